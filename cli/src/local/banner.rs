@@ -1,0 +1,54 @@
+//! What is said at the start: where everything is, and what to try first.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::args::Output;
+
+/// What a user needs to begin.
+pub(super) struct Banner<'a> {
+    pub(super) api: &'a str,
+    pub(super) sqs: &'a str,
+    /// `None`: in memory.
+    pub(super) data: Option<&'a Path>,
+    pub(super) admin_key: &'a str,
+    /// Whoever gave the key knows it: it is not shown.
+    pub(super) key_given: bool,
+}
+
+impl Banner<'_> {
+    /// Writes it to stdout; as JSON only where nothing else will be written.
+    pub(super) fn show(&self, output: Output, demo: bool) -> io::Result<()> {
+        match output {
+            Output::Text => self.write_text(&mut io::stdout().lock()),
+            Output::Json if demo => Ok(()),
+            Output::Json => {
+                let key = (!self.key_given).then_some(self.admin_key);
+                let addresses =
+                    json!({"api": self.api, "sqs": self.sqs, "data": self.data, "admin_key": key});
+                let mut stdout = io::stdout().lock();
+                writeln!(stdout, "{addresses}")?;
+                stdout.flush()
+            }
+        }
+    }
+
+    fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+        let Self { api, sqs, admin_key, .. } = self;
+        let key = if self.key_given { "<the admin key>" } else { admin_key };
+        writeln!(out, "tidegate {} runs on this machine", env!("CARGO_PKG_VERSION"))?;
+        writeln!(out, "  API        {api}   (described at {api}/v1/openapi.json)")?;
+        writeln!(out, "  SQS        {sqs}   (for any AWS SDK: endpoint URL, any region and credentials)")?;
+        match self.data {
+            Some(folder) => writeln!(out, "  data       {}", folder.display())?,
+            None => writeln!(out, "  data       in memory; --data DIR keeps it")?,
+        }
+        writeln!(out, "  admin key  {key}")?;
+        writeln!(out, "\nRegister a client, which shows its API key:")?;
+        writeln!(out, "  curl -s {api}/v1/clients -H 'authorization: Bearer {key}' \\")?;
+        writeln!(out, "    -H 'content-type: application/json' -d '{{\"client_id\": \"acme\"}}'\n")?;
+        out.flush()
+    }
+}

@@ -1,0 +1,85 @@
+//! `tidegate local`: the runtime, its two servers on loopback, and an end in good order.
+
+mod banner;
+mod key;
+mod servers;
+mod signals;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use tidegate_local::runtime::{Options, Place, Runtime};
+use tracing::info;
+
+use crate::args::{LocalArgs, Output};
+use crate::demo;
+use banner::Banner;
+pub(crate) use key::{keep as keep_key, read as read_key};
+use servers::{Listeners, Servers};
+pub(crate) use signals::StopAsked;
+
+/// Where data lies when nobody says.
+const DEFAULT_FOLDER: &str = ".tidegate";
+
+/// Runs until it is told to end, or `--for` is over. The code tells whether a demo kept its promises.
+pub(crate) async fn run(args: LocalArgs) -> anyhow::Result<ExitCode> {
+    let stop = signals::listen()?;
+    let folder = folder(&args);
+    // Ports first: whoever finds one taken leaves no folder behind.
+    let listeners = Listeners::bind(args.port, args.sqs_port).await?;
+    let place = folder.clone().map_or(Place::Memory, Place::Folder);
+    let runtime = Runtime::start(Options::new(place)).await?;
+    let admin_key = key::admin_key(args.admin_key.as_deref(), folder.as_deref())?;
+    let servers = Servers::start(&runtime, listeners, &admin_key)?;
+    let banner = Banner {
+        api: servers.api_url(),
+        sqs: servers.sqs_url(),
+        data: folder.as_deref(),
+        admin_key: &admin_key,
+        key_given: args.admin_key.is_some(),
+    };
+    info!(api = banner.api, sqs = banner.sqs, "ready");
+    banner.show(args.output, args.demo)?;
+
+    let ended = if args.demo {
+        let stage = demo::Stage {
+            api_url: servers.api_url(),
+            admin_key: &admin_key,
+            sqs: runtime.embedded().sqs(),
+            folder: folder.as_deref(),
+        };
+        demo::run(&args, stage, stop.clone()).await
+    } else {
+        wait(args.run_for, stop.clone()).await;
+        Ok(ExitCode::SUCCESS)
+    };
+    servers.stop().await;
+    runtime.stop().await;
+    if !args.demo && args.output == Output::Text {
+        info!("stopped");
+    }
+    ended
+}
+
+fn folder(args: &LocalArgs) -> Option<PathBuf> {
+    match &args.data {
+        Some(folder) => Some(folder.clone()),
+        None if args.demo => None,
+        None => Some(Path::new(DEFAULT_FOLDER).to_owned()),
+    }
+}
+
+/// Waits until the time is over, if there is one, or the process is asked to stop.
+pub(crate) async fn wait(time: Option<Duration>, mut stop: signals::StopAsked) {
+    let over = async {
+        match time {
+            Some(time) => tokio::time::sleep(time).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = over => {}
+        () = stop.asked() => {}
+    }
+}

@@ -1,0 +1,88 @@
+//! The event that Lambda makes of SQS messages, and the answer that names those to be delivered again.
+
+use serde::{Deserialize, Serialize};
+use tidegate_engine::Handled;
+
+/// Messages as Lambda hands them over.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Records {
+    #[serde(rename = "Records", default)]
+    records: Vec<Record>,
+}
+
+/// One message. A body that is no Tidegate message is the engine's to refuse.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Record {
+    message_id: String,
+    #[serde(default)]
+    body: String,
+    #[serde(default)]
+    attributes: Attributes,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct Attributes {
+    approximate_receive_count: String,
+}
+
+impl Records {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Record> {
+        self.records.iter()
+    }
+}
+
+impl Record {
+    pub(crate) fn id(&self) -> &str {
+        &self.message_id
+    }
+
+    pub(crate) fn body(&self) -> &str {
+        &self.body
+    }
+
+    /// How often the message came. An unknown number counts as a repeat: a look too many is better than a duplicate.
+    pub(crate) fn received(&self) -> u32 {
+        self.attributes.approximate_receive_count.parse().unwrap_or(2)
+    }
+}
+
+/// The messages that must come again (`ReportBatchItemFailures`).
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Failures {
+    batch_item_failures: Vec<Failure>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Failure {
+    item_identifier: String,
+}
+
+impl Failures {
+    pub(crate) fn of<'a>(handled: impl IntoIterator<Item = (&'a str, Handled)>) -> Self {
+        let again = handled.into_iter().filter(|(_, handled)| *handled == Handled::Again);
+        let failures = again.map(|(id, _)| Failure { item_identifier: id.to_owned() }).collect();
+        Self { batch_item_failures: failures }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lambda_s_event_is_read_and_only_what_must_come_again_is_named() {
+        let event = r#"{"Records":[
+            {"messageId":"a","body":"x","attributes":{"ApproximateReceiveCount":"3","SentTimestamp":"1"},"eventSource":"aws:sqs"},
+            {"messageId":"b","receiptHandle":"r"}]}"#;
+        let records: Records = serde_json::from_str(event).unwrap();
+        let read: Vec<_> = records.iter().map(|r| (r.id(), r.body(), r.received())).collect();
+        assert_eq!(read, [("a", "x", 3), ("b", "", 2)]);
+        let failures = Failures::of([("a", Handled::Again), ("b", Handled::Done)]);
+        let answer = serde_json::to_string(&failures).unwrap();
+        assert_eq!(answer, r#"{"batchItemFailures":[{"itemIdentifier":"a"}]}"#);
+    }
+}

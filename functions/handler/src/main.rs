@@ -1,0 +1,25 @@
+//! The handler: messages of the dispatch queue, up to ten at a time, each handled by itself.
+
+mod batch;
+
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+use tidegate_aws::Environment;
+use tidegate_engine::Engine;
+
+use batch::{Failures, Records};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> anyhow::Result<()> {
+    tidegate_aws::log_as_json();
+    let engine = tidegate_aws::engine(&Environment::read()?).await;
+    let handle = service_fn(move |event: LambdaEvent<Records>| handle(engine.clone(), event.payload));
+    lambda_runtime::run(handle).await.map_err(|e| anyhow::anyhow!(e))
+}
+
+async fn handle(engine: Engine, records: Records) -> Result<Failures, Error> {
+    let handled = records.iter().map(|record| async {
+        let handled = engine.handle(record.body(), record.received()).await;
+        (record.id(), handled)
+    });
+    Ok(Failures::of(futures::future::join_all(handled).await))
+}

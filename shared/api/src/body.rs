@@ -1,0 +1,225 @@
+//! Reading requests: JSON bodies, ids in paths, cursors, `If-Match`. Whatever does not read becomes a problem.
+//!
+//! Two stages for a body: its form is read here and stops at the first fault; what its fields say is checked in
+//! `wire`, where all faults are collected.
+
+use std::error::Error as _;
+use std::str::FromStr;
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::HeaderMap;
+use http::header::{CONTENT_TYPE, IF_MATCH};
+use http::request::Parts;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::error::Category;
+use tidegate_domain::ids::IdError;
+use tidegate_domain::limits::REQUEST_BODY_BYTES;
+use tidegate_engine::EngineError;
+use tidegate_store::StoreError;
+use utoipa::IntoParams;
+
+use crate::problem::{Kind, Problem};
+
+/// A JSON body.
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        declared_as_json(request.headers())?;
+        let bytes = collect(request.into_body()).await?;
+        read(&bytes).map(Self)
+    }
+}
+
+fn declared_as_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let declared = headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or("unreadable"));
+    let essence =
+        declared.and_then(|text| text.split(';').next()).map(|text| text.trim().to_ascii_lowercase());
+    match essence {
+        Some(essence) if essence == "application/json" || essence.ends_with("+json") => Ok(()),
+        Some(essence) => Err(Problem::new(
+            Kind::UnsupportedMediaType,
+            format!(
+                "the body is declared as '{essence}'; send JSON with the header 'Content-Type: application/json'"
+            ),
+        )),
+        None => Err(Problem::new(
+            Kind::UnsupportedMediaType,
+            "the body is not declared; send JSON with the header 'Content-Type: application/json'",
+        )),
+    }
+}
+
+async fn collect(body: axum::body::Body) -> Result<Bytes, Problem> {
+    axum::body::to_bytes(body, REQUEST_BODY_BYTES).await.map_err(|error| {
+        let too_large = error.source().is_some_and(|source| source.to_string().contains("length limit"));
+        if too_large {
+            let detail =
+                format!("the body is over {REQUEST_BODY_BYTES} bytes, the most that is read; send less");
+            return Problem::new(Kind::BodyTooLarge, detail);
+        }
+        Problem::new(Kind::MalformedRequest, format!("the body ended early: {error}"))
+    })
+}
+
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let (path, error) = match serde_path_to_error::deserialize(&mut reader) {
+        Ok(body) => match reader.end() {
+            Ok(()) => return Ok(body),
+            Err(error) => (String::new(), error),
+        },
+        Err(error) => (error.path().to_string(), error.into_inner()),
+    };
+    match error.classify() {
+        Category::Data => Err(wrong_form(bytes, &path, &error)),
+        Category::Syntax | Category::Eof | Category::Io => Err(not_json(bytes, &error)),
+    }
+}
+
+fn not_json(bytes: &[u8], error: &serde_json::Error) -> Problem {
+    if bytes.is_empty() {
+        return Problem::new(Kind::MalformedBody, "the body is empty; send a JSON object");
+    }
+    let (line, column) = (error.line(), error.column());
+    let reason = without_place(error);
+    let detail = format!("the body is not JSON: {reason} at line {line}, column {column}");
+    Problem::new(Kind::MalformedBody, detail)
+}
+
+/// JSON that has not the form of what is asked for: an unknown, missing or doubled field, or a wrong type.
+fn wrong_form(bytes: &[u8], path: &str, error: &serde_json::Error) -> Problem {
+    let message = without_place(error);
+    let parent = if path == "." { "" } else { path };
+    let named = ["unknown field `", "missing field `", "duplicate field `"]
+        .iter()
+        .find_map(|start| message.strip_prefix(start)?.split('`').next());
+    let field = match (named, parent) {
+        (Some(name), "") => name.to_owned(),
+        (Some(name), parent) if parent.rsplit('.').next() == Some(name) => parent.to_owned(),
+        (Some(name), parent) => format!("{parent}.{name}"),
+        (None, "") => "(body)".to_owned(),
+        (None, parent) => parent.to_owned(),
+    };
+    let value = serde_json::from_slice::<Value>(bytes).ok().and_then(|body| small_value_at(&body, &field));
+    Problem::of_field(Kind::InvalidBody, &field, value.unwrap_or_default(), format!("{field}: {message}"))
+}
+
+/// What a path such as `tokens[3].outcome` leads to, if that is no list and no object.
+fn small_value_at(body: &Value, path: &str) -> Option<Value> {
+    let pointer: String = path
+        .split(['.', '['])
+        .filter(|part| !part.is_empty())
+        .map(|part| format!("/{}", part.trim_end_matches(']')))
+        .collect();
+    body.pointer(&pointer).filter(|value| !value.is_object() && !value.is_array()).cloned()
+}
+
+/// serde_json's message without its own "at line 1 column 2".
+fn without_place(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" at line ") {
+        Some(place) => text[..place].to_owned(),
+        None => text,
+    }
+}
+
+/// The query of a list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// The `next_cursor` of the page before; left out for the first.
+    cursor: Option<String>,
+}
+
+/// Where in its list a page begins. Opaque to callers: the store's own text in base64.
+pub(crate) struct Cursor(pub(crate) Option<String>);
+
+impl Cursor {
+    /// The text that asks for the page after this one.
+    pub(crate) fn next_of(next: Option<String>) -> Option<String> {
+        next.map(|text| URL_SAFE_NO_PAD.encode(text))
+    }
+
+    /// A cursor that no page of the list gave.
+    pub(crate) fn unknown() -> Problem {
+        Problem::new(
+            Kind::MalformedRequest,
+            "cursor is not one of this list; give the next_cursor of the page before, or leave it out for the first page",
+        )
+    }
+
+    /// What a failed read of a page means: the store refuses a cursor that is not of its list.
+    pub(crate) fn refusal(given: bool, operation: &'static str, error: &StoreError) -> Problem {
+        match error {
+            StoreError::Aws { code, .. } if given && code == "ValidationException" => Self::unknown(),
+            error => Problem::of_store(operation, error),
+        }
+    }
+
+    /// The same for a page that the engine reads.
+    pub(crate) fn refusal_of_engine(given: bool, operation: &'static str, error: &EngineError) -> Problem {
+        match error {
+            EngineError::Store(error) => Self::refusal(given, operation, error),
+            error => Problem::of_engine(operation, error),
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Cursor {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Query(query) = Query::<ListQuery>::from_request_parts(parts, state).await.map_err(|error| {
+            let reason = error.source().map_or_else(|| error.body_text(), |source| source.to_string());
+            Problem::new(Kind::MalformedRequest, format!("the query cannot be read: {reason}"))
+        })?;
+        let Some(given) = query.cursor.filter(|cursor| !cursor.is_empty()) else { return Ok(Self(None)) };
+        let text = URL_SAFE_NO_PAD.decode(given).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        text.map(|text| Self(Some(text))).ok_or_else(Self::unknown)
+    }
+}
+
+/// The revision that the caller expects, from `If-Match: "<revision>"`.
+pub(crate) struct Expected(pub(crate) Option<u32>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Expected {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let Some(value) = parts.headers.get(IF_MATCH) else { return Ok(Self(None)) };
+        let text = value.to_str().unwrap_or_default().trim();
+        let revision =
+            text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).and_then(|n| n.parse().ok());
+        match revision {
+            Some(revision) => Ok(Self(Some(revision))),
+            None => Err(Problem::new(
+                Kind::MalformedRequest,
+                format!(
+                    "the header If-Match is '{text}'; give the ETag of one answer, such as If-Match: \"3\""
+                ),
+            )),
+        }
+    }
+}
+
+/// An id from a path that is looked up: one that cannot exist is not found.
+pub(crate) fn id_to_find<T: FromStr<Err = IdError>>(what: &str, text: &str) -> Result<T, Problem> {
+    text.parse().map_err(|error: IdError| {
+        Problem::new(Kind::NotFound, format!("there is no {what} of this name: {error}"))
+    })
+}
+
+/// An id from a path that is written to: one that cannot exist is the caller's mistake.
+pub(crate) fn id_to_write<T: FromStr<Err = IdError>>(field: &str, text: &str) -> Result<T, Problem> {
+    text.parse()
+        .map_err(|error: IdError| Problem::of_field(Kind::InvalidBody, field, text, error.to_string()))
+}

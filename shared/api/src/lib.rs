@@ -1,0 +1,50 @@
+//! The REST API of Tidegate: routes under `/v1`, their wire types, and the OpenAPI document that is generated from
+//! them. The same router serves behind Lambda (it takes requests with any body) and in `tidegate local`.
+//!
+//! A request passes four gates, and nothing is written before the last: its key (`auth`), its form (`body`), its
+//! fields (`wire`), what it refers to (`routes`). Whatever is refused is answered as a `problem`.
+//!
+//! Deliberately absent: rules of scheduling and throttling (the engine's), sessions, cookies and CORS (no browser
+//! calls this yet), and rate limits per client.
+
+mod auth;
+mod body;
+mod memory;
+mod observe;
+mod openapi;
+mod problem;
+mod routes;
+mod state;
+mod wire;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::from_fn;
+
+pub use openapi::openapi_json;
+pub use state::ApiState;
+
+use problem::{Kind, Problem};
+
+/// All routes, as a tower service for requests with any body.
+pub fn router(state: ApiState) -> Router {
+    openapi::routes()
+        .fallback(unknown_route)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn(observe::observe))
+        .with_state(state)
+}
+
+async fn unknown_route(request: Request) -> Problem {
+    let (method, path) = (request.method(), request.uri().path());
+    Problem::new(
+        Kind::UnknownRoute,
+        format!("there is no route {method} {path}; GET /v1/openapi.json lists them all"),
+    )
+}
+
+async fn method_not_allowed(request: Request) -> Problem {
+    let (method, path) = (request.method(), request.uri().path());
+    let detail = format!("{path} takes no {method}; the header Allow names what it takes");
+    Problem::new(Kind::MethodNotAllowed, detail)
+}

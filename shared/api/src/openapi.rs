@@ -1,0 +1,106 @@
+//! The routes and their OpenAPI document: one list makes both, so neither can name what the other lacks.
+
+use std::sync::LazyLock;
+
+use axum::Router;
+use axum::response::IntoResponse;
+use http::header::CONTENT_TYPE;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{Content, Ref, RefOr, Response};
+use utoipa::{Modify, OpenApi};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::ApiState;
+use crate::problem::ProblemBody;
+use crate::routes::{clients, health, jobs, policies, runs, tokens};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Tidegate",
+        description = "A throttled cron and batch scheduler. Events are delivered at least once; the event id is the \
+            consumer's idempotency key. Every answer that is not a 2xx is a problem (RFC 9457) that names the field, \
+            the value and the fix."
+    ),
+    components(schemas(ProblemBody)),
+    security(("client_key" = [])),
+    modifiers(&Keys)
+)]
+struct Document;
+
+struct Keys;
+
+impl Modify for Keys {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let components = document.components.get_or_insert_default();
+        for (name, description) in [
+            ("client_key", "The API key of a client, as its registration showed it once"),
+            ("admin_key", "The admin key of the deployment"),
+        ] {
+            let bearer =
+                HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(description)).build();
+            components.add_security_scheme(name, SecurityScheme::Http(bearer));
+        }
+    }
+}
+
+/// Says of every operation that it may answer with a problem.
+fn tell_of_problems(document: &mut utoipa::openapi::OpenApi) {
+    let content = Content::new(Some(Ref::from_schema_name("Problem")));
+    let problem = Response::builder()
+        .description("Refused or failed: a problem that names the field, the value and the fix")
+        .content("application/problem+json", content);
+    let components = document.components.get_or_insert_default();
+    components.responses.insert("Problem".to_owned(), problem.into());
+    for item in document.paths.paths.values_mut() {
+        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
+        for operation in operations.into_iter().flatten() {
+            let problem = Ref::from_response_name("Problem");
+            operation.responses.responses.insert("default".to_owned(), RefOr::Ref(problem));
+        }
+    }
+}
+
+fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
+    let (routes, mut document) = OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(health::health))
+        .routes(routes!(clients::register_client, clients::list_clients))
+        .routes(routes!(policies::create_policy, policies::list_policies))
+        .routes(routes!(policies::read_policy, policies::put_policy, policies::delete_policy))
+        .routes(routes!(jobs::create_job, jobs::list_jobs))
+        .routes(routes!(jobs::read_job, jobs::put_job, jobs::delete_job))
+        .routes(routes!(runs::list_runs))
+        .routes(routes!(runs::list_events))
+        .routes(routes!(tokens::release_tokens))
+        .routes(routes!(tokens::extend_tokens))
+        .routes(routes!(read_openapi))
+        .split_for_parts();
+    tell_of_problems(&mut document);
+    (routes, document)
+}
+
+/// The routes, without their state.
+pub(crate) fn routes() -> Router<ApiState> {
+    with_document().0
+}
+
+static TEXT: LazyLock<String> = LazyLock::new(|| {
+    // A document of this crate's own types always becomes JSON; an empty one would fail its snapshot test.
+    let mut text = with_document().1.to_pretty_json().unwrap_or_default();
+    text.push('\n');
+    text
+});
+
+/// The OpenAPI document of the routes, as JSON.
+pub fn openapi_json() -> &'static str {
+    &TEXT
+}
+
+/// Shows this document.
+#[utoipa::path(get, path = "/v1/openapi.json", tag = "health", security(()), responses(
+    (status = 200, description = "The OpenAPI document", content_type = "application/json", body = serde_json::Value),
+))]
+async fn read_openapi() -> axum::response::Response {
+    ([(CONTENT_TYPE, "application/json")], openapi_json()).into_response()
+}

@@ -1,0 +1,259 @@
+//! Answers that are not what was asked for: `application/problem+json` (RFC 9457) that names the field, the value
+//! and the fix.
+//!
+//! Deliberately absent: the reasons of internal failures. They go to the log under the request id, not to the caller.
+
+use std::fmt::Display;
+
+use axum::response::{IntoResponse, Response};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, StatusCode};
+use serde::Serialize;
+use serde_json::Value;
+use tidegate_engine::EngineError;
+use tidegate_store::StoreError;
+use utoipa::ToSchema;
+
+/// Longest text of a value that is repeated to the caller, in characters.
+const ECHOED_CHARACTERS: usize = 200;
+
+/// What kind of refusal an answer is: its `type`, title and status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    MalformedBody,
+    MalformedRequest,
+    MissingKey,
+    UnknownKey,
+    TargetNotAllowed,
+    NotFound,
+    UnknownRoute,
+    MethodNotAllowed,
+    IdTaken,
+    InUse,
+    ChangedMeanwhile,
+    RevisionMismatch,
+    BodyTooLarge,
+    UnsupportedMediaType,
+    InvalidBody,
+    Internal,
+    Unavailable,
+}
+
+impl Kind {
+    fn facts(self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            Self::MalformedBody => (StatusCode::BAD_REQUEST, "malformed-body", "The body is not JSON"),
+            Self::MalformedRequest => {
+                (StatusCode::BAD_REQUEST, "malformed-request", "The request cannot be read")
+            }
+            Self::MissingKey => (StatusCode::UNAUTHORIZED, "missing-key", "A key is needed"),
+            Self::UnknownKey => (StatusCode::UNAUTHORIZED, "unknown-key", "The key is not valid"),
+            Self::TargetNotAllowed => {
+                (StatusCode::FORBIDDEN, "target-not-allowed", "The target is not allowed")
+            }
+            Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "There is no such thing"),
+            Self::UnknownRoute => (StatusCode::NOT_FOUND, "unknown-route", "There is no such route"),
+            Self::MethodNotAllowed => {
+                (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "The route has no such method")
+            }
+            Self::IdTaken => (StatusCode::CONFLICT, "id-taken", "The id is taken"),
+            Self::InUse => (StatusCode::CONFLICT, "in-use", "It is in use"),
+            Self::ChangedMeanwhile => {
+                (StatusCode::CONFLICT, "changed-meanwhile", "It changed at the same time")
+            }
+            Self::RevisionMismatch => {
+                (StatusCode::PRECONDITION_FAILED, "revision-mismatch", "It has another revision")
+            }
+            Self::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "The body is too large"),
+            Self::UnsupportedMediaType => (
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "unsupported-media-type",
+                "The body is not declared as JSON",
+            ),
+            Self::InvalidBody => (StatusCode::UNPROCESSABLE_ENTITY, "invalid-body", "The body is not valid"),
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "Something went wrong here"),
+            Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Not possible right now"),
+        }
+    }
+}
+
+/// An answer that is not what was asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Problem {
+    kind: Kind,
+    detail: String,
+    errors: Vec<FieldError>,
+}
+
+/// The body of every answer that is not a 2xx.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(crate) struct ProblemBody {
+    /// A stable name of the kind of problem, for programs.
+    #[serde(rename = "type")]
+    #[schema(example = "urn:tidegate:problem:invalid-body")]
+    kind: String,
+    /// The kind of problem, for people.
+    title: &'static str,
+    /// The HTTP status.
+    status: u16,
+    /// What is wrong and what to do about it.
+    detail: String,
+    /// Each field that is wrong. Left out when the problem is not about fields.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<FieldError>,
+}
+
+/// One field that is wrong.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct FieldError {
+    /// The path of the field in the body.
+    #[schema(example = "trigger.zone")]
+    pub(crate) field: String,
+    /// What was given; left out when nothing was, and cut when it is long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) value: Option<Value>,
+    /// What is wrong with it and how to put it right.
+    pub(crate) message: String,
+}
+
+impl Problem {
+    pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into(), errors: Vec::new() }
+    }
+
+    /// A problem that lies in fields: the detail is what is said about the first.
+    pub(crate) fn of_fields(kind: Kind, errors: Vec<FieldError>) -> Self {
+        let detail = match errors.as_slice() {
+            [] => String::new(),
+            [only] => only.message.clone(),
+            [first, rest @ ..] => format!("{} (and {} more, see errors)", first.message, rest.len()),
+        };
+        Self { kind, detail, errors }
+    }
+
+    /// A problem that lies in one field.
+    pub(crate) fn of_field(
+        kind: Kind,
+        field: &str,
+        value: impl Into<Value>,
+        message: impl Into<String>,
+    ) -> Self {
+        let mut errors = FieldErrors::default();
+        errors.add(field, value, message);
+        Self::of_fields(kind, errors.0)
+    }
+
+    /// A failure that is not the caller's. Its reason is logged here and told to nobody.
+    pub(crate) fn internal(operation: &'static str, error: &dyn Display) -> Self {
+        tracing::error!(operation, %error, "failed to answer");
+        Self::new(
+            Kind::Internal,
+            "the request failed for a reason on this side; its x-request-id finds it in the log",
+        )
+    }
+
+    /// Takes an error of the engine: one that may pass is worth another try.
+    pub(crate) fn of_engine(operation: &'static str, error: &EngineError) -> Self {
+        if !error.may_pass() {
+            return Self::internal(operation, error);
+        }
+        Self::unavailable(operation, error)
+    }
+
+    /// Takes an error of the store: one that may pass is worth another try.
+    pub(crate) fn of_store(operation: &'static str, error: &StoreError) -> Self {
+        if !error.may_pass() {
+            return Self::internal(operation, error);
+        }
+        Self::unavailable(operation, error)
+    }
+
+    fn unavailable(operation: &'static str, error: &dyn Display) -> Self {
+        tracing::warn!(operation, %error, "the store is not available");
+        let detail =
+            "the store did not answer in time, so the call may or may not have taken effect; send it again";
+        Self::new(Kind::Unavailable, detail)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let (status, name, title) = self.kind.facts();
+        let body = ProblemBody {
+            kind: format!("urn:tidegate:problem:{name}"),
+            title,
+            status: status.as_u16(),
+            detail: self.detail,
+            errors: self.errors,
+        };
+        let mut response = (status, axum::Json(body)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        match self.kind {
+            Kind::MissingKey => {
+                headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"tidegate\""));
+            }
+            Kind::UnknownKey => {
+                let challenge =
+                    HeaderValue::from_static("Bearer realm=\"tidegate\", error=\"invalid_token\"");
+                headers.insert(WWW_AUTHENTICATE, challenge);
+            }
+            Kind::Unavailable => {
+                headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+/// The fields of one body that are wrong, collected so that the caller learns of all at once.
+#[derive(Debug, Default)]
+pub(crate) struct FieldErrors(Vec<FieldError>);
+
+impl FieldErrors {
+    /// Notes that a field is wrong.
+    pub(crate) fn add(
+        &mut self,
+        field: impl Into<String>,
+        value: impl Into<Value>,
+        message: impl Into<String>,
+    ) {
+        let value = match value.into() {
+            Value::Null => None,
+            Value::String(text) if text.chars().nth(ECHOED_CHARACTERS).is_some() => {
+                let shown: String = text.chars().take(ECHOED_CHARACTERS).collect();
+                Some(Value::String(shown + "..."))
+            }
+            value => Some(value),
+        };
+        self.0.push(FieldError { field: field.into(), value, message: message.into() });
+    }
+
+    /// Takes the value out of a check, or notes what the check says.
+    pub(crate) fn keep<T, E: Display>(
+        &mut self,
+        field: &str,
+        value: impl Into<Value>,
+        checked: Result<T, E>,
+    ) -> Option<T> {
+        match checked {
+            Ok(good) => Some(good),
+            Err(error) => {
+                self.add(field, value, error.to_string());
+                None
+            }
+        }
+    }
+
+    /// Whether every field was right so far.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Nothing, or the problem that these fields are.
+    pub(crate) fn into_result(self, kind: Kind) -> Result<(), Problem> {
+        if self.0.is_empty() { Ok(()) } else { Err(Problem::of_fields(kind, self.0)) }
+    }
+}

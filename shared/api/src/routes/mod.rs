@@ -1,0 +1,75 @@
+//! The routes, one module per noun. Each reads, checks, calls the engine once, and answers.
+//!
+//! Deliberately absent: rules. What may happen is the domain's and the engine's to say; nothing is written before
+//! every check has passed.
+
+pub(crate) mod clients;
+pub(crate) mod health;
+pub(crate) mod jobs;
+pub(crate) mod policies;
+pub(crate) mod runs;
+pub(crate) mod tokens;
+
+use axum::response::{IntoResponse, Response};
+use http::header::{ETAG, LOCATION};
+use http::{HeaderValue, StatusCode};
+use serde::Serialize;
+
+use crate::problem::{Kind, Problem};
+
+/// An answer with the revision of what it shows as its ETag.
+fn with_revision(status: StatusCode, revision: u32, view: impl Serialize) -> Response {
+    let mut response = (status, axum::Json(view)).into_response();
+    if let Ok(etag) = HeaderValue::from_str(&format!("\"{revision}\"")) {
+        response.headers_mut().insert(ETAG, etag);
+    }
+    response
+}
+
+/// Adds where the thing that was made is found.
+fn located(mut response: Response, path: &str) -> Response {
+    if let Ok(path) = HeaderValue::from_str(path) {
+        response.headers_mut().insert(LOCATION, path);
+    }
+    response
+}
+
+fn wrong_revision(what: &str, id: &str, current: u32) -> Problem {
+    Problem::new(
+        Kind::RevisionMismatch,
+        format!(
+            "{what} '{id}' is at revision {current}, not at the one in If-Match; read it again and decide anew"
+        ),
+    )
+}
+
+/// `If-Match` on something that is not there.
+fn nothing_to_match(what: &str, id: &str) -> Problem {
+    Problem::new(
+        Kind::RevisionMismatch,
+        format!("there is no {what} '{id}' that If-Match could match; leave the header out to create it"),
+    )
+}
+
+fn not_found(what: &str, id: &str) -> Problem {
+    Problem::new(Kind::NotFound, format!("there is no {what} '{id}' among those of this client"))
+}
+
+fn id_taken(what: &str, field: &str, id: &str) -> Problem {
+    let message = format!(
+        "{what} '{id}' exists already and says something else; PUT replaces it, or choose another id"
+    );
+    Problem::of_field(Kind::IdTaken, field, id, message)
+}
+
+/// An id in a body that is put must be the one in the path.
+fn same_id(field: &str, in_body: Option<&str>, in_path: &str) -> Result<(), Problem> {
+    match in_body {
+        Some(id) if id != in_path => {
+            let message =
+                format!("{field} is '{id}', but the path says '{in_path}'; leave it out of the body");
+            Err(Problem::of_field(Kind::InvalidBody, field, id, message))
+        }
+        _ => Ok(()),
+    }
+}

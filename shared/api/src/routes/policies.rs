@@ -1,0 +1,157 @@
+//! Policies: created, read, listed, replaced and deleted by the client whose they are.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use http::StatusCode;
+use tidegate_domain::ids::PolicyId;
+use tidegate_engine::{PolicyDelete, PolicyWrite};
+
+use super::{id_taken, located, not_found, nothing_to_match, same_id, with_revision, wrong_revision};
+use crate::ApiState;
+use crate::auth::Caller;
+use crate::body::{Body, Cursor, Expected, ListQuery, id_to_find, id_to_write};
+use crate::problem::{FieldErrors, Kind, Problem};
+use crate::wire::policy::{CheckedPolicy, PolicyBody, PolicyList, PolicyStatusView, PolicyView};
+
+fn check(body: &PolicyBody) -> Result<CheckedPolicy, Problem> {
+    let mut errors = FieldErrors::default();
+    let checked = body.check(&mut errors);
+    errors.into_result(Kind::InvalidBody)?;
+    checked.ok_or_else(|| Problem::new(Kind::InvalidBody, "the body is not that of a policy"))
+}
+
+/// Creates a policy. The same policy posted again gets the same answer.
+#[utoipa::path(post, path = "/v1/policies", tag = "policies", request_body = PolicyBody, responses(
+    (status = 201, description = "The policy", body = PolicyView, headers(("etag" = String), ("location" = String))),
+))]
+pub(crate) async fn create_policy(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Body(body): Body<PolicyBody>,
+) -> Result<Response, Problem> {
+    let CheckedPolicy { id, terms } = check(&body)?;
+    let Some(id) = id else {
+        let message = "policy_id is missing; give the policy a name that jobs refer to";
+        return Err(Problem::of_field(Kind::InvalidBody, "policy_id", (), message));
+    };
+    let written = state.engine.create_policy(&client.id, id.clone(), terms).await;
+    match written.map_err(|e| Problem::of_engine("create a policy", &e))? {
+        PolicyWrite::Done(policy) => {
+            let response = with_revision(StatusCode::CREATED, policy.revision, PolicyView::from(&policy));
+            Ok(located(response, &format!("/v1/policies/{}", policy.id)))
+        }
+        PolicyWrite::Unchanged(policy) => {
+            Ok(with_revision(StatusCode::OK, policy.revision, PolicyView::from(&policy)))
+        }
+        PolicyWrite::Exists(_) => Err(id_taken("policy", "policy_id", id.as_str())),
+        PolicyWrite::RevisionIs(current) => Err(wrong_revision("policy", id.as_str(), current)),
+        PolicyWrite::Absent => Err(not_found("policy", id.as_str())),
+    }
+}
+
+/// Lists the client's policies.
+#[utoipa::path(get, path = "/v1/policies", tag = "policies", params(ListQuery), responses(
+    (status = 200, description = "A page of policies", body = PolicyList),
+))]
+pub(crate) async fn list_policies(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Cursor(cursor): Cursor,
+) -> Result<Json<PolicyList>, Problem> {
+    let given = cursor.is_some();
+    let page = state.engine.store().policies(&client.id, cursor).await;
+    let page = page.map_err(|e| Cursor::refusal(given, "list policies", &e))?;
+    let policies = page.rows.iter().map(PolicyView::from).collect();
+    Ok(Json(PolicyList { policies, next_cursor: Cursor::next_of(page.next) }))
+}
+
+/// Shows a policy with what it holds at present.
+#[utoipa::path(get, path = "/v1/policies/{policy_id}", tag = "policies", params(("policy_id" = String, Path)), responses(
+    (status = 200, description = "The policy", body = PolicyStatusView, headers(("etag" = String))),
+))]
+pub(crate) async fn read_policy(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let id: PolicyId = id_to_find("policy", &id)?;
+    let found = state.engine.policy(&client.id, &id).await;
+    let found = found.map_err(|e| Problem::of_engine("read a policy", &e))?;
+    let Some(status) = found else { return Err(not_found("policy", id.as_str())) };
+    let view = PolicyStatusView::new(&status.policy, status.load);
+    Ok(with_revision(StatusCode::OK, status.policy.revision, view))
+}
+
+/// Creates or replaces a policy. A new limit acts on the next grant; what is in flight beyond a lowered one drains.
+#[utoipa::path(put, path = "/v1/policies/{policy_id}", tag = "policies", request_body = PolicyBody,
+    params(("policy_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
+    responses(
+        (status = 200, description = "The policy", body = PolicyView, headers(("etag" = String))),
+        (status = 201, description = "It did not exist before", body = PolicyView),
+))]
+pub(crate) async fn put_policy(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path(id): Path<String>,
+    Expected(expected): Expected,
+    Body(body): Body<PolicyBody>,
+) -> Result<Response, Problem> {
+    let id: PolicyId = id_to_write("policy_id", &id)?;
+    let CheckedPolicy { id: in_body, terms } = check(&body)?;
+    same_id("policy_id", in_body.as_ref().map(PolicyId::as_str), id.as_str())?;
+    let failed = |e| Problem::of_engine("write a policy", &e);
+    let mut written = state.engine.replace_policy(&client.id, &id, terms, expected).await.map_err(failed)?;
+    let mut status = StatusCode::OK;
+    if matches!(written, PolicyWrite::Absent) && expected.is_none() {
+        written = state.engine.create_policy(&client.id, id.clone(), terms).await.map_err(failed)?;
+        status = StatusCode::CREATED;
+    }
+    match written {
+        PolicyWrite::Done(policy) => Ok(with_revision(status, policy.revision, PolicyView::from(&policy))),
+        PolicyWrite::Unchanged(policy) => {
+            Ok(with_revision(StatusCode::OK, policy.revision, PolicyView::from(&policy)))
+        }
+        PolicyWrite::Exists(_) => Err(Problem::new(
+            Kind::ChangedMeanwhile,
+            format!("policy '{id}' was created by another call at the same time; send this one again"),
+        )),
+        PolicyWrite::RevisionIs(current) => Err(wrong_revision("policy", id.as_str(), current)),
+        PolicyWrite::Absent => Err(nothing_to_match("policy", id.as_str())),
+    }
+}
+
+/// Deletes a policy that no job names and that holds nothing.
+#[utoipa::path(delete, path = "/v1/policies/{policy_id}", tag = "policies",
+    params(("policy_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
+    responses(
+        (status = 204, description = "It is gone"),
+))]
+pub(crate) async fn delete_policy(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path(id): Path<String>,
+    Expected(expected): Expected,
+) -> Result<StatusCode, Problem> {
+    let id: PolicyId = id_to_find("policy", &id)?;
+    let deleted = state.engine.delete_policy(&client.id, &id, expected).await;
+    match deleted.map_err(|e| Problem::of_engine("delete a policy", &e))? {
+        PolicyDelete::Done => Ok(StatusCode::NO_CONTENT),
+        PolicyDelete::Absent => Err(not_found("policy", id.as_str())),
+        PolicyDelete::RevisionIs(current) => Err(wrong_revision("policy", id.as_str(), current)),
+        PolicyDelete::UsedBy(jobs) => {
+            let named = jobs.iter().map(|job| format!("'{job}'")).collect::<Vec<_>>().join(", ");
+            let detail = format!(
+                "policy '{id}' is named by the jobs {named}; delete them or give them another policy"
+            );
+            Err(Problem::new(Kind::InUse, detail))
+        }
+        PolicyDelete::Busy(load) => Err(Problem::new(
+            Kind::InUse,
+            format!(
+                "policy '{id}' has {} events in flight and {} runs in its line; delete it when they have ended",
+                load.in_flight, load.waiting_runs
+            ),
+        )),
+    }
+}

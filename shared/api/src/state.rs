@@ -1,0 +1,40 @@
+//! What every route works with.
+
+use std::sync::Arc;
+
+use tidegate_engine::Engine;
+use tidegate_store::KeyHash;
+use tidegate_store::clients::Client;
+
+use crate::memory::Memory;
+
+/// How long a key is believed to be a client's, in seconds: so long may a removed key still be taken.
+const KEY_SECONDS: i64 = 30;
+/// How long a queue is believed to be there, in seconds.
+const QUEUE_SECONDS: i64 = 60;
+
+/// What every route works with. Cheap to clone.
+#[derive(Clone)]
+pub struct ApiState {
+    pub(crate) engine: Engine,
+    pub(crate) known_keys: Arc<Memory<KeyHash, Client>>,
+    pub(crate) known_queues: Arc<Memory<String, ()>>,
+    admin_key_sha256: Option<Arc<str>>,
+}
+
+impl ApiState {
+    /// An API over `engine`. The admin key is known by its SHA-256 in hex only; without one, nobody can register
+    /// clients.
+    pub fn new(engine: Engine, admin_key_sha256: Option<&str>) -> Self {
+        Self {
+            engine,
+            known_keys: Arc::new(Memory::for_seconds(KEY_SECONDS)),
+            known_queues: Arc::new(Memory::for_seconds(QUEUE_SECONDS)),
+            admin_key_sha256: admin_key_sha256.map(|hex| hex.trim().to_ascii_lowercase().into()),
+        }
+    }
+
+    pub(crate) fn is_admin(&self, hash: &KeyHash) -> bool {
+        self.admin_key_sha256.as_deref() == Some(hash.as_str())
+    }
+}

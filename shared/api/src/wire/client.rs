@@ -1,0 +1,109 @@
+//! Clients as they travel.
+
+use serde::{Deserialize, Serialize};
+use tidegate_domain::ids::ClientId;
+use tidegate_domain::limits::{ALLOWED_TARGETS, TARGET_URL_BYTES};
+use tidegate_store::clients::Client;
+use utoipa::ToSchema;
+
+use crate::problem::FieldErrors;
+use crate::wire::instant;
+
+/// A client as an admin registers it.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClientBody {
+    /// Its name: 1 to 32 letters, digits, '-' or '_'.
+    #[schema(max_length = 32, example = "acme")]
+    client_id: String,
+    /// The addresses that its jobs may name: URLs, in which one '*' stands for any run of characters. Every address,
+    /// when left out.
+    #[schema(max_items = 50, example = json!(["https://sqs.eu-west-1.amazonaws.com/123456789012/acme-*"]))]
+    allowed_targets: Option<Vec<String>>,
+}
+
+impl ClientBody {
+    /// Checks every field; `None` when one is wrong, and then `errors` says which.
+    pub(crate) fn check(self, errors: &mut FieldErrors) -> Option<(ClientId, Vec<String>)> {
+        let id = errors.keep("client_id", &*self.client_id, self.client_id.parse());
+        let patterns = self.allowed_targets.unwrap_or_else(|| vec!["*".to_owned()]);
+        let listed = patterns.len();
+        if !(1..=ALLOWED_TARGETS).contains(&listed) {
+            let message = format!(
+                "allowed_targets holds {listed} patterns; it must hold 1 to {ALLOWED_TARGETS} (leave it out to allow all)"
+            );
+            errors.add("allowed_targets", (), message);
+        }
+        for (index, pattern) in patterns.iter().enumerate() {
+            if let Some(fault) = pattern_fault(pattern) {
+                let field = format!("allowed_targets[{index}]");
+                errors.add(&*field, &**pattern, format!("{field} {fault}"));
+            }
+        }
+        errors.is_empty().then_some((id?, patterns))
+    }
+}
+
+fn pattern_fault(pattern: &str) -> Option<String> {
+    if pattern.is_empty() {
+        return Some("is empty; give a URL, with '*' for the part that may vary".to_owned());
+    }
+    if pattern.len() > TARGET_URL_BYTES {
+        return Some(format!("is {} bytes long; {TARGET_URL_BYTES} is the most", pattern.len()));
+    }
+    if pattern.matches('*').count() > 1 {
+        return Some(format!("is '{pattern}', which has more than one '*'; list several patterns instead"));
+    }
+    let covers_a_url = ["https://", "http://"].iter().any(|scheme| {
+        let head = pattern.split('*').next().unwrap_or_default();
+        head.starts_with(scheme) || (pattern.contains('*') && scheme.starts_with(head))
+    });
+    (!covers_a_url)
+        .then(|| format!("is '{pattern}', which no URL matches; begin with https:// or http:// or '*'"))
+}
+
+/// A client as it is answered.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Client)]
+pub(crate) struct ClientView {
+    /// Its name.
+    client_id: String,
+    /// The addresses that its jobs may name.
+    allowed_targets: Vec<String>,
+    /// When it was registered.
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+impl From<&Client> for ClientView {
+    fn from(client: &Client) -> Self {
+        Self {
+            client_id: client.id.to_string(),
+            allowed_targets: client.allowed_targets.clone(),
+            created_at: instant(client.created_at),
+        }
+    }
+}
+
+/// A client that was just registered, with its secrets. They are shown here and never again.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RegisteredClient)]
+pub(crate) struct RegisteredClientView {
+    #[serde(flatten)]
+    pub(crate) client: ClientView,
+    /// What the client sends as `Authorization: Bearer <key>`. Stored hashed: it cannot be shown again.
+    #[schema(example = "tg_acme_Jx0l4YqH3m0dT2mC8s1v5b7n9k2p4r6t8w0y1z3A5c7")]
+    pub(crate) api_key: String,
+    /// What HTTP deliveries are signed with (Standard Webhooks).
+    #[schema(example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=")]
+    pub(crate) webhook_secret: String,
+}
+
+/// A page of clients.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ClientList {
+    /// The clients, by name.
+    pub(crate) clients: Vec<ClientView>,
+    /// What to ask the next page with; null on the last.
+    pub(crate) next_cursor: Option<String>,
+}

@@ -1,0 +1,261 @@
+//! ScheduleJobs as they travel.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tidegate_domain::ids::{JobId, ONE_TIME_PREFIX, PolicyId};
+use tidegate_domain::job::{Attempts, Count, History, Job, Payload, Terms, Trigger};
+use tidegate_domain::limits::{DEFAULT_ATTEMPTS, EVENTS_PER_RUN, MAX_ATTEMPTS};
+use tidegate_domain::target::Target;
+use utoipa::ToSchema;
+
+use crate::problem::FieldErrors;
+use crate::wire::trigger::{TriggerBody, TriggerView, in_words};
+use crate::wire::{Whole, instant};
+
+/// A job as a client defines it.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JobBody {
+    /// Its name: 1 to 48 letters, digits, '-' or '_', not beginning with `at_`. Generated when left out of a post; in
+    /// the path when put.
+    #[schema(max_length = 48, example = "nightly")]
+    job_id: Option<String>,
+    trigger: TriggerBody,
+    /// Events of one firing.
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 1_000_000, default = 1)]
+    count: Option<Whole>,
+    /// The policy that throttles the events; none when left out.
+    #[schema(example = "small")]
+    policy_id: Option<String>,
+    target: TargetBody,
+    /// Any JSON of at most 64 KiB. It reaches the consumer as it was sent, byte for byte.
+    #[serde(default)]
+    #[schema(value_type = Option<serde_json::Value>)]
+    payload: Box<RawValue>,
+    /// How much of what happened is kept; `all` when left out.
+    #[serde(default)]
+    history: HistoryWord,
+    /// Deliveries of one event before it is recorded as dead.
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 20, default = 5)]
+    max_attempts: Option<Whole>,
+}
+
+/// How much of what happened to a job's events is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = History)]
+pub(crate) enum HistoryWord {
+    /// A record for each event.
+    #[default]
+    All,
+    /// A record for each event that failed.
+    Failures,
+}
+
+/// Where events go: `sqs` or `http`.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Target, example = json!({"sqs": {"queue_url": "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"}}))]
+pub(crate) struct TargetBody {
+    /// A standard or FIFO queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sqs: Option<SqsBody>,
+    /// An HTTP endpoint that takes a POST for each event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    http: Option<HttpBody>,
+}
+
+/// A queue as a target.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = SqsTarget)]
+pub(crate) struct SqsBody {
+    /// The queue's URL. The queue must exist.
+    queue_url: String,
+}
+
+/// An endpoint as a target.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = HttpTarget)]
+pub(crate) struct HttpBody {
+    /// Its URL.
+    url: String,
+}
+
+/// A job that has been checked, as far as its body tells.
+pub(crate) struct CheckedJob {
+    /// The name in the body, if there is one.
+    pub(crate) id: Option<JobId>,
+    pub(crate) trigger: Trigger,
+    pub(crate) terms: Terms,
+}
+
+impl JobBody {
+    /// Checks every field; `None` when one is wrong, and then `errors` says which.
+    pub(crate) fn check(self, now: DateTime<Utc>, errors: &mut FieldErrors) -> Option<CheckedJob> {
+        let id = match &self.job_id {
+            Some(text) => check_job_id(text, errors).map(Some),
+            None => Some(None),
+        };
+        let trigger = self.trigger.check(now, errors);
+        let count = self.count.unwrap_or(Whole::from(1)).within("count", 1..=EVENTS_PER_RUN, errors);
+        let policy: Option<Option<PolicyId>> = match &self.policy_id {
+            Some(text) => errors.keep("policy_id", &**text, text.parse()).map(Some),
+            None => Some(None),
+        };
+        let target = self.target.check(errors);
+        let payload = errors.keep("payload", (), Payload::new(String::from(Box::<str>::from(self.payload))));
+        let most = u32::from(MAX_ATTEMPTS);
+        let attempts = self.max_attempts.unwrap_or(Whole::from(u32::from(DEFAULT_ATTEMPTS)));
+        let attempts = attempts.within("max_attempts", 1..=most, errors);
+        let terms = Terms {
+            count: errors.keep("count", (), Count::new(count?.into()))?,
+            policy: policy?,
+            target: target?,
+            payload: payload?,
+            history: self.history.into(),
+            max_attempts: errors.keep("max_attempts", (), Attempts::new(attempts?.into()))?,
+        };
+        Some(CheckedJob { id: id?, trigger: trigger?, terms })
+    }
+}
+
+/// A name that a client may choose for a job.
+pub(crate) fn check_job_id(text: &str, errors: &mut FieldErrors) -> Option<JobId> {
+    let id = errors.keep("job_id", text, text.parse::<JobId>())?;
+    if text.starts_with(ONE_TIME_PREFIX) {
+        let message = format!(
+            "job_id '{text}' begins with '{ONE_TIME_PREFIX}', which is kept for generated ids; choose another name"
+        );
+        errors.add("job_id", text, message);
+        return None;
+    }
+    Some(id)
+}
+
+impl TargetBody {
+    fn check(&self, errors: &mut FieldErrors) -> Option<Target> {
+        match (&self.sqs, &self.http) {
+            (Some(SqsBody { queue_url }), None) => {
+                errors.keep("target.sqs.queue_url", &**queue_url, Target::sqs(queue_url))
+            }
+            (None, Some(HttpBody { url })) => errors.keep("target.http.url", &**url, Target::http(url)),
+            (Some(_), Some(_)) => {
+                errors.add("target", (), "target has both 'sqs' and 'http'; give one, or make two jobs");
+                None
+            }
+            (None, None) => {
+                let message = "target has neither 'sqs' nor 'http'; give \
+                    {\"sqs\": {\"queue_url\": \"...\"}} or {\"http\": {\"url\": \"...\"}}";
+                errors.add("target", (), message);
+                None
+            }
+        }
+    }
+}
+
+/// The field that carries a target's URL.
+pub(crate) fn url_field(target: &Target) -> &'static str {
+    match target {
+        Target::Sqs { .. } => "target.sqs.queue_url",
+        Target::Http { .. } => "target.http.url",
+    }
+}
+
+impl From<HistoryWord> for History {
+    fn from(word: HistoryWord) -> Self {
+        match word {
+            HistoryWord::All => Self::All,
+            HistoryWord::Failures => Self::Failures,
+        }
+    }
+}
+
+impl From<History> for HistoryWord {
+    fn from(history: History) -> Self {
+        match history {
+            History::All => Self::All,
+            History::Failures => Self::Failures,
+        }
+    }
+}
+
+impl From<&Target> for TargetBody {
+    fn from(target: &Target) -> Self {
+        match target {
+            Target::Sqs { queue_url } => {
+                Self { sqs: Some(SqsBody { queue_url: queue_url.clone() }), http: None }
+            }
+            Target::Http { url } => Self { sqs: None, http: Some(HttpBody { url: url.clone() }) },
+        }
+    }
+}
+
+/// A job as it is answered.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Job)]
+pub(crate) struct JobView {
+    /// Its name within the client.
+    job_id: String,
+    /// Rises by one with each change. It is also the ETag, which `If-Match` takes.
+    revision: u32,
+    trigger: TriggerView,
+    /// When it fires, in words.
+    #[schema(example = "At 09:00, Monday through Friday (Europe/London)")]
+    description: String,
+    /// Events of one firing.
+    count: u32,
+    /// The policy that throttles the events, if any.
+    policy_id: Option<String>,
+    target: TargetBody,
+    /// What each event carries.
+    #[schema(value_type = serde_json::Value)]
+    payload: Box<RawValue>,
+    /// How much of what happened is kept.
+    history: HistoryWord,
+    /// Deliveries of one event before it is recorded as dead.
+    max_attempts: u8,
+    /// When this revision was written.
+    #[schema(format = DateTime)]
+    changed_at: String,
+    /// What may not be as meant, though it was taken.
+    warnings: Vec<String>,
+}
+
+impl JobView {
+    pub(crate) fn new(job: &Job, mut warnings: Vec<String>) -> Self {
+        let terms = &job.terms;
+        if let Trigger::Cron { spec, .. } = &job.trigger {
+            warnings.extend_from_slice(spec.warnings());
+        }
+        let payload = match &terms.payload {
+            Payload::Inline(json) => RawValue::from_string(json.clone()).unwrap_or_default(),
+            Payload::InJob => Box::default(),
+        };
+        Self {
+            job_id: job.id.to_string(),
+            revision: job.revision,
+            trigger: (&job.trigger).into(),
+            description: in_words(&job.trigger),
+            count: terms.count.get(),
+            policy_id: terms.policy.as_ref().map(ToString::to_string),
+            target: (&terms.target).into(),
+            payload,
+            history: terms.history.into(),
+            max_attempts: terms.max_attempts.get(),
+            changed_at: instant(job.changed_at),
+            warnings,
+        }
+    }
+}
+
+/// A page of jobs.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct JobList {
+    /// The jobs, by name.
+    pub(crate) jobs: Vec<JobView>,
+    /// What to ask the next page with; null on the last.
+    pub(crate) next_cursor: Option<String>,
+}

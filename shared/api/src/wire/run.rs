@@ -1,0 +1,105 @@
+//! Runs and events as they travel: only ever read.
+
+use serde::Serialize;
+use tidegate_engine::{EventRecord, RunSummary};
+use utoipa::ToSchema;
+
+use crate::wire::instant;
+
+/// A run: one firing of a job, with its progress.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Run)]
+pub(crate) struct RunView {
+    /// Its name: job, revision and launch second.
+    #[schema(example = "nightly.3.1790000000")]
+    run_id: String,
+    /// When it was due.
+    #[schema(format = DateTime)]
+    launch_at: String,
+    /// Its number of events.
+    count: u32,
+    /// Where it stands: waiting, running, finished or stopped.
+    #[schema(value_type = String)]
+    state: &'static str,
+    /// Events that were handed to a consumer whose word is not awaited.
+    delivered: u32,
+    /// Events that their consumer released as succeeded.
+    succeeded: u32,
+    /// Events that their consumer released as failed.
+    failed: u32,
+    /// Events that were never released.
+    expired: u32,
+    /// Events that could not be delivered.
+    dead: u32,
+    /// Why nothing (more) of it is delivered.
+    reason: Option<String>,
+}
+
+impl From<RunSummary> for RunView {
+    fn from(run: RunSummary) -> Self {
+        Self {
+            run_id: run.id.to_string(),
+            launch_at: instant(run.id.launch_at()),
+            count: run.count,
+            state: run.state.as_str(),
+            delivered: run.tally.delivered,
+            succeeded: run.tally.succeeded,
+            failed: run.tally.failed,
+            expired: run.tally.expired,
+            dead: run.tally.dead,
+            reason: run.reason,
+        }
+    }
+}
+
+/// A page of runs.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RunList {
+    /// The runs, the latest launch first.
+    pub(crate) runs: Vec<RunView>,
+    /// What to ask the next page with; null on the last.
+    pub(crate) next_cursor: Option<String>,
+}
+
+/// An event of a run.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Event)]
+pub(crate) struct EventView {
+    /// Its name: run and index. The idempotency key of its consumer.
+    #[schema(example = "nightly.3.1790000000.17")]
+    event_id: String,
+    /// Its number in the run, from 0.
+    index: u32,
+    /// Where it stands: waiting, in_flight, delivered, succeeded, failed, expired or dead.
+    #[schema(value_type = String)]
+    status: &'static str,
+    /// How often it was delivered or tried, where that is known.
+    attempts: Option<u8>,
+    /// When it came to its end, or when its lease ends.
+    #[schema(format = DateTime)]
+    at: Option<String>,
+    /// Why it failed, if it did.
+    reason: Option<String>,
+}
+
+impl From<EventRecord> for EventView {
+    fn from(event: EventRecord) -> Self {
+        Self {
+            event_id: event.id.to_string(),
+            index: event.id.index(),
+            status: event.status.as_str(),
+            attempts: event.attempts,
+            at: event.at.map(instant),
+            reason: event.reason,
+        }
+    }
+}
+
+/// A page of events.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct EventList {
+    /// The events, by index.
+    pub(crate) events: Vec<EventView>,
+    /// What to ask the next page with; null on the last.
+    pub(crate) next_cursor: Option<String>,
+}

@@ -1,0 +1,106 @@
+//! The OpenAPI document: complete, and equal to its copy in `docs/`.
+
+use http::{Method, StatusCode};
+use serde_json::Value;
+use tidegate_api::openapi_json;
+
+use crate::world::World;
+
+/// Set to write the copy anew: `TIDEGATE_UPDATE=1 cargo nextest run -p tidegate-api document`.
+const UPDATE: &str = "TIDEGATE_UPDATE";
+
+#[test]
+fn the_copy_in_docs_is_the_document() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+    if std::env::var_os(UPDATE).is_some() {
+        std::fs::create_dir_all(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs")).unwrap();
+        std::fs::write(path, openapi_json()).unwrap();
+    }
+    let copy = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(copy == openapi_json(), "docs/openapi.json is not the document; {UPDATE}=1 writes it anew");
+}
+
+#[tokio::test]
+async fn every_route_is_in_the_document_and_the_document_names_no_other() {
+    let world = World::new().await;
+    let document: Value = serde_json::from_str(openapi_json()).unwrap();
+    let mut described = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        let real = path.replace("{run_id}", "nightly.1.1790000000").replace(['{', '}'], "");
+        for method in ["get", "post", "put", "delete", "patch"] {
+            let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+            let answer = world.send(method.clone(), &real, None, &[], "").await;
+            let is_described = methods.get(method.as_str().to_lowercase()).is_some();
+            let is_routed = answer.status != StatusCode::METHOD_NOT_ALLOWED
+                && answer.json["type"] != "urn:tidegate:problem:unknown-route";
+            assert_eq!(is_described, is_routed, "{method} {path}");
+            if is_described {
+                described.push(format!("{method} {path}"));
+            }
+        }
+    }
+    described.sort();
+    let expected = [
+        "DELETE /v1/jobs/{job_id}",
+        "DELETE /v1/policies/{policy_id}",
+        "GET /v1/clients",
+        "GET /v1/health",
+        "GET /v1/jobs",
+        "GET /v1/jobs/{job_id}",
+        "GET /v1/jobs/{job_id}/runs",
+        "GET /v1/jobs/{job_id}/runs/{run_id}/events",
+        "GET /v1/openapi.json",
+        "GET /v1/policies",
+        "GET /v1/policies/{policy_id}",
+        "POST /v1/clients",
+        "POST /v1/jobs",
+        "POST /v1/policies",
+        "POST /v1/tokens/extend",
+        "POST /v1/tokens/release",
+        "PUT /v1/jobs/{job_id}",
+        "PUT /v1/policies/{policy_id}",
+    ];
+    assert_eq!(described, expected);
+}
+
+#[test]
+fn every_reference_leads_somewhere_and_every_operation_tells_of_its_problems() {
+    let document: Value = serde_json::from_str(openapi_json()).unwrap();
+    for reference in references(&document) {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{reference}");
+    }
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let responses = operation["responses"].as_object().unwrap();
+            assert_eq!(responses["default"]["$ref"], "#/components/responses/Problem", "{method} {path}");
+            for (status, response) in responses.iter().filter(|(status, _)| *status != "default") {
+                assert!(response["description"].is_string(), "{method} {path} {status} has no description");
+            }
+        }
+    }
+}
+
+fn references(value: &Value) -> Vec<&str> {
+    match value {
+        Value::Object(fields) => {
+            let own = fields.get("$ref").and_then(Value::as_str);
+            own.into_iter().chain(fields.values().flat_map(references)).collect()
+        }
+        Value::Array(items) => items.iter().flat_map(references).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn health_and_the_document_need_no_key() {
+    let world = World::new().await;
+    let health = world.send(Method::GET, "/v1/health", None, &[], "").await;
+    assert_eq!(health.status, StatusCode::OK);
+    assert_eq!(health.json["status"], "ok");
+    assert_eq!(health.json["version"], env!("CARGO_PKG_VERSION"));
+    assert!(health.json["zone_database"].as_str().unwrap().starts_with("20"), "{}", health.text);
+    let document = world.send(Method::GET, "/v1/openapi.json", None, &[], "").await;
+    assert_eq!((document.status, document.header("content-type")), (StatusCode::OK, "application/json"));
+    assert_eq!(document.text, openapi_json());
+}

@@ -1,0 +1,245 @@
+//! ScheduleJobs: created, repeated, replaced, read, listed and deleted.
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::world::{QUEUE, World, at_job, cron_job};
+
+#[tokio::test]
+async fn a_job_is_answered_as_it_was_understood() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    let mut body = cron_job();
+    body["job_id"] = json!("nightly");
+    let answer = world.post("/v1/jobs", &key, &body).await;
+    assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text);
+    assert_eq!(answer.header("etag"), "\"1\"");
+    assert_eq!(answer.header("location"), "/v1/jobs/nightly");
+    assert!(answer.header("x-request-id").starts_with("req_"));
+    let mut expected = json!({
+        "job_id": "nightly", "revision": 1,
+        "trigger": {"cron": "0 9 * * MON-FRI", "zone": "Europe/London"},
+        "count": 1, "policy_id": null, "target": {"sqs": {"queue_url": QUEUE}},
+        "payload": {"report": "daily"}, "history": "all", "max_attempts": 5,
+        "changed_at": "2026-11-21T12:00:00Z", "warnings": []
+    });
+    let description = answer.json["description"].as_str().unwrap();
+    assert!(description.contains("09:00") && description.ends_with("(Europe/London)"), "{description}");
+    expected["description"] = json!(description);
+    assert_eq!(answer.json, expected);
+    let read = world.get("/v1/jobs/nightly", &key).await;
+    assert_eq!((read.status, &read.json, read.header("etag")), (StatusCode::OK, &expected, "\"1\""));
+    assert_eq!(world.get("/v1/jobs", &key).await.json, json!({"jobs": [expected], "next_cursor": null}));
+}
+
+#[tokio::test]
+async fn the_same_post_twice_is_one_job_and_a_different_one_is_refused() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    let mut body = cron_job();
+    body["job_id"] = json!("nightly");
+    let first = world.post("/v1/jobs", &key, &body).await;
+    let before = world.everything().await;
+    let again = world.post("/v1/jobs", &key, &body).await;
+    assert_eq!((again.status, &again.json), (StatusCode::OK, &first.json));
+    body["count"] = json!(2);
+    let other = world.post("/v1/jobs", &key, &body).await;
+    assert_eq!(other.status, StatusCode::CONFLICT);
+    assert_eq!(other.json["errors"][0]["field"], "job_id");
+    assert_eq!(
+        other.json["detail"],
+        "job 'nightly' exists already and says something else; PUT replaces it, or choose another id"
+    );
+    assert_eq!(world.everything().await, before);
+}
+
+#[tokio::test]
+async fn a_put_creates_then_replaces_then_leaves_alone() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    let mut body = cron_job();
+    assert_eq!(world.put("/v1/jobs/nightly", &key, &body).await.status, StatusCode::CREATED);
+    body["count"] = json!(20);
+    let replaced = world.put("/v1/jobs/nightly", &key, &body).await;
+    assert_eq!((replaced.status, replaced.header("etag")), (StatusCode::OK, "\"2\""));
+    assert_eq!(replaced.json["count"], 20);
+    let same = world.put("/v1/jobs/nightly", &key, &body).await;
+    assert_eq!((same.status, same.header("etag")), (StatusCode::OK, "\"2\""));
+    body["job_id"] = json!("daily");
+    let other = world.put("/v1/jobs/nightly", &key, &body).await;
+    assert_eq!(other.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(
+        other.json["detail"],
+        "job_id is 'daily', but the path says 'nightly'; leave it out of the body"
+    );
+}
+
+#[tokio::test]
+async fn a_write_against_another_revision_changes_nothing() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    world.put("/v1/jobs/nightly", &key, &cron_job()).await;
+    let before = world.everything().await;
+    let mut body = cron_job();
+    body["count"] = json!(2);
+    let json = ("content-type", "application/json");
+    let put = |path: &'static str, revision: &'static str| {
+        let (world, key, text) = (&world, &key, body.to_string());
+        async move { world.send(Method::PUT, path, Some(key), &[json, ("if-match", revision)], &text).await }
+    };
+    let answer = put("/v1/jobs/nightly", "\"7\"").await;
+    assert_eq!(answer.status, StatusCode::PRECONDITION_FAILED);
+    assert_eq!(
+        answer.json["detail"],
+        "job 'nightly' is at revision 1, not at the one in If-Match; read it again and decide anew"
+    );
+    assert_eq!(put("/v1/jobs/other", "\"1\"").await.status, StatusCode::PRECONDITION_FAILED);
+    let answer =
+        world.send(Method::DELETE, "/v1/jobs/nightly", Some(&key), &[("if-match", "\"7\"")], "").await;
+    assert_eq!(answer.status, StatusCode::PRECONDITION_FAILED);
+    assert_eq!(world.everything().await, before);
+    assert_eq!(put("/v1/jobs/nightly", "\"1\"").await.json["revision"], 2);
+    let answer =
+        world.send(Method::DELETE, "/v1/jobs/nightly", Some(&key), &[("if-match", "\"2\"")], "").await;
+    assert_eq!(answer.status, StatusCode::NO_CONTENT);
+    assert_eq!(world.delete("/v1/jobs/nightly", &key).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(world.get("/v1/jobs/nightly", &key).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn every_form_of_a_trigger_is_read() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    for (given, understood) in [
+        (json!({"cron": "@daily"}), json!({"cron": "0 0 * * *", "zone": "UTC"})),
+        (json!({"cron": "CRON_TZ=Asia/Tokyo 0 9 * * *"}), json!({"cron": "0 9 * * *", "zone": "Asia/Tokyo"})),
+        (
+            json!({"cron": "TZ=Asia/Tokyo 0 9 * * *", "zone": "Asia/Tokyo"}),
+            json!({"cron": "0 9 * * *", "zone": "Asia/Tokyo"}),
+        ),
+        (
+            json!({"cron": {"Month": "*", "DayOfMonth": "*", "DayOfWeek": "*", "Hour": "3,6,9", "Minute": "0"}}),
+            json!({"cron": "0 3,6,9 * * *", "zone": "UTC"}),
+        ),
+        (
+            json!({"cron": {"Hour": "3", "Minute": "30"}, "zone": "Asia/Kolkata"}),
+            json!({"cron": "30 3 * * *", "zone": "Asia/Kolkata"}),
+        ),
+        (json!({"at": "2026-12-01T13:00:00+01:00"}), json!({"at": "2026-12-01T12:00:00Z"})),
+        (json!({"at": "2026-12-01T12:00:00.001Z"}), json!({"at": "2026-12-01T12:00:01Z"})),
+        (json!({"at": "2026-11-21T11:59:00Z"}), json!({"at": "2026-11-21T11:59:00Z"})),
+    ] {
+        let mut body = cron_job();
+        body["trigger"] = given.clone();
+        let answer = world.put("/v1/jobs/job", &key, &body).await;
+        assert!(answer.status.is_success(), "{given}: {}", answer.text);
+        assert_eq!(answer.json["trigger"], understood, "{given}");
+    }
+}
+
+#[tokio::test]
+async fn what_often_surprises_is_warned_of() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    let mut body = cron_job();
+    body["trigger"]["cron"] = json!("0 9 13 * FRI");
+    let answer = world.put("/v1/jobs/friday", &key, &body).await;
+    let warnings = answer.json["warnings"].as_array().unwrap();
+    assert_eq!(warnings.len(), 1, "{}", answer.text);
+    assert!(
+        warnings[0].as_str().unwrap().contains("it fires on days that match either one"),
+        "{}",
+        answer.text
+    );
+}
+
+#[tokio::test]
+async fn a_payload_is_kept_to_the_byte() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    let payload = r#"{"z": 1.10, "a": 12345678901234567890123, "text": "\u00e9 "}"#;
+    let body = format!(
+        r#"{{"trigger": {{"cron": "@daily"}}, "target": {{"sqs": {{"queue_url": "{QUEUE}"}}}}, "payload": {payload}}}"#
+    );
+    let json = ("content-type", "application/json");
+    let answer = world.send(Method::PUT, "/v1/jobs/exact", Some(&key), &[json], &body).await;
+    assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text);
+    assert!(world.get("/v1/jobs/exact", &key).await.text.contains(payload));
+    let largest = format!("\"{}\"", "x".repeat(64 * 1024 - 2));
+    let body = body.replace(payload, &largest);
+    let answer = world.send(Method::PUT, "/v1/jobs/large", Some(&key), &[json], &body).await;
+    assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text);
+    assert!(world.get("/v1/jobs/large", &key).await.text.contains(&largest));
+}
+
+#[tokio::test]
+async fn a_one_time_job_without_an_id_gets_one() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    let answer = world.post("/v1/jobs", &key, &at_job("2026-12-01T12:00:00Z")).await;
+    assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text);
+    assert_eq!(answer.json["description"], "Once, at 2026-12-01T12:00:00Z");
+    let id = answer.json["job_id"].as_str().unwrap();
+    let path = format!("/v1/jobs/{id}");
+    assert_eq!(answer.header("location"), path);
+    assert_eq!(world.get(&path, &key).await.json["trigger"], json!({"at": "2026-12-01T12:00:00Z"}));
+    assert_eq!(world.delete(&path, &key).await.status, StatusCode::NO_CONTENT);
+    assert_eq!(world.get(&path, &key).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_list_goes_on_where_its_page_ended() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    for number in 0..101 {
+        world.put(&format!("/v1/jobs/job{number:03}"), &key, &cron_job()).await;
+    }
+    let first = world.get("/v1/jobs", &key).await;
+    let cursor = first.json["next_cursor"].as_str().unwrap();
+    let second = world.get(&format!("/v1/jobs?cursor={cursor}"), &key).await;
+    assert_eq!(second.json["next_cursor"], Value::Null);
+    let jobs = [&first, &second].map(|page| page.json["jobs"].as_array().unwrap().clone()).concat();
+    let ids: Vec<&str> = jobs.iter().map(|job| job["job_id"].as_str().unwrap()).collect();
+    let expected: Vec<String> = (0..101).map(|number| format!("job{number:03}")).collect();
+    assert_eq!(ids, expected);
+}
+
+#[tokio::test]
+async fn a_job_that_has_not_run_has_no_runs() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    world.put("/v1/jobs/nightly", &key, &cron_job()).await;
+    let answer = world.get("/v1/jobs/nightly/runs", &key).await;
+    assert_eq!(answer.json, json!({"runs": [], "next_cursor": null}));
+    for run in ["nightly.1.1790000000", "other.1.1790000000", "nonsense"] {
+        let answer = world.get(&format!("/v1/jobs/nightly/runs/{run}/events"), &key).await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{run}");
+    }
+}
+
+#[tokio::test]
+async fn the_events_of_a_run_are_paged_and_belong_to_their_job_and_client() {
+    let world = World::new().await;
+    let (acme, other) = (world.register("acme").await, world.register("other").await);
+    let mut body = at_job("2026-11-21T12:00:00Z");
+    body["count"] = json!(150);
+    assert_eq!(world.put("/v1/jobs/batch", &acme, &body).await.status, StatusCode::CREATED);
+    world.dispatch().await;
+    let runs = world.get("/v1/jobs/batch/runs", &acme).await;
+    let run = runs.json["runs"][0]["run_id"].as_str().unwrap();
+    assert_eq!(runs.json["runs"][0]["delivered"], 150, "{}", runs.text);
+    let path = format!("/v1/jobs/batch/runs/{run}/events");
+    let first = world.get(&path, &acme).await;
+    let cursor = first.json["next_cursor"].as_str().unwrap();
+    let second = world.get(&format!("{path}?cursor={cursor}"), &acme).await;
+    assert_eq!(second.json["next_cursor"], Value::Null);
+    let events = [&first, &second].map(|page| page.json["events"].as_array().unwrap().clone()).concat();
+    let indexes: Vec<u64> = events.iter().map(|event| event["index"].as_u64().unwrap()).collect();
+    assert_eq!(indexes, (0..150).collect::<Vec<_>>());
+    assert!(events.iter().all(|event| event["status"] == "delivered"), "{}", first.text);
+    let refused = world.get(&format!("{path}?cursor=bm9uc2Vuc2U"), &acme).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{}", refused.text);
+    assert_eq!(world.get(&path, &other).await.status, StatusCode::NOT_FOUND);
+    let elsewhere = world.get(&path.replace("/jobs/batch/", "/jobs/other/"), &acme).await;
+    assert_eq!(elsewhere.status, StatusCode::NOT_FOUND, "{}", elsewhere.text);
+}

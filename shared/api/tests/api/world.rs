@@ -1,0 +1,196 @@
+//! An API of its own for each test.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use chrono::DateTime;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use tidegate_api::{ApiState, router};
+use tidegate_engine::clock::ManualClock;
+use tidegate_engine::random::SeededRandom;
+use tidegate_engine::{Config, Engine, Handled, Parts};
+use tidegate_local::{Call, ClientOptions, Embedded, Fault, FaultPlan};
+use tidegate_store::tables::Table;
+use tidegate_store::{KeyHash, Store};
+use tokio::net::TcpListener;
+use tower::ServiceExt as _;
+
+/// A queue that exists.
+pub const QUEUE: &str = "http://localhost:9324/000000000000/jobs";
+
+const PREFIX: &str = "test";
+
+pub struct World {
+    router: Router,
+    pub clock: Arc<ManualClock>,
+    pub admin_key: String,
+    pub engine: Engine,
+    pub embedded: Embedded,
+}
+
+/// No request reaches any service.
+struct Unreachable;
+
+impl FaultPlan for Unreachable {
+    fn on_request(&self, _: &Call) -> Fault {
+        Fault::DropBefore
+    }
+}
+
+pub struct Answer {
+    pub status: StatusCode,
+    headers: HeaderMap,
+    pub json: Value,
+    pub text: String,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+impl World {
+    pub async fn new() -> Self {
+        let start = DateTime::parse_from_rfc3339("2026-11-21T12:00:00Z").unwrap().to_utc();
+        let clock = Arc::new(ManualClock::new(start));
+        let embedded = Embedded::in_memory(clock.clone()).unwrap();
+        let options = ClientOptions::without_retries();
+        let (store, sqs) =
+            (Store::new(embedded.dynamodb_with(&options), PREFIX), embedded.sqs_with(&options));
+        store.create_tables().await.unwrap();
+        for name in ["jobs", "dispatch"] {
+            sqs.create_queue().queue_name(name).send().await.unwrap();
+        }
+        let config =
+            Config { dispatch_queue_url: QUEUE.replace("jobs", "dispatch"), allow_private_targets: true };
+        let random = Arc::new(SeededRandom::new(1));
+        let engine = Engine::new(Parts { store, sqs, clock: clock.clone(), random, config });
+        let admin_key = "the-admin-key".to_owned();
+        let router = router(ApiState::new(engine.clone(), Some(KeyHash::of(&admin_key).as_str())));
+        Self { router, clock, admin_key, engine, embedded }
+    }
+
+    pub async fn register(&self, client: &str) -> String {
+        let answer = self.post("/v1/clients", &self.admin_key, &json!({"client_id": client})).await;
+        assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text);
+        answer.json["api_key"].as_str().unwrap().to_owned()
+    }
+
+    pub async fn get(&self, path: &str, key: &str) -> Answer {
+        self.send(Method::GET, path, Some(key), &[], "").await
+    }
+
+    pub async fn delete(&self, path: &str, key: &str) -> Answer {
+        self.send(Method::DELETE, path, Some(key), &[], "").await
+    }
+
+    pub async fn post(&self, path: &str, key: &str, body: &Value) -> Answer {
+        self.send(Method::POST, path, Some(key), &[("content-type", "application/json")], &body.to_string())
+            .await
+    }
+
+    pub async fn put(&self, path: &str, key: &str, body: &Value) -> Answer {
+        self.send(Method::PUT, path, Some(key), &[("content-type", "application/json")], &body.to_string())
+            .await
+    }
+
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        key: Option<&str>,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(path);
+        if let Some(key) = key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::from(body.to_owned())).unwrap();
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        let json = serde_json::from_str(&text).unwrap_or(Value::Null);
+        Answer { status: parts.status, headers: parts.headers, json, text }
+    }
+
+    /// Serves the API on loopback for as long as the test lasts; its address.
+    pub async fn serve(&self) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(axum::serve(listener, self.router.clone()).into_future());
+        format!("http://{address}")
+    }
+
+    /// Takes every message off a queue that is there now.
+    pub async fn take_all(&self, queue: &str) -> Vec<String> {
+        let sqs = self.embedded.sqs();
+        let mut bodies = Vec::new();
+        loop {
+            let received =
+                sqs.receive_message().queue_url(queue).max_number_of_messages(10).send().await.unwrap();
+            if received.messages().is_empty() {
+                return bodies;
+            }
+            for message in received.messages() {
+                bodies.push(message.body().unwrap().to_owned());
+                let receipt = message.receipt_handle().unwrap();
+                sqs.delete_message().queue_url(queue).receipt_handle(receipt).send().await.unwrap();
+            }
+        }
+    }
+
+    /// Handles dispatch messages until there are none.
+    pub async fn dispatch(&self) {
+        loop {
+            let bodies = self.take_all(&QUEUE.replace("jobs", "dispatch")).await;
+            if bodies.is_empty() {
+                return;
+            }
+            for body in bodies {
+                assert_eq!(self.engine.handle(&body, 1).await, Handled::Done, "{body}");
+            }
+        }
+    }
+
+    /// From now on neither tables nor queues answer.
+    pub fn cut_off(&self) {
+        self.embedded.inject(Unreachable);
+    }
+
+    /// Every row of every table, in order.
+    pub async fn everything(&self) -> Vec<String> {
+        let dynamodb = self.embedded.dynamodb();
+        let mut rows = Vec::new();
+        for table in Table::ALL {
+            let name = format!("{PREFIX}-{}", table.name());
+            let pages = dynamodb.scan().table_name(name).into_paginator().items().send();
+            for row in pages.collect::<Result<Vec<_>, _>>().await.unwrap() {
+                rows.push(format!("{table:?}: {:?}", row.into_iter().collect::<BTreeMap<_, _>>()));
+            }
+        }
+        rows.sort();
+        rows
+    }
+}
+
+pub fn cron_job() -> Value {
+    json!({
+        "trigger": {"cron": "0 9 * * MON-FRI", "zone": "Europe/London"},
+        "target": {"sqs": {"queue_url": QUEUE}},
+        "payload": {"report": "daily"}
+    })
+}
+
+pub fn at_job(at: &str) -> Value {
+    json!({"trigger": {"at": at}, "target": {"sqs": {"queue_url": QUEUE}}})
+}

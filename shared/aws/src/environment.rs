@@ -1,0 +1,89 @@
+//! What `template.yaml` tells the functions.
+
+use thiserror::Error;
+use tidegate_engine::Config;
+
+/// The environment of a function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Environment {
+    table_prefix: String,
+    dispatch_queue_url: String,
+    allow_private_targets: bool,
+    admin_key_sha256: Option<String>,
+}
+
+/// Why a function cannot start.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum EnvironmentError {
+    /// A variable that the template sets is missing or empty.
+    #[error("the environment variable {0} is not set; deploy with template.yaml, which sets it")]
+    Missing(&'static str),
+}
+
+impl Environment {
+    /// Reads the process's environment.
+    ///
+    /// # Errors
+    /// Names the variable that is missing.
+    pub fn read() -> Result<Self, EnvironmentError> {
+        Self::from_lookup(|name| std::env::var(name).ok())
+    }
+
+    fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError> {
+        let find = |name| lookup(name).filter(|value| !value.is_empty());
+        let need = |name| find(name).ok_or(EnvironmentError::Missing(name));
+        Ok(Self {
+            table_prefix: need("TIDEGATE_TABLE_PREFIX")?,
+            dispatch_queue_url: need("TIDEGATE_DISPATCH_QUEUE_URL")?,
+            allow_private_targets: find("TIDEGATE_ALLOW_PRIVATE_TARGETS")
+                .is_some_and(|value| value == "true"),
+            admin_key_sha256: find("TIDEGATE_ADMIN_KEY_SHA256"),
+        })
+    }
+
+    /// What the names of the tables begin with.
+    pub fn table_prefix(&self) -> &str {
+        &self.table_prefix
+    }
+
+    /// The SHA-256 of the admin key, in hex; only the master has it.
+    pub fn admin_key_sha256(&self) -> Option<&str> {
+        self.admin_key_sha256.as_deref()
+    }
+
+    /// What the engine needs of it.
+    pub fn config(&self) -> Config {
+        Config {
+            dispatch_queue_url: self.dispatch_queue_url.clone(),
+            allow_private_targets: self.allow_private_targets,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(values: &[(&str, &str)]) -> Result<Environment, EnvironmentError> {
+        Environment::from_lookup(|name| {
+            values.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn what_is_missing_is_named_and_private_targets_are_refused_unless_allowed() {
+        let (prefix, queue) =
+            (("TIDEGATE_TABLE_PREFIX", "t"), ("TIDEGATE_DISPATCH_QUEUE_URL", "https://q/1/d"));
+        let missing = |values: &[(&str, &str)]| environment(values).unwrap_err();
+        assert_eq!(missing(&[prefix]), EnvironmentError::Missing("TIDEGATE_DISPATCH_QUEUE_URL"));
+        assert_eq!(
+            missing(&[("TIDEGATE_TABLE_PREFIX", ""), queue]),
+            EnvironmentError::Missing("TIDEGATE_TABLE_PREFIX")
+        );
+        for (value, allowed) in [("true", true), ("false", false), ("1", false)] {
+            let read = environment(&[prefix, queue, ("TIDEGATE_ALLOW_PRIVATE_TARGETS", value)]).unwrap();
+            assert_eq!(read.config().allow_private_targets, allowed, "{value}");
+        }
+        assert_eq!(environment(&[prefix, queue]).unwrap().admin_key_sha256(), None);
+    }
+}

@@ -1,0 +1,54 @@
+//! Where Tidegate stands on AWS: from a function's environment to an engine with real clients.
+//!
+//! `tidegate-local` is the other place to stand. Deliberately absent: anything that decides; the functions' mains
+//! translate their events, the engine does the work.
+
+mod environment;
+
+use std::sync::Arc;
+
+use aws_config::BehaviorVersion;
+use aws_config::environment::EnvironmentVariableCredentialsProvider;
+use aws_smithy_http_client::Builder;
+use aws_smithy_http_client::tls::Provider;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+use tidegate_engine::clock::SystemClock;
+use tidegate_engine::random::SystemRandom;
+use tidegate_engine::{Engine, Parts};
+use tidegate_store::Store;
+
+pub use environment::{Environment, EnvironmentError};
+
+/// Writes structured logs to standard output, filtered by `TIDEGATE_LOG`.
+pub fn log_as_json() {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_from_env("TIDEGATE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    // A second call in one process keeps the first subscriber.
+    let _already_set = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_current_span(true)
+        .without_time()
+        .with_env_filter(filter)
+        .try_init();
+}
+
+/// An engine over the tables and queues that the environment names.
+///
+/// Credentials come from the environment alone, as Lambda gives them: no provider chain is tried, so a cold start
+/// waits for nothing. The endpoint of an emulator comes from `AWS_ENDPOINT_URL`.
+pub async fn engine(environment: &Environment) -> Engine {
+    let http = Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
+    let sdk = aws_config::defaults(BehaviorVersion::latest())
+        .http_client(http)
+        .credentials_provider(EnvironmentVariableCredentialsProvider::new())
+        .load()
+        .await;
+    Engine::new(Parts {
+        store: Store::new(aws_sdk_dynamodb::Client::new(&sdk), environment.table_prefix()),
+        sqs: aws_sdk_sqs::Client::new(&sdk),
+        clock: Arc::new(SystemClock),
+        random: Arc::new(SystemRandom),
+        config: environment.config(),
+    })
+}

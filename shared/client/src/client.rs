@@ -1,0 +1,229 @@
+//! One call of the API: address, key, body, and what the answer means.
+
+use std::fmt;
+use std::time::Duration;
+
+use reqwest::header::IF_MATCH;
+use reqwest::{Method, RequestBuilder, StatusCode};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::error::{Error, Problem};
+
+/// How long a call may take.
+const CALL_SECONDS: u64 = 30;
+
+/// The API of a Tidegate, as one caller. Cheap to clone; clones share their connections.
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    base_url: String,
+    api_key: String,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("base_url", &self.base_url).finish_non_exhaustive()
+    }
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// Its rows.
+    pub rows: Vec<T>,
+    /// What to ask the next page with; `None` on the last.
+    pub next_cursor: Option<String>,
+}
+
+/// A client that was just registered. Its secrets cannot be shown again.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+pub struct RegisteredClient {
+    /// Its name.
+    pub client_id: String,
+    /// The addresses that its jobs may name.
+    pub allowed_targets: Vec<String>,
+    /// What the client calls the API with.
+    pub api_key: String,
+    /// What HTTP deliveries are signed with.
+    pub webhook_secret: String,
+}
+
+impl fmt::Debug for RegisteredClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RegisteredClient").field("client_id", &self.client_id).finish_non_exhaustive()
+    }
+}
+
+/// A route of the API, with the names that are parts of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Route<'a> {
+    Clients,
+    Policies,
+    Policy(&'a str),
+    Jobs,
+    Job(&'a str),
+    Runs(&'a str),
+    Events(&'a str, &'a str),
+    Release,
+    Extend,
+}
+
+impl Route<'_> {
+    fn path(self) -> String {
+        match self {
+            Self::Clients => "/v1/clients".to_owned(),
+            Self::Policies => "/v1/policies".to_owned(),
+            Self::Policy(id) => format!("/v1/policies/{}", escaped(id)),
+            Self::Jobs => "/v1/jobs".to_owned(),
+            Self::Job(id) => format!("/v1/jobs/{}", escaped(id)),
+            Self::Runs(job) => format!("/v1/jobs/{}/runs", escaped(job)),
+            Self::Events(job, run) => format!("/v1/jobs/{}/runs/{}/events", escaped(job), escaped(run)),
+            Self::Release => "/v1/tokens/release".to_owned(),
+            Self::Extend => "/v1/tokens/extend".to_owned(),
+        }
+    }
+}
+
+/// A name as a part of a path: whatever is no plain character is escaped, so that no name reaches another route.
+fn escaped(name: &str) -> String {
+    let mut path = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'-' | b'_' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => path.push(char::from(byte)),
+            other => path.push_str(&format!("%{other:02X}")),
+        }
+    }
+    path
+}
+
+impl Client {
+    /// A caller of the API at `base_url` (without `/v1`), by a client's key or the admin key.
+    ///
+    /// # Errors
+    /// When the connections cannot be set up.
+    pub fn new(base_url: impl Into<String>, api_key: impl Into<String>) -> Result<Self, Error> {
+        // Someone else may have installed a provider first, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let timeout = Duration::from_secs(CALL_SECONDS);
+        let http = reqwest::Client::builder().timeout(timeout).build()?;
+        let base_url = base_url.into().trim_end_matches('/').to_owned();
+        Ok(Self { http, base_url, api_key: api_key.into() })
+    }
+
+    /// Registers a client, by the admin key. `allowed_targets` are URLs, each with at most one `*`; every address is
+    /// allowed when there are none.
+    ///
+    /// # Errors
+    /// When the key is not the admin's, the name is taken, or the call fails.
+    pub async fn register_client(
+        &self,
+        client_id: &str,
+        allowed_targets: &[&str],
+    ) -> Result<RegisteredClient, Error> {
+        let allowed_targets = Some(allowed_targets).filter(|targets| !targets.is_empty());
+        let body = json!({"client_id": client_id, "allowed_targets": allowed_targets});
+        self.post(Route::Clients, &body).await
+    }
+
+    pub(crate) async fn get<T: DeserializeOwned>(
+        &self,
+        route: Route<'_>,
+        cursor: Option<&str>,
+    ) -> Result<T, Error> {
+        let mut path = route.path();
+        if let Some(cursor) = cursor {
+            path = format!("{path}?cursor={}", escaped(cursor));
+        }
+        answer(self.call(Method::GET, &path)).await
+    }
+
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &self,
+        route: Route<'_>,
+        body: &impl Serialize,
+    ) -> Result<T, Error> {
+        answer(self.call(Method::POST, &route.path()).json(body)).await
+    }
+
+    pub(crate) async fn put<T: DeserializeOwned>(
+        &self,
+        route: Route<'_>,
+        body: &impl Serialize,
+        expected: Option<u32>,
+    ) -> Result<T, Error> {
+        answer(matching(self.call(Method::PUT, &route.path()).json(body), expected)).await
+    }
+
+    pub(crate) async fn delete(&self, route: Route<'_>, expected: Option<u32>) -> Result<(), Error> {
+        accepted(matching(self.call(Method::DELETE, &route.path()), expected)).await.map(drop)
+    }
+
+    fn call(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.base_url)).bearer_auth(&self.api_key)
+    }
+}
+
+fn matching(call: RequestBuilder, expected: Option<u32>) -> RequestBuilder {
+    match expected {
+        Some(revision) => call.header(IF_MATCH, format!("\"{revision}\"")),
+        None => call,
+    }
+}
+
+async fn answer<T: DeserializeOwned>(call: RequestBuilder) -> Result<T, Error> {
+    let body = accepted(call).await?;
+    serde_json::from_slice(&body)
+        .map_err(|e| Error::Unreadable { what: "the answer of the API", reason: e.to_string() })
+}
+
+/// The body of a 2xx; any other answer is an error.
+async fn accepted(call: RequestBuilder) -> Result<Vec<u8>, Error> {
+    let response = call.send().await?;
+    let status = response.status();
+    let body = response.bytes().await?;
+    if status.is_success() {
+        return Ok(body.to_vec());
+    }
+    Err(Error::Refused(Box::new(problem(status, &body))))
+}
+
+/// Whatever stands between may answer too, and not with a problem.
+fn problem(status: StatusCode, body: &[u8]) -> Problem {
+    serde_json::from_slice(body).unwrap_or_else(|_| Problem {
+        kind: String::new(),
+        status: status.as_u16(),
+        detail: String::from_utf8_lossy(body).chars().take(200).collect(),
+        errors: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_reach_another_route() {
+        assert_eq!(Route::Job("nightly-1_X").path(), "/v1/jobs/nightly-1_X");
+        assert_eq!(Route::Job("a/../../clients?x#y").path(), "/v1/jobs/a%2F..%2F..%2Fclients%3Fx%23y");
+        let run = Route::Events("nightly", "nightly.3.1790000000").path();
+        assert_eq!(run, "/v1/jobs/nightly/runs/nightly.3.1790000000/events");
+    }
+
+    #[test]
+    fn an_answer_that_is_no_problem_is_kept_as_its_detail() {
+        let text = problem(StatusCode::BAD_GATEWAY, b"<html>no backend</html>");
+        assert_eq!((text.status, text.detail.as_str()), (502, "<html>no backend</html>"));
+        let body = br#"{"type":"urn:tidegate:problem:not-found","title":"x","status":404,"detail":"no job"}"#;
+        let read = problem(StatusCode::NOT_FOUND, body);
+        assert_eq!((read.status, read.detail.as_str(), read.errors.len()), (404, "no job", 0));
+        assert_eq!(Error::Refused(Box::new(read)).to_string(), "the API refused the call: no job (404)");
+    }
+
+    #[test]
+    fn secrets_are_not_shown_by_accident() {
+        let client = Client::new("http://127.0.0.1:1/", "tg_acme_secret").unwrap();
+        assert_eq!(format!("{client:?}"), "Client { base_url: \"http://127.0.0.1:1\", .. }");
+    }
+}

@@ -1,0 +1,91 @@
+//! What a consumer receives.
+
+use std::str::FromStr;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::Error;
+
+/// A delivered event: the text of an SQS message, or the body of a POST.
+///
+/// It may come more than once: `event_id` is the same each time.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Event {
+    /// The idempotency key.
+    pub event_id: String,
+    /// The job that it is an event of.
+    pub job_id: String,
+    /// The client whose job it is.
+    pub client_id: String,
+    /// The run that it belongs to.
+    pub run_id: String,
+    /// Its number in the run, from 0.
+    pub index: u32,
+    /// How many events the run has.
+    pub count: u32,
+    /// When the run was due, RFC 3339.
+    pub launch_at: String,
+    /// Which delivery of the event this is, from 1.
+    pub attempt: u32,
+    /// To be released when the work is done; `None` where nothing throttles.
+    #[serde(default)]
+    pub token: Option<String>,
+    /// When the token is taken back unless it is extended, RFC 3339.
+    #[serde(default)]
+    pub lease_expires_at: Option<String>,
+    /// What the job carries.
+    pub payload: Value,
+}
+
+impl Event {
+    /// The payload as a type of the consumer's.
+    ///
+    /// # Errors
+    /// When it has not that form.
+    pub fn payload_as<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        T::deserialize(&self.payload)
+            .map_err(|e| Error::Unreadable { what: "the payload", reason: e.to_string() })
+    }
+}
+
+impl FromStr for Event {
+    type Err = Error;
+
+    fn from_str(body: &str) -> Result<Self, Error> {
+        serde_json::from_str(body).map_err(|e| Error::Unreadable { what: "the event", reason: e.to_string() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BODY: &str = r#"{"event_id":"nightly.3.1790000000.17","job_id":"nightly","client_id":"acme",
+        "run_id":"nightly.3.1790000000","index":17,"count":20,"launch_at":"2026-09-21T13:33:20Z","attempt":1,
+        "token":"tok.acme.small.0.3.17.2.17","lease_expires_at":"2026-09-21T13:34:20Z","payload":{"shop":7},
+        "a_later_field":true}"#;
+
+    #[test]
+    fn a_delivered_event_is_read_and_later_fields_do_no_harm() {
+        let event: Event = BODY.parse().unwrap();
+        assert_eq!((event.event_id.as_str(), event.index, event.count), ("nightly.3.1790000000.17", 17, 20));
+        assert_eq!(event.token.as_deref(), Some("tok.acme.small.0.3.17.2.17"));
+        assert_eq!(event.payload["shop"], 7);
+        let shop: std::collections::BTreeMap<String, u8> = event.payload_as().unwrap();
+        assert_eq!(shop["shop"], 7);
+        assert!(event.payload_as::<Vec<u8>>().is_err());
+    }
+
+    #[test]
+    fn an_event_without_a_token_is_read_and_another_text_is_refused() {
+        let mut body: Value = serde_json::from_str(BODY).unwrap();
+        body["token"].take();
+        body.as_object_mut().unwrap().remove("lease_expires_at");
+        let event: Event = body.to_string().parse().unwrap();
+        assert_eq!((event.token, event.lease_expires_at), (None, None));
+        let error = "{}".parse::<Event>().unwrap_err().to_string();
+        assert_eq!(error, "the event cannot be read: missing field `event_id` at line 1 column 2");
+    }
+}

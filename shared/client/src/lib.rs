@@ -1,0 +1,42 @@
+//! What a consumer of Tidegate uses: the delivered [`Event`], [`Client::release`], a [`Heartbeat`] for long work, and
+//! typed calls for the rest of the API.
+//!
+//! ```no_run
+//! use tidegate_client::{Client, Event, Outcome};
+//!
+//! # async fn work(event: &Event) -> bool { event.index % 2 == 0 }
+//! # async fn receive() -> Option<(String, String)> { None }
+//! # async fn delete(_receipt: String) {}
+//! # async fn consume() -> Result<(), tidegate_client::Error> {
+//! let tidegate = Client::new("http://127.0.0.1:8080", "tg_acme_...")?;
+//! while let Some((body, receipt)) = receive().await {          // your SQS queue
+//!     let event: Event = body.parse()?;
+//!     let done = work(&event).await;                           // event.event_id is the idempotency key
+//!     if let Some(token) = &event.token {
+//!         let outcome = if done { Outcome::Succeeded } else { Outcome::Failed };
+//!         tidegate.release_with_outcome(&[(token, outcome)]).await?;   // frees the slot for the next event
+//!     }
+//!     delete(receipt).await;                                   // then the message
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Deliberately absent: a consumer loop, retries and a queue. The first two are decisions of the consumer, the third is
+//! any SQS client. Every call here may be repeated safely, except a job that is created without an id of its own.
+
+mod client;
+mod error;
+mod event;
+mod heartbeat;
+mod history;
+mod schedule;
+mod tokens;
+
+pub use client::{Client, Page, RegisteredClient};
+pub use error::{Error, FieldError, Problem};
+pub use event::Event;
+pub use heartbeat::Heartbeat;
+pub use history::{EventRecord, Run};
+pub use schedule::{Cron, CronFields, History, Job, JobStatus, Policy, PolicyStatus, Target, Trigger};
+pub use tokens::{ExtendStatus, Extended, Outcome, ReleaseStatus, Released};

@@ -1,0 +1,348 @@
+//! Jobs and policies.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::client::{Client, Page, Route};
+use crate::error::Error;
+
+/// A throttling policy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Policy {
+    /// The most events in flight at once.
+    pub max_in_flight: u32,
+    /// How long a token may be held without a heartbeat, in seconds; 60 when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_seconds: Option<u32>,
+}
+
+impl Policy {
+    /// At most `max_in_flight` events at once, with the default lease.
+    pub fn new(max_in_flight: u32) -> Self {
+        Self { max_in_flight, lease_seconds: None }
+    }
+}
+
+/// A policy as the API shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct PolicyStatus {
+    /// Its name.
+    pub policy_id: String,
+    /// Rises by one with each change.
+    pub revision: u32,
+    /// The most events in flight at once.
+    pub max_in_flight: u32,
+    /// How long a token may be held without a heartbeat, in seconds.
+    pub lease_seconds: u32,
+    /// Events in flight now; only from [`Client::policy`].
+    pub in_flight: Option<u32>,
+    /// Events that were launched and wait for a token; only from [`Client::policy`].
+    pub waiting: Option<u32>,
+    /// Runs in its line, due or not; only from [`Client::policy`].
+    pub waiting_runs: Option<u32>,
+    /// Whether more is in flight than a lowered limit allows; only from [`Client::policy`].
+    pub draining: Option<bool>,
+}
+
+/// A job.
+///
+/// ```
+/// use tidegate_client::{Job, Target, Trigger};
+///
+/// let trigger = Trigger::cron("0 9 * * MON-FRI", "Europe/London");
+/// let job = Job::new(trigger, Target::sqs("http://127.0.0.1:9324/000000000000/jobs")).count(20).policy("small");
+/// assert_eq!(job.count, 20);
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Job {
+    /// When it fires.
+    pub trigger: Trigger,
+    /// Where its events go.
+    pub target: Target,
+    /// Events of one firing.
+    pub count: u32,
+    /// The policy that throttles them.
+    pub policy_id: Option<String>,
+    /// What each event carries.
+    pub payload: Value,
+    /// How much of what happened is kept.
+    pub history: History,
+    /// Deliveries of one event before it is recorded as dead; 5 when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u32>,
+}
+
+/// When a job fires.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Trigger {
+    /// At every time of a zone's wall clock that an expression matches.
+    Cron {
+        /// The expression.
+        cron: Cron,
+        /// The IANA zone; UTC when `None`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        zone: Option<String>,
+    },
+    /// Once.
+    At {
+        /// An RFC 3339 instant, with its offset.
+        at: String,
+    },
+}
+
+/// A cron expression.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Cron {
+    /// Five fields.
+    Text(String),
+    /// An object of its fields.
+    Fields(CronFields),
+}
+
+/// A cron expression as an object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct CronFields {
+    /// 1 to 12, or names.
+    pub month: String,
+    /// 1 to 31.
+    pub day_of_month: String,
+    /// 0 to 7, or names; 0 and 7 are Sunday.
+    pub day_of_week: String,
+    /// 0 to 23.
+    pub hour: String,
+    /// 0 to 59.
+    pub minute: String,
+}
+
+/// Where events go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// A standard or FIFO queue.
+    Sqs {
+        /// Its URL.
+        queue_url: String,
+    },
+    /// An endpoint that takes a POST for each event.
+    Http {
+        /// Its URL.
+        url: String,
+    },
+}
+
+/// How much of what happened to a job's events is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum History {
+    /// A record for each event.
+    #[default]
+    All,
+    /// A record for each event that failed.
+    Failures,
+}
+
+impl Trigger {
+    /// An expression of five fields in a zone.
+    pub fn cron(expression: impl Into<String>, zone: impl Into<String>) -> Self {
+        Self::Cron { cron: Cron::Text(expression.into()), zone: Some(zone.into()) }
+    }
+
+    /// An RFC 3339 instant, such as `2026-11-21T12:00:00Z`.
+    pub fn at(instant: impl Into<String>) -> Self {
+        Self::At { at: instant.into() }
+    }
+}
+
+impl Target {
+    /// A queue by its URL.
+    pub fn sqs(queue_url: impl Into<String>) -> Self {
+        Self::Sqs { queue_url: queue_url.into() }
+    }
+
+    /// An endpoint by its URL.
+    pub fn http(url: impl Into<String>) -> Self {
+        Self::Http { url: url.into() }
+    }
+}
+
+impl Job {
+    /// One event for each firing, without a policy and a payload.
+    pub fn new(trigger: Trigger, target: Target) -> Self {
+        Self {
+            trigger,
+            target,
+            count: 1,
+            policy_id: None,
+            payload: Value::Null,
+            history: History::default(),
+            max_attempts: None,
+        }
+    }
+
+    /// The same with `count` events for each firing.
+    #[must_use]
+    pub fn count(mut self, count: u32) -> Self {
+        self.count = count;
+        self
+    }
+
+    /// The same under a policy.
+    #[must_use]
+    pub fn policy(mut self, policy_id: impl Into<String>) -> Self {
+        self.policy_id = Some(policy_id.into());
+        self
+    }
+
+    /// The same with a payload.
+    #[must_use]
+    pub fn payload(mut self, payload: Value) -> Self {
+        self.payload = payload;
+        self
+    }
+}
+
+/// A job as the API shows it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct JobStatus {
+    /// Its name.
+    pub job_id: String,
+    /// Rises by one with each change.
+    pub revision: u32,
+    /// When it fires.
+    pub trigger: Trigger,
+    /// The same in words.
+    pub description: String,
+    /// Events of one firing.
+    pub count: u32,
+    /// The policy that throttles them.
+    pub policy_id: Option<String>,
+    /// Where they go.
+    pub target: Target,
+    /// What they carry.
+    pub payload: Value,
+    /// How much of what happened is kept.
+    pub history: History,
+    /// Deliveries of one event before it is recorded as dead.
+    pub max_attempts: u32,
+    /// When this revision was written, RFC 3339.
+    pub changed_at: String,
+    /// What may not be as meant, though it was taken.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Jobs {
+    jobs: Vec<JobStatus>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Policies {
+    policies: Vec<PolicyStatus>,
+    next_cursor: Option<String>,
+}
+
+/// A body with the name that is part of it when posted.
+#[derive(Serialize)]
+struct Named<'a, T> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy_id: Option<&'a str>,
+    #[serde(flatten)]
+    body: &'a T,
+}
+
+impl Client {
+    /// Creates a policy. One that says the same already is no error, one that says something else is.
+    ///
+    /// # Errors
+    /// When the API refuses it, or the call fails.
+    pub async fn create_policy(&self, policy_id: &str, policy: &Policy) -> Result<PolicyStatus, Error> {
+        let body = Named { job_id: None, policy_id: Some(policy_id), body: policy };
+        self.post(Route::Policies, &body).await
+    }
+
+    /// Creates or replaces a policy; with `expected`, only at that revision.
+    ///
+    /// # Errors
+    /// When the API refuses it, or the call fails.
+    pub async fn put_policy(
+        &self,
+        policy_id: &str,
+        policy: &Policy,
+        expected: Option<u32>,
+    ) -> Result<PolicyStatus, Error> {
+        self.put(Route::Policy(policy_id), policy, expected).await
+    }
+
+    /// A policy, with what it holds at present.
+    ///
+    /// # Errors
+    /// When there is none, or the call fails.
+    pub async fn policy(&self, policy_id: &str) -> Result<PolicyStatus, Error> {
+        self.get(Route::Policy(policy_id), None).await
+    }
+
+    /// A page of the client's policies; the first page when `cursor` is `None`.
+    ///
+    /// # Errors
+    /// When the call fails.
+    pub async fn policies(&self, cursor: Option<&str>) -> Result<Page<PolicyStatus>, Error> {
+        let page: Policies = self.get(Route::Policies, cursor).await?;
+        Ok(Page { rows: page.policies, next_cursor: page.next_cursor })
+    }
+
+    /// Deletes a policy that no job names and that holds nothing; with `expected`, only at that revision.
+    ///
+    /// # Errors
+    /// When there is none, it is in use, or the call fails.
+    pub async fn delete_policy(&self, policy_id: &str, expected: Option<u32>) -> Result<(), Error> {
+        self.delete(Route::Policy(policy_id), expected).await
+    }
+
+    /// Creates a job. Without a `job_id` each call makes another one; with it, the same job again is no error.
+    ///
+    /// # Errors
+    /// When the API refuses it, or the call fails.
+    pub async fn create_job(&self, job_id: Option<&str>, job: &Job) -> Result<JobStatus, Error> {
+        self.post(Route::Jobs, &Named { job_id, policy_id: None, body: job }).await
+    }
+
+    /// Creates or replaces a job; with `expected`, only at that revision.
+    ///
+    /// # Errors
+    /// When the API refuses it, or the call fails.
+    pub async fn put_job(&self, job_id: &str, job: &Job, expected: Option<u32>) -> Result<JobStatus, Error> {
+        self.put(Route::Job(job_id), job, expected).await
+    }
+
+    /// A job.
+    ///
+    /// # Errors
+    /// When there is none, or the call fails.
+    pub async fn job(&self, job_id: &str) -> Result<JobStatus, Error> {
+        self.get(Route::Job(job_id), None).await
+    }
+
+    /// A page of the client's jobs; the first page when `cursor` is `None`.
+    ///
+    /// # Errors
+    /// When the call fails.
+    pub async fn jobs(&self, cursor: Option<&str>) -> Result<Page<JobStatus>, Error> {
+        let page: Jobs = self.get(Route::Jobs, cursor).await?;
+        Ok(Page { rows: page.jobs, next_cursor: page.next_cursor })
+    }
+
+    /// Deletes a job; with `expected`, only at that revision.
+    ///
+    /// # Errors
+    /// When there is none, or the call fails.
+    pub async fn delete_job(&self, job_id: &str, expected: Option<u32>) -> Result<(), Error> {
+        self.delete(Route::Job(job_id), expected).await
+    }
+}

@@ -1,0 +1,209 @@
+//! A ScheduleJob: what a client wants to happen, and when.
+
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+use thiserror::Error;
+
+use crate::ids::{ClientId, JobId, PolicyId};
+use crate::limits::{DEFAULT_ATTEMPTS, EVENTS_PER_RUN, MAX_ATTEMPTS, PAYLOAD_BYTES};
+use crate::target::Target;
+use crate::time::CronSpec;
+
+/// A ScheduleJob as it is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job {
+    /// Whose it is.
+    pub client: ClientId,
+    /// Its name within the client.
+    pub id: JobId,
+    /// Rises by one with each change, also over a deletion; starts at 1.
+    pub revision: u32,
+    /// When it fires.
+    pub trigger: Trigger,
+    /// What each firing delivers.
+    pub terms: Terms,
+    /// The emitter emits its launches from this instant on; the master emitted the earlier ones.
+    pub emit_from: DateTime<Utc>,
+    /// When this revision was written.
+    pub changed_at: DateTime<Utc>,
+}
+
+/// When a job fires.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Trigger {
+    /// At every wall-clock time of the zone that the expression matches.
+    Cron {
+        /// The expression, compiled.
+        spec: CronSpec,
+        /// The IANA zone whose wall clock counts.
+        zone: Tz,
+    },
+    /// Once.
+    At {
+        /// The instant, to the second.
+        launch_at: DateTime<Utc>,
+    },
+}
+
+/// What a firing delivers: the part of a job that travels with each of its occurrences.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Terms {
+    /// Events of one firing: 1 for a cron job, the size of the batch otherwise.
+    pub count: Count,
+    /// The policy that throttles them, if any.
+    pub policy: Option<PolicyId>,
+    /// Where they go.
+    pub target: Target,
+    /// What they carry.
+    pub payload: Payload,
+    /// How much of what happened is kept.
+    pub history: History,
+    /// How often one event is delivered before it is recorded as dead.
+    pub max_attempts: Attempts,
+}
+
+/// How much of what happened to a job's events is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum History {
+    /// A record for each event.
+    #[default]
+    All,
+    /// A record for each event that failed; what was delivered is counted, not listed.
+    Failures,
+}
+
+/// A number of events, 1 to 1,000,000.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count(u32);
+
+/// A number of deliveries, 1 to 20.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attempts(u8);
+
+/// A payload: JSON text of at most 64 KiB, or the word that it lies in its job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Payload {
+    /// The text itself.
+    Inline(String),
+    /// Too large to travel: read it from the job's row.
+    InJob,
+}
+
+/// Why a job is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum JobError {
+    /// No events, or more than a run may have.
+    #[error("count is {value}; it must lie between 1 and {EVENTS_PER_RUN}")]
+    Count {
+        /// What was given.
+        value: u64,
+    },
+    /// No delivery, or more than allowed.
+    #[error("max_attempts is {value}; it must lie between 1 and {MAX_ATTEMPTS}")]
+    Attempts {
+        /// What was given.
+        value: u64,
+    },
+    /// A payload over the limit.
+    #[error(
+        "payload is {bytes} bytes of JSON; {PAYLOAD_BYTES} is the most: store the data elsewhere and send its address"
+    )]
+    Payload {
+        /// Its size.
+        bytes: usize,
+    },
+}
+
+impl Count {
+    /// Checks a number of events.
+    ///
+    /// # Errors
+    /// When it is 0 or over the limit.
+    pub fn new(value: u64) -> Result<Self, JobError> {
+        match u32::try_from(value) {
+            Ok(count @ 1..=EVENTS_PER_RUN) => Ok(Self(count)),
+            _ => Err(JobError::Count { value }),
+        }
+    }
+
+    /// The number.
+    pub fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl Attempts {
+    /// Checks a number of deliveries.
+    ///
+    /// # Errors
+    /// When it is 0 or over the limit.
+    pub fn new(value: u64) -> Result<Self, JobError> {
+        match u8::try_from(value) {
+            Ok(attempts @ 1..=MAX_ATTEMPTS) => Ok(Self(attempts)),
+            _ => Err(JobError::Attempts { value }),
+        }
+    }
+
+    /// The number.
+    pub fn get(self) -> u8 {
+        self.0
+    }
+}
+
+impl Default for Attempts {
+    fn default() -> Self {
+        Self(DEFAULT_ATTEMPTS)
+    }
+}
+
+impl Payload {
+    /// Takes JSON text as a payload.
+    ///
+    /// # Errors
+    /// When it is over the limit.
+    pub fn new(json: String) -> Result<Self, JobError> {
+        if json.len() > PAYLOAD_BYTES {
+            return Err(JobError::Payload { bytes: json.len() });
+        }
+        Ok(Self::Inline(json))
+    }
+
+    /// The same payload if it is small enough to travel with each occurrence, else the word that it lies in its job.
+    pub fn to_travel(&self) -> Self {
+        match self {
+            Self::Inline(json) if json.len() > crate::limits::INLINE_PAYLOAD_BYTES => Self::InJob,
+            other => other.clone(),
+        }
+    }
+}
+
+impl Terms {
+    /// The terms as they travel with an occurrence: without a large payload.
+    pub fn to_travel(&self) -> Self {
+        Self { payload: self.payload.to_travel(), ..self.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_outside_their_bounds_are_named() {
+        assert_eq!(Count::new(0).unwrap_err().to_string(), "count is 0; it must lie between 1 and 1000000");
+        assert!(Count::new(1_000_001).is_err() && Count::new(1_000_000).is_ok());
+        assert_eq!(
+            Attempts::new(21).unwrap_err().to_string(),
+            "max_attempts is 21; it must lie between 1 and 20"
+        );
+        let error = Payload::new("x".repeat(PAYLOAD_BYTES + 1)).unwrap_err().to_string();
+        assert!(error.starts_with("payload is 65537 bytes of JSON; 65536 is the most"), "{error}");
+    }
+
+    #[test]
+    fn a_large_payload_stays_at_home() {
+        let payload = |bytes| Payload::new("x".repeat(bytes)).unwrap().to_travel();
+        assert_eq!(payload(401), Payload::InJob);
+        assert!(matches!(payload(400), Payload::Inline(_)));
+    }
+}

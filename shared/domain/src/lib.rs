@@ -1,0 +1,15 @@
+//! The words of Tidegate and their rules: clients, policies, jobs, triggers, occurrences, events, tokens.
+//!
+//! Everything here is pure. There is no I/O, no clock, no randomness, no environment and no logging: time and
+//! random bytes arrive as arguments. Nothing here is `Serialize`: wire and stored formats are types of their own, in
+//! the crates that write them.
+
+pub mod ids;
+pub mod job;
+pub mod limits;
+pub mod occurrence;
+pub mod policy;
+pub mod shard;
+pub mod target;
+pub mod time;
+pub mod token;

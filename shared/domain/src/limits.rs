@@ -1,0 +1,77 @@
+//! Every bound of the system, in one place, with the relations between them asserted.
+
+/// Longest client or policy id, in bytes.
+pub const NAME_BYTES: usize = 32;
+/// Longest job id, in bytes.
+pub const JOB_ID_BYTES: usize = 48;
+/// Events in one run.
+pub const EVENTS_PER_RUN: u32 = 1_000_000;
+/// A job's payload, as JSON text, in bytes.
+pub const PAYLOAD_BYTES: usize = 64 * 1024;
+/// A payload up to this size rides in the index row and in the chunk; a larger one is read from its job.
+pub const INLINE_PAYLOAD_BYTES: usize = 400;
+/// A request body of the API, in bytes.
+pub const REQUEST_BODY_BYTES: usize = 256 * 1024;
+/// Tokens of one policy.
+pub const MAX_IN_FLIGHT: u32 = 10_000;
+/// Holders in one slot group: what fits into one write unit of 1 KB beside its outcomes.
+pub const SLOTS_PER_GROUP: u32 = 12;
+/// Shortest and longest lease of a token, in seconds.
+pub const LEASE_SECONDS: std::ops::RangeInclusive<u32> = 5..=43_200;
+/// Tokens in one release or extend call.
+pub const TOKENS_PER_CALL: usize = 100;
+/// Deliveries of one event before it is recorded as dead.
+pub const MAX_ATTEMPTS: u8 = 20;
+/// Deliveries of one event when its job does not say.
+pub const DEFAULT_ATTEMPTS: u8 = 5;
+/// Events that one dispatch message carries at the most.
+pub const EVENTS_PER_CHUNK: u32 = 100;
+/// The same for HTTP targets, which take a call each.
+pub const HTTP_EVENTS_PER_CHUNK: u32 = 20;
+/// Text of one dispatch message, in bytes: SQS bills every 64 KB as a request of its own.
+pub const CHUNK_BYTES: usize = 60 * 1024;
+/// The longest delay of an SQS message, in seconds.
+pub const SQS_DELAY_SECONDS: u32 = 900;
+/// Messages in one SQS batch call.
+pub const SQS_BATCH: usize = 10;
+/// How far ahead of now a tick plans, in seconds.
+pub const LOOK_AHEAD_SECONDS: u32 = 120;
+/// From the end of the look-ahead, how much longer the master emits a new child's launches itself, in seconds.
+pub const HANDOVER_SECONDS: u32 = 120;
+/// The longest part of an outage that a tick plans in one step, in seconds.
+pub const CATCH_UP_STEP_SECONDS: u32 = 600;
+/// How far back an outage is caught up, in seconds; older launches are recorded as skipped.
+pub const CATCH_UP_SECONDS: u32 = 86_400;
+/// How late an `at` instant may be when its job arrives, in seconds; it then fires at once.
+pub const AT_GRACE_SECONDS: i64 = 60;
+/// How far in the future an `at` instant may lie, in days.
+pub const AT_HORIZON_DAYS: i64 = 3_660;
+/// Partitions that the instants of one minute are spread over.
+pub const AT_SHARDS: u32 = 16;
+/// Partitions of the list of launches that the master owes.
+pub const LATE_SHARDS: u32 = 4;
+/// Partitions of the list of active policies.
+pub const ACTIVE_SHARDS: u32 = 4;
+/// Events of a run that one slot group takes from the line at once.
+pub const GRANT_EVENTS: u32 = 250;
+/// Outcomes that a slot group keeps before they are packed into the run's history.
+pub const OUTCOMES_PER_FLUSH: usize = 36;
+/// Rows on one page of a list.
+pub const PAGE_ROWS: i32 = 100;
+/// Days that runs, events and marks are kept.
+pub const HISTORY_DAYS: i64 = 14;
+/// Rounds of one conditional write before the work goes to the queue.
+pub const WRITE_ROUNDS: u32 = 8;
+/// Patterns on a client's allow-list.
+pub const ALLOWED_TARGETS: usize = 50;
+/// Longest target URL, in bytes.
+pub const TARGET_URL_BYTES: usize = 512;
+
+const _: () = assert!(LOOK_AHEAD_SECONDS + HANDOVER_SECONDS + 60 < SQS_DELAY_SECONDS);
+const _: () = assert!(INLINE_PAYLOAD_BYTES < PAYLOAD_BYTES && PAYLOAD_BYTES < REQUEST_BODY_BYTES);
+const _: () = assert!(HTTP_EVENTS_PER_CHUNK <= EVENTS_PER_CHUNK);
+const _: () = assert!(CATCH_UP_STEP_SECONDS < CATCH_UP_SECONDS);
+// An event id must fit SQS's 128-byte deduplication id: job, revision, launch second, index, three dots.
+const _: () = assert!(JOB_ID_BYTES + 10 + 12 + 7 + 3 <= 128);
+// One transaction writes a job, its new children, the removal of its old ones and what it owes: 100 items at most.
+const _: () = assert!(2 * crate::time::MAX_CHILDREN + 3 <= 100);

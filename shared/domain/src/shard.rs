@@ -1,0 +1,32 @@
+//! Which of several equal partitions a name belongs to. Stored rows depend on it: it never changes.
+
+/// The shard, 0 to `shards`, of a name: FNV-1a over its bytes, then MurmurHash3's finaliser, since FNV alone leaves
+/// names that differ in their last digits in a few shards.
+pub fn shard_of(name: &str, shards: u32) -> u32 {
+    let mut hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    for factor in [0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53] {
+        hash = (hash ^ (hash >> 33)).wrapping_mul(factor);
+    }
+    ((hash ^ (hash >> 33)) % u64::from(shards.max(1))) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_keeps_its_shard_for_ever() {
+        assert_eq!(["a", "nightly", "job_1", ""].map(|name| shard_of(name, 16)), [11, 2, 13, 6]);
+    }
+
+    #[test]
+    fn names_spread_evenly() {
+        let mut counts = [0_u32; 16];
+        for i in 0..16_000 {
+            counts[shard_of(&format!("job_{i}"), 16) as usize] += 1;
+        }
+        assert!(counts.iter().all(|c| (800..1200).contains(c)), "{counts:?}");
+    }
+}

@@ -1,0 +1,197 @@
+//! The exact decision: the instants at which a compiled expression launches in a window.
+//!
+//! | expression | time in a gap | time that happens twice |
+//! | --- | --- | --- |
+//! | fixed-time: neither minute nor hour begins with `*` | the first instant after the gap | the first time |
+//! | interval-like: any other | never | both times |
+//!
+//! All of an expression's fixed times that one gap skips, and one that names the first minute after it, are a single
+//! launch. The letter decides: `30 0-23/1 * * *` is fixed-time though it means hourly.
+
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+
+use super::cron::CompiledCron;
+use super::eligible::hour_range;
+use super::launch::ChildKey;
+use super::local::{LocalWindow, Part, Pass};
+use super::window::Window;
+
+const DAY_SECONDS: i64 = 86_400;
+/// Days that `upcoming` looks at in one step.
+const STEP_DAYS: i64 = 64;
+/// Empty steps before `upcoming` gives up: forty years, in which every pattern of leap days and weekdays comes round,
+/// also across a century year without a leap day.
+const STEPS: i64 = 40 * 366 / STEP_DAYS + 1;
+
+/// One launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Firing {
+    /// When it is due.
+    pub launch_at: DateTime<Utc>,
+    /// What the clocks have to do with it.
+    pub label: Dst,
+}
+
+/// What a change of the clocks has to do with a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dst {
+    /// Nothing.
+    Plain,
+    /// Its local time is skipped: it was moved to the first instant after the gap.
+    Gap,
+    /// Its local time happens twice.
+    Overlap,
+}
+
+impl Dst {
+    /// Its word: `gap`, `overlap`, or empty.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Gap => "gap",
+            Self::Overlap => "overlap",
+        }
+    }
+}
+
+impl CompiledCron {
+    /// Every launch in a window, in order of time.
+    ///
+    /// Cutting a window anywhere changes nothing: the launches of its pieces are those of the whole.
+    pub fn firings(&self, zone: Tz, window: Window) -> Vec<Firing> {
+        let mut out = Vec::new();
+        self.launches(None, &LocalWindow::new(zone, window), &mut out);
+        out
+    }
+
+    /// Every launch in a window, appended to `out` in order of time.
+    pub fn firings_in(&self, window: &LocalWindow, out: &mut Vec<Firing>) {
+        self.launches(None, window, out);
+    }
+
+    /// The launches in a window that belong to one child of this expression.
+    ///
+    /// Over all children of a decomposition they are exactly [`Self::firings`], none twice.
+    pub fn owned_firings(&self, child: &ChildKey, zone: Tz, window: Window) -> Vec<Firing> {
+        let mut out = Vec::new();
+        self.launches(Some(child), &LocalWindow::new(zone, window), &mut out);
+        out
+    }
+
+    /// The same, appended to `out`, for a window that is translated once for all children of its zone.
+    pub fn owned_firings_in(&self, child: &ChildKey, window: &LocalWindow, out: &mut Vec<Firing>) {
+        self.launches(Some(child), window, out);
+    }
+
+    /// The next launches after an instant, at most `count`; fewer when no more come within forty years of the last.
+    pub fn upcoming(&self, zone: Tz, after: DateTime<Utc>, count: usize) -> Vec<Firing> {
+        let mut out = Vec::new();
+        let mut from_s = after.timestamp() + 1;
+        let mut empty_steps = 0;
+        while out.len() < count && empty_steps < STEPS {
+            let to_s = from_s + STEP_DAYS * DAY_SECONDS;
+            let ends = (DateTime::from_timestamp(from_s, 0), DateTime::from_timestamp(to_s, 0));
+            let (Some(from), Some(to)) = ends else { break };
+            let Ok(window) = Window::new(from, to) else { break };
+            let before = out.len();
+            self.launches(None, &LocalWindow::new(zone, window), &mut out);
+            empty_steps = if out.len() == before { empty_steps + 1 } else { 0 };
+            from_s = to_s;
+        }
+        out.truncate(count);
+        out
+    }
+
+    fn launches(&self, child: Option<&ChildKey>, window: &LocalWindow, out: &mut Vec<Firing>) {
+        // A landing that already has a launch, so that a fixed time right after the gap does not add a second.
+        let mut landed_s = None;
+        for part in window.parts() {
+            let (midnight_s, label) = match part.pass {
+                Pass::Once { midnight_s } => (midnight_s, Dst::Plain),
+                Pass::First { midnight_s } => (midnight_s, Dst::Overlap),
+                Pass::Second { midnight_s } if self.is_interval() => (midnight_s, Dst::Overlap),
+                Pass::Second { .. } => continue,
+                Pass::Skipped { .. } if self.is_interval() => continue,
+                Pass::Skipped { landing_s } => {
+                    if landed_s != Some(landing_s)
+                        && let Some(minute) = self.first_minute(part)
+                    {
+                        landed_s = Some(landing_s);
+                        // The earliest skipped time stands for all of them: its child owns the launch.
+                        if child.is_none_or(|child| self.owns(child, part, minute)) {
+                            push(out, landing_s, Dst::Gap);
+                        }
+                    }
+                    continue;
+                }
+            };
+            self.each_minute(child, part, |minute| {
+                let launch_s = midnight_s + i64::from(minute) * 60;
+                if landed_s != Some(launch_s) {
+                    push(out, launch_s, label);
+                }
+            });
+        }
+    }
+
+    /// Calls `found` with each minute of the day in a part that matches, of those that the child owns.
+    fn each_minute(&self, child: Option<&ChildKey>, part: &Part, mut found: impl FnMut(u32)) {
+        let (hours, minutes) = match child {
+            Some(child) => (self.hours() & child.hour_mask(), self.minutes() & child.minute_mask()),
+            None => (self.hours(), self.minutes()),
+        };
+        let (first, end) = part.minutes();
+        if first == end || hours == 0 || minutes == 0 {
+            return;
+        }
+        let (first_hour, last_hour) = (first / 60, (end - 1) / 60);
+        let mut hours = hours & (u32::MAX << first_hour) & (u32::MAX >> (31 - last_hour));
+        if hours == 0 || !self.matches_day(part.day) || !child.is_none_or(|child| self.owns_day(child, part))
+        {
+            return;
+        }
+        while hours != 0 {
+            let hour = hours.trailing_zeros();
+            hours &= hours - 1;
+            let mut left = minutes & hour_range(hour, first, end);
+            while left != 0 {
+                found(hour * 60 + left.trailing_zeros());
+                left &= left - 1;
+            }
+        }
+    }
+
+    /// The first minute of the day in a part that matches.
+    fn first_minute(&self, part: &Part) -> Option<u32> {
+        let mut first = None;
+        self.each_minute(None, part, |minute| {
+            first.get_or_insert(minute);
+        });
+        first
+    }
+
+    /// Whether a matching local time belongs to a child of this expression.
+    fn owns(&self, child: &ChildKey, part: &Part, minute: u32) -> bool {
+        let (hour, minute) = (minute / 60, minute % 60);
+        child.hour_mask() >> hour & 1 == 1
+            && child.minute_mask() >> minute & 1 == 1
+            && self.owns_day(child, part)
+    }
+
+    /// Whether a matching day belongs to a child. When either day field suffices, a day that both match belongs to
+    /// the child by day of the month; this needs no look at the other children.
+    fn owns_day(&self, child: &ChildKey, part: &Part) -> bool {
+        let expression = child.launch_expression();
+        expression.covers_day(part.day)
+            && (!self.is_either_day()
+                || (!expression.is_by_weekday() || !self.matches_day_of_month(part.day))
+                    && (!expression.is_by_day_of_month() || self.matches_day_of_month(part.day)))
+    }
+}
+
+fn push(out: &mut Vec<Firing>, launch_s: i64, label: Dst) {
+    if let Some(launch_at) = DateTime::from_timestamp(launch_s, 0) {
+        out.push(Firing { launch_at, label });
+    }
+}

@@ -1,0 +1,62 @@
+//! A scan window: a half-open stretch of real time.
+
+use chrono::{DateTime, Utc};
+use thiserror::Error;
+
+/// A stretch of time, from its first instant up to but not including its last.
+///
+/// Invariant: `from <= to`. An empty window is allowed and holds nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+}
+
+/// Why two instants are not a window.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum WindowError {
+    /// It ends before it begins.
+    #[error("window ends at {to}, before it begins at {from}")]
+    Backward {
+        /// The given beginning.
+        from: DateTime<Utc>,
+        /// The given end.
+        to: DateTime<Utc>,
+    },
+}
+
+impl Window {
+    /// The window `[from, to)`.
+    ///
+    /// # Errors
+    /// When `to` lies before `from`.
+    pub fn new(from: DateTime<Utc>, to: DateTime<Utc>) -> Result<Self, WindowError> {
+        if to < from { Err(WindowError::Backward { from, to }) } else { Ok(Self { from, to }) }
+    }
+
+    /// Its first instant.
+    pub fn from(&self) -> DateTime<Utc> {
+        self.from
+    }
+
+    /// The first instant after it.
+    pub fn to(&self) -> DateTime<Utc> {
+        self.to
+    }
+
+    /// Whether an instant lies in it.
+    pub fn contains(&self, instant: DateTime<Utc>) -> bool {
+        self.from <= instant && instant < self.to
+    }
+
+    /// The whole seconds in it, as Unix seconds `[from, to)`.
+    pub(super) fn seconds(&self) -> (i64, i64) {
+        (ceil_second(self.from), ceil_second(self.to))
+    }
+}
+
+/// The first whole second at or after an instant. With it, `second < to` holds exactly when the second's instant is
+/// before `to`.
+fn ceil_second(instant: DateTime<Utc>) -> i64 {
+    instant.timestamp() + i64::from(instant.timestamp_subsec_nanos() > 0)
+}

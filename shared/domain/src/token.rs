@@ -1,0 +1,79 @@
+//! The token: the right to have one event in flight, as the consumer carries it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::ids::{ClientId, IdError, PolicyId};
+
+/// Names one lease of one slot: whose it is, where it lies, what it holds and its fencing number.
+///
+/// Invariant: two leases never have the same token, because the fencing number of a slot group only rises.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token {
+    /// The client whose policy it is.
+    pub client: ClientId,
+    /// The policy whose limit it counts against.
+    pub policy: PolicyId,
+    /// The slot group of the policy, from 0.
+    pub group: u32,
+    /// The slot of the group, from 0.
+    pub slot: u32,
+    /// The fencing number: it rises with each lease of the group.
+    pub fence: u64,
+    /// The group's own number for the run of the event.
+    pub run_number: u32,
+    /// The event's number in its run.
+    pub index: u32,
+}
+
+const FORM: &str = "tok.<client>.<policy>.<group>.<slot>.<fence>.<run number>.<index>";
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { client, policy, group, slot, fence, run_number, index } = self;
+        write!(f, "tok.{client}.{policy}.{group}.{slot}.{fence}.{run_number}.{index}")
+    }
+}
+
+impl FromStr for Token {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let bad = || IdError::Form { what: "token", value: text.chars().take(200).collect(), form: FORM };
+        let parts: Vec<&str> = text.split('.').collect();
+        let ["tok", client, policy, group, slot, fence, run_number, index] = parts[..] else {
+            return Err(bad());
+        };
+        Ok(Self {
+            client: client.parse()?,
+            policy: policy.parse()?,
+            group: group.parse().map_err(|_| bad())?,
+            slot: slot.parse().map_err(|_| bad())?,
+            fence: fence.parse().map_err(|_| bad())?,
+            run_number: run_number.parse().map_err(|_| bad())?,
+            index: index.parse().map_err(|_| bad())?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_reads_back_and_a_broken_one_is_refused() {
+        let text = "tok.acme.small.0.3.17.2.9";
+        let token: Token = text.parse().unwrap();
+        assert_eq!((token.slot, token.fence, token.run_number, token.index), (3, 17, 2, 9));
+        assert_eq!(token.to_string(), text);
+        for bad in [
+            "",
+            "tok",
+            "tok.acme.small.0.3.17.2",
+            "tok.acme.small.0.3.17.2.9.1",
+            "tok.acme.small.-1.3.17.2.9",
+        ] {
+            assert!(bad.parse::<Token>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The one way time enters the engine and the embedded services: an argument, never a call to the system.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use chrono::{DateTime, Utc};
+
+/// Tells what time it is. The only method that reads a clock; everything else takes an instant.
+pub trait Clock: Send + Sync + 'static {
+    /// The present instant, in UTC.
+    fn now(&self) -> DateTime<Utc>;
+}
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> DateTime<Utc> {
+        Utc::now()
+    }
+}
+
+/// A clock that stands still until it is moved: for tests, the simulator and dry runs.
+#[derive(Debug)]
+pub struct ManualClock {
+    unix_ms: AtomicI64,
+}
+
+impl ManualClock {
+    /// A clock that shows `start`, to the millisecond.
+    pub fn new(start: DateTime<Utc>) -> Self {
+        Self { unix_ms: AtomicI64::new(start.timestamp_millis()) }
+    }
+
+    /// Moves the clock to `instant`, which may lie in its past.
+    pub fn set(&self, instant: DateTime<Utc>) {
+        self.unix_ms.store(instant.timestamp_millis(), Ordering::SeqCst);
+    }
+
+    /// Moves the clock on by `ms` milliseconds (back, when negative).
+    pub fn advance_ms(&self, ms: i64) {
+        self.unix_ms.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> DateTime<Utc> {
+        DateTime::from_timestamp_millis(self.unix_ms.load(Ordering::SeqCst)).unwrap_or_default()
+    }
+}

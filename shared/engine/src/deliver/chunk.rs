@@ -1,0 +1,249 @@
+//! Delivery of a chunk: events that nothing throttles.
+//!
+//! Order of things: has it been sent? has a job changed? send, keep what happened and the mark, then send the rest later.
+//! A crash before the mark sends the chunk again under the same event ids.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chrono::{DateTime, Duration, Utc};
+use tidegate_domain::ids::{ClientId, JobId};
+use tidegate_domain::job::{History, Job};
+use tidegate_domain::occurrence::Occurrence;
+use tidegate_store::doc::TermsDoc;
+use tidegate_store::events::{EventRow, PartRow, Record};
+use tidegate_store::jobs::JobRow;
+use tidegate_store::runs::Tally;
+use tracing::{info, warn};
+
+use super::{Delivery, Sent, Terms, backoff};
+use crate::message::{Chunk, ChunkItem, Message};
+use crate::queue::Outgoing;
+use crate::{Engine, EngineError};
+
+/// Some events of one occurrence.
+struct Part {
+    occurrence: Occurrence,
+    from: u32,
+    to: u32,
+}
+
+/// What became of the events of a part.
+struct Outcomes {
+    retry: Vec<u32>,
+    retry_after: Option<Duration>,
+    records: Vec<Record>,
+    dead: u32,
+}
+
+impl Engine {
+    /// Delivers a chunk. `received` is how often its message came.
+    pub(crate) async fn deliver_chunk(&self, chunk: &Chunk, received: u32) -> Result<(), EngineError> {
+        let (client, launch_at) = chunk.head()?;
+        let mut parts = Vec::with_capacity(chunk.items.len());
+        for item in &chunk.items {
+            let occurrence = item.occurrence(&client, launch_at)?;
+            parts.push(Part { occurrence, from: item.from, to: item.to });
+        }
+        if (received > 1 || chunk.repeat) && self.was_delivered(chunk, &parts).await? {
+            info!(chunk = chunk.id(), received, "chunk was sent before");
+            return Ok(());
+        }
+        let as_of = DateTime::from_timestamp_millis(chunk.as_of_ms).unwrap_or_default();
+        let parts = self.still_wanted(&client, as_of, parts).await?;
+        let (parts, deliveries) = self.prepare(chunk, parts).await?;
+        let sent = self.send(&deliveries).await;
+        self.conclude(chunk, &parts, sent).await
+    }
+
+    /// A chunk that is one part of a run is marked by that part's row; any other by a row of its own.
+    async fn was_delivered(&self, chunk: &Chunk, parts: &[Part]) -> Result<bool, EngineError> {
+        Ok(match single_part(chunk, parts) {
+            Some(part) => {
+                let run = part.occurrence.run_id();
+                self.store().was_part_sent(&part.occurrence.client, &run, part.from).await?
+            }
+            None => self.store().was_sent(&chunk.id()).await?,
+        })
+    }
+
+    /// Leaves out what was paused, cancelled or rescheduled since the chunk was planned, and records why.
+    async fn still_wanted(
+        &self,
+        client: &ClientId,
+        as_of: DateTime<Utc>,
+        parts: Vec<Part>,
+    ) -> Result<Vec<Part>, EngineError> {
+        match self.store().unsettled_until(client).await? {
+            Some(until) if until >= as_of => {}
+            _ => return Ok(parts),
+        }
+        let mut jobs: BTreeMap<JobId, Option<Job>> = BTreeMap::new();
+        let mut wanted = Vec::with_capacity(parts.len());
+        for part in parts {
+            let id = &part.occurrence.job;
+            if !jobs.contains_key(id) {
+                jobs.insert(id.clone(), self.present_job(client, id).await?);
+            }
+            match unwanted_because(&part.occurrence, jobs.get(id).and_then(Option::as_ref)) {
+                None => wanted.push(part),
+                Some(reason) => {
+                    self.store().record_non_run(&part.occurrence, reason, self.now()).await?;
+                    self.store().stop_run(client, &part.occurrence.run_id(), reason).await?;
+                }
+            }
+        }
+        Ok(wanted)
+    }
+
+    pub(crate) async fn present_job(
+        &self,
+        client: &ClientId,
+        id: &JobId,
+    ) -> Result<Option<Job>, EngineError> {
+        if id.one_time_place().is_some() {
+            return Ok(self.store().one_time(client, id).await?);
+        }
+        Ok(match self.store().job(client, id).await? {
+            Some(JobRow::Live(job)) => Some(job),
+            _ => None,
+        })
+    }
+
+    /// The events of the parts, in their order, without the parts whose payload is gone.
+    async fn prepare(
+        &self,
+        chunk: &Chunk,
+        parts: Vec<Part>,
+    ) -> Result<(Vec<Part>, Vec<Delivery>), EngineError> {
+        let (mut kept, mut deliveries) = (Vec::with_capacity(parts.len()), Vec::new());
+        for part in parts {
+            let Occurrence { client, terms, .. } = &part.occurrence;
+            let run = part.occurrence.run_id();
+            let Some(terms) = self.complete_terms(client, &run, terms.clone()).await? else {
+                let reason = "payload deleted with its job";
+                self.store().record_non_run(&part.occurrence, reason, self.now()).await?;
+                continue;
+            };
+            let terms: Arc<Terms> = Arc::new(terms);
+            deliveries.extend((part.from..part.to).map(|index| Delivery {
+                client: client.clone(),
+                event: run.event(index),
+                attempt: chunk.attempt,
+                lease: None,
+                terms: Arc::clone(&terms),
+            }));
+            kept.push(part);
+        }
+        Ok((kept, deliveries))
+    }
+
+    /// Keeps what happened. `sent` has the events of the parts, in their order.
+    async fn conclude(&self, chunk: &Chunk, parts: &[Part], sent: Vec<Sent>) -> Result<(), EngineError> {
+        let now = self.now();
+        let (client, launch_at) = chunk.head()?;
+        let mut retries = Vec::new();
+        let mut retry_after = None;
+        let mut records = Vec::new();
+        let mut sent = sent.into_iter();
+        for part in parts {
+            let of_part = sent.by_ref().take((part.to - part.from) as usize).collect();
+            let outcomes = outcomes(part, chunk.attempt, of_part, now);
+            retries.extend(ranges(&outcomes.retry).map(|(from, to)| item(part, from, to)));
+            retry_after = retry_after.max(outcomes.retry_after);
+            records.extend(outcomes.records);
+            if part.occurrence.terms.count.get() > 1 {
+                let row = PartRow { from: part.from, to: part.to, dead: outcomes.dead };
+                let run = part.occurrence.run_id();
+                records.push(Record::Part { client: client.clone(), run, part: row, at: now });
+            }
+        }
+        if !retries.is_empty() {
+            warn!(%client, events = retries.len(), attempt = chunk.attempt, "events are tried again");
+            let again = Chunk { attempt: chunk.attempt + 1, repeat: false, items: retries, ..chunk.clone() };
+            let not_before = now.max(launch_at) + backoff(chunk.attempt, retry_after);
+            self.dispatch(&[Outgoing::at(&client, Message::Chunk(again), not_before)]).await?;
+        }
+        if single_part(chunk, parts).is_none() {
+            records.push(Record::Mark { chunk: chunk.id(), at: now });
+        }
+        Ok(self.store().keep(&records).await?)
+    }
+}
+
+/// The part that is the whole first attempt of a chunk, when it is one of several of its run.
+fn single_part<'p>(chunk: &Chunk, parts: &'p [Part]) -> Option<&'p Part> {
+    match parts {
+        [part] if chunk.attempt == 1 && part.occurrence.terms.count.get() > 1 => Some(part),
+        _ => None,
+    }
+}
+
+/// Why an occurrence is not delivered any more, given the job as it is now.
+///
+/// What was due before a change is delivered as it was; what was due after follows the changed job.
+fn unwanted_because(occurrence: &Occurrence, job: Option<&Job>) -> Option<&'static str> {
+    match job {
+        None => Some("cancelled"),
+        Some(job) if job.revision > occurrence.revision && occurrence.launch_at > job.changed_at => {
+            Some("rescheduled")
+        }
+        Some(_) => None,
+    }
+}
+
+fn outcomes(part: &Part, attempt: u8, sent: Vec<Sent>, now: DateTime<Utc>) -> Outcomes {
+    let terms = &part.occurrence.terms;
+    let (single, keep_all) = (terms.count.get() == 1, terms.history == History::All);
+    let mut outcomes = Outcomes { retry: Vec::new(), retry_after: None, records: Vec::new(), dead: 0 };
+    for (index, sent) in (part.from..part.to).zip(sent) {
+        let reason = match sent {
+            Sent::Done => None,
+            Sent::Failed { retry_after, .. } if attempt < terms.max_attempts.get() => {
+                outcomes.retry.push(index);
+                outcomes.retry_after = outcomes.retry_after.max(retry_after);
+                continue;
+            }
+            Sent::Failed { reason, .. } | Sent::Refused { reason } => Some(reason),
+        };
+        let delivered = reason.is_none();
+        outcomes.dead += u32::from(!delivered);
+        if single && (keep_all || !delivered) {
+            let tally =
+                Tally { delivered: u32::from(delivered), dead: u32::from(!delivered), ..Tally::default() };
+            outcomes.records.push(Record::SingleRun {
+                occurrence: part.occurrence.clone(),
+                tally,
+                attempts: attempt,
+                reason,
+                at: now,
+            });
+        } else if keep_all || !delivered {
+            let event = EventRow { index, delivered, attempts: attempt, at: now, reason };
+            let (client, run) = (part.occurrence.client.clone(), part.occurrence.run_id());
+            outcomes.records.push(Record::Event { client, run, event });
+        }
+    }
+    outcomes
+}
+
+fn item(part: &Part, from: u32, to: u32) -> ChunkItem {
+    let Occurrence { job, revision, terms, .. } = &part.occurrence;
+    ChunkItem { job: job.to_string(), revision: *revision, from, to, terms: TermsDoc::from(terms) }
+}
+
+/// Sorted indexes as half-open ranges.
+fn ranges(indexes: &[u32]) -> impl Iterator<Item = (u32, u32)> + '_ {
+    indexes.chunk_by(|a, b| a + 1 == *b).filter_map(|run| Some((*run.first()?, run.last()? + 1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indexes_become_ranges() {
+        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]).collect::<Vec<_>>(), [(0, 3), (5, 6), (7, 9)]);
+        assert_eq!(ranges(&[]).count(), 0);
+    }
+}

@@ -1,0 +1,77 @@
+//! What a consumer receives.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tidegate_domain::ids::{ClientId, EventId};
+use tidegate_domain::token::Token;
+
+use super::Terms;
+
+/// The body of a delivered event: an SQS message's text, or the body of a POST. Version 1; fields are only ever added.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct EventBody {
+    /// The idempotency key: the same for every delivery of the event.
+    pub event_id: String,
+    /// The client's job.
+    pub job_id: String,
+    /// The client.
+    pub client_id: String,
+    /// The run that it belongs to.
+    pub run_id: String,
+    /// Its number in the run, from 0.
+    pub index: u32,
+    /// How many events the run has.
+    pub count: u32,
+    /// When the run was due, RFC 3339.
+    pub launch_at: String,
+    /// Which delivery of the event this is, from 1.
+    pub attempt: u8,
+    /// To be released when the work is done; absent where nothing throttles.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub token: Option<String>,
+    /// When the token is taken back unless it is extended, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lease_expires_at: Option<String>,
+    /// What the job carries.
+    pub payload: Box<RawValue>,
+}
+
+/// An event on its way.
+#[derive(Debug, Clone)]
+pub(crate) struct Delivery {
+    pub(crate) client: ClientId,
+    pub(crate) event: EventId,
+    pub(crate) attempt: u8,
+    pub(crate) lease: Option<(Token, DateTime<Utc>)>,
+    pub(crate) terms: Arc<Terms>,
+}
+
+fn rfc3339(instant: DateTime<Utc>) -> String {
+    instant.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+}
+
+impl Delivery {
+    /// The JSON text that the consumer gets.
+    pub(crate) fn body(&self) -> String {
+        let run = self.event.run();
+        let payload = RawValue::from_string(self.terms.payload.clone());
+        let body = EventBody {
+            event_id: self.event.to_string(),
+            job_id: run.job().to_string(),
+            client_id: self.client.to_string(),
+            run_id: run.to_string(),
+            index: self.event.index(),
+            count: self.terms.terms.count.get(),
+            launch_at: rfc3339(run.launch_at()),
+            attempt: self.attempt,
+            token: self.lease.as_ref().map(|(token, _)| token.to_string()),
+            lease_expires_at: self.lease.as_ref().map(|(_, end)| rfc3339(*end)),
+            // Payloads are checked when a job is stored; one that is no JSON all the same reaches nobody.
+            payload: payload.unwrap_or_else(|_| RawValue::NULL.to_owned()),
+        };
+        serde_json::to_string(&body).unwrap_or_default()
+    }
+}

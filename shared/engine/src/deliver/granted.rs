@@ -1,0 +1,197 @@
+//! Delivery of events that hold a token.
+//!
+//! Those for queues go out at once, from wherever the slot was granted. Those for endpoints, and those that a queue did
+//! not take, travel through the dispatch queue. An event that cannot be delivered gives its token back.
+
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, Utc};
+use tidegate_domain::ids::{ClientId, EventId, RunId};
+use tidegate_domain::token::Token;
+use tidegate_store::slots::{GroupKey, Outcome, SlotGroup};
+use tracing::{error, info, warn};
+
+use super::{Delivery, Sent, backoff};
+use crate::message::{GrantedEvent, Message};
+use crate::queue::Outgoing;
+use crate::release::{Release, group_of, slot_release};
+use crate::{Engine, EngineError};
+
+/// An event that was granted a token and has not been sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Granted {
+    pub(crate) event: EventId,
+    pub(crate) token: Token,
+    pub(crate) lease_end: DateTime<Utc>,
+    pub(crate) attempt: u8,
+}
+
+/// The events in the named slots of a group, as they must be sent now.
+pub(crate) fn granted_in(group: &SlotGroup, slots: impl IntoIterator<Item = u32>) -> Vec<Granted> {
+    slots.into_iter().filter_map(|slot| granted(group, slot)).collect()
+}
+
+fn granted(group: &SlotGroup, slot: u32) -> Option<Granted> {
+    let held = group.slots.get(&slot)?;
+    let Some(run) = group.run(held.run_number) else {
+        error!(group = ?group.key, slot, "a slot names a run that its group does not know");
+        return None;
+    };
+    let token = Token {
+        client: group.key.client.clone(),
+        policy: group.key.policy.clone(),
+        group: group.key.group,
+        slot,
+        fence: held.fence,
+        run_number: held.run_number,
+        index: held.index,
+    };
+    Some(Granted { event: run.event(held.index), token, lease_end: held.lease_end, attempt: held.attempt })
+}
+
+impl Engine {
+    /// Sends granted events. Events of runs that were stopped give their tokens back unsent.
+    ///
+    /// Boxed, since an event that cannot be sent is released, and a release grants.
+    pub(crate) fn send_granted(
+        &self,
+        granted: Vec<Granted>,
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<(), EngineError>> + Send + '_>> {
+        Box::pin(async move {
+            let (mut deliveries, mut here) = (Vec::new(), Vec::new());
+            let (mut later, mut stopped) = (Vec::new(), Vec::new());
+            for grant in granted {
+                let client = grant.token.client.clone();
+                match self.run_terms(&client, grant.event.run()).await? {
+                    None => {
+                        let release = Release { token: grant.token, outcome: Outcome::Dead };
+                        stopped.push((grant.event.run().clone(), release));
+                    }
+                    Some(terms) if terms.terms.target.is_http() => {
+                        later.push(Outgoing::now(&client, grant.message(0)));
+                    }
+                    Some(terms) => {
+                        deliveries.push(grant.delivery(client, terms));
+                        here.push(grant);
+                    }
+                }
+            }
+            let now = self.now();
+            for (grant, sent) in here.iter().zip(self.send(&deliveries).await) {
+                let reason = match sent {
+                    Sent::Done => continue,
+                    Sent::Failed { reason, .. } | Sent::Refused { reason } => reason,
+                };
+                warn!(event = %grant.event, reason, "a granted event was not taken by its queue");
+                later.push(Outgoing::at(&grant.token.client, grant.message(1), now + backoff(1, None)));
+            }
+            if !later.is_empty() {
+                self.dispatch(&later).await?;
+            }
+            self.give_back_stopped(stopped).await
+        })
+    }
+
+    /// Gives back the tokens of events whose runs were stopped; first what their groups still have of those runs is
+    /// dropped, or each token would go on to another event that nobody wants.
+    async fn give_back_stopped(&self, stopped: Vec<(RunId, Release)>) -> Result<(), EngineError> {
+        let groups: BTreeSet<(GroupKey, &RunId)> =
+            stopped.iter().map(|(run, release)| (group_of(&release.token), run)).collect();
+        for (key, run) in groups {
+            // One whose payload is gone with its job was stopped by nobody yet; a first reason stays.
+            self.store().stop_run(&key.client, run, "payload deleted with its job").await?;
+            if let Some(group) = self.store().slot_group(&key).await?
+                && group.serves(run)
+            {
+                self.store().drop_range(&group).await?;
+            }
+        }
+        self.give_back(stopped.into_iter().map(|(_, release)| release).collect()).await
+    }
+
+    /// Sends a granted event that came through the dispatch queue. `received` is how often its message came.
+    pub(crate) async fn deliver_granted(
+        &self,
+        message: &GrantedEvent,
+        received: u32,
+    ) -> Result<(), EngineError> {
+        let bad = |reason: String| EngineError::Message { reason };
+        let token: Token = message.token.parse().map_err(|e| bad(format!("'token': {e}")))?;
+        let run: RunId = message.run.parse().map_err(|e| bad(format!("'run': {e}")))?;
+        let lease_end = DateTime::from_timestamp_millis(message.lease_end_ms)
+            .ok_or_else(|| bad("'lease_end_ms': no instant".to_owned()))?;
+        if self.now() >= lease_end {
+            info!(run = message.run, token = message.token, "the lease ended before its event was sent");
+            return Ok(());
+        }
+        if received > 1 && !self.is_held(&token).await? {
+            info!(run = message.run, token = message.token, "the event was sent and released before");
+            return Ok(());
+        }
+        let client = token.client.clone();
+        let grant = Granted { event: run.event(token.index), token, lease_end, attempt: message.attempt };
+        let Some(terms) = self.run_terms(&client, &run).await? else {
+            return self.give_back(vec![Release { token: grant.token, outcome: Outcome::Dead }]).await;
+        };
+        let max_attempts = terms.terms.max_attempts.get();
+        let sent = self.send(&[grant.delivery(client.clone(), terms)]).await.pop();
+        let (reason, retry_after) = match sent {
+            None | Some(Sent::Done) => return Ok(()),
+            Some(Sent::Failed { reason, retry_after }) if message.failures + 1 < max_attempts => {
+                (reason, retry_after)
+            }
+            Some(Sent::Failed { reason, .. } | Sent::Refused { reason }) => {
+                warn!(event = %grant.event, reason, "an event cannot be delivered");
+                self.keep_reason(&grant, &reason).await?;
+                return self.give_back(vec![Release { token: grant.token, outcome: Outcome::Dead }]).await;
+            }
+        };
+        let failures = message.failures + 1;
+        info!(event = %grant.event, reason, failures, "an event is tried again");
+        let again =
+            Outgoing::at(&client, grant.message(failures), self.now() + backoff(failures, retry_after));
+        self.dispatch(&[again]).await
+    }
+
+    async fn is_held(&self, token: &Token) -> Result<bool, EngineError> {
+        let group = self.store().slot_group(&group_of(token)).await?;
+        Ok(group.is_some_and(|group| group.holds(&slot_release(token, Outcome::Dead))))
+    }
+
+    async fn give_back(&self, releases: Vec<Release>) -> Result<(), EngineError> {
+        let Some(client) = releases.first().map(|release| release.token.client.clone()) else {
+            return Ok(());
+        };
+        self.release(&client, releases).await.map(drop)
+    }
+
+    async fn keep_reason(&self, grant: &Granted, reason: &str) -> Result<(), EngineError> {
+        use tidegate_store::events::{EventRow, Record};
+        let event = EventRow {
+            index: grant.event.index(),
+            delivered: false,
+            attempts: grant.attempt,
+            at: self.now(),
+            reason: Some(reason.to_owned()),
+        };
+        let (client, run) = (grant.token.client.clone(), grant.event.run().clone());
+        Ok(self.store().keep(&[Record::Event { client, run, event }]).await?)
+    }
+}
+
+impl Granted {
+    fn delivery(&self, client: ClientId, terms: std::sync::Arc<super::Terms>) -> Delivery {
+        let lease = Some((self.token.clone(), self.lease_end));
+        Delivery { client, event: self.event.clone(), attempt: self.attempt, lease, terms }
+    }
+
+    fn message(&self, failures: u8) -> Message {
+        Message::Event(GrantedEvent {
+            run: self.event.run().to_string(),
+            token: self.token.to_string(),
+            lease_end_ms: self.lease_end.timestamp_millis(),
+            attempt: self.attempt,
+            failures,
+        })
+    }
+}

@@ -1,0 +1,228 @@
+//! Delivery to HTTP endpoints: a signed POST per event, no redirects, and no way into the deployment's own network.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration as StdDuration;
+
+use chrono::Duration;
+use futures::stream::{self, StreamExt};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::{StatusCode, Url};
+
+use super::{Delivery, Sent, signature};
+use crate::Engine;
+
+/// Calls under way at once.
+const CALLS_AT_ONCE: usize = 20;
+/// How long one call may take.
+const CALL_TIMEOUT: StdDuration = StdDuration::from_secs(10);
+const CONNECT_TIMEOUT: StdDuration = StdDuration::from_secs(3);
+
+/// The way to HTTP endpoints.
+#[derive(Clone)]
+pub(crate) struct HttpTarget {
+    client: Result<reqwest::Client, String>,
+    allow_private: bool,
+}
+
+impl HttpTarget {
+    pub(crate) fn new(allow_private: bool) -> Self {
+        // A second call in one process finds the provider in place, which is as good.
+        let _already_there = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .timeout(CALL_TIMEOUT)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
+            .dns_resolver(Arc::new(PublicOnly { allow_private }))
+            .build();
+        Self { client: client.map_err(|e| e.to_string()), allow_private }
+    }
+
+    async fn post(&self, index: usize, delivery: &Delivery, secret: &str, now_s: i64) -> (usize, Sent) {
+        (index, self.call(delivery, secret, now_s).await)
+    }
+
+    async fn call(&self, delivery: &Delivery, secret: &str, now_s: i64) -> Sent {
+        let refused = |reason: &str| Sent::Refused { reason: reason.to_owned() };
+        let client = match &self.client {
+            Ok(client) => client,
+            Err(reason) => return Sent::Failed { reason: reason.clone(), retry_after: None },
+        };
+        let Ok(url) = Url::parse(delivery.terms.terms.target.url()) else {
+            return refused("the URL cannot be read");
+        };
+        if !self.allow_private && literal_address(&url).is_some_and(|ip| !is_public(ip)) {
+            return refused(
+                "the address is private, loopback or link-local, which this deployment does not allow",
+            );
+        }
+        let (id, body) = (delivery.event.to_string(), delivery.body());
+        let mut call = client
+            .post(url)
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", &id)
+            .header("webhook-timestamp", now_s.to_string());
+        if let Some(signature) = signature::sign(secret, &id, now_s, &body) {
+            call = call.header("webhook-signature", signature);
+        }
+        match call.body(body).send().await {
+            Err(e) => Sent::Failed { reason: without_url(e), retry_after: None },
+            Ok(answer) => {
+                judge(answer.status(), answer.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok()))
+            }
+        }
+    }
+}
+
+fn without_url(error: reqwest::Error) -> String {
+    use std::error::Error as _;
+    let error = error.without_url();
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+fn judge(status: StatusCode, retry_after: Option<&str>) -> Sent {
+    let retry_after = retry_after.and_then(|text| text.parse().ok()).map(Duration::seconds);
+    let reason = format!("the endpoint answered {status}");
+    match status {
+        _ if status.is_success() => Sent::Done,
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS => {
+            Sent::Failed { reason, retry_after }
+        }
+        _ if status.is_server_error() => Sent::Failed { reason, retry_after },
+        _ if status.is_redirection() => {
+            Sent::Refused { reason: format!("{reason}; redirects are not followed") }
+        }
+        _ => Sent::Refused { reason },
+    }
+}
+
+/// Resolves names, and refuses those that lead to addresses of the deployment's own network.
+struct PublicOnly {
+    allow_private: bool,
+}
+
+impl Resolve for PublicOnly {
+    fn resolve(&self, name: Name) -> Resolving {
+        let allow_private = self.allow_private;
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let usable: Vec<SocketAddr> =
+                found.into_iter().filter(|a| allow_private || is_public(a.ip())).collect();
+            match usable.is_empty() {
+                true => Err("the name leads to no public address".into()),
+                false => Ok(Box::new(usable.into_iter()) as Addrs),
+            }
+        })
+    }
+}
+
+fn literal_address(url: &Url) -> Option<IpAddr> {
+    url.host_str()?.trim_matches(['[', ']']).parse().ok()
+}
+
+fn is_public(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(v4) => {
+            let [a, b, ..] = v4.octets();
+            !(v4.is_private()
+                || v4.is_loopback()
+                || v4.is_link_local()
+                || v4.is_unspecified()
+                || v4.is_broadcast()
+                || v4.is_multicast()
+                || v4.is_documentation()
+                || a == 0
+                || a >= 240
+                || (a == 100 && (64..128).contains(&b))
+                || (a == 192 && b == 0)
+                || (a == 198 && (18..20).contains(&b)))
+        }
+        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
+            Some(v4) => is_public(IpAddr::V4(v4)),
+            None => {
+                // Only global unicast, less 6to4 and the translation and documentation ranges that can embed any IPv4.
+                let [first, second, ..] = v6.segments();
+                (first & 0xe000) == 0x2000
+                    && first != 0x2002
+                    && !(first == 0x2001 && second < 0x0200)
+                    && !(first == 0x2001 && second == 0x0db8)
+            }
+        },
+    }
+}
+
+impl Engine {
+    /// Posts the chosen events to their endpoints.
+    pub(super) async fn send_to_endpoints(
+        &self,
+        deliveries: &[Delivery],
+        chosen: &[usize],
+    ) -> Vec<(usize, Sent)> {
+        let Some(first) = chosen.first() else { return Vec::new() };
+        // All events of one call to `send` are of one client.
+        let secret = match self.store().client(&deliveries[*first].client).await {
+            Ok(client) => client.map(|c| c.webhook_secret).unwrap_or_default(),
+            Err(e) => {
+                let failed = Sent::Failed { reason: e.to_string(), retry_after: None };
+                return chosen.iter().map(|index| (*index, failed.clone())).collect();
+            }
+        };
+        let now_s = self.now().timestamp();
+        let secret = secret.as_str();
+        let posts: Vec<_> =
+            chosen.iter().map(|index| self.http.post(*index, &deliveries[*index], secret, now_s)).collect();
+        stream::iter(posts).buffer_unordered(CALLS_AT_ONCE).collect().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_public_addresses_are_public() {
+        for private in [
+            "127.0.0.1",
+            "10.0.0.1",
+            "172.16.5.4",
+            "192.168.1.1",
+            "169.254.169.254",
+            "0.0.0.0",
+            "100.64.0.1",
+            "198.18.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::1",
+            "::",
+            "fe80::1",
+            "fd00::1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::a00:1",
+            "2002:a00:1::",
+            "2001:db8::1",
+        ] {
+            assert!(!is_public(private.parse().unwrap()), "{private}");
+        }
+        for public in ["8.8.8.8", "172.32.0.1", "2606:4700::1111", "::ffff:8.8.8.8"] {
+            assert!(is_public(public.parse().unwrap()), "{public}");
+        }
+    }
+
+    #[test]
+    fn an_answer_decides_whether_to_try_again() {
+        let judged = |code, after| judge(StatusCode::from_u16(code).unwrap(), after);
+        assert_eq!(judged(204, None), Sent::Done);
+        assert!(
+            matches!(judged(503, Some("7")), Sent::Failed { retry_after: Some(d), .. } if d.num_seconds() == 7)
+        );
+        assert!(matches!(judged(429, Some("soon")), Sent::Failed { retry_after: None, .. }));
+        assert!(matches!(judged(404, None), Sent::Refused { .. }));
+        assert!(matches!(judged(302, None), Sent::Refused { reason } if reason.contains("redirects")));
+    }
+}

@@ -1,0 +1,104 @@
+//! Delivery: what a consumer receives, and how it gets there.
+//!
+//! At least once; the event id is the idempotency key. HTTP calls take time, so granted events for HTTP targets travel
+//! through the dispatch queue and never run where slots are handed on.
+
+pub(crate) mod chunk;
+pub mod event;
+pub(crate) mod granted;
+pub(crate) mod http;
+mod signature;
+mod sqs;
+
+use chrono::Duration;
+use tidegate_domain::ids::ClientId;
+use tidegate_domain::ids::RunId;
+use tidegate_domain::job::{self, Payload};
+use tidegate_store::jobs::JobRow;
+
+use crate::{Engine, EngineError};
+pub(crate) use event::Delivery;
+
+/// The terms of a run with its payload, wherever that lay.
+#[derive(Debug, Clone)]
+pub(crate) struct Terms {
+    pub(crate) terms: job::Terms,
+    /// JSON text.
+    pub(crate) payload: String,
+}
+
+/// What came of sending one event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// The target has it.
+    Done,
+    /// It may work later.
+    Failed {
+        reason: String,
+        /// What the target asked for.
+        retry_after: Option<Duration>,
+    },
+    /// It never will.
+    Refused { reason: String },
+}
+
+impl Engine {
+    /// Adds the payload to terms that travelled without it; `None` when it is gone with its job.
+    ///
+    /// A large payload is stored once, in the job: an event gets the one that the job has when it is delivered.
+    pub(crate) async fn complete_terms(
+        &self,
+        client: &ClientId,
+        run: &RunId,
+        terms: job::Terms,
+    ) -> Result<Option<Terms>, EngineError> {
+        let job = match &terms.payload {
+            Payload::Inline(json) => return Ok(Some(Terms { payload: json.clone(), terms })),
+            Payload::InJob if run.job().one_time_place().is_some() => {
+                self.store().one_time(client, run.job()).await?
+            }
+            Payload::InJob => match self.store().job(client, run.job()).await? {
+                Some(JobRow::Live(job)) => Some(job),
+                _ => None,
+            },
+        };
+        Ok(match job.map(|job| job.terms.payload) {
+            Some(Payload::Inline(payload)) => Some(Terms { terms, payload }),
+            _ => None,
+        })
+    }
+
+    /// Sends events to their targets. The answers are in the order of the events.
+    pub(crate) async fn send(&self, deliveries: &[Delivery]) -> Vec<Sent> {
+        let mut sent = vec![Sent::Done; deliveries.len()];
+        let (http, queues): (Vec<usize>, Vec<usize>) =
+            (0..deliveries.len()).partition(|i| deliveries[*i].terms.terms.target.is_http());
+        for (index, outcome) in self.send_to_queues(deliveries, &queues).await {
+            sent[index] = outcome;
+        }
+        for (index, outcome) in self.send_to_endpoints(deliveries, &http).await {
+            sent[index] = outcome;
+        }
+        sent
+    }
+}
+
+/// How long to wait before delivery number `attempt + 1`: 2, 4, 8 ... seconds, at most 15 minutes.
+pub(crate) fn backoff(attempt: u8, asked_for: Option<Duration>) -> Duration {
+    let own = Duration::seconds(1_i64 << attempt.clamp(1, 9));
+    own.max(asked_for.unwrap_or_default()).min(Duration::seconds(900))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backoff_doubles_and_honours_the_target_up_to_what_sqs_can_delay() {
+        let seconds =
+            |attempt, asked: Option<i64>| backoff(attempt, asked.map(Duration::seconds)).num_seconds();
+        assert_eq!([1, 2, 3, 20].map(|a| seconds(a, None)), [2, 4, 8, 512]);
+        assert_eq!(seconds(1, Some(60)), 60);
+        assert_eq!(seconds(1, Some(7_200)), 900);
+    }
+}

@@ -1,0 +1,128 @@
+//! The engine's parts, put together once per process.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Duration, Utc};
+use tidegate_domain::ids::{ClientId, PolicyId, RunId};
+use tidegate_domain::policy::Policy;
+use tidegate_store::Store;
+
+use crate::EngineError;
+use crate::clock::Clock;
+use crate::deliver::Terms;
+use crate::deliver::http::HttpTarget;
+use crate::memory::Memory;
+use crate::random::Random;
+
+/// What differs between deployments.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The queue between emission and delivery.
+    pub dispatch_queue_url: String,
+    /// Whether HTTP targets may have private, loopback and link-local addresses. For local mode and emulators.
+    pub allow_private_targets: bool,
+}
+
+/// What an engine is made of.
+pub struct Parts {
+    /// The tables.
+    pub store: Store,
+    /// SQS, for our queue and the consumers'.
+    pub sqs: aws_sdk_sqs::Client,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Where ids get their randomness.
+    pub random: Arc<dyn Random>,
+    /// What differs between deployments.
+    pub config: Config,
+}
+
+/// The engine. Cheap to clone.
+#[derive(Clone)]
+pub struct Engine {
+    parts: Arc<Parts>,
+    pub(crate) http: HttpTarget,
+    memory: Arc<Memory>,
+}
+
+impl Engine {
+    /// Puts an engine together.
+    pub fn new(parts: Parts) -> Self {
+        Self {
+            http: HttpTarget::new(parts.config.allow_private_targets),
+            parts: Arc::new(parts),
+            memory: Arc::new(Memory::new()),
+        }
+    }
+
+    /// The clock that the engine goes by.
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.parts.clock
+    }
+
+    /// The tables.
+    pub fn store(&self) -> &Store {
+        &self.parts.store
+    }
+
+    /// Where ids and keys get their randomness.
+    pub fn random(&self) -> &dyn Random {
+        &*self.parts.random
+    }
+
+    pub(crate) fn sqs(&self) -> &aws_sdk_sqs::Client {
+        &self.parts.sqs
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.parts.config
+    }
+
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        self.parts.clock.now()
+    }
+
+    /// The terms of a run, from memory where possible. `None` when there is no such run, it was stopped, or its
+    /// payload is gone with its job.
+    pub(crate) async fn run_terms(
+        &self,
+        client: &ClientId,
+        run: &RunId,
+    ) -> Result<Option<Arc<Terms>>, EngineError> {
+        if let Some(known) = self.memory.run(client, run) {
+            return Ok(Some(known));
+        }
+        let Some(row) = self.store().run(client, run).await?.filter(|row| row.stopped.is_none()) else {
+            return Ok(None);
+        };
+        let Some(terms) = self.complete_terms(client, run, row.terms).await? else { return Ok(None) };
+        let terms = Arc::new(terms);
+        self.memory.keep_run(client, run, &terms);
+        Ok(Some(terms))
+    }
+
+    /// Forgets a run's terms: it was stopped.
+    pub(crate) fn forget_run(&self, client: &ClientId, run: &RunId) {
+        self.memory.forget_run(client, run);
+    }
+
+    /// How long a new lease of a policy lasts. Believed for half a minute; `None` when there is no such policy.
+    pub(crate) async fn lease(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+    ) -> Result<Option<Duration>, EngineError> {
+        let now = self.now();
+        if let Some(known) = self.memory.lease(client, policy, now) {
+            return Ok(Some(known));
+        }
+        let Some(found) = self.store().policy(client, policy).await? else { return Ok(None) };
+        let lease = lease_of(&found);
+        self.memory.keep_lease(client, policy, now, lease);
+        Ok(Some(lease))
+    }
+}
+
+pub(crate) fn lease_of(policy: &Policy) -> Duration {
+    Duration::seconds(policy.terms.lease_seconds().into())
+}

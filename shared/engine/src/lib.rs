@@ -1,0 +1,41 @@
+//! What Tidegate does: emit, deliver, admit, release. Called alike by the functions, the local binary and the simulator.
+//!
+//! | when | call |
+//! | --- | --- |
+//! | a minute begins | [`Engine::tick`] |
+//! | a dispatch message arrives | [`Engine::handle`] |
+//! | the API is called | [`Engine::replace_job`], [`Engine::release`] and their neighbours |
+//!
+//! Nothing is held between calls but caches of what never changes. Clock, randomness and clients are arguments.
+
+pub mod clock;
+pub mod message;
+pub mod random;
+
+mod admit;
+mod deliver;
+mod emit;
+mod engine;
+mod error;
+mod flush;
+mod handle;
+mod history;
+mod jobs;
+mod memory;
+mod policies;
+mod queue;
+mod release;
+mod take_over;
+mod tick;
+
+pub use deliver::event::EventBody;
+pub use engine::{Config, Engine, Parts};
+pub use error::EngineError;
+pub use handle::Handled;
+pub use history::{EventRecord, EventStatus, RunState, RunSummary};
+pub use jobs::{JobDelete, JobWrite};
+pub use policies::{Load, PolicyDelete, PolicyStatus, PolicyWrite};
+pub use queue::QueueCheck;
+pub use release::{Extended, Release, Released};
+pub use tick::TickReport;
+pub use tidegate_store::slots::Outcome;

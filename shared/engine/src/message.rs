@@ -1,0 +1,213 @@
+//! What travels through the dispatch queue: version 1, JSON with short names.
+//!
+//! Every message may come twice, late or never: each says all that its handling needs, and handling it again changes
+//! nothing that the first time has not.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tidegate_domain::ids::{ClientId, JobId};
+use tidegate_domain::occurrence::Occurrence;
+use tidegate_store::doc::TermsDoc;
+
+use crate::EngineError;
+
+/// A message of the dispatch queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Message {
+    /// Events of one client that nothing throttles, due at one instant.
+    Chunk(Chunk),
+    /// Something may be granted in a policy: look after it.
+    Wake {
+        /// Whose policy.
+        client: String,
+        /// Which.
+        policy: String,
+    },
+    /// A granted event that still has to reach its target.
+    Event(GrantedEvent),
+    /// A release that could not be applied when it arrived.
+    Release {
+        /// The token.
+        token: String,
+        /// Whether the event succeeded.
+        succeeded: bool,
+        /// It could not be delivered: nobody released it.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        dead: bool,
+    },
+}
+
+/// Events of one client that nothing throttles, due at one instant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Chunk {
+    /// Whose.
+    #[serde(rename = "c")]
+    pub client: String,
+    /// The launch instant, in seconds since the epoch.
+    #[serde(rename = "l")]
+    pub launch_s: i64,
+    /// When the rows were read that it follows from, in milliseconds: later changes are looked up.
+    #[serde(rename = "o")]
+    pub as_of_ms: i64,
+    /// A tick that died may have sent it already.
+    #[serde(rename = "rep", skip_serializing_if = "std::ops::Not::not", default)]
+    pub repeat: bool,
+    /// Which attempt of delivery this is, from 1.
+    #[serde(rename = "t")]
+    pub attempt: u8,
+    /// The events.
+    #[serde(rename = "i")]
+    pub items: Vec<ChunkItem>,
+}
+
+/// Some events of one run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChunkItem {
+    /// The job.
+    #[serde(rename = "j")]
+    pub job: String,
+    /// Its revision.
+    #[serde(rename = "r")]
+    pub revision: u32,
+    /// First index.
+    #[serde(rename = "a")]
+    pub from: u32,
+    /// Past the last index.
+    #[serde(rename = "b")]
+    pub to: u32,
+    /// What each carries and where it goes.
+    #[serde(rename = "d")]
+    pub terms: TermsDoc,
+}
+
+/// A granted event that still has to reach its target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GrantedEvent {
+    /// The run.
+    pub run: String,
+    /// The token that it holds.
+    pub token: String,
+    /// When the lease ends, in milliseconds.
+    pub lease_end_ms: i64,
+    /// Which lease of the event this is, from 1.
+    pub attempt: u8,
+    /// How often sending failed under this lease.
+    pub failures: u8,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Versioned {
+    v: u8,
+    #[serde(flatten)]
+    message: Message,
+}
+
+impl Message {
+    /// Its text.
+    pub fn encode(&self) -> String {
+        // Serialising plain structs to a string has no way to fail.
+        serde_json::to_string(&Versioned { v: 1, message: self.clone() }).unwrap_or_default()
+    }
+
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// When it is not a message of version 1.
+    pub fn decode(text: &str) -> Result<Self, EngineError> {
+        let bad = |reason: String| EngineError::Message { reason };
+        let versioned: Versioned = serde_json::from_str(text).map_err(|e| bad(e.to_string()))?;
+        match versioned.v {
+            1 => Ok(versioned.message),
+            other => Err(bad(format!("version {other} is not known"))),
+        }
+    }
+}
+
+impl Chunk {
+    /// Its client and launch instant.
+    ///
+    /// # Errors
+    /// When they are not what this version writes.
+    pub(crate) fn head(&self) -> Result<(ClientId, DateTime<Utc>), EngineError> {
+        let bad = |reason: String| EngineError::Message { reason };
+        let client = self.client.parse().map_err(|e| bad(format!("'c': {e}")))?;
+        let launch_at =
+            DateTime::from_timestamp(self.launch_s, 0).ok_or_else(|| bad("'l': no instant".into()))?;
+        Ok((client, launch_at))
+    }
+
+    /// What it is known by: the same events in the same attempt have the same id, whoever sends them.
+    pub fn id(&self) -> String {
+        let mut hash = Sha256::new();
+        hash.update(format!("{} {} {}", self.client, self.launch_s, self.attempt));
+        for item in &self.items {
+            hash.update(format!(" {} {} {} {}", item.job, item.revision, item.from, item.to));
+        }
+        hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl ChunkItem {
+    /// The occurrence that its events belong to.
+    ///
+    /// # Errors
+    /// When it is not what this version writes.
+    pub(crate) fn occurrence(
+        &self,
+        client: &ClientId,
+        launch_at: DateTime<Utc>,
+    ) -> Result<Occurrence, EngineError> {
+        let bad = |reason: String| EngineError::Message { reason };
+        let job: JobId = self.job.parse().map_err(|e| bad(format!("'j': {e}")))?;
+        let terms = self.terms.read().map_err(|e| bad(format!("'d': {e}")))?;
+        Ok(Occurrence { client: client.clone(), job, revision: self.revision, launch_at, terms })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wire_form_is_pinned() {
+        let wake = Message::Wake { client: "acme".into(), policy: "small".into() };
+        assert_eq!(wake.encode(), r#"{"v":1,"wake":{"client":"acme","policy":"small"}}"#);
+        let text = r#"{"v":1,"chunk":{"c":"acme","l":1790000000,"o":1789999900000,"t":1,"i":[{"j":"nightly","r":2,"a":0,"b":1,"d":{"n":1,"q":"https://x/1/a","b":"null","m":5}}]}}"#;
+        let message = Message::decode(text).unwrap();
+        assert_eq!(message.encode(), text);
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused_and_says_why() {
+        for text in
+            ["", "{}", "not json", r#"{"v":2,"wake":{"client":"a","policy":"b"}}"#, r#"{"v":1,"nap":{}}"#]
+        {
+            assert!(matches!(Message::decode(text), Err(EngineError::Message { .. })), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_chunk_is_known_by_its_events_not_by_when_it_was_planned() {
+        let chunk = |as_of_ms, to| Chunk {
+            client: "acme".into(),
+            launch_s: 1,
+            as_of_ms,
+            repeat: as_of_ms > 1,
+            attempt: 1,
+            items: vec![ChunkItem {
+                job: "a".into(),
+                revision: 1,
+                from: 0,
+                to,
+                terms: serde_json::from_str(r#"{"n":1,"q":"https://x/1/a","m":5}"#).unwrap(),
+            }],
+        };
+        assert_eq!(chunk(1, 1).id(), chunk(2, 1).id());
+        assert_ne!(chunk(1, 1).id(), chunk(1, 2).id());
+    }
+}

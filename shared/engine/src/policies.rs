@@ -1,0 +1,232 @@
+//! What the API does to policies.
+
+use tidegate_domain::ids::{ClientId, JobId, PolicyId};
+use tidegate_domain::limits::WRITE_ROUNDS;
+use tidegate_domain::policy::{Policy, PolicyTerms};
+use tidegate_store::{Create, Write};
+
+use crate::admit::group_key;
+use crate::{Engine, EngineError};
+
+/// Users of a policy that are named when it cannot be deleted.
+const NAMED_USERS: usize = 10;
+
+/// What came of writing a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Replace {
+    Done,
+    Lost,
+}
+
+/// What came of creating or replacing a policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PolicyWrite {
+    /// It is as asked for now.
+    Done(Policy),
+    /// It was as asked for already; nothing changed.
+    Unchanged(Policy),
+    /// The id is taken.
+    Exists(Policy),
+    /// There is none to replace.
+    Absent,
+    /// It has another revision than was expected.
+    RevisionIs(u32),
+}
+
+/// What came of deleting a policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PolicyDelete {
+    /// It is gone.
+    Done,
+    /// There is none.
+    Absent,
+    /// It has another revision than was expected.
+    RevisionIs(u32),
+    /// Jobs name it: some of them.
+    UsedBy(Vec<JobId>),
+    /// Events hold its tokens or wait for them.
+    Busy(Load),
+}
+
+/// A policy, and what goes on in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyStatus {
+    /// The policy.
+    pub policy: Policy,
+    /// What goes on.
+    pub load: Load,
+}
+
+/// What goes on in a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Load {
+    /// Events that hold a token.
+    pub in_flight: u32,
+    /// Events that were launched and wait for one.
+    pub waiting: u32,
+    /// Runs in its line, due or not.
+    pub waiting_runs: u32,
+}
+
+impl Engine {
+    /// Adds a policy.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn create_policy(
+        &self,
+        client: &ClientId,
+        id: PolicyId,
+        terms: PolicyTerms,
+    ) -> Result<PolicyWrite, EngineError> {
+        let policy = Policy { client: client.clone(), id, revision: 1, terms };
+        if self.store().create_policy(&policy).await? == Create::Done {
+            self.share_out(&policy, 0).await?;
+            return Ok(PolicyWrite::Done(policy));
+        }
+        Ok(match self.store().policy(client, &policy.id).await? {
+            Some(there) if there.terms == terms => PolicyWrite::Unchanged(there),
+            Some(there) => PolicyWrite::Exists(there),
+            None => PolicyWrite::Absent,
+        })
+    }
+
+    /// Changes a policy. Acts on the next grant: a lowered limit drains, a raised one is used at once.
+    ///
+    /// # Errors
+    /// When the store does not answer. Repeating the call is safe.
+    pub async fn replace_policy(
+        &self,
+        client: &ClientId,
+        id: &PolicyId,
+        terms: PolicyTerms,
+        expected: Option<u32>,
+    ) -> Result<PolicyWrite, EngineError> {
+        for _ in 0..WRITE_ROUNDS {
+            let Some(old) = self.store().policy(client, id).await? else { return Ok(PolicyWrite::Absent) };
+            if expected.is_some_and(|expected| expected != old.revision) {
+                return Ok(PolicyWrite::RevisionIs(old.revision));
+            }
+            if old.terms == terms {
+                // A call that died half way may be repeated: the shares follow, whatever it left.
+                self.share_out(&old, 0).await?;
+                return Ok(PolicyWrite::Unchanged(old));
+            }
+            let new = Policy { revision: old.revision + 1, terms, ..old.clone() };
+            if self.try_replace(&old, &new).await? == Replace::Done {
+                return Ok(PolicyWrite::Done(new));
+            }
+        }
+        Err(EngineError::Contended { what: "a policy", rounds: WRITE_ROUNDS })
+    }
+
+    async fn try_replace(&self, old: &Policy, new: &Policy) -> Result<Replace, EngineError> {
+        // On the list first: should we die half way, the next tick brings the shares into step.
+        self.store().touch_active(&new.client, &new.id, self.now()).await?;
+        if self.store().replace_policy(new).await? == Write::Refused {
+            return Ok(Replace::Lost);
+        }
+        self.share_out(new, old.terms.groups()).await?;
+        self.attend(&new.client, &new.id).await?;
+        Ok(Replace::Done)
+    }
+
+    /// Gives every group its share, also those that the policy had before.
+    async fn share_out(&self, policy: &Policy, groups_before: u32) -> Result<(), EngineError> {
+        for group in 0..policy.terms.groups().max(groups_before) {
+            self.group_in_step(policy, group).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes a policy that nothing uses.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn delete_policy(
+        &self,
+        client: &ClientId,
+        id: &PolicyId,
+        expected: Option<u32>,
+    ) -> Result<PolicyDelete, EngineError> {
+        let Some(policy) = self.store().policy(client, id).await? else { return Ok(PolicyDelete::Absent) };
+        if expected.is_some_and(|expected| expected != policy.revision) {
+            return Ok(PolicyDelete::RevisionIs(policy.revision));
+        }
+        let users = self.users_of(client, id).await?;
+        if !users.is_empty() {
+            return Ok(PolicyDelete::UsedBy(users));
+        }
+        let load = self.load(&policy).await?;
+        if load != Load::default() {
+            return Ok(PolicyDelete::Busy(load));
+        }
+        match self.store().delete_policy(&policy).await? {
+            Write::Done => {
+                for group in policy.terms.group_numbers() {
+                    self.store().delete_slot_group(&group_key(&policy, group)).await?;
+                }
+                Ok(PolicyDelete::Done)
+            }
+            Write::Refused => Ok(PolicyDelete::RevisionIs(policy.revision + 1)),
+        }
+    }
+
+    async fn users_of(&self, client: &ClientId, id: &PolicyId) -> Result<Vec<JobId>, EngineError> {
+        let (mut users, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.store().jobs(client, after).await?;
+            let using = page.rows.into_iter().filter(|job| job.terms.policy.as_ref() == Some(id));
+            users.extend(using.map(|job| job.id));
+            after = page.next;
+            if after.is_none() || users.len() >= NAMED_USERS {
+                users.truncate(NAMED_USERS);
+                return Ok(users);
+            }
+        }
+    }
+
+    /// A policy, and what goes on in it.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn policy(
+        &self,
+        client: &ClientId,
+        id: &PolicyId,
+    ) -> Result<Option<PolicyStatus>, EngineError> {
+        let Some(policy) = self.store().policy(client, id).await? else { return Ok(None) };
+        let load = self.load(&policy).await?;
+        Ok(Some(PolicyStatus { policy, load }))
+    }
+
+    async fn load(&self, policy: &Policy) -> Result<Load, EngineError> {
+        let mut load = Load::default();
+        for group in 0.. {
+            match self.store().slot_group(&group_key(policy, group)).await? {
+                Some(found) => {
+                    load.in_flight += found.held;
+                    load.waiting += found.range.left;
+                }
+                // Groups are numbered without gaps; beyond the policy's own lie those of a former, higher limit.
+                None if group >= policy.terms.groups() => break,
+                None => {}
+            }
+        }
+        let now = self.now();
+        let mut after = None;
+        loop {
+            let page = self.store().line(&policy.client, &policy.id, after).await?;
+            for entry in page.rows.iter().filter(|entry| !entry.is_exhausted()) {
+                load.waiting_runs += 1;
+                if entry.run.launch_at() <= now {
+                    load.waiting += entry.count - entry.cursor;
+                }
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(load);
+            }
+        }
+    }
+}

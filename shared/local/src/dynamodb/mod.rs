@@ -1,0 +1,62 @@
+//! The embedded DynamoDB: the library's typed operations behind the JSON protocol, with every request metered.
+//!
+//! Serves the operations that the store and its tests use. It does not serve PartiQL, streams, backups or tags, and says
+//! so with `UnknownOperationException`.
+
+mod capacity;
+mod dispatch;
+mod refusal;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use dynoxide::Database;
+use tidegate_engine::clock::Clock;
+
+use crate::connector::Reply;
+use crate::meter::Meter;
+
+/// One embedded DynamoDB.
+pub(crate) struct DynamoDb {
+    db: Database,
+}
+
+impl DynamoDb {
+    /// Empty tables in memory; TTL by `clock`.
+    pub(crate) fn in_memory(clock: Arc<dyn Clock>) -> Result<Self, dynoxide::DynoxideError> {
+        Ok(Self { db: Database::memory_with_clock(Arc::new(UnixClock(clock)))? })
+    }
+
+    /// The tables in `file`, created when missing. A commit survives a killed process; the library offers no other clock
+    /// than the machine's here, so TTL goes by that.
+    pub(crate) fn open(file: &Path) -> Result<Self, dynoxide::DynoxideError> {
+        let db = Database::new(&file.to_string_lossy())?;
+        // The pair leaves the file at `synchronous=NORMAL`: no sync for each commit, still safe against a kill.
+        db.enable_bulk_loading()?;
+        db.disable_bulk_loading()?;
+        Ok(Self { db })
+    }
+
+    /// Serves one request. `token` takes the place of the token that the SDK makes for a transaction without one.
+    pub(crate) fn call(&self, operation: &str, body: &[u8], token: Option<String>, meter: &Meter) -> Reply {
+        dispatch::serve(&self.db, operation, body, token, meter)
+    }
+
+    /// Deletes the items whose TTL has passed; returns how many.
+    pub(crate) fn sweep_ttl(&self) -> Result<usize, dynoxide::DynoxideError> {
+        self.db.sweep_ttl()
+    }
+}
+
+/// Our clock, as the library reads it.
+struct UnixClock(Arc<dyn Clock>);
+
+impl dynoxide::storage_backend::Clock for UnixClock {
+    fn now_unix_secs(&self) -> u64 {
+        u64::try_from(self.0.now().timestamp()).unwrap_or_default()
+    }
+
+    fn now_unix_secs_f64(&self) -> f64 {
+        self.0.now().timestamp_millis() as f64 / 1000.0
+    }
+}

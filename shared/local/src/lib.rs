@@ -1,0 +1,22 @@
+//! The AWS that lives inside the process: a DynamoDB and an SQS behind the real SDK clients.
+//!
+//! Storage and queue code is written once, against `aws-sdk-dynamodb` and `aws-sdk-sqs`. [`Embedded`] gives it clients whose
+//! requests end in this process instead of on a network: in memory for tests and the simulator, in a data folder for
+//! `tidegate local`. What passes is counted ([`Meter`]) and can be made to fail ([`Faults`]).
+//!
+//! It is no emulator of an AWS account: no identity, no policies, no other services.
+
+mod connector;
+mod dynamodb;
+mod embedded;
+mod faults;
+mod folder;
+mod meter;
+pub mod runtime;
+mod serve;
+mod sqs;
+
+pub use connector::ClientOptions;
+pub use embedded::{Embedded, OpenError};
+pub use faults::{Call, Fault, FaultPlan, Faults, Refusal, Service};
+pub use meter::{Meter, QueueUse, Units, Usage};

@@ -1,0 +1,152 @@
+//! The handler loops: each long-polls the dispatch queue and hands its messages to the engine. Stand in for the event
+//! source mapping of the handler function and for its answer of failed messages.
+
+use std::time::Duration;
+
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::types::{
+    ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry, Message,
+    MessageSystemAttributeName,
+};
+use futures::stream::{self, StreamExt};
+use tidegate_domain::limits::SQS_BATCH;
+use tidegate_engine::{Engine, Handled};
+use tracing::{error, warn};
+
+use super::stop::{Stop, Wait};
+
+/// How long a receive waits for messages, in seconds: the most that SQS allows.
+const POLL_SECONDS: i32 = 20;
+/// How long a loop rests when the queue itself fails.
+const REST: Duration = Duration::from_secs(1);
+
+/// The dispatch queue, as a handler sees it.
+pub(super) struct Inbox {
+    sqs: Client,
+    url: String,
+}
+
+/// A message that was handled, and how it leaves the queue or stays.
+struct Settled {
+    receipt: String,
+    received: u32,
+    handled: Handled,
+}
+
+/// Receives, handles and settles until the runtime stops; what is in hand then is finished.
+pub(super) async fn handle_messages(engine: Engine, inbox: Inbox, mut stop: Stop) {
+    loop {
+        let received = tokio::select! {
+            biased;
+            () = stop.asked() => return,
+            received = inbox.receive() => received,
+        };
+        match received {
+            Some(messages) => inbox.settle(handle(&engine, messages).await).await,
+            None if stop.wait(REST).await == Wait::Stopped => return,
+            None => {}
+        }
+    }
+}
+
+/// Handles the messages of a receive together: one that waits for an HTTP target keeps no other waiting.
+async fn handle(engine: &Engine, messages: Vec<Message>) -> Vec<Settled> {
+    let handled = messages.into_iter().map(|message| async move {
+        let received = times_received(&message);
+        let handled = engine.handle(message.body.as_deref().unwrap_or_default(), received).await;
+        // The embedded stores answer without a pause: without this one, a busy handler would keep its thread.
+        tokio::task::yield_now().await;
+        Settled { receipt: message.receipt_handle.unwrap_or_default(), received, handled }
+    });
+    stream::iter(handled).buffer_unordered(SQS_BATCH).collect().await
+}
+
+fn times_received(message: &Message) -> u32 {
+    let attributes = message.attributes.as_ref();
+    attributes
+        .and_then(|all| all.get(&MessageSystemAttributeName::ApproximateReceiveCount)?.parse().ok())
+        .unwrap_or(1)
+}
+
+/// After how long a message comes again that could not be handled for the `received`-th time. The five of them span minutes,
+/// so that a short trouble turns nothing into a dead letter.
+fn again_in_seconds(received: u32) -> i32 {
+    match received {
+        0 | 1 => 1,
+        2 => 5,
+        3 => 20,
+        4 => 60,
+        _ => 180,
+    }
+}
+
+impl Inbox {
+    pub(super) fn new(sqs: Client, url: String) -> Self {
+        Self { sqs, url }
+    }
+
+    /// `None` when the queue failed.
+    async fn receive(&self) -> Option<Vec<Message>> {
+        let receive = self
+            .sqs
+            .receive_message()
+            .queue_url(&self.url)
+            .max_number_of_messages(SQS_BATCH as i32)
+            .wait_time_seconds(POLL_SECONDS)
+            .message_system_attribute_names(MessageSystemAttributeName::ApproximateReceiveCount);
+        match receive.send().await {
+            Ok(received) => Some(received.messages.unwrap_or_default()),
+            Err(error) => {
+                error!(%error, "the dispatch queue gives no messages");
+                None
+            }
+        }
+    }
+
+    /// Deletes what is done, and makes what is not come again soon.
+    async fn settle(&self, settled: Vec<Settled>) {
+        let (done, again): (Vec<_>, Vec<_>) =
+            settled.into_iter().enumerate().partition(|(_, settled)| settled.handled == Handled::Done);
+        self.delete(done).await;
+        self.put_off(again).await;
+    }
+
+    async fn delete(&self, done: Vec<(usize, Settled)>) {
+        let entry = |(id, settled): (usize, Settled)| {
+            DeleteMessageBatchRequestEntry::builder()
+                .id(id.to_string())
+                .receipt_handle(settled.receipt)
+                .build()
+                .ok()
+        };
+        let entries: Vec<_> = done.into_iter().filter_map(entry).collect();
+        if entries.is_empty() {
+            return;
+        }
+        let delete = self.sqs.delete_message_batch().queue_url(&self.url).set_entries(Some(entries));
+        match delete.send().await {
+            Ok(out) if out.failed().is_empty() => {}
+            Ok(out) => warn!(failed = ?out.failed(), "handled messages stay and will come again"),
+            Err(error) => warn!(%error, "handled messages stay and will come again"),
+        }
+    }
+
+    async fn put_off(&self, again: Vec<(usize, Settled)>) {
+        let entry = |(id, settled): (usize, Settled)| {
+            ChangeMessageVisibilityBatchRequestEntry::builder()
+                .id(id.to_string())
+                .receipt_handle(settled.receipt)
+                .visibility_timeout(again_in_seconds(settled.received))
+                .build()
+                .ok()
+        };
+        let entries: Vec<_> = again.into_iter().filter_map(entry).collect();
+        if entries.is_empty() {
+            return;
+        }
+        let change = self.sqs.change_message_visibility_batch().queue_url(&self.url);
+        if let Err(error) = change.set_entries(Some(entries)).send().await {
+            warn!(%error, "messages that failed come again only after the queue's visibility timeout");
+        }
+    }
+}

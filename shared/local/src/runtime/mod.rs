@@ -1,0 +1,157 @@
+//! The loops that stand in for AWS: what EventBridge, the event source mappings and the TTL of a deployment do.
+//!
+//! [`Runtime`] opens the embedded services, takes over what a former process left half done, and runs the engine: a tick
+//! at each minute, handlers that long-poll the dispatch queue, a look after expired leases, the sweep of expired rows.
+//! All of them are tasks of one Tokio runtime; each gives way after every message, so that none keeps the others waiting.
+//!
+//! It serves no API, opens no port and prints nothing: `tidegate local` does.
+
+mod handling;
+mod queues;
+mod stop;
+mod tending;
+mod ticking;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tidegate_engine::clock::{Clock, SystemClock};
+use tidegate_engine::random::{Random, SystemRandom};
+use tidegate_engine::{Config, Engine, EngineError, Parts};
+use tidegate_store::{Store, StoreError};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tracing::{error, info};
+
+pub use queues::QueueError;
+
+use crate::{Embedded, OpenError};
+use stop::Stop;
+
+/// What the names of tables and queues begin with.
+const PREFIX: &str = "tidegate";
+
+/// Where a runtime keeps its data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Nowhere: it ends with the process.
+    Memory,
+    /// In a folder, which belongs to one process at a time.
+    Folder(PathBuf),
+}
+
+/// What a runtime is started with.
+#[derive(Clone)]
+pub struct Options {
+    /// Where the data lies.
+    pub place: Place,
+    /// What time it is. Waits are in real time and look at this clock again and again.
+    pub clock: Arc<dyn Clock>,
+    /// Where ids get their randomness.
+    pub random: Arc<dyn Random>,
+    /// How many handlers poll the dispatch queue. They wait for HTTP targets more than they work: several per core.
+    pub handlers: usize,
+}
+
+impl Options {
+    /// The usual ones, with data in `place`: the machine's clock and randomness, eight handlers.
+    pub fn new(place: Place) -> Self {
+        Self { place, clock: Arc::new(SystemClock), random: Arc::new(SystemRandom), handlers: 8 }
+    }
+}
+
+/// Why a runtime did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The embedded services did not open.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A table is missing and cannot be created.
+    #[error("failed to create the tables: {0}")]
+    Tables(#[from] StoreError),
+    /// A queue is missing and cannot be created.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    /// What a former process left cannot be taken over.
+    #[error("failed to take over what the last process left: {0}")]
+    TakeOver(#[from] EngineError),
+}
+
+/// A running Tidegate, without its API. Stops when it is dropped, and in good order with [`Runtime::stop`].
+///
+/// ```
+/// # use tidegate_local::runtime::{Options, Place, Runtime};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let runtime = Runtime::start(Options::new(Place::Memory)).await?;
+/// assert!(runtime.engine().store().watermark().await?.is_none_or(|mark| mark.fence > 0));
+/// runtime.stop().await;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Runtime {
+    embedded: Embedded,
+    engine: Engine,
+    stop: watch::Sender<bool>,
+    loops: JoinSet<()>,
+}
+
+impl Runtime {
+    /// Opens the services, takes over what the last process in this place left, and starts the loops. Needs a Tokio
+    /// runtime.
+    ///
+    /// # Errors
+    /// [`OpenError::InUse`] when another process has the folder; otherwise when the stores fail.
+    pub async fn start(options: Options) -> Result<Self, StartError> {
+        let Options { place, clock, random, handlers } = options;
+        let embedded = match &place {
+            Place::Memory => Embedded::in_memory(Arc::clone(&clock))?,
+            Place::Folder(path) => Embedded::open(path, Arc::clone(&clock))?,
+        };
+        let store = Store::new(embedded.dynamodb(), PREFIX);
+        store.create_tables().await?;
+        let sqs = embedded.sqs();
+        let dispatch_queue_url = queues::create_dispatch_queue(&sqs, PREFIX).await?;
+        // The folder's lock says that whoever received these is gone; nobody else has reason to read this queue.
+        let released = embedded.release_in_flight(&dispatch_queue_url)?;
+        let config = Config { dispatch_queue_url: dispatch_queue_url.clone(), allow_private_targets: true };
+        let engine = Engine::new(Parts { store, sqs: sqs.clone(), clock, random, config });
+        let taken_over = engine.take_over().await?;
+        info!(messages = released, policies = taken_over.policies_woken, "took over from the last process");
+
+        let (stop, stopping) = watch::channel(false);
+        let stopping = Stop::new(stopping);
+        let mut loops = JoinSet::new();
+        loops.spawn(ticking::tick_each_minute(engine.clone(), stopping.clone()));
+        loops.spawn(tending::wake_policies(engine.clone(), stopping.clone()));
+        loops.spawn(tending::sweep_expired(embedded.clone(), stopping.clone()));
+        for _ in 0..handlers {
+            let inbox = handling::Inbox::new(sqs.clone(), dispatch_queue_url.clone());
+            loops.spawn(handling::handle_messages(engine.clone(), inbox, stopping.clone()));
+        }
+        Ok(Self { embedded, engine, stop, loops })
+    }
+
+    /// The engine, for the API.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The services, for consumers in this process and to serve the queues.
+    pub fn embedded(&self) -> &Embedded {
+        &self.embedded
+    }
+
+    /// Stops the loops. What is in hand is finished first: a moment, or as long as HTTP targets take to answer.
+    pub async fn stop(mut self) {
+        self.stop.send_replace(true);
+        while let Some(ended) = self.loops.join_next().await {
+            if let Err(error) = ended {
+                error!(%error, "a loop had died");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! The queues of our own, as `template.yaml` has them.
+
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::error::ProvideErrorMetadata;
+use aws_sdk_sqs::types::QueueAttributeName;
+
+/// How long a received dispatch message is invisible, in seconds: no handling takes longer.
+const VISIBILITY_SECONDS: u32 = 180;
+/// Receives of a dispatch message before it is a dead letter.
+const MAX_RECEIVES: u32 = 5;
+/// How long messages are kept, in seconds: the most that SQS allows.
+const RETENTION_SECONDS: u32 = 1_209_600;
+
+/// A queue of our own is missing and cannot be created, or not set as it must be.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to set up the queue '{queue}': {reason}")]
+pub struct QueueError {
+    queue: String,
+    reason: String,
+}
+
+impl QueueError {
+    fn new(queue: &str, error: &(impl ProvideErrorMetadata + std::fmt::Display)) -> Self {
+        let reason = error.message().map_or_else(|| error.to_string(), str::to_owned);
+        Self { queue: queue.to_owned(), reason }
+    }
+}
+
+type Attributes = [(QueueAttributeName, String)];
+
+/// Creates the dispatch queue and its dead-letter queue where they are missing; returns the URL of the first.
+pub(super) async fn create_dispatch_queue(sqs: &Client, prefix: &str) -> Result<String, QueueError> {
+    let retention = (QueueAttributeName::MessageRetentionPeriod, RETENTION_SECONDS.to_string());
+    let dead_letters = format!("{prefix}-dispatch-dead-letters");
+    let dead_letters_url = create(sqs, &dead_letters, std::slice::from_ref(&retention)).await?;
+    let arn = arn(sqs, &dead_letters, &dead_letters_url).await?;
+    let redrive = serde_json::json!({"deadLetterTargetArn": arn, "maxReceiveCount": MAX_RECEIVES});
+    let attributes = [
+        retention,
+        (QueueAttributeName::VisibilityTimeout, VISIBILITY_SECONDS.to_string()),
+        (QueueAttributeName::RedrivePolicy, redrive.to_string()),
+    ];
+    create(sqs, &format!("{prefix}-dispatch"), &attributes).await
+}
+
+/// Creates a queue when it is missing, and sets its attributes in any case: an older version may have set others.
+async fn create(sqs: &Client, queue: &str, attributes: &Attributes) -> Result<String, QueueError> {
+    let created = sqs.create_queue().queue_name(queue).send().await;
+    let url = created.map_err(|e| QueueError::new(queue, &e))?.queue_url.unwrap_or_default();
+    let attributes = attributes.iter().cloned().collect();
+    let set = sqs.set_queue_attributes().queue_url(&url).set_attributes(Some(attributes)).send().await;
+    set.map_err(|e| QueueError::new(queue, &e))?;
+    Ok(url)
+}
+
+async fn arn(sqs: &Client, queue: &str, url: &str) -> Result<String, QueueError> {
+    let wanted = QueueAttributeName::QueueArn;
+    let read = sqs.get_queue_attributes().queue_url(url).attribute_names(wanted.clone()).send().await;
+    let attributes = read.map_err(|e| QueueError::new(queue, &e))?.attributes.unwrap_or_default();
+    Ok(attributes.get(&wanted).cloned().unwrap_or_default())
+}

@@ -1,0 +1,76 @@
+//! The queues over HTTP on loopback, for programs in other processes and other languages.
+//!
+//! The JSON protocol of SQS only: current SDKs of AWS speak it, the older Query protocol is answered with an error that
+//! says so. No TLS and no signature check, which is why it belongs on loopback.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::connector::{QUERY_ERROR_HEADER, Reply, Services};
+
+/// Room for a full batch whose every byte needs an escape.
+const BODY_BYTES: usize = 8 * 1024 * 1024;
+
+/// What every request needs.
+#[derive(Clone)]
+struct Server {
+    services: Arc<Services>,
+    /// Becomes true when the server is to end: long polls then end empty-handed.
+    closing: watch::Receiver<bool>,
+}
+
+/// Serves until `shutdown`, then ends the requests that are under way.
+pub(crate) async fn serve(
+    services: Arc<Services>,
+    listener: TcpListener,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let (close, closing) = watch::channel(false);
+    let router = Router::new()
+        .fallback(answer)
+        .layer(DefaultBodyLimit::max(BODY_BYTES))
+        .with_state(Server { services, closing });
+    let closed = async move {
+        shutdown.await;
+        close.send_replace(true);
+    };
+    axum::serve(listener, router).with_graceful_shutdown(closed).await
+}
+
+/// Any path: SDKs send requests to the origin, to the queue's URL, or to either with a slash at the end.
+async fn answer(State(mut server): State<Server>, headers: HeaderMap, body: Bytes) -> Response<Body> {
+    let target =
+        headers.get("x-amz-target").and_then(|target| target.to_str().ok()?.strip_prefix("AmazonSQS."));
+    let reply = match target {
+        // Only a long poll ever waits, and while it does it has taken no message.
+        Some(operation) => tokio::select! {
+            biased;
+            reply = server.services.sqs.call(operation, &body, None) => reply,
+            _ = server.closing.wait_for(|closing| *closing) => Reply::ok(b"{}".to_vec()),
+        },
+        None => {
+            let message = "Only the JSON protocol of SQS is served here: the request has no x-amz-target header that \
+                           begins with AmazonSQS. Use a current AWS SDK.";
+            Reply::error(400, "com.amazon.coral.service#UnknownOperationException", message)
+        }
+    };
+    into_response(reply)
+}
+
+fn into_response(reply: Reply) -> Response<Body> {
+    let mut response = Response::new(Body::from(reply.body));
+    *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-amz-json-1.0"));
+    if let Some(code) = reply.query_error.and_then(|code| HeaderValue::from_str(&code).ok()) {
+        response.headers_mut().insert(QUERY_ERROR_HEADER, code);
+    }
+    response
+}

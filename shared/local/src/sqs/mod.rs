@@ -1,0 +1,118 @@
+//! The embedded SQS: standard and FIFO queues over SQLite, behind the JSON protocol, on an injected clock.
+//!
+//! Every request is one transaction under one lock; only a long poll waits, outside of both. Limits and error codes are
+//! those that AWS documents. It checks no signature and no policy, encrypts nothing, speaks no Query protocol and has no
+//! message move tasks. Two of AWS's waits are left out: a queue's name is free at once after a delete, and a change of
+//! attributes works at once.
+
+mod admin;
+mod attributes;
+mod batch;
+mod error;
+mod fifo;
+mod limits;
+mod message;
+mod name;
+mod poll;
+mod queue;
+mod receipt;
+mod receive;
+mod redrive;
+mod release;
+mod requests;
+mod schema;
+mod send;
+mod settle;
+mod standard;
+mod store;
+mod turns;
+mod wire;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use tidegate_engine::clock::Clock;
+
+use crate::connector::Reply;
+use crate::meter::Meter;
+pub(crate) use error::Failure;
+use requests::Served;
+use store::Store;
+
+/// The origin of queue URLs before the service is served over HTTP.
+const IN_PROCESS_ORIGIN: &str = "http://127.0.0.1";
+
+/// One embedded SQS.
+pub(crate) struct Sqs {
+    clock: Arc<dyn Clock>,
+    store: Mutex<Store>,
+    origin: RwLock<String>,
+}
+
+impl Sqs {
+    /// The queues in `file`, or none in memory; equal seeds give equal message ids.
+    pub(crate) fn open(file: Option<&Path>, clock: Arc<dyn Clock>, seed: u64) -> rusqlite::Result<Self> {
+        let store = Mutex::new(Store::open(file, seed)?);
+        Ok(Self { clock, store, origin: RwLock::new(IN_PROCESS_ORIGIN.to_owned()) })
+    }
+
+    /// Serves one request; a receive may wait.
+    pub(crate) async fn call(&self, operation: &str, body: &[u8], meter: Option<&Meter>) -> Reply {
+        let served = match operation {
+            "ReceiveMessage" => self.receive(body).await,
+            _ => self.answer(operation, body),
+        };
+        match served {
+            Ok(Served { queue, body, payload_bytes, messages }) => {
+                if let Some(meter) = meter {
+                    meter.sqs(&queue, operation, payload_bytes, messages);
+                }
+                Reply::ok(body)
+            }
+            Err(failure) => {
+                if let Some(meter) = meter {
+                    meter.sqs(&requests::queue_named(body), operation, 0, 0);
+                }
+                failure.reply()
+            }
+        }
+    }
+
+    /// The origin (scheme, host and port) that queue URLs carry from now on. URLs with another one stay valid.
+    pub(crate) fn set_origin(&self, origin: String) {
+        *self.origin.write().unwrap_or_else(PoisonError::into_inner) = origin;
+    }
+
+    /// The origin that queue URLs carry.
+    pub(crate) fn origin(&self) -> String {
+        self.origin.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Lets everyone who waits in a long poll look again: for a clock that was moved by hand.
+    pub(crate) fn wake_all(&self) {
+        for queue in self.lock().queues.values() {
+            queue.wake.notify_waiters();
+        }
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.clock.now().timestamp_millis()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Store> {
+        // A panic inside left a transaction that SQLite rolls back; the rows are sound.
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn on_queue<R>(
+        &self,
+        url: &str,
+        work: impl FnOnce(&mut store::Desk<'_>) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        let now_ms = self.now_ms();
+        self.lock().on_queue(url, now_ms, work)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! Queue names, and the URLs and ARNs that carry them.
+
+use crate::connector::REGION;
+
+use super::error::Refused;
+
+/// The account that URLs and ARNs name.
+const ACCOUNT: &str = "000000000000";
+/// How the name of a FIFO queue ends.
+const FIFO_SUFFIX: &str = ".fifo";
+
+/// The name of a queue: 1 to 80 letters, digits, hyphens and underscores; FIFO names end in `.fifo`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct QueueName(String);
+
+impl QueueName {
+    /// The name, if it is one.
+    ///
+    /// # Errors
+    /// `MissingParameter` and `InvalidParameterValue`.
+    pub(super) fn parse(name: &str) -> Result<Self, Refused> {
+        if name.is_empty() {
+            return Err(Refused::missing("QueueName"));
+        }
+        let stem = name.strip_suffix(FIFO_SUFFIX).unwrap_or(name);
+        let ordinary = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        if stem.is_empty() || name.len() > 80 || !stem.bytes().all(ordinary) {
+            let reason =
+                "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length.";
+            return Err(Refused::value(name, "QueueName", reason));
+        }
+        Ok(Self(name.to_owned()))
+    }
+
+    /// The queue of an ARN, if it is the ARN of a queue.
+    pub(super) fn from_arn(arn: &str) -> Option<Self> {
+        arn.strip_prefix("arn:aws:sqs:")
+            .and_then(|rest| rest.rsplit(':').next())
+            .and_then(|name| Self::parse(name).ok())
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(super) fn is_fifo(&self) -> bool {
+        self.0.ends_with(FIFO_SUFFIX)
+    }
+
+    pub(super) fn arn(&self) -> String {
+        format!("arn:aws:sqs:{REGION}:{ACCOUNT}:{}", self.0)
+    }
+
+    /// The queue's URL under `base`, an origin without a path.
+    pub(super) fn url(&self, base: &str) -> String {
+        format!("{base}/{ACCOUNT}/{}", self.0)
+    }
+}
+
+/// The name in a queue URL: its last part. Host and account do not count, so a stored URL outlives a change of port.
+///
+/// # Errors
+/// `MissingParameter` for an empty URL.
+pub(super) fn in_url(url: &str) -> Result<&str, Refused> {
+    match url.rsplit('/').next() {
+        Some(name) if !name.is_empty() => Ok(name),
+        _ => Err(Refused::missing("QueueUrl")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::error::Code;
+    use super::*;
+
+    #[test]
+    fn names_follow_the_rules_of_sqs() {
+        for good in ["a", "jobs-1_x", "jobs.fifo", &"a".repeat(80)] {
+            assert_eq!(QueueName::parse(good).map(|name| name.0), Ok(good.to_owned()));
+        }
+        for bad in ["a.b", ".fifo", "naïve", "a b", &"a".repeat(81)] {
+            assert_eq!(
+                QueueName::parse(bad).map_err(|refused| refused.code),
+                Err(Code::InvalidParameterValue),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn urls_and_arns_carry_the_name() {
+        let name = QueueName::parse("jobs.fifo").unwrap();
+        assert_eq!(in_url(&name.url("http://127.0.0.1:9")), Ok("jobs.fifo"));
+        assert_eq!(QueueName::from_arn(&name.arn()), Some(name));
+        assert_eq!(QueueName::from_arn("arn:aws:sns:us-east-1:000000000000:topic"), None);
+    }
+}

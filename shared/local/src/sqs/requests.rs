@@ -1,0 +1,192 @@
+//! From the JSON body of a request to the work on a queue, and to the JSON body of the response.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::error::{Code, Failure, Refused};
+use super::name::{self, QueueName};
+use super::wire::{self, BatchOutcome};
+use super::{Sqs, admin, message, send, settle};
+
+/// A request that succeeded: the response, and what the meter counts.
+pub(super) struct Served {
+    pub(super) queue: String,
+    pub(super) body: Vec<u8>,
+    pub(super) payload_bytes: usize,
+    pub(super) messages: usize,
+}
+
+impl Served {
+    pub(super) fn new(url: &str, response: &impl Serialize, payload_bytes: usize, messages: usize) -> Self {
+        let queue = name::in_url(url).unwrap_or_default().to_owned();
+        Self { queue, body: serde_json::to_vec(response).unwrap_or_default(), payload_bytes, messages }
+    }
+
+    fn plain(url: &str, response: &Value) -> Self {
+        Self::new(url, response, 0, 0)
+    }
+
+    fn batch<T: Serialize>(url: &str, outcome: &BatchOutcome<T>, payload_bytes: usize) -> Self {
+        // AWS leaves the list of failures out when there are none; the list of successes is always there.
+        let mut served = Self::new(url, outcome, payload_bytes, outcome.successful.len());
+        if outcome.failed.is_empty() {
+            served.body =
+                serde_json::to_vec(&json!({ "Successful": outcome.successful })).unwrap_or_default();
+        }
+        served
+    }
+}
+
+pub(super) fn parse<Q: DeserializeOwned>(body: &[u8]) -> Result<Q, Refused> {
+    let body = if body.is_empty() { b"{}" } else { body };
+    serde_json::from_slice(body).map_err(|error| Refused::new(Code::MalformedInput, error.to_string()))
+}
+
+/// The queue that a request names, for the meter; empty when it cannot be told.
+pub(super) fn queue_named(body: &[u8]) -> String {
+    let request: wire::OneQueue = parse(body).unwrap_or_default();
+    name::in_url(&request.queue_url).unwrap_or_default().to_owned()
+}
+
+impl Sqs {
+    /// Serves a request that does not wait.
+    pub(super) fn answer(&self, operation: &str, body: &[u8]) -> Result<Served, Failure> {
+        match operation {
+            "SendMessage" => {
+                let request: wire::SendMessage = parse(body)?;
+                let url = request.queue_url.clone();
+                let entry = wire::SendEntry::from(request);
+                let sent = self.on_queue(&url, |desk| send::one(desk, &entry))?;
+                Ok(Served::new(&url, &sent, message::size(&entry), 1))
+            }
+            "SendMessageBatch" => {
+                let request: wire::SendMessageBatch = parse(body)?;
+                let payload_bytes = request.entries.iter().map(message::size).sum();
+                let outcome = self.on_queue(&request.queue_url, |desk| send::many(desk, request.entries))?;
+                Ok(Served::batch(&request.queue_url, &outcome, payload_bytes))
+            }
+            "DeleteMessage" => {
+                let request: wire::DeleteMessage = parse(body)?;
+                self.on_queue(&request.queue_url, |desk| settle::delete(desk, &request.receipt_handle))?;
+                Ok(Served::new(&request.queue_url, &json!({}), 0, 1))
+            }
+            "DeleteMessageBatch" => {
+                let request: wire::DeleteMessageBatch = parse(body)?;
+                let outcome =
+                    self.on_queue(&request.queue_url, |desk| settle::delete_many(desk, request.entries))?;
+                Ok(Served::batch(&request.queue_url, &outcome, 0))
+            }
+            "ChangeMessageVisibility" => {
+                let request: wire::ChangeMessageVisibility = parse(body)?;
+                let seconds = request.visibility_timeout;
+                self.on_queue(&request.queue_url, |desk| {
+                    settle::change(desk, &request.receipt_handle, seconds)
+                })?;
+                Ok(Served::new(&request.queue_url, &json!({}), 0, 1))
+            }
+            "ChangeMessageVisibilityBatch" => {
+                let request: wire::ChangeMessageVisibilityBatch = parse(body)?;
+                let outcome =
+                    self.on_queue(&request.queue_url, |desk| settle::change_many(desk, request.entries))?;
+                Ok(Served::batch(&request.queue_url, &outcome, 0))
+            }
+            _ => self.answer_about_queues(operation, body),
+        }
+    }
+
+    fn answer_about_queues(&self, operation: &str, body: &[u8]) -> Result<Served, Failure> {
+        let now_ms = self.now_ms();
+        match operation {
+            "CreateQueue" => {
+                let name = admin::create(&mut self.lock(), parse(body)?, now_ms)?;
+                Ok(Served::plain(name.as_str(), &json!({ "QueueUrl": self.url(&name) })))
+            }
+            "GetQueueUrl" => {
+                let request: wire::GetQueueUrl = parse(body)?;
+                let name = admin::named(&self.lock(), &request.queue_name)?;
+                Ok(Served::plain(name.as_str(), &json!({ "QueueUrl": self.url(&name) })))
+            }
+            "ListQueues" => {
+                let (names, next) = admin::list(&self.lock(), &parse(body)?)?;
+                Ok(Served::plain("", &self.listing("QueueUrls", &names, next)))
+            }
+            "ListDeadLetterSourceQueues" => {
+                let url = parse::<wire::OneQueue>(body)?.queue_url;
+                let names = admin::dead_letter_sources(&self.lock(), &url)?;
+                Ok(Served::plain(&url, &self.listing("queueUrls", &names, None)))
+            }
+            "DeleteQueue" => {
+                let url = parse::<wire::OneQueue>(body)?.queue_url;
+                admin::delete(&mut self.lock(), &url)?;
+                Ok(Served::plain(&url, &json!({})))
+            }
+            "PurgeQueue" => {
+                let url = parse::<wire::OneQueue>(body)?.queue_url;
+                self.on_queue(&url, admin::purge)?;
+                Ok(Served::plain(&url, &json!({})))
+            }
+            "GetQueueAttributes" => {
+                let request: wire::GetQueueAttributes = parse(body)?;
+                let names = &request.attribute_names;
+                let attributes = self.on_queue(&request.queue_url, |desk| admin::attributes(desk, names))?;
+                Ok(Served::plain(&request.queue_url, &attributes))
+            }
+            "SetQueueAttributes" => {
+                let request: wire::SetQueueAttributes = parse(body)?;
+                admin::set_attributes(&mut self.lock(), &request.queue_url, &request.attributes, now_ms)?;
+                Ok(Served::plain(&request.queue_url, &json!({})))
+            }
+            _ => self.answer_about_tags(operation, body),
+        }
+    }
+
+    fn answer_about_tags(&self, operation: &str, body: &[u8]) -> Result<Served, Failure> {
+        match operation {
+            "TagQueue" => {
+                let request: wire::TagQueue = parse(body)?;
+                admin::change_tags(&mut self.lock(), &request.queue_url, |tags| tags.extend(request.tags))?;
+                Ok(Served::plain(&request.queue_url, &json!({})))
+            }
+            "UntagQueue" => {
+                let request: wire::UntagQueue = parse(body)?;
+                let keys = request.tag_keys;
+                admin::change_tags(&mut self.lock(), &request.queue_url, |tags| {
+                    tags.retain(|key, _| !keys.contains(key))
+                })?;
+                Ok(Served::plain(&request.queue_url, &json!({})))
+            }
+            "ListQueueTags" => {
+                let url = parse::<wire::OneQueue>(body)?.queue_url;
+                let tags = admin::find(&self.lock(), &url)?.tags.clone();
+                Ok(Served::plain(&url, &json!({ "Tags": tags })))
+            }
+            "AddPermission"
+            | "RemovePermission"
+            | "StartMessageMoveTask"
+            | "CancelMessageMoveTask"
+            | "ListMessageMoveTasks" => {
+                let message = format!("{operation} is not served by the embedded SQS.");
+                Err(Refused::new(Code::UnsupportedOperation, message).into())
+            }
+            _ => {
+                let message = format!("The action {operation} is not valid for this endpoint.");
+                Err(Refused::new(Code::UnknownOperation, message).into())
+            }
+        }
+    }
+
+    fn url(&self, name: &QueueName) -> String {
+        name.url(&self.origin())
+    }
+
+    fn listing(&self, member: &str, names: &[QueueName], next: Option<String>) -> Value {
+        let origin = self.origin();
+        let urls: Vec<String> = names.iter().map(|name| name.url(&origin)).collect();
+        let mut listing = json!({ member: urls });
+        if let Some(next) = next {
+            listing["NextToken"] = next.into();
+        }
+        listing
+    }
+}

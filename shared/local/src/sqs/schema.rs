@@ -1,0 +1,87 @@
+//! The SQLite form of the queues, and how a connection to it is set up.
+//!
+//! A message of a standard queue is *ready* (it has a rank, its turn among the message groups) or *waiting* (delayed or in
+//! flight, until an instant). A message of a FIFO queue stands in its group's line; the group, not the message, has the
+//! instant from which it can be received. Every read of the hot path is one range of one partial index.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+/// Ready to be received: a standard queue's message with a rank.
+pub(super) const READY: i64 = 0;
+/// Delayed or in flight: a standard queue's message that becomes ready at `visible_at_ms`.
+pub(super) const WAITING: i64 = 1;
+/// A FIFO queue's message, in the line of its group.
+pub(super) const IN_LINE: i64 = 2;
+
+const TABLES: &str = "
+CREATE TABLE IF NOT EXISTS queues (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL UNIQUE,
+    attributes TEXT NOT NULL,
+    tags TEXT NOT NULL,
+    created_at_ms INTEGER NOT NULL,
+    modified_at_ms INTEGER NOT NULL,
+    purged_at_ms INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE IF NOT EXISTS messages (
+    seq INTEGER PRIMARY KEY,
+    queue_id INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    rank INTEGER NOT NULL,
+    visible_at_ms INTEGER NOT NULL,
+    receive_count INTEGER NOT NULL,
+    received_at_ms INTEGER NOT NULL,
+    first_received_at_ms INTEGER NOT NULL,
+    sent_at_ms INTEGER NOT NULL,
+    message_id BLOB NOT NULL,
+    group_id TEXT,
+    dedup_id TEXT,
+    trace TEXT,
+    source_arn TEXT,
+    attributes TEXT,
+    body TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS ready ON messages (queue_id, rank, seq) WHERE state = 0;
+CREATE INDEX IF NOT EXISTS waiting ON messages (queue_id, visible_at_ms, seq) WHERE state = 1;
+CREATE INDEX IF NOT EXISTS line ON messages (queue_id, group_id, seq) WHERE state = 2;
+CREATE INDEX IF NOT EXISTS taken ON messages (queue_id, group_id, visible_at_ms) WHERE state = 2 AND receive_count > 0;
+CREATE TABLE IF NOT EXISTS groups (
+    queue_id INTEGER NOT NULL,
+    group_id TEXT NOT NULL,
+    ready_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (queue_id, group_id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS group_ready ON groups (queue_id, ready_at_ms);
+CREATE TABLE IF NOT EXISTS deduplication (
+    queue_id INTEGER NOT NULL,
+    scope TEXT NOT NULL,
+    dedup_id TEXT NOT NULL,
+    until_ms INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    message_id BLOB NOT NULL,
+    PRIMARY KEY (queue_id, scope, dedup_id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS deduplication_end ON deduplication (until_ms);
+PRAGMA user_version = 1;
+";
+
+/// A connection with the tables in place: to `file`, or in memory.
+///
+/// A commit to a file survives a killed process (not a power cut: no sync for each commit).
+pub(super) fn connect(file: Option<&Path>) -> rusqlite::Result<Connection> {
+    let conn = match file {
+        Some(file) => Connection::open(file)?,
+        None => Connection::open_in_memory()?,
+    };
+    // The data folder is this process's alone: without shared locks SQLite asks the system for less.
+    conn.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    conn.pragma_update(None, "journal_mode", "WAL")?;
+    conn.pragma_update(None, "synchronous", "NORMAL")?;
+    conn.pragma_update(None, "temp_store", "MEMORY")?;
+    conn.pragma_update(None, "cache_size", -8000)?;
+    conn.set_prepared_statement_cache_capacity(64);
+    conn.execute_batch(TABLES)?;
+    Ok(conn)
+}

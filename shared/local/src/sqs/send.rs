@@ -1,0 +1,175 @@
+//! Sending: one message or a batch of them, in one transaction.
+
+use rusqlite::{OptionalExtension, params};
+use sha2::{Digest, Sha256};
+
+use super::batch;
+use super::error::{Code, Failure, Refused};
+use super::limits;
+use super::message;
+use super::schema::{IN_LINE, READY, WAITING};
+use super::store::{self, Desk};
+use super::wire::{BatchOutcome, SendEntry, Sent};
+
+/// The message attribute that callers set for the service: the only system attribute there is to send.
+const TRACE: &str = "AWSTraceHeader";
+
+/// Sends one message.
+pub(super) fn one(desk: &mut Desk<'_>, entry: &SendEntry) -> Result<Sent, Failure> {
+    if message::size(entry) > limits::MESSAGE_BYTES {
+        return Err(too_long(limits::MESSAGE_BYTES).into());
+    }
+    accept(desk, entry)
+}
+
+/// Sends the entries that can be sent; the others are reported one by one.
+///
+/// # Errors
+/// Those of the batch as a whole, then nothing was sent.
+pub(super) fn many(desk: &mut Desk<'_>, entries: Vec<SendEntry>) -> Result<BatchOutcome<Sent>, Failure> {
+    batch::check(entries.iter().map(|entry| entry.id.as_str()))?;
+    let size: usize = entries.iter().map(message::size).sum();
+    if size > limits::MESSAGE_BYTES {
+        let message = format!(
+            "Batch requests cannot be longer than {} bytes. You have sent {size} bytes.",
+            limits::MESSAGE_BYTES
+        );
+        return Err(Refused::new(Code::BatchRequestTooLong, message).into());
+    }
+    batch::each(entries, |entry| entry.id.clone(), |entry| accept(desk, entry))
+}
+
+fn too_long(bytes: usize) -> Refused {
+    let message =
+        format!("One or more parameters are invalid. Reason: Message must be shorter than {bytes} bytes.");
+    Refused::new(Code::InvalidParameterValue, message)
+}
+
+fn accept(desk: &mut Desk<'_>, entry: &SendEntry) -> Result<Sent, Failure> {
+    let body = message::check(entry)?;
+    if message::size(entry) > desk.queue.attributes.message_bytes {
+        return Err(too_long(desk.queue.attributes.message_bytes).into());
+    }
+    let (seq, message_id) =
+        if desk.queue.is_fifo() { to_fifo(desk, entry, body)? } else { to_standard(desk, entry, body)? };
+    Ok(Sent {
+        id: entry.id.clone(),
+        message_id: store::uuid_text(&message_id),
+        md5_of_body: message::md5_of_body(body),
+        md5_of_attributes: message::md5_of_attributes(&entry.message_attributes),
+        md5_of_system_attributes: message::md5_of_attributes(&entry.message_system_attributes),
+        sequence_number: desk.queue.is_fifo().then(|| store::sequence_text(seq)),
+    })
+}
+
+fn to_standard(desk: &mut Desk<'_>, entry: &SendEntry, body: &str) -> Result<(i64, [u8; 16]), Failure> {
+    if entry.message_deduplication_id.is_some() {
+        return Err(
+            not_for_this_type(entry.message_deduplication_id.as_deref(), "MessageDeduplicationId").into()
+        );
+    }
+    let delay_s = entry.delay_seconds.map_or(Ok(desk.queue.attributes.delay_s), limits::delay)?;
+    let visible_at_ms = desk.now_ms + delay_s * 1000;
+    let (state, rank) = if delay_s > 0 {
+        desk.queue.note_due(visible_at_ms);
+        (WAITING, desk.queue.turns.served())
+    } else {
+        (READY, desk.queue.turns.next(entry.message_group_id.as_deref()))
+    };
+    insert(desk, entry, Place { state, rank, visible_at_ms, dedup_id: None, body })
+}
+
+fn to_fifo(desk: &mut Desk<'_>, entry: &SendEntry, body: &str) -> Result<(i64, [u8; 16]), Failure> {
+    let Some(group) = &entry.message_group_id else { return Err(Refused::missing("MessageGroupId").into()) };
+    if entry.delay_seconds.is_some_and(|seconds| seconds != 0) {
+        return Err(not_for_this_type(entry.delay_seconds, "DelaySeconds").into());
+    }
+    let attributes = &desk.queue.attributes;
+    let dedup_id = match &entry.message_deduplication_id {
+        Some(id) => id.clone(),
+        None if attributes.content_based_deduplication => message::hex(&Sha256::digest(body.as_bytes())),
+        None => {
+            let message = "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId \
+                           provided explicitly";
+            return Err(Refused::new(Code::InvalidParameterValue, message).into());
+        }
+    };
+    let scope = if attributes.deduplication_by_group { group.as_str() } else { "" };
+    if let Some(earlier) = sent_before(desk, scope, &dedup_id)? {
+        return Ok(earlier);
+    }
+    let visible_at_ms = desk.now_ms + attributes.delay_s * 1000;
+    let place = Place { state: IN_LINE, rank: 0, visible_at_ms, dedup_id: Some(&dedup_id), body };
+    let (seq, message_id) = insert(desk, entry, place)?;
+    desk.conn
+        .prepare_cached("INSERT OR IGNORE INTO groups (queue_id, group_id, ready_at_ms) VALUES (?1, ?2, ?3)")?
+        .execute(params![desk.queue.id, group, visible_at_ms])?;
+    desk.conn.prepare_cached("INSERT INTO deduplication VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute(
+        params![desk.queue.id, scope, dedup_id, desk.now_ms + limits::DEDUPLICATION_MS, seq, message_id],
+    )?;
+    Ok((seq, message_id))
+}
+
+/// The message that was accepted under this deduplication id within the last five minutes.
+fn sent_before(desk: &Desk<'_>, scope: &str, dedup_id: &str) -> rusqlite::Result<Option<(i64, [u8; 16])>> {
+    desk.conn.prepare_cached("DELETE FROM deduplication WHERE until_ms <= ?1")?.execute([desk.now_ms])?;
+    desk.conn
+        .prepare_cached(
+            "SELECT seq, message_id FROM deduplication WHERE queue_id = ?1 AND scope = ?2 AND dedup_id = ?3",
+        )?
+        .query_row(params![desk.queue.id, scope, dedup_id], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()
+}
+
+/// Where a new message stands.
+struct Place<'a> {
+    state: i64,
+    rank: i64,
+    visible_at_ms: i64,
+    dedup_id: Option<&'a str>,
+    body: &'a str,
+}
+
+fn insert(desk: &mut Desk<'_>, entry: &SendEntry, place: Place<'_>) -> Result<(i64, [u8; 16]), Failure> {
+    let trace = match entry.message_system_attributes.iter().find(|(name, _)| *name != TRACE) {
+        Some((name, _)) => {
+            let message = format!("Message system attribute name '{name}' is invalid.");
+            return Err(Refused::new(Code::InvalidParameterValue, message).into());
+        }
+        None => entry.message_system_attributes.get(TRACE).and_then(|trace| trace.string_value.as_deref()),
+    };
+    let attributes = match entry.message_attributes.is_empty() {
+        true => None,
+        false => Some(serde_json::to_string(&entry.message_attributes).unwrap_or_default()),
+    };
+    let seq = desk.sequence.next(desk.now_ms);
+    let message_id = desk.sequence.message_id(seq);
+    // Columns that a receive fills hold values of their later size: SQLite then rewrites only what changes, not the body.
+    desk.conn
+        .prepare_cached(
+            "INSERT INTO messages (seq, queue_id, state, rank, visible_at_ms, receive_count, received_at_ms,
+                first_received_at_ms, sent_at_ms, message_id, group_id, dedup_id, trace, attributes, body)
+             VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?6, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        )?
+        .execute(params![
+            seq,
+            desk.queue.id,
+            place.state,
+            place.rank,
+            place.visible_at_ms,
+            desk.now_ms,
+            message_id,
+            entry.message_group_id,
+            place.dedup_id,
+            trace,
+            attributes,
+            place.body,
+        ])?;
+    desk.wake = true;
+    Ok((seq, message_id))
+}
+
+fn not_for_this_type<T: std::fmt::Display>(value: Option<T>, parameter: &str) -> Refused {
+    let value = value.map(|value| value.to_string()).unwrap_or_default();
+    Refused::value(value, parameter, "The request include parameter that is not valid for this queue type")
+}

@@ -1,0 +1,158 @@
+//! Clients, their key hashes, and until when a client's jobs must be looked up before delivery.
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+use sha2::{Digest, Sha256};
+use tidegate_domain::ids::ClientId;
+
+use crate::item::{Attributes, Item, Key, Row, number, text};
+use crate::rows::{Query, Sorted, Update};
+use crate::tables::Table;
+use crate::{Create, Page, Result, Store, Write};
+
+/// A tenant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    /// Its name.
+    pub id: ClientId,
+    /// Patterns of the addresses that its jobs may name.
+    pub allowed_targets: Vec<String>,
+    /// What HTTP deliveries are signed with: `whsec_` and base64.
+    pub webhook_secret: String,
+    /// When it was registered.
+    pub created_at: DateTime<Utc>,
+}
+
+/// The SHA-256 of an API key, in hex. Keys have 256 random bits, so a fast hash is enough.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct KeyHash(String);
+
+impl KeyHash {
+    /// The hash of a key.
+    pub fn of(key: &str) -> Self {
+        use fmt::Write as _;
+        let mut hex = String::with_capacity(64);
+        for byte in Sha256::digest(key.as_bytes()) {
+            let _infallible = write!(hex, "{byte:02x}");
+        }
+        Self(hex)
+    }
+
+    /// The hex text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn client_key(id: &str) -> Key {
+    Key::new("client", id)
+}
+
+fn key_key(hash: &KeyHash) -> Key {
+    Key::new(format!("key|{}", hash.0), "-")
+}
+
+fn row(key: &Key, client: &Client) -> Row {
+    let allowed = client.allowed_targets.iter().map(text).collect();
+    Row::new(key)
+        .with("client", text(client.id.as_str()))
+        .with("allowed_targets", aws_sdk_dynamodb::types::AttributeValue::L(allowed))
+        .with("webhook_secret", text(&*client.webhook_secret))
+        .with("created_at", number(client.created_at.timestamp_millis()))
+}
+
+fn read(row: &Attributes) -> Result<Client> {
+    let item = Item::new(Table::Clients, row);
+    Ok(Client {
+        id: item.id("client")?,
+        allowed_targets: item.texts("allowed_targets").into_iter().map(str::to_owned).collect(),
+        webhook_secret: item.text("webhook_secret")?.to_owned(),
+        created_at: item.instant_ms("created_at")?,
+    })
+}
+
+impl Store {
+    /// Registers a client with its first key: both or neither. The key's row carries a copy of the client, so a call of
+    /// the API reads one row.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn create_client(&self, client: &Client, hash: &KeyHash) -> Result<Create> {
+        let items = vec![
+            self.put_new_item_of(Table::Clients, row(&client_key(client.id.as_str()), client))?,
+            self.put_item_of(Table::Clients, row(&key_key(hash), client))?,
+        ];
+        Ok(match self.transact(Table::Clients, items).await? {
+            Write::Done => Create::Done,
+            Write::Refused => Create::Exists,
+        })
+    }
+
+    /// The client that a key opens.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn client_by_key(&self, hash: &KeyHash) -> Result<Option<Client>> {
+        self.get(Table::Clients, &key_key(hash), false).await?.as_ref().map(read).transpose()
+    }
+
+    /// A client by its name.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn client(&self, id: &ClientId) -> Result<Option<Client>> {
+        self.get(Table::Clients, &client_key(id.as_str()), false).await?.as_ref().map(read).transpose()
+    }
+
+    /// A page of all clients, by name.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn clients(&self, after: Option<String>) -> Result<Page<Client>> {
+        let limit = Some(tidegate_domain::limits::PAGE_ROWS);
+        let page = self
+            .query(Query { limit, after, sorted: Sorted::All, ..Query::of(Table::Clients, "client") })
+            .await?;
+        let rows = page.rows.iter().map(read).collect::<Result<_>>()?;
+        Ok(Page { rows, next: page.next })
+    }
+
+    /// Says that a job of the client changes about now: whatever was planned before `until` is checked against the
+    /// jobs before it is delivered. Only ever moves forward.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn mark_unsettled(&self, client: &ClientId, until: DateTime<Utc>) -> Result<()> {
+        let update = Update::new(Table::Clients, unsettled_key(client), "SET unsettled_until = :until")
+            .when("attribute_not_exists(unsettled_until) OR unsettled_until < :until")
+            .value(":until", number(until.timestamp_millis()));
+        self.update(update).await.map(drop)
+    }
+
+    /// The instant of the last [`Store::mark_unsettled`], if there was one.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn unsettled_until(&self, client: &ClientId) -> Result<Option<DateTime<Utc>>> {
+        match self.get(Table::Clients, &unsettled_key(client), true).await? {
+            Some(row) => Item::new(Table::Clients, &row).instant_ms("unsettled_until").map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+fn unsettled_key(client: &ClientId) -> Key {
+    Key::new(format!("unsettled|{client}"), "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_hash_is_the_sha_256_in_hex() {
+        let hash = KeyHash::of("abc");
+        assert_eq!(hash.as_str(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
+}

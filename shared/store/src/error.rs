@@ -1,0 +1,77 @@
+//! What can go wrong between the store and DynamoDB.
+
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use thiserror::Error;
+
+use crate::tables::Table;
+
+/// Why the store could not do what it was asked. Reads as "failed to ...: <this>".
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// DynamoDB refused or did not answer. Whether the write took place is unknown when `code` is empty.
+    #[error("{operation} on table '{}' failed: {code} {message}", table.name())]
+    Aws {
+        /// The DynamoDB operation.
+        operation: &'static str,
+        /// The table.
+        table: Table,
+        /// The error code of AWS; empty when no answer came.
+        code: String,
+        /// What AWS, or the connection, said.
+        message: String,
+    },
+    /// A row does not read as what this version writes.
+    #[error("row '{key}' of table '{}' cannot be read: {reason}", table.name())]
+    Corrupt {
+        /// The table.
+        table: Table,
+        /// The row's keys.
+        key: String,
+        /// The attribute and what is wrong with it.
+        reason: String,
+    },
+}
+
+impl StoreError {
+    pub(crate) fn aws<E>(operation: &'static str, table: Table, error: &SdkError<E, HttpResponse>) -> Self
+    where
+        E: ProvideErrorMetadata + std::error::Error + 'static,
+    {
+        let code = error.code().unwrap_or_default().to_owned();
+        let message = match error.message() {
+            Some(message) => message.to_owned(),
+            None => chain(error),
+        };
+        Self::Aws { operation, table, code, message }
+    }
+
+    /// Whether the same call may succeed a little later: throttling, conflicts and lost connections.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Aws { code, .. } => {
+                code.is_empty()
+                    || code.contains("Throttl")
+                    || code.contains("Throughput")
+                    || matches!(
+                        code.as_str(),
+                        "TransactionConflictException"
+                            | "TransactionCanceledException"
+                            | "InternalServerError"
+                    )
+            }
+            Self::Corrupt { .. } => false,
+        }
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        source = inner.source();
+    }
+    text
+}

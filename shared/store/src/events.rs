@@ -1,0 +1,278 @@
+//! What happened to single events: a record each, or packed outcomes of throttled runs; and the marks of sent chunks.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
+use chrono::{DateTime, Duration, Utc};
+use tidegate_domain::ids::{ClientId, RunId};
+use tidegate_domain::limits::{HISTORY_DAYS, PAGE_ROWS, WRITE_ROUNDS};
+use tidegate_domain::occurrence::Occurrence;
+
+use crate::item::{Attributes, Item, Key, Row, number, text};
+use crate::rows::Query;
+use crate::runs::{self, Tally};
+use crate::slots::Outcome;
+use crate::tables::Table;
+use crate::{Page, Result, Store, StoreError};
+
+/// Rows in one batch call of DynamoDB.
+const BATCH: usize = 25;
+
+/// A record to be kept. Writing one twice leaves one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Record {
+    /// What happened to one event of a run of several.
+    Event {
+        /// Whose.
+        client: ClientId,
+        /// Which run.
+        run: RunId,
+        /// What happened.
+        event: EventRow,
+    },
+    /// A run of one event, which has come to its end: run and event in one row.
+    SingleRun {
+        /// The occurrence that it was.
+        occurrence: Occurrence,
+        /// `delivered` or `dead` is 1.
+        tally: Tally,
+        /// How often delivery was tried.
+        attempts: u8,
+        /// Why it was not delivered.
+        reason: Option<String>,
+        /// When.
+        at: DateTime<Utc>,
+    },
+    /// A part of an unthrottled run was sent.
+    Part {
+        /// Whose.
+        client: ClientId,
+        /// Which run.
+        run: RunId,
+        /// The part.
+        part: PartRow,
+        /// When.
+        at: DateTime<Utc>,
+    },
+    /// A chunk was sent: when its message comes again, nothing is left to do.
+    Mark {
+        /// The chunk's id.
+        chunk: String,
+        /// When.
+        at: DateTime<Utc>,
+    },
+}
+
+/// One event's record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventRow {
+    /// Its number in the run.
+    pub index: u32,
+    /// Whether the consumer got it.
+    pub delivered: bool,
+    /// How often delivery was tried.
+    pub attempts: u8,
+    /// When the last attempt ended.
+    pub at: DateTime<Utc>,
+    /// Why it was not delivered.
+    pub reason: Option<String>,
+}
+
+/// A part of an unthrottled run: events `from..to`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartRow {
+    /// First index.
+    pub from: u32,
+    /// Past the last index.
+    pub to: u32,
+    /// How many could not be delivered.
+    pub dead: u32,
+}
+
+/// A row of a run's history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HistoryRow {
+    /// One event.
+    Event(EventRow),
+    /// A part that was sent.
+    Part(PartRow),
+    /// Outcomes of released events: index and outcome.
+    Packed(Vec<(u32, Outcome)>),
+}
+
+fn partition(client: &ClientId, run: &RunId) -> String {
+    format!("{client}|{run}")
+}
+
+fn mark_key(chunk: &str) -> Key {
+    Key::new(format!("mark|{chunk}"), "-")
+}
+
+fn kept_from(at: DateTime<Utc>) -> DateTime<Utc> {
+    at + Duration::days(HISTORY_DAYS)
+}
+
+impl Record {
+    fn row(&self) -> Result<(Table, Row)> {
+        Ok(match self {
+            Self::Event { client, run, event } => {
+                let row = Row::new(&Key::new(partition(client, run), format!("e{:07}", event.index)))
+                    .with("dl", aws_sdk_dynamodb::types::AttributeValue::Bool(event.delivered))
+                    .with("tries", number(event.attempts))
+                    .with("done_at", number(event.at.timestamp_millis()))
+                    .with_some("reason", event.reason.as_deref().map(text));
+                (Table::Events, row.expiring(kept_from(event.at)))
+            }
+            Self::SingleRun { occurrence, tally, attempts, reason, at } => {
+                let row = runs::row(occurrence, *tally, *at)?
+                    .with("tries", number(*attempts))
+                    .with("done_at", number(at.timestamp_millis()))
+                    .with_some("reason", reason.as_deref().map(text));
+                (Table::Runs, row)
+            }
+            Self::Part { client, run, part, at } => {
+                let row = Row::new(&Key::new(partition(client, run), format!("c{:07}", part.from)))
+                    .with("upto", number(part.to))
+                    .with("dd", number(part.dead));
+                (Table::Events, row.expiring(kept_from(*at)))
+            }
+            Self::Mark { chunk, at } => {
+                (Table::Events, Row::new(&mark_key(chunk)).expiring(*at + Duration::days(1)))
+            }
+        })
+    }
+}
+
+impl Store {
+    /// Keeps records, in batches.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer, or still refuses some rows after a bounded number of rounds.
+    pub async fn keep(&self, records: &[Record]) -> Result<()> {
+        for batch in records.chunks(BATCH) {
+            let mut requests: HashMap<String, Vec<WriteRequest>> = HashMap::new();
+            for record in batch {
+                let (table, row) = record.row()?;
+                let put = PutRequest::builder().set_item(Some(row.into_attributes())).build();
+                let put = put.map_err(|e| StoreError::Corrupt {
+                    table,
+                    key: String::new(),
+                    reason: e.to_string(),
+                })?;
+                requests
+                    .entry(self.name(table))
+                    .or_default()
+                    .push(WriteRequest::builder().put_request(put).build());
+            }
+            self.write_batch(requests).await?;
+        }
+        Ok(())
+    }
+
+    async fn write_batch(&self, mut requests: HashMap<String, Vec<WriteRequest>>) -> Result<()> {
+        for _ in 0..WRITE_ROUNDS {
+            let out = self.db.batch_write_item().set_request_items(Some(requests)).send().await;
+            let out = out.map_err(|e| StoreError::aws("BatchWriteItem", Table::Events, &e))?;
+            requests = out.unprocessed_items.unwrap_or_default();
+            if requests.is_empty() {
+                return Ok(());
+            }
+        }
+        Err(StoreError::Aws {
+            operation: "BatchWriteItem",
+            table: Table::Events,
+            code: "ProvisionedThroughputExceededException".to_owned(),
+            message: "some rows were not taken in any round".to_owned(),
+        })
+    }
+
+    /// Whether a chunk was sent already.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn was_sent(&self, chunk: &str) -> Result<bool> {
+        Ok(self.get(Table::Events, &mark_key(chunk), true).await?.is_some())
+    }
+
+    /// Whether the part of a run that begins at `from` was sent already.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn was_part_sent(&self, client: &ClientId, run: &RunId, from: u32) -> Result<bool> {
+        let key = Key::new(partition(client, run), format!("c{from:07}"));
+        Ok(self.get(Table::Events, &key, true).await?.is_some())
+    }
+
+    /// Keeps packing number `flush` of slot group `group`: the outcomes of events of one run. Repeating it changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn keep_outcomes(
+        &self,
+        client: &ClientId,
+        run: &RunId,
+        (group, flush): (u32, u64),
+        outcomes: &[(u32, Outcome)],
+        now: DateTime<Utc>,
+    ) -> Result<()> {
+        let packed: String = outcomes.iter().map(|(index, o)| format!("{index}{}", o.code())).collect();
+        let row = Row::new(&Key::new(partition(client, run), format!("o{group:04}.{flush:010}")))
+            .with("packed", text(packed))
+            .expiring(kept_from(now));
+        self.put(Table::Events, row).await
+    }
+
+    /// A page of a run's history: single events first by their index, then parts and packed outcomes.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn history(
+        &self,
+        client: &ClientId,
+        run: &RunId,
+        after: Option<String>,
+    ) -> Result<Page<HistoryRow>> {
+        let query = Query {
+            limit: Some(PAGE_ROWS),
+            consistent: true,
+            after,
+            ..Query::of(Table::Events, partition(client, run))
+        };
+        let page = self.query(query).await?;
+        Ok(Page { rows: page.rows.iter().map(read).collect::<Result<_>>()?, next: page.next })
+    }
+}
+
+fn read(row: &Attributes) -> Result<HistoryRow> {
+    let item = Item::new(Table::Events, row);
+    let (kind, place) = item.text("sk")?.split_at_checked(1).unwrap_or_default();
+    Ok(match kind {
+        "e" => HistoryRow::Event(EventRow {
+            index: item.parsed("sk", place)?,
+            delivered: row.get("dl").and_then(|v| v.as_bool().ok()).copied().unwrap_or_default(),
+            attempts: item.number("tries")?,
+            at: item.instant_ms("done_at")?,
+            reason: item.find_text("reason").map(str::to_owned),
+        }),
+        "c" => HistoryRow::Part(PartRow {
+            from: item.parsed("sk", place)?,
+            to: item.number("upto")?,
+            dead: item.number("dd")?,
+        }),
+        _ => HistoryRow::Packed(unpack(item)?),
+    })
+}
+
+fn unpack(item: Item<'_>) -> Result<Vec<(u32, Outcome)>> {
+    let packed = item.text("packed")?;
+    let mut outcomes = Vec::new();
+    let mut start = 0;
+    for (at, code) in packed.char_indices().filter(|(_, c)| !c.is_ascii_digit()) {
+        let index = item.parsed("packed", packed.get(start..at).unwrap_or_default())?;
+        let outcome = Outcome::from_code(code.encode_utf8(&mut [0; 4]));
+        outcomes.push((index, outcome.ok_or_else(|| item.corrupt(format!("'packed' has '{code}'")))?));
+        start = at + code.len_utf8();
+    }
+    Ok(outcomes)
+}

@@ -1,0 +1,148 @@
+//! Reading and writing attributes: the only place that knows how a value looks in DynamoDB.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::{DateTime, Utc};
+
+use crate::tables::{EXPIRES_AT, PARTITION_KEY, SORT_KEY, Table};
+use crate::{Result, StoreError};
+
+pub(crate) type Attributes = HashMap<String, AttributeValue>;
+
+pub(crate) fn text(value: impl Into<String>) -> AttributeValue {
+    AttributeValue::S(value.into())
+}
+
+pub(crate) fn number(value: impl Into<i128>) -> AttributeValue {
+    AttributeValue::N(value.into().to_string())
+}
+
+/// A row's key.
+#[derive(Debug, Clone)]
+pub(crate) struct Key {
+    pub(crate) pk: String,
+    pub(crate) sk: String,
+}
+
+impl Key {
+    pub(crate) fn new(pk: impl Into<String>, sk: impl Into<String>) -> Self {
+        Self { pk: pk.into(), sk: sk.into() }
+    }
+
+    pub(crate) fn attributes(&self) -> Attributes {
+        HashMap::from([(PARTITION_KEY.to_owned(), text(&*self.pk)), (SORT_KEY.to_owned(), text(&*self.sk))])
+    }
+}
+
+/// A row to be written.
+#[derive(Debug, Clone)]
+pub(crate) struct Row(Attributes);
+
+impl Row {
+    pub(crate) fn new(key: &Key) -> Self {
+        Self(key.attributes())
+    }
+
+    pub(crate) fn with(mut self, name: &str, value: AttributeValue) -> Self {
+        self.0.insert(name.to_owned(), value);
+        self
+    }
+
+    pub(crate) fn with_some(self, name: &str, value: Option<AttributeValue>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
+    pub(crate) fn expiring(self, at: DateTime<Utc>) -> Self {
+        self.with(EXPIRES_AT, number(at.timestamp()))
+    }
+
+    pub(crate) fn into_attributes(self) -> Attributes {
+        self.0
+    }
+}
+
+/// A row that was read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Item<'a> {
+    table: Table,
+    attributes: &'a Attributes,
+}
+
+impl<'a> Item<'a> {
+    pub(crate) fn new(table: Table, attributes: &'a Attributes) -> Self {
+        Self { table, attributes }
+    }
+
+    pub(crate) fn corrupt(&self, reason: impl Into<String>) -> StoreError {
+        let part = |name| self.find_text(name).unwrap_or("?");
+        let key = format!("{} / {}", part(PARTITION_KEY), part(SORT_KEY));
+        StoreError::Corrupt { table: self.table, key, reason: reason.into() }
+    }
+
+    pub(crate) fn find_text(&self, name: &str) -> Option<&'a str> {
+        self.attributes.get(name)?.as_s().ok().map(String::as_str)
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Result<&'a str> {
+        self.find_text(name).ok_or_else(|| self.corrupt(format!("'{name}' is missing or no text")))
+    }
+
+    pub(crate) fn find_number<T: FromStr>(&self, name: &str) -> Result<Option<T>> {
+        let Some(value) = self.attributes.get(name) else { return Ok(None) };
+        let number = value.as_n().ok().and_then(|n| n.parse().ok());
+        number.map(Some).ok_or_else(|| self.corrupt(format!("'{name}' is no number of its range")))
+    }
+
+    pub(crate) fn number<T: FromStr>(&self, name: &str) -> Result<T> {
+        self.find_number(name)?.ok_or_else(|| self.corrupt(format!("'{name}' is missing")))
+    }
+
+    pub(crate) fn number_or<T: FromStr>(&self, name: &str, otherwise: T) -> Result<T> {
+        Ok(self.find_number(name)?.unwrap_or(otherwise))
+    }
+
+    /// An instant that is stored as milliseconds since the epoch.
+    pub(crate) fn instant_ms(&self, name: &str) -> Result<DateTime<Utc>> {
+        DateTime::from_timestamp_millis(self.number(name)?)
+            .ok_or_else(|| self.corrupt(format!("'{name}' is no instant")))
+    }
+
+    /// An instant that is stored as seconds since the epoch.
+    pub(crate) fn instant_s(&self, name: &str) -> Result<DateTime<Utc>> {
+        DateTime::from_timestamp(self.number(name)?, 0)
+            .ok_or_else(|| self.corrupt(format!("'{name}' is no instant")))
+    }
+
+    pub(crate) fn id<T: FromStr>(&self, name: &str) -> Result<T>
+    where
+        T::Err: std::fmt::Display,
+    {
+        self.parsed(name, self.text(name)?)
+    }
+
+    pub(crate) fn parsed<T: FromStr>(&self, name: &str, text: &str) -> Result<T>
+    where
+        T::Err: std::fmt::Display,
+    {
+        text.parse().map_err(|e| self.corrupt(format!("'{name}': {e}")))
+    }
+
+    pub(crate) fn texts(&self, name: &str) -> Vec<&'a str> {
+        match self.attributes.get(name) {
+            Some(AttributeValue::L(list)) => {
+                list.iter().filter_map(|v| v.as_s().ok()).map(String::as_str).collect()
+            }
+            Some(AttributeValue::Ss(set)) => set.iter().map(String::as_str).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.attributes.keys().map(String::as_str)
+    }
+}

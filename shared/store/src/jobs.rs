@@ -1,0 +1,208 @@
+//! Jobs, by client. A job and its rows in the time index are written in one transaction, so neither is ever half there.
+//!
+//! A deleted job leaves a tombstone for a while: its revision goes on if the id is used again, so that no occurrence of
+//! the new job has the identity of one of the old.
+
+use std::collections::HashSet;
+
+use aws_sdk_dynamodb::types::{Delete, Put, TransactWriteItem};
+use chrono::{DateTime, Duration, Utc};
+use tidegate_domain::ids::{ClientId, JobId};
+use tidegate_domain::job::Job;
+use tidegate_domain::limits::{HISTORY_DAYS, PAGE_ROWS};
+
+use crate::doc::{TermsDoc, TriggerDoc};
+use crate::item::{Attributes, Item, Key, Row, number, text};
+use crate::launch::{Owed, keys_of, owed_key_of, owed_row, rows_of};
+use crate::rows::Query;
+use crate::tables::Table;
+use crate::{Create, Page, Result, Store, StoreError, Write};
+
+/// What lies under a job's id.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "one at a time, and nearly always the large one")]
+pub enum JobRow {
+    /// A job.
+    Live(Job),
+    /// The tombstone of one.
+    Deleted {
+        /// The revision that its deletion was.
+        revision: u32,
+    },
+}
+
+impl JobRow {
+    /// The revision of the row.
+    pub fn revision(&self) -> u32 {
+        match self {
+            Self::Live(job) => job.revision,
+            Self::Deleted { revision } => *revision,
+        }
+    }
+}
+
+fn key(client: &ClientId, job: &JobId) -> Key {
+    Key::new(client.as_str(), job.as_str())
+}
+
+fn json<T: serde::Serialize>(doc: &T) -> Result<String> {
+    serde_json::to_string(doc).map_err(|e| StoreError::Corrupt {
+        table: Table::Jobs,
+        key: String::new(),
+        reason: e.to_string(),
+    })
+}
+
+fn row(job: &Job) -> Result<Row> {
+    Ok(Row::new(&key(&job.client, &job.id))
+        .with("rev", number(job.revision))
+        .with("when", text(json(&TriggerDoc::from(&job.trigger))?))
+        .with("terms", text(json(&TermsDoc::from(&job.terms))?))
+        .with("since", number(job.emit_from.timestamp()))
+        .with("changed_at", number(job.changed_at.timestamp_millis())))
+}
+
+fn read(row: &Attributes) -> Result<JobRow> {
+    let item = Item::new(Table::Jobs, row);
+    let revision = item.number("rev")?;
+    let Some(when) = item.find_text("when") else { return Ok(JobRow::Deleted { revision }) };
+    let trigger: TriggerDoc = serde_json::from_str(when).map_err(|e| item.corrupt(e.to_string()))?;
+    let terms: TermsDoc =
+        serde_json::from_str(item.text("terms")?).map_err(|e| item.corrupt(e.to_string()))?;
+    Ok(JobRow::Live(Job {
+        client: item.id("pk")?,
+        id: item.id("sk")?,
+        revision,
+        trigger: trigger.read().map_err(|e| item.corrupt(format!("'when': {e}")))?,
+        terms: terms.read().map_err(|e| item.corrupt(format!("'terms': {e}")))?,
+        emit_from: item.instant_s("since")?,
+        changed_at: item.instant_ms("changed_at")?,
+    }))
+}
+
+impl Store {
+    /// What lies under a job's id, read consistently.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn job(&self, client: &ClientId, id: &JobId) -> Result<Option<JobRow>> {
+        self.get(Table::Jobs, &key(client, id), true).await?.as_ref().map(read).transpose()
+    }
+
+    /// A page of a client's jobs, by id. One-time jobs with a generated id are not among them: they are found by it.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn jobs(&self, client: &ClientId, after: Option<String>) -> Result<Page<Job>> {
+        let query = Query { limit: Some(PAGE_ROWS), after, ..Query::of(Table::Jobs, client.as_str()) };
+        let page = self.query(query).await?;
+        let mut rows = Vec::with_capacity(page.rows.len());
+        for row in &page.rows {
+            if let JobRow::Live(job) = read(row)? {
+                rows.push(job);
+            }
+        }
+        Ok(Page { rows, next: page.next })
+    }
+
+    /// Stores a new job for one instant under an id of its client's choice, with two plain writes: the index row first,
+    /// then the job, which must not exist. When it does, the index row is removed again.
+    ///
+    /// A crash between the two leaves a row that may fire although no call was answered: as after any call that was not
+    /// answered, the client cannot know, and asks again.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn create_keyed_at(&self, job: &Job) -> Result<Create> {
+        for index_row in rows_of(job)? {
+            if self.put_new(Table::Launch, index_row).await? == Create::Exists {
+                return Ok(Create::Exists);
+            }
+        }
+        let created = self.put_new(Table::Jobs, row(job)?).await?;
+        if created == Create::Exists {
+            if self.job(&job.client, &job.id).await? == Some(JobRow::Live(job.clone())) {
+                // Our own write: its reply was lost, and the client library repeated it.
+                return Ok(Create::Done);
+            }
+            for key in keys_of(job) {
+                let values = Attributes::from([(":rev".to_owned(), number(job.revision))]);
+                self.remove_when(Table::Launch, &key, "rev = :rev", values).await?;
+            }
+        }
+        Ok(created)
+    }
+
+    /// Writes a job over what was `seen` under its id, with its rows in the time index and what the master owes:
+    /// everything or nothing. Refused when the row is no longer as seen.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn write_job(&self, job: &Job, seen: Option<&JobRow>, owed: Option<&Owed>) -> Result<Write> {
+        let new_keys = keys_of(job);
+        let kept: HashSet<(&str, &str)> = new_keys.iter().map(|k| (&*k.pk, &*k.sk)).collect();
+        let mut items = vec![self.guarded_put(row(job)?, seen)?];
+        for row in rows_of(job)? {
+            items.push(self.put_item_of(Table::Launch, row)?);
+        }
+        if let Some(JobRow::Live(old)) = seen {
+            for key in keys_of(old).iter().filter(|k| !kept.contains(&(&*k.pk, &*k.sk))) {
+                items.push(self.delete_item_of(Table::Launch, key)?);
+            }
+        }
+        if let Some(owed) = owed {
+            items.push(self.put_item_of(Table::Launch, owed_row(job, owed)?)?);
+        }
+        self.transact(Table::Jobs, items).await
+    }
+
+    /// Replaces a job by its tombstone and removes its rows from the time index: everything or nothing.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn delete_job(&self, job: &Job, now: DateTime<Utc>) -> Result<Write> {
+        let tombstone = Row::new(&key(&job.client, &job.id))
+            .with("rev", number(job.revision + 1))
+            .with("changed_at", number(now.timestamp_millis()))
+            .expiring(now + Duration::days(2 * HISTORY_DAYS));
+        let mut items = vec![self.guarded_put(tombstone, Some(&JobRow::Live(job.clone())))?];
+        for key in keys_of(job) {
+            items.push(self.delete_item_of(Table::Launch, &key)?);
+        }
+        items.push(self.delete_item_of(Table::Launch, &owed_key_of(job))?);
+        self.transact(Table::Jobs, items).await
+    }
+
+    pub(crate) fn put_new_item_of(&self, table: Table, row: Row) -> Result<TransactWriteItem> {
+        let put = Put::builder()
+            .table_name(self.name(table))
+            .set_item(Some(row.into_attributes()))
+            .condition_expression("attribute_not_exists(pk)");
+        Ok(TransactWriteItem::builder().put(put.build().map_err(build_error)?).build())
+    }
+
+    fn guarded_put(&self, row: Row, seen: Option<&JobRow>) -> Result<TransactWriteItem> {
+        let put = Put::builder().table_name(self.name(Table::Jobs)).set_item(Some(row.into_attributes()));
+        let put = match seen {
+            None => put.condition_expression("attribute_not_exists(pk)"),
+            Some(seen) => put
+                .condition_expression("rev = :seen")
+                .expression_attribute_values(":seen", number(seen.revision())),
+        };
+        Ok(TransactWriteItem::builder().put(put.build().map_err(build_error)?).build())
+    }
+
+    pub(crate) fn put_item_of(&self, table: Table, row: Row) -> Result<TransactWriteItem> {
+        let put = Put::builder().table_name(self.name(table)).set_item(Some(row.into_attributes()));
+        Ok(TransactWriteItem::builder().put(put.build().map_err(build_error)?).build())
+    }
+
+    fn delete_item_of(&self, table: Table, key: &Key) -> Result<TransactWriteItem> {
+        let delete = Delete::builder().table_name(self.name(table)).set_key(Some(key.attributes()));
+        Ok(TransactWriteItem::builder().delete(delete.build().map_err(build_error)?).build())
+    }
+}
+
+fn build_error(error: aws_sdk_dynamodb::error::BuildError) -> StoreError {
+    StoreError::Corrupt { table: Table::Jobs, key: String::new(), reason: error.to_string() }
+}

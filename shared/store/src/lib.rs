@@ -1,0 +1,81 @@
+//! The DynamoDB tables of Tidegate, one module per table or kind of row, written once against the AWS SDK.
+//!
+//! Every write that matters is conditional, and a lost race is a value (`Create::Exists`), not an error. Nothing here
+//! decides what should happen: the engine does. Nothing here reads a clock.
+
+pub mod clients;
+pub mod doc;
+pub mod events;
+mod item;
+pub mod jobs;
+pub mod launch;
+pub mod line;
+pub mod policies;
+mod rows;
+pub mod runs;
+pub mod slots;
+pub mod tables;
+pub mod ticker;
+
+mod error;
+
+use aws_sdk_dynamodb::Client;
+
+pub use clients::{Client as ClientRecord, KeyHash};
+pub use error::StoreError;
+use tables::Table;
+
+/// What a function of the store returns.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// The tables of one deployment. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Store {
+    db: Client,
+    prefix: String,
+}
+
+/// What came of a write that may only create.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Create {
+    /// It is there now, and was not before.
+    Done,
+    /// It was there already; nothing changed.
+    Exists,
+}
+
+/// What came of a write that names the state it expects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Write {
+    /// It took place.
+    Done,
+    /// The row is not in the expected state, or not there; nothing changed.
+    Refused,
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// The rows, in the order of the list.
+    pub rows: Vec<T>,
+    /// What to ask the next page with; `None` on the last.
+    pub next: Option<String>,
+}
+
+impl<T> Page<T> {
+    /// The same page with every row turned into something else.
+    pub fn map<U>(self, f: impl FnMut(T) -> U) -> Page<U> {
+        Page { rows: self.rows.into_iter().map(f).collect(), next: self.next }
+    }
+}
+
+impl Store {
+    /// The tables whose names begin with `prefix` and a dash.
+    pub fn new(db: Client, prefix: &str) -> Self {
+        Self { db, prefix: prefix.to_owned() }
+    }
+
+    fn name(&self, table: Table) -> String {
+        format!("{}-{}", self.prefix, table.name())
+    }
+}

@@ -1,0 +1,164 @@
+//! Policies as their clients define them, and the list of those that have something to watch over.
+
+use chrono::{DateTime, Utc};
+use tidegate_domain::ids::{ClientId, PolicyId};
+use tidegate_domain::limits::{ACTIVE_SHARDS, PAGE_ROWS};
+use tidegate_domain::policy::{Policy, PolicyTerms};
+use tidegate_domain::shard::shard_of;
+
+use crate::item::{Attributes, Item, Key, Row, number, text};
+use crate::rows::{Query, Sorted, Update};
+use crate::tables::Table;
+use crate::{Create, Page, Result, Store, Write};
+
+fn key(client: &ClientId, policy: &PolicyId) -> Key {
+    Key::new(client.as_str(), format!("policy|{policy}"))
+}
+
+fn row(policy: &Policy) -> Row {
+    Row::new(&key(&policy.client, &policy.id))
+        .with("client", text(policy.client.as_str()))
+        .with("policy", text(policy.id.as_str()))
+        .with("revision", number(policy.revision))
+        .with("max_in_flight", number(policy.terms.max_in_flight()))
+        .with("lease_seconds", number(policy.terms.lease_seconds()))
+}
+
+fn read(row: &Attributes) -> Result<Policy> {
+    let item = Item::new(Table::Policies, row);
+    let terms = PolicyTerms::new(item.number("max_in_flight")?, item.number("lease_seconds")?);
+    Ok(Policy {
+        client: item.id("client")?,
+        id: item.id("policy")?,
+        revision: item.number("revision")?,
+        terms: terms.map_err(|e| item.corrupt(e.to_string()))?,
+    })
+}
+
+/// A policy that has holders, waiting runs, or had them lately.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActivePolicy {
+    /// Whose it is.
+    pub client: ClientId,
+    /// Which.
+    pub policy: PolicyId,
+    /// When something last joined its line.
+    pub touched_at: DateTime<Utc>,
+}
+
+fn active_key(client: &ClientId, policy: &PolicyId) -> Key {
+    let name = format!("{client}|{policy}");
+    Key::new(format!("active|{}", shard_of(&name, ACTIVE_SHARDS)), name)
+}
+
+fn read_active(row: &Attributes) -> Result<ActivePolicy> {
+    let item = Item::new(Table::Policies, row);
+    Ok(ActivePolicy {
+        client: item.id("client")?,
+        policy: item.id("policy")?,
+        touched_at: item.instant_ms("touched_at")?,
+    })
+}
+
+impl Store {
+    /// Adds a policy.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn create_policy(&self, policy: &Policy) -> Result<Create> {
+        self.put_new(Table::Policies, row(policy)).await
+    }
+
+    /// A policy, read consistently.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn policy(&self, client: &ClientId, policy: &PolicyId) -> Result<Option<Policy>> {
+        self.get(Table::Policies, &key(client, policy), true).await?.as_ref().map(read).transpose()
+    }
+
+    /// A page of a client's policies, by name.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn policies(&self, client: &ClientId, after: Option<String>) -> Result<Page<Policy>> {
+        let query = Query {
+            sorted: Sorted::Prefix("policy|".to_owned()),
+            limit: Some(PAGE_ROWS),
+            after,
+            ..Query::of(Table::Policies, client.as_str())
+        };
+        let page = self.query(query).await?;
+        Ok(Page { rows: page.rows.iter().map(read).collect::<Result<_>>()?, next: page.next })
+    }
+
+    /// Writes a policy over its predecessor, `policy.revision - 1`.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn replace_policy(&self, policy: &Policy) -> Result<Write> {
+        let update = Update::new(
+            Table::Policies,
+            key(&policy.client, &policy.id),
+            "SET revision = :new, max_in_flight = :max, lease_seconds = :lease",
+        )
+        .when("revision = :old")
+        .value(":new", number(policy.revision))
+        .value(":old", number(policy.revision - 1))
+        .value(":max", number(policy.terms.max_in_flight()))
+        .value(":lease", number(policy.terms.lease_seconds()));
+        Ok(self.update(update).await?.into())
+    }
+
+    /// Removes a policy at the revision that was seen.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn delete_policy(&self, policy: &Policy) -> Result<Write> {
+        let values = Attributes::from([(":seen".to_owned(), number(policy.revision))]);
+        let key = key(&policy.client, &policy.id);
+        self.remove_when(Table::Policies, &key, "revision = :seen", values).await
+    }
+
+    /// Puts a policy on the list that each tick looks after. Call it *before* something joins its line.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn touch_active(&self, client: &ClientId, policy: &PolicyId, now: DateTime<Utc>) -> Result<()> {
+        let row = Row::new(&active_key(client, policy))
+            .with("client", text(client.as_str()))
+            .with("policy", text(policy.as_str()))
+            .with("touched_at", number(now.timestamp_millis()));
+        self.put(Table::Policies, row).await
+    }
+
+    /// A page of the active policies of one shard.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn active_policies(&self, shard: u32, after: Option<String>) -> Result<Page<ActivePolicy>> {
+        let page =
+            self.query(Query { after, ..Query::of(Table::Policies, format!("active|{shard}")) }).await?;
+        Ok(Page { rows: page.rows.iter().map(read_active).collect::<Result<_>>()?, next: page.next })
+    }
+
+    /// A policy's place on the list of active ones, read consistently.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn active_policy(&self, client: &ClientId, policy: &PolicyId) -> Result<Option<ActivePolicy>> {
+        let row = self.get(Table::Policies, &active_key(client, policy), true).await?;
+        row.as_ref().map(read_active).transpose()
+    }
+
+    /// Takes an idle policy off the list, unless it was touched since it was seen.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn retire_active(&self, active: &ActivePolicy) -> Result<Write> {
+        let seen = number(active.touched_at.timestamp_millis());
+        let values = Attributes::from([(":seen".to_owned(), seen)]);
+        let key = active_key(&active.client, &active.policy);
+        self.remove_when(Table::Policies, &key, "touched_at = :seen", values).await
+    }
+}

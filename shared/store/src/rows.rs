@@ -1,0 +1,258 @@
+//! The five calls that the tables are made of: get, put, delete, update, query. Each is counted in the budgets.
+
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::types::{
+    AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
+};
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+
+use tidegate_domain::limits::WRITE_ROUNDS;
+
+use crate::item::{Attributes, Key, Row, text};
+use crate::tables::{PARTITION_KEY, SORT_KEY, Table};
+use crate::{Create, Page, Result, Store, StoreError, Write};
+
+/// A conditional update of one row.
+pub(crate) struct Update {
+    table: Table,
+    key: Key,
+    changes: String,
+    condition: Option<String>,
+    values: Attributes,
+}
+
+impl Update {
+    pub(crate) fn new(table: Table, key: Key, changes: impl Into<String>) -> Self {
+        Self { table, key, changes: changes.into(), condition: None, values: Attributes::new() }
+    }
+
+    pub(crate) fn when(mut self, condition: impl Into<String>) -> Self {
+        self.condition = Some(condition.into());
+        self
+    }
+
+    pub(crate) fn value(mut self, name: impl Into<String>, value: AttributeValue) -> Self {
+        self.values.insert(name.into(), value);
+        self
+    }
+}
+
+/// What came of an update. Either way the row's image costs no read.
+#[derive(Debug)]
+pub(crate) enum Updated {
+    /// It took place; the row as it is now.
+    Done(Attributes),
+    /// The condition did not hold; the row as it is, if there is one.
+    Refused(Option<Attributes>),
+}
+
+impl From<Updated> for Write {
+    fn from(updated: Updated) -> Self {
+        match updated {
+            Updated::Done(_) => Self::Done,
+            Updated::Refused(_) => Self::Refused,
+        }
+    }
+}
+
+/// Which sort keys of a partition a query reads.
+#[derive(Debug, Clone)]
+pub(crate) enum Sorted {
+    All,
+    Prefix(String),
+    /// Both ends included.
+    Between(String, String),
+}
+
+/// A query of one partition.
+pub(crate) struct Query {
+    pub(crate) table: Table,
+    pub(crate) pk: String,
+    pub(crate) sorted: Sorted,
+    pub(crate) limit: Option<i32>,
+    pub(crate) consistent: bool,
+    pub(crate) descending: bool,
+    /// The sort key after which to go on.
+    pub(crate) after: Option<String>,
+}
+
+impl Query {
+    pub(crate) fn of(table: Table, pk: impl Into<String>) -> Self {
+        let pk = pk.into();
+        Self {
+            table,
+            pk,
+            sorted: Sorted::All,
+            limit: None,
+            consistent: false,
+            descending: false,
+            after: None,
+        }
+    }
+}
+
+impl Store {
+    pub(crate) async fn get(&self, table: Table, key: &Key, consistent: bool) -> Result<Option<Attributes>> {
+        let got = self
+            .db
+            .get_item()
+            .table_name(self.name(table))
+            .set_key(Some(key.attributes()))
+            .consistent_read(consistent)
+            .send()
+            .await;
+        got.map(|out| out.item).map_err(|e| StoreError::aws("GetItem", table, &e))
+    }
+
+    pub(crate) async fn put(&self, table: Table, row: Row) -> Result<()> {
+        let put = self
+            .db
+            .put_item()
+            .table_name(self.name(table))
+            .set_item(Some(row.into_attributes()))
+            .send()
+            .await;
+        put.map(drop).map_err(|e| StoreError::aws("PutItem", table, &e))
+    }
+
+    pub(crate) async fn put_new(&self, table: Table, row: Row) -> Result<Create> {
+        let put = self
+            .db
+            .put_item()
+            .table_name(self.name(table))
+            .set_item(Some(row.into_attributes()))
+            .condition_expression(format!("attribute_not_exists({PARTITION_KEY})"))
+            .send()
+            .await;
+        match put {
+            Ok(_) => Ok(Create::Done),
+            Err(e) if is_condition(&e) => Ok(Create::Exists),
+            Err(e) => Err(StoreError::aws("PutItem", table, &e)),
+        }
+    }
+
+    /// Deletes a row; one that is not there is no error.
+    pub(crate) async fn remove(&self, table: Table, key: &Key) -> Result<()> {
+        let gone =
+            self.db.delete_item().table_name(self.name(table)).set_key(Some(key.attributes())).send().await;
+        gone.map(drop).map_err(|e| StoreError::aws("DeleteItem", table, &e))
+    }
+
+    /// Deletes a row if `condition` holds.
+    pub(crate) async fn remove_when(
+        &self,
+        table: Table,
+        key: &Key,
+        condition: &str,
+        values: Attributes,
+    ) -> Result<Write> {
+        let gone = self
+            .db
+            .delete_item()
+            .table_name(self.name(table))
+            .set_key(Some(key.attributes()))
+            .condition_expression(condition)
+            .set_expression_attribute_values(Some(values).filter(|v| !v.is_empty()))
+            .send()
+            .await;
+        match gone {
+            Ok(_) => Ok(Write::Done),
+            Err(e) if is_condition(&e) => Ok(Write::Refused),
+            Err(e) => Err(StoreError::aws("DeleteItem", table, &e)),
+        }
+    }
+
+    pub(crate) async fn update(&self, update: Update) -> Result<Updated> {
+        let table = update.table;
+        let done = self
+            .db
+            .update_item()
+            .table_name(self.name(table))
+            .set_key(Some(update.key.attributes()))
+            .update_expression(update.changes)
+            .set_condition_expression(update.condition)
+            .set_expression_attribute_values(Some(update.values).filter(|v| !v.is_empty()))
+            .return_values(ReturnValue::AllNew)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .send()
+            .await;
+        match done {
+            Ok(out) => Ok(Updated::Done(out.attributes.unwrap_or_default())),
+            Err(e) => match e.as_service_error() {
+                Some(aws_sdk_dynamodb::operation::update_item::UpdateItemError::ConditionalCheckFailedException(c)) => {
+                    Ok(Updated::Refused(c.item().cloned().filter(|item| !item.is_empty())))
+                }
+                _ => Err(StoreError::aws("UpdateItem", table, &e)),
+            },
+        }
+    }
+
+    pub(crate) async fn query(&self, query: Query) -> Result<Page<Attributes>> {
+        let table = query.table;
+        let mut call = self
+            .db
+            .query()
+            .table_name(self.name(table))
+            .expression_attribute_values(":pk", text(&*query.pk))
+            .set_limit(query.limit)
+            .consistent_read(query.consistent)
+            .scan_index_forward(!query.descending);
+        let condition = match query.sorted {
+            Sorted::All => format!("{PARTITION_KEY} = :pk"),
+            Sorted::Prefix(prefix) => {
+                call = call.expression_attribute_values(":a", text(prefix));
+                format!("{PARTITION_KEY} = :pk AND begins_with({SORT_KEY}, :a)")
+            }
+            Sorted::Between(first, last) => {
+                call = call.expression_attribute_values(":a", text(first));
+                call = call.expression_attribute_values(":b", text(last));
+                format!("{PARTITION_KEY} = :pk AND {SORT_KEY} BETWEEN :a AND :b")
+            }
+        };
+        if let Some(after) = query.after {
+            call = call.set_exclusive_start_key(Some(Key::new(query.pk, after).attributes()));
+        }
+        let out = call.key_condition_expression(condition).send().await;
+        let out = out.map_err(|e| StoreError::aws("Query", table, &e))?;
+        let next = out.last_evaluated_key.as_ref().and_then(|key| key.get(SORT_KEY)?.as_s().ok()).cloned();
+        Ok(Page { rows: out.items.unwrap_or_default(), next })
+    }
+
+    pub(crate) fn update_item_of(&self, update: Update) -> Result<TransactWriteItem> {
+        let table = update.table;
+        let built = aws_sdk_dynamodb::types::Update::builder()
+            .table_name(self.name(table))
+            .set_key(Some(update.key.attributes()))
+            .update_expression(update.changes)
+            .set_condition_expression(update.condition)
+            .set_expression_attribute_values(Some(update.values).filter(|v| !v.is_empty()))
+            .build()
+            .map_err(|e| StoreError::Corrupt { table, key: String::new(), reason: e.to_string() })?;
+        Ok(TransactWriteItem::builder().update(built).build())
+    }
+
+    /// Writes all or nothing. `Refused` when a condition did not hold. A conflict with another call on one of the rows
+    /// wrote nothing, and is tried again a few times; the SDK does not do that by itself.
+    pub(crate) async fn transact(&self, table: Table, items: Vec<TransactWriteItem>) -> Result<Write> {
+        let mut rounds = 1..=WRITE_ROUNDS;
+        loop {
+            let call = self.db.transact_write_items().set_transact_items(Some(items.clone()));
+            let Err(error) = call.send().await else { return Ok(Write::Done) };
+            let reasons = match error.as_service_error() {
+                Some(TransactWriteItemsError::TransactionCanceledException(c)) => c.cancellation_reasons(),
+                _ => &[],
+            };
+            let because = |code| reasons.iter().any(|reason| reason.code() == Some(code));
+            match () {
+                () if because("ConditionalCheckFailed") => return Ok(Write::Refused),
+                () if because("TransactionConflict") && rounds.next().is_some() => {}
+                () => return Err(StoreError::aws("TransactWriteItems", table, &error)),
+            }
+        }
+    }
+}
+
+pub(crate) fn is_condition<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {
+    error.code() == Some("ConditionalCheckFailedException")
+}

@@ -1,0 +1,235 @@
+//! Runs, by job: occurrences that were materialised, and those that were not, with the reason.
+
+use chrono::{DateTime, Duration, Utc};
+use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
+use tidegate_domain::job::Terms;
+use tidegate_domain::limits::{HISTORY_DAYS, PAGE_ROWS};
+use tidegate_domain::occurrence::Occurrence;
+
+use crate::doc::TermsDoc;
+use crate::events::EventRow;
+use crate::item::{Attributes, Item, Key, Row, number, text};
+use crate::line::entry_row;
+use crate::rows::{Query, Update};
+use crate::slots::Outcome;
+use crate::tables::Table;
+use crate::{Create, Page, Result, Store, StoreError, Write};
+
+/// A run, as stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunRow {
+    /// Which run.
+    pub id: RunId,
+    /// What it delivers.
+    pub terms: Terms,
+    /// Why nothing of it (or nothing more) is delivered; `None` for a run that takes its course.
+    pub stopped: Option<String>,
+    /// How many of its events have come to which end.
+    pub tally: Tally,
+    /// What happened to the event of a run of one.
+    pub single: Option<EventRow>,
+}
+
+/// How many events of a run have come to which end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Handed to the consumer, whose word is not awaited.
+    pub delivered: u32,
+    /// Released as succeeded.
+    pub succeeded: u32,
+    /// Released as failed.
+    pub failed: u32,
+    /// Never released.
+    pub expired: u32,
+    /// Could not be delivered.
+    pub dead: u32,
+}
+
+impl Tally {
+    /// Counts outcomes.
+    pub fn of(outcomes: impl IntoIterator<Item = Outcome>) -> Self {
+        let mut tally = Self::default();
+        for outcome in outcomes {
+            *match outcome {
+                Outcome::Succeeded => &mut tally.succeeded,
+                Outcome::Failed => &mut tally.failed,
+                Outcome::Expired => &mut tally.expired,
+                Outcome::Dead => &mut tally.dead,
+            } += 1;
+        }
+        tally
+    }
+
+    /// The sum of two tallies.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            delivered: self.delivered + other.delivered,
+            succeeded: self.succeeded + other.succeeded,
+            failed: self.failed + other.failed,
+            expired: self.expired + other.expired,
+            dead: self.dead + other.dead,
+        }
+    }
+
+    /// How many events have come to an end.
+    pub fn total(self) -> u32 {
+        self.delivered + self.succeeded + self.failed + self.expired + self.dead
+    }
+}
+
+fn key(client: &ClientId, run: &RunId) -> Key {
+    let place = format!("{:012}|{:010}", run.launch_at().timestamp(), run.revision());
+    Key::new(format!("{client}|{}", run.job()), place)
+}
+
+/// The row of a run that has come to `tally` so far.
+pub(crate) fn row(occurrence: &Occurrence, tally: Tally, now: DateTime<Utc>) -> Result<Row> {
+    let terms = serde_json::to_string(&TermsDoc::from(&occurrence.terms))
+        .map_err(|e| StoreError::Corrupt { table: Table::Runs, key: String::new(), reason: e.to_string() })?;
+    let run = occurrence.run_id();
+    let row = Row::new(&key(&occurrence.client, &run))
+        .with("run", text(run.to_string()))
+        .with("terms", text(terms))
+        .expiring(now.max(occurrence.launch_at) + Duration::days(HISTORY_DAYS));
+    let counts = [
+        ("dl", tally.delivered),
+        ("ok", tally.succeeded),
+        ("ko", tally.failed),
+        ("ex", tally.expired),
+        ("dd", tally.dead),
+    ];
+    Ok(counts.into_iter().filter(|(_, n)| *n > 0).fold(row, |row, (name, n)| row.with(name, number(n))))
+}
+
+fn read(row: &Attributes) -> Result<RunRow> {
+    let item = Item::new(Table::Runs, row);
+    let doc: TermsDoc = serde_json::from_str(item.text("terms")?).map_err(|e| item.corrupt(e.to_string()))?;
+    Ok(RunRow {
+        id: item.id("run")?,
+        terms: doc.read().map_err(|e| item.corrupt(format!("'terms': {e}")))?,
+        stopped: item.find_text("stopped").map(str::to_owned),
+        single: read_single(item)?,
+        tally: Tally {
+            delivered: item.number_or("dl", 0)?,
+            succeeded: item.number_or("ok", 0)?,
+            failed: item.number_or("ko", 0)?,
+            expired: item.number_or("ex", 0)?,
+            dead: item.number_or("dd", 0)?,
+        },
+    })
+}
+
+fn read_single(item: Item<'_>) -> Result<Option<EventRow>> {
+    let Some(attempts) = item.find_number("tries")? else { return Ok(None) };
+    Ok(Some(EventRow {
+        index: 0,
+        delivered: item.number_or("dl", 0_u32)? > 0,
+        attempts,
+        at: item.instant_ms("done_at")?,
+        reason: item.find_text("reason").map(str::to_owned),
+    }))
+}
+
+impl Store {
+    /// Materialises an occurrence. Repeating it changes nothing.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn create_run(&self, occurrence: &Occurrence, now: DateTime<Utc>) -> Result<Create> {
+        self.put_new(Table::Runs, row(occurrence, Tally::default(), now)?).await
+    }
+
+    /// Materialises an occurrence and puts it into its policy's waiting line: both or neither. Repeating it changes
+    /// nothing, also when the run has left the line long ago.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn enqueue_run(
+        &self,
+        occurrence: &Occurrence,
+        policy: &PolicyId,
+        now: DateTime<Utc>,
+    ) -> Result<Create> {
+        let run = occurrence.run_id();
+        let count = occurrence.terms.count.get();
+        let run_row = row(occurrence, Tally::default(), now)?;
+        let entry = entry_row(&occurrence.client, policy, &run, count);
+        let items =
+            vec![self.put_new_item_of(Table::Runs, run_row)?, self.put_item_of(Table::Policies, entry)?];
+        Ok(match self.transact(Table::Runs, items).await? {
+            Write::Done => Create::Done,
+            Write::Refused => Create::Exists,
+        })
+    }
+
+    /// Records that an occurrence is not materialised, and why.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn record_non_run(
+        &self,
+        occurrence: &Occurrence,
+        reason: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Create> {
+        let row = row(occurrence, Tally::default(), now)?.with("stopped", text(reason));
+        self.put_new(Table::Runs, row).await
+    }
+
+    /// Says that nothing more of a run is delivered, and why. The first reason stays.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn stop_run(&self, client: &ClientId, run: &RunId, reason: &str) -> Result<Write> {
+        let update = Update::new(Table::Runs, key(client, run), "SET stopped = :reason")
+            .when("attribute_exists(pk) AND attribute_not_exists(stopped)")
+            .value(":reason", text(reason));
+        Ok(self.update(update).await?.into())
+    }
+
+    /// A run by its id, read consistently.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn run(&self, client: &ClientId, run: &RunId) -> Result<Option<RunRow>> {
+        self.get(Table::Runs, &key(client, run), true).await?.as_ref().map(read).transpose()
+    }
+
+    /// A page of a job's runs, the latest launch first.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn runs(&self, client: &ClientId, job: &JobId, after: Option<String>) -> Result<Page<RunRow>> {
+        let query = Query {
+            limit: Some(PAGE_ROWS),
+            descending: true,
+            after,
+            ..Query::of(Table::Runs, format!("{client}|{job}"))
+        };
+        let page = self.query(query).await?;
+        Ok(Page { rows: page.rows.iter().map(read).collect::<Result<_>>()?, next: page.next })
+    }
+
+    /// Adds the outcomes of packing number `flush` of slot group `group` to a run's tally. Each packing counts once,
+    /// however often it is repeated.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn add_outcomes(
+        &self,
+        client: &ClientId,
+        run: &RunId,
+        (group, flush): (u32, u64),
+        tally: Tally,
+    ) -> Result<Write> {
+        let changes = format!("SET q{group} = :flush ADD ok :ok, ko :ko, ex :ex, dd :dd");
+        let update = Update::new(Table::Runs, key(client, run), changes)
+            .when(format!("attribute_exists(pk) AND (attribute_not_exists(q{group}) OR q{group} < :flush)"))
+            .value(":flush", number(flush))
+            .value(":ok", number(tally.succeeded))
+            .value(":ko", number(tally.failed))
+            .value(":ex", number(tally.expired))
+            .value(":dd", number(tally.dead));
+        Ok(self.update(update).await?.into())
+    }
+}

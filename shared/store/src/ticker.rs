@@ -1,0 +1,161 @@
+//! The emitter's own rows: the watermark, the zones in use, the parts of outages that were not caught up.
+//!
+//! The watermark row is also the tick's lock: `planned_to` is moved, `scanned_to` follows when the scan is done.
+//! Invariant: both only rise, and `scanned_to <= planned_to`.
+
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+use tidegate_domain::time::parse_zone;
+
+use crate::item::{Item, Key, Row, number, text};
+use crate::rows::{Update, Updated};
+use crate::tables::Table;
+use crate::{Result, Store};
+
+/// The watermark row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Watermark {
+    /// Every launch before it belongs to some tick.
+    pub planned_to: DateTime<Utc>,
+    /// Every launch before it has been emitted.
+    pub scanned_to: DateTime<Utc>,
+    /// Where `planned_to` stood before this tick: launches before it may have been emitted by a tick that died.
+    pub taken_over_to: DateTime<Utc>,
+    /// Rises with each tick that wins the row.
+    pub fence: u64,
+    /// Until when the present tick has the row.
+    pub lease_end: DateTime<Utc>,
+}
+
+/// What came of the attempt to move the watermark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advance {
+    /// The tick has the row; it must scan from `scanned_to` to `planned_to`.
+    Won(Watermark),
+    /// Another tick has it, or it is far enough already.
+    Lost(Watermark),
+}
+
+fn key() -> Key {
+    Key::new("watermark", "-")
+}
+
+fn read(item: Item<'_>) -> Result<Watermark> {
+    Ok(Watermark {
+        planned_to: item.instant_s("planned_to")?,
+        scanned_to: item.instant_s("scanned_to")?,
+        taken_over_to: item.instant_s("taken_over_to")?,
+        fence: item.number("fence")?,
+        lease_end: item.instant_ms("lease_end")?,
+    })
+}
+
+impl Store {
+    /// The watermark, read consistently; `None` before the first tick.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn watermark(&self) -> Result<Option<Watermark>> {
+        let row = self.get(Table::Ticker, &key(), true).await?;
+        row.map(|row| read(Item::new(Table::Ticker, &row))).transpose()
+    }
+
+    /// Moves `planned_to` to `to` and takes the row until `lease_end`, if no other tick holds it. The first call of
+    /// a deployment creates the row with `scanned_to = start`.
+    ///
+    /// A tick that died is taken over once its lease ends; then `scanned_to` lies before the old `planned_to`.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn advance_watermark(
+        &self,
+        start: DateTime<Utc>,
+        to: DateTime<Utc>,
+        now: DateTime<Utc>,
+        lease_end: DateTime<Utc>,
+    ) -> Result<Advance> {
+        let update = Update::new(
+            Table::Ticker,
+            key(),
+            "SET taken_over_to = if_not_exists(planned_to, :start), planned_to = :to, \
+             scanned_to = if_not_exists(scanned_to, :start), lease_end = :lease ADD fence :one",
+        )
+        .when(
+            "attribute_not_exists(pk) OR (planned_to <= :to AND scanned_to = planned_to AND planned_to < :to) \
+             OR (planned_to <= :to AND scanned_to < planned_to AND lease_end < :now)",
+        )
+        .value(":to", number(to.timestamp()))
+        .value(":start", number(start.timestamp()))
+        .value(":lease", number(lease_end.timestamp_millis()))
+        .value(":now", number(now.timestamp_millis()))
+        .value(":one", number(1));
+        match self.update(update).await? {
+            Updated::Done(row) => Ok(Advance::Won(read(Item::new(Table::Ticker, &row))?)),
+            Updated::Refused(row) => {
+                let row = row.unwrap_or_default();
+                Ok(Advance::Lost(read(Item::new(Table::Ticker, &row))?))
+            }
+        }
+    }
+
+    /// Says that all launches before `to` are emitted, if the tick with `fence` still has the row.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn finish_scan(&self, fence: u64, to: DateTime<Utc>) -> Result<crate::Write> {
+        let update = Update::new(Table::Ticker, key(), "SET scanned_to = :to")
+            .when("fence = :fence AND scanned_to <= :to AND :to <= planned_to")
+            .value(":to", number(to.timestamp()))
+            .value(":fence", number(fence));
+        Ok(self.update(update).await?.into())
+    }
+
+    /// Ends the lease of whatever tick has the row. Only for a process that knows that no other one is alive.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn break_tick_lease(&self) -> Result<()> {
+        let update = Update::new(Table::Ticker, key(), "SET lease_end = :zero")
+            .when("attribute_exists(pk)")
+            .value(":zero", number(0));
+        self.update(update).await.map(drop)
+    }
+
+    /// The zones that have children.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer, or a name is no zone of this version's database.
+    pub async fn zones(&self) -> Result<Vec<Tz>> {
+        let row = self.get(Table::Ticker, &Key::new("zones", "-"), true).await?.unwrap_or_default();
+        let item = Item::new(Table::Ticker, &row);
+        let names = item.texts("zones");
+        names.into_iter().map(|n| parse_zone(n).map_err(|e| item.corrupt(e.to_string()))).collect()
+    }
+
+    /// Adds a zone to the zones in use. Repeating it changes nothing.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn add_zone(&self, zone: Tz) -> Result<()> {
+        let names = aws_sdk_dynamodb::types::AttributeValue::Ss(vec![zone.name().to_owned()]);
+        let update =
+            Update::new(Table::Ticker, Key::new("zones", "-"), "ADD zones :zone").value(":zone", names);
+        self.update(update).await.map(drop)
+    }
+
+    /// Records that the launches from `from` to `to` were not emitted, and why.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn record_skipped_window(
+        &self,
+        from: DateTime<Utc>,
+        to: DateTime<Utc>,
+        reason: &str,
+    ) -> Result<()> {
+        let row = Row::new(&Key::new("skipped", format!("{:012}", from.timestamp())))
+            .with("until_at", number(to.timestamp()))
+            .with("reason", text(reason));
+        self.put(Table::Ticker, row).await
+    }
+}

@@ -1,0 +1,93 @@
+//! A consumer's queue, read with the AWS SDK.
+
+use anyhow::{Context, Result};
+use aws_config::BehaviorVersion;
+use aws_sdk_sqs::Client;
+use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+use tokio::task::JoinHandle;
+
+use crate::inbox::{Event, Inbox};
+
+/// How long one receive call waits for a message, in seconds.
+const WAIT_SECONDS: i32 = 2;
+
+/// A standard queue of this test's own.
+#[derive(Debug)]
+pub struct Queue {
+    sqs: Client,
+    url: String,
+    poller: Option<JoinHandle<()>>,
+}
+
+impl Queue {
+    /// Creates a queue of this name at `AWS_ENDPOINT_URL`.
+    ///
+    /// # Errors
+    /// When the service refuses.
+    pub async fn create(name: &str) -> Result<Self> {
+        let http = aws_smithy_http_client::Builder::new()
+            .tls_provider(Provider::Rustls(CryptoMode::Ring))
+            .build_https();
+        let config = aws_config::defaults(BehaviorVersion::latest()).http_client(http).load().await;
+        let sqs = Client::new(&config);
+        let created = sqs.create_queue().queue_name(name).send().await?;
+        let url = created.queue_url.context("a created queue has no URL")?;
+        Ok(Self { sqs, url, poller: None })
+    }
+
+    /// Its URL, as a job's target names it.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Starts to receive into an inbox, until this queue is dropped.
+    pub fn receive_into(&mut self, inbox: Inbox) {
+        let (sqs, url) = (self.sqs.clone(), self.url.clone());
+        self.poller = Some(tokio::spawn(async move {
+            loop {
+                if let Err(error) = receive_once(&sqs, &url, &inbox).await {
+                    inbox.deliver(Err(error.context("failed to receive")));
+                    return;
+                }
+            }
+        }));
+    }
+
+    /// Removes the queue.
+    ///
+    /// # Errors
+    /// When the service refuses.
+    pub async fn remove(mut self) -> Result<()> {
+        self.stop();
+        self.sqs.delete_queue().queue_url(&self.url).send().await?;
+        Ok(())
+    }
+
+    fn stop(&mut self) {
+        if let Some(poller) = self.poller.take() {
+            poller.abort();
+        }
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+async fn receive_once(sqs: &Client, url: &str, inbox: &Inbox) -> Result<()> {
+    let received = sqs
+        .receive_message()
+        .queue_url(url)
+        .max_number_of_messages(10)
+        .wait_time_seconds(WAIT_SECONDS)
+        .send()
+        .await?;
+    for message in received.messages.unwrap_or_default() {
+        inbox.deliver(Event::read(message.body.as_deref().unwrap_or_default()));
+        let handle = message.receipt_handle.context("a received message has no receipt")?;
+        sqs.delete_message().queue_url(url).receipt_handle(handle).send().await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,5 @@
+//! The main job, end to end, on a deployed stack. Ignored where there is none: `cargo xtask e2e` deploys one.
+
+mod refusals;
+mod schedules;
+mod throttled;

@@ -1,0 +1,182 @@
+//! What goes wrong on the way to the services, and what a watcher must look at afterwards.
+//!
+//! A request is held back once before it is served and once before its reply arrives, so that other work comes between
+//! and its caller can die at either place. Beside that it may be refused, dropped, served with its reply lost, or (as an
+//! SDK does when it loses a reply) sent a second time.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_sdk_dynamodb::config::RuntimeComponents;
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient,
+    SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use tidegate_local::{Call, Fault, FaultPlan, Refusal};
+
+use super::dice::Dice;
+
+/// What may go wrong in a history. Shared by all its clients.
+#[derive(Debug)]
+pub(crate) struct Chaos {
+    dice: Dice,
+    /// Faults in a thousand requests.
+    rate: u64,
+    quiet: AtomicBool,
+    requests: AtomicU64,
+    touched: Mutex<BTreeSet<String>>,
+}
+
+impl Chaos {
+    pub(crate) fn new(seed: u64, rate: u64) -> Arc<Self> {
+        Arc::new(Self {
+            dice: Dice::new(seed),
+            rate,
+            quiet: AtomicBool::new(true),
+            requests: AtomicU64::new(0),
+            touched: Mutex::default(),
+        })
+    }
+
+    /// With `quiet`, nothing fails and nothing waits.
+    pub(crate) fn set_quiet(&self, quiet: bool) {
+        self.quiet.store(quiet, Ordering::Relaxed);
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.quiet.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// The partition keys of slot groups that a write was sent to since the last call.
+    pub(crate) fn take_touched(&self) -> BTreeSet<String> {
+        std::mem::take(&mut self.touched.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn is_sent_twice(&self) -> bool {
+        !self.is_quiet() && self.rate > 0 && self.dice.chance(self.rate / 2 + 2)
+    }
+
+    fn note(&self, request: &HttpRequest) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let target = request.headers().get("x-amz-target").unwrap_or_default();
+        let is_write = ["UpdateItem", "PutItem", "DeleteItem", "TransactWriteItems"]
+            .iter()
+            .any(|name| target.ends_with(name));
+        if !is_write {
+            return;
+        }
+        let body = request.body().bytes().unwrap_or_default();
+        let Ok(body) = serde_json::from_slice::<serde_json::Value>(body) else { return };
+        let writes = body["TransactItems"].as_array().into_iter().flatten();
+        let writes = writes.filter_map(|write| write.as_object()?.values().next()).chain([&body]);
+        for write in writes {
+            let key = if write["Key"].is_object() { &write["Key"] } else { &write["Item"] };
+            if key["sk"]["S"] == "slots"
+                && let Some(pk) = key["pk"]["S"].as_str()
+            {
+                self.touched.lock().unwrap_or_else(PoisonError::into_inner).insert(pk.to_owned());
+            }
+        }
+    }
+}
+
+/// The plan that the embedded services ask.
+pub(crate) struct Plan(pub(crate) Arc<Chaos>);
+
+impl FaultPlan for Plan {
+    fn on_request(&self, _: &Call) -> Fault {
+        let chaos = &self.0;
+        if chaos.is_quiet() || !chaos.dice.chance(chaos.rate) {
+            return Fault::None;
+        }
+        match chaos.dice.below(4) {
+            0 => Fault::Refuse(Refusal::Throttled),
+            1 => Fault::Refuse(Refusal::Internal),
+            2 => Fault::DropBefore,
+            _ => Fault::LoseReply,
+        }
+    }
+}
+
+/// An HTTP client in front of another, which holds requests back.
+pub(crate) struct Wire {
+    inner: SharedHttpClient,
+    chaos: Arc<Chaos>,
+}
+
+impl Wire {
+    pub(crate) fn new(inner: SharedHttpClient, chaos: Arc<Chaos>) -> Self {
+        Self { inner, chaos }
+    }
+}
+
+impl fmt::Debug for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wire").finish_non_exhaustive()
+    }
+}
+
+impl HttpClient for Wire {
+    fn http_connector(
+        &self,
+        settings: &HttpConnectorSettings,
+        parts: &RuntimeComponents,
+    ) -> SharedHttpConnector {
+        let inner = self.inner.http_connector(settings, parts);
+        SharedHttpConnector::new(Held { inner, chaos: Arc::clone(&self.chaos) })
+    }
+}
+
+struct Held {
+    inner: SharedHttpConnector,
+    chaos: Arc<Chaos>,
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held").finish_non_exhaustive()
+    }
+}
+
+impl HttpConnector for Held {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let (inner, chaos) = (self.inner.clone(), Arc::clone(&self.chaos));
+        HttpConnectorFuture::new(async move {
+            pause(&chaos).await;
+            chaos.note(&request);
+            if chaos.is_sent_twice()
+                && let Some(again) = request.try_clone()
+            {
+                let _lost = inner.call(again).await;
+                pause(&chaos).await;
+                chaos.note(&request);
+            }
+            let reply = inner.call(request).await;
+            pause(&chaos).await;
+            reply
+        })
+    }
+}
+
+/// Lets whoever polls do something else first.
+async fn pause(chaos: &Chaos) {
+    if chaos.is_quiet() {
+        return;
+    }
+    let mut paused = false;
+    futures::future::poll_fn(|cx| {
+        if std::mem::replace(&mut paused, true) {
+            return std::task::Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
+}

@@ -1,0 +1,78 @@
+//! Seeded histories: the production engine on embedded stores, a virtual clock, scripted consumers, and faults.
+//!
+//! One seed is one history, and gives the same one each time. [`run`] plays it, looks at the invariants after every step
+//! and, when the faults have stopped, at what must have come of it. Issue: the clocks of all processes agree here, and
+//! targets are queues only.
+
+mod chaos;
+mod consumer;
+mod dice;
+mod finale;
+mod history;
+mod model;
+mod processes;
+mod setup;
+mod watch;
+
+use std::fmt;
+
+pub use history::Summary;
+
+/// Lines of a history that a failure tells.
+const LAST: usize = 60;
+
+/// An invariant that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Its name in the design: `I1` to `I8`.
+    pub invariant: &'static str,
+    /// What was seen.
+    pub message: String,
+}
+
+impl Violation {
+    fn new(invariant: &'static str, message: impl Into<String>) -> Self {
+        Self { invariant, message: message.into() }
+    }
+}
+
+/// A history that failed.
+#[derive(Debug)]
+pub struct Failure {
+    /// Its seed.
+    pub seed: u64,
+    /// The step in which it failed.
+    pub step: u64,
+    /// What did not hold.
+    pub violation: Violation,
+    /// The last things that happened.
+    pub last: Vec<String>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for line in &self.last {
+            writeln!(f, "    {line}")?;
+        }
+        writeln!(f, "seed {} failed in step {}: {}", self.seed, self.step, self.violation.invariant)?;
+        writeln!(f, "    {}", self.violation.message)?;
+        write!(f, "replay it with: cargo xtask simulate 1 --from {}", self.seed)
+    }
+}
+
+/// Plays the history of a seed.
+///
+/// # Errors
+/// When the machinery itself fails. What the engine does wrong is the inner `Err`.
+pub fn run(seed: u64) -> anyhow::Result<Result<Summary, Box<Failure>>> {
+    run_telling(seed, LAST)
+}
+
+/// Plays the history of a seed. A failure tells the last `lines` of it.
+///
+/// # Errors
+/// When the machinery itself fails.
+pub fn run_telling(seed: u64, lines: usize) -> anyhow::Result<Result<Summary, Box<Failure>>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    runtime.block_on(history::play(seed, lines))
+}

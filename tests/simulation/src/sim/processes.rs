@@ -1,0 +1,146 @@
+//! The processes of a history: engines, and the calls that are under way in them.
+//!
+//! A call is a future that is polled by hand, a few requests at a time, so that others come in between. Its process can
+//! die at any request, and a call that takes longer than its function may run is cut off.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use aws_sdk_sqs::Client as Sqs;
+use chrono::{DateTime, Utc};
+use tidegate_domain::ids::{ClientId, PolicyId};
+use tidegate_domain::token::Token;
+use tidegate_engine::clock::ManualClock;
+use tidegate_engine::random::Random;
+use tidegate_engine::{
+    Config, Engine, EngineError, Extended, Handled, JobDelete, JobWrite, Parts, PolicyWrite, Released,
+    TickReport,
+};
+use tidegate_store::Store;
+
+use crate::world::{pump_delete, pump_receive, receive_count};
+
+/// What came of a call.
+pub(crate) enum Done {
+    Ticked(Result<TickReport, EngineError>),
+    Pumped(Vec<(String, Handled)>),
+    Put { job: usize, result: Result<JobWrite, EngineError> },
+    Deleted { job: usize, result: Result<JobDelete, EngineError> },
+    Changed { policy: usize, result: Result<PolicyWrite, EngineError> },
+    Released { asked: Vec<Token>, result: Result<Vec<(Token, Released)>, EngineError> },
+    Extended { result: Result<Vec<(Token, Extended)>, EngineError> },
+}
+
+type Running = Pin<Box<dyn Future<Output = Done> + Send>>;
+
+/// A call that is under way.
+pub(crate) struct Op {
+    pub(crate) process: usize,
+    pub(crate) name: String,
+    pub(crate) cut_off_at: DateTime<Utc>,
+    pub(crate) about: About,
+    future: Running,
+}
+
+/// Who must be told when a call ends without an answer.
+#[derive(Debug, Clone)]
+pub(crate) enum About {
+    Nobody,
+    Job(usize),
+    Policy(usize),
+    Tokens(Vec<Token>),
+}
+
+impl Op {
+    /// Goes on until the next request, or to the end.
+    pub(crate) fn poll(&mut self) -> Option<Done> {
+        match self.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(done) => Some(done),
+            Poll::Pending => None,
+        }
+    }
+}
+
+/// What every process is started with.
+pub(crate) struct Site {
+    pub(crate) store: Store,
+    pub(crate) sqs: Sqs,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) dispatch_url: String,
+}
+
+impl Site {
+    /// A process that remembers nothing.
+    pub(crate) fn start(&self) -> Engine {
+        Engine::new(Parts {
+            store: self.store.clone(),
+            sqs: self.sqs.clone(),
+            clock: self.clock.clone(),
+            random: Arc::clone(&self.random),
+            config: Config { dispatch_queue_url: self.dispatch_url.clone(), allow_private_targets: false },
+        })
+    }
+}
+
+/// A call, before it begins.
+pub(crate) struct Call {
+    pub(crate) process: usize,
+    pub(crate) name: String,
+    pub(crate) about: About,
+    /// How long its function may run.
+    pub(crate) seconds: i64,
+}
+
+impl Call {
+    pub(crate) fn begin(self, now: DateTime<Utc>, future: impl Future<Output = Done> + Send + 'static) -> Op {
+        let Self { process, name, about, seconds } = self;
+        let cut_off_at = now + chrono::Duration::seconds(seconds);
+        Op { process, name, cut_off_at, about, future: Box::pin(future) }
+    }
+}
+
+/// How a poller treats the messages that it handled.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Treatment {
+    /// They are handled a second time, as SQS may deliver them twice.
+    pub(crate) twice: bool,
+    /// Their deletion is forgotten.
+    pub(crate) undeleted: bool,
+}
+
+/// One round of a poller: up to ten messages are received, handled and deleted.
+pub(crate) async fn poll_round(engine: Engine, sqs: Sqs, url: String, treatment: Treatment) -> Done {
+    let messages = pump_receive(&sqs, &url).await.unwrap_or_default();
+    let (mut handled, mut done) = (Vec::new(), Vec::new());
+    for message in messages {
+        let body = message.body().unwrap_or_default();
+        let received = receive_count(&message);
+        let mut outcome = engine.handle(body, received).await;
+        if treatment.twice {
+            outcome = engine.handle(body, received).await;
+        }
+        handled.push((body.to_owned(), outcome));
+        if outcome == Handled::Done {
+            done.push(message);
+        }
+    }
+    if !treatment.undeleted {
+        // A deletion that fails makes the message come again.
+        let _ignored = pump_delete(&sqs, &url, &done).await;
+    }
+    Done::Pumped(handled)
+}
+
+/// A policy is created before the history begins.
+pub(crate) async fn create_policy(
+    engine: &Engine,
+    client: &ClientId,
+    id: &PolicyId,
+    terms: tidegate_domain::policy::PolicyTerms,
+) -> anyhow::Result<()> {
+    engine.create_policy(client, id.clone(), terms).await?;
+    Ok(())
+}

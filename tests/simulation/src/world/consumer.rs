@@ -1,0 +1,62 @@
+//! What a consumer does: take events from its queue, release and extend tokens.
+
+use anyhow::{Context, Result};
+use tidegate_domain::token::Token;
+use tidegate_engine::{EventBody, Outcome, Release, Released};
+
+use super::{CLIENT, World, pump};
+
+/// An event that a consumer took from its queue.
+#[derive(Debug, Clone)]
+pub struct Received {
+    /// What the message said.
+    pub body: EventBody,
+    /// The token, where one is needed.
+    pub token: Option<Token>,
+}
+
+impl Received {
+    /// Reads a message's text.
+    ///
+    /// # Errors
+    /// When it is no event.
+    pub fn read(text: &str) -> Result<Self> {
+        let body: EventBody = serde_json::from_str(text)?;
+        let token = body.token.as_deref().map(str::parse).transpose()?;
+        Ok(Self { body, token })
+    }
+}
+
+impl World {
+    /// Takes and deletes everything that can be received from a consumer's queue now.
+    ///
+    /// # Errors
+    /// When SQS refuses or a message is no event.
+    pub async fn consume(&self, queue_url: &str) -> Result<Vec<Received>> {
+        let mut events = Vec::new();
+        loop {
+            let messages = pump::receive(&self.sqs, queue_url).await?;
+            if messages.is_empty() {
+                return Ok(events);
+            }
+            for message in &messages {
+                events.push(Received::read(message.body().unwrap_or_default())?);
+            }
+            pump::delete(&self.sqs, queue_url, &messages).await?;
+        }
+    }
+
+    /// Releases tokens of [`CLIENT`] as succeeded, in one call.
+    ///
+    /// # Errors
+    /// When the engine refuses, or an event has no token.
+    pub async fn release(&self, events: &[Received]) -> Result<Vec<Released>> {
+        let release = |event: &Received| {
+            let token = event.token.clone().context("an event has no token")?;
+            Ok(Release { token, outcome: Outcome::Succeeded })
+        };
+        let releases = events.iter().map(release).collect::<Result<_>>()?;
+        let answers = self.engine.release(&CLIENT.parse()?, releases).await?;
+        Ok(answers.into_iter().map(|(_, answer)| answer).collect())
+    }
+}

@@ -1,0 +1,128 @@
+//! Policies and jobs, in as few words as a test needs.
+
+use anyhow::{Result, bail};
+use chrono::{DateTime, Utc};
+use tidegate_domain::job::{Attempts, Count, History, Payload, Terms, Trigger};
+use tidegate_domain::policy::PolicyTerms;
+use tidegate_domain::target::Target;
+use tidegate_domain::time::{CronSpec, parse_zone};
+use tidegate_engine::{JobWrite, PolicyWrite};
+
+use super::{CLIENT, World};
+
+/// A job to be created. Without an id, one is generated.
+#[derive(Debug, Clone)]
+pub struct JobSpec {
+    id: Option<String>,
+    trigger: Trigger,
+    terms: Terms,
+}
+
+impl JobSpec {
+    /// One event without a policy, at an instant.
+    ///
+    /// # Errors
+    /// When the URL is none of a queue.
+    pub fn at(launch_at: DateTime<Utc>, queue_url: &str) -> Result<Self> {
+        Ok(Self { id: None, trigger: Trigger::At { launch_at }, terms: terms(queue_url)? })
+    }
+
+    /// One event without a policy, whenever the expression matches.
+    ///
+    /// # Errors
+    /// When the expression, the zone or the URL is refused.
+    pub fn cron(expression: &str, zone: &str, queue_url: &str) -> Result<Self> {
+        let trigger = Trigger::Cron { spec: CronSpec::parse(expression)?, zone: parse_zone(zone)? };
+        Ok(Self { id: None, trigger, terms: terms(queue_url)? })
+    }
+
+    /// With an id of the client's choice.
+    #[must_use]
+    pub fn named(mut self, id: &str) -> Self {
+        self.id = Some(id.to_owned());
+        self
+    }
+
+    /// With several events.
+    ///
+    /// # Errors
+    /// When the number is out of bounds.
+    pub fn of(mut self, count: u64) -> Result<Self> {
+        self.terms.count = Count::new(count)?;
+        Ok(self)
+    }
+
+    /// Throttled by a policy.
+    ///
+    /// # Errors
+    /// When the name is none.
+    pub fn under(mut self, policy: &str) -> Result<Self> {
+        self.terms.policy = Some(policy.parse()?);
+        Ok(self)
+    }
+
+    /// With a record for failures only.
+    #[must_use]
+    pub fn failures_only(mut self) -> Self {
+        self.terms.history = History::Failures;
+        self
+    }
+
+    /// With this many deliveries of an event at the most.
+    ///
+    /// # Errors
+    /// When the number is out of bounds.
+    pub fn attempts(mut self, attempts: u64) -> Result<Self> {
+        self.terms.max_attempts = Attempts::new(attempts)?;
+        Ok(self)
+    }
+}
+
+fn terms(queue_url: &str) -> Result<Terms> {
+    Ok(Terms {
+        count: Count::new(1)?,
+        policy: None,
+        target: Target::sqs(queue_url)?,
+        payload: Payload::new(r#"{"report":"daily"}"#.to_owned())?,
+        history: History::All,
+        max_attempts: Attempts::default(),
+    })
+}
+
+impl World {
+    /// Creates a policy of [`CLIENT`].
+    ///
+    /// # Errors
+    /// When it is refused or there already.
+    pub async fn policy(&self, id: &str, max_in_flight: u32, lease_seconds: u32) -> Result<()> {
+        let terms = PolicyTerms::new(max_in_flight, lease_seconds)?;
+        match self.engine.create_policy(&CLIENT.parse()?, id.parse()?, terms).await? {
+            PolicyWrite::Done(_) | PolicyWrite::Unchanged(_) => Ok(()),
+            other => bail!("failed to create policy {id}: {other:?}"),
+        }
+    }
+
+    /// Changes the limit of a policy of [`CLIENT`].
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn change_policy(&self, id: &str, max_in_flight: u32, lease_seconds: u32) -> Result<()> {
+        let terms = PolicyTerms::new(max_in_flight, lease_seconds)?;
+        match self.engine.replace_policy(&CLIENT.parse()?, &id.parse()?, terms, None).await? {
+            PolicyWrite::Done(_) | PolicyWrite::Unchanged(_) => Ok(()),
+            other => bail!("failed to change policy {id}: {other:?}"),
+        }
+    }
+
+    /// Creates a job of [`CLIENT`] and tells its id.
+    ///
+    /// # Errors
+    /// When it is refused or another job has its id.
+    pub async fn create(&self, job: JobSpec) -> Result<String> {
+        let id = job.id.map(|id| id.parse()).transpose()?;
+        match self.engine.create_job(&CLIENT.parse()?, id, job.trigger, job.terms).await? {
+            JobWrite::Created(job) => Ok(job.id.to_string()),
+            other => bail!("failed to create a job: {other:?}"),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! One deployment in memory, for one test.
+
+mod consumer;
+mod jobs;
+mod pump;
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use chrono::{DateTime, Utc};
+use tidegate_engine::clock::ManualClock;
+use tidegate_engine::random::SeededRandom;
+use tidegate_engine::{Config, Engine, Parts};
+use tidegate_local::Embedded;
+use tidegate_store::Store;
+
+pub use consumer::Received;
+pub use jobs::JobSpec;
+pub use pump::{Pumped, delete as pump_delete, receive as pump_receive, receive_count};
+
+/// The client of every test that needs only one.
+pub const CLIENT: &str = "acme";
+/// What the names of the tables begin with.
+pub const PREFIX: &str = "sim";
+/// The name of the queue between emission and delivery.
+pub const DISPATCH: &str = "dispatch";
+
+/// Tables, queues and an engine, with a clock that stands still until it is moved.
+pub struct World {
+    /// The only clock.
+    pub clock: Arc<ManualClock>,
+    /// The stores.
+    pub embedded: Embedded,
+    /// The engine of most tests.
+    pub engine: Engine,
+    sqs: aws_sdk_sqs::Client,
+    dispatch_url: String,
+}
+
+impl World {
+    /// A world in which it is noon on 21 November 2026.
+    ///
+    /// # Errors
+    /// When the embedded services refuse.
+    pub async fn new() -> Result<Self> {
+        let noon = DateTime::from_timestamp(1_795_262_400, 0).context("failed to read the first instant")?;
+        Self::at(noon).await
+    }
+
+    /// A world that begins at an instant of the test's choice.
+    ///
+    /// # Errors
+    /// When the embedded services refuse.
+    pub async fn at(start: DateTime<Utc>) -> Result<Self> {
+        let clock = Arc::new(ManualClock::new(start));
+        let embedded = Embedded::in_memory(clock.clone())?;
+        let store = Store::new(embedded.dynamodb(), PREFIX);
+        store.create_tables().await?;
+        let sqs = embedded.sqs();
+        let dispatch_url = create_queue(&sqs, DISPATCH).await?;
+        let config = Config { dispatch_queue_url: dispatch_url.clone(), allow_private_targets: false };
+        let random = Arc::new(SeededRandom::new(1));
+        let engine = Engine::new(Parts { store, sqs: sqs.clone(), clock: clock.clone(), random, config });
+        Ok(Self { clock, embedded, engine, sqs, dispatch_url })
+    }
+
+    /// The URL of a consumer's queue, created when it is not there.
+    ///
+    /// # Errors
+    /// When SQS refuses.
+    pub async fn queue(&self, name: &str) -> Result<String> {
+        create_queue(&self.sqs, name).await
+    }
+
+    /// The URL of the queue between emission and delivery.
+    pub fn dispatch_url(&self) -> &str {
+        &self.dispatch_url
+    }
+
+    /// Moves the clock on.
+    pub fn advance(&self, seconds: i64) {
+        self.clock.advance_ms(seconds * 1_000);
+    }
+}
+
+/// Creates a standard queue whose messages stay hidden for as long as in the template.
+///
+/// # Errors
+/// When SQS refuses.
+pub async fn create_queue(sqs: &aws_sdk_sqs::Client, name: &str) -> Result<String> {
+    let visibility = aws_sdk_sqs::types::QueueAttributeName::VisibilityTimeout;
+    let created = sqs.create_queue().queue_name(name).attributes(visibility, "180").send().await?;
+    created.queue_url.context("failed to read the URL of a new queue")
+}

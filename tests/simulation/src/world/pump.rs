@@ -1,0 +1,93 @@
+//! The loop between the dispatch queue and the engine, one round at a time.
+
+use anyhow::Result;
+use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName};
+use tidegate_engine::Handled;
+
+use super::World;
+
+/// What became of dispatch messages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pumped {
+    /// Handled and deleted.
+    pub done: usize,
+    /// To come again.
+    pub again: usize,
+}
+
+impl World {
+    /// Handles what can be received from the dispatch queue now, ten at a time, until nothing comes.
+    ///
+    /// # Errors
+    /// When SQS refuses.
+    pub async fn pump(&self) -> Result<Pumped> {
+        let mut pumped = Pumped::default();
+        loop {
+            let messages = self.receive_dispatched().await?;
+            if messages.is_empty() {
+                return Ok(pumped);
+            }
+            let mut done = Vec::new();
+            for message in messages {
+                let received = receive_count(&message);
+                match self.engine.handle(message.body().unwrap_or_default(), received).await {
+                    Handled::Done => done.push(message),
+                    Handled::Again => pumped.again += 1,
+                }
+            }
+            pumped.done += done.len();
+            self.delete_dispatched(&done).await?;
+        }
+    }
+
+    /// Takes up to ten messages from the dispatch queue.
+    ///
+    /// # Errors
+    /// When SQS refuses.
+    pub async fn receive_dispatched(&self) -> Result<Vec<Message>> {
+        receive(&self.sqs, self.dispatch_url()).await
+    }
+
+    /// Deletes messages of the dispatch queue in one call.
+    ///
+    /// # Errors
+    /// When SQS refuses.
+    pub async fn delete_dispatched(&self, messages: &[Message]) -> Result<()> {
+        delete(&self.sqs, self.dispatch_url(), messages).await
+    }
+}
+
+/// How often a message was received, from 1.
+pub fn receive_count(message: &Message) -> u32 {
+    let count =
+        message.attributes().and_then(|a| a.get(&MessageSystemAttributeName::ApproximateReceiveCount));
+    count.and_then(|count| count.parse().ok()).unwrap_or(1)
+}
+
+/// Takes up to ten messages, without waiting.
+///
+/// # Errors
+/// When SQS refuses.
+pub async fn receive(sqs: &aws_sdk_sqs::Client, queue_url: &str) -> Result<Vec<Message>> {
+    let count = MessageSystemAttributeName::ApproximateReceiveCount;
+    let call = sqs.receive_message().queue_url(queue_url).max_number_of_messages(10).wait_time_seconds(0);
+    Ok(call.message_system_attribute_names(count).send().await?.messages.unwrap_or_default())
+}
+
+/// Deletes up to ten messages in one call; none, in no call.
+///
+/// # Errors
+/// When SQS refuses.
+pub async fn delete(sqs: &aws_sdk_sqs::Client, queue_url: &str, messages: &[Message]) -> Result<()> {
+    if messages.is_empty() {
+        return Ok(());
+    }
+    let mut call = sqs.delete_message_batch().queue_url(queue_url);
+    for (number, message) in messages.iter().enumerate() {
+        let handle = message.receipt_handle().unwrap_or_default();
+        let entry = DeleteMessageBatchRequestEntry::builder().id(number.to_string()).receipt_handle(handle);
+        call = call.entries(entry.build()?);
+    }
+    call.send().await?;
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! The REST API over a world, without a socket.
+
+use axum::Router;
+use axum::body::Body;
+use http::{Request, StatusCode};
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use tidegate_api::{ApiState, router};
+use tidegate_simulation::World;
+use tidegate_store::KeyHash;
+use tower::ServiceExt as _;
+
+/// The API, and the key of its only client.
+pub struct Api {
+    router: Router,
+    key: String,
+}
+
+impl Api {
+    /// The API of a world, with a client registered.
+    pub async fn over(world: &World) -> Self {
+        let admin = "the-admin-key".to_owned();
+        let router = router(ApiState::new(world.engine.clone(), Some(KeyHash::of(&admin).as_str())));
+        let mut api = Self { router, key: admin };
+        let (status, body) = api.post("/v1/clients", &json!({"client_id": "acme"})).await;
+        assert_eq!(status, StatusCode::CREATED, "{body}");
+        api.key = body["api_key"].as_str().unwrap().to_owned();
+        api
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> (StatusCode, Value) {
+        let request = Request::post(path)
+            .header("authorization", format!("Bearer {}", self.key))
+            .header("content-type", "application/json")
+            .body(Body::from(body.to_string()))
+            .unwrap();
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        (parts.status, serde_json::from_slice(&bytes).unwrap())
+    }
+}

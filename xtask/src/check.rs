@@ -1,0 +1,43 @@
+//! `cargo xtask check`: everything that must hold before a change is merged, short of a deployment.
+
+use anyhow::Result;
+
+use crate::command::{cargo, run};
+use crate::venv::Venv;
+use crate::workspace::Workspace;
+use crate::{layers, tools};
+
+/// Runs the checks, the quick ones first, the tests last.
+///
+/// # Errors
+/// At the first check that fails.
+pub fn check(workspace: &Workspace) -> Result<()> {
+    run(cargo(workspace).args(["fmt", "--all", "--check"]))?;
+    eprintln!("layers");
+    layers::check(workspace.metadata())?;
+    run(Venv::sam(workspace)?.program("cfn-lint").arg("template.yaml").current_dir(workspace.root()))?;
+    deny(workspace)?;
+    run(cargo(workspace).args([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ]))?;
+    run(cargo(workspace)
+        .args(["doc", "--workspace", "--no-deps", "--locked"])
+        .env("RUSTDOCFLAGS", "-D warnings"))?;
+    run(tools::NEXTEST.command(workspace)?.args(["run", "--workspace", "--locked"]))
+}
+
+/// The advisory database is a git repository: `TIDEGATE_ADVISORIES=1` checks it too, where the network allows.
+fn deny(workspace: &Workspace) -> Result<()> {
+    let mut deny = tools::DENY.command(workspace)?;
+    deny.args(["--workspace", "--locked", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]);
+    if std::env::var_os("TIDEGATE_ADVISORIES").is_some_and(|value| value == "1") {
+        deny.arg("advisories");
+    }
+    run(&mut deny)
+}

@@ -1,0 +1,117 @@
+//! The template built, deployed and removed with the SAM CLI, at whatever endpoint it is given.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::command::{capture, run};
+use crate::venv::Venv;
+use crate::workspace::Workspace;
+
+const STACK: &str = "tidegate-e2e";
+
+/// What the stack is given beside its defaults: the end-to-end test listens on loopback.
+const PARAMETERS: &[&str] = &["TableDeletionPolicy=Delete", "AllowPrivateTargets=true", "LogRetentionDays=1"];
+
+/// The three functions by their names in the template, and what their binaries are called.
+pub const FUNCTIONS: &[(&str, &str)] =
+    &[("MasterFunction", "master"), ("EmitterFunction", "emitter"), ("HandlerFunction", "handler")];
+
+/// One way to build and deploy the template: an environment with SAM, a build folder and an AWS to talk to.
+pub struct Deployment<'a> {
+    workspace: &'a Workspace,
+    sam: Venv,
+    build: PathBuf,
+}
+
+impl<'a> Deployment<'a> {
+    /// Prepares the environment; nothing is built yet.
+    ///
+    /// # Errors
+    /// When the SAM CLI cannot be installed.
+    pub fn new(workspace: &'a Workspace, folder: &std::path::Path) -> Result<Self> {
+        Ok(Self { workspace, sam: Venv::sam(workspace)?, build: folder.join("build") })
+    }
+
+    /// Lints the template and builds the three functions for this machine's own architecture.
+    ///
+    /// # Errors
+    /// When the template or a build is at fault.
+    pub fn build(&self) -> Result<()> {
+        run(self.sam(["validate", "--lint"]).env("AWS_DEFAULT_REGION", region()))?;
+        let architecture = format!("Architecture={}", architecture());
+        run(self
+            .sam(["build", "--build-in-source", "--parameter-overrides", &architecture, "--build-dir"])
+            .arg(&self.build)
+            // The functions run here: cargo alone builds them, no cross-compiler is needed.
+            .env("CARGO_LAMBDA_COMPILER", "cargo")
+            .env("CARGO_TARGET_DIR", self.workspace.target()))
+    }
+
+    /// The built binary of a function, by its name in the template.
+    pub fn binary(&self, function: &str) -> PathBuf {
+        self.build.join(function).join("bootstrap")
+    }
+
+    /// Deploys what was built and gives the address of its API.
+    ///
+    /// # Errors
+    /// When the deployment fails or the stack has no such output.
+    pub fn deploy(&self, endpoint: &str, admin_key_sha256: &str) -> Result<String> {
+        let mut deploy = self.sam_at(endpoint, ["deploy", "--stack-name", STACK, "--template-file"]);
+        deploy.arg(self.build.join("template.yaml"));
+        // SAM looks beside the template, and the built one lies elsewhere.
+        deploy
+            .arg("--config-file")
+            .arg(self.workspace.root().join("samconfig.toml"))
+            .arg("--parameter-overrides");
+        deploy.args(PARAMETERS).arg(format!("Architecture={}", architecture()));
+        run(deploy.arg(format!("AdminKeySha256={admin_key_sha256}")))?;
+
+        let mut list = self.sam_at(endpoint, ["list", "stack-outputs", "--stack-name", STACK]);
+        let outputs: Value = serde_json::from_str(&capture(list.args(["--output", "json"]))?)?;
+        let outputs = outputs.as_array().context("the stack has no outputs")?;
+        let api = outputs.iter().find(|output| output["OutputKey"] == "ApiUrl");
+        Ok(api.and_then(|api| api["OutputValue"].as_str()).context("the stack has no ApiUrl")?.to_owned())
+    }
+
+    /// Removes the stack and its tables.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn remove(&self, endpoint: &str) -> Result<()> {
+        run(&mut self.sam_at(endpoint, ["delete", "--no-prompts", "--stack-name", STACK]))
+    }
+
+    fn sam<const N: usize>(&self, arguments: [&str; N]) -> Command {
+        let mut sam = self.sam.program("sam");
+        sam.args(arguments).current_dir(self.workspace.root()).env("SAM_CLI_TELEMETRY", "0");
+        sam
+    }
+
+    fn sam_at<const N: usize>(&self, endpoint: &str, arguments: [&str; N]) -> Command {
+        let mut sam = self.sam(arguments);
+        aim(&mut sam, endpoint);
+        sam
+    }
+}
+
+/// Points a program at the endpoint; an emulator takes any credentials, so where there are none these will do.
+pub fn aim(command: &mut Command, endpoint: &str) {
+    command.env("AWS_ENDPOINT_URL", endpoint).env("AWS_REGION", region()).env("AWS_DEFAULT_REGION", region());
+    if env::var_os("AWS_ACCESS_KEY_ID").is_none() {
+        command.env("AWS_ACCESS_KEY_ID", "test").env("AWS_SECRET_ACCESS_KEY", "test");
+    }
+}
+
+/// The region to deploy to.
+pub fn region() -> String {
+    env::var("AWS_REGION").unwrap_or_else(|_| "us-east-1".to_owned())
+}
+
+fn architecture() -> &'static str {
+    if env::consts::ARCH == "aarch64" { "arm64" } else { "x86_64" }
+}

@@ -1,0 +1,60 @@
+//! The project's recipes: `cargo xtask check | e2e | bench | simulate`.
+//!
+//! A recipe runs what a person would type, in order, and stops at the first failure. Tools that are not on the
+//! machine go into the project's cache (see [`workspace`]), at fixed versions; nothing has to be installed by hand.
+//! No product code lives here, and no other crate depends on this one.
+#![allow(clippy::print_stderr, clippy::print_stdout, reason = "a recipe talks to the terminal")]
+
+mod check;
+mod command;
+mod deployment;
+mod e2e;
+mod figures;
+mod layers;
+mod ministack;
+mod runtime_api;
+mod tools;
+mod venv;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::command::{cargo, run};
+use crate::workspace::Workspace;
+
+const USAGE: &str = "\
+usage: cargo xtask <recipe>
+
+  check                      format, lints, documentation, layers, template, dependencies, all tests
+  e2e                        deploy the real template to AWS_ENDPOINT_URL (or a MiniStack of its own) and use it
+  bench [ARGS]               the benchmarks
+  simulate [N] [--from SEED] N simulated histories, replayable by seed";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match recipe(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn recipe(arguments: &[String]) -> Result<()> {
+    let Some((name, rest)) = arguments.split_first() else { bail!("no recipe named\n{USAGE}") };
+    let workspace = Workspace::find()?;
+    match name.as_str() {
+        "check" => check::check(&workspace),
+        "e2e" => e2e::e2e(&workspace),
+        "bench" => run(cargo(&workspace).args(["run", "--release", "-p", "tidegate-bench", "--"]).args(rest)),
+        "simulate" => run(cargo(&workspace).args(["run", "-p", "tidegate-simulation", "--"]).args(rest)),
+        "help" | "--help" | "-h" => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        unknown => bail!("no recipe is called {unknown:?}\n{USAGE}"),
+    }
+}

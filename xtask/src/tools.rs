@@ -1,0 +1,64 @@
+//! Cargo's subcommands that the recipes need: used from the machine if it has them, else built into the cache.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::command::{cargo, run};
+use crate::workspace::Workspace;
+
+/// A cargo subcommand at a fixed version.
+pub struct Tool {
+    name: &'static str,
+    version: &'static str,
+    /// What `cargo install` is told beside the version.
+    options: &'static [&'static str],
+}
+
+/// Licences, sources and duplicates of the dependencies.
+pub const DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2", options: &[] };
+/// The test runner.
+pub const NEXTEST: Tool = Tool {
+    name: "cargo-nextest",
+    version: "0.9.143",
+    options: &["--no-default-features", "--features", "default-no-update"],
+};
+
+impl Tool {
+    /// A call of this subcommand in the workspace's root, installed first where it is absent.
+    ///
+    /// # Errors
+    /// When it is absent and cannot be built.
+    pub fn command(&self, workspace: &Workspace) -> Result<Command> {
+        let installed = workspace.cache().join("tools");
+        let program = match self.on_path().or_else(|| executable(installed.join("bin").join(self.name))) {
+            Some(program) => program,
+            None => {
+                run(cargo(workspace)
+                    .args(["install", "--locked", "--version", self.version])
+                    .args(self.options)
+                    .arg("--root")
+                    .arg(&installed)
+                    // Not the workspace's folder: another profile would only evict what is built there.
+                    .arg("--target-dir")
+                    .arg(installed.join("build"))
+                    .arg(self.name))?;
+                std::fs::remove_dir_all(installed.join("build"))?;
+                installed.join("bin").join(self.name)
+            }
+        };
+        let mut command = Command::new(program);
+        command.arg(self.name.trim_start_matches("cargo-")).current_dir(workspace.root());
+        Ok(command)
+    }
+
+    fn on_path(&self) -> Option<PathBuf> {
+        env::split_paths(&env::var_os("PATH")?).find_map(|folder| executable(folder.join(self.name)))
+    }
+}
+
+fn executable(file: PathBuf) -> Option<PathBuf> {
+    file.is_file().then_some(file)
+}
