@@ -1,0 +1,80 @@
+//! A `tidegate local` of a test's own, on free ports.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// A process that does not outlive its test.
+pub struct Tidegate(Option<Child>);
+
+impl Tidegate {
+    pub fn start(data: Option<&Path>, args: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        command.arg("local").args(args);
+        for port in ["--port", "--sqs-port"] {
+            if !args.contains(&port) {
+                command.args([port, "0"]);
+            }
+        }
+        if let Some(folder) = data {
+            command.arg("--data").arg(folder);
+        }
+        // Logs of the machine's user must not decide what stderr holds.
+        command.env_remove("TIDEGATE_LOG").env_remove("TIDEGATE_ADMIN_KEY").stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self(Some(command.spawn().unwrap()))
+    }
+
+    fn child(&mut self) -> &mut Child {
+        self.0.as_mut().unwrap()
+    }
+
+    /// The first line of its stdout, which stays open. Its later lines are lost.
+    pub fn first_line(&mut self) -> String {
+        let mut lines = BufReader::new(self.child().stdout.as_mut().unwrap());
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// Lets it live for a while and then ends it as a power switch would: no handler runs.
+    pub fn kill_after(mut self, time: Duration) {
+        std::thread::sleep(time);
+        let child = self.child();
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// What Ctrl-C does.
+    #[cfg(unix)]
+    pub fn interrupt(&mut self) {
+        let id = self.child().id().to_string();
+        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    }
+
+    /// Waits for its end.
+    pub fn output(mut self) -> Output {
+        self.0.take().unwrap().wait_with_output().unwrap()
+    }
+}
+
+impl Drop for Tidegate {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Stdout as text.
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// Stderr as text.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
