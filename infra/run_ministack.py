@@ -18,6 +18,18 @@ def stop_when_the_lifeline_closes():
 threading.Thread(target=stop_when_the_lifeline_closes, daemon=True).start()
 
 from ministack.app import main  # noqa: E402  (the lifeline comes first: the import takes seconds)
+from ministack.core import iam_actions  # noqa: E402
+
+action_of = iam_actions.extract_iam_action
+
+
+def single_action_of(*args, **kwargs):
+    """On AWS a batch call of SQS needs the permission of the single call; MiniStack asks for one that is none."""
+    action = action_of(*args, **kwargs)
+    return action.removesuffix("Batch") if action and action.startswith("sqs:") else action
+
+
+iam_actions.extract_iam_action = single_action_of
 
 sys.argv[1:] = []
 main()

@@ -38,7 +38,7 @@ pub const SQS_BATCH: usize = 10;
 pub const LOOK_AHEAD_SECONDS: u32 = 120;
 /// From the end of the look-ahead, how much longer the master emits a new child's launches itself, in seconds.
 pub const HANDOVER_SECONDS: u32 = 120;
-/// The longest part of an outage that a tick plans in one step, in seconds.
+/// The part of an outage that a tick plans in its first step, in seconds. Steps that find little grow longer.
 pub const CATCH_UP_STEP_SECONDS: u32 = 600;
 /// How far back an outage is caught up, in seconds; older launches are recorded as skipped.
 pub const CATCH_UP_SECONDS: u32 = 86_400;
@@ -46,7 +46,7 @@ pub const CATCH_UP_SECONDS: u32 = 86_400;
 pub const AT_GRACE_SECONDS: i64 = 60;
 /// How far in the future an `at` instant may lie, in days.
 pub const AT_HORIZON_DAYS: i64 = 3_660;
-/// Partitions that the instants of one minute are spread over.
+/// Partitions that the instants of ten minutes are spread over.
 pub const AT_SHARDS: u32 = 16;
 /// Partitions of the list of launches that the master owes.
 pub const LATE_SHARDS: u32 = 4;

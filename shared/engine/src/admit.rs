@@ -6,7 +6,7 @@
 use chrono::{DateTime, Duration, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, PolicyId};
-use tidegate_domain::limits::{GRANT_EVENTS, OUTCOMES_PER_FLUSH, SLOTS_PER_GROUP, WRITE_ROUNDS};
+use tidegate_domain::limits::{OUTCOMES_PER_FLUSH, SLOTS_PER_GROUP, WRITE_ROUNDS};
 use tidegate_domain::policy::Policy;
 use tidegate_store::line::{LineEntry, Take};
 use tidegate_store::policies::ActivePolicy;
@@ -231,8 +231,8 @@ impl Engine {
         let GroupKey { client, policy, group } = seen.key.clone();
         let run = place.rsplit('|').next().unwrap_or_default().parse();
         let run = run.map_err(|e| EngineError::Message { reason: format!("line entry '{place}': {e}") })?;
-        let taken =
-            self.store().take_range((&client, &policy, group), &place, seen.grant, GRANT_EVENTS).await?;
+        let group_key = (&client, &policy, group);
+        let taken = self.store().take_range(group_key, &place, seen.grant, parts_of_line(&seen)).await?;
         let (start, end, last) = match taken {
             Take::Taken { start, end, last } => (start, end, last),
             Take::Empty => (0, 0, false),
@@ -317,6 +317,14 @@ fn granted_by_this_call(
     (before.next_fence..).zip(slots).all(|(fence, slot)| {
         now_seen.slots.get(slot).is_some_and(|held| held.fence == fence && held.lease_end == end)
     })
+}
+
+/// Into how many parts a group divides what it finds in the line, to take one. A group that may have neighbours leaves
+/// most of it to them: what one group alone has left at the end of a run, its neighbours' free slots cannot serve.
+fn parts_of_line(group: &SlotGroup) -> u32 {
+    // Groups are filled in order, so only a full first group can have neighbours.
+    let alone = group.key.group == 0 && group.cap < SLOTS_PER_GROUP;
+    if alone { 1 } else { 2 * (group.key.group + 1).max(2) }
 }
 
 fn is_retirable(active: &ActivePolicy, now: DateTime<Utc>) -> bool {

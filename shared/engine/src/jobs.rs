@@ -10,6 +10,7 @@ use tidegate_domain::limits::{AT_SHARDS, HANDOVER_SECONDS, LOOK_AHEAD_SECONDS, W
 use tidegate_domain::time::{AtMinute, Window};
 use tidegate_store::jobs::JobRow;
 use tidegate_store::launch::{Child, Owed, Timing};
+use tidegate_store::ticker::Watermark;
 use tidegate_store::{Create, Page, Write};
 use tracing::warn;
 
@@ -124,6 +125,7 @@ impl Engine {
                 (Some(JobRow::Live(old)), _) if same_content(old, &job) => {
                     // An earlier call may have died, or lost its answer, before it emitted the first launches.
                     self.pay_what_is_owed(old).await?;
+                    self.watermark_or_first().await?;
                     return Ok(JobWrite::Unchanged(old.clone()));
                 }
                 (Some(JobRow::Live(old)), Expect::Nothing) => return Ok(JobWrite::Taken(old.clone())),
@@ -210,7 +212,7 @@ impl Engine {
             return Ok(());
         }
         // Written before the watermark is read: either the emitter sees the row, or we see that it has passed.
-        let Some(watermark) = self.store().watermark().await? else { return Ok(()) };
+        let Some(watermark) = self.watermark_or_first().await? else { return Ok(()) };
         if watermark.planned_to <= job.emit_from {
             return Ok(());
         }
@@ -235,8 +237,8 @@ impl Engine {
     async fn emit_what_is_behind(&self, job: &Job) -> Result<(), EngineError> {
         self.pay_what_is_owed(job).await?;
         let now = self.now();
-        let Some(watermark) = self.store().watermark().await? else { return Ok(()) };
-        let from = job.emit_from.max(watermark.scanned_to);
+        let scanned_to = self.store().watermark().await?.map(|watermark| watermark.scanned_to);
+        let from = job.emit_from.max(scanned_to.unwrap_or(job.emit_from));
         let Ok(window) = Window::new(from, now) else { return Ok(()) };
         let behind = Owed { child: child_of(job), window, written_at: now };
         let mut emission = Emission::new(self, now);
@@ -244,6 +246,17 @@ impl Engine {
             emission.push(occurrence(&behind.child, launch_at), true).await?;
         }
         emission.finish().await.map(drop)
+    }
+
+    /// The watermark. `None` when there was none: then it begins now, or a first tick that comes late would leave out
+    /// what is due before it.
+    async fn watermark_or_first(&self) -> Result<Option<Watermark>, EngineError> {
+        let found = self.store().watermark().await?;
+        if found.is_none() {
+            let minute_s = self.now().timestamp().div_euclid(60) * 60;
+            self.store().begin_watermark(DateTime::from_timestamp(minute_s, 0).unwrap_or_default()).await?;
+        }
+        Ok(found)
     }
 
     /// Deletes a job. What it has waiting is cancelled; what is in flight keeps its tokens until they are released.

@@ -11,7 +11,7 @@ use chrono::{DateTime, Duration, Utc};
 use chrono_tz::Tz;
 use futures::stream::{self, StreamExt};
 use tidegate_domain::limits::{
-    ACTIVE_SHARDS, AT_SHARDS, CATCH_UP_SECONDS, CATCH_UP_STEP_SECONDS, LATE_SHARDS, LOOK_AHEAD_SECONDS,
+    ACTIVE_SHARDS, CATCH_UP_SECONDS, CATCH_UP_STEP_SECONDS, LATE_SHARDS, LOOK_AHEAD_SECONDS,
 };
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::time::{Firing, LocalWindow, Window};
@@ -30,6 +30,10 @@ const TICK_LEASE_SECONDS: i64 = 57;
 const TICK_WORK_SECONDS: i64 = 40;
 /// How long the master has to pay what it owes, in seconds, before the emitter does.
 const OWED_GRACE_SECONDS: i64 = 60;
+/// A step of a catch-up that took less is followed by a longer one: little was due.
+const QUICK_STEP_SECONDS: i64 = 2;
+/// The longest part of an outage that is planned in one step, in seconds.
+const CATCH_UP_LONG_STEP_SECONDS: i64 = 6 * 3_600;
 /// Shards read at once.
 const READS_AT_ONCE: usize = 16;
 /// By how much a read may lag behind the clock of whoever changed the row, in seconds.
@@ -102,17 +106,22 @@ impl Engine {
             self.store().record_skipped_window(from, oldest, "outage longer than the catch-up bound").await?;
             from = oldest;
         }
+        let mut step_seconds = i64::from(CATCH_UP_STEP_SECONDS);
         while from < watermark.planned_to {
+            let step_began_at = self.now();
             if (self.now() - started_at).num_seconds() >= TICK_WORK_SECONDS {
                 warn!(%from, to = %watermark.planned_to, "the rest of the window is left to the next tick");
                 break;
             }
-            let step = Duration::seconds(CATCH_UP_STEP_SECONDS.into());
-            let to = watermark.planned_to.min(from + step);
+            let to = watermark.planned_to.min(from + Duration::seconds(step_seconds));
             let Ok(window) = Window::new(from, to) else { break };
             self.scan(window, watermark.taken_over_to, report).await?;
             self.store().finish_scan(watermark.fence, to).await?;
             from = to;
+            step_seconds = match (self.now() - step_began_at).num_seconds() {
+                ..QUICK_STEP_SECONDS => CATCH_UP_LONG_STEP_SECONDS.min(step_seconds * 4),
+                _ => CATCH_UP_STEP_SECONDS.into(),
+            };
         }
         Ok(())
     }
@@ -132,14 +141,11 @@ impl Engine {
             shards.extend(expression_shards(zone, &local));
             locals.insert(zone.name(), Arc::new(local));
         }
-        shards.extend(
-            window
-                .at_minutes()
-                .flat_map(|minute| (0..AT_SHARDS).map(move |shard| Shard::Minute { minute, shard })),
-        );
+        shards.extend(Shard::instants(window));
         let mut emission = Emission::new(self, as_of);
+        // In order: a scan that is repeated cuts the same chunks, whose marks are then found.
         let reads: Vec<_> = shards.into_iter().map(|shard| self.first_page(shard)).collect();
-        let mut pages = stream::iter(reads).buffer_unordered(READS_AT_ONCE);
+        let mut pages = stream::iter(reads).buffered(READS_AT_ONCE);
         let mut firings = Vec::new();
         while let Some(read) = pages.next().await {
             let (shard, mut page) = read?;

@@ -11,7 +11,7 @@ use tidegate_domain::job::{Job, Terms, Trigger};
 use tidegate_domain::limits::{AT_SHARDS, HISTORY_DAYS, LATE_SHARDS};
 use tidegate_domain::shard::shard_of;
 use tidegate_domain::time::{
-    AtMinute, ChildKey, CompiledCron, Minutes, ShardRange, Window, at_key, decompose, parse_zone,
+    AtMinute, ChildKey, CompiledCron, Minutes, ShardRange, Window, decompose, parse_zone,
 };
 
 use crate::doc::TermsDoc;
@@ -83,21 +83,45 @@ pub enum Shard {
         /// 0 to [`EXPRESSION_SHARDS`].
         shard: u32,
     },
-    /// Instants of a minute.
-    Minute {
-        /// The minute.
-        minute: AtMinute,
+    /// Instants of some minutes, which lie in one partition.
+    Minutes {
+        /// The first minute.
+        first: AtMinute,
+        /// The last minute.
+        last: AtMinute,
         /// 0 to `AT_SHARDS`.
         shard: u32,
     },
+}
+
+impl Shard {
+    /// The reads that find every instant of a window. A long window takes a tenth of the reads that its minutes would.
+    pub fn instants(window: Window) -> Vec<Self> {
+        let minutes: Vec<AtMinute> = window.at_minutes().collect();
+        let parts = minutes.chunk_by(|a, b| ten_minutes(*a) == ten_minutes(*b));
+        let ends = parts.filter_map(|part| Some((*part.first()?, *part.last()?)));
+        ends.flat_map(|(first, last)| (0..AT_SHARDS).map(move |shard| Self::Minutes { first, last, shard }))
+            .collect()
+    }
+}
+
+/// The ten minutes that share partitions, as `2026-11-21T11:2`, and the minute's own digit, which begins the sort key.
+fn ten_minutes(minute: AtMinute) -> String {
+    let mut text = minute.to_string();
+    text.pop();
+    text
+}
+
+fn own_digit(minute: AtMinute) -> char {
+    minute.to_string().pop().unwrap_or_default()
 }
 
 fn expression_partition(zone: Tz, expression: impl std::fmt::Display, shard: u32) -> String {
     format!("{}|{expression}|{shard:02}", zone.name())
 }
 
-fn minute_partition(minute: impl std::fmt::Display, shard: u32) -> String {
-    format!("AT|{minute}|{shard:02}")
+fn minute_partition(minute: AtMinute, shard: u32) -> String {
+    format!("AT|{}|{shard:02}", ten_minutes(minute))
 }
 
 /// The shard of the minute that an instant's row lies in.
@@ -109,7 +133,9 @@ pub fn at_shard(client: &ClientId, job: &JobId) -> u32 {
 }
 
 pub(crate) fn at_row_key(client: &ClientId, job: &JobId, launch_at: DateTime<Utc>) -> Key {
-    Key::new(minute_partition(at_key(launch_at), at_shard(client, job)), format!("{client}|{job}"))
+    let minute = AtMinute::of(launch_at);
+    let partition = minute_partition(minute, at_shard(client, job));
+    Key::new(partition, format!("{}|{client}|{job}", own_digit(minute)))
 }
 
 fn child_key(client: &ClientId, job: &JobId, zone: Tz, key: &ChildKey) -> Key {
@@ -252,8 +278,10 @@ impl Store {
                 };
                 Query { sorted, after, ..Query::of(Table::Launch, partition) }
             }
-            Shard::Minute { minute, shard } => {
-                Query { after, ..Query::of(Table::Launch, minute_partition(minute, *shard)) }
+            Shard::Minutes { first, last, shard } => {
+                let sorted =
+                    Sorted::Between(format!("{}|", own_digit(*first)), format!("{}|~", own_digit(*last)));
+                Query { sorted, after, ..Query::of(Table::Launch, minute_partition(*first, *shard)) }
             }
         };
         Ok(self.query(query).await?.map(|row| read_child(&row, keyed)))

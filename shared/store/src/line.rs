@@ -5,6 +5,7 @@
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, PolicyId, RunId};
+use tidegate_domain::limits::{GRANT_EVENTS, SLOTS_PER_GROUP};
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Sorted, Update, Updated};
@@ -153,8 +154,9 @@ impl Store {
         Ok(Page { rows: page.rows.iter().map(read).collect::<Result<_>>()?, next: page.next })
     }
 
-    /// Takes up to `most` events of an entry for slot group `group`. Repeating it with the same `grant` number answers
-    /// with the same range.
+    /// Takes events of an entry for slot group `group`: one of `parts` equal parts of what is left, but at most
+    /// [`GRANT_EVENTS`] and no less than a group has slots. Repeating it with the same `grant` number answers with the
+    /// same range.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
@@ -163,7 +165,7 @@ impl Store {
         (client, policy, group): (&ClientId, &PolicyId, u32),
         entry_place: &str,
         grant: u64,
-        most: u32,
+        parts: u32,
     ) -> Result<Take> {
         let key = Key::new(partition(client, policy), entry_place);
         let Some(row) = self.get(Table::Policies, &key, true).await? else { return Ok(Take::Empty) };
@@ -172,7 +174,8 @@ impl Store {
         }
         let item = Item::new(Table::Policies, &row);
         let (cursor, count): (u32, u32) = (item.number("cur")?, item.number("n")?);
-        let end = count.min(cursor.saturating_add(most));
+        let fair = count.saturating_sub(cursor).div_ceil(parts.max(1));
+        let end = count.min(cursor.saturating_add(fair.clamp(SLOTS_PER_GROUP, GRANT_EVENTS)));
         if cursor >= end {
             return Ok(Take::Empty);
         }

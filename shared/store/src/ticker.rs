@@ -60,6 +60,18 @@ impl Store {
         row.map(|row| read(Item::new(Table::Ticker, &row))).transpose()
     }
 
+    /// Writes the first watermark, if there is none: no launch from `start` on was planned yet.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn begin_watermark(&self, start: DateTime<Utc>) -> Result<crate::Create> {
+        let mut row = Row::new(&key()).with("fence", number(0)).with("lease_end", number(0));
+        for name in ["planned_to", "scanned_to", "taken_over_to"] {
+            row = row.with(name, number(start.timestamp()));
+        }
+        self.put_new(Table::Ticker, row).await
+    }
+
     /// Moves `planned_to` to `to` and takes the row until `lease_end`, if no other tick holds it. The first call of
     /// a deployment creates the row with `scanned_to = start`.
     ///

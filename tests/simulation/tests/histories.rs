@@ -17,27 +17,19 @@ fn hold(seeds: std::ops::Range<u64>) {
 
 #[test]
 fn a_seed_gives_the_same_history_each_time() {
-    for seed in 1..4 {
+    for seed in 1..3 {
         assert_eq!(sim::run(seed).unwrap().unwrap(), sim::run(seed).unwrap().unwrap());
     }
 }
 
+// A seed takes seconds unoptimised: the test command has a few, `cargo xtask simulate N` as many as are asked for.
+
 #[test]
-fn histories_1_to_25() {
-    hold(1..26);
+fn histories_1_to_6() {
+    hold(1..7);
 }
 
 #[test]
-fn histories_26_to_50() {
-    hold(26..51);
-}
-
-#[test]
-fn histories_51_to_75() {
-    hold(51..76);
-}
-
-#[test]
-fn histories_76_to_100() {
-    hold(76..101);
+fn histories_7_to_12() {
+    hold(7..13);
 }

@@ -80,7 +80,7 @@ fn forged(dice: &Dice, token: &Token) -> Token {
         1 => forged.index += 1,
         2 => forged.run_number += 1,
         3 => forged.slot = (forged.slot + 1) % 16,
-        _ => forged.group += 1 + dice.below(3) as u32,
+        _ => forged.group += 100 + dice.below(3) as u32,
     }
     forged
 }

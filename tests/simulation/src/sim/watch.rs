@@ -88,12 +88,11 @@ impl Watch {
             if stays || held.lease_end <= now || self.asked.contains(&token(before, *slot, held)) {
                 continue;
             }
-            let stopped = match before.run(held.run_number) {
-                Some(run) => {
-                    store.run(&before.key.client, run).await?.is_some_and(|run| run.stopped.is_some())
-                }
-                None => false,
+            let run = match before.run(held.run_number) {
+                Some(run) => store.run(&before.key.client, run).await?,
+                None => None,
             };
+            let stopped = run.is_some_and(|run| run.stopped.is_some() || run.tally.dead > 0);
             let dead = |entry: &tidegate_store::slots::OutcomeEntry| {
                 (entry.run_number, entry.index, entry.outcome) == (held.run_number, held.index, Outcome::Dead)
             };

@@ -1,6 +1,6 @@
 //! Policies and jobs, in as few words as a test needs.
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use chrono::{DateTime, Utc};
 use tidegate_domain::job::{Attempts, Count, History, Payload, Terms, Trigger};
 use tidegate_domain::policy::PolicyTerms;
@@ -123,6 +123,18 @@ impl World {
         match self.engine.create_job(&CLIENT.parse()?, id, job.trigger, job.terms).await? {
             JobWrite::Created(job) => Ok(job.id.to_string()),
             other => bail!("failed to create a job: {other:?}"),
+        }
+    }
+
+    /// Replaces a job of [`CLIENT`], which must have an id.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn replace(&self, job: JobSpec) -> Result<()> {
+        let id = job.id.context("a job to be replaced has no id")?.parse()?;
+        match self.engine.replace_job(&CLIENT.parse()?, id, job.trigger, job.terms, None).await? {
+            JobWrite::Replaced(_) => Ok(()),
+            other => bail!("failed to replace a job: {other:?}"),
         }
     }
 }

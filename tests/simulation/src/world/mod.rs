@@ -5,19 +5,23 @@ mod jobs;
 mod pump;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
+use aws_sdk_dynamodb::config::retry::RetryConfig;
 use chrono::{DateTime, Utc};
 use tidegate_engine::clock::ManualClock;
 use tidegate_engine::random::SeededRandom;
 use tidegate_engine::{Config, Engine, Parts};
-use tidegate_local::Embedded;
+use tidegate_local::{ClientOptions, Embedded};
 use tidegate_store::Store;
 
 pub use consumer::Received;
 pub use jobs::JobSpec;
 pub use pump::{Pumped, delete as pump_delete, receive as pump_receive, receive_count};
 
+/// 21 November 2026, 12:00 UTC.
+const NOON: i64 = 1_795_262_400;
 /// The client of every test that needs only one.
 pub const CLIENT: &str = "acme";
 /// What the names of the tables begin with.
@@ -43,20 +47,35 @@ impl World {
     /// # Errors
     /// When the embedded services refuse.
     pub async fn new() -> Result<Self> {
-        let noon = DateTime::from_timestamp(1_795_262_400, 0).context("failed to read the first instant")?;
+        let noon = DateTime::from_timestamp(NOON, 0).context("failed to read the first instant")?;
         Self::at(noon).await
     }
 
-    /// A world that begins at an instant of the test's choice.
+    /// A world at noon, whose clients repeat a failed request twice, at once.
+    ///
+    /// # Errors
+    /// When the embedded services refuse.
+    pub async fn with_quick_retries() -> Result<Self> {
+        let retry = RetryConfig::standard().with_initial_backoff(Duration::ZERO);
+        let options = ClientOptions { retry, ..ClientOptions::default() };
+        let noon = DateTime::from_timestamp(NOON, 0).context("failed to read the first instant")?;
+        Self::with(noon, &options).await
+    }
+
+    /// A world that begins at an instant of the test's choice. No request is repeated by its client.
     ///
     /// # Errors
     /// When the embedded services refuse.
     pub async fn at(start: DateTime<Utc>) -> Result<Self> {
+        Self::with(start, &ClientOptions::without_retries()).await
+    }
+
+    async fn with(start: DateTime<Utc>, options: &ClientOptions) -> Result<Self> {
         let clock = Arc::new(ManualClock::new(start));
         let embedded = Embedded::in_memory(clock.clone())?;
-        let store = Store::new(embedded.dynamodb(), PREFIX);
+        let store = Store::new(embedded.dynamodb_with(options), PREFIX);
         store.create_tables().await?;
-        let sqs = embedded.sqs();
+        let sqs = embedded.sqs_with(options);
         let dispatch_url = create_queue(&sqs, DISPATCH).await?;
         let config = Config { dispatch_queue_url: dispatch_url.clone(), allow_private_targets: false };
         let random = Arc::new(SeededRandom::new(1));

@@ -1,0 +1,216 @@
+//! Single faults at every request of the main path, and the bugs that seeded histories have found.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use chrono::Duration;
+use tidegate_engine::clock::Clock as _;
+use tidegate_local::{Call, Fault, FaultPlan};
+use tidegate_simulation::World;
+use tidegate_simulation::world::{JobSpec, Received};
+
+/// One fault, at request number `at` of a kind.
+struct Once {
+    fault: Fault,
+    at: u64,
+    seen: Arc<AtomicU64>,
+    operation: &'static str,
+}
+
+impl FaultPlan for Once {
+    fn on_request(&self, call: &Call) -> Fault {
+        if !call.operation.starts_with(self.operation) {
+            return Fault::None;
+        }
+        match self.seen.fetch_add(1, Ordering::Relaxed) == self.at {
+            true => self.fault,
+            false => Fault::None,
+        }
+    }
+}
+
+/// Puts one fault in force; what it returns counts the requests that it could have struck.
+fn strike(world: &World, fault: Fault, at: u64, operation: &'static str) -> Arc<AtomicU64> {
+    let seen = Arc::new(AtomicU64::new(0));
+    world.embedded.inject(Once { fault, at, seen: Arc::clone(&seen), operation });
+    seen
+}
+
+fn ids(events: &[Received]) -> BTreeSet<String> {
+    events.iter().map(|event| event.body.event_id.clone()).collect()
+}
+
+/// Ticks, pollers and consumers that release everything, for some minutes.
+async fn settle(world: &World, queue: &str, minutes: u32) -> Vec<Received> {
+    let mut arrived = Vec::new();
+    for _ in 0..minutes {
+        world.advance(60);
+        let _may_fail = world.engine.tick().await;
+        loop {
+            let _may_fail = world.pump().await;
+            let events = world.consume(queue).await.unwrap();
+            if events.is_empty() {
+                break;
+            }
+            let throttled: Vec<Received> = events.iter().filter(|e| e.token.is_some()).cloned().collect();
+            if world.release(&throttled).await.is_err() {
+                world.release(&throttled).await.unwrap();
+            }
+            arrived.extend(events);
+        }
+    }
+    arrived
+}
+
+/// Creates a batch, asks again if no answer comes, and settles.
+async fn batch_with(fault: Fault, at: u64, policy: Option<u32>) -> (u64, usize) {
+    let world = World::with_quick_retries().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    world.engine.tick().await.unwrap();
+    let job = JobSpec::at(world.clock.now() + Duration::seconds(30), &queue).unwrap().of(40).unwrap();
+    let job = job.named("batch").attempts(3).unwrap();
+    let job = match policy {
+        Some(limit) => {
+            world.policy("small", limit, 60).await.unwrap();
+            job.under("small").unwrap()
+        }
+        None => job,
+    };
+    let seen = strike(&world, fault, at, "");
+    if world.create(job.clone()).await.is_err() {
+        let _unchanged_is_no_creation = world.create(job).await;
+    }
+    let arrived = settle(&world, &queue, 8).await;
+    (seen.load(Ordering::Relaxed), ids(&arrived).len())
+}
+
+async fn every_request_once(fault: Fault, policy: Option<u32>) {
+    let mut at = 0;
+    loop {
+        let (requests, arrived) = batch_with(fault, at, policy).await;
+        assert_eq!(arrived, 40, "{fault:?} at request {at}");
+        at += 7;
+        if at >= requests.min(240) {
+            break;
+        }
+    }
+    assert!(at > 30);
+}
+
+/// An SDK repeats a request whose reply was lost: the repetition meets its own effect.
+#[tokio::test]
+async fn any_lost_reply_is_survived_by_a_throttled_batch() {
+    every_request_once(Fault::LoseReply, Some(15)).await;
+}
+
+#[tokio::test]
+async fn any_lost_reply_is_survived_by_an_unthrottled_batch() {
+    every_request_once(Fault::LoseReply, None).await;
+}
+
+/// `take_range` took its own repeated write for another group's, and forgot the range.
+#[tokio::test]
+async fn a_repeated_taking_of_a_range_loses_nothing() {
+    for at in 0..12 {
+        let world = World::with_quick_retries().await.unwrap();
+        let queue = world.queue("jobs").await.unwrap();
+        world.policy("small", 3, 600).await.unwrap();
+        let job = JobSpec::at(world.clock.now(), &queue).unwrap().of(5).unwrap().under("small").unwrap();
+        strike(&world, Fault::LoseReply, at, "UpdateItem");
+        world.create(job.named("batch").attempts(1).unwrap()).await.unwrap();
+        let arrived = settle(&world, &queue, 3).await;
+        assert_eq!(ids(&arrived).len(), 5, "reply {at} was lost");
+    }
+}
+
+/// The index row of a keyed job was removed again when the job's own write was repeated.
+#[tokio::test]
+async fn a_repeated_creation_keeps_its_index_row() {
+    for at in 0..2 {
+        let world = World::with_quick_retries().await.unwrap();
+        let queue = world.queue("jobs").await.unwrap();
+        world.engine.tick().await.unwrap();
+        strike(&world, Fault::LoseReply, at, "PutItem");
+        let launch_at = world.clock.now() + Duration::minutes(10);
+        world.create(JobSpec::at(launch_at, &queue).unwrap().named("order-1")).await.unwrap();
+        let arrived = settle(&world, &queue, 12).await;
+        assert_eq!(arrived.len(), 1, "reply {at} was lost");
+    }
+}
+
+/// The events that a group had taken stayed with it when its share fell to nothing.
+#[tokio::test]
+async fn a_lowered_limit_strands_no_events() {
+    let world = World::new().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    world.policy("small", 30, 60).await.unwrap();
+    let job = JobSpec::at(world.clock.now(), &queue).unwrap().of(700).unwrap().under("small").unwrap();
+    world.create(job.named("batch")).await.unwrap();
+    world.pump().await.unwrap();
+    world.change_policy("small", 5, 60).await.unwrap();
+    let arrived = settle(&world, &queue, 4).await;
+    assert_eq!(ids(&arrived).len(), 700);
+}
+
+/// Under 24 tokens two groups hold 12 each. A third, added by a limit of 25, may hold only what is left of 25.
+#[tokio::test]
+async fn a_raised_limit_is_not_passed_by_what_was_held_before() {
+    let world = World::new().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    world.policy("small", 24, 600).await.unwrap();
+    let job = JobSpec::at(world.clock.now(), &queue).unwrap().of(500).unwrap().under("small").unwrap();
+    world.create(job.named("batch")).await.unwrap();
+    world.pump().await.unwrap();
+    assert_eq!(world.consume(&queue).await.unwrap().len(), 24);
+    world.change_policy("small", 25, 600).await.unwrap();
+    world.pump().await.unwrap();
+    assert_eq!(world.consume(&queue).await.unwrap().len(), 1);
+}
+
+/// A job was replaced while its emitter lagged: what was due before the change was forgotten.
+#[tokio::test]
+async fn a_change_forgets_nothing_that_was_due_before() {
+    let world = World::new().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    world.engine.tick().await.unwrap();
+    let job = |expression| JobSpec::cron(expression, "UTC", &queue).unwrap().named("each");
+    world.create(job("* * * * *")).await.unwrap();
+    let start = world.clock.now().timestamp();
+    world.advance(600);
+    world.replace(job("0 0 1 1 *")).await.unwrap();
+    world.advance(60);
+    world.pump().await.unwrap();
+    let arrived = ids(&world.consume(&queue).await.unwrap());
+    let due = (0..10).map(|minute| format!("each.1.{}.0", start + minute * 60)).collect::<BTreeSet<_>>();
+    assert!(arrived.is_superset(&due), "{arrived:?}");
+}
+
+/// The answer to a creation was lost before its first launches were emitted; the second call found it unchanged.
+#[tokio::test]
+async fn asking_again_emits_what_the_first_call_owed() {
+    let world = World::new().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    let job = JobSpec::cron("* * * * *", "UTC", &queue).unwrap().named("each");
+    strike(&world, Fault::Crash, 0, "SendMessageBatch");
+    assert!(world.create(job.clone()).await.is_err());
+    world.embedded.inject_nothing();
+    assert!(world.create(job).await.is_err(), "it is there already");
+    assert_eq!(world.pump().await.unwrap().done, 1);
+    assert_eq!(world.consume(&queue).await.unwrap().len(), 1);
+}
+
+/// The first tick of a deployment began with its own minute, and what jobs had due before was never emitted.
+#[tokio::test]
+async fn a_first_tick_that_is_late_leaves_nothing_out() {
+    let world = World::new().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    let launch_at = world.clock.now() + Duration::minutes(6);
+    world.create(JobSpec::at(launch_at, &queue).unwrap()).await.unwrap();
+    world.advance(1_200);
+    world.engine.tick().await.unwrap();
+    world.pump().await.unwrap();
+    assert_eq!(world.consume(&queue).await.unwrap().len(), 1);
+}
