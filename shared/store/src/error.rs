@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::tables::Table;
 
-/// Why the store could not do what it was asked. Reads as "failed to ...: <this>".
+/// Why the store could not do what it was asked. Reads on after "failed to ...:".
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// DynamoDB refused or did not answer. Whether the write took place is unknown when `code` is empty.
