@@ -3,7 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chrono::{DateTime, Datelike as _, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat, Utc};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use tidegate_domain::ids::ClientId;
+use tidegate_domain::time::Window;
+
+use crate::dry_run::WINDOW_DAYS;
+
+/// The years that a dry run can begin and end in.
+const YEARS: std::ops::RangeInclusive<i32> = 1970..=9998;
 
 /// A throttled cron and batch scheduler.
 #[derive(Debug, Parser)]
@@ -17,6 +25,12 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run everything on this machine, in one process: API, scheduler, tables and queues. No AWS account is needed.
     Local(LocalArgs),
+    /// Print what a file of jobs would launch in a window, as JSON lines. Nothing is sent and no time passes.
+    ///
+    /// A row of the file is {"id", "expression", "zone"}, or a job or calendar as the API takes it. The window is from
+    /// --from up to but not including --to, and the jobs are taken as created when it begins: a rate without an anchor
+    /// counts from there.
+    DryRun(DryRunArgs),
 }
 
 #[derive(Debug, Clone, Args)]
@@ -50,6 +64,41 @@ pub(crate) struct LocalArgs {
     pub(crate) lease_seconds: u32,
 }
 
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DryRunArgs {
+    /// The file, a JSON object to a line; - is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) jobs: PathBuf,
+    /// When the window begins: ISO 8601 with an offset, or a date for its midnight in UTC
+    #[arg(long, value_name = "T", value_parser = instant)]
+    pub(crate) from: DateTime<Utc>,
+    /// When it ends: the first instant that is no longer part of it
+    #[arg(long, value_name = "T", value_parser = instant)]
+    pub(crate) to: DateTime<Utc>,
+    /// Exit with 1 when a row was refused
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Whose jobs they are: where a launch lies in its flexible window follows from client and job
+    #[arg(long, value_name = "ID", default_value = "dry-run")]
+    pub(crate) client: ClientId,
+}
+
+impl DryRunArgs {
+    /// The window.
+    pub(crate) fn window(&self) -> anyhow::Result<Window> {
+        let (from, to) = (self.from, self.to);
+        anyhow::ensure!(from < to, "--to {} is not after --from {}", text(to), text(from));
+        anyhow::ensure!(
+            (to - from).num_days() <= WINDOW_DAYS,
+            "the window from {} to {} is over {} years; that is the most",
+            text(from),
+            text(to),
+            WINDOW_DAYS / 366
+        );
+        Ok(Window::new(from, to)?)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
     /// For people.
@@ -73,6 +122,27 @@ fn time(text: &str) -> Result<Duration, String> {
     ms.map(Duration::from_millis).ok_or_else(|| "it begins with a whole number, such as 60s".to_owned())
 }
 
+fn text(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+}
+
+/// An instant in ISO 8601 with its offset, or a date: its midnight in UTC.
+fn instant(text: &str) -> Result<DateTime<Utc>, String> {
+    let forms = ["%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M%#z", "%Y-%m-%d %H:%M:%S%.f%#z"];
+    let with_offset = forms.iter().find_map(|form| DateTime::parse_from_str(text, form).ok());
+    let date =
+        NaiveDate::parse_from_str(text, "%Y-%m-%d").map(|date| date.and_time(NaiveTime::MIN).and_utc());
+    let without_offset = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S%.f"];
+    match with_offset.map(|at| at.to_utc()).or(date.ok()) {
+        Some(at) if YEARS.contains(&at.year()) => Ok(at),
+        Some(_) => Err(format!("the year must lie between {} and {}", YEARS.start(), YEARS.end())),
+        None if without_offset.iter().any(|form| NaiveDateTime::parse_from_str(text, form).is_ok()) => {
+            Err(format!("it has no offset: write {text}Z for UTC, or an offset such as {text}+01:00"))
+        }
+        None => Err("write an instant such as 2026-03-29T01:00:00Z, or a date such as 2026-03-29".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
@@ -93,5 +163,46 @@ mod tests {
         for bad in ["", "s", "-1s", "1.5s", "1d", "99999999999999999999s", "99999999999999999h"] {
             assert!(time(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn instants_have_an_offset_or_are_dates() {
+        for text in [
+            "2026-03-29T01:00:00Z",
+            "2026-03-29T03:00:00+02:00",
+            "2026-03-29T03:00:00.000+0200",
+            "2026-03-29T01:00Z",
+            "2026-03-29 03:00:00+02",
+        ] {
+            assert_eq!(instant(text).map(super::text).as_deref(), Ok("2026-03-29T01:00:00Z"), "{text}");
+        }
+        assert_eq!(instant("2026-03-29").map(super::text).as_deref(), Ok("2026-03-29T00:00:00Z"));
+        assert!(instant("2026-03-29T01:00:00").unwrap_err().contains("no offset"));
+        for bad in [
+            "",
+            "yesterday",
+            "2026-02-30",
+            "2026-03-29T25:00:00Z",
+            "29.03.2026",
+            "1900-01-01",
+            "+10000-01-01",
+        ] {
+            assert!(instant(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_window_ends_after_it_begins() {
+        let window = |from: &str, to: &str| {
+            let args = ["tidegate", "dry-run", "--jobs", "-", "--from", from, "--to", to];
+            let Command::DryRun(args) = Cli::try_parse_from(args).unwrap().command else {
+                panic!("no dry run")
+            };
+            args.window().map_err(|error| error.to_string())
+        };
+        assert!(window("2026-01-01", "2026-02-01").is_ok());
+        let backward = window("2026-02-01", "2026-02-01").unwrap_err();
+        assert_eq!(backward, "--to 2026-02-01T00:00:00Z is not after --from 2026-02-01T00:00:00Z");
+        assert!(window("1970-01-01", "2200-01-01").unwrap_err().contains("over 100 years"));
     }
 }

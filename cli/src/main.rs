@@ -1,10 +1,12 @@
-//! The `tidegate` binary: `tidegate local` runs a whole Tidegate in one process, `--demo` shows what it does.
+//! The `tidegate` binary: `tidegate local` runs a whole Tidegate in one process, `--demo` shows what it does;
+//! `tidegate dry-run` tells what a file of jobs would launch.
 //!
 //! Deliberately absent: rules of scheduling and throttling (the engine's), and calls to a deployed Tidegate (any HTTP
 //! client's, or those of `tidegate-client`).
 
 mod args;
 mod demo;
+mod dry_run;
 mod local;
 mod logging;
 
@@ -14,6 +16,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Parser as _;
+use tokio::runtime::Builder;
 
 use args::{Cli, Command};
 
@@ -21,20 +24,29 @@ use args::{Cli, Command};
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
-    let Command::Local(args) = Cli::parse().command;
-    logging::start(if args.demo { "warn" } else { "info" });
-    let ended = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("failed to start the threads")
-        .and_then(|runtime| {
-            let ended = runtime.block_on(local::run(args));
-            runtime.shutdown_timeout(LAST_WAIT);
-            ended
-        });
+    let ended = match Cli::parse().command {
+        Command::Local(args) => {
+            logging::start(if args.demo { "warn" } else { "info" });
+            run_on(&mut Builder::new_multi_thread(), local::run(args))
+        }
+        Command::DryRun(args) => {
+            logging::start("warn");
+            run_on(&mut Builder::new_current_thread(), dry_run::run(args))
+        }
+    };
     ended.unwrap_or_else(|error| {
         // Nobody is left to tell when even this fails.
         let _ = writeln!(std::io::stderr(), "tidegate: {error:#}");
         ExitCode::FAILURE
     })
+}
+
+fn run_on(
+    threads: &mut Builder,
+    command: impl Future<Output = anyhow::Result<ExitCode>>,
+) -> anyhow::Result<ExitCode> {
+    let runtime = threads.enable_all().build().context("failed to start the threads")?;
+    let ended = runtime.block_on(command);
+    runtime.shutdown_timeout(LAST_WAIT);
+    ended
 }

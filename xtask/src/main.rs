@@ -29,7 +29,7 @@ usage: cargo xtask <recipe>
 
   check                      format, lints, documentation, layers, template, dependencies, all tests
   e2e                        deploy the real template to AWS_ENDPOINT_URL (or a MiniStack of its own) and use it
-  bench [ARGS]               the benchmarks
+  bench [NAME] [N]           the benchmarks, or one of them with N events or jobs
   simulate [N] [--from SEED] N simulated histories, replayable by seed";
 
 fn main() -> ExitCode {

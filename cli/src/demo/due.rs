@@ -1,6 +1,6 @@
 //! What is due, from the definitions of the jobs alone: nothing here asks Tidegate what it did.
 
-use tidegate_domain::limits::{CATCH_UP_SECONDS, LOOK_AHEAD_SECONDS};
+use tidegate_domain::limits::{LOOK_AHEAD_SECONDS, MISFIRE_LAUNCHES};
 
 use super::score::{Fate, Score};
 use super::setup::{BATCH_JOB, CRON_JOB};
@@ -17,11 +17,11 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// `cron_since_ms` is when the cron job was written. What lay further back at this start than Tidegate catches up is
-    /// not counted.
+    /// `cron_since_ms` is when the cron job was written. What lay further back at this start than the job's misfire rule
+    /// makes up for is not counted.
     pub(super) fn new(batch_launch_ms: i64, cron_since_ms: i64, started_ms: i64) -> Self {
         let since_ms = cron_since_ms.div_euclid(1_000) * 1_000;
-        let reach_ms = i64::from(CATCH_UP_SECONDS - LOOK_AHEAD_SECONDS) * 1_000 - MINUTE_MS;
+        let reach_ms = i64::from(MISFIRE_LAUNCHES) * MINUTE_MS - i64::from(LOOK_AHEAD_SECONDS) * 1_000;
         let since_ms = since_ms.max(started_ms - reach_ms);
         let first_minute_ms = (since_ms + MINUTE_MS - 1).div_euclid(MINUTE_MS) * MINUTE_MS;
         Self { batch_launch_ms, first_minute_ms }
@@ -87,7 +87,7 @@ mod tests {
         let (day_ms, now_ms) = (86_400_000, 10 * 86_400_000);
         let plan = Plan::new(0, 0, now_ms);
         let minutes = plan.due(now_ms) - 20;
-        assert!((1_430..1_440).contains(&minutes), "{minutes}");
+        assert!((9_990..10_000).contains(&minutes), "{minutes}");
         assert_eq!(Plan::new(0, now_ms - day_ms / 2, now_ms).due(now_ms) - 20, 721);
     }
 }

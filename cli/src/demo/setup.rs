@@ -7,7 +7,8 @@ use anyhow::Context as _;
 use aws_sdk_sqs::types::QueueAttributeName;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::json;
-use tidegate_client::{Client, Error, Job, JobStatus, Policy, Target, Trigger};
+use tidegate_client::{At, Client, Error, Job, JobStatus, Misfire, Policy, Target, Trigger};
+use tidegate_domain::limits::MISFIRE_LAUNCHES;
 
 use super::book::Book;
 use super::due::Plan;
@@ -92,6 +93,8 @@ pub(super) async fn jobs(
         None => {
             let job = Job::new(Trigger::cron("* * * * *", "UTC"), Target::sqs(queue_url));
             let job = job.payload(json!({"greeting": "another minute has begun"}));
+            // However long the demo was stopped, its minutes are made up for.
+            let job = Job { misfire: Some(Misfire::All { max: MISFIRE_LAUNCHES }), ..job };
             client.put_job(CRON_JOB, &job, None).await.context("failed to create the demo's cron job")?
         }
     };
@@ -99,7 +102,7 @@ pub(super) async fn jobs(
         cron.changed_at.parse().context("failed to read when the demo's cron job was created")?;
     let seen = book.read(|score| score.batch_launch_ms.filter(|_| !score.events.is_empty()));
     let batch_launch_ms = match (find(client, BATCH_JOB).await?, seen) {
-        (Some(JobStatus { trigger: Trigger::At { at }, .. }), _) => {
+        (Some(JobStatus { trigger: Trigger::At { at: At::One(at) }, .. }), _) => {
             let launch_at: DateTime<Utc> =
                 at.parse().context("failed to read when the demo's batch is due")?;
             launch_at.timestamp_millis()

@@ -1,19 +1,24 @@
-//! The emitter: one tick a minute.
+//! The emitter: one tick a minute, and the parts of scans that are too large for a tick.
 
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::Value;
-use tidegate_aws::Environment;
+use tidegate_aws::{Environment, Failures, Records};
 use tidegate_engine::Engine;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     tidegate_aws::log_as_json();
     let engine = tidegate_aws::engine(&Environment::read()?).await;
-    let tick = service_fn(move |_: LambdaEvent<Value>| tick(engine.clone()));
-    lambda_runtime::run(tick).await.map_err(|e| anyhow::anyhow!(e))
+    let emit = service_fn(move |event: LambdaEvent<Value>| emit(engine.clone(), event.payload));
+    lambda_runtime::run(emit).await.map_err(|e| anyhow::anyhow!(e))
 }
 
-async fn tick(engine: Engine) -> Result<(), Error> {
+/// The scan queue's events have records; whatever else comes is the schedule's tick.
+async fn emit(engine: Engine, event: Value) -> Result<Failures, Error> {
+    if event.get("Records").is_some() {
+        let records: Records = serde_json::from_value(event)?;
+        return Ok(records.handle(&engine).await);
+    }
     engine.tick().await.inspect_err(|error| tracing::error!(%error, "the tick failed"))?;
-    Ok(())
+    Ok(Failures::none())
 }

@@ -1,12 +1,8 @@
 //! The handler: messages of the dispatch queue, up to ten at a time, each handled by itself.
 
-mod batch;
-
 use lambda_runtime::{Error, LambdaEvent, service_fn};
-use tidegate_aws::Environment;
+use tidegate_aws::{Environment, Failures, Records};
 use tidegate_engine::Engine;
-
-use batch::{Failures, Records};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
@@ -17,9 +13,5 @@ async fn main() -> anyhow::Result<()> {
 }
 
 async fn handle(engine: Engine, records: Records) -> Result<Failures, Error> {
-    let handled = records.iter().map(|record| async {
-        let handled = engine.handle(record.body(), record.received()).await;
-        (record.id(), handled)
-    });
-    Ok(Failures::of(futures::future::join_all(handled).await))
+    Ok(records.handle(&engine).await)
 }

@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::error::Category;
+use serde_json::value::RawValue;
 use tidegate_domain::ids::IdError;
 use tidegate_domain::limits::REQUEST_BODY_BYTES;
 use tidegate_engine::EngineError;
@@ -25,15 +26,15 @@ use utoipa::IntoParams;
 
 use crate::problem::{Kind, Problem};
 
-/// A JSON body.
-pub(crate) struct Body<T>(pub(crate) T);
+/// A JSON body of at most `LIMIT` bytes.
+pub(crate) struct Body<T, const LIMIT: usize = REQUEST_BODY_BYTES>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+impl<S: Send + Sync, T: DeserializeOwned, const LIMIT: usize> FromRequest<S> for Body<T, LIMIT> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         declared_as_json(request.headers())?;
-        let bytes = collect(request.into_body()).await?;
+        let bytes = collect(request.into_body(), LIMIT).await?;
         read(&bytes).map(Self)
     }
 }
@@ -57,16 +58,20 @@ fn declared_as_json(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-async fn collect(body: axum::body::Body) -> Result<Bytes, Problem> {
-    axum::body::to_bytes(body, REQUEST_BODY_BYTES).await.map_err(|error| {
+async fn collect(body: axum::body::Body, limit: usize) -> Result<Bytes, Problem> {
+    axum::body::to_bytes(body, limit).await.map_err(|error| {
         let too_large = error.source().is_some_and(|source| source.to_string().contains("length limit"));
         if too_large {
-            let detail =
-                format!("the body is over {REQUEST_BODY_BYTES} bytes, the most that is read; send less");
+            let detail = format!("the body is over {limit} bytes, the most that is read; send less");
             return Problem::new(Kind::BodyTooLarge, detail);
         }
         Problem::new(Kind::MalformedRequest, format!("the body ended early: {error}"))
     })
+}
+
+/// Reads one part of a body by itself.
+pub(crate) fn read_part<T: DeserializeOwned>(part: &RawValue) -> Result<T, Problem> {
+    read(part.get().as_bytes())
 }
 
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
@@ -131,6 +136,21 @@ fn without_place(error: &serde_json::Error) -> String {
     }
 }
 
+/// The query of a request.
+pub(crate) struct Asked<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Query(query) = Query::<T>::from_request_parts(parts, state).await.map_err(|error| {
+            let reason = error.source().map_or_else(|| error.body_text(), |source| source.to_string());
+            Problem::new(Kind::MalformedRequest, format!("the query cannot be read: {reason}"))
+        })?;
+        Ok(Self(query))
+    }
+}
+
 /// The query of a list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -178,10 +198,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Cursor {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Query(query) = Query::<ListQuery>::from_request_parts(parts, state).await.map_err(|error| {
-            let reason = error.source().map_or_else(|| error.body_text(), |source| source.to_string());
-            Problem::new(Kind::MalformedRequest, format!("the query cannot be read: {reason}"))
-        })?;
+        let Asked(query) = Asked::<ListQuery>::from_request_parts(parts, state).await?;
         let Some(given) = query.cursor.filter(|cursor| !cursor.is_empty()) else { return Ok(Self(None)) };
         let text = URL_SAFE_NO_PAD.decode(given).ok().and_then(|bytes| String::from_utf8(bytes).ok());
         text.map(|text| Self(Some(text))).ok_or_else(Self::unknown)

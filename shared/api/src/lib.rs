@@ -9,6 +9,7 @@
 
 mod auth;
 mod body;
+pub mod documents;
 mod memory;
 mod observe;
 mod openapi;

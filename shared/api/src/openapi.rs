@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 
 use crate::ApiState;
 use crate::problem::ProblemBody;
-use crate::routes::{clients, health, jobs, policies, runs, tokens};
+use crate::routes::{bulk, calendars, clients, health, index, jobs, policies, runs, schedules, tokens};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -70,6 +70,15 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(policies::read_policy, policies::put_policy, policies::delete_policy))
         .routes(routes!(jobs::create_job, jobs::list_jobs))
         .routes(routes!(jobs::read_job, jobs::put_job, jobs::delete_job))
+        .routes(routes!(bulk::create_jobs))
+        .routes(routes!(jobs::pause_job))
+        .routes(routes!(jobs::resume_job))
+        .routes(routes!(schedules::list_upcoming))
+        .routes(routes!(schedules::preview_schedule))
+        .routes(routes!(calendars::list_calendars))
+        .routes(routes!(calendars::read_calendar, calendars::put_calendar, calendars::delete_calendar))
+        .routes(routes!(index::read_index))
+        .routes(routes!(index::raise_shards))
         .routes(routes!(runs::list_runs))
         .routes(routes!(runs::list_events))
         .routes(routes!(tokens::release_tokens))

@@ -144,6 +144,11 @@ impl Problem {
         Self::of_fields(kind, errors.0)
     }
 
+    /// Its status, its detail and its fields: what a bulk call tells of one job.
+    pub(crate) fn into_parts(self) -> (StatusCode, String, Vec<FieldError>) {
+        (self.kind.facts().0, self.detail, self.errors)
+    }
+
     /// A failure that is not the caller's. Its reason is logged here and told to nobody.
     pub(crate) fn internal(operation: &'static str, error: &dyn Display) -> Self {
         tracing::error!(operation, %error, "failed to answer");
@@ -244,6 +249,13 @@ impl FieldErrors {
                 self.add(field, value, error.to_string());
                 None
             }
+        }
+    }
+
+    /// Says of everything noted about a field that another one is meant, where a short form stands for it.
+    pub(crate) fn rename(&mut self, from: &str, to: &str) {
+        for error in self.0.iter_mut().filter(|error| error.field == from) {
+            to.clone_into(&mut error.field);
         }
     }
 

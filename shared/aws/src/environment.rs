@@ -8,6 +8,7 @@ use tidegate_engine::Config;
 pub struct Environment {
     table_prefix: String,
     dispatch_queue_url: String,
+    scan_queue_url: String,
     allow_private_targets: bool,
     admin_key_sha256: Option<String>,
 }
@@ -35,6 +36,7 @@ impl Environment {
         Ok(Self {
             table_prefix: need("TIDEGATE_TABLE_PREFIX")?,
             dispatch_queue_url: need("TIDEGATE_DISPATCH_QUEUE_URL")?,
+            scan_queue_url: need("TIDEGATE_SCAN_QUEUE_URL")?,
             allow_private_targets: find("TIDEGATE_ALLOW_PRIVATE_TARGETS")
                 .is_some_and(|value| value == "true"),
             admin_key_sha256: find("TIDEGATE_ADMIN_KEY_SHA256"),
@@ -55,6 +57,7 @@ impl Environment {
     pub fn config(&self) -> Config {
         Config {
             dispatch_queue_url: self.dispatch_queue_url.clone(),
+            scan_queue_url: self.scan_queue_url.clone(),
             allow_private_targets: self.allow_private_targets,
         }
     }
@@ -72,18 +75,21 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named_and_private_targets_are_refused_unless_allowed() {
-        let (prefix, queue) =
-            (("TIDEGATE_TABLE_PREFIX", "t"), ("TIDEGATE_DISPATCH_QUEUE_URL", "https://q/1/d"));
+        let prefix = ("TIDEGATE_TABLE_PREFIX", "t");
+        let queue = ("TIDEGATE_DISPATCH_QUEUE_URL", "https://q/1/d");
+        let scan = ("TIDEGATE_SCAN_QUEUE_URL", "https://q/1/s");
         let missing = |values: &[(&str, &str)]| environment(values).unwrap_err();
         assert_eq!(missing(&[prefix]), EnvironmentError::Missing("TIDEGATE_DISPATCH_QUEUE_URL"));
+        assert_eq!(missing(&[prefix, queue]), EnvironmentError::Missing("TIDEGATE_SCAN_QUEUE_URL"));
         assert_eq!(
             missing(&[("TIDEGATE_TABLE_PREFIX", ""), queue]),
             EnvironmentError::Missing("TIDEGATE_TABLE_PREFIX")
         );
         for (value, allowed) in [("true", true), ("false", false), ("1", false)] {
-            let read = environment(&[prefix, queue, ("TIDEGATE_ALLOW_PRIVATE_TARGETS", value)]).unwrap();
+            let read =
+                environment(&[prefix, queue, scan, ("TIDEGATE_ALLOW_PRIVATE_TARGETS", value)]).unwrap();
             assert_eq!(read.config().allow_private_targets, allowed, "{value}");
         }
-        assert_eq!(environment(&[prefix, queue]).unwrap().admin_key_sha256(), None);
+        assert_eq!(environment(&[prefix, queue, scan]).unwrap().admin_key_sha256(), None);
     }
 }

@@ -4,6 +4,7 @@
 //! translate their events, the engine does the work.
 
 mod environment;
+mod records;
 
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use tidegate_engine::{Engine, Parts};
 use tidegate_store::Store;
 
 pub use environment::{Environment, EnvironmentError};
+pub use records::{Failures, Records};
 
 /// Writes structured logs to standard output, filtered by `TIDEGATE_LOG`.
 pub fn log_as_json() {

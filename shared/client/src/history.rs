@@ -28,6 +28,10 @@ pub struct Run {
     pub dead: u32,
     /// Why nothing (more) of it is delivered.
     pub reason: Option<String>,
+    /// How many firings of the job were left out for the same reason, this one included; `None` when only this one was.
+    pub skipped_count: Option<u32>,
+    /// When the last of them was due, RFC 3339.
+    pub skipped_until: Option<String>,
 }
 
 /// An event of a run.

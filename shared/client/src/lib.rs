@@ -32,11 +32,13 @@ mod heartbeat;
 mod history;
 mod schedule;
 mod tokens;
+mod trigger;
 
 pub use client::{Client, Page, RegisteredClient};
 pub use error::{Error, FieldError, Problem};
 pub use event::Event;
 pub use heartbeat::Heartbeat;
 pub use history::{EventRecord, Run};
-pub use schedule::{Cron, CronFields, History, Job, JobStatus, Policy, PolicyStatus, Target, Trigger};
+pub use schedule::{History, Job, JobStatus, Misfire, Policy, PolicyStatus, Target};
 pub use tokens::{ExtendStatus, Extended, Outcome, ReleaseStatus, Released};
+pub use trigger::{At, Cron, CronFields, Dst, Every, Gap, Overlap, Trigger};

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
+use crate::trigger::Trigger;
 
 /// A throttling policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -70,51 +71,39 @@ pub struct Job {
     /// Deliveries of one event before it is recorded as dead; 5 when `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
+    /// Nothing is launched before it, an RFC 3339 instant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_at: Option<String>,
+    /// Nothing is launched at it or later, an RFC 3339 instant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_at: Option<String>,
+    /// The width of the flexible window, in seconds; none when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter_seconds: Option<u32>,
+    /// What becomes of launches that an outage missed; the latest 100 are made up for when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub misfire: Option<Misfire>,
+    /// How old a launch may be when it is delivered, in seconds; any age when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relevancy_seconds: Option<u32>,
+    /// The exclusion calendars on whose days it does not launch.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calendars: Vec<String>,
 }
 
-/// When a job fires.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Trigger {
-    /// At every time of a zone's wall clock that an expression matches.
-    Cron {
-        /// The expression.
-        cron: Cron,
-        /// The IANA zone; UTC when `None`.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        zone: Option<String>,
+/// What becomes of launches that an outage missed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "rule", rename_all = "snake_case")]
+pub enum Misfire {
+    /// None is made up for.
+    Skip,
+    /// The latest is.
+    Latest,
+    /// The latest `max` are.
+    All {
+        /// How many, at the most.
+        max: u32,
     },
-    /// Once.
-    At {
-        /// An RFC 3339 instant, with its offset.
-        at: String,
-    },
-}
-
-/// A cron expression.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Cron {
-    /// Five fields.
-    Text(String),
-    /// An object of its fields.
-    Fields(CronFields),
-}
-
-/// A cron expression as an object.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct CronFields {
-    /// 1 to 12, or names.
-    pub month: String,
-    /// 1 to 31.
-    pub day_of_month: String,
-    /// 0 to 7, or names; 0 and 7 are Sunday.
-    pub day_of_week: String,
-    /// 0 to 23.
-    pub hour: String,
-    /// 0 to 59.
-    pub minute: String,
 }
 
 /// Where events go.
@@ -144,18 +133,6 @@ pub enum History {
     Failures,
 }
 
-impl Trigger {
-    /// An expression of five fields in a zone.
-    pub fn cron(expression: impl Into<String>, zone: impl Into<String>) -> Self {
-        Self::Cron { cron: Cron::Text(expression.into()), zone: Some(zone.into()) }
-    }
-
-    /// An RFC 3339 instant, such as `2026-11-21T12:00:00Z`.
-    pub fn at(instant: impl Into<String>) -> Self {
-        Self::At { at: instant.into() }
-    }
-}
-
 impl Target {
     /// A queue by its URL.
     pub fn sqs(queue_url: impl Into<String>) -> Self {
@@ -179,6 +156,12 @@ impl Job {
             payload: Value::Null,
             history: History::default(),
             max_attempts: None,
+            start_at: None,
+            end_at: None,
+            jitter_seconds: None,
+            misfire: None,
+            relevancy_seconds: None,
+            calendars: Vec::new(),
         }
     }
 
@@ -227,6 +210,20 @@ pub struct JobStatus {
     pub history: History,
     /// Deliveries of one event before it is recorded as dead.
     pub max_attempts: u32,
+    /// Nothing is launched before it, RFC 3339.
+    pub start_at: Option<String>,
+    /// Nothing is launched at it or later, RFC 3339.
+    pub end_at: Option<String>,
+    /// The width of the flexible window, in seconds.
+    pub jitter_seconds: u32,
+    /// What becomes of launches that an outage missed.
+    pub misfire: Misfire,
+    /// How old a launch may be when it is delivered, in seconds; any age when `None`.
+    pub relevancy_seconds: Option<u32>,
+    /// The exclusion calendars on whose days it does not launch.
+    pub calendars: Vec<String>,
+    /// Whether it is paused.
+    pub paused: bool,
     /// When this revision was written, RFC 3339.
     pub changed_at: String,
     /// What may not be as meant, though it was taken.

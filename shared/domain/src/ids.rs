@@ -102,6 +102,10 @@ name! {
     PolicyId, "policy_id", NAME_BYTES
 }
 name! {
+    /// An exclusion calendar's name, unique within its client.
+    CalendarId, "calendar_id", NAME_BYTES
+}
+name! {
     /// A job's name, unique within its client: chosen by the client, or generated.
     JobId, "job_id", JOB_ID_BYTES
 }

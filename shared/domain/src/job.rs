@@ -6,8 +6,9 @@ use thiserror::Error;
 
 use crate::ids::{ClientId, JobId, PolicyId};
 use crate::limits::{DEFAULT_ATTEMPTS, EVENTS_PER_RUN, MAX_ATTEMPTS, PAYLOAD_BYTES};
+use crate::rules::{Relevancy, Rules};
 use crate::target::Target;
-use crate::time::CronSpec;
+use crate::time::{Cadence, ChildPlace, CronSpec, Instants, Rate};
 
 /// A ScheduleJob as it is stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,8 +21,14 @@ pub struct Job {
     pub revision: u32,
     /// When it fires.
     pub trigger: Trigger,
+    /// What it says about its launches beside that.
+    pub rules: Rules,
+    /// Its launches are recorded as not made while it is paused.
+    pub paused: bool,
     /// What each firing delivers.
     pub terms: Terms,
+    /// Where its children lie in the index; instants have none.
+    pub children: Vec<ChildPlace>,
     /// The emitter emits its launches from this instant on; the master emitted the earlier ones.
     pub emit_from: DateTime<Utc>,
     /// When this revision was written.
@@ -38,11 +45,39 @@ pub enum Trigger {
         /// The IANA zone whose wall clock counts.
         zone: Tz,
     },
-    /// Once.
-    At {
-        /// The instant, to the second.
-        launch_at: DateTime<Utc>,
+    /// In a steady beat.
+    Rate {
+        /// The beat.
+        rate: Rate,
+        /// Whether the client named the anchor. An anchor that it left open stays when the job is sent again.
+        anchored: bool,
     },
+    /// At single instants.
+    At(Instants),
+}
+
+impl Trigger {
+    /// A trigger for one instant.
+    pub fn at(launch_at: DateTime<Utc>) -> Self {
+        Self::At(Instants::one(launch_at))
+    }
+
+    /// When it launches, compiled.
+    pub fn cadence(&self) -> Cadence {
+        match self {
+            Self::Cron { spec, zone } => Cadence::Cron { cron: *spec.compiled(), zone: *zone },
+            Self::Rate { rate, .. } => Cadence::Rate(*rate),
+            Self::At(instants) => Cadence::At(instants.clone()),
+        }
+    }
+
+    /// The zone whose days it goes by.
+    pub fn zone(&self) -> Tz {
+        match self {
+            Self::Cron { zone, .. } => *zone,
+            Self::Rate { .. } | Self::At(_) => Tz::UTC,
+        }
+    }
 }
 
 /// What a firing delivers: the part of a job that travels with each of its occurrences.
@@ -60,6 +95,8 @@ pub struct Terms {
     pub history: History,
     /// How often one event is delivered before it is recorded as dead.
     pub max_attempts: Attempts,
+    /// How old a launch may be when it is delivered; `None`: any age.
+    pub relevancy: Option<Relevancy>,
 }
 
 /// How much of what happened to a job's events is kept.

@@ -4,11 +4,13 @@
 //! random bytes arrive as arguments. Nothing here is `Serialize`: wire and stored formats are types of their own, in
 //! the crates that write them.
 
+pub mod calendar;
 pub mod ids;
 pub mod job;
 pub mod limits;
 pub mod occurrence;
 pub mod policy;
+pub mod rules;
 pub mod shard;
 pub mod target;
 pub mod time;

@@ -40,14 +40,44 @@ pub const LOOK_AHEAD_SECONDS: u32 = 120;
 pub const HANDOVER_SECONDS: u32 = 120;
 /// The part of an outage that a tick plans in its first step, in seconds. Steps that find little grow longer.
 pub const CATCH_UP_STEP_SECONDS: u32 = 600;
-/// How far back an outage is caught up, in seconds; older launches are recorded as skipped.
-pub const CATCH_UP_SECONDS: u32 = 86_400;
+/// Days that the row of an instant is kept after it. Older parts of an outage cannot be caught up.
+pub const AT_ROW_DAYS: i64 = 90;
+/// How far back an outage is caught up, in seconds; what is older is recorded as a skipped window.
+pub const CATCH_UP_SECONDS: u32 = 89 * 86_400;
 /// How late an `at` instant may be when its job arrives, in seconds; it then fires at once.
 pub const AT_GRACE_SECONDS: i64 = 60;
 /// How far in the future an `at` instant may lie, in days.
 pub const AT_HORIZON_DAYS: i64 = 3_660;
+/// Different instants of one job's `at` trigger: one transaction replaces all their rows.
+pub const AT_INSTANTS: usize = crate::time::MAX_CHILDREN;
+/// Shortest and longest interval of a `rate` trigger, in seconds.
+pub const RATE_SECONDS: std::ops::RangeInclusive<u32> = 1..=366 * 86_400;
+/// The widest flexible window, in seconds.
+pub const JITTER_SECONDS: u32 = 3_600;
+/// Launches of an outage that a job may ask to be made up for.
+pub const MISFIRE_LAUNCHES: u32 = 10_000;
+/// The same when its job does not say.
+pub const DEFAULT_MISFIRE_LAUNCHES: u32 = 100;
+/// How late a launch may be planned before it is a misfire, in seconds.
+pub const MISFIRE_THRESHOLD_SECONDS: i64 = 120;
+/// Shortest and longest relevancy window, in seconds.
+pub const RELEVANCY_SECONDS: std::ops::RangeInclusive<u32> = 1..=30 * 86_400;
+/// Exclusion calendars of one job.
+pub const CALENDARS_PER_JOB: usize = 8;
+/// Dates and intervals of one exclusion calendar.
+pub const CALENDAR_ENTRIES: usize = 1_000;
+/// Jobs in one bulk call.
+pub const BULK_JOBS: usize = 1_000;
+/// The body of a bulk call, in bytes: below what a function's URL takes.
+pub const BULK_BODY_BYTES: usize = 4 * 1024 * 1024;
+/// Firings in one answer about what is to come.
+pub const UPCOMING_FIRINGS: u32 = 1_000;
 /// Partitions that the instants of ten minutes are spread over.
-pub const AT_SHARDS: u32 = 16;
+pub const AT_SHARDS: u32 = 64;
+/// Most partitions of one (zone, LaunchExpression).
+pub const EXPRESSION_SHARDS: u32 = 64;
+/// Partitions of the list of the jobs of a zone.
+pub const ZONE_SHARDS: u32 = 4;
 /// Partitions of the list of launches that the master owes.
 pub const LATE_SHARDS: u32 = 4;
 /// Partitions of the list of active policies.
@@ -69,9 +99,11 @@ pub const TARGET_URL_BYTES: usize = 512;
 
 const _: () = assert!(LOOK_AHEAD_SECONDS + HANDOVER_SECONDS + 60 < SQS_DELAY_SECONDS);
 const _: () = assert!(INLINE_PAYLOAD_BYTES < PAYLOAD_BYTES && PAYLOAD_BYTES < REQUEST_BODY_BYTES);
+const _: () = assert!(REQUEST_BODY_BYTES < BULK_BODY_BYTES && BULK_BODY_BYTES < 6_000_000);
 const _: () = assert!(HTTP_EVENTS_PER_CHUNK <= EVENTS_PER_CHUNK);
 const _: () = assert!(CATCH_UP_STEP_SECONDS < CATCH_UP_SECONDS);
+const _: () = assert!((CATCH_UP_SECONDS as i64) < AT_ROW_DAYS * 86_400 && HISTORY_DAYS < AT_ROW_DAYS);
 // An event id must fit SQS's 128-byte deduplication id: job, revision, launch second, index, three dots.
 const _: () = assert!(JOB_ID_BYTES + 10 + 12 + 7 + 3 <= 128);
-// One transaction writes a job, its new children, the removal of its old ones and what it owes: 100 items at most.
-const _: () = assert!(2 * crate::time::MAX_CHILDREN + 3 <= 100);
+// One transaction writes a job, its new children, the removal of its old ones, what it owes and its place in a zone's list.
+const _: () = assert!(2 * crate::time::MAX_CHILDREN + 4 <= 100);

@@ -22,6 +22,40 @@ pub struct Occurrence {
     pub terms: Terms,
 }
 
+/// Why an occurrence is not delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NonRun {
+    /// Its job is paused.
+    Paused,
+    /// An outage missed it, and its job's misfire rule leaves it out.
+    MisfireSkipped,
+    /// It is older than its job's relevancy window.
+    Expired,
+    /// The run before it is not finished, and its job's overlap rule leaves it out.
+    OverlapSkipped,
+    /// It lies in one of its job's calendars.
+    Excluded,
+    /// Its job was deleted.
+    Cancelled,
+    /// Its job was changed.
+    Rescheduled,
+}
+
+impl NonRun {
+    /// Its word in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Paused => "paused",
+            Self::MisfireSkipped => "misfire_skipped",
+            Self::Expired => "expired",
+            Self::OverlapSkipped => "overlap_skipped",
+            Self::Excluded => "excluded",
+            Self::Cancelled => "cancelled",
+            Self::Rescheduled => "rescheduled",
+        }
+    }
+}
+
 impl Occurrence {
     /// The id of the run that it becomes.
     pub fn run_id(&self) -> RunId {

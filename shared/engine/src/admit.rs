@@ -7,6 +7,7 @@ use chrono::{DateTime, Duration, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::limits::{OUTCOMES_PER_FLUSH, SLOTS_PER_GROUP, WRITE_ROUNDS};
+use tidegate_domain::occurrence::NonRun;
 use tidegate_domain::policy::Policy;
 use tidegate_store::line::{LineEntry, Take};
 use tidegate_store::policies::ActivePolicy;
@@ -209,14 +210,20 @@ impl Engine {
         for entry in &head {
             if entry.is_exhausted() {
                 self.remove_finished(client, policy, entry).await?;
-            } else if self.run_terms(client, &entry.run).await?.is_none() {
-                // Stopped, or its payload is gone with its job; a first reason stays.
-                self.store().stop_run(client, &entry.run, "payload deleted with its job").await?;
-                self.store().remove_from_line(client, policy, &entry.run).await?;
-            } else {
-                waiting = Some(entry);
-                break;
+                continue;
             }
+            let reason = match self.run_terms(client, &entry.run).await? {
+                // Stopped, or its payload is gone with its job; a first reason stays.
+                None => "payload deleted with its job",
+                Some(terms) if self.is_too_old(&entry.run, &terms) => NonRun::Expired.as_str(),
+                Some(_) => {
+                    waiting = Some(entry);
+                    break;
+                }
+            };
+            self.store().stop_run(client, &entry.run, reason).await?;
+            self.forget_run(client, &entry.run);
+            self.store().remove_from_line(client, policy, &entry.run).await?;
         }
         let Some(entry) = waiting else { return Ok(None) };
         Ok(match self.store().want_range(seen, &entry.place).await? {

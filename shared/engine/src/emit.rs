@@ -8,11 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::limits::{CHUNK_BYTES, EVENTS_PER_CHUNK, HTTP_EVENTS_PER_CHUNK};
-use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::occurrence::NonRun;
+use tidegate_store::Create;
 use tidegate_store::doc::TermsDoc;
+use tidegate_store::launch::Child;
+use tidegate_store::runs::Skipped;
 
 use crate::message::{Chunk, ChunkItem, Message};
 use crate::queue::Outgoing;
+use crate::scan::Sink;
+use crate::scan::judge::Verdict;
 use crate::{Engine, EngineError};
 
 /// Messages that are gathered before they are sent: eight calls of ten.
@@ -38,6 +43,7 @@ pub(crate) struct Counts {
     pub(crate) events: u64,
     pub(crate) chunks: u64,
     pub(crate) runs: u64,
+    pub(crate) left_out: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,6 +61,44 @@ struct OpenChunk {
     bytes: usize,
 }
 
+impl Sink for Emission<'_> {
+    async fn launch(&mut self, row: &Child, launch: &Verdict, repeat: bool) -> Result<(), EngineError> {
+        self.counts.occurrences += 1;
+        self.counts.events += u64::from(row.terms.count.get());
+        match &row.terms.policy {
+            Some(policy) => self.enqueue(row, launch.launch_at, policy).await,
+            None => self.cut(row, launch.launch_at, repeat).await,
+        }
+    }
+
+    async fn leave_out(
+        &mut self,
+        row: &Child,
+        left_out: &[Verdict],
+        reason: NonRun,
+    ) -> Result<(), EngineError> {
+        let (store, now) = (self.engine.store(), self.engine.now());
+        self.counts.left_out += left_out.len() as u64;
+        let mut open = left_out;
+        while let [first, rest @ ..] = open {
+            let occurrence = row.occurrence(first.launch_at);
+            let recorded = match rest.last() {
+                Some(last) => {
+                    let skipped = Skipped { until: last.launch_at, count: open.len() as u32 };
+                    store.record_skipped(&occurrence, reason, skipped, now).await?
+                }
+                None => store.record_non_run(&occurrence, reason.as_str(), now).await?,
+            };
+            if recorded == Create::Done {
+                break;
+            }
+            // Something else became of the first one before.
+            open = rest;
+        }
+        Ok(())
+    }
+}
+
 impl<'e> Emission<'e> {
     /// An emission of what was read at `as_of` or later.
     pub(crate) fn new(engine: &'e Engine, as_of: DateTime<Utc>) -> Self {
@@ -69,75 +113,63 @@ impl<'e> Emission<'e> {
         }
     }
 
-    /// Emits an occurrence. `repeat` when it may have been emitted before.
-    pub(crate) async fn push(&mut self, occurrence: Occurrence, repeat: bool) -> Result<(), EngineError> {
-        self.counts.occurrences += 1;
-        self.counts.events += u64::from(occurrence.terms.count.get());
-        match occurrence.terms.policy.clone() {
-            Some(policy) => self.enqueue(&occurrence, policy).await,
-            None => self.cut(&occurrence, repeat).await,
-        }
-    }
-
-    async fn enqueue(&mut self, occurrence: &Occurrence, policy: PolicyId) -> Result<(), EngineError> {
+    async fn enqueue(
+        &mut self,
+        row: &Child,
+        launch_at: DateTime<Utc>,
+        policy: &PolicyId,
+    ) -> Result<(), EngineError> {
         let (store, now) = (self.engine.store(), self.engine.now());
-        let client = &occurrence.client;
+        let client = &row.client;
         if self.touched.insert((client.clone(), policy.clone())) {
-            store.touch_active(client, &policy, now).await?;
+            store.touch_active(client, policy, now).await?;
         }
-        store.enqueue_run(occurrence, &policy, now).await?;
+        store.enqueue_run(&row.occurrence(launch_at), policy, now).await?;
         self.counts.runs += 1;
-        self.wakes.insert((occurrence.launch_at, client.clone(), policy));
+        self.wakes.insert((launch_at, client.clone(), policy.clone()));
         Ok(())
     }
 
-    async fn cut(&mut self, occurrence: &Occurrence, repeat: bool) -> Result<(), EngineError> {
-        let count = occurrence.terms.count.get();
-        if count > 1 {
-            self.engine.store().create_run(occurrence, self.engine.now()).await?;
-            self.counts.runs += 1;
-        }
-        let http = occurrence.terms.target.is_http();
+    async fn cut(&mut self, row: &Child, launch_at: DateTime<Utc>, repeat: bool) -> Result<(), EngineError> {
+        let count = row.terms.count.get();
+        let http = row.terms.target.is_http();
         let per_chunk = if http { HTTP_EVENTS_PER_CHUNK } else { EVENTS_PER_CHUNK };
-        let terms = TermsDoc::from(&occurrence.terms);
+        let terms = TermsDoc::from(&row.terms);
         let bytes = ITEM_BYTES + terms.size();
-        let key =
-            ChunkKey { client: occurrence.client.clone(), launch_at: occurrence.launch_at, http, repeat };
+        let key = ChunkKey { client: row.client.clone(), launch_at, http, repeat };
+        let item = |from, to, terms| {
+            let (job, revision) = (row.job.to_string(), row.revision);
+            ChunkItem { job, revision, from, to, terms }
+        };
+        if count == 1 {
+            self.add_single(key, item(0, 1, terms), bytes, per_chunk);
+            return self.send_if_many().await;
+        }
+        self.engine.store().create_run(&row.occurrence(launch_at), self.engine.now()).await?;
+        self.counts.runs += 1;
         for from in (0..count).step_by(per_chunk as usize) {
             let to = count.min(from.saturating_add(per_chunk));
-            let item = ChunkItem {
-                job: occurrence.job.to_string(),
-                revision: occurrence.revision,
-                from,
-                to,
-                terms: terms.clone(),
-            };
-            if count > 1 {
-                // A part of a batch is a chunk of its own, so that its mark is the batch's progress.
-                self.close(&key, OpenChunk { items: vec![item], events: to - from, bytes });
-            } else {
-                self.add_single(&key, item, bytes, per_chunk);
-            }
-            if self.ready.len() >= MESSAGES_PER_FLUSH {
-                self.send_ready().await?;
-            }
+            // A part of a batch is a chunk of its own, so that its mark is the batch's progress.
+            let items = vec![item(from, to, terms.clone())];
+            self.close(&key, OpenChunk { items, events: to - from, bytes });
+            self.send_if_many().await?;
         }
         Ok(())
     }
 
-    fn add_single(&mut self, key: &ChunkKey, item: ChunkItem, bytes: usize, per_chunk: u32) {
+    async fn send_if_many(&mut self) -> Result<(), EngineError> {
+        if self.ready.len() >= MESSAGES_PER_FLUSH { self.send_ready().await } else { Ok(()) }
+    }
+
+    fn add_single(&mut self, key: ChunkKey, item: ChunkItem, bytes: usize, per_chunk: u32) {
         let open = self.open.entry(key.clone()).or_default();
-        if open.bytes + bytes > CHUNK_BYTES && !open.items.is_empty() {
-            let full = std::mem::take(open);
-            self.close(key, full);
-        }
-        let open = self.open.entry(key.clone()).or_default();
+        let full = (open.bytes + bytes > CHUNK_BYTES && !open.items.is_empty()).then(|| std::mem::take(open));
         open.items.push(item);
         open.events += 1;
         open.bytes += bytes;
-        if open.events >= per_chunk {
-            let full = std::mem::take(open);
-            self.close(key, full);
+        let complete = (open.events >= per_chunk).then(|| std::mem::take(open));
+        for chunk in full.into_iter().chain(complete) {
+            self.close(&key, chunk);
         }
     }
 
@@ -167,12 +199,14 @@ impl<'e> Emission<'e> {
     pub(crate) async fn finish(mut self) -> Result<Counts, EngineError> {
         for (key, open) in std::mem::take(&mut self.open) {
             self.close(&key, open);
-            if self.ready.len() >= MESSAGES_PER_FLUSH {
-                self.send_ready().await?;
-            }
+            self.send_if_many().await?;
         }
         for (launch_at, client, policy) in std::mem::take(&mut self.wakes) {
-            let wake = Message::Wake { client: client.to_string(), policy: policy.to_string() };
+            let wake = Message::Wake {
+                client: client.to_string(),
+                policy: policy.to_string(),
+                due_s: Some(launch_at.timestamp()),
+            };
             self.ready.push(Outgoing::at(&client, wake, launch_at));
         }
         self.send_ready().await?;

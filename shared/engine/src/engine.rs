@@ -19,6 +19,8 @@ use crate::random::Random;
 pub struct Config {
     /// The queue between emission and delivery.
     pub dispatch_queue_url: String,
+    /// The queue of the parts of large scans.
+    pub scan_queue_url: String,
     /// Whether HTTP targets may have private, loopback and link-local addresses. For local mode and emulators.
     pub allow_private_targets: bool,
 }
@@ -76,6 +78,10 @@ impl Engine {
 
     pub(crate) fn config(&self) -> &Config {
         &self.parts.config
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
     }
 
     pub(crate) fn now(&self) -> DateTime<Utc> {

@@ -1,11 +1,13 @@
 //! A dispatch message arrives: find out what it is and do it.
 
+use chrono::DateTime;
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::token::Token;
 use tidegate_store::slots::Outcome;
 use tracing::{error, warn};
 
 use crate::message::Message;
+use crate::queue::Outgoing;
 use crate::release::Release;
 use crate::{Engine, EngineError};
 
@@ -41,10 +43,19 @@ impl Engine {
         match Message::decode(body)? {
             Message::Chunk(chunk) => self.deliver_chunk(&chunk, received).await,
             Message::Event(event) => self.deliver_granted(&event, received).await,
-            Message::Wake { client, policy } => {
+            Message::Scan { part } => self.scan_part(&part).await,
+            Message::Wake { client, policy, due_s } => {
                 let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
                 let policy: PolicyId = policy.parse().map_err(|e| bad(format!("'policy': {e}")))?;
-                self.attend(&client, &policy).await
+                let due_at = due_s.and_then(|second| DateTime::from_timestamp(second, 0));
+                match due_at.filter(|due_at| self.is_early(*due_at)) {
+                    Some(due_at) => {
+                        let wake =
+                            Message::Wake { client: client.to_string(), policy: policy.to_string(), due_s };
+                        self.dispatch(&[Outgoing::at(&client, wake, due_at)]).await
+                    }
+                    None => self.attend(&client, &policy).await,
+                }
             }
             Message::Release { token, succeeded, dead } => {
                 let token: Token = token.parse().map_err(|e| bad(format!("'token': {e}")))?;

@@ -7,7 +7,7 @@ use tidegate_domain::ids::{ClientId, EventId, JobId, RunId};
 use tidegate_domain::limits::PAGE_ROWS;
 use tidegate_store::Page;
 use tidegate_store::events::HistoryRow;
-use tidegate_store::runs::{RunRow, Tally};
+use tidegate_store::runs::{RunRow, Skipped, Tally};
 use tidegate_store::slots::{Held, Outcome};
 
 use crate::admit::group_key;
@@ -29,6 +29,8 @@ pub struct RunSummary {
     pub tally: Tally,
     /// Why nothing (more) of it is delivered.
     pub reason: Option<String>,
+    /// Further occurrences of the job that were left out with it, for the same reason.
+    pub skipped: Option<Skipped>,
 }
 
 /// Where a run stands.
@@ -163,7 +165,7 @@ impl Engine {
             tally = tally.plus(more);
         }
         let state = RunState::of(run.stopped.is_some(), tally.total(), count);
-        Ok(RunSummary { id: run.id, count, state, tally, reason: run.stopped })
+        Ok(RunSummary { id: run.id, count, state, tally, reason: run.stopped, skipped: run.skipped })
     }
 
     /// How far an unthrottled run has come: the sum of its parts.

@@ -1,13 +1,17 @@
-//! What a process remembers between calls: terms of runs, which never change, and leases of policies, for half a minute.
+//! What a process remembers between calls: terms of runs, which never change; leases of policies and the shape of the
+//! index, for half a minute.
 //!
 //! Invariant: nothing that a limit depends on is remembered. Shares, holders and cursors live in the slot groups alone.
 
+use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, Duration, Utc};
+use chrono_tz::Tz;
 use lru::LruCache;
 use tidegate_domain::ids::{ClientId, PolicyId, RunId};
+use tidegate_store::index::IndexShape;
 
 use crate::deliver::Terms;
 
@@ -17,6 +21,8 @@ const RUNS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(255);
 const POLICIES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1_023);
 /// How long a policy's lease is believed, in seconds.
 const BELIEF_SECONDS: i64 = 30;
+/// How long the index is believed to have a zone that was added to it, in seconds. Shorter than zones are kept.
+pub(crate) const ZONE_BELIEF_SECONDS: i64 = 300;
 
 type Runs = LruCache<(ClientId, RunId), Arc<Terms>>;
 type Leases = LruCache<(ClientId, PolicyId), Lease>;
@@ -32,11 +38,18 @@ struct Lease {
 pub(crate) struct Memory {
     runs: Mutex<Runs>,
     leases: Mutex<Leases>,
+    zones: Mutex<HashMap<Tz, DateTime<Utc>>>,
+    shape: Mutex<Option<(DateTime<Utc>, Arc<IndexShape>)>>,
 }
 
 impl Memory {
     pub(crate) fn new() -> Self {
-        Self { runs: Mutex::new(LruCache::new(RUNS)), leases: Mutex::new(LruCache::new(POLICIES)) }
+        Self {
+            runs: Mutex::new(LruCache::new(RUNS)),
+            leases: Mutex::new(LruCache::new(POLICIES)),
+            zones: Mutex::default(),
+            shape: Mutex::default(),
+        }
     }
 
     pub(crate) fn run(&self, client: &ClientId, run: &RunId) -> Option<Arc<Terms>> {
@@ -64,6 +77,28 @@ impl Memory {
         lasts: Duration,
     ) {
         locked(&self.leases).put((client.clone(), policy.clone()), Lease { read_at: now, lasts });
+    }
+}
+
+impl Memory {
+    /// Whether this process added a zone to the index not long ago.
+    pub(crate) fn has_zone(&self, zone: Tz, now: DateTime<Utc>) -> bool {
+        let added_at = locked(&self.zones).get(&zone).copied();
+        added_at.is_some_and(|at| (now - at).num_seconds().abs() < ZONE_BELIEF_SECONDS)
+    }
+
+    pub(crate) fn keep_zone(&self, zone: Tz, now: DateTime<Utc>) {
+        locked(&self.zones).insert(zone, now);
+    }
+
+    /// The shape of the index, if it was read not long ago. One that is out of date has fewer shards: they are all read.
+    pub(crate) fn shape(&self, now: DateTime<Utc>) -> Option<Arc<IndexShape>> {
+        let (read_at, shape) = locked(&self.shape).clone()?;
+        ((now - read_at).num_seconds().abs() < BELIEF_SECONDS).then_some(shape)
+    }
+
+    pub(crate) fn keep_shape(&self, now: DateTime<Utc>, shape: &Arc<IndexShape>) {
+        *locked(&self.shape) = Some((now, Arc::clone(shape)));
     }
 }
 

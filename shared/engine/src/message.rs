@@ -24,6 +24,14 @@ pub enum Message {
         client: String,
         /// Which.
         policy: String,
+        /// When something becomes due in it, in seconds since the epoch; absent: now.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        due_s: Option<i64>,
+    },
+    /// A part of a large scan waits for a worker. Travels through the scan queue.
+    Scan {
+        /// Which part.
+        part: String,
     },
     /// A granted event that still has to reach its target.
     Event(GrantedEvent),
@@ -101,17 +109,17 @@ pub struct GrantedEvent {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Versioned {
+struct Versioned<M> {
     v: u8,
     #[serde(flatten)]
-    message: Message,
+    message: M,
 }
 
 impl Message {
     /// Its text.
     pub fn encode(&self) -> String {
         // Serialising plain structs to a string has no way to fail.
-        serde_json::to_string(&Versioned { v: 1, message: self.clone() }).unwrap_or_default()
+        serde_json::to_string(&Versioned { v: 1, message: self }).unwrap_or_default()
     }
 
     /// Reads a text.
@@ -120,7 +128,7 @@ impl Message {
     /// When it is not a message of version 1.
     pub fn decode(text: &str) -> Result<Self, EngineError> {
         let bad = |reason: String| EngineError::Message { reason };
-        let versioned: Versioned = serde_json::from_str(text).map_err(|e| bad(e.to_string()))?;
+        let versioned: Versioned<Self> = serde_json::from_str(text).map_err(|e| bad(e.to_string()))?;
         match versioned.v {
             1 => Ok(versioned.message),
             other => Err(bad(format!("version {other} is not known"))),
@@ -175,7 +183,7 @@ mod tests {
 
     #[test]
     fn the_wire_form_is_pinned() {
-        let wake = Message::Wake { client: "acme".into(), policy: "small".into() };
+        let wake = Message::Wake { client: "acme".into(), policy: "small".into(), due_s: None };
         assert_eq!(wake.encode(), r#"{"v":1,"wake":{"client":"acme","policy":"small"}}"#);
         let text = r#"{"v":1,"chunk":{"c":"acme","l":1790000000,"o":1789999900000,"t":1,"i":[{"j":"nightly","r":2,"a":0,"b":1,"d":{"n":1,"q":"https://x/1/a","b":"null","m":5}}]}}"#;
         let message = Message::decode(text).unwrap();

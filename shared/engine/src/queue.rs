@@ -10,6 +10,9 @@ use tidegate_domain::limits::{SQS_BATCH, SQS_DELAY_SECONDS, WRITE_ROUNDS};
 use crate::message::Message;
 use crate::{Engine, EngineError};
 
+/// A message that comes more than this before it is due was cut short by the longest delay of SQS, in seconds. Within it,
+/// clocks that differ may be the reason.
+const EARLY_SECONDS: i64 = 60;
 /// Batch calls under way at once.
 const CALLS_AT_ONCE: usize = 8;
 
@@ -101,9 +104,26 @@ impl Engine {
             .build()
     }
 
+    /// Whether a message came before its time, because no delay is long enough: it is sent again with the rest.
+    pub(crate) fn is_early(&self, due_at: DateTime<Utc>) -> bool {
+        (due_at - self.now()).num_seconds() > EARLY_SECONDS
+    }
+
+    /// Sends a message to the scan queue.
+    pub(crate) async fn send_scan(&self, message: &Message) -> Result<(), EngineError> {
+        let call = self.sqs().send_message().queue_url(&self.config().scan_queue_url);
+        let sent = call.message_body(message.encode()).send().await;
+        sent.map(drop).map_err(|e| EngineError::Queue {
+            sent: 1,
+            taken: 0,
+            reason: e.message().map_or_else(|| e.to_string(), str::to_owned),
+        })
+    }
+
     /// Looks whether a consumer's queue is there.
     pub async fn check_queue(&self, queue_url: &str) -> QueueCheck {
-        if is_same_or_beside(&self.config().dispatch_queue_url, queue_url) {
+        let own = [&self.config().dispatch_queue_url, &self.config().scan_queue_url];
+        if own.into_iter().any(|own_url| is_same_or_beside(own_url, queue_url)) {
             return QueueCheck::Ours;
         }
         let look = self.sqs().get_queue_attributes().queue_url(queue_url);

@@ -255,7 +255,10 @@ fn by_group(releases: Vec<Release>) -> BTreeMap<GroupKey, Vec<Release>> {
 fn handed_by_this_call(group: &SlotGroup, release: &SlotRelease, lease_end: DateTime<Utc>) -> bool {
     let end = lease_end.timestamp_millis();
     let ours = |held: &Held| held.handed_by == release.fence && held.lease_end.timestamp_millis() == end;
+    // The outcome tells a forged token, whose fencing number alone is right, from the one that was released.
+    let mut outcomes = group.outcomes.iter().chain(&group.packing);
     group.slots.get(&release.slot).is_some_and(ours)
+        && outcomes.any(|entry| (entry.run_number, entry.index) == (release.run_number, release.index))
 }
 
 /// A fencing number that was never given is nobody's token.

@@ -14,6 +14,8 @@ impl Engine {
     pub async fn take_over(&self) -> Result<TickReport, EngineError> {
         let mut report = TickReport::default();
         self.store().break_tick_lease().await?;
+        self.store().break_scan_leases().await?;
+        self.wake_parts(self.now()).await?;
         // Whoever wrote it is gone, whatever the clock says now: no grace.
         self.pay_owed(self.now(), i64::MIN, &mut report).await?;
         self.wake_active(&mut report).await?;

@@ -4,24 +4,20 @@
 //! it (`emit_from`, ahead of any watermark that can be reached while the child is written); the master emits what lies
 //! before, and leaves a row of what it owes until it has. A tick that dies is repeated from `scanned_to` by the next.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use chrono::{DateTime, Duration, Utc};
-use chrono_tz::Tz;
-use futures::stream::{self, StreamExt};
 use tidegate_domain::limits::{
     ACTIVE_SHARDS, CATCH_UP_SECONDS, CATCH_UP_STEP_SECONDS, LATE_SHARDS, LOOK_AHEAD_SECONDS,
 };
-use tidegate_domain::occurrence::Occurrence;
-use tidegate_domain::time::{Firing, LocalWindow, Window};
-use tidegate_store::launch::{Child, EXPRESSION_SHARDS, Owed, Shard, Timing};
-use tidegate_store::ticker::{Advance, Watermark};
+use tidegate_domain::time::Window;
+use tidegate_store::launch::Owed;
+use tidegate_store::ticker::{Advance, Terms, Watermark};
 use tracing::{error, info, warn};
 
 use crate::emit::{Counts, Emission};
 use crate::message::Message;
 use crate::queue::Outgoing;
+use crate::scan::judge::{Plan, missed_before};
+use crate::scan::{Reach, Scan, ScanReport, plan_at_once};
 use crate::{Engine, EngineError};
 
 /// How long a tick holds the watermark, in seconds. The emitter's function must time out before.
@@ -34,8 +30,10 @@ const OWED_GRACE_SECONDS: i64 = 60;
 const QUICK_STEP_SECONDS: i64 = 2;
 /// The longest part of an outage that is planned in one step, in seconds.
 const CATCH_UP_LONG_STEP_SECONDS: i64 = 6 * 3_600;
-/// Shards read at once.
-const READS_AT_ONCE: usize = 16;
+/// Pages that a tick reads beside the first of each shard; what is left then is worked on in parallel.
+const INLINE_PAGES: u32 = 32;
+/// The minute of the day in which the list of zones is swept: 03:17 UTC.
+const SWEEP_MINUTE: i64 = 197;
 /// By how much a read may lag behind the clock of whoever changed the row, in seconds.
 const AS_OF_MARGIN_SECONDS: i64 = 10;
 
@@ -52,6 +50,10 @@ pub struct TickReport {
     pub chunks: u64,
     /// Runs that were materialised.
     pub runs: u64,
+    /// Occurrences that were left out, each recorded with its reason.
+    pub left_out: u64,
+    /// Parts of the scan that were left to others.
+    pub parts: u64,
     /// Rows of the index that were read.
     pub rows_read: u64,
     /// Rows of the index that could not be read; each is in the log.
@@ -66,6 +68,13 @@ impl TickReport {
         self.events += counts.events;
         self.chunks += counts.chunks;
         self.runs += counts.runs;
+        self.left_out += counts.left_out;
+    }
+
+    fn add_scan(&mut self, scan: ScanReport) {
+        self.rows_read += scan.rows_read;
+        self.rows_corrupt += scan.rows_corrupt;
+        self.parts += scan.parts;
     }
 }
 
@@ -80,15 +89,22 @@ impl Engine {
         let now = self.now();
         let minute = now - Duration::seconds(now.timestamp().rem_euclid(60)) - sub_second(now);
         let to = minute + Duration::seconds(LOOK_AHEAD_SECONDS.into());
-        let lease_end = now + Duration::seconds(TICK_LEASE_SECONDS);
-        let watermark = match self.store().advance_watermark(minute, to, now, lease_end).await? {
+        let terms = Terms {
+            lease_end: now + Duration::seconds(TICK_LEASE_SECONDS),
+            missed_before: missed_before(now),
+        };
+        let watermark = match self.store().advance_watermark(minute, to, now, terms).await? {
             Advance::Won(watermark) => watermark,
             Advance::Lost(_) => return Ok(TickReport::default()),
         };
         let mut report = TickReport { won: true, ..TickReport::default() };
         self.pay_owed(now, OWED_GRACE_SECONDS, &mut report).await?;
+        self.wake_parts(now).await?;
         self.wake_active(&mut report).await?;
         self.catch_up(now, watermark, &mut report).await?;
+        if is_sweep_minute(minute) {
+            self.sweep_zones(now).await?;
+        }
         info!(to = %to, ?report, "tick done");
         Ok(report)
     }
@@ -115,7 +131,7 @@ impl Engine {
             }
             let to = watermark.planned_to.min(from + Duration::seconds(step_seconds));
             let Ok(window) = Window::new(from, to) else { break };
-            self.scan(window, watermark.taken_over_to, report).await?;
+            self.emit_window(window, &watermark, report).await?;
             self.store().finish_scan(watermark.fence, to).await?;
             from = to;
             step_seconds = match (self.now() - step_began_at).num_seconds() {
@@ -126,57 +142,27 @@ impl Engine {
         Ok(())
     }
 
-    /// Emits all launches of a window. Those before `repeat_before` may have been emitted by a tick that died.
-    async fn scan(
+    /// Emits all launches of a window, or leaves what is too much as parts.
+    async fn emit_window(
         &self,
         window: Window,
-        repeat_before: DateTime<Utc>,
+        watermark: &Watermark,
         report: &mut TickReport,
     ) -> Result<(), EngineError> {
-        let as_of = self.now() - Duration::seconds(AS_OF_MARGIN_SECONDS);
-        let mut locals: BTreeMap<&'static str, Arc<LocalWindow>> = BTreeMap::new();
-        let mut shards = Vec::new();
-        for zone in self.store().zones().await? {
-            let local = LocalWindow::new(zone, window);
-            shards.extend(expression_shards(zone, &local));
-            locals.insert(zone.name(), Arc::new(local));
-        }
-        shards.extend(Shard::instants(window));
-        let mut emission = Emission::new(self, as_of);
-        // In order: a scan that is repeated cuts the same chunks, whose marks are then found.
-        let reads: Vec<_> = shards.into_iter().map(|shard| self.first_page(shard)).collect();
-        let mut pages = stream::iter(reads).buffered(READS_AT_ONCE);
-        let mut firings = Vec::new();
-        while let Some(read) = pages.next().await {
-            let (shard, mut page) = read?;
-            loop {
-                for row in page.rows {
-                    report.rows_read += 1;
-                    match row {
-                        Ok(child) => {
-                            due(&child, window, &locals, &mut firings);
-                            for firing in firings.drain(..) {
-                                let repeat = firing.launch_at < repeat_before;
-                                emission.push(occurrence(&child, firing.launch_at), repeat).await?;
-                            }
-                        }
-                        Err(corrupt) => {
-                            report.rows_corrupt += 1;
-                            error!(error = %corrupt, "a row of the time index is skipped");
-                        }
-                    }
-                }
-                let Some(next) = page.next else { break };
-                page = self.store().children(&shard, Some(next)).await?;
-            }
-        }
+        let now = self.now();
+        let plan = Plan {
+            window,
+            as_of: now - Duration::seconds(AS_OF_MARGIN_SECONDS),
+            repeat_before: watermark.taken_over_to,
+            missed_before: watermark.missed_before,
+            repeat_missed_before: watermark.taken_over_missed_before,
+            now,
+        };
+        let mut emission = Emission::new(self, plan.as_of);
+        let read = self.scan(plan, Reach::Pages(INLINE_PAGES), &mut emission).await?;
         report.add(emission.finish().await?);
+        report.add_scan(read);
         Ok(())
-    }
-
-    async fn first_page(&self, shard: Shard) -> Result<(Shard, ChildPage), EngineError> {
-        let page = self.store().children(&shard, None).await?;
-        Ok((shard, page))
     }
 
     /// Emits what masters owed and did not pay in time: they died between a job's write and its first launches.
@@ -211,13 +197,17 @@ impl Engine {
 
     /// Emits what is owed, then strikes it.
     pub(crate) async fn pay(&self, owed: &Owed, repeat: bool) -> Result<Counts, EngineError> {
-        let mut emission = Emission::new(self, owed.written_at);
-        for launch_at in owed_launches(owed) {
-            emission.push(occurrence(&owed.child, launch_at), repeat).await?;
-        }
-        let counts = emission.finish().await?;
+        let counts = self.emit_launches(owed, repeat).await?;
         self.store().strike_owed(&owed.child).await?;
         Ok(counts)
+    }
+
+    /// Emits launches of one job, whatever their age: nobody was late for them.
+    pub(crate) async fn emit_launches(&self, owed: &Owed, repeat: bool) -> Result<Counts, EngineError> {
+        let mut emission = Emission::new(self, owed.written_at);
+        let mut scan = Scan::new(self, plan_at_once(self.now()));
+        scan.launches(&owed.child, owed.window, repeat, &mut emission).await?;
+        emission.finish().await
     }
 
     pub(crate) async fn wake_active(&self, report: &mut TickReport) -> Result<(), EngineError> {
@@ -230,7 +220,7 @@ impl Engine {
                     .iter()
                     .map(|active| {
                         let (client, policy) = (active.client.to_string(), active.policy.to_string());
-                        Outgoing::now(&active.client, Message::Wake { client, policy })
+                        Outgoing::now(&active.client, Message::Wake { client, policy, due_s: None })
                     })
                     .collect();
                 report.policies_woken += wakes.len() as u64;
@@ -245,60 +235,11 @@ impl Engine {
     }
 }
 
-type ChildPage = tidegate_store::Page<tidegate_store::Result<Child>>;
+/// Zones that no job is left in are looked for once a day.
+fn is_sweep_minute(minute: DateTime<Utc>) -> bool {
+    minute.timestamp().div_euclid(60).rem_euclid(1_440) == SWEEP_MINUTE
+}
 
 fn sub_second(instant: DateTime<Utc>) -> Duration {
     Duration::nanoseconds(instant.timestamp_subsec_nanos().into())
-}
-
-fn expression_shards(zone: Tz, local: &LocalWindow) -> Vec<Shard> {
-    let ranges = local.eligible().into_iter();
-    ranges
-        .flat_map(|range| {
-            (0..EXPRESSION_SHARDS).map(move |shard| Shard::Expression { zone, range: range.clone(), shard })
-        })
-        .collect()
-}
-
-/// The launches of a row that lie in the window and are the emitter's.
-fn due(
-    child: &Child,
-    window: Window,
-    locals: &BTreeMap<&'static str, Arc<LocalWindow>>,
-    out: &mut Vec<Firing>,
-) {
-    match &child.timing {
-        Timing::Cron { cron, zone, key: Some(key) } => {
-            if let Some(local) = locals.get(zone.name()) {
-                cron.owned_firings_in(key, local, out);
-            }
-        }
-        Timing::Cron { cron, zone, key: None } => out.extend(cron.firings(*zone, window)),
-        Timing::At { launch_at } => {
-            if window.contains(*launch_at) {
-                out.push(Firing { launch_at: *launch_at, label: tidegate_domain::time::Dst::Plain });
-            }
-        }
-    }
-    out.retain(|firing| firing.launch_at >= child.emit_from);
-}
-
-/// The launches that the master owes: those of its window.
-pub(crate) fn owed_launches(owed: &Owed) -> Vec<DateTime<Utc>> {
-    match &owed.child.timing {
-        Timing::Cron { cron, zone, .. } => {
-            cron.firings(*zone, owed.window).into_iter().map(|firing| firing.launch_at).collect()
-        }
-        Timing::At { launch_at } => vec![*launch_at],
-    }
-}
-
-pub(crate) fn occurrence(child: &Child, launch_at: DateTime<Utc>) -> Occurrence {
-    Occurrence {
-        client: child.client.clone(),
-        job: child.job.clone(),
-        revision: child.revision,
-        launch_at,
-        terms: child.terms.clone(),
-    }
 }

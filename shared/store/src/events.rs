@@ -1,11 +1,8 @@
 //! What happened to single events: a record each, or packed outcomes of throttled runs; and the marks of sent chunks.
 
-use std::collections::HashMap;
-
-use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
 use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::ids::{ClientId, RunId};
-use tidegate_domain::limits::{HISTORY_DAYS, PAGE_ROWS, WRITE_ROUNDS};
+use tidegate_domain::limits::{HISTORY_DAYS, PAGE_ROWS};
 use tidegate_domain::occurrence::Occurrence;
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
@@ -13,10 +10,7 @@ use crate::rows::Query;
 use crate::runs::{self, Tally};
 use crate::slots::Outcome;
 use crate::tables::Table;
-use crate::{Page, Result, Store, StoreError};
-
-/// Rows in one batch call of DynamoDB.
-const BATCH: usize = 25;
+use crate::{Page, Result, Store};
 
 /// A record to be kept. Writing one twice leaves one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,41 +143,7 @@ impl Store {
     /// # Errors
     /// When DynamoDB does not answer, or still refuses some rows after a bounded number of rounds.
     pub async fn keep(&self, records: &[Record]) -> Result<()> {
-        for batch in records.chunks(BATCH) {
-            let mut requests: HashMap<String, Vec<WriteRequest>> = HashMap::new();
-            for record in batch {
-                let (table, row) = record.row()?;
-                let put = PutRequest::builder().set_item(Some(row.into_attributes())).build();
-                let put = put.map_err(|e| StoreError::Corrupt {
-                    table,
-                    key: String::new(),
-                    reason: e.to_string(),
-                })?;
-                requests
-                    .entry(self.name(table))
-                    .or_default()
-                    .push(WriteRequest::builder().put_request(put).build());
-            }
-            self.write_batch(requests).await?;
-        }
-        Ok(())
-    }
-
-    async fn write_batch(&self, mut requests: HashMap<String, Vec<WriteRequest>>) -> Result<()> {
-        for _ in 0..WRITE_ROUNDS {
-            let out = self.db.batch_write_item().set_request_items(Some(requests)).send().await;
-            let out = out.map_err(|e| StoreError::aws("BatchWriteItem", Table::Events, &e))?;
-            requests = out.unprocessed_items.unwrap_or_default();
-            if requests.is_empty() {
-                return Ok(());
-            }
-        }
-        Err(StoreError::Aws {
-            operation: "BatchWriteItem",
-            table: Table::Events,
-            code: "ProvisionedThroughputExceededException".to_owned(),
-            message: "some rows were not taken in any round".to_owned(),
-        })
+        self.put_all(records.iter().map(Record::row).collect::<Result<_>>()?).await
     }
 
     /// Whether a chunk was sent already.

@@ -118,6 +118,16 @@ impl<'a> Item<'a> {
             .ok_or_else(|| self.corrupt(format!("'{name}' is no instant")))
     }
 
+    /// One instant, or a list of them, stored as seconds since the epoch.
+    pub(crate) fn instants_s(&self, name: &str) -> Result<Vec<DateTime<Utc>>> {
+        let Some(AttributeValue::L(list)) = self.attributes.get(name) else {
+            return Ok(vec![self.instant_s(name)?]);
+        };
+        let read = |value: &AttributeValue| DateTime::from_timestamp(value.as_n().ok()?.parse().ok()?, 0);
+        let instants = list.iter().map(read).collect::<Option<_>>();
+        instants.ok_or_else(|| self.corrupt(format!("'{name}' is no list of instants")))
+    }
+
     pub(crate) fn id<T: FromStr>(&self, name: &str) -> Result<T>
     where
         T::Err: std::fmt::Display,

@@ -7,11 +7,13 @@ use std::collections::HashSet;
 
 use aws_sdk_dynamodb::types::{Delete, Put, TransactWriteItem};
 use chrono::{DateTime, Duration, Utc};
+use chrono_tz::Tz;
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
-use tidegate_domain::limits::{HISTORY_DAYS, PAGE_ROWS};
+use tidegate_domain::limits::{HISTORY_DAYS, PAGE_ROWS, ZONE_SHARDS};
+use tidegate_domain::shard::shard_of;
 
-use crate::doc::{TermsDoc, TriggerDoc};
+use crate::doc::{RulesDoc, TermsDoc, TriggerDoc};
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::launch::{Owed, keys_of, owed_key_of, owed_row, rows_of};
 use crate::rows::Query;
@@ -54,10 +56,16 @@ fn json<T: serde::Serialize>(doc: &T) -> Result<String> {
 }
 
 fn row(job: &Job) -> Result<Row> {
+    let rules = RulesDoc::from(&job.rules);
+    let rules = (rules != RulesDoc::default()).then(|| json(&rules).map(text)).transpose()?;
+    let places: Vec<String> = job.children.iter().map(ToString::to_string).collect();
     Ok(Row::new(&key(&job.client, &job.id))
         .with("rev", number(job.revision))
         .with("when", text(json(&TriggerDoc::from(&job.trigger))?))
         .with("terms", text(json(&TermsDoc::from(&job.terms))?))
+        .with_some("rules", rules)
+        .with_some("paused", job.paused.then(|| number(1)))
+        .with_some("children", (!places.is_empty()).then(|| text(places.join(","))))
         .with("since", number(job.emit_from.timestamp()))
         .with("changed_at", number(job.changed_at.timestamp_millis())))
 }
@@ -69,12 +77,20 @@ fn read(row: &Attributes) -> Result<JobRow> {
     let trigger: TriggerDoc = serde_json::from_str(when).map_err(|e| item.corrupt(e.to_string()))?;
     let terms: TermsDoc =
         serde_json::from_str(item.text("terms")?).map_err(|e| item.corrupt(e.to_string()))?;
+    let rules: RulesDoc = match item.find_text("rules") {
+        None => RulesDoc::default(),
+        Some(rules) => serde_json::from_str(rules).map_err(|e| item.corrupt(e.to_string()))?,
+    };
+    let places = item.find_text("children").into_iter().flat_map(|places| places.split(','));
     Ok(JobRow::Live(Job {
         client: item.id("pk")?,
         id: item.id("sk")?,
         revision,
         trigger: trigger.read().map_err(|e| item.corrupt(format!("'when': {e}")))?,
         terms: terms.read().map_err(|e| item.corrupt(format!("'terms': {e}")))?,
+        rules: rules.read().map_err(|e| item.corrupt(format!("'rules': {e}")))?,
+        paused: item.number_or("paused", 0)? == 1,
+        children: places.map(|place| item.parsed("children", place)).collect::<Result<_>>()?,
         emit_from: item.instant_s("since")?,
         changed_at: item.instant_ms("changed_at")?,
     }))
@@ -145,6 +161,7 @@ impl Store {
         for row in rows_of(job)? {
             items.push(self.put_item_of(Table::Launch, row)?);
         }
+        items.extend(self.zone_items(job, seen)?);
         if let Some(JobRow::Live(old)) = seen {
             for key in keys_of(old).iter().filter(|k| !kept.contains(&(&*k.pk, &*k.sk))) {
                 items.push(self.delete_item_of(Table::Launch, key)?);
@@ -154,6 +171,59 @@ impl Store {
             items.push(self.put_item_of(Table::Launch, owed_row(job, owed)?)?);
         }
         self.transact(Table::Jobs, items).await
+    }
+
+    /// A job's place in the list of its zone, and the end of the one that it had in another.
+    fn zone_items(&self, job: &Job, seen: Option<&JobRow>) -> Result<Vec<TransactWriteItem>> {
+        let old = match seen {
+            Some(JobRow::Live(old)) => zone_key_of(old),
+            _ => None,
+        };
+        let new = zone_key_of(job);
+        let same = |a: &Option<Key>, b: &Option<Key>| match (a, b) {
+            (Some(a), Some(b)) => a.pk == b.pk && a.sk == b.sk,
+            _ => false,
+        };
+        if same(&old, &new) {
+            return Ok(Vec::new());
+        }
+        let put = new.map(|key| self.put_item_of(Table::Launch, Row::new(&key)));
+        let delete = old.map(|key| self.delete_item_of(Table::Launch, &key));
+        put.into_iter().chain(delete).collect()
+    }
+
+    /// Writes jobs with their rows in the time index and their zones' lists, 25 rows to a call, whatever is there.
+    ///
+    /// For a deployment that is empty and that nobody else uses: nothing is checked, and nothing is emitted.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer. Some may be written then.
+    pub async fn import_jobs(&self, jobs: &[Job]) -> Result<()> {
+        let mut rows = Vec::new();
+        for job in jobs {
+            rows.push((Table::Jobs, row(job)?));
+            let index = rows_of(job)?.into_iter().chain(zone_key_of(job).map(|key| Row::new(&key)));
+            rows.extend(index.map(|row| (Table::Launch, row)));
+        }
+        self.put_all(rows).await
+    }
+
+    /// Whether any job has children in a zone, by the list of its jobs, read consistently.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn is_zone_used(&self, zone: Tz) -> Result<bool> {
+        for shard in 0..ZONE_SHARDS {
+            let query = Query {
+                limit: Some(1),
+                consistent: true,
+                ..Query::of(Table::Launch, zone_partition(zone, shard))
+            };
+            if !self.query(query).await?.rows.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Replaces a job by its tombstone and removes its rows from the time index: everything or nothing.
@@ -170,6 +240,9 @@ impl Store {
             items.push(self.delete_item_of(Table::Launch, &key)?);
         }
         items.push(self.delete_item_of(Table::Launch, &owed_key_of(job))?);
+        if let Some(key) = zone_key_of(job) {
+            items.push(self.delete_item_of(Table::Launch, &key)?);
+        }
         self.transact(Table::Jobs, items).await
     }
 
@@ -201,6 +274,17 @@ impl Store {
         let delete = Delete::builder().table_name(self.name(table)).set_key(Some(key.attributes()));
         Ok(TransactWriteItem::builder().delete(delete.build().map_err(build_error)?).build())
     }
+}
+
+fn zone_partition(zone: Tz, shard: u32) -> String {
+    format!("ZONE|{}|{shard}", zone.name())
+}
+
+/// A job's place in the list of its zone; `None` when it has no children.
+fn zone_key_of(job: &Job) -> Option<Key> {
+    let name = format!("{}|{}", job.client, job.id);
+    let shard = shard_of(&name, ZONE_SHARDS);
+    (!job.children.is_empty()).then(|| Key::new(zone_partition(job.trigger.zone(), shard), name))
 }
 
 fn build_error(error: aws_sdk_dynamodb::error::BuildError) -> StoreError {

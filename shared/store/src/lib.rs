@@ -3,9 +3,11 @@
 //! Every write that matters is conditional, and a lost race is a value (`Create::Exists`), not an error. Nothing here
 //! decides what should happen: the engine does. Nothing here reads a clock.
 
+pub mod calendars;
 pub mod clients;
 pub mod doc;
 pub mod events;
+pub mod index;
 mod item;
 pub mod jobs;
 pub mod launch;
@@ -13,6 +15,7 @@ pub mod line;
 pub mod policies;
 mod rows;
 pub mod runs;
+pub mod scans;
 pub mod slots;
 pub mod tables;
 pub mod ticker;

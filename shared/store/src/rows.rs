@@ -1,9 +1,12 @@
-//! The five calls that the tables are made of: get, put, delete, update, query. Each is counted in the budgets.
+//! The calls that the tables are made of: get, put, delete, update, query. Each is counted in the budgets.
+
+use std::collections::HashMap;
 
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
+    AttributeValue, PutRequest, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
+    WriteRequest,
 };
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 
@@ -13,6 +16,9 @@ use crate::item::{Attributes, Key, Row, text};
 use crate::tables::{PARTITION_KEY, SORT_KEY, Table};
 use crate::{Create, Page, Result, Store, StoreError, Write};
 
+/// Rows in one batch call of DynamoDB.
+const ROWS_PER_BATCH: usize = 25;
+
 /// A conditional update of one row.
 pub(crate) struct Update {
     table: Table,
@@ -20,11 +26,19 @@ pub(crate) struct Update {
     changes: String,
     condition: Option<String>,
     values: Attributes,
+    names: HashMap<String, String>,
 }
 
 impl Update {
     pub(crate) fn new(table: Table, key: Key, changes: impl Into<String>) -> Self {
-        Self { table, key, changes: changes.into(), condition: None, values: Attributes::new() }
+        Self {
+            table,
+            key,
+            changes: changes.into(),
+            condition: None,
+            values: Attributes::new(),
+            names: HashMap::new(),
+        }
     }
 
     pub(crate) fn when(mut self, condition: impl Into<String>) -> Self {
@@ -34,6 +48,12 @@ impl Update {
 
     pub(crate) fn value(mut self, name: impl Into<String>, value: AttributeValue) -> Self {
         self.values.insert(name.into(), value);
+        self
+    }
+
+    /// Lets `placeholder` stand for an attribute whose name has other characters than letters and digits.
+    pub(crate) fn name(mut self, placeholder: &str, attribute: impl Into<String>) -> Self {
+        self.names.insert(placeholder.to_owned(), attribute.into());
         self
     }
 }
@@ -117,19 +137,76 @@ impl Store {
     }
 
     pub(crate) async fn put_new(&self, table: Table, row: Row) -> Result<Create> {
+        let absent = format!("attribute_not_exists({PARTITION_KEY})");
+        Ok(match self.put_when(table, row, &absent, Attributes::new()).await? {
+            Write::Done => Create::Done,
+            Write::Refused => Create::Exists,
+        })
+    }
+
+    /// Puts a row in the place of one for which `condition` holds.
+    pub(crate) async fn put_when(
+        &self,
+        table: Table,
+        row: Row,
+        condition: &str,
+        values: Attributes,
+    ) -> Result<Write> {
         let put = self
             .db
             .put_item()
             .table_name(self.name(table))
             .set_item(Some(row.into_attributes()))
-            .condition_expression(format!("attribute_not_exists({PARTITION_KEY})"))
+            .condition_expression(condition)
+            .set_expression_attribute_values(Some(values).filter(|v| !v.is_empty()))
             .send()
             .await;
         match put {
-            Ok(_) => Ok(Create::Done),
-            Err(e) if is_condition(&e) => Ok(Create::Exists),
+            Ok(_) => Ok(Write::Done),
+            Err(e) if is_condition(&e) => Ok(Write::Refused),
             Err(e) => Err(StoreError::aws("PutItem", table, &e)),
         }
+    }
+
+    /// Puts rows, 25 to a call, whatever is there. What DynamoDB leaves out is sent again, a bounded number of times.
+    pub(crate) async fn put_all(&self, rows: Vec<(Table, Row)>) -> Result<()> {
+        let mut rows = rows.into_iter();
+        loop {
+            let mut requests: HashMap<String, Vec<WriteRequest>> = HashMap::new();
+            for (table, row) in rows.by_ref().take(ROWS_PER_BATCH) {
+                let put = PutRequest::builder().set_item(Some(row.into_attributes())).build();
+                let put = put.map_err(|e| StoreError::Corrupt {
+                    table,
+                    key: String::new(),
+                    reason: e.to_string(),
+                })?;
+                requests
+                    .entry(self.name(table))
+                    .or_default()
+                    .push(WriteRequest::builder().put_request(put).build());
+            }
+            if requests.is_empty() {
+                return Ok(());
+            }
+            self.write_batch(requests).await?;
+        }
+    }
+
+    async fn write_batch(&self, mut requests: HashMap<String, Vec<WriteRequest>>) -> Result<()> {
+        for _ in 0..WRITE_ROUNDS {
+            let out = self.db.batch_write_item().set_request_items(Some(requests)).send().await;
+            let out = out.map_err(|e| StoreError::aws("BatchWriteItem", Table::Events, &e))?;
+            requests = out.unprocessed_items.unwrap_or_default();
+            if requests.is_empty() {
+                return Ok(());
+            }
+        }
+        Err(StoreError::Aws {
+            operation: "BatchWriteItem",
+            table: Table::Events,
+            code: "ProvisionedThroughputExceededException".to_owned(),
+            message: "some rows were not taken in any round".to_owned(),
+        })
     }
 
     /// Deletes a row; one that is not there is no error.
@@ -173,6 +250,7 @@ impl Store {
             .update_expression(update.changes)
             .set_condition_expression(update.condition)
             .set_expression_attribute_values(Some(update.values).filter(|v| !v.is_empty()))
+            .set_expression_attribute_names(Some(update.names).filter(|n| !n.is_empty()))
             .return_values(ReturnValue::AllNew)
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .send()

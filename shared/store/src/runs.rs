@@ -4,13 +4,13 @@ use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
 use tidegate_domain::job::Terms;
 use tidegate_domain::limits::{HISTORY_DAYS, PAGE_ROWS};
-use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::occurrence::{NonRun, Occurrence};
 
 use crate::doc::TermsDoc;
 use crate::events::EventRow;
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::line::entry_row;
-use crate::rows::{Query, Update};
+use crate::rows::{Query, Update, Updated};
 use crate::slots::Outcome;
 use crate::tables::Table;
 use crate::{Create, Page, Result, Store, StoreError, Write};
@@ -26,8 +26,19 @@ pub struct RunRow {
     pub stopped: Option<String>,
     /// How many of its events have come to which end.
     pub tally: Tally,
+    /// Further occurrences that the row stands for, which were left out for the same reason.
+    pub skipped: Option<Skipped>,
     /// What happened to the event of a run of one.
     pub single: Option<EventRow>,
+}
+
+/// Occurrences that were left out together: the row's own is the first of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Skipped {
+    /// The last of them.
+    pub until: DateTime<Utc>,
+    /// How many they are, the first included.
+    pub count: u32,
 }
 
 /// How many events of a run have come to which end.
@@ -43,6 +54,14 @@ pub struct Tally {
     pub expired: u32,
     /// Could not be delivered.
     pub dead: u32,
+}
+
+impl RunRow {
+    /// Whether it says that occurrences up to `until` were left out for a reason.
+    fn covers(&self, reason: NonRun, until: DateTime<Utc>) -> bool {
+        self.stopped.as_deref() == Some(reason.as_str())
+            && self.skipped.is_some_and(|skipped| until <= skipped.until)
+    }
 }
 
 impl Tally {
@@ -108,6 +127,7 @@ fn read(row: &Attributes) -> Result<RunRow> {
         id: item.id("run")?,
         terms: doc.read().map_err(|e| item.corrupt(format!("'terms': {e}")))?,
         stopped: item.find_text("stopped").map(str::to_owned),
+        skipped: read_skipped(item)?,
         single: read_single(item)?,
         tally: Tally {
             delivered: item.number_or("dl", 0)?,
@@ -117,6 +137,11 @@ fn read(row: &Attributes) -> Result<RunRow> {
             dead: item.number_or("dd", 0)?,
         },
     })
+}
+
+fn read_skipped(item: Item<'_>) -> Result<Option<Skipped>> {
+    let Some(count) = item.find_number("skipped")? else { return Ok(None) };
+    Ok(Some(Skipped { until: item.instant_s("skipped_to")?, count }))
 }
 
 fn read_single(item: Item<'_>) -> Result<Option<EventRow>> {
@@ -162,7 +187,7 @@ impl Store {
         })
     }
 
-    /// Records that an occurrence is not materialised, and why.
+    /// Records that an occurrence is not materialised, and why. What is known of it already stays.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
@@ -174,6 +199,40 @@ impl Store {
     ) -> Result<Create> {
         let row = row(occurrence, Tally::default(), now)?.with("stopped", text(reason));
         self.put_new(Table::Runs, row).await
+    }
+
+    /// Records that several occurrences of a job, of which `first` is the first, are not materialised, and why. A record
+    /// that says the same of fewer of them grows. `Exists` when something else became of the first: the others are then
+    /// not recorded.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn record_skipped(
+        &self,
+        first: &Occurrence,
+        reason: NonRun,
+        skipped: Skipped,
+        now: DateTime<Utc>,
+    ) -> Result<Create> {
+        let row = row(first, Tally::default(), now)?
+            .with("stopped", text(reason.as_str()))
+            .with("skipped", number(skipped.count))
+            .with("skipped_to", number(skipped.until.timestamp()));
+        if self.put_new(Table::Runs, row).await? == Create::Done {
+            return Ok(Create::Done);
+        }
+        // Whoever died before it said how far it came may have found fewer of them.
+        let changes = "SET skipped = :count, skipped_to = :until";
+        let update = Update::new(Table::Runs, key(&first.client, &first.run_id()), changes)
+            .when("stopped = :reason AND (attribute_not_exists(skipped_to) OR skipped_to < :until)")
+            .value(":reason", text(reason.as_str()))
+            .value(":count", number(skipped.count))
+            .value(":until", number(skipped.until.timestamp()));
+        Ok(match self.update(update).await? {
+            Updated::Done(_) => Create::Done,
+            Updated::Refused(Some(seen)) if read(&seen)?.covers(reason, skipped.until) => Create::Done,
+            Updated::Refused(_) => Create::Exists,
+        })
     }
 
     /// Says that nothing more of a run is delivered, and why. The first reason stays.

@@ -26,9 +26,9 @@ pub enum Table {
     Events,
     /// Policies, their slot groups and waiting lines; the list of active ones.
     Policies,
-    /// Clients, their key hashes, and when each last changed something.
+    /// Clients, their key hashes and calendars, and when each last changed something.
     Clients,
-    /// The watermark, the zones in use and the parts of outages that were skipped.
+    /// The watermark, the shape of the index, parts of large scans and the parts of outages that were skipped.
     Ticker,
 }
 

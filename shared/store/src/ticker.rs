@@ -1,11 +1,9 @@
-//! The emitter's own rows: the watermark, the zones in use, the parts of outages that were not caught up.
+//! The emitter's own rows: the watermark, and the parts of outages that were not caught up.
 //!
 //! The watermark row is also the tick's lock: `planned_to` is moved, `scanned_to` follows when the scan is done.
 //! Invariant: both only rise, and `scanned_to <= planned_to`.
 
 use chrono::{DateTime, Utc};
-use chrono_tz::Tz;
-use tidegate_domain::time::parse_zone;
 
 use crate::item::{Item, Key, Row, number, text};
 use crate::rows::{Update, Updated};
@@ -21,10 +19,23 @@ pub struct Watermark {
     pub scanned_to: DateTime<Utc>,
     /// Where `planned_to` stood before this tick: launches before it may have been emitted by a tick that died.
     pub taken_over_to: DateTime<Utc>,
+    /// Launches before it were missed by an outage: the clock of the tick, less a threshold.
+    pub missed_before: DateTime<Utc>,
+    /// The same for launches before `taken_over_to`: a tick that died judged them by it.
+    pub taken_over_missed_before: DateTime<Utc>,
     /// Rises with each tick that wins the row.
     pub fence: u64,
     /// Until when the present tick has the row.
     pub lease_end: DateTime<Utc>,
+}
+
+/// On what terms a tick takes the row.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms {
+    /// Until when it has it.
+    pub lease_end: DateTime<Utc>,
+    /// Launches before it were missed.
+    pub missed_before: DateTime<Utc>,
 }
 
 /// What came of the attempt to move the watermark.
@@ -45,6 +56,8 @@ fn read(item: Item<'_>) -> Result<Watermark> {
         planned_to: item.instant_s("planned_to")?,
         scanned_to: item.instant_s("scanned_to")?,
         taken_over_to: item.instant_s("taken_over_to")?,
+        missed_before: item.instant_s("missed")?,
+        taken_over_missed_before: item.instant_s("taken_over_missed")?,
         fence: item.number("fence")?,
         lease_end: item.instant_ms("lease_end")?,
     })
@@ -66,13 +79,13 @@ impl Store {
     /// When DynamoDB does not answer.
     pub async fn begin_watermark(&self, start: DateTime<Utc>) -> Result<crate::Create> {
         let mut row = Row::new(&key()).with("fence", number(0)).with("lease_end", number(0));
-        for name in ["planned_to", "scanned_to", "taken_over_to"] {
+        for name in ["planned_to", "scanned_to", "taken_over_to", "missed", "taken_over_missed"] {
             row = row.with(name, number(start.timestamp()));
         }
         self.put_new(Table::Ticker, row).await
     }
 
-    /// Moves `planned_to` to `to` and takes the row until `lease_end`, if no other tick holds it. The first call of
+    /// Moves `planned_to` to `to` and takes the row until its lease ends, if no other tick holds it. The first call of
     /// a deployment creates the row with `scanned_to = start`.
     ///
     /// A tick that died is taken over once its lease ends; then `scanned_to` lies before the old `planned_to`.
@@ -84,13 +97,13 @@ impl Store {
         start: DateTime<Utc>,
         to: DateTime<Utc>,
         now: DateTime<Utc>,
-        lease_end: DateTime<Utc>,
+        Terms { lease_end, missed_before }: Terms,
     ) -> Result<Advance> {
         let update = Update::new(
             Table::Ticker,
             key(),
             "SET taken_over_to = if_not_exists(planned_to, :start), planned_to = :to, \
-             scanned_to = if_not_exists(scanned_to, :start), lease_end = :lease ADD fence :one",
+             taken_over_missed = if_not_exists(missed, :missed), missed = :missed, scanned_to = if_not_exists(scanned_to, :start), lease_end = :lease ADD fence :one",
         )
         .when(
             "attribute_not_exists(pk) OR (planned_to <= :to AND scanned_to = planned_to AND planned_to < :to) \
@@ -99,6 +112,7 @@ impl Store {
         .value(":to", number(to.timestamp()))
         .value(":start", number(start.timestamp()))
         .value(":lease", number(lease_end.timestamp_millis()))
+        .value(":missed", number(missed_before.timestamp()))
         .value(":now", number(now.timestamp_millis()))
         .value(":one", number(1));
         match self.update(update).await? {
@@ -130,28 +144,6 @@ impl Store {
         let update = Update::new(Table::Ticker, key(), "SET lease_end = :zero")
             .when("attribute_exists(pk)")
             .value(":zero", number(0));
-        self.update(update).await.map(drop)
-    }
-
-    /// The zones that have children.
-    ///
-    /// # Errors
-    /// When DynamoDB does not answer, or a name is no zone of this version's database.
-    pub async fn zones(&self) -> Result<Vec<Tz>> {
-        let row = self.get(Table::Ticker, &Key::new("zones", "-"), true).await?.unwrap_or_default();
-        let item = Item::new(Table::Ticker, &row);
-        let names = item.texts("zones");
-        names.into_iter().map(|n| parse_zone(n).map_err(|e| item.corrupt(e.to_string()))).collect()
-    }
-
-    /// Adds a zone to the zones in use. Repeating it changes nothing.
-    ///
-    /// # Errors
-    /// When DynamoDB does not answer.
-    pub async fn add_zone(&self, zone: Tz) -> Result<()> {
-        let names = aws_sdk_dynamodb::types::AttributeValue::Ss(vec![zone.name().to_owned()]);
-        let update =
-            Update::new(Table::Ticker, Key::new("zones", "-"), "ADD zones :zone").value(":zone", names);
         self.update(update).await.map(drop)
     }
 

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use aws_sdk_sqs::types::QueueAttributeName;
 use chrono::{DateTime, Utc};
 use tidegate_domain::job::Trigger;
+use tidegate_engine::JobDraft;
 use tidegate_local::runtime::Runtime;
 use tokio::task::JoinSet;
 
@@ -30,7 +31,9 @@ pub(crate) async fn run(runtime: &Runtime, events: u32) -> Result<Vec<Row>> {
         let share = events / CALLERS + u32::from(caller < events % CALLERS);
         callers.spawn(async move {
             for _ in 0..share {
-                engine.create_job(&client, None, Trigger::At { launch_at }, terms.clone()).await?;
+                engine
+                    .create_job(&client, None, JobDraft::new(Trigger::at(launch_at), terms.clone()))
+                    .await?;
             }
             Ok::<(), tidegate_engine::EngineError>(())
         });
@@ -45,7 +48,7 @@ pub(crate) async fn run(runtime: &Runtime, events: u32) -> Result<Vec<Row>> {
     let started = Instant::now();
     let now = DateTime::from_timestamp(Utc::now().timestamp(), 0).context("no such instant")?;
     let batch = terms(&queue_url, events)?;
-    runtime.engine().create_job(&client()?, None, Trigger::At { launch_at: now }, batch).await?;
+    runtime.engine().create_job(&client()?, None, JobDraft::new(Trigger::at(now), batch)).await?;
     wait_for(&sqs, &queue_url, 2 * events).await?;
     let batch = started.elapsed();
     Ok(vec![

@@ -1,41 +1,40 @@
-//! Figures of `tidegate local`: everything in one process on the embedded stores, in memory or in a folder.
+//! Figures of Tidegate on the embedded stores: everything in one process, in memory or in a folder.
 //!
-//! `cargo xtask bench [EVENTS]` prints a table. Speed is shown here and asserted nowhere: it depends on the machine.
+//! `cargo xtask bench [SECTION] [N]` prints a table. Speed is shown here and asserted nowhere: it depends on the machine.
+//! What is counted rather than timed (units, requests, rows) is held by the simulation's budgets.
 
 #![expect(clippy::print_stdout, reason = "the table is what this is for")]
 
+mod creates;
+mod crowd;
+mod emission;
 mod herd;
+mod idle;
+mod memory;
+mod section;
+mod spread;
+mod stage;
 mod throttled;
+mod wire;
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use chrono::{DateTime, TimeZone as _, Utc};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::job::{Attempts, Count, History, Payload, Terms};
 use tidegate_domain::target::Target;
-use tidegate_local::runtime::{Options, Place, Runtime};
 
-/// Events of the herd when the command line does not say.
-const HERD: u32 = 20_000;
+use section::Asked;
 
-#[tokio::main]
-async fn main() -> Result<()> {
-    let events =
-        std::env::args().nth(1).map_or(Ok(HERD), |text| text.parse()).context("EVENTS is no number")?;
-    println!("| store | what | result |\n| --- | --- | --- |");
-    run("memory", Place::Memory, events).await?;
-    let folder = std::env::temp_dir().join(format!("tidegate-bench-{}", std::process::id()));
-    let in_folder = run("folder", Place::Folder(folder.clone()), events).await;
-    std::fs::remove_dir_all(&folder).context("failed to remove the folder of the benchmark")?;
-    in_folder
-}
-
-async fn run(store: &str, place: Place, events: u32) -> Result<()> {
-    let runtime = Runtime::start(Options::new(place)).await?;
-    for (what, result) in [herd::run(&runtime, events).await?, throttled::run(&runtime).await?].concat() {
-        println!("| {store} | {what} | {result} |");
+fn main() -> Result<()> {
+    let asked = Asked::read(std::env::args().skip(1))?;
+    println!("| benchmark | what | result |\n| --- | --- | --- |");
+    for section in &asked.sections {
+        for (what, result) in section.run(asked.size)? {
+            println!("| {} | {what} | {result} |", section.name());
+        }
     }
-    runtime.stop().await;
     Ok(())
 }
 
@@ -54,7 +53,13 @@ fn terms(queue_url: &str, count: u32) -> Result<Terms> {
         payload: Payload::new("{\"a\":1}".to_owned())?,
         history: History::Failures,
         max_attempts: Attempts::default(),
+        relevancy: None,
     })
+}
+
+/// Where clocks that are moved by hand begin: the middle of a Tuesday on which no zone changes its clocks.
+fn midday() -> Result<DateTime<Utc>> {
+    Utc.with_ymd_and_hms(2026, 11, 24, 12, 0, 0).single().context("no such instant")
 }
 
 async fn new_queue(sqs: &aws_sdk_sqs::Client, name: &str) -> Result<String> {
@@ -63,4 +68,8 @@ async fn new_queue(sqs: &aws_sdk_sqs::Client, name: &str) -> Result<String> {
 
 fn per_second(count: u32, took: Duration) -> String {
     format!("{:.0} a second", f64::from(count) / took.as_secs_f64())
+}
+
+fn ms(took: Duration) -> String {
+    format!("{:.0} ms", took.as_secs_f64() * 1e3)
 }

@@ -7,27 +7,28 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 use tidegate_domain::job::Trigger;
 use tidegate_domain::policy::PolicyTerms;
-use tidegate_engine::{Engine, Outcome, Release, Released};
+use tidegate_engine::{Engine, JobDraft, Outcome, Release, Released};
 use tidegate_local::runtime::Runtime;
 use tokio::task::JoinSet;
 
 use crate::{Row, client, new_queue, terms};
 
 const TOKENS: u32 = 10;
-const EVENTS: u32 = 2_000;
 const WORK: Duration = Duration::from_millis(20);
 
-pub(crate) async fn run(runtime: &Runtime) -> Result<Vec<Row>> {
+/// `events` is rounded down to a multiple of the tokens.
+pub(crate) async fn run(runtime: &Runtime, events: u32) -> Result<Vec<Row>> {
+    let share = (events / TOKENS).max(1);
+    let events = share * TOKENS;
     let (engine, sqs) = (runtime.engine().clone(), runtime.embedded().sqs());
     let queue_url = new_queue(&sqs, "throttled").await?;
     engine.create_policy(&client()?, "ten".parse()?, PolicyTerms::new(TOKENS, 60)?).await?;
     let now = DateTime::from_timestamp(Utc::now().timestamp(), 0).context("no such instant")?;
-    let batch = tidegate_domain::job::Terms { policy: Some("ten".parse()?), ..terms(&queue_url, EVENTS)? };
+    let batch = tidegate_domain::job::Terms { policy: Some("ten".parse()?), ..terms(&queue_url, events)? };
     let started = Instant::now();
-    engine.create_job(&client()?, None, Trigger::At { launch_at: now }, batch).await?;
+    engine.create_job(&client()?, None, JobDraft::new(Trigger::at(now), batch)).await?;
     let mut consumers = JoinSet::new();
     for _ in 0..TOKENS {
-        let share = const { EVENTS / TOKENS };
         consumers.spawn(consume(engine.clone(), sqs.clone(), queue_url.clone(), share));
     }
     let mut gaps = Vec::new();
@@ -36,12 +37,12 @@ pub(crate) async fn run(runtime: &Runtime) -> Result<Vec<Row>> {
     }
     let took = started.elapsed();
     gaps.sort_unstable();
-    let ideal = WORK * EVENTS / TOKENS;
+    let ideal = WORK * events / TOKENS;
     let at =
         |share: usize| gaps.get(gaps.len() * share / 100).copied().unwrap_or_default().as_secs_f64() * 1e3;
     Ok(vec![
         (
-            format!("{EVENTS} events of 20 ms under {TOKENS} tokens"),
+            format!("{events} events of 20 ms under {TOKENS} tokens"),
             format!(
                 "{:.0} % of the ideal {} s",
                 100.0 * ideal.as_secs_f64() / took.as_secs_f64(),

@@ -1,8 +1,11 @@
 //! A consumer's queue, read with the AWS SDK.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use aws_config::BehaviorVersion;
 use aws_sdk_sqs::Client;
+use aws_sdk_sqs::types::QueueAttributeName;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use tokio::task::JoinHandle;
 
@@ -10,6 +13,8 @@ use crate::inbox::{Event, Inbox};
 
 /// How long one receive call waits for a message, in seconds.
 const WAIT_SECONDS: i32 = 2;
+/// How long to wait before a deployed queue is asked again.
+const ASK_EVERY: Duration = Duration::from_secs(1);
 
 /// A standard queue of this test's own.
 #[derive(Debug)]
@@ -25,14 +30,50 @@ impl Queue {
     /// # Errors
     /// When the service refuses.
     pub async fn create(name: &str) -> Result<Self> {
-        let http = aws_smithy_http_client::Builder::new()
-            .tls_provider(Provider::Rustls(CryptoMode::Ring))
-            .build_https();
-        let config = aws_config::defaults(BehaviorVersion::latest()).http_client(http).load().await;
-        let sqs = Client::new(&config);
+        let sqs = client().await;
         let created = sqs.create_queue().queue_name(name).send().await?;
         let url = created.queue_url.context("a created queue has no URL")?;
         Ok(Self { sqs, url, poller: None })
+    }
+
+    /// The queue whose name ends like this, and which is there already.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub async fn find(ending: &str) -> Result<Self> {
+        let sqs = client().await;
+        let urls = sqs.list_queues().send().await?.queue_urls.unwrap_or_default();
+        let url = urls.into_iter().find(|url| url.ends_with(ending));
+        Ok(Self { sqs, url: url.with_context(|| format!("no queue ends in {ending}"))?, poller: None })
+    }
+
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// When the service refuses.
+    pub async fn send(&self, body: &str) -> Result<()> {
+        self.sqs.send_message().queue_url(&self.url).message_body(body).send().await?;
+        Ok(())
+    }
+
+    /// Asks again and again, until no message is in the queue or in flight.
+    ///
+    /// # Errors
+    /// When the service refuses.
+    pub async fn until_empty(&self) -> Result<()> {
+        let counts = [
+            QueueAttributeName::ApproximateNumberOfMessages,
+            QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
+        ];
+        loop {
+            let asked = self.sqs.get_queue_attributes().queue_url(&self.url);
+            let answer = asked.set_attribute_names(Some(counts.to_vec())).send().await?;
+            let attributes = answer.attributes.unwrap_or_default();
+            if counts.iter().all(|name| attributes.get(name).is_some_and(|count| count == "0")) {
+                return Ok(());
+            }
+            tokio::time::sleep(ASK_EVERY).await;
+        }
     }
 
     /// Its URL, as a job's target names it.
@@ -74,6 +115,13 @@ impl Drop for Queue {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+async fn client() -> Client {
+    let http =
+        aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
+    let config = aws_config::defaults(BehaviorVersion::latest()).http_client(http).load().await;
+    Client::new(&config)
 }
 
 async fn receive_once(sqs: &Client, url: &str, inbox: &Inbox) -> Result<()> {

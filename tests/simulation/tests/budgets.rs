@@ -11,6 +11,7 @@
 )]
 
 use chrono::Duration;
+use tidegate_domain::limits::AT_ROW_DAYS;
 use tidegate_engine::clock::Clock as _;
 use tidegate_local::Usage;
 use tidegate_simulation::World;
@@ -151,7 +152,7 @@ async fn one_time(with_a_key: bool) -> Usage {
     }
     fire_at(&world, 180).await;
     assert_eq!(world.consume(&queue).await.unwrap().len() as u64, BATCH);
-    world.advance(30 * 86_400);
+    world.advance((AT_ROW_DAYS + 1) * 86_400);
     assert!(world.embedded.sweep_ttl().unwrap() as u64 >= BATCH);
     world.embedded.meter().snapshot().since(&before)
 }

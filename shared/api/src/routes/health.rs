@@ -13,7 +13,7 @@ pub(crate) struct Health {
     /// The version of Tidegate.
     version: &'static str,
     /// The release of the IANA zone database that launches are computed with.
-    #[schema(example = "2025b")]
+    #[schema(example = "2026e")]
     zone_database: &'static str,
 }
 

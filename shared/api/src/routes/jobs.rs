@@ -5,17 +5,16 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use http::StatusCode;
 use tidegate_domain::ids::JobId;
-use tidegate_domain::job::Terms;
-use tidegate_domain::target::Target;
-use tidegate_engine::{JobDelete, JobWrite, QueueCheck};
+use tidegate_engine::{JobDelete, JobWrite};
 use tidegate_store::clients::Client;
 
-use super::{id_taken, located, not_found, nothing_to_match, same_id, with_revision, wrong_revision};
+use super::acceptance::{Accepted, Seen, accept};
+use super::{id_taken, located, not_found, nothing_to_match, with_revision, wrong_revision};
 use crate::ApiState;
 use crate::auth::Caller;
 use crate::body::{Body, Cursor, Expected, ListQuery, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::job::{CheckedJob, JobBody, JobList, JobView, check_job_id, url_field};
+use crate::wire::job::{JobBody, JobList, JobView, check_job_id};
 
 /// Creates a job. The same job posted again under the same id is answered with 200.
 #[utoipa::path(post, path = "/v1/jobs", tag = "jobs", request_body = JobBody, responses(
@@ -27,9 +26,8 @@ pub(crate) async fn create_job(
     Caller(client): Caller,
     Body(body): Body<JobBody>,
 ) -> Result<Response, Problem> {
-    let CheckedJob { id, trigger, terms } = check(&state, body)?;
-    let warnings = check_surroundings(&state, &client, &terms).await?;
-    let written = state.engine.create_job(&client.id, id, trigger, terms).await;
+    let Accepted { id, draft, warnings } = accept(&state, &client, None, body, &mut Seen::default()).await?;
+    let written = state.engine.create_job(&client.id, id, draft).await;
     answer(written.map_err(|e| Problem::of_engine("create a job", &e))?, "", warnings)
 }
 
@@ -83,10 +81,9 @@ pub(crate) async fn put_job(
     let in_path = check_job_id(&id, &mut errors);
     errors.into_result(Kind::InvalidBody)?;
     let Some(id) = in_path else { return Err(not_found("job", &id)) };
-    let CheckedJob { id: in_body, trigger, terms } = check(&state, body)?;
-    same_id("job_id", in_body.as_ref().map(JobId::as_str), id.as_str())?;
-    let warnings = check_surroundings(&state, &client, &terms).await?;
-    let written = state.engine.replace_job(&client.id, id.clone(), trigger, terms, expected).await;
+    let accepted = accept(&state, &client, Some(&id), body, &mut Seen::default()).await?;
+    let Accepted { draft, warnings, .. } = accepted;
+    let written = state.engine.replace_job(&client.id, id.clone(), draft, expected).await;
     answer(written.map_err(|e| Problem::of_engine("write a job", &e))?, id.as_str(), warnings)
 }
 
@@ -111,72 +108,50 @@ pub(crate) async fn delete_job(
     }
 }
 
-fn check(state: &ApiState, body: JobBody) -> Result<CheckedJob, Problem> {
-    let mut errors = FieldErrors::default();
-    let checked = body.check(state.engine.clock().now(), &mut errors);
-    errors.into_result(Kind::InvalidBody)?;
-    checked.ok_or_else(|| Problem::new(Kind::InvalidBody, "the body is not that of a job"))
+/// Pauses a job. From now on its launches are recorded as not made, with the reason `paused`; what was launched before
+/// goes on.
+#[utoipa::path(post, path = "/v1/jobs/{job_id}/pause", tag = "jobs",
+    params(("job_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
+    responses(
+        (status = 200, description = "The job, paused", body = JobView, headers(("etag" = String))),
+))]
+pub(crate) async fn pause_job(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path(id): Path<String>,
+    Expected(expected): Expected,
+) -> Result<Response, Problem> {
+    set_paused(&state, &client, &id, true, expected).await
 }
 
-/// Checks what a job refers to: the client's allow-list, the policy, the queue. Answers with warnings.
-async fn check_surroundings(
+/// Resumes a job. What was not launched in the meantime is not made up for.
+#[utoipa::path(post, path = "/v1/jobs/{job_id}/resume", tag = "jobs",
+    params(("job_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
+    responses(
+        (status = 200, description = "The job, no longer paused", body = JobView, headers(("etag" = String))),
+))]
+pub(crate) async fn resume_job(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path(id): Path<String>,
+    Expected(expected): Expected,
+) -> Result<Response, Problem> {
+    set_paused(&state, &client, &id, false, expected).await
+}
+
+async fn set_paused(
     state: &ApiState,
     client: &Client,
-    terms: &Terms,
-) -> Result<Vec<String>, Problem> {
-    let target = &terms.target;
-    if !client.allowed_targets.iter().any(|pattern| target.is_covered_by(pattern)) {
-        let message = format!(
-            "client '{}' may not target '{}'; its allowed_targets are {}: ask the admin to allow it",
-            client.id,
-            target.url(),
-            client.allowed_targets.join(", ")
-        );
-        return Err(Problem::of_field(Kind::TargetNotAllowed, url_field(target), target.url(), message));
+    id: &str,
+    paused: bool,
+    expected: Option<u32>,
+) -> Result<Response, Problem> {
+    let id: JobId = id_to_find("job", id)?;
+    let written = state.engine.pause_job(&client.id, &id, paused, expected).await;
+    match written.map_err(|e| Problem::of_engine("pause or resume a job", &e))? {
+        JobWrite::Absent => Err(not_found("job", id.as_str())),
+        written => answer(written, id.as_str(), Vec::new()),
     }
-    let mut errors = FieldErrors::default();
-    let mut warnings = Vec::new();
-    if let Some(id) = &terms.policy {
-        let found = state.engine.store().policy(&client.id, id).await;
-        if found.map_err(|e| Problem::of_store("read a policy", &e))?.is_none() {
-            let message = format!(
-                "client '{}' has no policy '{id}'; create it first, or leave policy_id out",
-                client.id
-            );
-            errors.add("policy_id", id.as_str(), message);
-        }
-    }
-    if let Target::Sqs { queue_url } = target {
-        match look_up_queue(state, queue_url).await {
-            QueueCheck::Exists { .. } => {}
-            QueueCheck::Missing => {
-                let message =
-                    format!("no queue has the URL '{queue_url}'; create it, or check its account and region");
-                errors.add(url_field(target), &**queue_url, message);
-            }
-            QueueCheck::Ours => {
-                let message =
-                    format!("'{queue_url}' is a queue of Tidegate itself; name a queue of your consumer");
-                errors.add(url_field(target), &**queue_url, message);
-            }
-            QueueCheck::Unknown(reason) => {
-                warnings.push(format!("queue '{queue_url}' could not be looked up: {reason}"));
-            }
-        }
-    }
-    errors.into_result(Kind::InvalidBody).map(|()| warnings)
-}
-
-async fn look_up_queue(state: &ApiState, queue_url: &str) -> QueueCheck {
-    let (key, now) = (queue_url.to_owned(), state.engine.clock().now());
-    if state.known_queues.find(&key, now).is_some() {
-        return QueueCheck::Exists { fifo: queue_url.ends_with(".fifo") };
-    }
-    let found = state.engine.check_queue(queue_url).await;
-    if matches!(found, QueueCheck::Exists { .. }) {
-        state.known_queues.keep(key, now, ());
-    }
-    found
 }
 
 fn answer(written: JobWrite, id: &str, warnings: Vec<String>) -> Result<Response, Problem> {

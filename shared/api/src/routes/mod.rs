@@ -3,11 +3,16 @@
 //! Deliberately absent: rules. What may happen is the domain's and the engine's to say; nothing is written before
 //! every check has passed.
 
+mod acceptance;
+pub(crate) mod bulk;
+pub(crate) mod calendars;
 pub(crate) mod clients;
 pub(crate) mod health;
+pub(crate) mod index;
 pub(crate) mod jobs;
 pub(crate) mod policies;
 pub(crate) mod runs;
+pub(crate) mod schedules;
 pub(crate) mod tokens;
 
 use axum::response::{IntoResponse, Response};

@@ -4,20 +4,26 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tidegate_domain::ids::{JobId, ONE_TIME_PREFIX, PolicyId};
-use tidegate_domain::job::{Attempts, Count, History, Job, Payload, Terms, Trigger};
+use tidegate_domain::job::{Attempts, Count, History, Job, Payload, Terms};
 use tidegate_domain::limits::{DEFAULT_ATTEMPTS, EVENTS_PER_RUN, MAX_ATTEMPTS};
+use tidegate_domain::rules::Relevancy;
 use tidegate_domain::target::Target;
+use tidegate_engine::JobDraft;
 use utoipa::ToSchema;
 
 use crate::problem::FieldErrors;
-use crate::wire::trigger::{TriggerBody, TriggerView, in_words};
+use crate::wire::rules::{MisfireBody, MisfireView, RulesFields, check_relevancy, never_fires_within};
+use crate::wire::trigger::{Findings, TriggerBody, TriggerView, in_words, trigger_warnings};
 use crate::wire::{Whole, instant};
+
+/// What no job may be called: its path would be that of the bulk call.
+const BULK_PATH: &str = "bulk";
 
 /// A job as a client defines it.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobBody {
-    /// Its name: 1 to 48 letters, digits, '-' or '_', not beginning with `at_`. Generated when left out of a post; in
+    /// Its name: 1 to 48 letters, digits, '-' or '_', not beginning with `at_` and not `bulk`. Generated when left out of a post; in
     /// the path when put.
     #[schema(max_length = 48, example = "nightly")]
     job_id: Option<String>,
@@ -39,6 +45,26 @@ pub(crate) struct JobBody {
     /// Deliveries of one event before it is recorded as dead.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 20, default = 5)]
     max_attempts: Option<Whole>,
+    /// Nothing is launched before it: an instant in ISO 8601, with its offset.
+    #[schema(format = DateTime)]
+    start_at: Option<String>,
+    /// Nothing is launched at it or later: an instant in ISO 8601, with its offset.
+    #[schema(format = DateTime)]
+    end_at: Option<String>,
+    /// The width of a flexible window, in seconds. The job launches at an offset within it that is its own and never
+    /// changes, so that many jobs of one minute spread; 0 is none.
+    #[schema(value_type = Option<u32>, maximum = 3_600, default = 0)]
+    jitter_seconds: Option<Whole>,
+    /// What becomes of launches that an outage missed; the latest 100 are made up for when left out.
+    misfire: Option<MisfireBody>,
+    /// How old a launch may be when it is delivered, in seconds; any age when left out. Older ones are recorded as
+    /// `expired`.
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 2_592_000)]
+    relevancy_seconds: Option<Whole>,
+    /// The exclusion calendars on whose days it does not launch: at most 8 names.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<String>>, max_items = 8, example = json!(["holidays"]))]
+    calendars: Vec<String>,
 }
 
 /// How much of what happened to a job's events is kept.
@@ -85,21 +111,47 @@ pub(crate) struct HttpBody {
 }
 
 /// A job that has been checked, as far as its body tells.
+#[derive(Debug)]
 pub(crate) struct CheckedJob {
     /// The name in the body, if there is one.
     pub(crate) id: Option<JobId>,
-    pub(crate) trigger: Trigger,
-    pub(crate) terms: Terms,
+    pub(crate) draft: JobDraft,
 }
 
 impl JobBody {
-    /// Checks every field; `None` when one is wrong, and then `errors` says which.
-    pub(crate) fn check(self, now: DateTime<Utc>, errors: &mut FieldErrors) -> Option<CheckedJob> {
+    /// Checks every field; `None` when one is wrong, and then the findings say which.
+    pub(crate) fn check(self, now: DateTime<Utc>, findings: &mut Findings) -> Option<CheckedJob> {
         let id = match &self.job_id {
-            Some(text) => check_job_id(text, errors).map(Some),
+            Some(text) => check_job_id(text, &mut findings.errors).map(Some),
             None => Some(None),
         };
-        let trigger = self.trigger.check(now, errors);
+        let trigger = self.trigger.check(now, findings);
+        findings.refuse_what_never_fires();
+        let errors = &mut findings.errors;
+        let rules = RulesFields {
+            start_at: self.start_at.as_deref(),
+            end_at: self.end_at.as_deref(),
+            jitter_seconds: self.jitter_seconds,
+            misfire: self.misfire.as_ref(),
+            calendars: &self.calendars,
+        };
+        let rules = rules.check(now, errors);
+        if let (Some(trigger), Some(rules)) = (&trigger, &rules)
+            && let Some((field, message)) = never_fires_within(trigger, rules, now)
+        {
+            let given = match field {
+                "start_at" => self.start_at.as_deref(),
+                "end_at" => self.end_at.as_deref(),
+                _ => self.trigger.expression(),
+            };
+            errors.add(field, given, message);
+        }
+        let terms = self.check_terms(errors);
+        let draft = JobDraft { trigger: trigger?, rules: rules?, terms: terms? };
+        Some(CheckedJob { id: id?, draft })
+    }
+
+    fn check_terms(self, errors: &mut FieldErrors) -> Option<Terms> {
         let count = self.count.unwrap_or(Whole::from(1)).within("count", 1..=EVENTS_PER_RUN, errors);
         let policy: Option<Option<PolicyId>> = match &self.policy_id {
             Some(text) => errors.keep("policy_id", &**text, text.parse()).map(Some),
@@ -110,15 +162,16 @@ impl JobBody {
         let most = u32::from(MAX_ATTEMPTS);
         let attempts = self.max_attempts.unwrap_or(Whole::from(u32::from(DEFAULT_ATTEMPTS)));
         let attempts = attempts.within("max_attempts", 1..=most, errors);
-        let terms = Terms {
+        let relevancy = check_relevancy(self.relevancy_seconds, errors);
+        Some(Terms {
             count: errors.keep("count", (), Count::new(count?.into()))?,
             policy: policy?,
             target: target?,
             payload: payload?,
             history: self.history.into(),
             max_attempts: errors.keep("max_attempts", (), Attempts::new(attempts?.into()))?,
-        };
-        Some(CheckedJob { id: id?, trigger: trigger?, terms })
+            relevancy: relevancy?,
+        })
     }
 }
 
@@ -129,6 +182,11 @@ pub(crate) fn check_job_id(text: &str, errors: &mut FieldErrors) -> Option<JobId
         let message = format!(
             "job_id '{text}' begins with '{ONE_TIME_PREFIX}', which is kept for generated ids; choose another name"
         );
+        errors.add("job_id", text, message);
+        return None;
+    }
+    if text == BULK_PATH {
+        let message = format!("job_id '{text}' is the name of a call, /v1/jobs/{text}; choose another name");
         errors.add("job_id", text, message);
         return None;
     }
@@ -217,6 +275,21 @@ pub(crate) struct JobView {
     history: HistoryWord,
     /// Deliveries of one event before it is recorded as dead.
     max_attempts: u8,
+    /// Nothing is launched before it.
+    #[schema(format = DateTime)]
+    start_at: Option<String>,
+    /// Nothing is launched at it or later.
+    #[schema(format = DateTime)]
+    end_at: Option<String>,
+    /// The width of the flexible window, in seconds.
+    jitter_seconds: u32,
+    misfire: MisfireView,
+    /// How old a launch may be when it is delivered, in seconds; any age when null.
+    relevancy_seconds: Option<u32>,
+    /// The exclusion calendars on whose days it does not launch.
+    calendars: Vec<String>,
+    /// Whether it is paused: its launches are then recorded as not made.
+    paused: bool,
     /// When this revision was written.
     #[schema(format = DateTime)]
     changed_at: String,
@@ -227,9 +300,7 @@ pub(crate) struct JobView {
 impl JobView {
     pub(crate) fn new(job: &Job, mut warnings: Vec<String>) -> Self {
         let terms = &job.terms;
-        if let Trigger::Cron { spec, .. } = &job.trigger {
-            warnings.extend_from_slice(spec.warnings());
-        }
+        warnings.extend(trigger_warnings(&job.trigger));
         let payload = match &terms.payload {
             Payload::Inline(json) => RawValue::from_string(json.clone()).unwrap_or_default(),
             Payload::InJob => Box::default(),
@@ -245,6 +316,13 @@ impl JobView {
             payload,
             history: terms.history.into(),
             max_attempts: terms.max_attempts.get(),
+            start_at: job.rules.start_at.map(instant),
+            end_at: job.rules.end_at.map(instant),
+            jitter_seconds: job.rules.jitter.seconds(),
+            misfire: job.rules.misfire.into(),
+            relevancy_seconds: terms.relevancy.map(Relevancy::seconds),
+            calendars: job.rules.calendars.iter().map(ToString::to_string).collect(),
+            paused: job.paused,
             changed_at: instant(job.changed_at),
             warnings,
         }

@@ -3,12 +3,19 @@
 //! Reading is in two stages. serde takes the form and stops at the first fault; `check` turns a body into domain
 //! values and collects every fault. Nothing here asks the store: whether a queue or policy exists is the routes' part.
 
+pub(crate) mod bulk;
+pub(crate) mod calendar;
 pub(crate) mod client;
+pub(crate) mod index;
 pub(crate) mod job;
 pub(crate) mod policy;
+pub(crate) mod preview;
+pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod token;
 pub(crate) mod trigger;
+pub(crate) mod upcoming;
+pub(crate) mod when;
 
 use std::fmt;
 use std::ops::RangeInclusive;

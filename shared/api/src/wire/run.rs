@@ -31,8 +31,17 @@ pub(crate) struct RunView {
     expired: u32,
     /// Events that could not be delivered.
     dead: u32,
-    /// Why nothing (more) of it is delivered.
+    /// Why nothing (more) of it is delivered: `paused`, `misfire_skipped`, `expired`, `overlap_skipped`, `excluded`,
+    /// `cancelled` or `rescheduled`.
     reason: Option<String>,
+    /// How many firings of the job were left out for the same reason, this one included: they share this row. Only when
+    /// they are more than this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped_count: Option<u32>,
+    /// When the last of them was due.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    skipped_until: Option<String>,
 }
 
 impl From<RunSummary> for RunView {
@@ -48,6 +57,8 @@ impl From<RunSummary> for RunView {
             expired: run.tally.expired,
             dead: run.tally.dead,
             reason: run.reason,
+            skipped_count: run.skipped.as_ref().map(|skipped| skipped.count),
+            skipped_until: run.skipped.as_ref().map(|skipped| instant(skipped.until)),
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::world::{World, cron_job};
 
 /// Every route that needs a client's key.
-const ROUTES: [(Method, &str); 15] = [
+const ROUTES: [(Method, &str); 24] = [
     (Method::POST, "/v1/policies"),
     (Method::GET, "/v1/policies"),
     (Method::GET, "/v1/policies/small"),
@@ -17,6 +17,15 @@ const ROUTES: [(Method, &str); 15] = [
     (Method::GET, "/v1/jobs/nightly"),
     (Method::PUT, "/v1/jobs/nightly"),
     (Method::DELETE, "/v1/jobs/nightly"),
+    (Method::POST, "/v1/jobs/bulk"),
+    (Method::POST, "/v1/jobs/nightly/pause"),
+    (Method::POST, "/v1/jobs/nightly/resume"),
+    (Method::GET, "/v1/jobs/nightly/upcoming"),
+    (Method::POST, "/v1/schedules/preview"),
+    (Method::GET, "/v1/calendars"),
+    (Method::GET, "/v1/calendars/holidays"),
+    (Method::PUT, "/v1/calendars/holidays"),
+    (Method::DELETE, "/v1/calendars/holidays"),
     (Method::GET, "/v1/jobs/nightly/runs"),
     (Method::GET, "/v1/jobs/nightly/runs/nightly.1.1790000000/events"),
     (Method::POST, "/v1/tokens/release"),
@@ -102,6 +111,7 @@ async fn what_is_another_clients_is_not_there() {
     let (acme, other) = (world.register("acme").await, world.register("other").await);
     world.put("/v1/policies/small", &acme, &json!({"max_in_flight": 3})).await;
     world.put("/v1/jobs/nightly", &acme, &cron_job()).await;
+    world.put("/v1/calendars/holidays", &acme, &json!({"dates": ["12-25"]})).await;
     let before = world.everything().await;
     for (method, path, says) in [
         (Method::GET, "/v1/jobs/nightly", "there is no job 'nightly' among those of this client"),
@@ -111,6 +121,15 @@ async fn what_is_another_clients_is_not_there() {
             Method::GET,
             "/v1/jobs/nightly/runs/nightly.1.1790000000/events",
             "there is no run 'nightly.1.1790000000' among those of this client",
+        ),
+        (Method::POST, "/v1/jobs/nightly/pause", "there is no job 'nightly' among those of this client"),
+        (Method::POST, "/v1/jobs/nightly/resume", "there is no job 'nightly' among those of this client"),
+        (Method::GET, "/v1/jobs/nightly/upcoming", "there is no job 'nightly' among those of this client"),
+        (Method::GET, "/v1/calendars/holidays", "there is no calendar 'holidays' among those of this client"),
+        (
+            Method::DELETE,
+            "/v1/calendars/holidays",
+            "there is no calendar 'holidays' among those of this client",
         ),
         (Method::GET, "/v1/policies/small", "there is no policy 'small' among those of this client"),
         (Method::DELETE, "/v1/policies/small", "there is no policy 'small' among those of this client"),
@@ -124,10 +143,17 @@ async fn what_is_another_clients_is_not_there() {
     let answer = world.post("/v1/jobs", &other, &job).await;
     assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert_eq!(answer.json["errors"][0]["field"], "policy_id");
+    let mut job = cron_job();
+    job["calendars"] = json!(["holidays"]);
+    let answer = world.post("/v1/jobs", &other, &job).await;
+    assert_eq!(answer.json["errors"][0]["field"], "calendars", "{}", answer.text);
     assert_eq!(world.everything().await, before);
-    for list in ["/v1/jobs", "/v1/policies"] {
+    for list in ["/v1/jobs", "/v1/policies", "/v1/calendars"] {
         let answer = world.get(list, &other).await;
-        assert!(!answer.text.contains("nightly") && !answer.text.contains("small"), "{}", answer.text);
+        assert_eq!(answer.status, StatusCode::OK, "{list}");
+        for name in ["nightly", "small", "holidays"] {
+            assert!(!answer.text.contains(name), "{}", answer.text);
+        }
     }
     assert_eq!(world.put("/v1/jobs/nightly", &other, &cron_job()).await.status, StatusCode::CREATED);
     assert_eq!(world.get("/v1/jobs/nightly", &acme).await.json["revision"], 1);

@@ -3,7 +3,8 @@
 use chrono::{SecondsFormat, TimeDelta};
 use serde_json::json;
 use tidegate_client::{
-    Client, Event, ExtendStatus, History, Job, Outcome, Policy, ReleaseStatus, Target, Trigger,
+    Client, Cron, Dst, Event, Every, ExtendStatus, Gap, History, Job, Misfire, Outcome, Overlap, Policy,
+    ReleaseStatus, Target, Trigger,
 };
 use tidegate_engine::clock::Clock as _;
 
@@ -78,6 +79,28 @@ async fn a_batch_is_consumed_two_at_a_time_to_its_end() {
 }
 
 #[tokio::test]
+async fn rules_and_every_kind_of_trigger_go_through_the_library() {
+    let world = World::new().await;
+    let client = client_with_a_batch(&world).await;
+    let beat = Job {
+        start_at: Some("2026-12-01T00:00:00Z".to_owned()),
+        end_at: Some("2027-12-01T00:00:00Z".to_owned()),
+        jitter_seconds: Some(30),
+        misfire: Some(Misfire::Latest),
+        relevancy_seconds: Some(600),
+        ..Job::new(Trigger::every_seconds(300), Target::sqs(QUEUE))
+    };
+    let made = client.put_job("beat", &beat, None).await.unwrap();
+    let anchor = Some("2026-11-21T12:05:00Z".to_owned());
+    assert_eq!(made.trigger, Trigger::Rate { rate: Every { every_seconds: 300 }, anchor });
+    assert_eq!((made.start_at, made.end_at), (beat.start_at.clone(), beat.end_at.clone()));
+    assert_eq!((made.misfire, made.jitter_seconds, made.relevancy_seconds), (Misfire::Latest, 30, Some(600)));
+    let set = ["2026-12-01T00:00:00Z", "2026-12-02T00:00:00Z"];
+    let made = client.put_job("set", &Job::new(Trigger::at_each(set), Target::sqs(QUEUE)), None).await;
+    assert_eq!(made.unwrap().trigger, Trigger::at_each(set));
+}
+
+#[tokio::test]
 async fn what_is_refused_comes_back_as_its_problem() {
     let world = World::new().await;
     let client = client_with_a_batch(&world).await;
@@ -106,7 +129,10 @@ async fn lists_and_deletions_go_through_the_library_too() {
     let cron = Job::new(Trigger::cron("@daily", "Asia/Tokyo"), Target::http("https://acme.example/hook"));
     let made = client.create_job(None, &cron).await.unwrap();
     assert!(made.job_id.starts_with("job_"), "{made:?}");
-    assert_eq!(made.trigger, Trigger::cron("0 0 * * *", "Asia/Tokyo"));
+    let dst = Some(Dst { gap: Some(Gap::NextValid), overlap: Some(Overlap::First) });
+    let (understood, zone) = (Cron::Text("0 0 * * *".to_owned()), Some("Asia/Tokyo".to_owned()));
+    assert_eq!(made.trigger, Trigger::Cron { cron: understood, zone, dst });
+    assert_eq!((made.misfire, made.jitter_seconds, made.paused), (Misfire::All { max: 100 }, 0, false));
     let jobs = client.jobs(None).await.unwrap();
     let ids: Vec<&str> = jobs.rows.iter().map(|job| job.job_id.as_str()).collect();
     assert_eq!(ids, ["batch", &made.job_id]);

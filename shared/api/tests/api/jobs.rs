@@ -18,13 +18,19 @@ async fn a_job_is_answered_as_it_was_understood() {
     assert!(answer.header("x-request-id").starts_with("req_"));
     let mut expected = json!({
         "job_id": "nightly", "revision": 1,
-        "trigger": {"cron": "0 9 * * MON-FRI", "zone": "Europe/London"},
+        "trigger": {
+            "cron": "0 9 * * MON-FRI", "zone": "Europe/London", "dst": {"gap": "next_valid", "overlap": "first"}
+        },
         "count": 1, "policy_id": null, "target": {"sqs": {"queue_url": QUEUE}},
         "payload": {"report": "daily"}, "history": "all", "max_attempts": 5,
-        "changed_at": "2026-11-21T12:00:00Z", "warnings": []
+        "start_at": null, "end_at": null, "jitter_seconds": 0, "misfire": {"rule": "all", "max": 100},
+        "relevancy_seconds": null, "calendars": [], "paused": false, "changed_at": "2026-11-21T12:00:00Z", "warnings": []
     });
     let description = answer.json["description"].as_str().unwrap();
-    assert!(description.contains("09:00") && description.ends_with("(Europe/London)"), "{description}");
+    assert!(
+        description.contains("09:00") && description.ends_with("Friday (Europe/London)"),
+        "{description}"
+    );
     expected["description"] = json!(description);
     assert_eq!(answer.json, expected);
     let read = world.get("/v1/jobs/nightly", &key).await;
@@ -110,30 +116,60 @@ async fn a_write_against_another_revision_changes_nothing() {
 async fn every_form_of_a_trigger_is_read() {
     let world = World::new().await;
     let key = world.register("acme").await;
+    let cron = |cron: &str, zone: &str| json!({"cron": cron, "zone": zone, "dst": {"gap": "next_valid", "overlap": "first"}});
+    let interval =
+        |cron: &str| json!({"cron": cron, "zone": "UTC", "dst": {"gap": "skip", "overlap": "both"}});
+    let rate = |every: u32, anchor: &str| json!({"rate": {"every_seconds": every}, "anchor": anchor});
     for (given, understood) in [
-        (json!({"cron": "@daily"}), json!({"cron": "0 0 * * *", "zone": "UTC"})),
-        (json!({"cron": "CRON_TZ=Asia/Tokyo 0 9 * * *"}), json!({"cron": "0 9 * * *", "zone": "Asia/Tokyo"})),
+        (json!({"cron": "@daily"}), cron("0 0 * * *", "UTC")),
+        (json!({"cron": "*/15 * * * *"}), interval("*/15 * * * *")),
         (
-            json!({"cron": "TZ=Asia/Tokyo 0 9 * * *", "zone": "Asia/Tokyo"}),
-            json!({"cron": "0 9 * * *", "zone": "Asia/Tokyo"}),
+            json!({"cron": "*/15 * * * *", "dst": {"overlap": "first"}}),
+            json!({"cron": "*/15 * * * *", "zone": "UTC", "dst": {"gap": "skip", "overlap": "first"}}),
         ),
         (
+            json!({"cron": "30 2 * * *", "dst": {"gap": "skip", "overlap": "both"}}),
+            json!({"cron": "30 2 * * *", "zone": "UTC", "dst": {"gap": "skip", "overlap": "both"}}),
+        ),
+        (json!({"cron": "CRON_TZ=Asia/Tokyo 0 9 * * *"}), cron("0 9 * * *", "Asia/Tokyo")),
+        (json!({"cron": "TZ=Asia/Tokyo 0 9 * * *", "zone": "Asia/Tokyo"}), cron("0 9 * * *", "Asia/Tokyo")),
+        (
             json!({"cron": {"Month": "*", "DayOfMonth": "*", "DayOfWeek": "*", "Hour": "3,6,9", "Minute": "0"}}),
-            json!({"cron": "0 3,6,9 * * *", "zone": "UTC"}),
+            cron("0 3,6,9 * * *", "UTC"),
         ),
         (
             json!({"cron": {"Hour": "3", "Minute": "30"}, "zone": "Asia/Kolkata"}),
-            json!({"cron": "30 3 * * *", "zone": "Asia/Kolkata"}),
+            cron("30 3 * * *", "Asia/Kolkata"),
         ),
+        (json!({"cron": "cron(0 9 ? * 2#1 *)"}), cron("0 9 * * MON#1", "UTC")),
+        (json!({"cron": "5 0 9 * * MON-FRI"}), cron("5 0 9 * * MON-FRI", "UTC")),
+        (json!({"cron": "\t00 00  1 * *"}), cron("00 00 1 * *", "UTC")),
+        (json!({"cron": "0 8-23,0-1 * * sun,0,7"}), cron("0 8-23,0-1 * * SUN,0,7", "UTC")),
+        (json!({"cron": "rate(5 minutes)", "zone": "Europe/Berlin"}), rate(300, "2026-11-21T12:05:00Z")),
+        (json!({"cron": "@every 90s"}), rate(90, "2026-11-21T12:01:30Z")),
+        (json!({"rate": "5 minutes", "anchor": "2026-11-21T00:00:00Z"}), rate(300, "2026-11-21T00:00:00Z")),
+        (json!({"rate": {"every_seconds": 1}}), rate(1, "2026-11-21T12:00:01Z")),
+        (json!({"rate": "2d"}), rate(172_800, "2026-11-23T12:00:00Z")),
         (json!({"at": "2026-12-01T13:00:00+01:00"}), json!({"at": "2026-12-01T12:00:00Z"})),
         (json!({"at": "2026-12-01T12:00:00.001Z"}), json!({"at": "2026-12-01T12:00:01Z"})),
         (json!({"at": "2026-11-21T11:59:00Z"}), json!({"at": "2026-11-21T11:59:00Z"})),
+        (json!({"at": "2026-11-20T11:59:00Z", "past": "fire"}), json!({"at": "2026-11-20T11:59:00Z"})),
+        (json!({"at": ["2026-12-01T12:00:00Z"]}), json!({"at": "2026-12-01T12:00:00Z"})),
+        (
+            json!({"at": ["2026-12-02T00:00:00Z", "2026-12-01T12:00:00Z", "2026-12-01T13:00:00+01:00"]}),
+            json!({"at": ["2026-12-01T12:00:00Z", "2026-12-02T00:00:00Z"]}),
+        ),
+        (
+            json!({"at": ["2026-12-01 12:00", "2026-12-02T00:00:00Z"], "zone": "Asia/Kolkata"}),
+            json!({"at": ["2026-12-01T06:30:00Z", "2026-12-02T00:00:00Z"]}),
+        ),
     ] {
         let mut body = cron_job();
         body["trigger"] = given.clone();
         let answer = world.put("/v1/jobs/job", &key, &body).await;
         assert!(answer.status.is_success(), "{given}: {}", answer.text);
         assert_eq!(answer.json["trigger"], understood, "{given}");
+        assert_eq!(world.get("/v1/jobs/job", &key).await.json["trigger"], understood, "{given}");
     }
 }
 

@@ -3,10 +3,17 @@
 
 mod auth;
 mod bad_input;
+mod bad_schedules;
+mod bulk;
+mod calendars;
 mod consumer;
 mod document;
+mod instants;
 mod jobs;
 mod log;
 mod policies;
+mod preview;
+mod rules;
 mod tokens;
+mod upcoming;
 mod world;

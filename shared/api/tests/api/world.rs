@@ -63,11 +63,12 @@ impl World {
         let (store, sqs) =
             (Store::new(embedded.dynamodb_with(&options), PREFIX), embedded.sqs_with(&options));
         store.create_tables().await.unwrap();
-        for name in ["jobs", "dispatch"] {
+        for name in ["jobs", "dispatch", "scan"] {
             sqs.create_queue().queue_name(name).send().await.unwrap();
         }
-        let config =
-            Config { dispatch_queue_url: QUEUE.replace("jobs", "dispatch"), allow_private_targets: true };
+        let [dispatch_queue_url, scan_queue_url] =
+            ["dispatch", "scan"].map(|name| QUEUE.replace("jobs", name));
+        let config = Config { dispatch_queue_url, scan_queue_url, allow_private_targets: true };
         let random = Arc::new(SeededRandom::new(1));
         let engine = Engine::new(Parts { store, sqs, clock: clock.clone(), random, config });
         let admin_key = "the-admin-key".to_owned();

@@ -14,15 +14,35 @@ pub const MAX_CHILDREN: usize = 48;
 /// Years after which months, days and weekdays fall together again, century years apart.
 const CYCLE_YEARS: u64 = 28;
 const LEAP_YEARS: u64 = CYCLE_YEARS / 4;
+/// The days of a cycle.
+pub(super) const CYCLE_DAYS: u64 = CYCLE_YEARS * 365 + LEAP_YEARS;
 const ALL_WEEKDAYS: u8 = 0x7f;
 
 /// The children of an expression, at most [`MAX_CHILDREN`], in the order of their keys.
 ///
 /// Takes the shape with the fewest reads, of equals the one with the fewest children.
 pub fn decompose(cron: &CompiledCron) -> Vec<ChildKey> {
-    let shapes = day_shapes(cron).into_iter().flat_map(|days| {
-        let times = [(true, true), (false, true), (true, false), (false, false)];
-        times.into_iter().filter_map(move |(by_hour, by_minute)| Shape::new(cron, &days, by_hour, by_minute))
+    let times = Times { hours: cron.hours(), minutes: cron.minutes() };
+    best_children(day_shapes(cron), &times)
+}
+
+/// The children of something that launches at some times of every day.
+pub(super) fn decompose_times(times: &Times) -> Vec<ChildKey> {
+    best_children(vec![vec![Days::Every]], times)
+}
+
+/// Times of day: each of these hours at each of these minutes, as masks.
+pub(super) struct Times {
+    pub(super) hours: u32,
+    pub(super) minutes: u64,
+}
+
+fn best_children(day_shapes: Vec<Vec<Days>>, times: &Times) -> Vec<ChildKey> {
+    let shapes = day_shapes.into_iter().flat_map(|days| {
+        let detail = [(true, true), (false, true), (true, false), (false, false)];
+        detail
+            .into_iter()
+            .filter_map(move |(by_hour, by_minute)| Shape::new(times, &days, by_hour, by_minute))
     });
     let fitting = shapes.filter(|shape| shape.count() <= MAX_CHILDREN);
     let best = fitting.min_by_key(|shape| (shape.reads(), shape.count()));
@@ -41,10 +61,19 @@ pub fn reads_per_cycle(children: &[ChildKey]) -> u64 {
     children.iter().map(reads).sum()
 }
 
-/// How often an expression launches in 28 years, changes of the clocks apart. What its children are read beyond that
-/// is over-selection.
+/// How often an expression launches in 28 years, changes of the clocks apart: the 28 years from the first that it names
+/// on. What its children are read beyond that is over-selection.
 pub fn launches_per_cycle(cron: &CompiledCron) -> u64 {
-    cron.days_per_cycle() * u64::from(cron.hours().count_ones()) * u64::from(cron.minutes().count_ones())
+    let times = u64::from(cron.hours().count_ones()) * u64::from(cron.minutes().count_ones());
+    cron.days_per_cycle() * times * u64::from(cron.seconds().count_ones())
+}
+
+/// How many rows are read for an expression, by scans of a minute each, per launch. Above 1 is over-selection; below it
+/// an expression launches several times a minute.
+///
+/// As if it launched in every year: the rows of an expression whose years are over are read until its job goes.
+pub(super) fn reads_per_launch(cron: &CompiledCron) -> f64 {
+    reads_per_cycle(&decompose(cron)) as f64 / launches_per_cycle(&cron.in_every_year()) as f64
 }
 
 /// A way to lay an expression out: some days, with or without its hours and minutes.
@@ -56,12 +85,12 @@ struct Shape {
 
 impl Shape {
     /// `None` when the shape does not exist: only class H has rows for any minute.
-    fn new(cron: &CompiledCron, days: &[Days], by_hour: bool, by_minute: bool) -> Option<Self> {
+    fn new(times: &Times, days: &[Days], by_hour: bool, by_minute: bool) -> Option<Self> {
         if !by_minute && days != [Days::Every] {
             return None;
         }
-        let hours = if by_hour { bits(u64::from(cron.hours())).map(Some).collect() } else { vec![None] };
-        let minutes = if by_minute { bits(cron.minutes()).map(Some).collect() } else { vec![None] };
+        let hours = if by_hour { bits(u64::from(times.hours)).map(Some).collect() } else { vec![None] };
+        let minutes = if by_minute { bits(times.minutes).map(Some).collect() } else { vec![None] };
         Some(Self { days: days.to_vec(), hours, minutes })
     }
 

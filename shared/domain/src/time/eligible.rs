@@ -37,16 +37,13 @@ pub fn eligible(zone: Tz, window: Window) -> Vec<ShardRange> {
 impl LocalWindow {
     /// The eligible LaunchExpressions with their minutes, each row covered once, in the order of the keys.
     ///
-    /// A window within one local hour has twelve. Only whole minutes count: a window that holds none has no ranges.
+    /// A window within one local hour has twelve. Every minute of which it holds a second counts.
     pub fn eligible(&self) -> Vec<ShardRange> {
         let mut minutes_by_expression = BTreeMap::<LaunchExpression, u64>::new();
         for part in self.parts() {
-            let (first, end) = part.minutes();
-            if first == end {
-                continue;
-            }
+            let (first, end) = part.touched_minutes();
             for hour in first / 60..=(end - 1) / 60 {
-                let minutes = hour_range(hour, first, end);
+                let minutes = sixtieths(hour, first, end);
                 for expression in expressions(part.day, hour as u8) {
                     *minutes_by_expression.entry(expression).or_default() |= minutes;
                 }
@@ -71,9 +68,10 @@ impl ShardRange {
     }
 }
 
-/// The minutes of an hour that lie in `[first, end)` minutes of the day, as a mask.
-pub(super) fn hour_range(hour: u32, first: u32, end: u32) -> u64 {
-    let start = hour * 60;
+/// The minutes of an hour that lie in `[first, end)` minutes of the day, as a mask; and the same for the seconds of a
+/// minute of the day.
+pub(super) fn sixtieths(whole: u32, first: u32, end: u32) -> u64 {
+    let start = whole * 60;
     let low = first.saturating_sub(start).min(60);
     let high = end.saturating_sub(start).min(60);
     (1u64 << high) - (1u64 << low.min(high))

@@ -1,28 +1,25 @@
-//! The exact decision: the instants at which a compiled expression launches in a window.
+//! The exact decision: the instants at which a compiled expression launches in a window, to the second.
 //!
 //! | expression | time in a gap | time that happens twice |
 //! | --- | --- | --- |
-//! | fixed-time: neither minute nor hour begins with `*` | the first instant after the gap | the first time |
-//! | interval-like: any other | never | both times |
+//! | fixed-time: neither second, minute nor hour begins with `*` | `next_valid`: the first instant after the gap | `first` time |
+//! | interval-like: any other | `skip`: never | `both` times |
 //!
-//! All of an expression's fixed times that one gap skips, and one that names the first minute after it, are a single
-//! launch. The letter decides: `30 0-23/1 * * *` is fixed-time though it means hourly.
+//! A job's own rules go before these. All of an expression's times that one gap skips, and one that names the first
+//! second after it, are a single launch. The letter decides: `30 0-23/1 * * *` is fixed-time though it means hourly.
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
 use super::cron::CompiledCron;
-use super::eligible::hour_range;
+use super::dst::{Gap, Overlap};
+use super::eligible::sixtieths;
 use super::launch::ChildKey;
 use super::local::{LocalWindow, Part, Pass};
 use super::window::Window;
 
-const DAY_SECONDS: i64 = 86_400;
-/// Days that `upcoming` looks at in one step.
-const STEP_DAYS: i64 = 64;
-/// Empty steps before `upcoming` gives up: forty years, in which every pattern of leap days and weekdays comes round,
-/// also across a century year without a leap day.
-const STEPS: i64 = 40 * 366 / STEP_DAYS + 1;
+/// The mask of an expression that launches at second 0 only.
+const ON_THE_MINUTE: u64 = 1;
 
 /// One launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -84,50 +81,31 @@ impl CompiledCron {
         self.launches(Some(child), window, out);
     }
 
-    /// The next launches after an instant, at most `count`; fewer when no more come within forty years of the last.
-    pub fn upcoming(&self, zone: Tz, after: DateTime<Utc>, count: usize) -> Vec<Firing> {
-        let mut out = Vec::new();
-        let mut from_s = after.timestamp() + 1;
-        let mut empty_steps = 0;
-        while out.len() < count && empty_steps < STEPS {
-            let to_s = from_s + STEP_DAYS * DAY_SECONDS;
-            let ends = (DateTime::from_timestamp(from_s, 0), DateTime::from_timestamp(to_s, 0));
-            let (Some(from), Some(to)) = ends else { break };
-            let Ok(window) = Window::new(from, to) else { break };
-            let before = out.len();
-            self.launches(None, &LocalWindow::new(zone, window), &mut out);
-            empty_steps = if out.len() == before { empty_steps + 1 } else { 0 };
-            from_s = to_s;
-        }
-        out.truncate(count);
-        out
-    }
-
-    fn launches(&self, child: Option<&ChildKey>, window: &LocalWindow, out: &mut Vec<Firing>) {
+    pub(super) fn launches(&self, child: Option<&ChildKey>, window: &LocalWindow, out: &mut Vec<Firing>) {
         // A landing that already has a launch, so that a fixed time right after the gap does not add a second.
         let mut landed_s = None;
         for part in window.parts() {
             let (midnight_s, label) = match part.pass {
                 Pass::Once { midnight_s } => (midnight_s, Dst::Plain),
                 Pass::First { midnight_s } => (midnight_s, Dst::Overlap),
-                Pass::Second { midnight_s } if self.is_interval() => (midnight_s, Dst::Overlap),
+                Pass::Second { midnight_s } if self.overlap() == Overlap::Both => (midnight_s, Dst::Overlap),
                 Pass::Second { .. } => continue,
-                Pass::Skipped { .. } if self.is_interval() => continue,
+                Pass::Skipped { .. } if self.gap() == Gap::Skip => continue,
                 Pass::Skipped { landing_s } => {
                     if landed_s != Some(landing_s)
-                        && let Some(minute) = self.first_minute(part)
+                        && let Some(second) = self.first_second(part)
                     {
                         landed_s = Some(landing_s);
                         // The earliest skipped time stands for all of them: its child owns the launch.
-                        if child.is_none_or(|child| self.owns(child, part, minute)) {
+                        if child.is_none_or(|child| self.owns(child, part, second)) {
                             push(out, landing_s, Dst::Gap);
                         }
                     }
                     continue;
                 }
             };
-            self.each_minute(child, part, |minute| {
-                let launch_s = midnight_s + i64::from(minute) * 60;
+            self.each_second(child, part, |second| {
+                let launch_s = midnight_s + i64::from(second);
                 if landed_s != Some(launch_s) {
                     push(out, launch_s, label);
                 }
@@ -135,45 +113,48 @@ impl CompiledCron {
         }
     }
 
-    /// Calls `found` with each minute of the day in a part that matches, of those that the child owns.
-    fn each_minute(&self, child: Option<&ChildKey>, part: &Part, mut found: impl FnMut(u32)) {
+    /// Calls `found` with each second of the day in a part that matches, of those that the child owns.
+    fn each_second(&self, child: Option<&ChildKey>, part: &Part, mut found: impl FnMut(u32)) {
         let (hours, minutes) = match child {
             Some(child) => (self.hours() & child.hour_mask(), self.minutes() & child.minute_mask()),
             None => (self.hours(), self.minutes()),
         };
-        let (first, end) = part.minutes();
+        let on_the_minute = self.seconds() == ON_THE_MINUTE;
+        let (first, end) = if on_the_minute { part.minutes() } else { part.touched_minutes() };
         if first == end || hours == 0 || minutes == 0 {
             return;
         }
         let (first_hour, last_hour) = (first / 60, (end - 1) / 60);
-        let mut hours = hours & (u32::MAX << first_hour) & (u32::MAX >> (31 - last_hour));
+        let hours = hours & (u32::MAX << first_hour) & (u32::MAX >> (31 - last_hour));
         if hours == 0 || !self.matches_day(part.day) || !child.is_none_or(|child| self.owns_day(child, part))
         {
             return;
         }
-        while hours != 0 {
-            let hour = hours.trailing_zeros();
-            hours &= hours - 1;
-            let mut left = minutes & hour_range(hour, first, end);
-            while left != 0 {
-                found(hour * 60 + left.trailing_zeros());
-                left &= left - 1;
+        for hour in bits(hours.into()) {
+            for minute in bits(minutes & sixtieths(hour, first, end)) {
+                let minute = hour * 60 + minute;
+                if on_the_minute {
+                    found(minute * 60);
+                } else {
+                    let seconds = self.seconds() & sixtieths(minute, part.from_s, part.to_s);
+                    bits(seconds).for_each(|second| found(minute * 60 + second));
+                }
             }
         }
     }
 
-    /// The first minute of the day in a part that matches.
-    fn first_minute(&self, part: &Part) -> Option<u32> {
+    /// The first second of the day in a part that matches.
+    fn first_second(&self, part: &Part) -> Option<u32> {
         let mut first = None;
-        self.each_minute(None, part, |minute| {
-            first.get_or_insert(minute);
+        self.each_second(None, part, |second| {
+            first.get_or_insert(second);
         });
         first
     }
 
     /// Whether a matching local time belongs to a child of this expression.
-    fn owns(&self, child: &ChildKey, part: &Part, minute: u32) -> bool {
-        let (hour, minute) = (minute / 60, minute % 60);
+    fn owns(&self, child: &ChildKey, part: &Part, second: u32) -> bool {
+        let (hour, minute) = (second / 3_600, second / 60 % 60);
         child.hour_mask() >> hour & 1 == 1
             && child.minute_mask() >> minute & 1 == 1
             && self.owns_day(child, part)
@@ -194,4 +175,13 @@ fn push(out: &mut Vec<Firing>, launch_s: i64, label: Dst) {
     if let Some(launch_at) = DateTime::from_timestamp(launch_s, 0) {
         out.push(Firing { launch_at, label });
     }
+}
+
+/// The positions of the set bits of a mask, lowest first.
+fn bits(mut mask: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let lowest = (mask != 0).then(|| mask.trailing_zeros());
+        mask &= mask.wrapping_sub(1);
+        lowest
+    })
 }

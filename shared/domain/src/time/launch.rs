@@ -59,6 +59,12 @@ pub struct KeyError {
     text: String,
 }
 
+impl KeyError {
+    pub(super) fn of(text: &str) -> Self {
+        Self { text: text.to_owned() }
+    }
+}
+
 impl LaunchExpression {
     /// One whose rows carry a minute. `hour` is `None` for every hour.
     pub(super) fn new(days: Days, hour: Option<u8>) -> Self {

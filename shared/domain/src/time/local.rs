@@ -1,6 +1,6 @@
 //! A scan window as the wall clock of one zone shows it: computed once per zone and tick, read by every child.
 
-use chrono::{DateTime, Datelike, Utc};
+use chrono::{DateTime, Datelike, NaiveDate, Utc};
 use chrono_tz::Tz;
 
 use super::transitions::{Span, spans};
@@ -24,6 +24,7 @@ pub struct LocalWindow {
 /// A calendar day, as far as a cron expression looks at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Day {
+    pub year: i32,
     /// 1 to 12.
     pub month: u8,
     /// 1 to 31.
@@ -147,19 +148,37 @@ fn second_of_day(seconds: i64) -> u32 {
 impl Day {
     /// The day that begins at a wall-clock second.
     fn of(wall_s: i64) -> Self {
-        let date =
-            DateTime::<Utc>::from_timestamp(wall_s, 0).unwrap_or(DateTime::<Utc>::MAX_UTC).date_naive();
-        Self::new(
-            date.month() as u8,
-            date.day() as u8,
-            date.weekday().num_days_from_sunday() as u8,
-            date.leap_year(),
-        )
+        let at = DateTime::<Utc>::from_timestamp(wall_s, 0).unwrap_or(DateTime::<Utc>::MAX_UTC);
+        Self::on(at.date_naive())
     }
 
-    pub(super) fn new(month: u8, day: u8, weekday: u8, leap_year: bool) -> Self {
-        Self { month, day, weekday, month_days: days_in_month(month, leap_year) }
+    pub(super) fn on(date: NaiveDate) -> Self {
+        let month = date.month() as u8;
+        Self {
+            year: date.year(),
+            month,
+            day: date.day() as u8,
+            weekday: date.weekday().num_days_from_sunday() as u8,
+            month_days: days_in_month(month, date.leap_year()),
+        }
     }
+}
+
+/// The days of a year.
+pub(super) fn days_of_year(year: i32) -> impl Iterator<Item = Day> {
+    let first = NaiveDate::from_yo_opt(year, 1).map(Day::on);
+    std::iter::successors(first, |day| {
+        let weekday = (day.weekday + 1) % 7;
+        match (day.day == day.month_days, day.month) {
+            (false, _) => Some(Day { day: day.day + 1, weekday, ..*day }),
+            (true, 12) => None,
+            (true, month) => {
+                let leap_year = NaiveDate::from_yo_opt(day.year, 366).is_some();
+                let month_days = days_in_month(month + 1, leap_year);
+                Some(Day { month: month + 1, day: 1, weekday, month_days, ..*day })
+            }
+        }
+    })
 }
 
 /// The number of days of a month (1 to 12).
@@ -173,8 +192,13 @@ pub(super) fn days_in_month(month: u8, leap_year: bool) -> u8 {
 }
 
 impl Part {
-    /// The whole minutes of the day that lie in it, `[from, to)`.
+    /// The minutes of the day that begin in it, `[from, to)`.
     pub(super) fn minutes(&self) -> (u32, u32) {
         (self.from_s.div_ceil(60), self.to_s.div_ceil(60))
+    }
+
+    /// The minutes of the day of which some second lies in it, `[from, to)`.
+    pub(super) fn touched_minutes(&self) -> (u32, u32) {
+        (self.from_s / 60, self.to_s.div_ceil(60))
     }
 }

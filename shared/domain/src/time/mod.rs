@@ -2,32 +2,48 @@
 //!
 //! | step | item |
 //! | --- | --- |
-//! | parse and check | [`CronSpec::parse`], [`CronSpec::from_fields`], [`parse_zone`] |
+//! | parse and check | [`Expression::parse`], [`CronSpec::from_fields`], [`parse_interval`], [`parse_zone`] |
 //! | what a child row stores | [`CompiledCron::encode`], [`ChildKey`] |
 //! | which children a job has | [`decompose`] |
 //! | which keys a scan reads | [`LocalWindow::new`], [`LocalWindow::eligible`], [`Window::at_minutes`] |
-//! | what a child launches | [`CompiledCron::owned_firings_in`] |
+//! | what a child launches | [`Cadence::owned_firings_in`] |
 //!
-//! Deliberately absent: reading a clock, and anything that suspends. Launches lie on whole minutes; the wall-clock
-//! parts of a window keep their seconds, so that a seconds field can come without a new shape.
+//! Deliberately absent: reading a clock, and anything that suspends. Launches lie on whole seconds.
 
 mod at;
+mod cadence;
 mod cron;
 mod decompose;
+mod dst;
 mod eligible;
+mod expression;
 mod firing;
+mod instants;
+mod interval;
 mod launch;
 mod local;
+mod place;
+mod rate;
 mod transitions;
+mod upcoming;
+mod wall;
 mod window;
 mod zone;
 
 pub use at::{AtMinute, at_key};
+pub use cadence::Cadence;
 pub use cron::{CompiledCron, CronError, CronFields, CronSpec, DecodeError, Field, split_zone_prefix};
 pub use decompose::{MAX_CHILDREN, decompose, launches_per_cycle, reads_per_cycle};
+pub use dst::{DstRules, Gap, Overlap};
 pub use eligible::{Minutes, ShardRange, eligible};
+pub use expression::Expression;
 pub use firing::{Dst, Firing};
+pub use instants::{Instants, InstantsError};
+pub use interval::{RateTextError, parse_interval};
 pub use launch::{ChildKey, KeyError, LaunchClass, LaunchExpression};
 pub use local::LocalWindow;
+pub use place::ChildPlace;
+pub use rate::{Rate, RateError};
+pub use wall::{WallClock, WallOffset, zone_database_version};
 pub use window::{Window, WindowError};
-pub use zone::{ZoneError, parse_zone, zone_database_version};
+pub use zone::{ZoneError, parse_zone};

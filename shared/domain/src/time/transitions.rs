@@ -1,7 +1,8 @@
 //! The instants at which a zone's offset changes, found by asking the database for offsets on a fixed grid.
 
-use chrono::{DateTime, Offset, TimeZone, Utc};
 use chrono_tz::Tz;
+
+use super::wall::WallClock;
 
 /// Distance of the grid, in seconds. A zone that changed its offset and changed it back within twelve hours would be
 /// missed; the shortest such time since 1970 is a week (America/Boa_Vista, October 2000).
@@ -53,8 +54,7 @@ fn first_change(zone: Tz, mut low_s: i64, mut high_s: i64, old_s: i64) -> i64 {
 }
 
 fn offset_s(zone: Tz, at_s: i64) -> i64 {
-    let at = DateTime::<Utc>::from_timestamp(at_s, 0).unwrap_or(DateTime::<Utc>::MAX_UTC);
-    i64::from(zone.offset_from_utc_datetime(&at.naive_utc()).fix().local_minus_utc())
+    WallClock::of(zone).offset_s(at_s)
 }
 
 #[cfg(test)]

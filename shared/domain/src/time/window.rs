@@ -34,6 +34,11 @@ impl Window {
         if to < from { Err(WindowError::Backward { from, to }) } else { Ok(Self { from, to }) }
     }
 
+    /// The empty window at an instant.
+    pub fn of_none(at: DateTime<Utc>) -> Self {
+        Self { from: at, to: at }
+    }
+
     /// Its first instant.
     pub fn from(&self) -> DateTime<Utc> {
         self.from

@@ -45,11 +45,6 @@ pub fn parse_zone(text: &str) -> Result<Tz, ZoneError> {
     Err(ZoneError::Unknown { given: given.to_owned(), suggestion: nearest(given) })
 }
 
-/// The release of the IANA zone database that launches are computed with, such as `2025b`.
-pub fn zone_database_version() -> &'static str {
-    chrono_tz::IANA_TZDB_VERSION
-}
-
 /// What to write for `GMT+3`, `UTC-05:00`, `+0530` and the like; `None` when the text is no offset.
 fn offset_fix(text: &str) -> Option<String> {
     let upper = text.to_ascii_uppercase();

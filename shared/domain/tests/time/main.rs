@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its helper functions too")]
 
+mod cadence;
 mod dialect;
+mod expression;
 mod index;
 mod launches;
 mod masks;
 mod oracle;
+mod partition;
 mod strategies;
 mod zones;
 

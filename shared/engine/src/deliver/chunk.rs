@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Duration, Utc};
+use tidegate_domain::calendar::Exclusions;
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::{History, Job};
-use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::occurrence::{NonRun, Occurrence};
 use tidegate_store::doc::TermsDoc;
 use tidegate_store::events::{EventRow, PartRow, Record};
 use tidegate_store::jobs::JobRow;
@@ -40,6 +41,10 @@ impl Engine {
     /// Delivers a chunk. `received` is how often its message came.
     pub(crate) async fn deliver_chunk(&self, chunk: &Chunk, received: u32) -> Result<(), EngineError> {
         let (client, launch_at) = chunk.head()?;
+        if self.is_early(launch_at) {
+            let again = Outgoing::at(&client, Message::Chunk(chunk.clone()), launch_at);
+            return self.dispatch(&[again]).await;
+        }
         let mut parts = Vec::with_capacity(chunk.items.len());
         for item in &chunk.items {
             let occurrence = item.occurrence(&client, launch_at)?;
@@ -51,6 +56,7 @@ impl Engine {
         }
         let as_of = DateTime::from_timestamp_millis(chunk.as_of_ms).unwrap_or_default();
         let parts = self.still_wanted(&client, as_of, parts).await?;
+        let parts = self.still_relevant(parts).await?;
         let (parts, deliveries) = self.prepare(chunk, parts).await?;
         let sent = self.send(&deliveries).await;
         self.conclude(chunk, &parts, sent).await
@@ -78,22 +84,46 @@ impl Engine {
             Some(until) if until >= as_of => {}
             _ => return Ok(parts),
         }
-        let mut jobs: BTreeMap<JobId, Option<Job>> = BTreeMap::new();
+        let mut jobs: BTreeMap<JobId, Known> = BTreeMap::new();
         let mut wanted = Vec::with_capacity(parts.len());
         for part in parts {
             let id = &part.occurrence.job;
             if !jobs.contains_key(id) {
-                jobs.insert(id.clone(), self.present_job(client, id).await?);
+                jobs.insert(id.clone(), self.known(client, id).await?);
             }
-            match unwanted_because(&part.occurrence, jobs.get(id).and_then(Option::as_ref)) {
+            match jobs.get(id).and_then(|known| unwanted_because(&part.occurrence, known)) {
                 None => wanted.push(part),
-                Some(reason) => {
-                    self.store().record_non_run(&part.occurrence, reason, self.now()).await?;
-                    self.store().stop_run(client, &part.occurrence.run_id(), reason).await?;
-                }
+                Some(reason) => self.leave_out(&part, reason).await?,
             }
         }
         Ok(wanted)
+    }
+
+    /// Leaves out what is older than its job's relevancy window, and records why.
+    async fn still_relevant(&self, parts: Vec<Part>) -> Result<Vec<Part>, EngineError> {
+        let mut relevant = Vec::with_capacity(parts.len());
+        for part in parts {
+            let window = part.occurrence.terms.relevancy;
+            match window.is_some_and(|window| window.is_over(part.occurrence.launch_at, self.now())) {
+                false => relevant.push(part),
+                true => self.leave_out(&part, NonRun::Expired).await?,
+            }
+        }
+        Ok(relevant)
+    }
+
+    async fn leave_out(&self, part: &Part, reason: NonRun) -> Result<(), EngineError> {
+        let Occurrence { client, .. } = &part.occurrence;
+        self.store().record_non_run(&part.occurrence, reason.as_str(), self.now()).await?;
+        self.store().stop_run(client, &part.occurrence.run_id(), reason.as_str()).await?;
+        Ok(())
+    }
+
+    async fn known(&self, client: &ClientId, id: &JobId) -> Result<Known, EngineError> {
+        let job = self.present_job(client, id).await?;
+        let calendars = job.as_ref().map_or(&[][..], |job| &job.rules.calendars);
+        let exclusions = self.exclusions(client, calendars).await?;
+        Ok(Known { job, exclusions })
     }
 
     pub(crate) async fn present_job(
@@ -179,17 +209,25 @@ fn single_part<'p>(chunk: &Chunk, parts: &'p [Part]) -> Option<&'p Part> {
     }
 }
 
-/// Why an occurrence is not delivered any more, given the job as it is now.
+/// A job as it is now, with what its calendars exclude.
+struct Known {
+    job: Option<Job>,
+    exclusions: Vec<Arc<Exclusions>>,
+}
+
+/// Why an occurrence is not delivered any more.
 ///
-/// What was due before a change is delivered as it was; what was due after follows the changed job.
-fn unwanted_because(occurrence: &Occurrence, job: Option<&Job>) -> Option<&'static str> {
-    match job {
-        None => Some("cancelled"),
-        Some(job) if job.revision > occurrence.revision && occurrence.launch_at > job.changed_at => {
-            Some("rescheduled")
-        }
-        Some(_) => None,
+/// What was due before a change is delivered as it was; what was due after follows the changed job. Due is what the
+/// trigger says: a change while jitter holds a launch back comes after it.
+fn unwanted_because(occurrence: &Occurrence, known: &Known) -> Option<NonRun> {
+    let Some(job) = &known.job else { return Some(NonRun::Cancelled) };
+    let scheduled_at = occurrence.launch_at - job.rules.jitter.offset(&job.client, &job.id);
+    if job.revision > occurrence.revision && scheduled_at > job.changed_at {
+        return Some(if job.paused { NonRun::Paused } else { NonRun::Rescheduled });
     }
+    let excluded =
+        known.exclusions.iter().any(|calendar| calendar.excludes(scheduled_at, job.trigger.zone()));
+    excluded.then_some(NonRun::Excluded)
 }
 
 fn outcomes(part: &Part, attempt: u8, sent: Vec<Sent>, now: DateTime<Utc>) -> Outcomes {

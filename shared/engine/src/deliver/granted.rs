@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, EventId, RunId};
+use tidegate_domain::occurrence::NonRun;
 use tidegate_domain::token::Token;
 use tidegate_store::slots::{GroupKey, Outcome, SlotGroup};
 use tracing::{error, info, warn};
@@ -66,6 +67,12 @@ impl Engine {
                     None => {
                         let release = Release { token: grant.token, outcome: Outcome::Dead };
                         stopped.push((grant.event.run().clone(), release));
+                    }
+                    Some(terms) if self.is_too_old(grant.event.run(), &terms) => {
+                        let run = grant.event.run().clone();
+                        self.store().stop_run(&client, &run, NonRun::Expired.as_str()).await?;
+                        self.forget_run(&client, &run);
+                        stopped.push((run, Release { token: grant.token, outcome: Outcome::Dead }));
                     }
                     Some(terms) if terms.terms.target.is_http() => {
                         later.push(Outgoing::now(&client, grant.message(0)));
@@ -151,6 +158,11 @@ impl Engine {
         let again =
             Outgoing::at(&client, grant.message(failures), self.now() + backoff(failures, retry_after));
         self.dispatch(&[again]).await
+    }
+
+    /// Whether a run is older than its job's relevancy window.
+    pub(crate) fn is_too_old(&self, run: &RunId, terms: &super::Terms) -> bool {
+        terms.terms.relevancy.is_some_and(|relevancy| relevancy.is_over(run.launch_at(), self.now()))
     }
 
     async fn is_held(&self, token: &Token) -> Result<bool, EngineError> {

@@ -1,7 +1,7 @@
 //! Delivery to HTTP endpoints: a signed POST per event, no redirects, and no way into the deployment's own network.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration as StdDuration;
 
 use chrono::Duration;
@@ -22,12 +22,21 @@ const CONNECT_TIMEOUT: StdDuration = StdDuration::from_secs(3);
 /// The way to HTTP endpoints.
 #[derive(Clone)]
 pub(crate) struct HttpTarget {
-    client: Result<reqwest::Client, String>,
+    /// Made when the first call needs it: it reads every root certificate of the machine, and most processes call nobody.
+    client: Arc<OnceLock<Result<reqwest::Client, String>>>,
     allow_private: bool,
 }
 
 impl HttpTarget {
     pub(crate) fn new(allow_private: bool) -> Self {
+        Self { client: Arc::default(), allow_private }
+    }
+
+    fn client(&self) -> Result<&reqwest::Client, &str> {
+        self.client.get_or_init(|| self.build()).as_ref().map_err(String::as_str)
+    }
+
+    fn build(&self) -> Result<reqwest::Client, String> {
         // A second call in one process finds the provider in place, which is as good.
         let _already_there = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()
@@ -36,9 +45,9 @@ impl HttpTarget {
             .timeout(CALL_TIMEOUT)
             .connect_timeout(CONNECT_TIMEOUT)
             .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
-            .dns_resolver(Arc::new(PublicOnly { allow_private }))
+            .dns_resolver(Arc::new(PublicOnly { allow_private: self.allow_private }))
             .build();
-        Self { client: client.map_err(|e| e.to_string()), allow_private }
+        client.map_err(|e| e.to_string())
     }
 
     async fn post(&self, index: usize, delivery: &Delivery, secret: &str, now_s: i64) -> (usize, Sent) {
@@ -47,9 +56,9 @@ impl HttpTarget {
 
     async fn call(&self, delivery: &Delivery, secret: &str, now_s: i64) -> Sent {
         let refused = |reason: &str| Sent::Refused { reason: reason.to_owned() };
-        let client = match &self.client {
+        let client = match self.client() {
             Ok(client) => client,
-            Err(reason) => return Sent::Failed { reason: reason.clone(), retry_after: None },
+            Err(reason) => return Sent::Failed { reason: reason.to_owned(), retry_after: None },
         };
         let Ok(url) = Url::parse(delivery.terms.terms.target.url()) else {
             return refused("the URL cannot be read");

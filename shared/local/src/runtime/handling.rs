@@ -1,5 +1,5 @@
-//! The handler loops: each long-polls the dispatch queue and hands its messages to the engine. Stand in for the event
-//! source mapping of the handler function and for its answer of failed messages.
+//! The handler loops: each long-polls a queue of ours and hands its messages to the engine. Stand in for the event source
+//! mappings of the functions and for their answers of failed messages.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const POLL_SECONDS: i32 = 20;
 /// How long a loop rests when the queue itself fails.
 const REST: Duration = Duration::from_secs(1);
 
-/// The dispatch queue, as a handler sees it.
+/// The dispatch queue or the scan queue, as a handler sees it.
 pub(super) struct Inbox {
     sqs: Client,
     url: String,
@@ -97,7 +97,7 @@ impl Inbox {
         match receive.send().await {
             Ok(received) => Some(received.messages.unwrap_or_default()),
             Err(error) => {
-                error!(%error, "the dispatch queue gives no messages");
+                error!(%error, queue = self.url, "a queue of ours gives no messages");
                 None
             }
         }

@@ -1,7 +1,7 @@
 //! The loops that stand in for AWS: what EventBridge, the event source mappings and the TTL of a deployment do.
 //!
 //! [`Runtime`] opens the embedded services, takes over what a former process left half done, and runs the engine: a tick
-//! at each minute, handlers that long-poll the dispatch queue, a look after expired leases, the sweep of expired rows.
+//! at each minute, handlers that long-poll the dispatch queue and the scan queue, a look after expired leases, the sweep of expired rows.
 //! All of them are tasks of one Tokio runtime; each gives way after every message, so that none keeps the others waiting.
 //!
 //! It serves no API, opens no port and prints nothing: `tidegate local` does.
@@ -30,6 +30,9 @@ use stop::Stop;
 
 /// What the names of tables and queues begin with.
 const PREFIX: &str = "tidegate";
+
+/// How many loops work on parts of large scans: they keep a core busy each.
+const SCANNERS: usize = 2;
 
 /// Where a runtime keeps its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,9 +115,14 @@ impl Runtime {
         store.create_tables().await?;
         let sqs = embedded.sqs();
         let dispatch_queue_url = queues::create_dispatch_queue(&sqs, PREFIX).await?;
+        let scan_queue_url = queues::create_scan_queue(&sqs, PREFIX).await?;
         // The folder's lock says that whoever received these is gone; nobody else has reason to read this queue.
         let released = embedded.release_in_flight(&dispatch_queue_url)?;
-        let config = Config { dispatch_queue_url: dispatch_queue_url.clone(), allow_private_targets: true };
+        let config = Config {
+            dispatch_queue_url: dispatch_queue_url.clone(),
+            scan_queue_url: scan_queue_url.clone(),
+            allow_private_targets: true,
+        };
         let engine = Engine::new(Parts { store, sqs: sqs.clone(), clock, random, config });
         let taken_over = engine.take_over().await?;
         info!(messages = released, policies = taken_over.policies_woken, "took over from the last process");
@@ -125,8 +133,9 @@ impl Runtime {
         loops.spawn(ticking::tick_each_minute(engine.clone(), stopping.clone()));
         loops.spawn(tending::wake_policies(engine.clone(), stopping.clone()));
         loops.spawn(tending::sweep_expired(embedded.clone(), stopping.clone()));
-        for _ in 0..handlers {
-            let inbox = handling::Inbox::new(sqs.clone(), dispatch_queue_url.clone());
+        let inboxes = std::iter::repeat_n(&dispatch_queue_url, handlers);
+        for queue_url in inboxes.chain(std::iter::repeat_n(&scan_queue_url, SCANNERS)) {
+            let inbox = handling::Inbox::new(sqs.clone(), queue_url.clone());
             loops.spawn(handling::handle_messages(engine.clone(), inbox, stopping.clone()));
         }
         Ok(Self { embedded, engine, stop, loops })

@@ -10,6 +10,10 @@ const VISIBILITY_SECONDS: u32 = 180;
 const MAX_RECEIVES: u32 = 5;
 /// How long messages are kept, in seconds: the most that SQS allows.
 const RETENTION_SECONDS: u32 = 1_209_600;
+/// How long a received message of the scan queue is invisible, in seconds.
+const SCAN_VISIBILITY_SECONDS: u32 = 330;
+/// How long messages of the scan queue are kept, in seconds.
+const SCAN_RETENTION_SECONDS: u32 = 900;
 
 /// A queue of our own is missing and cannot be created, or not set as it must be.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +45,15 @@ pub(super) async fn create_dispatch_queue(sqs: &Client, prefix: &str) -> Result<
         (QueueAttributeName::RedrivePolicy, redrive.to_string()),
     ];
     create(sqs, &format!("{prefix}-dispatch"), &attributes).await
+}
+
+/// Creates the scan queue where it is missing; returns its URL. It has no dead letters: each tick sends its messages anew.
+pub(super) async fn create_scan_queue(sqs: &Client, prefix: &str) -> Result<String, QueueError> {
+    let attributes = [
+        (QueueAttributeName::MessageRetentionPeriod, SCAN_RETENTION_SECONDS.to_string()),
+        (QueueAttributeName::VisibilityTimeout, SCAN_VISIBILITY_SECONDS.to_string()),
+    ];
+    create(sqs, &format!("{prefix}-scan"), &attributes).await
 }
 
 /// Creates a queue when it is missing, and sets its attributes in any case: an older version may have set others.

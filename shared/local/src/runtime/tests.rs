@@ -10,7 +10,7 @@ use tidegate_domain::target::Target;
 use tidegate_domain::time::{CronSpec, parse_zone};
 use tidegate_domain::token::Token;
 use tidegate_engine::random::SeededRandom;
-use tidegate_engine::{EventBody, JobWrite, Outcome, Release};
+use tidegate_engine::{EventBody, JobDraft, JobWrite, Outcome, Release};
 use tokio::time::Instant;
 
 use super::*;
@@ -59,12 +59,14 @@ fn terms(count: u64, policy: Option<&str>, queue_url: &str) -> Terms {
         payload: Payload::new("null".to_owned()).unwrap(),
         history: History::All,
         max_attempts: Default::default(),
+        relevancy: None,
     }
 }
 
 async fn put(runtime: &Runtime, trigger: Trigger, terms: Terms) {
     let client = "acme".parse().unwrap();
-    let written = runtime.engine().replace_job(&client, "job".parse().unwrap(), trigger, terms, None).await;
+    let draft = JobDraft::new(trigger, terms);
+    let written = runtime.engine().replace_job(&client, "job".parse().unwrap(), draft, None).await;
     assert!(matches!(written.unwrap(), JobWrite::Created(_)));
 }
 
@@ -109,7 +111,7 @@ async fn a_lease_that_ran_out_is_taken_back_within_seconds() {
     let policy = PolicyTerms::new(1, 5).unwrap();
     runtime.engine().create_policy(&client, "one".parse().unwrap(), policy).await.unwrap();
     let launch_at = DateTime::from_timestamp(runtime.engine().clock().now().timestamp(), 0).unwrap();
-    put(&runtime, Trigger::At { launch_at }, terms(2, Some("one"), &url)).await;
+    put(&runtime, Trigger::at(launch_at), terms(2, Some("one"), &url)).await;
     let started = Instant::now();
     let first = event(&receive(&sqs, &url, 20).await[0]);
     // Nobody releases it: the same event comes again under another token, and the next one still waits.
@@ -151,7 +153,7 @@ async fn a_poison_message_becomes_a_dead_letter_and_stops_no_other() {
     let dead = queue(&sqs, "tidegate-dispatch-dead-letters").await;
     sqs.send_message().queue_url(&ours).message_body("no message of ours").send().await.unwrap();
     let launch_at = DateTime::from_timestamp(runtime.engine().clock().now().timestamp(), 0).unwrap();
-    put(&runtime, Trigger::At { launch_at }, terms(1, None, &url)).await;
+    put(&runtime, Trigger::at(launch_at), terms(1, None, &url)).await;
     assert_eq!(receive(&sqs, &url, 1).await.len(), 1);
     let mut letters = Vec::new();
     while letters.is_empty() {

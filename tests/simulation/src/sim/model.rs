@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::ids::{ClientId, JobId, PolicyId};
-use tidegate_domain::job::{Job, Terms, Trigger};
+use tidegate_domain::job::{Job, Trigger};
 use tidegate_domain::occurrence::Occurrence;
-use tidegate_domain::time::Window;
+use tidegate_domain::time::{Instants, Window};
+use tidegate_engine::JobDraft;
 
 /// A policy and the limits that were in force, by step of the history.
 #[derive(Debug)]
@@ -62,7 +63,9 @@ impl PolicyModel {
 /// What a client wants of a job.
 #[derive(Debug, Clone)]
 pub(crate) enum Wish {
-    Put(Trigger, Terms),
+    Put(Box<JobDraft>),
+    /// That it is paused, or goes on.
+    Pause(bool),
     Delete,
 }
 
@@ -72,6 +75,8 @@ pub(crate) struct Revision {
     pub(crate) job: Job,
     /// When the call was first made that ended it.
     ended: Option<DateTime<Utc>>,
+    /// The instants of the revision before it: those that were over when this one was written were that one's.
+    had: Option<Instants>,
 }
 
 /// A job of a client's.
@@ -97,16 +102,21 @@ impl JobModel {
         self.wished = Some(now);
     }
 
-    /// When it launches for the last time, if it launches once.
+    /// When it launches for the last time, if it comes to an end by itself.
     pub(crate) fn last_instant(&self) -> Option<DateTime<Utc>> {
-        match self.revisions.last().filter(|last| last.ended.is_none())?.job.trigger {
-            Trigger::At { launch_at } => Some(launch_at),
-            Trigger::Cron { .. } => None,
+        let last = self.revisions.last().filter(|last| last.ended.is_none())?;
+        match &last.job.trigger {
+            Trigger::At(instants) => Some(instants.last() + last.offset()),
+            Trigger::Cron { .. } | Trigger::Rate { .. } => None,
         }
     }
 
     pub(crate) fn is_live(&self) -> bool {
         self.revisions.last().is_some_and(|revision| revision.ended.is_none())
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.revisions.last().is_some_and(|revision| revision.job.paused)
     }
 
     /// The client was told that the job is like this now; `None`: gone.
@@ -118,12 +128,16 @@ impl JobModel {
         if unchanged {
             return;
         }
+        let mut had = None;
         if let Some(last) = self.revisions.last_mut().filter(|last| last.ended.is_none()) {
             last.ended = wished;
+            if let Trigger::At(instants) = &last.job.trigger {
+                had = Some(instants.clone());
+            }
         }
         if let Some(job) = job {
             self.id = Some(job.id.clone());
-            self.revisions.push(Revision { job, ended: None });
+            self.revisions.push(Revision { job, ended: None, had });
         }
     }
 
@@ -137,15 +151,24 @@ impl Revision {
     fn due(&self, until: DateTime<Utc>) -> Vec<Occurrence> {
         let from = DateTime::from_timestamp(self.job.changed_at.timestamp(), 0).unwrap_or_default();
         let to = self.ended.map_or(until, |ended| until.min(ended));
-        let launches = match &self.job.trigger {
-            Trigger::At { launch_at } => Vec::from_iter((*launch_at < to).then_some(*launch_at)),
-            Trigger::Cron { spec, zone } => {
-                let window = Window::new(from, to).ok();
-                let firings = window.map(|window| spec.compiled().firings(*zone, window)).unwrap_or_default();
-                firings.into_iter().map(|firing| firing.launch_at).collect()
-            }
-        };
-        launches.into_iter().map(|launch_at| self.occurrence(launch_at)).collect()
+        // An instant may lie a little in the past when its job arrives.
+        let from =
+            if let Trigger::At(instants) = &self.job.trigger { from.min(instants.first()) } else { from };
+        let Ok(window) = Window::new(from, to) else { return Vec::new() };
+        let firings = self.job.trigger.cadence().firings(window).into_iter();
+        let launches = firings.filter(|firing| self.is_own(firing.launch_at));
+        launches.map(|firing| self.occurrence(firing.launch_at + self.offset())).collect()
+    }
+
+    fn is_own(&self, scheduled_at: DateTime<Utc>) -> bool {
+        let is_over = scheduled_at <= self.job.changed_at;
+        let was_had = is_over && self.had.as_ref().is_some_and(|had| had.contains(scheduled_at));
+        self.job.rules.is_within(scheduled_at) && !was_had
+    }
+
+    /// By how much its launches come after their time.
+    fn offset(&self) -> Duration {
+        self.job.rules.jitter.offset(&self.job.client, &self.job.id)
     }
 
     fn occurrence(&self, launch_at: DateTime<Utc>) -> Occurrence {
@@ -160,14 +183,12 @@ impl Revision {
 
     /// Whether it may launch at an instant at all.
     pub(crate) fn may_launch_at(&self, launch_at: DateTime<Utc>) -> bool {
-        match &self.job.trigger {
-            Trigger::At { launch_at: only } => *only == launch_at,
-            Trigger::Cron { spec, zone } => {
-                let window = Window::new(launch_at, launch_at + chrono::Duration::seconds(1)).ok();
-                window.is_some_and(|window| !spec.compiled().firings(*zone, window).is_empty())
-                    && launch_at >= self.job.changed_at - chrono::Duration::seconds(1)
-            }
-        }
+        let scheduled_at = launch_at - self.offset();
+        let second = Window::new(scheduled_at, scheduled_at + Duration::seconds(1)).ok();
+        let launches = second.is_some_and(|second| !self.job.trigger.cadence().firings(second).is_empty());
+        let is_instant = matches!(self.job.trigger, Trigger::At(_));
+        let in_force = is_instant || scheduled_at >= self.job.changed_at - Duration::seconds(1);
+        launches && in_force && self.is_own(scheduled_at) && !self.job.paused
     }
 }
 

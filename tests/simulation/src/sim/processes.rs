@@ -26,7 +26,7 @@ use crate::world::{pump_delete, pump_receive, receive_count};
 pub(crate) enum Done {
     Ticked(Result<TickReport, EngineError>),
     Pumped(Vec<(String, Handled)>),
-    Put { job: usize, result: Result<JobWrite, EngineError> },
+    Put { job: usize, result: Box<Result<JobWrite, EngineError>> },
     Deleted { job: usize, result: Result<JobDelete, EngineError> },
     Changed { policy: usize, result: Result<PolicyWrite, EngineError> },
     Released { asked: Vec<Token>, result: Result<Vec<(Token, Released)>, EngineError> },
@@ -70,6 +70,7 @@ pub(crate) struct Site {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) dispatch_url: String,
+    pub(crate) scan_url: String,
 }
 
 impl Site {
@@ -80,7 +81,11 @@ impl Site {
             sqs: self.sqs.clone(),
             clock: self.clock.clone(),
             random: Arc::clone(&self.random),
-            config: Config { dispatch_queue_url: self.dispatch_url.clone(), allow_private_targets: false },
+            config: Config {
+                dispatch_queue_url: self.dispatch_url.clone(),
+                scan_queue_url: self.scan_url.clone(),
+                allow_private_targets: false,
+            },
         })
     }
 }

@@ -7,8 +7,9 @@ use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::job::{Attempts, Count, History as Kept, Payload, Terms, Trigger};
 use tidegate_domain::policy::PolicyTerms;
+use tidegate_domain::rules::{Jitter, Misfire, MisfireLaunches, Relevancy, Rules};
 use tidegate_domain::target::Target;
-use tidegate_domain::time::{CronSpec, parse_zone};
+use tidegate_domain::time::{CronSpec, Instants, Rate, parse_zone};
 use tidegate_engine::clock::ManualClock;
 use tidegate_engine::random::SeededRandom;
 use tidegate_local::{ClientOptions, Embedded, Faults};
@@ -18,9 +19,17 @@ use super::chaos::{Chaos, Plan, Wire};
 use super::dice::Dice;
 use super::model::{Model, PolicyModel};
 use super::processes::{Site, create_policy};
-use crate::world::{DISPATCH, PREFIX, create_queue};
+use crate::world::{DISPATCH, PREFIX, SCAN, create_queue};
 
-const CRONS: [&str; 5] = ["* * * * *", "*/2 * * * *", "1-59/3 * * * *", "0,30 * * * *", "5 12 * * *"];
+const CRONS: [&str; 7] = [
+    "* * * * *",
+    "*/2 * * * *",
+    "1-59/3 * * * *",
+    "0,30 * * * *",
+    "5 12 * * *",
+    "*/30 * * * * *",
+    "7,41 */2 * * * *",
+];
 const ZONES: [&str; 4] = ["UTC", "Europe/Berlin", "Asia/Kathmandu", "America/New_York"];
 
 /// The services of a history, seen from its processes and from outside.
@@ -48,6 +57,7 @@ pub(crate) async fn stage(seed: u64, dice: &Dice) -> Result<Stage> {
     let store = Store::new(dynamodb, PREFIX);
     store.create_tables().await?;
     let dispatch_url = create_queue(&sqs, DISPATCH).await?;
+    let scan_url = create_queue(&sqs, SCAN).await?;
     let mut queue_urls = Vec::new();
     for name in ["left", "right"] {
         queue_urls.push(create_queue(&sqs, name).await?);
@@ -66,6 +76,7 @@ pub(crate) async fn stage(seed: u64, dice: &Dice) -> Result<Stage> {
         clock: clock.clone(),
         random: Arc::new(SeededRandom::new(seed ^ 0x1d5)),
         dispatch_url,
+        scan_url,
     };
     Ok(Stage { clock, chaos, site, store, sqs, queue_urls, _embedded: embedded })
 }
@@ -91,16 +102,50 @@ pub(crate) async fn tenants(stage: &Stage, dice: &Dice) -> Result<Model> {
 
 /// Something that a client may want.
 pub(crate) fn trigger(dice: &Dice, now: DateTime<Utc>, once: bool) -> Result<Trigger> {
-    if once || dice.chance(600) {
-        // The later ones are the emitter's alone.
-        let ahead = if dice.chance(800) { dice.below(300) } else { dice.within(300..=700) };
-        let seconds = now.timestamp() + ahead as i64;
-        let launch_at = DateTime::from_timestamp(seconds, 0).context("no such instant")?;
-        return Ok(Trigger::At { launch_at: launch_at.max(now - Duration::seconds(1)) });
+    if once || dice.chance(450) {
+        return Ok(Trigger::at(instant(dice, now).max(now - Duration::seconds(1))));
+    }
+    if dice.chance(200) {
+        let instants = (0..dice.within(2..=9)).map(|_| instant(dice, now));
+        return Ok(Trigger::At(Instants::new(instants)?));
+    }
+    if dice.chance(250) {
+        let every = dice.within(20..=200);
+        let anchored = dice.chance(500);
+        let anchor = if anchored { instant(dice, now) } else { now + Duration::seconds(every as i64) };
+        return Ok(Trigger::Rate { rate: Rate::new(every, anchor)?, anchored });
     }
     let cron = dice.pick(&CRONS).context("no expression")?;
     let zone = dice.pick(&ZONES).context("no zone")?;
     Ok(Trigger::Cron { spec: CronSpec::parse(cron)?, zone: parse_zone(zone)? })
+}
+
+/// An instant from now on. The later ones are the emitter's alone.
+fn instant(dice: &Dice, now: DateTime<Utc>) -> DateTime<Utc> {
+    let ahead = if dice.chance(800) { dice.below(300) } else { dice.within(300..=700) };
+    DateTime::from_timestamp(now.timestamp() + ahead as i64, 0).unwrap_or(now)
+}
+
+/// What a client may say about the launches. Most say nothing.
+pub(crate) fn rules(dice: &Dice, now: DateTime<Utc>) -> Result<Rules> {
+    let ahead = |seconds: u64| DateTime::from_timestamp(now.timestamp() + seconds as i64, 0);
+    let mut rules = Rules::default();
+    match dice.below(10) {
+        0 => rules.misfire = Misfire::Skip,
+        1 => rules.misfire = Misfire::Latest,
+        2 => rules.misfire = Misfire::All(MisfireLaunches::new(dice.within(1..=4))?),
+        _ => {}
+    }
+    if dice.chance(120) {
+        rules.jitter = Jitter::new(dice.within(1..=120))?;
+    }
+    if dice.chance(100) {
+        rules.start_at = ahead(dice.below(90));
+    }
+    if dice.chance(100) {
+        rules.end_at = ahead(dice.within(100..=600));
+    }
+    Ok(rules)
 }
 
 pub(crate) fn terms(dice: &Dice, model: &Model, client: &ClientId, stage: &Stage) -> Result<Terms> {
@@ -119,6 +164,7 @@ pub(crate) fn terms(dice: &Dice, model: &Model, client: &ClientId, stage: &Stage
         target: Target::sqs(dice.pick(&stage.queue_urls).context("no queue")?)?,
         payload: Payload::new(format!("\"{}\"", "x".repeat(size)))?,
         history: if dice.chance(500) { Kept::All } else { Kept::Failures },
+        relevancy: if dice.chance(150) { Some(Relevancy::new(dice.within(20..=400))?) } else { None },
         max_attempts: Attempts::new(dice.within(1..=4))?,
     })
 }

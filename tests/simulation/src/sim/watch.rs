@@ -44,6 +44,12 @@ impl Watch {
         self.asked.insert(token.clone());
     }
 
+    /// Whether a consumer has asked for the release of the lease that has this slot and fencing number.
+    pub(crate) fn is_asked(&self, token: &Token) -> bool {
+        let lease = |t: &Token| (t.client.clone(), t.policy.clone(), t.group, t.slot, t.fence);
+        self.asked.iter().any(|asked| lease(asked) == lease(token))
+    }
+
     /// Looks at the groups that were written in a step.
     pub(crate) async fn look(
         &mut self,

@@ -4,9 +4,10 @@ use anyhow::{Context as _, Result, bail};
 use chrono::{DateTime, Utc};
 use tidegate_domain::job::{Attempts, Count, History, Payload, Terms, Trigger};
 use tidegate_domain::policy::PolicyTerms;
+use tidegate_domain::rules::{Relevancy, Rules};
 use tidegate_domain::target::Target;
 use tidegate_domain::time::{CronSpec, parse_zone};
-use tidegate_engine::{JobWrite, PolicyWrite};
+use tidegate_engine::{JobDraft, JobWrite, PolicyWrite};
 
 use super::{CLIENT, World};
 
@@ -14,8 +15,7 @@ use super::{CLIENT, World};
 #[derive(Debug, Clone)]
 pub struct JobSpec {
     id: Option<String>,
-    trigger: Trigger,
-    terms: Terms,
+    draft: JobDraft,
 }
 
 impl JobSpec {
@@ -24,7 +24,7 @@ impl JobSpec {
     /// # Errors
     /// When the URL is none of a queue.
     pub fn at(launch_at: DateTime<Utc>, queue_url: &str) -> Result<Self> {
-        Ok(Self { id: None, trigger: Trigger::At { launch_at }, terms: terms(queue_url)? })
+        Self::new(Trigger::at(launch_at), queue_url)
     }
 
     /// One event without a policy, whenever the expression matches.
@@ -33,7 +33,32 @@ impl JobSpec {
     /// When the expression, the zone or the URL is refused.
     pub fn cron(expression: &str, zone: &str, queue_url: &str) -> Result<Self> {
         let trigger = Trigger::Cron { spec: CronSpec::parse(expression)?, zone: parse_zone(zone)? };
-        Ok(Self { id: None, trigger, terms: terms(queue_url)? })
+        Self::new(trigger, queue_url)
+    }
+
+    /// One event without a policy, by any trigger.
+    ///
+    /// # Errors
+    /// When the URL is none of a queue.
+    pub fn new(trigger: Trigger, queue_url: &str) -> Result<Self> {
+        let draft = JobDraft { trigger, rules: Rules::default(), terms: terms(queue_url)? };
+        Ok(Self { id: None, draft })
+    }
+
+    /// With rules for its launches.
+    #[must_use]
+    pub fn ruled(mut self, rules: Rules) -> Self {
+        self.draft.rules = rules;
+        self
+    }
+
+    /// Delivered only while its launch is no older than this.
+    ///
+    /// # Errors
+    /// When the number of seconds is out of bounds.
+    pub fn relevant_for(mut self, seconds: u64) -> Result<Self> {
+        self.draft.terms.relevancy = Some(Relevancy::new(seconds)?);
+        Ok(self)
     }
 
     /// With an id of the client's choice.
@@ -48,7 +73,7 @@ impl JobSpec {
     /// # Errors
     /// When the number is out of bounds.
     pub fn of(mut self, count: u64) -> Result<Self> {
-        self.terms.count = Count::new(count)?;
+        self.draft.terms.count = Count::new(count)?;
         Ok(self)
     }
 
@@ -57,14 +82,14 @@ impl JobSpec {
     /// # Errors
     /// When the name is none.
     pub fn under(mut self, policy: &str) -> Result<Self> {
-        self.terms.policy = Some(policy.parse()?);
+        self.draft.terms.policy = Some(policy.parse()?);
         Ok(self)
     }
 
     /// With a record for failures only.
     #[must_use]
     pub fn failures_only(mut self) -> Self {
-        self.terms.history = History::Failures;
+        self.draft.terms.history = History::Failures;
         self
     }
 
@@ -73,8 +98,13 @@ impl JobSpec {
     /// # Errors
     /// When the number is out of bounds.
     pub fn attempts(mut self, attempts: u64) -> Result<Self> {
-        self.terms.max_attempts = Attempts::new(attempts)?;
+        self.draft.terms.max_attempts = Attempts::new(attempts)?;
         Ok(self)
+    }
+
+    /// What the engine is asked for.
+    pub fn into_draft(self) -> JobDraft {
+        self.draft
     }
 }
 
@@ -86,6 +116,7 @@ fn terms(queue_url: &str) -> Result<Terms> {
         payload: Payload::new(r#"{"report":"daily"}"#.to_owned())?,
         history: History::All,
         max_attempts: Attempts::default(),
+        relevancy: None,
     })
 }
 
@@ -120,7 +151,7 @@ impl World {
     /// When it is refused or another job has its id.
     pub async fn create(&self, job: JobSpec) -> Result<String> {
         let id = job.id.map(|id| id.parse()).transpose()?;
-        match self.engine.create_job(&CLIENT.parse()?, id, job.trigger, job.terms).await? {
+        match self.engine.create_job(&CLIENT.parse()?, id, job.draft).await? {
             JobWrite::Created(job) => Ok(job.id.to_string()),
             other => bail!("failed to create a job: {other:?}"),
         }
@@ -132,7 +163,7 @@ impl World {
     /// When it is refused.
     pub async fn replace(&self, job: JobSpec) -> Result<()> {
         let id = job.id.context("a job to be replaced has no id")?.parse()?;
-        match self.engine.replace_job(&CLIENT.parse()?, id, job.trigger, job.terms, None).await? {
+        match self.engine.replace_job(&CLIENT.parse()?, id, job.draft, None).await? {
             JobWrite::Replaced(_) => Ok(()),
             other => bail!("failed to replace a job: {other:?}"),
         }

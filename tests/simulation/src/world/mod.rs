@@ -1,5 +1,6 @@
 //! One deployment in memory, for one test.
 
+mod account;
 mod consumer;
 mod jobs;
 mod pump;
@@ -16,6 +17,9 @@ use tidegate_engine::{Config, Engine, Parts};
 use tidegate_local::{ClientOptions, Embedded};
 use tidegate_store::Store;
 
+use crate::gate::{Gate, Gated};
+
+pub use account::{Account, Fired, LeftOut};
 pub use consumer::Received;
 pub use jobs::JobSpec;
 pub use pump::{Pumped, delete as pump_delete, receive as pump_receive, receive_count};
@@ -28,6 +32,8 @@ pub const CLIENT: &str = "acme";
 pub const PREFIX: &str = "sim";
 /// The name of the queue between emission and delivery.
 pub const DISPATCH: &str = "dispatch";
+/// The name of the queue of the parts of large scans.
+pub const SCAN: &str = "scan";
 
 /// Tables, queues and an engine, with a clock that stands still until it is moved.
 pub struct World {
@@ -38,7 +44,9 @@ pub struct World {
     /// The engine of most tests.
     pub engine: Engine,
     sqs: aws_sdk_sqs::Client,
+    options: ClientOptions,
     dispatch_url: String,
+    scan_url: String,
 }
 
 impl World {
@@ -77,10 +85,39 @@ impl World {
         store.create_tables().await?;
         let sqs = embedded.sqs_with(options);
         let dispatch_url = create_queue(&sqs, DISPATCH).await?;
-        let config = Config { dispatch_queue_url: dispatch_url.clone(), allow_private_targets: false };
+        let scan_url = create_queue(&sqs, SCAN).await?;
+        let config = Config {
+            dispatch_queue_url: dispatch_url.clone(),
+            scan_queue_url: scan_url.clone(),
+            allow_private_targets: false,
+        };
         let random = Arc::new(SeededRandom::new(1));
         let engine = Engine::new(Parts { store, sqs: sqs.clone(), clock: clock.clone(), random, config });
-        Ok(Self { clock, embedded, engine, sqs, dispatch_url })
+        let options = options.clone();
+        Ok(Self { clock, embedded, engine, sqs, options, dispatch_url, scan_url })
+    }
+
+    /// A process of its own behind a gate: an engine that remembers nothing.
+    ///
+    /// # Errors
+    /// When a client has no HTTP client.
+    pub fn process(&self, gate: &Arc<Gate>) -> Result<Engine> {
+        let missing = "failed to find a client's HTTP client";
+        let plain = self.embedded.dynamodb_with(&self.options);
+        let inner = plain.config().http_client().context(missing)?;
+        let gated = plain.config().to_builder().http_client(Gated::new(inner, gate)).build();
+        let store = Store::new(aws_sdk_dynamodb::Client::from_conf(gated), PREFIX);
+        let plain = self.embedded.sqs_with(&self.options);
+        let inner = plain.config().http_client().context(missing)?;
+        let gated = plain.config().to_builder().http_client(Gated::new(inner, gate)).build();
+        let sqs = aws_sdk_sqs::Client::from_conf(gated);
+        let config = Config {
+            dispatch_queue_url: self.dispatch_url.clone(),
+            scan_queue_url: self.scan_url.clone(),
+            allow_private_targets: false,
+        };
+        let random = Arc::new(SeededRandom::new(2));
+        Ok(Engine::new(Parts { store, sqs, clock: self.clock.clone(), random, config }))
     }
 
     /// The URL of a consumer's queue, created when it is not there.
@@ -94,6 +131,11 @@ impl World {
     /// The URL of the queue between emission and delivery.
     pub fn dispatch_url(&self) -> &str {
         &self.dispatch_url
+    }
+
+    /// The URL of the queue of the parts of large scans.
+    pub fn scan_url(&self) -> &str {
+        &self.scan_url
     }
 
     /// Moves the clock on.

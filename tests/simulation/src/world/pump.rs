@@ -1,8 +1,9 @@
-//! The loop between the dispatch queue and the engine, one round at a time.
+//! The loop between the queues of ours and the engine, one round at a time.
 
 use anyhow::Result;
 use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName};
 use tidegate_engine::Handled;
+use tidegate_engine::message::Message as DispatchMessage;
 
 use super::World;
 
@@ -16,16 +17,59 @@ pub struct Pumped {
 }
 
 impl World {
-    /// Handles what can be received from the dispatch queue now, ten at a time, until nothing comes.
+    /// Handles what can be received from the scan queue, then from the dispatch queue, ten at a time, until nothing comes.
     ///
     /// # Errors
     /// When SQS refuses.
     pub async fn pump(&self) -> Result<Pumped> {
         let mut pumped = Pumped::default();
+        for queue_url in [self.scan_url(), self.dispatch_url()] {
+            self.pump_queue(queue_url, &mut pumped).await?;
+        }
+        Ok(pumped)
+    }
+
+    /// The same for the scan queue alone.
+    ///
+    /// # Errors
+    /// When SQS refuses.
+    pub async fn pump_scans(&self) -> Result<Pumped> {
+        let mut pumped = Pumped::default();
+        self.pump_queue(self.scan_url(), &mut pumped).await?;
+        Ok(pumped)
+    }
+
+    /// Takes and deletes everything that can be received from the dispatch queue now.
+    ///
+    /// # Errors
+    /// When SQS refuses, or a message is none of ours.
+    pub async fn take_dispatched(&self) -> Result<Vec<DispatchMessage>> {
+        let mut taken = Vec::new();
         loop {
             let messages = self.receive_dispatched().await?;
             if messages.is_empty() {
-                return Ok(pumped);
+                return Ok(taken);
+            }
+            for message in &messages {
+                taken.push(DispatchMessage::decode(message.body().unwrap_or_default())?);
+            }
+            self.delete_dispatched(&messages).await?;
+        }
+    }
+
+    /// Takes up to ten messages from the scan queue.
+    ///
+    /// # Errors
+    /// When SQS refuses.
+    pub async fn receive_scans(&self) -> Result<Vec<Message>> {
+        receive(&self.sqs, self.scan_url()).await
+    }
+
+    async fn pump_queue(&self, queue_url: &str, pumped: &mut Pumped) -> Result<()> {
+        loop {
+            let messages = receive(&self.sqs, queue_url).await?;
+            if messages.is_empty() {
+                return Ok(());
             }
             let mut done = Vec::new();
             for message in messages {
@@ -36,7 +80,7 @@ impl World {
                 }
             }
             pumped.done += done.len();
-            self.delete_dispatched(&done).await?;
+            delete(&self.sqs, queue_url, &done).await?;
         }
     }
 

@@ -1,8 +1,8 @@
 //! The REST API over a world, without a socket.
 
 use axum::Router;
-use axum::body::Body;
-use http::{Request, StatusCode};
+use axum::body::{Body, Bytes};
+use http::{Request, StatusCode, request};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tidegate_api::{ApiState, router};
@@ -29,14 +29,21 @@ impl Api {
     }
 
     pub async fn post(&self, path: &str, body: &Value) -> (StatusCode, Value) {
-        let request = Request::post(path)
-            .header("authorization", format!("Bearer {}", self.key))
-            .header("content-type", "application/json")
-            .body(Body::from(body.to_string()))
-            .unwrap();
+        let request = Request::post(path).header("content-type", "application/json");
+        let (status, bytes) = self.call(request, Body::from(body.to_string())).await;
+        (status, serde_json::from_slice(&bytes).unwrap())
+    }
+
+    /// Deletes what is there.
+    pub async fn delete(&self, path: &str) {
+        let (status, _) = self.call(Request::delete(path), Body::empty()).await;
+        assert_eq!(status, StatusCode::NO_CONTENT, "{path}");
+    }
+
+    async fn call(&self, request: request::Builder, body: Body) -> (StatusCode, Bytes) {
+        let request = request.header("authorization", format!("Bearer {}", self.key)).body(body).unwrap();
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes();
-        (parts.status, serde_json::from_slice(&bytes).unwrap())
+        (parts.status, body.collect().await.unwrap().to_bytes())
     }
 }

@@ -14,7 +14,6 @@ pub struct Schedule {
     pub id: String,
     pub expression: String,
     pub zone: String,
-    pub dialect: String,
 }
 
 /// The reference firings of a schedule in a window; `firings` may be cut, `count` and the hash are of all.
@@ -43,7 +42,6 @@ pub fn schedules(name: &str) -> Vec<Schedule> {
         id: text(&row, "id"),
         expression: text(&row, "expression"),
         zone: text(&row, "zone"),
-        dialect: text(&row, "dialect"),
     };
     json_lines(open(&format!("schedules_{name}.jsonl"))).map(schedule).collect()
 }

@@ -15,15 +15,8 @@ pub struct Emitted {
 impl Emitted {
     /// Takes everything that can be received now.
     pub async fn collect(&mut self, world: &World) {
-        loop {
-            let messages = world.receive_dispatched().await.unwrap();
-            if messages.is_empty() {
-                return;
-            }
-            for message in &messages {
-                self.add(&Message::decode(message.body().unwrap()).unwrap());
-            }
-            world.delete_dispatched(&messages).await.unwrap();
+        for message in world.take_dispatched().await.unwrap() {
+            self.add(&message);
         }
     }
 

@@ -11,7 +11,7 @@ mod data;
 mod emitted;
 mod refused;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Duration, Utc};
 use http::StatusCode;
@@ -20,45 +20,28 @@ use tidegate_domain::time::zone_database_version;
 use tidegate_simulation::World;
 
 use api::Api;
-use data::Schedule;
+use data::{Row, Schedule};
 
 /// How long before its window a job is created: long enough for the emitter to own the whole window.
 const LEAD_MINUTES: i64 = 10;
 /// How far the clock moves between two ticks.
 const STEP_HOURS: i64 = 23;
 
-/// The zone to ask for, so that launches agree with release 2026f of the zone database.
-///
-/// It knows that Morocco leaves its clocks at UTC from 20 September 2026 on; a release before it does not.
-fn zone_of_reference(schedule: &Schedule, from: DateTime<Utc>) -> &str {
-    let changed_at: DateTime<Utc> = "2026-09-20T02:00:00Z".parse().unwrap();
-    let old_release = zone_database_version() < "2026";
-    if schedule.zone == "Africa/Casablanca" && from > changed_at && old_release {
-        "UTC"
-    } else {
-        &schedule.zone
-    }
-}
-
 /// Creates every schedule as a job; tells which were refused, and why.
-async fn create_all(
-    api: &Api,
-    queue: &str,
-    schedules: &[Schedule],
-    from: DateTime<Utc>,
-) -> BTreeMap<String, String> {
+async fn create_all(api: &Api, queue: &str, schedules: &[Schedule]) -> BTreeMap<String, String> {
     let mut refused = BTreeMap::new();
     for schedule in schedules {
         let mut trigger = json!({"cron": schedule.expression});
         // A prefix in the expression names the zone by itself.
         if !schedule.expression.contains("TZ=") {
-            trigger["zone"] = zone_of_reference(schedule, from).into();
+            trigger["zone"] = schedule.zone.as_str().into();
         }
         let job = json!({
             "job_id": schedule.id,
             "trigger": trigger,
             "target": {"sqs": {"queue_url": queue}},
             "history": "failures",
+            "misfire": {"rule": "all", "max": 10_000},
         });
         let (status, body) = api.post("/v1/jobs", &job).await;
         match status {
@@ -75,6 +58,22 @@ async fn create_all(
     refused
 }
 
+/// Deletes the jobs that the reference does not compute, but for those that were refused: intervals, and forms with
+/// seconds.
+async fn delete_uncomputed(
+    api: &Api,
+    schedules: &[Schedule],
+    rows: &[Row],
+    refused: &BTreeMap<String, String>,
+) {
+    let computed: BTreeSet<&str> = rows.iter().map(|row| &*row.id).collect();
+    for schedule in schedules {
+        if !computed.contains(&*schedule.id) && !refused.contains_key(&schedule.id) {
+            api.delete(&format!("/v1/jobs/{}", schedule.id)).await;
+        }
+    }
+}
+
 /// Emits a window and compares it with the reference.
 async fn compare(name: &str, from: &str, to: &str) {
     let midnight = |date: &str| -> DateTime<Utc> { format!("{date}T00:00:00Z").parse().unwrap() };
@@ -86,8 +85,9 @@ async fn compare(name: &str, from: &str, to: &str) {
     let queue = world.queue("jobs").await.unwrap();
     world.engine.tick().await.unwrap();
     let api = Api::over(&world).await;
-    let refused = create_all(&api, &queue, &schedules, from).await;
-    refused::check(name, &schedules, &refused);
+    let refused = create_all(&api, &queue, &schedules).await;
+    refused::check(name, &refused);
+    delete_uncomputed(&api, &schedules, &rows, &refused).await;
 
     let mut emitted = emitted::Emitted::default();
     let mut now = from;

@@ -2,19 +2,24 @@
 
 use croner::Cron;
 
-use crate::time::local::{Day, days_in_month};
+use super::years::Years;
+use crate::time::dst::{Gap, Overlap};
+use crate::time::local::{Day, days_in_month, days_of_year};
 
 // Marks that croner puts on the values of a field; the constants themselves are private there.
 const PLAIN_BIT: u8 = 1;
 const NTH_BITS: [u8; 5] = [1 << 1, 1 << 2, 1 << 3, 1 << 4, 1 << 5];
 const LAST_BIT: u8 = 1 << 6;
 const NEAREST_BIT: u8 = 1 << 7;
+/// Years after which months, days and weekdays fall together again, century years apart.
+const CYCLE_YEARS: i32 = 28;
 
 /// A compiled expression. Matching takes a few nanoseconds and no parser.
 ///
 /// Bit `n` of a mask stands for the value `n`; 0 is Sunday.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CompiledCron {
+    pub(super) seconds: u64,
     pub(super) minutes: u64,
     pub(super) hours: u32,
     pub(super) months: u16,
@@ -27,6 +32,7 @@ pub struct CompiledCron {
     pub(super) last_weekdays: u8,
     /// `d#n`: bit `7 (n - 1) + d`.
     pub(super) nth_weekdays: u64,
+    pub(super) years: Years,
     pub(super) flags: Flags,
 }
 
@@ -43,19 +49,22 @@ pub(super) struct Flags {
     pub any_weekday: bool,
     /// `+`: a day must match both day fields.
     pub both_days: bool,
-    /// The minute or the hour begins with `*`: the expression follows the real instants of the wall clock.
-    pub interval: bool,
+    /// A time in a gap does not launch.
+    pub skips_gaps: bool,
+    /// A time that happens twice launches both times.
+    pub repeats: bool,
 }
 
 impl CompiledCron {
-    /// Takes the masks of an expression; `interval` is not among what croner keeps.
-    pub(super) fn of(cron: &Cron, interval: bool) -> Self {
+    /// Takes the masks of an expression. What it says about years, and whether it is interval-like, its text says best.
+    pub(super) fn of(cron: &Cron, any_year: bool, interval: bool) -> Self {
         let pattern = &cron.pattern;
         let mask = |values: Vec<u16>| values.into_iter().fold(0u64, |mask, value| mask | 1 << value);
         let weekdays = |bit: u8| mask(pattern.days_of_week.get_set_values(bit)) & 0x7f;
         let last_day = pattern.days.is_feature_enabled(LAST_BIT);
         let last_workday = last_day && pattern.days.is_feature_enabled(NEAREST_BIT);
         Self {
+            seconds: mask(pattern.seconds.values()),
             minutes: mask(pattern.minutes.values()),
             hours: mask(pattern.hours.values()) as u32,
             months: mask(pattern.months.values()) as u16,
@@ -64,15 +73,21 @@ impl CompiledCron {
             weekdays: weekdays(PLAIN_BIT) as u8,
             last_weekdays: weekdays(LAST_BIT) as u8,
             nth_weekdays: NTH_BITS.iter().rev().fold(0, |nth, bit| nth << 7 | weekdays(*bit)),
+            years: if any_year { Years::ANY } else { Years::of(pattern.years.values()) },
             flags: Flags {
                 last_day: last_day && !last_workday,
                 last_workday,
                 any_day: pattern.is_dom_wildcard(),
                 any_weekday: pattern.is_dow_wildcard(),
                 both_days: pattern.matches_dom_and_dow(),
-                interval,
+                skips_gaps: interval,
+                repeats: interval,
             },
         }
+    }
+
+    pub(in crate::time) fn seconds(&self) -> u64 {
+        self.seconds
     }
 
     pub(in crate::time) fn minutes(&self) -> u64 {
@@ -87,9 +102,23 @@ impl CompiledCron {
         self.months
     }
 
-    /// Whether it follows the wall clock's real instants (`*/15 * * * *`) rather than fixed local times (`30 2 * * *`).
-    pub fn is_interval(&self) -> bool {
-        self.flags.interval
+    pub(in crate::time) fn years(&self) -> Years {
+        self.years
+    }
+
+    /// The same, in every year.
+    pub(in crate::time) fn in_every_year(&self) -> Self {
+        Self { years: Years::ANY, ..*self }
+    }
+
+    /// What becomes of its times that the clocks jump over.
+    pub fn gap(&self) -> Gap {
+        if self.flags.skips_gaps { Gap::Skip } else { Gap::NextValid }
+    }
+
+    /// What becomes of its times that happen twice.
+    pub fn overlap(&self) -> Overlap {
+        if self.flags.repeats { Overlap::Both } else { Overlap::First }
     }
 
     /// Whether both day fields are restricted and a day that matches either one counts.
@@ -112,6 +141,7 @@ impl CompiledCron {
     /// Whether it launches on a day.
     pub(in crate::time) fn matches_day(&self, on: Day) -> bool {
         self.months >> on.month & 1 == 1
+            && self.years.contains(on.year)
             && match (self.flags.any_day, self.flags.any_weekday) {
                 (true, true) => true,
                 (true, false) => self.matches_weekday(on),
@@ -174,26 +204,26 @@ impl CompiledCron {
         self.weekdays | self.last_weekdays | nth
     }
 
-    /// How many days of the 28 years from 2001 to 2028 it launches on.
+    /// How many days of 28 years it launches on: the 28 years from the first that it names on, else those from 2001.
     pub(in crate::time) fn days_per_cycle(&self) -> u64 {
-        days_of_cycle().filter(|day| self.matches_day(*day)).count() as u64
+        let first = self.first_year();
+        let years = (first..first + CYCLE_YEARS).filter(|year| self.years.contains(*year));
+        years.flat_map(days_of_year).filter(|day| self.matches_day(*day)).count() as u64
     }
 
     /// Whether some day of the calendar matches.
     pub(super) fn ever_fires(&self) -> bool {
-        // In 28 years each weekday meets each day of common and of leap years: no other year has another calendar.
-        days_of_cycle().any(|day| self.matches_day(day))
+        if self.years.is_any() {
+            // In 28 years each weekday meets each day of common and of leap years: no other year has another calendar.
+            let first = self.first_year();
+            return (first..first + CYCLE_YEARS).flat_map(days_of_year).any(|day| self.matches_day(day));
+        }
+        self.years.named().flat_map(|year| days_of_year(year.into())).any(|day| self.matches_day(day))
     }
-}
 
-/// The days of the years 2001 to 2028.
-fn days_of_cycle() -> impl Iterator<Item = Day> {
-    let months = (2001u16..=2028).flat_map(|year| (1..=12).map(move |month| (year.is_multiple_of(4), month)));
-    let days =
-        months.flat_map(|(leap, month)| (1..=days_in_month(month, leap)).map(move |day| (leap, month, day)));
-    // 1 January 2001 was a Monday.
-    days.zip((0u8..7).cycle().skip(1))
-        .map(|((leap, month, day), weekday)| Day::new(month, day, weekday, leap))
+    fn first_year(&self) -> i32 {
+        if self.years.is_any() { 2001 } else { self.years.named().next().map_or(2001, i32::from) }
+    }
 }
 
 /// The day from Monday to Friday that is nearest to a day of the month of `on`, without leaving the month.

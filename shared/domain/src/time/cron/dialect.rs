@@ -1,9 +1,12 @@
-//! From a text to five fields: nicknames are expanded, and the forms of other schedulers are refused by name.
+//! From a text to the seven fields: nicknames are expanded, AWS's `cron(...)` is translated, and what is no cron
+//! expression is refused by name.
 //!
-//! Not taken here: seconds, AWS `cron(...)` and `rate(...)`, `@every`, years. Each gets a sentence that says what to
-//! write instead.
+//! Five fields begin with the minute, six and seven with the second, as in croner; the seventh is the year.
 
+use super::aws;
 use super::error::{CronError, EXPRESSION_BYTES, Field};
+use super::years::{FIRST_YEAR, LAST_YEAR};
+use crate::time::interval::parse_interval;
 
 const NICKNAMES: [(&str, &str); 7] = [
     ("@YEARLY", "0 0 1 1 *"),
@@ -14,6 +17,47 @@ const NICKNAMES: [(&str, &str); 7] = [
     ("@MIDNIGHT", "0 0 * * *"),
     ("@HOURLY", "0 * * * *"),
 ];
+
+/// An expression taken apart, in upper case.
+pub(super) struct Split {
+    /// In the order of [`Field::ALL`]; what was left out is filled in.
+    pub fields: [String; 7],
+    /// How many of them are written: 5, 6 or 7.
+    written: usize,
+}
+
+impl Split {
+    pub(super) fn five(fields: [String; 5]) -> Self {
+        let [minute, hour, day, month, weekday] = fields;
+        let fields = ["0".to_owned(), minute, hour, day, month, weekday, "*".to_owned()];
+        Self { fields, written: 5 }
+    }
+
+    pub(super) fn seven(fields: [String; 7]) -> Self {
+        Self { fields, written: 7 }
+    }
+
+    fn six(fields: [String; 6]) -> Self {
+        let [second, minute, hour, day, month, weekday] = fields;
+        Self { fields: [second, minute, hour, day, month, weekday, "*".to_owned()], written: 6 }
+    }
+
+    /// Its written fields, one blank apart; taking them apart again gives the same.
+    pub(super) fn canonical(&self) -> String {
+        let written = if self.written == 5 { &self.fields[1..6] } else { &self.fields[..self.written] };
+        written.join(" ")
+    }
+
+    pub(super) fn field(&self, field: Field) -> &str {
+        &self.fields[field as usize]
+    }
+
+    /// Whether it looks as Quartz and Spring write it: with seconds, and `?` for a day field.
+    pub(super) fn is_quartz(&self) -> bool {
+        let blank = |field| self.field(field) == "?";
+        self.written > 5 && (blank(Field::DayOfMonth) || blank(Field::DayOfWeek))
+    }
+}
 
 /// Splits `CRON_TZ=Zone` or `TZ=Zone` off an expression: the zone's name if there is one, and the rest.
 ///
@@ -32,8 +76,8 @@ pub fn split_zone_prefix(text: &str) -> (Option<&str>, &str) {
     (None, text)
 }
 
-/// The five fields of an expression, in upper case.
-pub(super) fn split_fields(text: &str) -> Result<[String; 5], CronError> {
+/// The fields of an expression.
+pub(super) fn split(text: &str) -> Result<Split, CronError> {
     if text.len() > EXPRESSION_BYTES {
         return Err(CronError::TooLong { bytes: text.len() });
     }
@@ -48,27 +92,36 @@ pub(super) fn split_fields(text: &str) -> Result<[String; 5], CronError> {
     if upper.starts_with('@') {
         return nickname(given, &upper);
     }
-    for (name, refuse) in [("CRON(", aws_cron as fn(&str, &str) -> CronError), ("RATE(", aws_rate)] {
-        if let Some(inner) = upper.strip_prefix(name) {
-            return Err(refuse(given, inner.trim_end_matches(')')));
-        }
+    if upper.starts_with("RATE(") {
+        return Err(unsupported(given, INTERVAL));
+    }
+    if let Some(inner) = upper.strip_prefix("CRON(") {
+        return aws::translate(given, inner);
     }
     let fields: Vec<String> = upper.split_whitespace().map(str::to_owned).collect();
-    fields.try_into().map_err(|fields: Vec<String>| wrong_count(given, &fields))
+    if let Some(problem) = misplaced(given, &fields) {
+        return Err(unsupported(given, problem));
+    }
+    match fields.len() {
+        5 => fields.try_into().map(Split::five),
+        6 => fields.try_into().map(Split::six),
+        _ => fields.try_into().map(Split::seven),
+    }
+    .map_err(|fields| wrong_count(given, &fields))
 }
 
-fn unsupported(given: &str, problem: impl Into<String>) -> CronError {
+const INTERVAL: &str = "is an interval, not a calendar time: give it as a rate, such as '5 minutes'";
+
+pub(super) fn unsupported(given: &str, problem: impl Into<String>) -> CronError {
     CronError::Unsupported { given: given.to_owned(), problem: problem.into() }
 }
 
-fn nickname(given: &str, upper: &str) -> Result<[String; 5], CronError> {
+fn nickname(given: &str, upper: &str) -> Result<Split, CronError> {
     if let Some((_, fields)) = NICKNAMES.iter().find(|(name, _)| *name == upper) {
-        return split_fields(fields);
+        return split(fields);
     }
     let problem = match upper.split_whitespace().next() {
-        Some("@EVERY") => {
-            "is an interval from the start of a program, not a calendar time: write one such as '*/5 * * * *'"
-        }
+        Some("@EVERY") => INTERVAL,
         Some("@REBOOT") => {
             "waits for a boot, and nothing boots here: write a calendar time such as '0 3 * * *'"
         }
@@ -80,87 +133,43 @@ fn nickname(given: &str, upper: &str) -> Result<[String; 5], CronError> {
     Err(unsupported(given, problem))
 }
 
-/// Refuses AWS's `cron(...)`; `inner` is what the brackets hold.
-fn aws_cron(given: &str, inner: &str) -> CronError {
-    let fields: Vec<&str> = inner.split_whitespace().collect();
-    let Some((year, five)) = fields.split_last().filter(|_| fields.len() == 6) else {
-        let write = if fields.len() == 5 {
-            format!("write '{inner}' without the brackets")
-        } else {
-            "write five fields without the brackets".to_owned()
-        };
-        return unsupported(
-            given,
-            format!("has {} fields in cron(...), where AWS has 6: {write}", fields.len()),
-        );
-    };
-    if year.bytes().any(|b| b.is_ascii_alphabetic()) {
-        let problem = format!(
-            "has '{year}' in the year's place: AWS's fields are minute, hour, day of month, month, day of week, year"
-        );
-        return unsupported(given, problem);
+/// Whether a field can only be a year: four digits, alone or at the beginning.
+fn is_year(field: &str) -> bool {
+    let digits = field.bytes().take_while(u8::is_ascii_digit).count();
+    digits == 4 && field.as_bytes().get(4).is_none_or(|next| matches!(next, b'-' | b',' | b'/'))
+}
+
+/// What to say about six fields whose last one is a year.
+fn misplaced(given: &str, fields: &[String]) -> Option<String> {
+    let [_, _, hour, _, month, last] = fields else { return None };
+    let weekdays = Field::DayOfWeek.names().iter().any(|name| month.contains(name));
+    if (hour == "?" || month == "?" || weekdays) && (last == "*" || is_year(last)) {
+        return Some(format!(
+            "has the fields of AWS, where the last of six is the year: write 'cron({given})'; \
+             six fields begin with the second here"
+        ));
     }
-    let weekday = five.last().copied().unwrap_or_default();
-    let write = if *year != "*" {
-        "years are not taken, so write five fields without them".to_owned()
-    } else if weekday.bytes().any(|b| b.is_ascii_digit()) {
+    is_year(last).then(|| {
         format!(
-            "write '{}', with a name or our number (0 is Sunday, AWS's is 1) for '{weekday}'",
-            five.join(" ")
+            "has the year '{last}' in the place of the day of week: a year is the seventh field, \
+             behind second, minute, hour, day of month, month and day of week: write '0 {given}'"
         )
-    } else {
-        format!("write '{}'", five.join(" "))
-    };
-    unsupported(given, format!("is AWS's form with a year: {write}"))
+    })
 }
 
-/// Refuses AWS's `rate(...)`; `inner` is what the brackets hold.
-fn aws_rate(given: &str, inner: &str) -> CronError {
-    let mut words = inner.split_whitespace();
-    let (value, unit) = (words.next().and_then(|word| word.parse::<u32>().ok()), words.next().unwrap_or(""));
-    let same = match (value, unit.trim_end_matches('S')) {
-        (Some(1), "MINUTE") => Some("* * * * *".to_owned()),
-        (Some(n @ 2..=30), "MINUTE") if 60 % n == 0 => Some(format!("*/{n} * * * *")),
-        (Some(1), "HOUR") => Some("0 * * * *".to_owned()),
-        (Some(n @ 2..=12), "HOUR") if 24 % n == 0 => Some(format!("0 */{n} * * *")),
-        (Some(1), "DAY") => Some("0 0 * * *".to_owned()),
-        _ => None,
-    };
-    let write =
-        same.map_or_else(|| "a calendar time such as '*/5 * * * *'".to_owned(), |same| format!("'{same}'"));
-    let singular = value == Some(1);
-    let spelling = if value.is_some() && !unit.is_empty() && unit.ends_with('S') == singular {
-        ", and AWS takes the singular with 1 only"
-    } else {
-        ""
-    };
-    unsupported(given, format!("is an interval, not a calendar time{spelling}: write {write}"))
-}
-
-/// What to say when there are not five fields.
+/// What to say when there are not five, six or seven fields.
 fn wrong_count(given: &str, fields: &[String]) -> CronError {
-    let join = |fields: &[String]| fields.join(" ");
-    let is_blank = |index: usize| fields.get(index).is_some_and(|field| field == "?");
     let fix = match fields.len() {
         0 => return CronError::Empty,
+        _ if parse_interval(given).is_ok() => format!("it is an interval: write 'rate({given})'"),
         found @ 1..=4 => {
-            let missing: Vec<String> = Field::ALL.iter().skip(found).map(Field::to_string).collect();
+            let missing: Vec<String> = Field::OF_FIVE.iter().skip(found).map(Field::to_string).collect();
             format!("add {} ('*' for every one)", missing.join(", "))
         }
-        6 if is_blank(2) || is_blank(4) => {
-            format!("the last one, '{}', is a year as AWS has it: write '{}'", fields[5], join(&fields[..5]))
-        }
-        6 => {
-            let (seconds, rest) = (&fields[0], join(&fields[1..]));
-            let rest =
-                if seconds == "0" { format!("write '{rest}'") } else { format!("'{rest}' is nearest") };
-            format!("the first one, '{seconds}', is seconds, and launches lie at second 0: {rest}")
-        }
-        7 => format!(
-            "seconds and years as Quartz has them are not taken: write '{}' (1 is Monday here, Sunday in Quartz)",
-            join(&fields[1..6])
+        _ => format!(
+            "write minute, hour, day of month, month, day of week, with the second before and the year \
+             ({FIRST_YEAR} to {LAST_YEAR}) behind them if need be; lists take no blanks"
         ),
-        _ => "write minute, hour, day of month, month, day of week; lists take no blanks".to_owned(),
     };
     CronError::FieldCount { given: given.to_owned(), found: fields.len(), fix }
 }

@@ -2,17 +2,42 @@
 //!
 //! The first character is the version. Version 1 is flags, minutes, hours, months, days, weekdays, last weekdays, nth
 //! weekdays and nearest days, each in base 36, with `*` for a full mask and nothing for an empty one, joined by `.`
-//! and cut behind the last that is not empty: `0 3 * * *` is `1c.1.8.*.*.*`. At most 54 characters.
+//! and cut behind the last that is not empty: `0 3 * * *` is `1c.1.8.*.*.*`. At most 54 characters. It stands for second
+//! 0 in any year, and one flag says both what becomes of gaps and of overlaps.
+//!
+//! Version 2 is for what version 1 can not say: a flag for each of these two, seconds behind the flags, and the four
+//! words of the years (full ones: any year) at the end.
 
 use thiserror::Error;
 
 use super::compiled::{CompiledCron, Flags};
+use super::years::Years;
 
-const VERSION: char = '1';
-const FIELDS: usize = 9;
+const VERSION_1: char = '1';
+const VERSION_2: char = '2';
+const FIELDS_1: usize = FULL_1.len();
+const FIELDS_2: usize = FULL_2.len();
+const SIXTY: u64 = (1 << 60) - 1;
 /// The full mask of each field.
-const FULL: [u64; FIELDS] =
-    [0x3f, (1 << 60) - 1, (1 << 24) - 1, 0x1ffe, 0xffff_fffe, 0x7f, 0x7f, (1 << 35) - 1, 0xffff_fffe];
+const FULL_1: [u64; 9] =
+    [0x3f, SIXTY, (1 << 24) - 1, 0x1ffe, 0xffff_fffe, 0x7f, 0x7f, (1 << 35) - 1, 0xffff_fffe];
+const FULL_2: [u64; 14] = [
+    0x7f,
+    SIXTY,
+    SIXTY,
+    (1 << 24) - 1,
+    0x1ffe,
+    0xffff_fffe,
+    0x7f,
+    0x7f,
+    (1 << 35) - 1,
+    0xffff_fffe,
+    u64::MAX,
+    u64::MAX,
+    u64::MAX,
+    u64::MAX,
+];
+const SECOND_0: u64 = 1;
 
 /// A text that is no stored expression of a version that this program knows.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -24,8 +49,7 @@ pub struct DecodeError {
 impl CompiledCron {
     /// Its stored text.
     pub fn encode(&self) -> String {
-        let values = [
-            self.flags.to_bits(),
+        let fields = [
             self.minutes,
             u64::from(self.hours),
             u64::from(self.months),
@@ -35,19 +59,12 @@ impl CompiledCron {
             self.nth_weekdays,
             u64::from(self.nearest),
         ];
-        let mut text = String::from(VERSION);
-        for (index, (value, full)) in values.into_iter().zip(FULL).enumerate() {
-            if index > 0 {
-                text.push('.');
-            }
-            match value {
-                0 => {}
-                value if value == full && index > 0 => text.push('*'),
-                value => push_base36(&mut text, value),
-            }
+        let flags = self.flags;
+        if self.seconds == SECOND_0 && self.years.is_any() && flags.skips_gaps == flags.repeats {
+            return write(VERSION_1, [flags.to_bits() & 0x3f].into_iter().chain(fields).zip(FULL_1));
         }
-        text.truncate(text.trim_end_matches('.').len());
-        text
+        let values = [flags.to_bits(), self.seconds].into_iter().chain(fields).chain(self.years.words());
+        write(VERSION_2, values.zip(FULL_2))
     }
 
     /// Reads a stored text.
@@ -59,10 +76,46 @@ impl CompiledCron {
     }
 }
 
+/// Writes values beside their full masks; the first are the flags.
+fn write(version: char, values: impl Iterator<Item = (u64, u64)>) -> String {
+    let mut text = String::from(version);
+    for (index, (value, full)) in values.enumerate() {
+        if index > 0 {
+            text.push('.');
+        }
+        match value {
+            0 => {}
+            value if value == full && index > 0 => text.push('*'),
+            value => push_base36(&mut text, value),
+        }
+    }
+    text.truncate(text.trim_end_matches('.').len());
+    text
+}
+
 fn decode(text: &str) -> Option<CompiledCron> {
-    let mut values = [0u64; FIELDS];
-    for (index, field) in text.strip_prefix(VERSION)?.split('.').enumerate() {
-        let full = *FULL.get(index)?;
+    let mut letters = text.chars();
+    match letters.next()? {
+        VERSION_1 => {
+            let [flags, fields @ ..] = read::<FIELDS_1>(letters.as_str(), FULL_1)?;
+            // One flag of version 1 says both.
+            let flags = flags | (flags >> 5 & 1) << 6;
+            compiled(flags, SECOND_0, fields, Years::ANY)
+        }
+        VERSION_2 => {
+            let values = read::<FIELDS_2>(letters.as_str(), FULL_2)?;
+            let [flags, seconds, fields @ .., y0, y1, y2, y3] = values;
+            compiled(flags, seconds, fields, Years::from_words([y0, y1, y2, y3])?)
+        }
+        _ => None,
+    }
+}
+
+/// Reads values, each within its full mask; those that are cut off are 0.
+fn read<const N: usize>(text: &str, full: [u64; N]) -> Option<[u64; N]> {
+    let mut values = [0u64; N];
+    for (index, field) in text.split('.').enumerate() {
+        let full = *full.get(index)?;
         let value = match field {
             "" => 0,
             "*" => full,
@@ -74,11 +127,14 @@ fn decode(text: &str) -> Option<CompiledCron> {
         }
         values[index] = value;
     }
-    let [flags, minutes, hours, months, days, weekdays, last_weekdays, nth_weekdays, nearest] = values;
-    if minutes == 0 || hours == 0 || months == 0 {
-        return None;
-    }
-    Some(CompiledCron {
+    Some(values)
+}
+
+fn compiled(flags: u64, seconds: u64, fields: [u64; 8], years: Years) -> Option<CompiledCron> {
+    let [minutes, hours, months, days, weekdays, last_weekdays, nth_weekdays, nearest] = fields;
+    let fires = seconds != 0 && minutes != 0 && hours != 0 && months != 0;
+    fires.then(|| CompiledCron {
+        seconds,
         minutes,
         hours: hours as u32,
         months: months as u16,
@@ -87,6 +143,7 @@ fn decode(text: &str) -> Option<CompiledCron> {
         weekdays: weekdays as u8,
         last_weekdays: last_weekdays as u8,
         nth_weekdays,
+        years,
         flags: Flags::from_bits(flags),
     })
 }
@@ -101,8 +158,15 @@ fn push_base36(text: &mut String, value: u64) {
 
 impl Flags {
     fn to_bits(self) -> u64 {
-        let flags =
-            [self.last_day, self.last_workday, self.any_day, self.any_weekday, self.both_days, self.interval];
+        let flags = [
+            self.last_day,
+            self.last_workday,
+            self.any_day,
+            self.any_weekday,
+            self.both_days,
+            self.skips_gaps,
+            self.repeats,
+        ];
         flags.into_iter().rev().fold(0, |bits, flag| bits << 1 | u64::from(flag))
     }
 
@@ -114,7 +178,8 @@ impl Flags {
             any_day: flag(2),
             any_weekday: flag(3),
             both_days: flag(4),
-            interval: flag(5),
+            skips_gaps: flag(5),
+            repeats: flag(6),
         }
     }
 }

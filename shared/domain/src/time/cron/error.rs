@@ -4,6 +4,9 @@ use std::fmt;
 
 use thiserror::Error;
 
+use super::years::{FIRST_YEAR, LAST_YEAR};
+use crate::time::interval::RateTextError;
+
 /// Longest expression, in bytes.
 pub(super) const EXPRESSION_BYTES: usize = 512;
 
@@ -23,8 +26,8 @@ pub enum CronError {
         /// Its size.
         bytes: usize,
     },
-    /// Not five fields.
-    #[error("cron expression '{given}' has {found} fields instead of 5: {fix}")]
+    /// Not five, six or seven fields.
+    #[error("cron expression '{given}' has {found} fields instead of 5 to 7: {fix}")]
     FieldCount {
         /// The expression.
         given: String,
@@ -58,11 +61,16 @@ pub enum CronError {
         field: Field,
     },
     /// No day of the calendar matches.
-    #[error("cron expression '{given}' never fires: no year has such a day; change day of month or month")]
+    #[error(
+        "cron expression '{given}' never fires: none of its years has such a day; change the day, the month or the year"
+    )]
     NeverFires {
         /// The expression.
         given: String,
     },
+    /// An interval that does not read as one.
+    #[error(transparent)]
+    Interval(#[from] RateTextError),
     /// What the checks before it let through, the parser refused.
     #[error("cron expression '{given}' does not parse: {reason}")]
     Parser {
@@ -73,9 +81,11 @@ pub enum CronError {
     },
 }
 
-/// One of the five fields.
+/// One of the fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Field {
+    /// 0 to 59; 0 when it is left out.
+    Second,
     /// 0 to 59.
     Minute,
     /// 0 to 23.
@@ -86,6 +96,8 @@ pub enum Field {
     Month,
     /// 0 to 7, both Sunday, or names.
     DayOfWeek,
+    /// 1970 to 2199; every one when it is left out.
+    Year,
 }
 
 const MONTHS: [&str; 12] =
@@ -94,27 +106,34 @@ const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 impl Field {
     /// The fields, in the order of an expression.
-    pub const ALL: [Self; 5] = [Self::Minute, Self::Hour, Self::DayOfMonth, Self::Month, Self::DayOfWeek];
+    pub const ALL: [Self; 7] =
+        [Self::Second, Self::Minute, Self::Hour, Self::DayOfMonth, Self::Month, Self::DayOfWeek, Self::Year];
+    /// Those of an expression of five, in its order.
+    pub(super) const OF_FIVE: [Self; 5] =
+        [Self::Minute, Self::Hour, Self::DayOfMonth, Self::Month, Self::DayOfWeek];
 
     /// Its name in a field object.
     pub fn key(&self) -> &'static str {
         match self {
+            Self::Second => "Second",
             Self::Minute => "Minute",
             Self::Hour => "Hour",
             Self::DayOfMonth => "DayOfMonth",
             Self::Month => "Month",
             Self::DayOfWeek => "DayOfWeek",
+            Self::Year => "Year",
         }
     }
 
     /// Its least and its greatest value.
     pub(super) fn bounds(self) -> (u16, u16) {
         match self {
-            Self::Minute => (0, 59),
+            Self::Second | Self::Minute => (0, 59),
             Self::Hour => (0, 23),
             Self::DayOfMonth => (1, 31),
             Self::Month => (1, 12),
             Self::DayOfWeek => (0, 7),
+            Self::Year => (FIRST_YEAR, LAST_YEAR),
         }
     }
 
@@ -139,11 +158,13 @@ impl Field {
 impl fmt::Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Second => "second",
             Self::Minute => "minute",
             Self::Hour => "hour",
             Self::DayOfMonth => "day of month",
             Self::Month => "month",
             Self::DayOfWeek => "day of week",
+            Self::Year => "year",
         })
     }
 }

@@ -1,7 +1,8 @@
 //! One field, checked item by item and rewritten in the stricter form that croner takes.
 //!
 //! Names become numbers, `5/15` becomes `5-59/15`, and a step that is larger than its range becomes the range's first
-//! value. croner then parses the result and is the second judge of it. In the day of week `a/n` runs up to 7, Sunday.
+//! value. croner then parses the result and is the second judge of it. In the day of week `a/n` runs up to 7, Sunday;
+//! `*/n` of the years counts from year 1, as in croner.
 
 use super::error::{CronError, Field};
 
@@ -56,6 +57,7 @@ fn normalise_item(field: Field, item: &str) -> Result<String, CronError> {
         },
     };
     Ok(match step {
+        Some(step) if base == "*" && field == Field::Year => format!("*/{step}"),
         // A step beyond the end leaves the first value; croner would describe `*/90` as every 90 minutes.
         Some(step) if step > high - low => low.to_string(),
         Some(step) if base == "*" => format!("*/{step}"),
@@ -96,8 +98,10 @@ fn parse_value(field: Field, item: &str, text: &str) -> Result<u16, CronError> {
             return Ok(value);
         }
         let fix = match (field, value) {
+            (Field::Second, 60) => "write '0' for the full minute",
             (Field::Minute, 60) => "write '0' for the full hour",
             (Field::Hour, 24) => "write '0' for midnight",
+            (Field::Year, _) => "no other years are kept",
             (Field::DayOfWeek, _) => "0 and 7 are Sunday, 6 is Saturday",
             _ => "write a value in that range",
         };
@@ -122,6 +126,13 @@ fn word_problem(field: Field, text: &str) -> String {
     let known = field.names().iter().find(|name| text.starts_with(**name));
     match text {
         "" => format!("lacks a value: write a number{names} from {low} to {high}"),
+        text if field == Field::Year
+            && Field::DayOfWeek.names().iter().any(|name| text.starts_with(name)) =>
+        {
+            "stands in the year's place: the seven fields are second, minute, hour, day of month, month, \
+             day of week, year"
+                .to_owned()
+        }
         "H" => jenkins(),
         text if text.starts_with("H(") => jenkins(),
         text if text.starts_with('*') => "mixes '*' with a value: write '*', '*/n' or a number".to_owned(),

@@ -1,15 +1,17 @@
-//! Cron expressions: five fields, or Druva's field object, checked and compiled.
+//! Cron expressions: five to seven fields, AWS's `cron(...)`, or Druva's field object, checked and compiled.
 //!
 //! croner parses and validates; this module says what is wrong in words that help, keeps the masks that a scan matches
 //! with, and refuses what never fires. Day of month and day of week combine as in croner: either one counts when both
 //! are restricted, both when the day of week begins with `+`; only a lone `*` or `?` is unrestricted.
 
+mod aws;
 mod compiled;
 mod dialect;
 mod encoding;
 mod error;
 mod field;
 mod warnings;
+mod years;
 
 use croner::Cron;
 use croner::parser::CronParser;
@@ -18,6 +20,9 @@ pub use compiled::CompiledCron;
 pub use dialect::split_zone_prefix;
 pub use encoding::DecodeError;
 pub use error::{CronError, Field};
+
+use self::dialect::Split;
+use super::dst::{DstRules, Gap, Overlap};
 
 /// A cron expression that parses and fires.
 ///
@@ -33,7 +38,8 @@ pub use error::{CronError, Field};
 pub struct CronSpec {
     canonical: String,
     compiled: CompiledCron,
-    warnings: Vec<String>,
+    interval: bool,
+    dst: DstRules,
 }
 
 /// Druva's field object: `{"Month":"*","DayOfMonth":"*","DayOfWeek":"*","Hour":"3,6,9","Minute":"0"}`.
@@ -55,12 +61,14 @@ pub struct CronFields<'a> {
 }
 
 impl CronSpec {
-    /// Parses five fields or a nickname such as `@daily`. Names may be in any case, and blanks and tabs of any length.
+    /// Parses five fields, six (second first), seven (and the year last), AWS's `cron(...)` or a nickname such as `@daily`.
+    /// Names may be in any case, and blanks and tabs of any length. [`Expression::parse`](super::Expression::parse) takes
+    /// intervals and zones too.
     ///
     /// # Errors
     /// When the text is not such an expression, or never fires; the error names the field, the value and the fix.
     pub fn parse(text: &str) -> Result<Self, CronError> {
-        Self::from_split(dialect::split_fields(text)?)
+        Self::from_split(&dialect::split(text)?)
     }
 
     /// Takes a field object.
@@ -72,29 +80,50 @@ impl CronSpec {
             Some(value) => one_field(field, value),
             None => Err(CronError::MissingField { field }),
         };
-        Self::from_split([
+        Self::from_split(&Split::five([
             given(Field::Minute, fields.minute, None)?,
             given(Field::Hour, fields.hour, None)?,
             given(Field::DayOfMonth, fields.day_of_month, Some("*"))?,
             given(Field::Month, fields.month, Some("*"))?,
             given(Field::DayOfWeek, fields.day_of_week, Some("*"))?,
-        ])
+        ]))
     }
 
-    fn from_split(fields: [String; 5]) -> Result<Self, CronError> {
-        let canonical = fields.join(" ");
-        let cron = parse_fields(&fields, &canonical)?;
+    fn from_split(split: &Split) -> Result<Self, CronError> {
+        let canonical = split.canonical();
+        let cron = parse_fields(split, &canonical)?;
         // How a field begins is not among what croner keeps.
-        let interval = fields[0].starts_with('*') || fields[1].starts_with('*');
-        let compiled = CompiledCron::of(&cron, interval);
+        let times = [Field::Second, Field::Minute, Field::Hour];
+        let interval = times.iter().any(|field| split.field(*field).starts_with('*'));
+        let any_year = matches!(split.field(Field::Year), "*" | "*/1");
+        let compiled = CompiledCron::of(&cron, any_year, interval);
         if !compiled.ever_fires() {
             return Err(CronError::NeverFires { given: canonical });
         }
-        let warnings = warnings::warnings(&fields, &compiled);
-        Ok(Self { canonical, compiled, warnings })
+        Ok(Self { canonical, compiled, interval, dst: DstRules::default() })
     }
 
-    /// Its five fields in upper case, one blank apart; parsing them gives this expression again.
+    /// The same with rules of its own for changes of the clocks. What they leave open follows from the expression again.
+    pub fn with_dst(mut self, rules: DstRules) -> Self {
+        self.dst = rules;
+        self.compiled.flags.skips_gaps = rules.gap.map_or(self.interval, |gap| gap == Gap::Skip);
+        self.compiled.flags.repeats = rules.overlap.map_or(self.interval, |overlap| overlap == Overlap::Both);
+        self
+    }
+
+    /// Its own rules for changes of the clocks; [`CompiledCron::gap`] and [`CompiledCron::overlap`] say what holds.
+    pub fn dst(&self) -> DstRules {
+        self.dst
+    }
+
+    /// Whether it is interval-like (`*/15 * * * *`): the second, the minute or the hour begins with `*`. Such a one follows
+    /// the real instants of the wall clock, any other (`30 2 * * *`) fixed local times, unless the rules say otherwise.
+    pub fn is_interval(&self) -> bool {
+        self.interval
+    }
+
+    /// Its fields in upper case, one blank apart, those of AWS translated; parsing them gives this expression again, with
+    /// the rules that follow from it.
     pub fn canonical(&self) -> &str {
         &self.canonical
     }
@@ -109,23 +138,24 @@ impl CronSpec {
         self.compiled.encode()
     }
 
-    /// A sentence for each thing in it that often surprises.
-    pub fn warnings(&self) -> &[String] {
-        &self.warnings
+    /// A sentence for each thing in it that often surprises. For people: takes some time.
+    pub fn warnings(&self) -> Vec<String> {
+        let split = dialect::split(&self.canonical);
+        split.map_or_else(|_| Vec::new(), |split| warnings::warnings(&split, &self.compiled))
     }
 
     /// It in words, as croner puts them. Parses anew: for people, not for scans.
     pub fn describe(&self) -> String {
-        dialect::split_fields(&self.canonical)
-            .and_then(|fields| parse_fields(&fields, &self.canonical))
+        dialect::split(&self.canonical)
+            .and_then(|split| parse_fields(&split, &self.canonical))
             .map_or_else(|_| self.canonical.clone(), |cron| cron.describe())
     }
 }
 
 /// Lets croner parse the fields in the form that it takes.
-fn parse_fields(fields: &[String; 5], given: &str) -> Result<Cron, CronError> {
-    let mut normal = Vec::with_capacity(fields.len());
-    for (field, text) in Field::ALL.into_iter().zip(fields) {
+fn parse_fields(split: &Split, given: &str) -> Result<Cron, CronError> {
+    let mut normal = Vec::with_capacity(split.fields.len());
+    for (field, text) in Field::ALL.into_iter().zip(&split.fields) {
         normal.push(field::normalise(field, text)?);
     }
     CronParser::new().parse(&normal.join(" ")).map_err(|error| CronError::Parser {

@@ -1,11 +1,11 @@
 //! The event that Lambda makes of SQS messages, and the answer that names those to be delivered again.
 
 use serde::{Deserialize, Serialize};
-use tidegate_engine::Handled;
+use tidegate_engine::{Engine, Handled};
 
 /// Messages as Lambda hands them over.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Records {
+pub struct Records {
     #[serde(rename = "Records", default)]
     records: Vec<Record>,
 }
@@ -13,7 +13,7 @@ pub(crate) struct Records {
 /// One message. A body that is no Tidegate message is the engine's to refuse.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Record {
+struct Record {
     message_id: String,
     #[serde(default)]
     body: String,
@@ -28,22 +28,19 @@ struct Attributes {
 }
 
 impl Records {
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Record> {
-        self.records.iter()
+    /// Hands each message to the engine, by itself, and names those that must come again.
+    pub async fn handle(&self, engine: &Engine) -> Failures {
+        let handled = self.records.iter().map(|record| async move {
+            let handled = engine.handle(&record.body, record.received()).await;
+            (&*record.message_id, handled)
+        });
+        Failures::of(futures::future::join_all(handled).await)
     }
 }
 
 impl Record {
-    pub(crate) fn id(&self) -> &str {
-        &self.message_id
-    }
-
-    pub(crate) fn body(&self) -> &str {
-        &self.body
-    }
-
     /// How often the message came. An unknown number counts as a repeat: a look too many is better than a duplicate.
-    pub(crate) fn received(&self) -> u32 {
+    fn received(&self) -> u32 {
         self.attributes.approximate_receive_count.parse().unwrap_or(2)
     }
 }
@@ -51,7 +48,7 @@ impl Record {
 /// The messages that must come again (`ReportBatchItemFailures`).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Failures {
+pub struct Failures {
     batch_item_failures: Vec<Failure>,
 }
 
@@ -62,7 +59,12 @@ struct Failure {
 }
 
 impl Failures {
-    pub(crate) fn of<'a>(handled: impl IntoIterator<Item = (&'a str, Handled)>) -> Self {
+    /// No message must come again.
+    pub fn none() -> Self {
+        Self { batch_item_failures: Vec::new() }
+    }
+
+    fn of<'a>(handled: impl IntoIterator<Item = (&'a str, Handled)>) -> Self {
         let again = handled.into_iter().filter(|(_, handled)| *handled == Handled::Again);
         let failures = again.map(|(id, _)| Failure { item_identifier: id.to_owned() }).collect();
         Self { batch_item_failures: failures }
@@ -79,7 +81,7 @@ mod tests {
             {"messageId":"a","body":"x","attributes":{"ApproximateReceiveCount":"3","SentTimestamp":"1"},"eventSource":"aws:sqs"},
             {"messageId":"b","receiptHandle":"r"}]}"#;
         let records: Records = serde_json::from_str(event).unwrap();
-        let read: Vec<_> = records.iter().map(|r| (r.id(), r.body(), r.received())).collect();
+        let read: Vec<_> = records.records.iter().map(|r| (&*r.message_id, &*r.body, r.received())).collect();
         assert_eq!(read, [("a", "x", 3), ("b", "", 2)]);
         let failures = Failures::of([("a", Handled::Again), ("b", Handled::Done)]);
         let answer = serde_json::to_string(&failures).unwrap();

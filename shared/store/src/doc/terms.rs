@@ -1,12 +1,9 @@
-//! How a job's terms and trigger are stored and travel: JSON with short names, since every byte is paid for.
-//!
-//! Version 1. A new version gets a new type beside this one; readers take both.
+//! What travels with each occurrence.
 
-use chrono::DateTime;
 use serde::{Deserialize, Serialize};
-use tidegate_domain::job::{Attempts, Count, History, Payload, Terms, Trigger};
+use tidegate_domain::job::{Attempts, Count, History, Payload, Terms};
+use tidegate_domain::rules::Relevancy;
 use tidegate_domain::target::Target;
-use tidegate_domain::time::{CronSpec, parse_zone};
 
 /// The terms of a job, as stored in rows and in dispatch messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +28,9 @@ pub struct TermsDoc {
     f: bool,
     /// Deliveries at the most.
     m: u8,
+    /// How old a launch may be when it is delivered, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    r: Option<u32>,
 }
 
 impl From<&Terms> for TermsDoc {
@@ -51,6 +51,7 @@ impl From<&Terms> for TermsDoc {
             b,
             f: terms.history == History::Failures,
             m: terms.max_attempts.get(),
+            r: terms.relevancy.map(Relevancy::seconds),
         }
     }
 }
@@ -80,43 +81,12 @@ impl TermsDoc {
             payload: self.b.clone().map_or(Payload::InJob, Payload::Inline),
             history: if self.f { History::Failures } else { History::All },
             max_attempts: Attempts::new(self.m.into()).map_err(|e| e.to_string())?,
+            relevancy: self
+                .r
+                .map(|seconds| Relevancy::new(seconds.into()))
+                .transpose()
+                .map_err(|e| e.to_string())?,
         })
-    }
-}
-
-/// The trigger of a job, as its client wrote it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) enum TriggerDoc {
-    /// A cron expression and its zone.
-    #[serde(rename = "c")]
-    Cron(String, String),
-    /// Seconds since the epoch.
-    #[serde(rename = "t")]
-    At(i64),
-}
-
-impl From<&Trigger> for TriggerDoc {
-    fn from(trigger: &Trigger) -> Self {
-        match trigger {
-            Trigger::Cron { spec, zone } => Self::Cron(spec.canonical().to_owned(), zone.name().to_owned()),
-            Trigger::At { launch_at } => Self::At(launch_at.timestamp()),
-        }
-    }
-}
-
-impl TriggerDoc {
-    pub(crate) fn read(&self) -> Result<Trigger, String> {
-        match self {
-            Self::Cron(text, zone) => Ok(Trigger::Cron {
-                spec: CronSpec::parse(text).map_err(|e| e.to_string())?,
-                zone: parse_zone(zone).map_err(|e| e.to_string())?,
-            }),
-            Self::At(second) => {
-                let launch_at = DateTime::from_timestamp(*second, 0).ok_or("no such instant")?;
-                Ok(Trigger::At { launch_at })
-            }
-        }
     }
 }
 
@@ -132,6 +102,7 @@ mod tests {
             payload,
             history: History::Failures,
             max_attempts: Attempts::default(),
+            relevancy: None,
         }
     }
 

@@ -1,0 +1,41 @@
+//! Which partitions of the index hold rows. Everything in the stores came from the file, so the others are known to be
+//! empty, and most reads of a scan over a few thousand jobs would find nothing.
+
+use std::collections::HashSet;
+
+use tidegate_domain::job::{Job, Trigger};
+use tidegate_domain::time::{AtMinute, Minutes, ShardRange};
+use tidegate_store::launch::{Shard, at_shard};
+
+/// Partitions with at least one row.
+#[derive(Debug, Default)]
+pub(super) struct Occupied {
+    partitions: HashSet<String>,
+}
+
+impl Occupied {
+    /// Adds those of a job.
+    pub(super) fn add(&mut self, job: &Job) {
+        let zone = job.trigger.zone();
+        for place in &job.children {
+            let range =
+                ShardRange { launch_expression: place.key.launch_expression(), minutes: Minutes::Any };
+            self.insert(&Shard::Expression { zone, range, shard: place.shard });
+        }
+        if let Trigger::At(instants) = &job.trigger {
+            let shard = at_shard(&job.client, &job.id);
+            for minute in instants.iter().map(AtMinute::of) {
+                self.insert(&Shard::Minutes { first: minute, last: minute, shard });
+            }
+        }
+    }
+
+    fn insert(&mut self, shard: &Shard) {
+        self.partitions.insert(shard.partition());
+    }
+
+    /// Whether a read can find anything.
+    pub(super) fn holds(&self, shard: &Shard) -> bool {
+        self.partitions.contains(&shard.partition())
+    }
+}

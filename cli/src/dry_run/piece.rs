@@ -1,0 +1,229 @@
+//! The launches and non-runs of one piece of the window, eight bytes each.
+
+use chrono::{DateTime, Utc};
+use tidegate_domain::ids::JobId;
+use tidegate_domain::occurrence::NonRun;
+use tidegate_domain::time::{Dst, Window};
+use tidegate_engine::{Rehearsal, Verdict};
+use tidegate_store::launch::{Child, Shard};
+
+use super::occupied::Occupied;
+use super::roster::Roster;
+
+/// Most jobs of a rehearsal: what a rank has room for.
+pub(super) const JOBS: usize = 1 << RANK_BITS;
+
+const KIND_BITS: u32 = 5;
+const RANK_BITS: u32 = 27;
+/// What a piece may hold. One with more is begun again, shorter, unless it is a single second.
+pub(super) const MOST_LAUNCHES: usize = 4_000_000;
+
+const LABELS: [Dst; 3] = [Dst::Plain, Dst::Gap, Dst::Overlap];
+const REASONS: [NonRun; 7] = [
+    NonRun::Paused,
+    NonRun::MisfireSkipped,
+    NonRun::Expired,
+    NonRun::OverlapSkipped,
+    NonRun::Excluded,
+    NonRun::Cancelled,
+    NonRun::Rescheduled,
+];
+
+/// The place of a label in [`LABELS`].
+fn label_place(label: Dst) -> u64 {
+    match label {
+        Dst::Plain => 0,
+        Dst::Gap => 1,
+        Dst::Overlap => 2,
+    }
+}
+
+/// The place of a reason in [`REASONS`], counted from 1.
+fn reason_place(reason: NonRun) -> u64 {
+    match reason {
+        NonRun::Paused => 1,
+        NonRun::MisfireSkipped => 2,
+        NonRun::Expired => 3,
+        NonRun::OverlapSkipped => 4,
+        NonRun::Excluded => 5,
+        NonRun::Cancelled => 6,
+        NonRun::Rescheduled => 7,
+    }
+}
+
+/// A launch or a non-run in one number, which sorts by instant, job and kind: seconds since the window began, the job's
+/// rank, then reason and label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Due(u64);
+
+impl Due {
+    fn new(second: u32, rank: u32, label: Dst, reason: Option<NonRun>) -> Self {
+        let kind = reason.map_or(0, reason_place) << 2 | label_place(label);
+        Self(u64::from(second) << (RANK_BITS + KIND_BITS) | u64::from(rank) << KIND_BITS | kind)
+    }
+
+    /// Seconds since the window began.
+    pub(super) fn second(self) -> u32 {
+        (self.0 >> (RANK_BITS + KIND_BITS)) as u32
+    }
+
+    /// Its job.
+    pub(super) fn rank(self) -> u32 {
+        (self.0 >> KIND_BITS) as u32 & ((1 << RANK_BITS) - 1)
+    }
+
+    /// What a change of the clocks has to do with it.
+    pub(super) fn label(self) -> Dst {
+        LABELS.get((self.0 & 3) as usize).copied().unwrap_or(Dst::Plain)
+    }
+
+    /// Why it is not launched; `None`: it is.
+    pub(super) fn reason(self) -> Option<NonRun> {
+        let place = (self.0 >> 2 & 7) as usize;
+        REASONS.get(place.checked_sub(1)?).copied()
+    }
+}
+
+/// Collects what the engine decides, as far as it lies in the window of the run.
+pub(super) struct Piece<'a> {
+    roster: &'a Roster,
+    occupied: &'a Occupied,
+    window: Window,
+    due: Vec<Due>,
+    /// The job that was met last, and its rank: a row's launches come together.
+    last: Option<(JobId, u32)>,
+    /// How many are left of pieces before.
+    carried: usize,
+    limit: usize,
+    overflowed: bool,
+    strays: u64,
+}
+
+impl<'a> Piece<'a> {
+    /// An empty one.
+    pub(super) fn new(roster: &'a Roster, occupied: &'a Occupied, window: Window) -> Self {
+        Self {
+            roster,
+            occupied,
+            window,
+            due: Vec::new(),
+            last: None,
+            carried: 0,
+            limit: MOST_LAUNCHES,
+            overflowed: false,
+            strays: 0,
+        }
+    }
+
+    /// Begins a piece. The shortest possible one takes whatever is due.
+    pub(super) fn begin(&mut self, is_shortest: bool) {
+        self.carried = self.due.len();
+        self.limit = if is_shortest { usize::MAX } else { self.carried + MOST_LAUNCHES };
+        self.overflowed = false;
+    }
+
+    /// How many launches and non-runs the piece has, or `None` when there were too many: they are forgotten.
+    pub(super) fn found(&mut self) -> Option<usize> {
+        if self.overflowed {
+            self.due.truncate(self.carried);
+            return None;
+        }
+        Some(self.due.len() - self.carried)
+    }
+
+    /// Takes out what is due before `until`, in order.
+    ///
+    /// # Errors
+    /// When the engine launched what is not in the file.
+    pub(super) fn take_before(&mut self, until: DateTime<Utc>) -> anyhow::Result<std::vec::Drain<'_, Due>> {
+        anyhow::ensure!(self.strays == 0, "{} launches are of no job of the file", self.strays);
+        self.due.sort_unstable();
+        let until_s = until.timestamp() + i64::from(until.timestamp_subsec_nanos() > 0);
+        let from_s = self.window.from().timestamp();
+        let end = self.due.partition_point(|due| from_s + i64::from(due.second()) < until_s);
+        Ok(self.due.drain(..end))
+    }
+
+    fn add(&mut self, job: &JobId, launch: &Verdict) {
+        if !self.window.contains(launch.launch_at) {
+            return;
+        }
+        let Some(rank) = self.rank(job) else {
+            self.strays += 1;
+            return;
+        };
+        // The longest window has far fewer seconds than fit.
+        let second = (launch.launch_at.timestamp() - self.window.from().timestamp()) as u32;
+        if self.due.len() >= self.limit {
+            self.overflowed = true;
+            return;
+        }
+        self.due.push(Due::new(second, rank, launch.firing.label, launch.non_run));
+    }
+
+    fn rank(&mut self, job: &JobId) -> Option<u32> {
+        if let Some((last, rank)) = &self.last
+            && last == job
+        {
+            return Some(*rank);
+        }
+        let rank = self.roster.rank(job)?;
+        self.last = Some((job.clone(), rank));
+        Some(rank)
+    }
+}
+
+impl Rehearsal for Piece<'_> {
+    fn reads(&self, shard: &Shard) -> bool {
+        self.occupied.holds(shard)
+    }
+
+    fn judged(&mut self, row: &Child, launch: &Verdict) {
+        self.add(&row.job, launch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::roster::Enrolment;
+    use super::*;
+
+    fn at(second: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(second, 0).unwrap()
+    }
+
+    #[test]
+    fn a_number_holds_what_it_was_made_of_and_sorts_by_instant_and_job() {
+        let last = (u32::MAX, JOBS as u32 - 1, Dst::Overlap, Some(NonRun::Rescheduled));
+        for (second, rank, label, reason) in [(0, 0, Dst::Plain, None), last] {
+            let due = Due::new(second, rank, label, reason);
+            assert_eq!((due.second(), due.rank(), due.label(), due.reason()), (second, rank, label, reason));
+        }
+        for reason in REASONS {
+            assert_eq!(Due::new(1, 2, Dst::Gap, Some(reason)).reason(), Some(reason));
+        }
+        let due = |second, rank, reason| Due::new(second, rank, Dst::Plain, reason);
+        let mut all = [due(2, 0, None), due(1, 1, Some(NonRun::Paused)), due(1, 2, None), due(1, 1, None)];
+        all.sort_unstable();
+        assert_eq!(all.map(|due| (due.second(), due.rank())), [(1, 1), (1, 1), (1, 2), (2, 0)]);
+    }
+
+    #[test]
+    fn a_piece_that_holds_too_much_is_forgotten_but_not_what_was_left_before() {
+        let roster = Enrolment::default().finish();
+        let occupied = Occupied::default();
+        let mut piece = Piece::new(&roster, &occupied, Window::new(at(0), at(600)).unwrap());
+        let due = |second| Due::new(second, 0, Dst::Plain, None);
+        piece.due = vec![due(1), due(9)];
+        assert_eq!(piece.take_before(at(5)).unwrap().count(), 1);
+        piece.begin(false);
+        piece.due.push(due(7));
+        assert_eq!(piece.found(), Some(1));
+        piece.begin(false);
+        piece.due.push(due(8));
+        piece.overflowed = true;
+        assert_eq!(piece.found(), None);
+        let left: Vec<u32> = piece.take_before(at(600)).unwrap().map(Due::second).collect();
+        assert_eq!(left, [7, 9]);
+    }
+}

@@ -1,0 +1,107 @@
+//! A deployment in memory whose clock stands where it is put: stores, and the engine over them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use chrono::{DateTime, Duration, Utc};
+use chrono_tz::Tz;
+use tidegate_domain::calendar::Exclusions;
+use tidegate_domain::ids::{CalendarId, ClientId};
+use tidegate_domain::job::Job;
+use tidegate_domain::limits::JITTER_SECONDS;
+use tidegate_domain::time::{ChildPlace, Window};
+use tidegate_engine::clock::ManualClock;
+use tidegate_engine::random::SeededRandom;
+use tidegate_engine::{Config, Engine, JobDraft, Parts, Rehearsal};
+use tidegate_local::{Embedded, Usage};
+use tidegate_store::Store;
+
+use super::row::JobRow;
+
+const PREFIX: &str = "dry-run";
+/// Nothing is sent to it: a rehearsal has no queues.
+const NO_QUEUE: &str = "http://dry-run.invalid/0/none";
+
+/// The stores, the engine and its clock.
+pub(super) struct Stage {
+    embedded: Embedded,
+    engine: Engine,
+    clock: Arc<ManualClock>,
+    client: ClientId,
+    opened_at: DateTime<Utc>,
+}
+
+impl Stage {
+    /// Empty tables, at `now`.
+    pub(super) async fn open(client: ClientId, now: DateTime<Utc>) -> anyhow::Result<Self> {
+        let clock = Arc::new(ManualClock::new(now));
+        let embedded = Embedded::in_memory(clock.clone())?;
+        let store = Store::new(embedded.dynamodb(), PREFIX);
+        store.create_tables().await.context("failed to create the tables")?;
+        let engine = Engine::new(Parts {
+            store,
+            sqs: embedded.sqs(),
+            clock: clock.clone(),
+            random: Arc::new(SeededRandom::new(1)),
+            config: Config {
+                dispatch_queue_url: NO_QUEUE.to_owned(),
+                scan_queue_url: NO_QUEUE.to_owned(),
+                allow_private_targets: false,
+            },
+        });
+        Ok(Self { embedded, engine, clock, client, opened_at: now })
+    }
+
+    /// A row as the job that it would be, had it been created just before the window.
+    pub(super) fn job(&self, row: JobRow) -> Job {
+        let JobDraft { trigger, rules, terms } = row.draft;
+        // No LaunchExpression of an empty deployment is split: it has one shard.
+        let children = trigger.cadence().children().into_iter().map(|key| ChildPlace { key, shard: 0 });
+        Job {
+            client: self.client.clone(),
+            id: row.id,
+            revision: 1,
+            children: children.collect(),
+            trigger,
+            rules,
+            paused: row.paused,
+            terms,
+            // A launch that its flexible window moves into the window of the run is due before it by its trigger.
+            emit_from: self.opened_at - Duration::seconds(JITTER_SECONDS.into()),
+            changed_at: self.opened_at,
+        }
+    }
+
+    /// Stores jobs that are not there, after the zones that scans then look at.
+    pub(super) async fn import(&self, jobs: &[Job], known: &mut HashSet<Tz>) -> anyhow::Result<()> {
+        let store = self.engine.store();
+        for zone in jobs.iter().filter_map(|job| job.trigger.cadence().index_zone()) {
+            if known.insert(zone) {
+                store.add_zone(zone, self.opened_at).await.context("failed to store a zone")?;
+            }
+        }
+        store.import_jobs(jobs).await.context("failed to store the jobs")
+    }
+
+    /// Stores a calendar that is not there.
+    pub(super) async fn put_calendar(&self, id: CalendarId, exclusions: Exclusions) -> anyhow::Result<()> {
+        let put = self.engine.put_calendar(&self.client, id, exclusions, None).await;
+        put.map(drop).context("failed to store a calendar")
+    }
+
+    /// Runs the emitter's scan over a window that has just begun. Returns how many rows of the index it read.
+    pub(super) async fn rehearse(&self, window: Window, into: &mut impl Rehearsal) -> anyhow::Result<u64> {
+        self.clock.set(window.from());
+        let report = self.engine.rehearse(window, into).await;
+        let report = report.with_context(|| format!("failed to rehearse from {}", window.from()))?;
+        // A deployment goes on without such a row and logs it; here the answer would be wrong.
+        anyhow::ensure!(report.rows_corrupt == 0, "{} rows of the index cannot be read", report.rows_corrupt);
+        Ok(report.rows_read)
+    }
+
+    /// What has been consumed so far.
+    pub(super) fn usage(&self) -> Usage {
+        self.embedded.meter().snapshot()
+    }
+}

@@ -1,0 +1,186 @@
+//! What is asked of a job before it is handed to the engine: its fields, its past instants, and what it refers to.
+//!
+//! Nothing is written here. A bulk call keeps what it has looked up in one [`Seen`], so that a thousand jobs under one
+//! policy ask for it once.
+
+use std::collections::HashMap;
+
+use tidegate_domain::ids::{CalendarId, JobId, PolicyId};
+use tidegate_domain::job::{Job, Trigger};
+use tidegate_domain::target::Target;
+use tidegate_engine::{JobDraft, QueueCheck};
+use tidegate_store::clients::Client;
+
+use super::same_id;
+use crate::ApiState;
+use crate::problem::{FieldErrors, Kind, Problem};
+use crate::wire::job::{JobBody, url_field};
+use crate::wire::trigger::Findings;
+
+/// A job that may be written.
+pub(super) struct Accepted {
+    /// The name in the body, if there is one.
+    pub(super) id: Option<JobId>,
+    pub(super) draft: JobDraft,
+    /// What may not be as meant, beside what its trigger says.
+    pub(super) warnings: Vec<String>,
+}
+
+/// What one call has looked up.
+#[derive(Default)]
+pub(super) struct Seen {
+    policies: HashMap<PolicyId, bool>,
+    calendars: HashMap<CalendarId, bool>,
+}
+
+/// Checks a job in all respects. `in_path` is the name that it is put under.
+pub(super) async fn accept(
+    state: &ApiState,
+    client: &Client,
+    in_path: Option<&JobId>,
+    body: JobBody,
+    seen: &mut Seen,
+) -> Result<Accepted, Problem> {
+    let mut findings = Findings::default();
+    let checked = body.check(state.engine.clock().now(), &mut findings);
+    if !findings.past.is_empty() {
+        let id = in_path.or(checked.as_ref().and_then(|checked| checked.id.as_ref()));
+        let stored = match id {
+            Some(id) => state.engine.job(&client.id, id).await,
+            None => Ok(None),
+        };
+        let stored = stored.map_err(|e| Problem::of_engine("read a job", &e))?;
+        let trigger = checked.as_ref().map(|checked| &checked.draft.trigger);
+        refuse_past_instants(&mut findings, trigger, stored.as_ref());
+    }
+    findings.errors.into_result(Kind::InvalidBody)?;
+    let Some(checked) = checked else {
+        return Err(Problem::new(Kind::InvalidBody, "the body is not that of a job"));
+    };
+    if let Some(in_path) = in_path {
+        same_id("job_id", checked.id.as_ref().map(JobId::as_str), in_path.as_str())?;
+    }
+    let mut warnings = findings.warnings;
+    warnings.extend(check_surroundings(state, client, &checked.draft, seen).await?);
+    Ok(Accepted { id: checked.id, draft: checked.draft, warnings })
+}
+
+/// Refuses instants that are past, but for those that the stored job has: a set is sent again whole.
+fn refuse_past_instants(findings: &mut Findings, trigger: Option<&Trigger>, stored: Option<&Job>) {
+    let held = match stored.map(|job| &job.trigger) {
+        Some(Trigger::At(held)) => Some(held),
+        _ => None,
+    };
+    let past = std::mem::take(&mut findings.past);
+    let refused: Vec<_> =
+        past.iter().filter(|past| !held.is_some_and(|held| held.contains(past.at))).collect();
+    for past in &refused {
+        findings.errors.add(&*past.field, &*past.given, &*past.refusal);
+    }
+    let Some(Trigger::At(instants)) = trigger else { return };
+    let is_over = instants.iter().all(|at| past.iter().any(|past| past.at == at));
+    if refused.is_empty() && is_over && held != Some(instants) {
+        let message = "every instant of 'at' is past, so the trigger never fires again; delete the job, or add an \
+            instant that is to come";
+        findings.errors.add("trigger.at", (), message);
+    }
+}
+
+/// Checks what a job refers to: the client's allow-list, the policy, the calendars, the queue. Answers with warnings.
+async fn check_surroundings(
+    state: &ApiState,
+    client: &Client,
+    draft: &JobDraft,
+    seen: &mut Seen,
+) -> Result<Vec<String>, Problem> {
+    let target = &draft.terms.target;
+    if !client.allowed_targets.iter().any(|pattern| target.is_covered_by(pattern)) {
+        let message = format!(
+            "client '{}' may not target '{}'; its allowed_targets are {}: ask the admin to allow it",
+            client.id,
+            target.url(),
+            client.allowed_targets.join(", ")
+        );
+        return Err(Problem::of_field(Kind::TargetNotAllowed, url_field(target), target.url(), message));
+    }
+    let mut errors = FieldErrors::default();
+    if let Some(id) = &draft.terms.policy
+        && !is_policy(state, client, id, seen).await?
+    {
+        let message =
+            format!("client '{}' has no policy '{id}'; create it first, or leave policy_id out", client.id);
+        errors.add("policy_id", id.as_str(), message);
+    }
+    for id in &draft.rules.calendars {
+        if !is_calendar(state, client, id, seen).await? {
+            let message =
+                format!("client '{}' has no calendar '{id}'; put it first, or leave it out", client.id);
+            errors.add("calendars", id.as_str(), message);
+        }
+    }
+    let warnings = check_queue(state, target, &mut errors).await;
+    errors.into_result(Kind::InvalidBody).map(|()| warnings)
+}
+
+async fn is_policy(
+    state: &ApiState,
+    client: &Client,
+    id: &PolicyId,
+    seen: &mut Seen,
+) -> Result<bool, Problem> {
+    if let Some(is) = seen.policies.get(id) {
+        return Ok(*is);
+    }
+    let found = state.engine.store().policy(&client.id, id).await;
+    let is = found.map_err(|e| Problem::of_store("read a policy", &e))?.is_some();
+    seen.policies.insert(id.clone(), is);
+    Ok(is)
+}
+
+async fn is_calendar(
+    state: &ApiState,
+    client: &Client,
+    id: &CalendarId,
+    seen: &mut Seen,
+) -> Result<bool, Problem> {
+    if let Some(is) = seen.calendars.get(id) {
+        return Ok(*is);
+    }
+    let found = state.engine.store().calendar(&client.id, id).await;
+    let is = found.map_err(|e| Problem::of_store("read a calendar", &e))?.is_some();
+    seen.calendars.insert(id.clone(), is);
+    Ok(is)
+}
+
+async fn check_queue(state: &ApiState, target: &Target, errors: &mut FieldErrors) -> Vec<String> {
+    let Target::Sqs { queue_url } = target else { return Vec::new() };
+    match look_up_queue(state, queue_url).await {
+        QueueCheck::Exists { .. } => {}
+        QueueCheck::Missing => {
+            let message =
+                format!("no queue has the URL '{queue_url}'; create it, or check its account and region");
+            errors.add(url_field(target), &**queue_url, message);
+        }
+        QueueCheck::Ours => {
+            let message =
+                format!("'{queue_url}' is a queue of Tidegate itself; name a queue of your consumer");
+            errors.add(url_field(target), &**queue_url, message);
+        }
+        QueueCheck::Unknown(reason) => {
+            return vec![format!("queue '{queue_url}' could not be looked up: {reason}")];
+        }
+    }
+    Vec::new()
+}
+
+async fn look_up_queue(state: &ApiState, queue_url: &str) -> QueueCheck {
+    let (key, now) = (queue_url.to_owned(), state.engine.clock().now());
+    if state.known_queues.find(&key, now).is_some() {
+        return QueueCheck::Exists { fifo: queue_url.ends_with(".fifo") };
+    }
+    let found = state.engine.check_queue(queue_url).await;
+    if matches!(found, QueueCheck::Exists { .. }) {
+        state.known_queues.keep(key, now, ());
+    }
+    found
+}

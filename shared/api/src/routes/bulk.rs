@@ -1,0 +1,91 @@
+//! Many jobs in one call. Each is answered by itself, in the order of the call: one that is refused spoils no other.
+
+use std::collections::HashSet;
+
+use axum::Json;
+use axum::extract::State;
+use serde_json::value::RawValue;
+use tidegate_domain::ids::JobId;
+use tidegate_domain::limits::BULK_BODY_BYTES;
+use tidegate_engine::JobWrite;
+use tidegate_store::clients::Client;
+
+use super::acceptance::{Accepted, Seen, accept};
+use super::{id_taken, nothing_to_match, wrong_revision};
+use crate::ApiState;
+use crate::auth::Caller;
+use crate::body::{Body, read_part};
+use crate::problem::{FieldErrors, Kind, Problem};
+use crate::wire::bulk::{BulkBody, BulkResult, BulkResults};
+use crate::wire::trigger::trigger_warnings;
+
+/// Creates up to 1,000 jobs. The call is answered with 200, and each job with the status that it would have alone.
+/// Repeating the call is safe for jobs with a `job_id`.
+#[utoipa::path(post, path = "/v1/jobs/bulk", tag = "jobs", request_body = BulkBody, responses(
+    (status = 200, description = "What came of each job", body = BulkResults),
+))]
+pub(crate) async fn create_jobs(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Body(body): Body<BulkBody, BULK_BODY_BYTES>,
+) -> Result<Json<BulkResults>, Problem> {
+    let mut errors = FieldErrors::default();
+    body.check_number(&mut errors);
+    errors.into_result(Kind::InvalidBody)?;
+    let (mut seen, mut names) = (Seen::default(), HashSet::new());
+    let mut results: Vec<Option<BulkResult>> = Vec::with_capacity(body.jobs.len());
+    let (mut drafts, mut warnings) = (Vec::new(), Vec::new());
+    for job in &body.jobs {
+        results.push(match accept_part(&state, &client, job, &mut seen, &mut names).await {
+            Ok(accepted) => {
+                drafts.push((accepted.id, accepted.draft));
+                warnings.push(accepted.warnings);
+                None
+            }
+            Err(problem) => Some(problem.into()),
+        });
+    }
+    let written = match drafts.is_empty() {
+        true => Vec::new(),
+        false => state.engine.create_jobs(&client.id, drafts).await,
+    };
+    let written =
+        written.into_iter().map(|written| written.map_err(|e| Problem::of_engine("create jobs", &e)));
+    let mut written = written.zip(warnings).map(|(written, warnings)| answer(written?, warnings));
+    let missing = || Err(Problem::internal("create jobs", &"an answer is missing"));
+    let results = results.into_iter().map(|refused| match refused {
+        Some(refused) => refused,
+        None => written.next().unwrap_or_else(missing).unwrap_or_else(BulkResult::from),
+    });
+    Ok(Json(BulkResults { results: results.collect() }))
+}
+
+async fn accept_part(
+    state: &ApiState,
+    client: &Client,
+    job: &RawValue,
+    seen: &mut Seen,
+    names: &mut HashSet<JobId>,
+) -> Result<Accepted, Problem> {
+    let accepted = accept(state, client, None, read_part(job)?, seen).await?;
+    if let Some(id) = &accepted.id
+        && !names.insert(id.clone())
+    {
+        let message = format!("job_id '{id}' is in this call twice; the first one counts");
+        return Err(Problem::of_field(Kind::InvalidBody, "job_id", id.as_str(), message));
+    }
+    Ok(accepted)
+}
+
+fn answer(written: JobWrite, mut warnings: Vec<String>) -> Result<BulkResult, Problem> {
+    let status = if matches!(written, JobWrite::Created(_)) { 201 } else { 200 };
+    match written {
+        JobWrite::Created(job) | JobWrite::Replaced(job) | JobWrite::Unchanged(job) => {
+            warnings.extend(trigger_warnings(&job.trigger));
+            Ok(BulkResult::there(status, job.id.to_string(), job.revision, warnings))
+        }
+        JobWrite::Taken(job) => Err(id_taken("job", "job_id", job.id.as_str())),
+        JobWrite::RevisionIs(current) => Err(wrong_revision("job", "", current)),
+        JobWrite::Absent => Err(nothing_to_match("job", "")),
+    }
+}

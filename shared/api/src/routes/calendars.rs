@@ -1,0 +1,110 @@
+//! Exclusion calendars: put, read, listed and deleted by the client whose they are.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use http::StatusCode;
+use tidegate_domain::calendar::Calendar;
+use tidegate_domain::ids::CalendarId;
+use tidegate_engine::{CalendarDelete, CalendarWrite};
+
+use super::{not_found, nothing_to_match, same_id, with_revision, wrong_revision};
+use crate::ApiState;
+use crate::auth::Caller;
+use crate::body::{Body, Cursor, Expected, ListQuery, id_to_find, id_to_write};
+use crate::problem::{FieldErrors, Kind, Problem};
+use crate::wire::calendar::{CalendarBody, CalendarList, CalendarView};
+
+/// Lists the client's calendars.
+#[utoipa::path(get, path = "/v1/calendars", tag = "calendars", params(ListQuery), responses(
+    (status = 200, description = "A page of calendars", body = CalendarList),
+))]
+pub(crate) async fn list_calendars(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Cursor(cursor): Cursor,
+) -> Result<Json<CalendarList>, Problem> {
+    let given = cursor.is_some();
+    let page = state.engine.store().calendars(&client.id, cursor).await;
+    let page = page.map_err(|e| Cursor::refusal(given, "list calendars", &e))?;
+    let calendars = page.rows.iter().map(CalendarView::from).collect();
+    Ok(Json(CalendarList { calendars, next_cursor: Cursor::next_of(page.next) }))
+}
+
+/// Shows a calendar.
+#[utoipa::path(get, path = "/v1/calendars/{calendar_id}", tag = "calendars", params(("calendar_id" = String, Path)), responses(
+    (status = 200, description = "The calendar", body = CalendarView, headers(("etag" = String))),
+))]
+pub(crate) async fn read_calendar(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let id: CalendarId = id_to_find("calendar", &id)?;
+    let found = state.engine.store().calendar(&client.id, &id).await;
+    let found = found.map_err(|e| Problem::of_store("read a calendar", &e))?;
+    let Some(calendar) = found else { return Err(not_found("calendar", id.as_str())) };
+    Ok(with_revision(StatusCode::OK, calendar.revision, CalendarView::from(&calendar)))
+}
+
+/// Creates or replaces a calendar. It acts on every job that names it, from the next launches that are planned.
+#[utoipa::path(put, path = "/v1/calendars/{calendar_id}", tag = "calendars", request_body = CalendarBody,
+    params(("calendar_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
+    responses(
+        (status = 200, description = "The calendar", body = CalendarView, headers(("etag" = String))),
+        (status = 201, description = "It did not exist before", body = CalendarView),
+))]
+pub(crate) async fn put_calendar(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path(id): Path<String>,
+    Expected(expected): Expected,
+    Body(body): Body<CalendarBody>,
+) -> Result<Response, Problem> {
+    let id: CalendarId = id_to_write("calendar_id", &id)?;
+    let mut errors = FieldErrors::default();
+    let exclusions = body.check(&mut errors);
+    errors.into_result(Kind::InvalidBody)?;
+    same_id("calendar_id", body.calendar_id.as_deref(), id.as_str())?;
+    let Some(exclusions) = exclusions else {
+        return Err(Problem::new(Kind::InvalidBody, "the body is not that of a calendar"));
+    };
+    let written = state.engine.put_calendar(&client.id, id.clone(), exclusions, expected).await;
+    let shown =
+        |status, calendar: &Calendar| with_revision(status, calendar.revision, CalendarView::from(calendar));
+    match written.map_err(|e| Problem::of_engine("write a calendar", &e))? {
+        CalendarWrite::Created(calendar) => Ok(shown(StatusCode::CREATED, &calendar)),
+        CalendarWrite::Replaced(calendar) | CalendarWrite::Unchanged(calendar) => {
+            Ok(shown(StatusCode::OK, &calendar))
+        }
+        CalendarWrite::RevisionIs(current) => Err(wrong_revision("calendar", id.as_str(), current)),
+        CalendarWrite::Absent => Err(nothing_to_match("calendar", id.as_str())),
+    }
+}
+
+/// Deletes a calendar that no job names.
+#[utoipa::path(delete, path = "/v1/calendars/{calendar_id}", tag = "calendars",
+    params(("calendar_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
+    responses(
+        (status = 204, description = "It is gone"),
+))]
+pub(crate) async fn delete_calendar(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path(id): Path<String>,
+    Expected(expected): Expected,
+) -> Result<StatusCode, Problem> {
+    let id: CalendarId = id_to_find("calendar", &id)?;
+    let deleted = state.engine.delete_calendar(&client.id, &id, expected).await;
+    match deleted.map_err(|e| Problem::of_engine("delete a calendar", &e))? {
+        CalendarDelete::Done => Ok(StatusCode::NO_CONTENT),
+        CalendarDelete::Absent => Err(not_found("calendar", id.as_str())),
+        CalendarDelete::RevisionIs(current) => Err(wrong_revision("calendar", id.as_str(), current)),
+        CalendarDelete::InUse(job) => Err(Problem::new(
+            Kind::InUse,
+            format!(
+                "calendar '{id}' is named by the job '{job}'; delete that, or leave the calendar out of it"
+            ),
+        )),
+    }
+}

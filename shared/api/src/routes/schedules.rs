@@ -1,0 +1,57 @@
+//! What is to come: the upcoming firings of a job, and previews of triggers that need no job.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use tidegate_domain::ids::JobId;
+
+use super::not_found;
+use crate::ApiState;
+use crate::auth::Caller;
+use crate::body::{Asked, Body, id_to_find};
+use crate::problem::{FieldErrors, Kind, Problem};
+use crate::wire::preview::{Preview, PreviewBody};
+use crate::wire::trigger::Findings;
+use crate::wire::upcoming::{UpcomingList, UpcomingQuery};
+
+/// Lists the next firings of a job in UTC and local time, those that will not be made as things stand among them.
+#[utoipa::path(get, path = "/v1/jobs/{job_id}/upcoming", tag = "jobs", params(("job_id" = String, Path), UpcomingQuery), responses(
+    (status = 200, description = "The next firings", body = UpcomingList),
+))]
+pub(crate) async fn list_upcoming(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path(id): Path<String>,
+    Asked(query): Asked<UpcomingQuery>,
+) -> Result<Json<UpcomingList>, Problem> {
+    let id: JobId = id_to_find("job", &id)?;
+    let mut errors = FieldErrors::default();
+    let count = query.check(&mut errors);
+    errors.into_result(Kind::MalformedRequest)?;
+    let found = state.engine.job(&client.id, &id).await;
+    let found = found.map_err(|e| Problem::of_engine("read a job", &e))?;
+    let Some(job) = found else { return Err(not_found("job", id.as_str())) };
+    let now = state.engine.clock().now();
+    let upcoming = state.engine.upcoming(&job, now, count.unwrap_or_default()).await;
+    let upcoming = upcoming.map_err(|e| Problem::of_engine("look ahead", &e))?;
+    Ok(Json(UpcomingList::new(&job, &upcoming)))
+}
+
+/// Says what a trigger means, when it fires, and what may not be as meant. Nothing is stored; an expression that never
+/// fires is answered too, with a warning.
+#[utoipa::path(post, path = "/v1/schedules/preview", tag = "schedules", request_body = PreviewBody, responses(
+    (status = 200, description = "What it means and when it fires", body = Preview),
+))]
+pub(crate) async fn preview_schedule(
+    State(state): State<ApiState>,
+    _: Caller,
+    Body(body): Body<PreviewBody>,
+) -> Result<Json<Preview>, Problem> {
+    let now = state.engine.clock().now();
+    let mut findings = Findings::default();
+    let checked = body.check(now, &mut findings);
+    std::mem::take(&mut findings.errors).into_result(Kind::InvalidBody)?;
+    let Some(checked) = checked else {
+        return Err(Problem::new(Kind::InvalidBody, "the body is not that of a preview"));
+    };
+    Ok(Json(Preview::new(checked, findings, now)))
+}

@@ -1,0 +1,168 @@
+//! Exclusion calendars as they travel.
+
+use chrono::NaiveDate;
+use serde::{Deserialize, Serialize};
+use tidegate_domain::calendar::{Calendar, Exclusions};
+use tidegate_domain::limits::CALENDAR_ENTRIES;
+use tidegate_domain::time::{Window, parse_zone};
+use utoipa::ToSchema;
+
+use crate::problem::FieldErrors;
+use crate::wire::instant;
+use crate::wire::when::read_instant;
+
+/// Faults of one list that are told.
+const TOLD_FAULTS: usize = 20;
+/// A year with a 29 February, to read days of every year in.
+const LEAP_YEAR: &str = "2028-";
+
+/// A calendar as a client defines it: the days and stretches on which the jobs that name it do not launch.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"dates": ["2026-12-25", "12-25"], "zone": "Europe/Berlin"}))]
+pub(crate) struct CalendarBody {
+    /// Its name, if it is given here too: the one in the path.
+    #[schema(max_length = 32)]
+    pub(crate) calendar_id: Option<String>,
+    /// Days, such as `2026-12-25`, or `12-25` for every year.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<String>>)]
+    dates: Vec<String>,
+    /// Stretches of real time.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<IntervalBody>>)]
+    intervals: Vec<IntervalBody>,
+    /// The IANA zone whose days the dates are; that of each job when left out.
+    #[schema(example = "Europe/Berlin")]
+    zone: Option<String>,
+}
+
+/// A stretch of time.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Interval)]
+pub(crate) struct IntervalBody {
+    /// Its first instant, in ISO 8601 with an offset.
+    #[schema(format = DateTime)]
+    from: String,
+    /// The first instant after it.
+    #[schema(format = DateTime)]
+    to: String,
+}
+
+impl CalendarBody {
+    /// Checks every field; `None` when one is wrong, and then `errors` says which.
+    pub(crate) fn check(&self, errors: &mut FieldErrors) -> Option<Exclusions> {
+        let found = self.dates.len() + self.intervals.len();
+        // Duplicates are dropped, but not from lists without end.
+        if found > 10 * CALENDAR_ENTRIES {
+            let message = format!("calendar has {found} dates and intervals; {CALENDAR_ENTRIES} is the most");
+            errors.add("dates", (), message);
+            return None;
+        }
+        let zone = match &self.zone {
+            Some(given) => errors.keep("zone", &**given, parse_zone(given)).map(Some),
+            None => Some(None),
+        };
+        let (mut exclusions, mut faults) = (Exclusions::default(), Vec::new());
+        for (index, text) in self.dates.iter().enumerate() {
+            let field = format!("dates[{index}]");
+            match read_date(text) {
+                Some(Date::Once(date)) => exclusions.dates.push(date),
+                Some(Date::Yearly(month, day)) => exclusions.yearly.push((month, day)),
+                None => {
+                    let message =
+                        format!("date '{text}' is no day; write 2026-12-25, or 12-25 for every year");
+                    faults.push((field, text.clone(), message));
+                }
+            }
+        }
+        for (index, interval) in self.intervals.iter().enumerate() {
+            match interval.read(index) {
+                Ok(window) => exclusions.intervals.push(window),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        let clean = faults.is_empty();
+        for (field, given, message) in faults.into_iter().take(TOLD_FAULTS) {
+            errors.add(field, given, message);
+        }
+        if !clean {
+            return None;
+        }
+        exclusions.zone = zone?;
+        errors.keep("dates", (), exclusions.checked())
+    }
+}
+
+impl IntervalBody {
+    fn read(&self, index: usize) -> Result<Window, (String, String, String)> {
+        let at = |name: &str, text: &str| {
+            let refuse = |message| (format!("intervals[{index}].{name}"), text.to_owned(), message);
+            read_instant(name, text).map_err(refuse)
+        };
+        let (from, to) = (at("from", &self.from)?, at("to", &self.to)?);
+        if to <= from {
+            let message = format!("to {} is not after from {}; give a later end", instant(to), instant(from));
+            return Err((format!("intervals[{index}].to"), self.to.clone(), message));
+        }
+        Window::new(from, to)
+            .map_err(|error| (format!("intervals[{index}]"), String::new(), error.to_string()))
+    }
+}
+
+enum Date {
+    Once(NaiveDate),
+    Yearly(u8, u8),
+}
+
+fn read_date(text: &str) -> Option<Date> {
+    let day = |text: &str| text.len().eq(&10).then(|| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok())?;
+    if text.len() == 5 {
+        day(&format!("{LEAP_YEAR}{text}"))?;
+        let (month, day) = text.split_once('-')?;
+        return Some(Date::Yearly(month.parse().ok()?, day.parse().ok()?));
+    }
+    day(text).map(Date::Once)
+}
+
+/// A calendar as it is answered.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Calendar)]
+pub(crate) struct CalendarView {
+    /// Its name within the client.
+    calendar_id: String,
+    /// Rises by one with each change. It is also the ETag, which `If-Match` takes.
+    revision: u32,
+    /// The zone whose days the dates are; that of each job when null.
+    zone: Option<&'static str>,
+    /// Its days: those of one year first, then those of every year.
+    dates: Vec<String>,
+    /// Its stretches of real time, in UTC.
+    intervals: Vec<IntervalBody>,
+}
+
+impl From<&Calendar> for CalendarView {
+    fn from(calendar: &Calendar) -> Self {
+        let Exclusions { zone, dates, yearly, intervals } = &calendar.exclusions;
+        let yearly = yearly.iter().map(|(month, day)| format!("{month:02}-{day:02}"));
+        let interval =
+            |window: &Window| IntervalBody { from: instant(window.from()), to: instant(window.to()) };
+        Self {
+            calendar_id: calendar.id.to_string(),
+            revision: calendar.revision,
+            zone: zone.map(|zone| zone.name()),
+            dates: dates.iter().map(ToString::to_string).chain(yearly).collect(),
+            intervals: intervals.iter().map(interval).collect(),
+        }
+    }
+}
+
+/// A page of calendars.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CalendarList {
+    /// The calendars, by name.
+    pub(crate) calendars: Vec<CalendarView>,
+    /// What to ask the next page with; null on the last.
+    pub(crate) next_cursor: Option<String>,
+}

@@ -1,0 +1,80 @@
+//! The shape of the time index as it travels.
+
+use serde::{Deserialize, Serialize};
+use tidegate_domain::limits::EXPRESSION_SHARDS;
+use tidegate_domain::time::{LaunchExpression, parse_zone, zone_database_version};
+use tidegate_store::index::IndexShape;
+use utoipa::ToSchema;
+
+use crate::problem::FieldErrors;
+use crate::wire::Whole;
+
+/// How many shards a LaunchExpression of a zone is to have.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ShardsBody {
+    /// The zone whose rows are many.
+    #[schema(example = "Europe/Berlin")]
+    zone: String,
+    /// The LaunchExpression whose rows are many, as the logs and the key of the table show it.
+    #[schema(example = "H:03")]
+    launch_expression: String,
+    /// How many partitions its children are spread over, 1 to 64. A number below the present one changes nothing.
+    #[schema(value_type = u32, minimum = 1, maximum = 64, example = 8)]
+    shards: Whole,
+}
+
+impl ShardsBody {
+    /// Checks every field; `None` when one is wrong, and then `errors` says which.
+    pub(crate) fn check(&self, errors: &mut FieldErrors) -> Option<(chrono_tz::Tz, LaunchExpression, u32)> {
+        let zone = errors.keep("zone", &*self.zone, parse_zone(&self.zone));
+        let expression = self.launch_expression.parse::<LaunchExpression>().map_err(|e| {
+            format!("{e}: write it as in the key of the table, such as 'H:03', 'W:1:*' or 'MM:12-25:00'")
+        });
+        let expression = errors.keep("launch_expression", &*self.launch_expression, expression);
+        let shards = self.shards.within("shards", 1..=EXPRESSION_SHARDS, errors);
+        Some((zone?, expression?, shards?))
+    }
+}
+
+/// The time index: the zones that scans look at, and what is split.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Index)]
+pub(crate) struct IndexView {
+    /// The zones that have children. One that lost its last job stays for up to a day.
+    zones: Vec<&'static str>,
+    /// The LaunchExpressions that have more than one shard.
+    split: Vec<SplitView>,
+    /// The release of the IANA zone database that launches are computed with.
+    #[schema(example = "2026e")]
+    zone_database: &'static str,
+}
+
+/// A LaunchExpression that is split.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Split)]
+pub(crate) struct SplitView {
+    /// Its zone.
+    #[schema(example = "Europe/Berlin")]
+    zone: String,
+    /// Its class and values.
+    #[schema(example = "H:03")]
+    launch_expression: String,
+    /// How many shards it has.
+    shards: u32,
+}
+
+impl From<&IndexShape> for IndexView {
+    fn from(shape: &IndexShape) -> Self {
+        let split = shape.split().filter_map(|(name, shards)| {
+            let (zone, launch_expression) = name.split_once('|')?;
+            let (zone, launch_expression) = (zone.to_owned(), launch_expression.to_owned());
+            Some(SplitView { zone, launch_expression, shards })
+        });
+        Self {
+            zones: shape.zones.iter().map(|(zone, _)| zone.name()).collect(),
+            split: split.collect(),
+            zone_database: zone_database_version(),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What a job says about its launches beside its trigger, as it travels.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tidegate_domain::ids::CalendarId;
+use tidegate_domain::job::Trigger;
+use tidegate_domain::limits::{
+    CALENDARS_PER_JOB, DEFAULT_MISFIRE_LAUNCHES, JITTER_SECONDS, MISFIRE_LAUNCHES, RELEVANCY_SECONDS,
+};
+use tidegate_domain::rules::{Jitter, Misfire, MisfireLaunches, Relevancy, Rules, RulesError};
+use utoipa::ToSchema;
+
+use crate::problem::FieldErrors;
+use crate::wire::when::{read_ahead, read_instant};
+use crate::wire::{Whole, instant};
+
+/// What becomes of launches that an outage missed.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Misfire, example = json!({"rule": "all", "max": 100}))]
+pub(crate) struct MisfireBody {
+    rule: MisfireWord,
+    /// How many are made up for, the latest of them. Only with `all`.
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 10_000, default = 100)]
+    max: Option<Whole>,
+}
+
+/// The rule for launches that an outage missed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = MisfireRule)]
+pub(crate) enum MisfireWord {
+    /// None is made up for.
+    Skip,
+    /// The latest is.
+    Latest,
+    /// The latest `max` are.
+    All,
+}
+
+/// The rule for missed launches as it is answered.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = MisfireView)]
+pub(crate) struct MisfireView {
+    rule: MisfireWord,
+    /// How many are made up for; only with `all`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max: Option<u32>,
+}
+
+impl MisfireBody {
+    /// Checks the number.
+    pub(crate) fn check(&self, errors: &mut FieldErrors) -> Option<Misfire> {
+        match (self.rule, self.max) {
+            (MisfireWord::Skip, None) => Some(Misfire::Skip),
+            (MisfireWord::Latest, None) => Some(Misfire::Latest),
+            (MisfireWord::All, max) => {
+                let max = max.unwrap_or(DEFAULT_MISFIRE_LAUNCHES.into());
+                let max = max.within("misfire.max", 1..=MISFIRE_LAUNCHES, errors)?;
+                errors.keep("misfire.max", max, MisfireLaunches::new(max.into())).map(Misfire::All)
+            }
+            (MisfireWord::Skip | MisfireWord::Latest, Some(_)) => {
+                let message = "misfire.max goes with the rule 'all' only; leave it out";
+                errors.add("misfire.max", (), message);
+                None
+            }
+        }
+    }
+}
+
+impl From<Misfire> for MisfireView {
+    fn from(misfire: Misfire) -> Self {
+        match misfire {
+            Misfire::Skip => Self { rule: MisfireWord::Skip, max: None },
+            Misfire::Latest => Self { rule: MisfireWord::Latest, max: None },
+            Misfire::All(most) => Self { rule: MisfireWord::All, max: Some(most.get()) },
+        }
+    }
+}
+
+/// The fields of a body that make up its rules.
+#[derive(Debug, Default)]
+pub(crate) struct RulesFields<'b> {
+    pub(crate) start_at: Option<&'b str>,
+    pub(crate) end_at: Option<&'b str>,
+    pub(crate) jitter_seconds: Option<Whole>,
+    pub(crate) misfire: Option<&'b MisfireBody>,
+    pub(crate) calendars: &'b [String],
+}
+
+impl RulesFields<'_> {
+    /// Checks every field; `None` when one is wrong, and then `errors` says which.
+    pub(crate) fn check(&self, now: DateTime<Utc>, errors: &mut FieldErrors) -> Option<Rules> {
+        let start_at = self.start_at.map(|text| {
+            let read = read_ahead("start_at", text, now);
+            errors.keep("start_at", text, read)
+        });
+        let end_at = self.end_at.map(|text| errors.keep("end_at", text, read_instant("end_at", text)));
+        let jitter = check_jitter(self.jitter_seconds, errors);
+        let misfire = self.misfire.map_or(Some(Misfire::default()), |misfire| misfire.check(errors));
+        let calendars = self.check_calendars(errors);
+        let rules = Rules {
+            start_at: start_at.map_or(Some(None), |read| read.map(Some))?,
+            end_at: end_at.map_or(Some(None), |read| read.map(Some))?,
+            jitter: jitter?,
+            misfire: misfire?,
+            calendars: calendars?,
+        };
+        match rules.checked() {
+            Ok(rules) => Some(rules),
+            Err(error) => {
+                let (field, given) = match &error {
+                    RulesError::Backward { .. } => ("end_at", self.end_at.map_or(Value::Null, Value::from)),
+                    RulesError::Calendars { .. } => ("calendars", Value::Null),
+                    RulesError::Jitter { .. } => ("jitter_seconds", Value::Null),
+                    RulesError::MisfireLaunches { .. } => ("misfire.max", Value::Null),
+                    RulesError::Relevancy { .. } => ("relevancy_seconds", Value::Null),
+                };
+                errors.add(field, given, sentence(&error));
+                None
+            }
+        }
+    }
+
+    fn check_calendars(&self, errors: &mut FieldErrors) -> Option<Vec<CalendarId>> {
+        // More than that cannot become few enough by dropping those that are named twice: say so before each name.
+        if self.calendars.len() > 10 * CALENDARS_PER_JOB {
+            let error = RulesError::Calendars { found: self.calendars.len() };
+            errors.add("calendars", (), error.to_string());
+            return None;
+        }
+        let names = self.calendars.iter().enumerate().map(|(index, name)| {
+            errors.keep(&format!("calendars[{index}]"), &**name, name.parse::<CalendarId>())
+        });
+        let names: Vec<Option<CalendarId>> = names.collect();
+        names.into_iter().collect()
+    }
+}
+
+/// A refusal with its instants as the API writes them.
+fn sentence(error: &RulesError) -> String {
+    match error {
+        RulesError::Backward { start_at, end_at } => format!(
+            "end_at {} is not after start_at {}; give a later end",
+            instant(*end_at),
+            instant(*start_at)
+        ),
+        error => error.to_string(),
+    }
+}
+
+/// Checks the width of a flexible window; none when it is left out.
+pub(crate) fn check_jitter(given: Option<Whole>, errors: &mut FieldErrors) -> Option<Jitter> {
+    let Some(given) = given else { return Some(Jitter::default()) };
+    let seconds = given.within("jitter_seconds", 0..=JITTER_SECONDS, errors)?;
+    errors.keep("jitter_seconds", seconds, Jitter::new(seconds.into()))
+}
+
+/// Checks how old a launch may be; any age when it is left out.
+pub(crate) fn check_relevancy(given: Option<Whole>, errors: &mut FieldErrors) -> Option<Option<Relevancy>> {
+    let Some(given) = given else { return Some(None) };
+    let seconds = given.within("relevancy_seconds", RELEVANCY_SECONDS, errors)?;
+    errors.keep("relevancy_seconds", seconds, Relevancy::new(seconds.into())).map(Some)
+}
+
+/// Where the first launch is looked for: after now, and not before the start.
+pub(crate) fn first_after(rules: &Rules, now: DateTime<Utc>) -> DateTime<Utc> {
+    let before_start = rules.start_at.map(|start_at| start_at - TimeDelta::nanoseconds(1));
+    before_start.map_or(now, |before| before.max(now))
+}
+
+/// Why a trigger never fires (again) between its start and its end: the field to change, and the sentence.
+/// Instants that are past are not looked at.
+pub(crate) fn never_fires_within(
+    trigger: &Trigger,
+    rules: &Rules,
+    now: DateTime<Utc>,
+) -> Option<(&'static str, String)> {
+    if let Trigger::At(instants) = trigger {
+        if instants.iter().any(|at| rules.is_within(at)) {
+            return None;
+        }
+        let (field, where_to) = match (rules.start_at, rules.end_at) {
+            (Some(from), Some(to)) => {
+                ("end_at", format!("from start_at {} to end_at {}", instant(from), instant(to)))
+            }
+            (Some(from), None) => ("start_at", format!("from start_at {} on", instant(from))),
+            (None, to) => ("end_at", format!("before end_at {}", to.map(instant).unwrap_or_default())),
+        };
+        return Some((
+            field,
+            format!("trigger never fires: no instant of 'at' lies {where_to}; change one of them"),
+        ));
+    }
+    // Without an end, what fires at all fires again, but for years that are over.
+    let after = first_after(rules, now);
+    let Some(first) = trigger.cadence().upcoming(after, 1).first().map(|firing| firing.launch_at) else {
+        let message = format!("trigger never fires after {}; change its years or days", instant(after));
+        return Some((
+            if matches!(trigger, Trigger::Rate { .. }) { "trigger.rate" } else { "trigger.cron" },
+            message,
+        ));
+    };
+    let end_at = rules.end_at.filter(|end_at| first >= *end_at)?;
+    let message = format!(
+        "trigger never fires before end_at {}: its next firing would be at {}; give a later end",
+        instant(end_at),
+        instant(first)
+    );
+    Some(("end_at", message))
+}

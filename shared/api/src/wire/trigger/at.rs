@@ -1,0 +1,183 @@
+//! `at` triggers as they are sent: one instant or many, with offsets or as local times of a zone.
+
+use std::fmt;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use chrono_tz::Tz;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use tidegate_domain::job::Trigger;
+use tidegate_domain::limits::AT_GRACE_SECONDS;
+use tidegate_domain::time::Instants;
+use utoipa::ToSchema;
+
+use super::{Findings, PastInstant, TriggerBody};
+use crate::wire::when::{
+    Resolved, Written, is_past, local, no_offset, read, resolve, whole_second, within_horizon,
+};
+
+/// Faults of one list that are told: a list of thousands would make an answer of thousands.
+const TOLD_FAULTS: usize = 20;
+
+/// One instant or a list of them.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = At)]
+pub(crate) enum AtBody {
+    /// A single one.
+    #[schema(example = "2026-11-21T12:00:00Z")]
+    One(String),
+    /// 1 to 48 different ones.
+    #[schema(example = json!(["2026-11-21T12:00:00Z", "2026-11-22T12:00:00Z"]))]
+    Many(Vec<String>),
+}
+
+/// What becomes of instants that are past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = Past)]
+pub(crate) enum PastWord {
+    /// They are refused, but for those that the stored job has already.
+    #[default]
+    Refuse,
+    /// They fire at once.
+    Fire,
+}
+
+impl<'de> Deserialize<'de> for AtBody {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        struct Reading;
+        impl<'de> Visitor<'de> for Reading {
+            type Value = AtBody;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an instant such as \"2026-11-21T12:00:00Z\", or a list of them")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<AtBody, E> {
+                Ok(AtBody::One(text.to_owned()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<AtBody, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(AtBody::Many)
+            }
+        }
+        reader.deserialize_any(Reading)
+    }
+}
+
+impl AtBody {
+    /// Each text with the field that it stands in.
+    fn texts(&self) -> impl Iterator<Item = (String, &str)> {
+        let (one, many) = match self {
+            Self::One(text) => (Some(text), &[][..]),
+            Self::Many(texts) => (None, &texts[..]),
+        };
+        let one = one.map(|text| ("trigger.at".to_owned(), text.as_str()));
+        let many = many.iter().enumerate();
+        one.into_iter().chain(many.map(|(index, text)| (format!("trigger.at[{index}]"), text.as_str())))
+    }
+}
+
+impl TriggerBody {
+    pub(super) fn check_at(
+        &self,
+        at: &AtBody,
+        now: DateTime<Utc>,
+        findings: &mut Findings,
+    ) -> Option<Trigger> {
+        let clean = self.refuse_strays(&["zone", "past"], findings);
+        let zone = self.named_zone(findings);
+        let (mut instants, mut faults, mut any_local) = (Vec::new(), 0, false);
+        for (field, text) in at.texts() {
+            // A zone that is wrong is told once, not again for each local time.
+            let reading = Reading { text, zone: zone.unwrap_or(Some(Tz::UTC)), now };
+            match reading.instant(&mut any_local, &mut findings.warnings) {
+                Ok(at) => {
+                    self.note_past(&field, text, at, now, findings);
+                    instants.push(at);
+                }
+                Err(message) => {
+                    faults += 1;
+                    if faults <= TOLD_FAULTS {
+                        findings.errors.add(field, text, message);
+                    }
+                }
+            }
+        }
+        if let (Some(given), false, 0) = (&self.zone, any_local, faults) {
+            let message = "zone goes with 'cron' and with local times in 'at'; the offset of each instant says which \
+                one is meant, so leave zone out";
+            findings.errors.add("trigger.zone", &**given, message);
+            return None;
+        }
+        if faults > 0 {
+            return None;
+        }
+        let instants = findings.errors.keep("trigger.at", (), Instants::new(instants));
+        clean?;
+        zone?;
+        instants.map(Trigger::At)
+    }
+
+    fn note_past(
+        &self,
+        field: &str,
+        text: &str,
+        at: DateTime<Utc>,
+        now: DateTime<Utc>,
+        findings: &mut Findings,
+    ) {
+        let refused = self.past.unwrap_or_default() == PastWord::Refuse;
+        if refused && at < now - TimeDelta::seconds(AT_GRACE_SECONDS) {
+            let refusal = format!(
+                "{}; give an instant that is to come, or \"past\": \"fire\" to fire it at once",
+                is_past("at", text, at, now)
+            );
+            findings.past.push(PastInstant { field: field.to_owned(), given: text.to_owned(), at, refusal });
+        }
+    }
+}
+
+/// One text of the list.
+struct Reading<'t> {
+    text: &'t str,
+    zone: Option<Tz>,
+    now: DateTime<Utc>,
+}
+
+impl Reading<'_> {
+    fn instant(&self, any_local: &mut bool, warnings: &mut Vec<String>) -> Result<DateTime<Utc>, String> {
+        let at = match read("at", self.text)? {
+            Written::Instant(at) => at,
+            Written::Local(wall_clock) => {
+                let Some(zone) = self.zone else {
+                    return Err(format!("{}, or name its zone in 'zone'", no_offset("at", self.text)));
+                };
+                *any_local = true;
+                let resolved = resolve(wall_clock, zone);
+                warnings.extend(self.warning(resolved, zone));
+                let (Resolved::Once(at) | Resolved::AfterGap(at) | Resolved::First(at)) = resolved;
+                at
+            }
+        };
+        let at = whole_second(at);
+        within_horizon("at", self.text, at, self.now).map(|()| at)
+    }
+
+    fn warning(&self, resolved: Resolved, zone: Tz) -> Option<String> {
+        let (text, name) = (self.text, zone.name());
+        match resolved {
+            Resolved::Once(_) => None,
+            Resolved::AfterGap(at) => Some(format!(
+                "at '{text}' does not exist in {name}: the clocks jump over it, so the first instant after, {}, is taken",
+                local(at, zone)
+            )),
+            Resolved::First(at) => Some(format!(
+                "at '{text}' happens twice in {name}: the first, {}, is taken; write its offset to mean the other",
+                local(at, zone)
+            )),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The upcoming firings of a job, as they travel.
+
+use serde::{Deserialize, Serialize};
+use tidegate_domain::job::Job;
+use tidegate_domain::limits::UPCOMING_FIRINGS;
+use tidegate_domain::time::zone_database_version;
+use tidegate_engine::Verdict;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::problem::FieldErrors;
+use crate::wire::instant;
+use crate::wire::when::local;
+
+/// Firings in an answer when the call does not say.
+pub(crate) const DEFAULT_FIRINGS: u32 = 10;
+
+/// The query of what is to come.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct UpcomingQuery {
+    /// How many firings, 1 to 1,000; 10 when left out.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1_000)]
+    count: Option<String>,
+}
+
+impl UpcomingQuery {
+    pub(crate) fn check(&self, errors: &mut FieldErrors) -> Option<usize> {
+        let Some(text) = &self.count else { return Some(DEFAULT_FIRINGS as usize) };
+        let count = text.parse::<u32>().ok().filter(|count| (1..=UPCOMING_FIRINGS).contains(count));
+        if count.is_none() {
+            let message = format!("count is {text}; it must lie between 1 and {UPCOMING_FIRINGS}");
+            errors.add("count", &**text, message);
+        }
+        count.map(|count| count as usize)
+    }
+}
+
+/// What is to come of a job.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct UpcomingList {
+    /// The zone of the local times.
+    zone: &'static str,
+    /// The release of the IANA zone database that they are computed with.
+    #[schema(example = "2026e")]
+    zone_database: &'static str,
+    /// The next firings in order of time, those that will not be made among them.
+    upcoming: Vec<UpcomingView>,
+}
+
+/// One firing that is to come.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Upcoming)]
+pub(crate) struct UpcomingView {
+    /// When it is due, in UTC, to the second.
+    #[schema(format = DateTime)]
+    launch_at: String,
+    /// The same as the zone's wall clock shows it, with its offset.
+    #[schema(format = DateTime)]
+    local: String,
+    /// `gap` when its local time is skipped by the clocks and it was moved to the first instant after, `overlap` when its
+    /// local time happens twice, else empty.
+    #[schema(value_type = String)]
+    dst: &'static str,
+    /// What the trigger says, in UTC; only when the job's jitter moves the launch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    scheduled_at: Option<String>,
+    /// Why it will not be made, as things stand: `paused` or `excluded`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    skipped: Option<&'static str>,
+}
+
+impl UpcomingList {
+    pub(crate) fn new(job: &Job, upcoming: &[Verdict]) -> Self {
+        let zone = job.trigger.zone();
+        let view = |next: &Verdict| UpcomingView {
+            launch_at: instant(next.launch_at),
+            local: local(next.launch_at, zone),
+            dst: next.firing.label.as_str(),
+            scheduled_at: (next.firing.launch_at != next.launch_at).then(|| instant(next.firing.launch_at)),
+            skipped: next.non_run.map(|reason| reason.as_str()),
+        };
+        let upcoming = upcoming.iter().map(view).collect();
+        Self { zone: zone.name(), zone_database: zone_database_version(), upcoming }
+    }
+}

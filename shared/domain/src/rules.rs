@@ -1,0 +1,254 @@
+//! What a job says about its launches beside its trigger: from when to when, how late, on which days not.
+
+use chrono::{DateTime, Duration, Utc};
+use thiserror::Error;
+
+use crate::ids::{CalendarId, ClientId, JobId};
+use crate::limits::{
+    CALENDARS_PER_JOB, DEFAULT_MISFIRE_LAUNCHES, JITTER_SECONDS, MISFIRE_LAUNCHES, RELEVANCY_SECONDS,
+};
+use crate::shard::shard_of;
+
+/// A job's rules for its launches.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rules {
+    /// Nothing is launched before it.
+    pub start_at: Option<DateTime<Utc>>,
+    /// Nothing is launched at it or later.
+    pub end_at: Option<DateTime<Utc>>,
+    /// The width of the flexible window.
+    pub jitter: Jitter,
+    /// What becomes of launches that an outage missed.
+    pub misfire: Misfire,
+    /// The calendars whose days it leaves out.
+    pub calendars: Vec<CalendarId>,
+}
+
+/// A flexible window, 0 to 3,600 seconds: a job launches at an offset within it that is its own and never changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Jitter(u32);
+
+/// What becomes of launches that an outage missed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Misfire {
+    /// None is made up for.
+    Skip,
+    /// The latest is.
+    Latest,
+    /// The latest so many are.
+    All(MisfireLaunches),
+}
+
+/// A number of missed launches, 1 to 10,000.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MisfireLaunches(u32);
+
+/// How old a launch may be when it is delivered, in seconds: 1 second to 30 days.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Relevancy(u32);
+
+/// Why a job's rules are refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RulesError {
+    /// It ends before it starts.
+    #[error("end_at {end_at} is not after start_at {start_at}; give a later end")]
+    Backward {
+        /// The given start.
+        start_at: DateTime<Utc>,
+        /// The given end.
+        end_at: DateTime<Utc>,
+    },
+    /// A window that is too wide.
+    #[error("jitter_seconds is {value}; it must lie between 0 and {JITTER_SECONDS}")]
+    Jitter {
+        /// What was given.
+        value: u64,
+    },
+    /// No missed launches, or too many.
+    #[error("misfire.max is {value}; it must lie between 1 and {MISFIRE_LAUNCHES}")]
+    MisfireLaunches {
+        /// What was given.
+        value: u64,
+    },
+    /// A window that nothing falls into, or that is too long.
+    #[error(
+        "relevancy_seconds is {value}; it must lie between {} and {}", RELEVANCY_SECONDS.start(), RELEVANCY_SECONDS.end()
+    )]
+    Relevancy {
+        /// What was given.
+        value: u64,
+    },
+    /// Too many calendars.
+    #[error("calendars has {found} names; {CALENDARS_PER_JOB} is the most")]
+    Calendars {
+        /// How many there are.
+        found: usize,
+    },
+}
+
+impl Rules {
+    /// Checks what the parts say about each other; drops calendars that are named twice.
+    ///
+    /// # Errors
+    /// When the end does not come after the start, or there are too many calendars.
+    pub fn checked(mut self) -> Result<Self, RulesError> {
+        if let (Some(start_at), Some(end_at)) = (self.start_at, self.end_at)
+            && end_at <= start_at
+        {
+            return Err(RulesError::Backward { start_at, end_at });
+        }
+        self.calendars.sort_unstable();
+        self.calendars.dedup();
+        match self.calendars.len() {
+            found if found > CALENDARS_PER_JOB => Err(RulesError::Calendars { found }),
+            _ => Ok(self),
+        }
+    }
+
+    /// Whether an instant lies between start and end.
+    pub fn is_within(&self, at: DateTime<Utc>) -> bool {
+        self.start_at.is_none_or(|start_at| start_at <= at) && self.end_at.is_none_or(|end_at| at < end_at)
+    }
+}
+
+impl Jitter {
+    /// Checks a width.
+    ///
+    /// # Errors
+    /// When it is too wide.
+    pub fn new(value: u64) -> Result<Self, RulesError> {
+        match u32::try_from(value) {
+            Ok(seconds) if seconds <= JITTER_SECONDS => Ok(Self(seconds)),
+            _ => Err(RulesError::Jitter { value }),
+        }
+    }
+
+    /// The width, in seconds.
+    pub fn seconds(self) -> u32 {
+        self.0
+    }
+
+    /// By how much the launches of a job come later: the same for all of them, so they keep their distances.
+    pub fn offset(self, client: &ClientId, job: &JobId) -> Duration {
+        Duration::seconds(shard_of(&format!("jitter|{client}|{job}"), self.0 + 1).into())
+    }
+}
+
+impl MisfireLaunches {
+    /// Checks a number.
+    ///
+    /// # Errors
+    /// When it is 0 or over the limit.
+    pub fn new(value: u64) -> Result<Self, RulesError> {
+        match u32::try_from(value) {
+            Ok(launches @ 1..=MISFIRE_LAUNCHES) => Ok(Self(launches)),
+            _ => Err(RulesError::MisfireLaunches { value }),
+        }
+    }
+
+    /// The number.
+    pub fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl Default for MisfireLaunches {
+    fn default() -> Self {
+        Self(DEFAULT_MISFIRE_LAUNCHES)
+    }
+}
+
+impl Default for Misfire {
+    fn default() -> Self {
+        Self::All(MisfireLaunches::default())
+    }
+}
+
+impl Misfire {
+    /// How many of the missed launches are made up for, the latest first.
+    pub fn kept(self) -> usize {
+        match self {
+            Self::Skip => 0,
+            Self::Latest => 1,
+            Self::All(most) => most.get() as usize,
+        }
+    }
+}
+
+impl Relevancy {
+    /// Checks a length.
+    ///
+    /// # Errors
+    /// When it is 0 or over the limit.
+    pub fn new(value: u64) -> Result<Self, RulesError> {
+        match u32::try_from(value) {
+            Ok(seconds) if RELEVANCY_SECONDS.contains(&seconds) => Ok(Self(seconds)),
+            _ => Err(RulesError::Relevancy { value }),
+        }
+    }
+
+    /// The length, in seconds.
+    pub fn seconds(self) -> u32 {
+        self.0
+    }
+
+    /// Whether a launch is too old to be delivered.
+    pub fn is_over(self, launch_at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+        now - launch_at > Duration::seconds(self.0.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_outside_their_bounds_are_named() {
+        let text = |error: RulesError| error.to_string();
+        assert_eq!(
+            text(Jitter::new(3_601).unwrap_err()),
+            "jitter_seconds is 3601; it must lie between 0 and 3600"
+        );
+        assert_eq!(
+            text(MisfireLaunches::new(0).unwrap_err()),
+            "misfire.max is 0; it must lie between 1 and 10000"
+        );
+        assert_eq!(
+            text(Relevancy::new(0).unwrap_err()),
+            "relevancy_seconds is 0; it must lie between 1 and 2592000"
+        );
+    }
+
+    #[test]
+    fn an_end_before_the_start_is_refused() {
+        let at = |second| DateTime::from_timestamp(second, 0);
+        let rules = |start_at, end_at| Rules { start_at, end_at, ..Rules::default() }.checked();
+        assert!(matches!(rules(at(10), at(10)), Err(RulesError::Backward { .. })));
+        let rules = rules(at(10), at(20)).unwrap();
+        let within = [9, 10, 19, 20].map(|second| rules.is_within(at(second).unwrap()));
+        assert_eq!(within, [false, true, true, false]);
+    }
+
+    #[test]
+    fn an_offset_is_stable_and_spreads_over_the_window() {
+        let client = "acme".parse().unwrap();
+        let jitter = Jitter::new(59).unwrap();
+        let offset =
+            |job: usize| jitter.offset(&client, &format!("job-{job}").parse().unwrap()).num_seconds();
+        let mut seen = [0; 60];
+        for job in 0..6_000 {
+            seen[offset(job) as usize] += 1;
+        }
+        assert!(seen.iter().all(|count| (50..170).contains(count)), "{seen:?}");
+        assert_eq!(offset(7), offset(7));
+        assert_eq!(Jitter::default().offset(&client, &"a".parse().unwrap()), Duration::zero());
+    }
+
+    #[test]
+    fn too_old_is_later_than_the_window() {
+        let relevancy = Relevancy::new(60).unwrap();
+        let launch_at = DateTime::from_timestamp(0, 0).unwrap();
+        let is_over = |second| relevancy.is_over(launch_at, DateTime::from_timestamp(second, 0).unwrap());
+        assert!(!is_over(60) && is_over(61));
+    }
+}

@@ -1,0 +1,114 @@
+//! What every kind of trigger has in common: the instants at which it launches, and the children that cover them.
+
+use chrono::{DateTime, Duration, Utc};
+use chrono_tz::Tz;
+
+use super::cron::CompiledCron;
+use super::decompose::{self, decompose};
+use super::firing::Firing;
+use super::instants::Instants;
+use super::launch::ChildKey;
+use super::local::LocalWindow;
+use super::rate::Rate;
+use super::window::Window;
+
+/// The first span that is searched backward for the latest launches, in seconds; each further one is longer.
+const BACKWARD_SECONDS: i64 = 3_600;
+
+/// When something launches, compiled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cadence {
+    /// By the wall clock of a zone.
+    Cron {
+        /// The expression.
+        cron: CompiledCron,
+        /// Whose wall clock counts.
+        zone: Tz,
+    },
+    /// In a steady beat.
+    Rate(Rate),
+    /// At single instants.
+    At(Instants),
+}
+
+impl Cadence {
+    /// The zone whose scan finds its children; `None` for instants, which have rows of their own.
+    pub fn index_zone(&self) -> Option<Tz> {
+        match self {
+            Self::Cron { zone, .. } => Some(*zone),
+            Self::Rate(_) => Some(Tz::UTC),
+            Self::At(_) => None,
+        }
+    }
+
+    /// Its children, at most [`MAX_CHILDREN`](super::MAX_CHILDREN); none for instants.
+    pub fn children(&self) -> Vec<ChildKey> {
+        match self {
+            Self::Cron { cron, .. } => decompose(cron),
+            Self::Rate(rate) => rate.children(),
+            Self::At(_) => Vec::new(),
+        }
+    }
+
+    /// How many rows of the index are read per launch, by scans of a minute each: above 1 is over-selection. A cron
+    /// expression counts as if it launched in every year, and instants, which have rows of their own, as 1.
+    pub fn reads_per_launch(&self) -> f64 {
+        match self {
+            Self::Cron { cron, .. } => decompose::reads_per_launch(cron),
+            Self::Rate(rate) => rate.reads_per_launch(),
+            Self::At(_) => 1.0,
+        }
+    }
+
+    /// Every launch in a window, in order of time. Cutting a window anywhere changes nothing.
+    pub fn firings(&self, window: Window) -> Vec<Firing> {
+        match self {
+            Self::Cron { cron, zone } => cron.firings(*zone, window),
+            Self::Rate(rate) => rate.firings(window).collect(),
+            Self::At(instants) => instants.firings(window).collect(),
+        }
+    }
+
+    /// The launches in a window that belong to one of its children, appended to `out` in order of time. `local` shows the
+    /// window in [`Self::index_zone`]. Over all children they are [`Self::firings`], none twice.
+    pub fn owned_firings_in(&self, child: &ChildKey, local: &LocalWindow, out: &mut Vec<Firing>) {
+        match self {
+            Self::Cron { cron, .. } => cron.owned_firings_in(child, local, out),
+            Self::Rate(rate) => {
+                let owned = |firing: &Firing| {
+                    let minute_of_day = firing.launch_at.timestamp().div_euclid(60).rem_euclid(1_440);
+                    child.hour_mask() >> (minute_of_day / 60) & 1 == 1
+                        && child.minute_mask() >> (minute_of_day % 60) & 1 == 1
+                };
+                out.extend(rate.firings(local.window()).filter(owned));
+            }
+            Self::At(instants) => out.extend(instants.firings(local.window())),
+        }
+    }
+
+    /// The next launches after an instant, at most `count`; fewer when no more come.
+    pub fn upcoming(&self, after: DateTime<Utc>, count: usize) -> Vec<Firing> {
+        match self {
+            Self::Cron { cron, zone } => cron.upcoming(*zone, after, count),
+            Self::Rate(rate) => rate.upcoming(after, count),
+            Self::At(instants) => Window::new(after + Duration::nanoseconds(1), DateTime::<Utc>::MAX_UTC)
+                .map_or_else(|_| Vec::new(), |window| instants.firings(window).take(count).collect()),
+        }
+    }
+
+    /// The last `count` launches in a window, in order of time: what a misfire rule keeps. Looks at no more of the window
+    /// than it has to.
+    pub fn latest(&self, window: Window, count: usize) -> Vec<Firing> {
+        let mut found: Vec<Firing> = Vec::new();
+        let (mut to, mut span) = (window.to(), Duration::seconds(BACKWARD_SECONDS));
+        while found.len() < count && to > window.from() {
+            let from = (to - span).max(window.from());
+            let Ok(piece) = Window::new(from, to) else { break };
+            let mut earlier = self.firings(piece);
+            earlier.append(&mut found);
+            found = earlier;
+            (to, span) = (from, span * 4);
+        }
+        found.split_off(found.len().saturating_sub(count))
+    }
+}

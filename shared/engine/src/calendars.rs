@@ -1,0 +1,119 @@
+//! What the API does to exclusion calendars.
+//!
+//! A change acts on what is not delivered yet: the client's jobs are looked up before delivery for a while.
+
+use tidegate_domain::calendar::{Calendar, Exclusions};
+use tidegate_domain::ids::{CalendarId, ClientId, JobId};
+use tidegate_domain::limits::WRITE_ROUNDS;
+use tidegate_store::{Create, Write};
+
+use crate::{Engine, EngineError};
+
+/// What came of writing a calendar.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CalendarWrite {
+    /// It is new.
+    Created(Calendar),
+    /// It took the place of its former revision.
+    Replaced(Calendar),
+    /// It says the same already; nothing changed.
+    Unchanged(Calendar),
+    /// It has another revision than was expected.
+    RevisionIs(u32),
+    /// There is none to replace.
+    Absent,
+}
+
+/// What came of deleting a calendar.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CalendarDelete {
+    /// It is gone.
+    Done,
+    /// There is none.
+    Absent,
+    /// It has another revision than was expected.
+    RevisionIs(u32),
+    /// A job names it.
+    InUse(JobId),
+}
+
+impl Engine {
+    /// Creates a calendar, or replaces the one that has its name. `expected` names the revision to replace.
+    ///
+    /// # Errors
+    /// When the store does not answer. Repeating the call is safe.
+    pub async fn put_calendar(
+        &self,
+        client: &ClientId,
+        id: CalendarId,
+        exclusions: Exclusions,
+        expected: Option<u32>,
+    ) -> Result<CalendarWrite, EngineError> {
+        for _ in 0..WRITE_ROUNDS {
+            let seen = self.store().calendar(client, &id).await?;
+            let revision = seen.as_ref().map_or(0, |calendar| calendar.revision);
+            match (&seen, expected) {
+                (None, Some(_)) => return Ok(CalendarWrite::Absent),
+                (Some(_), Some(expected)) if expected != revision => {
+                    return Ok(CalendarWrite::RevisionIs(revision));
+                }
+                (Some(seen), _) if seen.exclusions == exclusions => {
+                    // An earlier call may have died before it said so.
+                    self.unsettle(client).await?;
+                    return Ok(CalendarWrite::Unchanged(seen.clone()));
+                }
+                _ => {}
+            }
+            let calendar = Calendar {
+                client: client.clone(),
+                id: id.clone(),
+                revision: revision + 1,
+                exclusions: exclusions.clone(),
+            };
+            if seen.is_none() {
+                if self.store().create_calendar(&calendar).await? == Create::Done {
+                    return Ok(CalendarWrite::Created(calendar));
+                }
+            } else if self.store().replace_calendar(&calendar).await? == Write::Done {
+                self.unsettle(client).await?;
+                return Ok(CalendarWrite::Replaced(calendar));
+            }
+        }
+        Err(EngineError::Contended { what: "a calendar", rounds: WRITE_ROUNDS })
+    }
+
+    /// Deletes a calendar that no job names. One-time jobs with a generated id are not looked at: for them, a calendar
+    /// that is gone excludes nothing.
+    ///
+    /// # Errors
+    /// When the store does not answer. Repeating the call is safe.
+    pub async fn delete_calendar(
+        &self,
+        client: &ClientId,
+        id: &CalendarId,
+        expected: Option<u32>,
+    ) -> Result<CalendarDelete, EngineError> {
+        let Some(seen) = self.store().calendar(client, id).await? else { return Ok(CalendarDelete::Absent) };
+        if expected.is_some_and(|expected| expected != seen.revision) {
+            return Ok(CalendarDelete::RevisionIs(seen.revision));
+        }
+        let mut after = None;
+        loop {
+            let page = self.store().jobs(client, after).await?;
+            if let Some(job) = page.rows.iter().find(|job| job.rules.calendars.contains(id)) {
+                return Ok(CalendarDelete::InUse(job.id.clone()));
+            }
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        Ok(match self.store().delete_calendar(&seen).await? {
+            Write::Done => CalendarDelete::Done,
+            Write::Refused => match self.store().calendar(client, id).await? {
+                Some(now_seen) => CalendarDelete::RevisionIs(now_seen.revision),
+                None => CalendarDelete::Done,
+            },
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! The zones and shards of the time index, as jobs come and go.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Duration, Utc};
+use chrono_tz::Tz;
+use tidegate_domain::ids::JobId;
+use tidegate_domain::job::Trigger;
+use tidegate_domain::limits::EXPRESSION_SHARDS;
+use tidegate_domain::shard::shard_of;
+use tidegate_domain::time::{ChildPlace, LaunchExpression};
+use tidegate_store::index::IndexShape;
+use tracing::info;
+
+use crate::memory::ZONE_BELIEF_SECONDS;
+use crate::{Engine, EngineError};
+
+/// How long a zone stays after a job was last written in it, in seconds, whether it still has jobs or not: as long as a
+/// master believes that it is there, and then as long as its call may take.
+const ZONE_KEPT_SECONDS: i64 = ZONE_BELIEF_SECONDS + 300;
+
+impl Engine {
+    /// Makes sure that scans look at a zone. Before the children are written: a scan reads the zones before it reads them.
+    pub(crate) async fn use_zone(&self, zone: Tz) -> Result<(), EngineError> {
+        let now = self.now();
+        if self.memory().has_zone(zone, now) {
+            return Ok(());
+        }
+        self.store().add_zone(zone, now).await?;
+        self.memory().keep_zone(zone, now);
+        Ok(())
+    }
+
+    /// Takes the zones off the list that no job is left in.
+    pub(crate) async fn sweep_zones(&self, now: DateTime<Utc>) -> Result<(), EngineError> {
+        let before = now - Duration::seconds(ZONE_KEPT_SECONDS);
+        for (zone, added_at) in self.store().index_shape().await?.zones {
+            if added_at < before && !self.store().is_zone_used(zone).await? {
+                let removed = self.store().remove_zone(zone, before).await?;
+                info!(%zone, ?removed, "no job is left in a zone");
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the children of a trigger go: each to a shard of its LaunchExpression by the name of its job.
+    pub(crate) async fn places(
+        &self,
+        job: &JobId,
+        trigger: &Trigger,
+    ) -> Result<Vec<ChildPlace>, EngineError> {
+        let cadence = trigger.cadence();
+        let Some(zone) = cadence.index_zone() else { return Ok(Vec::new()) };
+        let shape = self.recent_shape().await?;
+        let place = |key: tidegate_domain::time::ChildKey| {
+            let shards = shape.shards_of(zone, &key.launch_expression());
+            ChildPlace { key, shard: shard_of(job.as_str(), shards) }
+        };
+        Ok(cadence.children().into_iter().map(place).collect())
+    }
+
+    async fn recent_shape(&self) -> Result<Arc<IndexShape>, EngineError> {
+        let now = self.now();
+        if let Some(shape) = self.memory().shape(now) {
+            return Ok(shape);
+        }
+        let shape = Arc::new(self.store().index_shape().await?);
+        self.memory().keep_shape(now, &shape);
+        Ok(shape)
+    }
+
+    /// The shape of the index: zones in use, and LaunchExpressions that are split.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn index_shape(&self) -> Result<IndexShape, EngineError> {
+        Ok(self.store().index_shape().await?)
+    }
+
+    /// Splits a LaunchExpression of a zone into more shards, while everything runs. Jobs that are written from now on are
+    /// spread over them; scans read them in parallel. The number never falls. Returns the shape as it is now.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn raise_shards(
+        &self,
+        zone: Tz,
+        expression: &LaunchExpression,
+        shards: u32,
+    ) -> Result<IndexShape, EngineError> {
+        let shards = shards.clamp(1, EXPRESSION_SHARDS);
+        self.store().raise_shards(zone, expression, shards).await?;
+        self.index_shape().await
+    }
+}

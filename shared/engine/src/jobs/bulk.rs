@@ -1,0 +1,79 @@
+//! Many jobs in one call. Each has an answer of its own; one that fails stops no other.
+
+use futures::stream::{self, StreamExt};
+use tidegate_domain::ids::{ClientId, JobId};
+use tidegate_domain::job::Job;
+
+use super::first::{is_out_of_reach, owed_of};
+use super::{JobDraft, JobWrite, one_time_instant};
+use crate::{Engine, EngineError};
+
+/// Jobs that are written at once.
+const WRITES_AT_ONCE: usize = 16;
+/// One-time jobs that are stored in one go, before the watermark is looked at for all of them.
+const ONE_TIMES_AT_ONCE: usize = 100;
+
+impl Engine {
+    /// Creates jobs as [`Engine::create_job`] does, with the answers in the order of the jobs. One-time jobs without an id
+    /// that are not due soon share their requests: 25 rows to a write.
+    pub async fn create_jobs(
+        &self,
+        client: &ClientId,
+        drafts: Vec<(Option<JobId>, JobDraft)>,
+    ) -> Vec<Result<JobWrite, EngineError>> {
+        let (mut plain, mut single) = (Vec::new(), Vec::new());
+        for (index, (id, draft)) in drafts.into_iter().enumerate() {
+            match (&id, one_time_instant(&draft)) {
+                (None, Some(launch_at)) => {
+                    let job = self.one_time_job(client, launch_at, draft.clone());
+                    match owed_of(&job, None) {
+                        None => plain.push((index, job)),
+                        Some(_) => single.push((index, id, draft)),
+                    }
+                }
+                _ => single.push((index, id, draft)),
+            }
+        }
+        let mut answers: Vec<(usize, Result<JobWrite, EngineError>)> = Vec::new();
+        let batches = plain.chunks(ONE_TIMES_AT_ONCE).map(|batch| self.create_one_times(batch));
+        let batches: Vec<_> = batches.collect();
+        for batch in stream::iter(batches).buffered(WRITES_AT_ONCE).collect::<Vec<_>>().await {
+            answers.extend(batch);
+        }
+        let calls = single
+            .into_iter()
+            .map(|(index, id, draft)| async move { (index, self.create_job(client, id, draft).await) });
+        let calls: Vec<_> = calls.collect();
+        answers.extend(stream::iter(calls).buffer_unordered(WRITES_AT_ONCE).collect::<Vec<_>>().await);
+        answers.sort_unstable_by_key(|(index, _)| *index);
+        answers.into_iter().map(|(_, answer)| answer).collect()
+    }
+
+    async fn create_one_times(&self, batch: &[(usize, Job)]) -> Vec<(usize, Result<JobWrite, EngineError>)> {
+        let jobs: Vec<Job> = batch.iter().map(|(_, job)| job.clone()).collect();
+        if self.store_one_times(&jobs).await.is_ok() {
+            return batch.iter().map(|(index, job)| (*index, Ok(JobWrite::Created(job.clone())))).collect();
+        }
+        // Some may be stored, some not: each is written by itself under the same id, which changes nothing for the former.
+        let mut answers = Vec::with_capacity(batch.len());
+        for (index, job) in batch {
+            let written = self.write_plainly(job, true).await;
+            answers.push((*index, written.map(|_| JobWrite::Created(job.clone()))));
+        }
+        answers
+    }
+
+    async fn store_one_times(&self, jobs: &[Job]) -> Result<(), EngineError> {
+        self.store().create_one_times(jobs).await?;
+        let near: Vec<&Job> = jobs.iter().filter(|job| !is_out_of_reach(job, None)).collect();
+        if near.is_empty() {
+            return Ok(());
+        }
+        // Written before the watermark is read, as for a single job; one look serves them all.
+        let Some(watermark) = self.watermark_or_first().await? else { return Ok(()) };
+        for job in near {
+            self.emit_passed(job, &watermark).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+//! Deleting jobs, and stopping what they have waiting.
+
+use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
+use tidegate_domain::job::Job;
+use tidegate_domain::limits::WRITE_ROUNDS;
+use tidegate_domain::occurrence::NonRun;
+use tidegate_store::Write;
+
+use super::JobDelete;
+use crate::{Engine, EngineError};
+
+impl Engine {
+    /// Deletes a job. What it has waiting is cancelled; what is in flight keeps its tokens until they are released.
+    ///
+    /// # Errors
+    /// When the store does not answer. Repeating the call is safe.
+    pub async fn delete_job(
+        &self,
+        client: &ClientId,
+        id: &JobId,
+        expected: Option<u32>,
+    ) -> Result<JobDelete, EngineError> {
+        for _ in 0..WRITE_ROUNDS {
+            let one_time = id.one_time_place().is_some();
+            let Some(job) = self.present_job(client, id).await? else { return Ok(JobDelete::Absent) };
+            if let Some(expected) = expected
+                && expected != job.revision
+            {
+                return Ok(JobDelete::RevisionIs(job.revision));
+            }
+            self.unsettle(client).await?;
+            self.emit_what_is_behind(&job).await?;
+            // Before the deletion: whoever repeats a call that died in between still finds the job.
+            self.stop_waiting_runs(&job, id, None).await?;
+            let deleted = match one_time {
+                true => self.store().delete_one_time(&job).await.map(|()| Write::Done)?,
+                false => self.store().delete_job(&job, self.now()).await?,
+            };
+            if deleted == Write::Done {
+                self.stop_waiting_runs(&job, id, None).await?;
+                return Ok(JobDelete::Done);
+            }
+        }
+        Err(EngineError::Contended { what: "a job", rounds: WRITE_ROUNDS })
+    }
+
+    /// Stops what waits of a job: everything when it goes, what is due after the change when it is replaced.
+    pub(super) async fn stop_waiting_runs(
+        &self,
+        job: &Job,
+        id: &JobId,
+        replaced_by: Option<&Job>,
+    ) -> Result<(), EngineError> {
+        let recent = self.store().runs(&job.client, id, None).await?;
+        for run in recent.rows {
+            let Some(policy) = &run.terms.policy else { continue };
+            let superseded = match replaced_by {
+                None => true,
+                Some(new) => run.id.revision() < new.revision && run.id.launch_at() > new.changed_at,
+            };
+            if !superseded || run.stopped.is_some() || run.tally.total() >= run.terms.count.get() {
+                continue;
+            }
+            let reason = if replaced_by.is_some() { NonRun::Rescheduled } else { NonRun::Cancelled };
+            self.stop_waiting_run(&job.client, policy, &run.id, reason.as_str()).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn stop_waiting_run(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        run: &RunId,
+        reason: &str,
+    ) -> Result<(), EngineError> {
+        self.store().stop_run(client, run, reason).await?;
+        self.forget_run(client, run);
+        self.store().remove_from_line(client, policy, run).await?;
+        let Some(policy) = self.store().policy(client, policy).await? else { return Ok(()) };
+        let surplus = self.surplus_groups(&policy).await?;
+        for number in policy.terms.group_numbers().chain(surplus) {
+            let Some(group) = self.store().slot_group(&crate::admit::group_key(&policy, number)).await?
+            else {
+                continue;
+            };
+            if group.serves(run) {
+                self.store().drop_range(&group).await?;
+            }
+        }
+        Ok(())
+    }
+}

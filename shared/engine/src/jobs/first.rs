@@ -1,0 +1,121 @@
+//! The first launches of a job, and the last ones of a revision: those that the emitter cannot be relied on for.
+
+use chrono::{DateTime, Duration, Utc};
+use tidegate_domain::ids::ClientId;
+use tidegate_domain::job::{Job, Trigger};
+use tidegate_domain::time::{Cadence, Instants, Window};
+use tidegate_store::launch::{Child, Owed};
+use tidegate_store::ticker::Watermark;
+use tracing::warn;
+
+use crate::{Engine, EngineError};
+
+/// How long after a change what was planned before is checked before delivery, in seconds: longer than a call may take.
+const UNSETTLED_SECONDS: i64 = 90;
+/// A launch further away than this cannot lie behind any watermark, in seconds.
+const WATERMARK_REACH_SECONDS: i64 = 7_200;
+
+impl Engine {
+    /// Says that what was planned for a client must be looked up before it is delivered, from now on for a while.
+    pub(crate) async fn unsettle(&self, client: &ClientId) -> Result<(), EngineError> {
+        let until = self.now() + Duration::seconds(UNSETTLED_SECONDS);
+        Ok(self.store().mark_unsettled(client, until).await?)
+    }
+
+    /// Emits the launches that are too near for the emitter, and whatever its watermark has passed while we wrote.
+    pub(super) async fn emit_first(&self, job: &Job, owed: Option<&Owed>) -> Result<(), EngineError> {
+        if let Some(owed) = owed {
+            self.pay(owed, false).await?;
+        }
+        if is_out_of_reach(job, owed) {
+            return Ok(());
+        }
+        // Written before the watermark is read: either the emitter sees the row, or we see that it has passed.
+        let Some(watermark) = self.watermark_or_first().await? else { return Ok(()) };
+        self.emit_passed(job, &watermark).await
+    }
+
+    /// Emits the launches of a new job that the watermark has passed.
+    pub(super) async fn emit_passed(&self, job: &Job, watermark: &Watermark) -> Result<(), EngineError> {
+        if watermark.planned_to <= job.emit_from {
+            return Ok(());
+        }
+        let Ok(window) = Window::new(job.emit_from, watermark.planned_to) else { return Ok(()) };
+        warn!(job = %job.id, from = %window.from(), to = %window.to(), "the watermark passed a job while it was written");
+        let behind = Owed { child: Child::of(job), window, written_at: self.now() };
+        match launches_in(&behind) {
+            true => self.pay(&behind, true).await.map(drop),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) async fn pay_what_is_owed(&self, job: &Job) -> Result<(), EngineError> {
+        match self.store().owed_of(&job.client, &job.id).await? {
+            Some(owed) => self.pay(&owed, true).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Emits the launches of a job that are due and that nobody may have emitted yet, before its rows change: those that
+    /// a master left behind, and those that an emitter which lags has still to scan.
+    pub(super) async fn emit_what_is_behind(&self, job: &Job) -> Result<(), EngineError> {
+        self.pay_what_is_owed(job).await?;
+        let now = self.now();
+        let scanned_to = self.store().watermark().await?.map(|watermark| watermark.scanned_to);
+        // What lies before `scanned_to` may still be in a part of a large scan that nobody has done.
+        let part_from = self.store().oldest_scan_part().await?;
+        let settled_to = scanned_to.into_iter().chain(part_from).min();
+        let from = job.emit_from.max(settled_to.unwrap_or(job.emit_from));
+        let Ok(window) = Window::new(from, now) else { return Ok(()) };
+        let behind = Owed { child: Child::of(job), window, written_at: now };
+        self.emit_launches(&behind, true).await.map(drop)
+    }
+
+    /// The watermark. `None` when there was none: then it begins now, or a first tick that comes late would leave out
+    /// what is due before it.
+    pub(super) async fn watermark_or_first(&self) -> Result<Option<Watermark>, EngineError> {
+        let found = self.store().watermark().await?;
+        if found.is_none() {
+            let minute_s = self.now().timestamp().div_euclid(60) * 60;
+            self.store().begin_watermark(DateTime::from_timestamp(minute_s, 0).unwrap_or_default()).await?;
+        }
+        Ok(found)
+    }
+}
+
+/// Whether no watermark can have passed the launches of a job that are the emitter's.
+pub(super) fn is_out_of_reach(job: &Job, owed: Option<&Owed>) -> bool {
+    let reach = job.emit_from + Duration::seconds(WATERMARK_REACH_SECONDS);
+    match &job.trigger {
+        Trigger::At(instants) => instants.iter().all(|at| match owed {
+            Some(owed) => owed.window.contains(at) || at > reach,
+            None => at > reach,
+        }),
+        _ => false,
+    }
+}
+
+/// What the master owes of a job: its launches before `emit_from`. `None` when there are none. Instants that the revision
+/// before it had, and that are over, were that one's.
+pub(super) fn owed_of(job: &Job, old: Option<&Job>) -> Option<Owed> {
+    let mut child = Child::of(job);
+    let mut from = job.changed_at;
+    if let Trigger::At(instants) = &job.trigger {
+        let had = |at: DateTime<Utc>| match old.map(|old| &old.trigger) {
+            Some(Trigger::At(old)) => at <= job.changed_at && old.contains(at),
+            _ => false,
+        };
+        let left = Instants::new(instants.iter().filter(|at| !had(*at))).ok()?;
+        from = from.min(left.first());
+        child.cadence = Cadence::At(left);
+    }
+    let from = DateTime::from_timestamp(from.timestamp(), 0)?;
+    let window = Window::new(from, job.emit_from).ok()?;
+    let owed = Owed { child, window, written_at: job.changed_at };
+    launches_in(&owed).then_some(owed)
+}
+
+fn launches_in(owed: &Owed) -> bool {
+    let rules = &owed.child.rules;
+    owed.child.cadence.firings(owed.window).iter().any(|firing| rules.is_within(firing.launch_at))
+}

@@ -1,0 +1,272 @@
+//! What the API does to jobs: create, replace, pause, delete, look up.
+//!
+//! Accepted means durable (I8): a job, its rows in the index and what the master owes of its first launches are written
+//! before the call is answered. Launches that are too near for the emitter are emitted here.
+
+mod bulk;
+mod delete;
+mod first;
+mod pause;
+
+use chrono::DateTime;
+use tidegate_domain::ids::{ClientId, JobId, OneTimePlace};
+use tidegate_domain::job::{Job, Terms, Trigger};
+use tidegate_domain::limits::{AT_SHARDS, HANDOVER_SECONDS, LOOK_AHEAD_SECONDS, WRITE_ROUNDS};
+use tidegate_domain::rules::Rules;
+use tidegate_domain::time::AtMinute;
+use tidegate_store::jobs::JobRow;
+use tidegate_store::{Create, Page, Write};
+
+use crate::{Engine, EngineError};
+use first::owed_of;
+
+/// What a client asks for: a job without its name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobDraft {
+    /// When it fires.
+    pub trigger: Trigger,
+    /// What it says about its launches beside that.
+    pub rules: Rules,
+    /// What each firing delivers.
+    pub terms: Terms,
+}
+
+impl JobDraft {
+    /// A job without special rules.
+    pub fn new(trigger: Trigger, terms: Terms) -> Self {
+        Self { trigger, rules: Rules::default(), terms }
+    }
+}
+
+/// What came of writing a job.
+#[derive(Debug, Clone, PartialEq)]
+pub enum JobWrite {
+    /// It is new.
+    Created(Job),
+    /// It took the place of its former revision.
+    Replaced(Job),
+    /// The same job is there already; nothing changed.
+    Unchanged(Job),
+    /// Another job has the id.
+    Taken(Job),
+    /// It was to replace another revision than there is.
+    RevisionIs(u32),
+    /// There is none to replace.
+    Absent,
+}
+
+/// What came of deleting a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobDelete {
+    /// It is gone, and so is what it had waiting.
+    Done,
+    /// There is none.
+    Absent,
+    /// It has another revision than was expected.
+    RevisionIs(u32),
+}
+
+impl Engine {
+    /// Creates a job. Without an id, a one-time job is stored as a single row that its generated id leads to.
+    ///
+    /// # Errors
+    /// When the store or our queue does not answer. The job may then exist or not: ask again with the same id.
+    pub async fn create_job(
+        &self,
+        client: &ClientId,
+        id: Option<JobId>,
+        draft: JobDraft,
+    ) -> Result<JobWrite, EngineError> {
+        let id = match id {
+            Some(id) => id,
+            None => match one_time_instant(&draft) {
+                Some(launch_at) => {
+                    let job = self.one_time_job(client, launch_at, draft);
+                    self.write_plainly(&job, true).await?;
+                    return Ok(JobWrite::Created(job));
+                }
+                None => JobId::generated(self.random().next_u128()),
+            },
+        };
+        match self.put_job(client, id, draft, Expect::Nothing).await? {
+            JobWrite::Replaced(job) => Ok(JobWrite::Created(job)),
+            other => Ok(other),
+        }
+    }
+
+    /// Creates a job under its id, or replaces the one that has it. `expected` names the revision to replace.
+    ///
+    /// # Errors
+    /// When the store or our queue does not answer. Repeating the call is safe.
+    pub async fn replace_job(
+        &self,
+        client: &ClientId,
+        id: JobId,
+        draft: JobDraft,
+        expected: Option<u32>,
+    ) -> Result<JobWrite, EngineError> {
+        let expect = expected.map_or(Expect::Anything, Expect::Revision);
+        self.put_job(client, id, draft, expect).await
+    }
+
+    async fn put_job(
+        &self,
+        client: &ClientId,
+        id: JobId,
+        draft: JobDraft,
+        expect: Expect,
+    ) -> Result<JobWrite, EngineError> {
+        if one_time_instant(&draft).is_some() && !matches!(expect, Expect::Revision(_)) {
+            let job = self.new_job(client, id.clone(), 1, draft.clone());
+            if self.write_plainly(&job, false).await? == Create::Done {
+                return Ok(JobWrite::Created(job));
+            }
+        }
+        for _ in 0..WRITE_ROUNDS {
+            let seen = self.store().job(client, &id).await?;
+            let revision = seen.as_ref().map_or(0, JobRow::revision);
+            let mut job = self.new_job(client, id.clone(), revision + 1, draft.clone());
+            if let Some(JobRow::Live(old)) = &seen {
+                keep_what_was_left_open(old, &mut job);
+            }
+            match (&seen, expect) {
+                (Some(JobRow::Live(old)), Expect::Revision(r)) if old.revision != r => {
+                    return Ok(JobWrite::RevisionIs(old.revision));
+                }
+                (Some(JobRow::Live(old)), _) if same_content(old, &job) => {
+                    // An earlier call may have died, or lost its answer, before it emitted the first launches.
+                    self.pay_what_is_owed(old).await?;
+                    self.watermark_or_first().await?;
+                    return Ok(JobWrite::Unchanged(old.clone()));
+                }
+                (Some(JobRow::Live(old)), Expect::Nothing) => return Ok(JobWrite::Taken(old.clone())),
+                (None | Some(JobRow::Deleted { .. }), Expect::Revision(_)) => return Ok(JobWrite::Absent),
+                _ => {}
+            }
+            if self.write_in_step(&mut job, seen.as_ref()).await? == Write::Done {
+                return Ok(match seen {
+                    Some(JobRow::Live(_)) => JobWrite::Replaced(job),
+                    _ => JobWrite::Created(job),
+                });
+            }
+        }
+        Err(EngineError::Contended { what: "a job", rounds: WRITE_ROUNDS })
+    }
+
+    /// A job as it is going to be written, but for the places of its children.
+    fn new_job(&self, client: &ClientId, id: JobId, revision: u32, draft: JobDraft) -> Job {
+        let now = self.now();
+        let ahead = i64::from(LOOK_AHEAD_SECONDS + HANDOVER_SECONDS);
+        // Whole minutes, so that children of one minute agree, and whole seconds, as rows keep them.
+        let emit_from_s = now.timestamp().div_euclid(60) * 60 + ahead;
+        let emit_from = DateTime::from_timestamp(emit_from_s, 0).unwrap_or(now);
+        let JobDraft { trigger, rules, terms } = draft;
+        let (client, children, paused) = (client.clone(), Vec::new(), false);
+        Job { client, id, revision, trigger, rules, paused, terms, children, emit_from, changed_at: now }
+    }
+
+    /// A one-time job with a generated id.
+    fn one_time_job(&self, client: &ClientId, launch_at: DateTime<chrono::Utc>, draft: JobDraft) -> Job {
+        let place = OneTimePlace {
+            minute: AtMinute::of(launch_at).starts_at().timestamp() / 60,
+            shard: (self.random().next_u64() % u64::from(AT_SHARDS)) as u32,
+        };
+        let id = JobId::one_time(place, self.random().next_u64());
+        self.new_job(client, id, 1, draft)
+    }
+
+    /// A one-time job in one or two plain writes, without a transaction. Only ever creates.
+    async fn write_plainly(&self, job: &Job, generated: bool) -> Result<Create, EngineError> {
+        let owed = owed_of(job, None);
+        if let Some(owed) = &owed
+            && generated
+        {
+            self.store().put_owed(job, owed).await?;
+        }
+        let created = match generated {
+            true => self.store().create_one_time(job).await?,
+            false if owed.is_some() => {
+                let written = self.store().write_job(job, None, owed.as_ref()).await?;
+                if written == Write::Done { Create::Done } else { Create::Exists }
+            }
+            false => self.store().create_keyed_at(job).await?,
+        };
+        // Nobody else has a generated id: a row that is there already is our own write, repeated by the client library.
+        if created == Create::Done || generated {
+            self.emit_first(job, owed.as_ref()).await?;
+        }
+        Ok(created)
+    }
+
+    /// Writes a job over what was seen, with everything that belongs to a change.
+    async fn write_in_step(&self, job: &mut Job, seen: Option<&JobRow>) -> Result<Write, EngineError> {
+        let old = match seen {
+            Some(JobRow::Live(old)) => Some(old),
+            _ => None,
+        };
+        job.children = self.places(&job.id, &job.trigger).await?;
+        if !job.children.is_empty() {
+            self.use_zone(job.trigger.zone()).await?;
+        }
+        if let Some(old) = old {
+            self.unsettle(&job.client).await?;
+            self.emit_what_is_behind(old).await?;
+        }
+        let owed = owed_of(job, old);
+        let written = self.store().write_job(job, seen, owed.as_ref()).await?;
+        if written == Write::Done {
+            if old.is_some() {
+                self.stop_waiting_runs(job, &job.id, Some(job)).await?;
+            }
+            self.emit_first(job, owed.as_ref()).await?;
+        }
+        Ok(written)
+    }
+
+    /// A job by its id.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn job(&self, client: &ClientId, id: &JobId) -> Result<Option<Job>, EngineError> {
+        self.present_job(client, id).await
+    }
+
+    /// A page of a client's jobs.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn jobs(&self, client: &ClientId, after: Option<String>) -> Result<Page<Job>, EngineError> {
+        Ok(self.store().jobs(client, after).await?)
+    }
+}
+
+/// What a write expects to find.
+#[derive(Debug, Clone, Copy)]
+enum Expect {
+    Nothing,
+    Anything,
+    Revision(u32),
+}
+
+/// The instant of a job that launches once.
+fn one_time_instant(draft: &JobDraft) -> Option<DateTime<chrono::Utc>> {
+    match &draft.trigger {
+        Trigger::At(instants) => instants.only(),
+        _ => None,
+    }
+}
+
+/// A job that is sent again stays paused, and an anchor that it leaves open stays where it was.
+fn keep_what_was_left_open(old: &Job, new: &mut Job) {
+    new.paused = old.paused;
+    if let (Trigger::Rate { rate: was, anchored: false }, Trigger::Rate { rate, anchored: false }) =
+        (&old.trigger, &mut new.trigger)
+        && was.every_seconds() == rate.every_seconds()
+    {
+        *rate = *was;
+    }
+}
+
+fn same_content(old: &Job, new: &Job) -> bool {
+    old.terms == new.terms && old.trigger == new.trigger && old.rules == new.rules
+}

@@ -1,0 +1,62 @@
+//! Pausing jobs: while one is paused, its launches are recorded as left out.
+
+use tidegate_domain::ids::{ClientId, JobId};
+use tidegate_domain::job::Job;
+use tidegate_domain::limits::WRITE_ROUNDS;
+use tidegate_store::Write;
+use tidegate_store::jobs::JobRow;
+
+use super::{JobDraft, JobWrite};
+use crate::{Engine, EngineError};
+
+impl Engine {
+    /// Pauses a job, or lets it go on. Acts on everything that is not delivered yet and due after the call; what waits in
+    /// its policy's line since before stays there.
+    ///
+    /// # Errors
+    /// When the store or our queue does not answer. Repeating the call is safe.
+    pub async fn pause_job(
+        &self,
+        client: &ClientId,
+        id: &JobId,
+        paused: bool,
+        expected: Option<u32>,
+    ) -> Result<JobWrite, EngineError> {
+        for _ in 0..WRITE_ROUNDS {
+            let Some(old) = self.present_job(client, id).await? else { return Ok(JobWrite::Absent) };
+            if expected.is_some_and(|expected| expected != old.revision) {
+                return Ok(JobWrite::RevisionIs(old.revision));
+            }
+            if old.paused == paused {
+                self.pay_what_is_owed(&old).await?;
+                return Ok(JobWrite::Unchanged(old));
+            }
+            let draft =
+                JobDraft { trigger: old.trigger.clone(), rules: old.rules.clone(), terms: old.terms.clone() };
+            let mut job = Job { paused, ..self.new_job(client, id.clone(), old.revision + 1, draft) };
+            let written = match id.one_time_place() {
+                Some(_) => self.replace_one_time(&job, &old).await?,
+                None => self.write_in_step(&mut job, Some(&JobRow::Live(old))).await?,
+            };
+            if written == Write::Done {
+                return Ok(JobWrite::Replaced(job));
+            }
+        }
+        Err(EngineError::Contended { what: "a job", rounds: WRITE_ROUNDS })
+    }
+
+    async fn replace_one_time(&self, job: &Job, old: &Job) -> Result<Write, EngineError> {
+        self.unsettle(&job.client).await?;
+        self.emit_what_is_behind(old).await?;
+        let owed = super::owed_of(job, Some(old));
+        if let Some(owed) = &owed {
+            self.store().put_owed(job, owed).await?;
+        }
+        let written = self.store().replace_one_time(job, old).await?;
+        if written == Write::Done {
+            self.stop_waiting_runs(job, &job.id, Some(job)).await?;
+            self.emit_first(job, owed.as_ref()).await?;
+        }
+        Ok(written)
+    }
+}

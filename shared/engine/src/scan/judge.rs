@@ -1,0 +1,149 @@
+//! What becomes of the launches of one row of the index: made, or left out with a reason.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Duration, Utc};
+use tidegate_domain::calendar::Exclusions;
+use tidegate_domain::limits::MISFIRE_THRESHOLD_SECONDS;
+use tidegate_domain::occurrence::NonRun;
+use tidegate_domain::time::{Cadence, Firing, LocalWindow, Window};
+use tidegate_store::launch::{Child, Part};
+
+/// What a scan goes by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    /// Which launches, before jitter.
+    pub(crate) window: Window,
+    /// When the first row may have been read.
+    pub(crate) as_of: DateTime<Utc>,
+    /// Launches before it may have been emitted before.
+    pub(crate) repeat_before: DateTime<Utc>,
+    /// Launches before it were missed by an outage.
+    pub(crate) missed_before: DateTime<Utc>,
+    /// The same for launches before `repeat_before`: whoever emitted them first judged them by it.
+    pub(crate) repeat_missed_before: DateTime<Utc>,
+    /// What time it is.
+    pub(crate) now: DateTime<Utc>,
+}
+
+/// What becomes of one launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verdict {
+    /// The launch by its trigger alone.
+    pub firing: Firing,
+    /// The launch with the job's jitter: that of its occurrence.
+    pub launch_at: DateTime<Utc>,
+    /// Why it is left out; `None`: it is made.
+    pub non_run: Option<NonRun>,
+}
+
+/// Launches before it were missed by an outage, for somebody who plans at `now`.
+pub(crate) fn missed_before(now: DateTime<Utc>) -> DateTime<Utc> {
+    now - Duration::seconds(MISFIRE_THRESHOLD_SECONDS)
+}
+
+impl Plan {
+    fn missed_before(&self, launch_at: DateTime<Utc>) -> DateTime<Utc> {
+        if launch_at < self.repeat_before { self.repeat_missed_before } else { self.missed_before }
+    }
+}
+
+/// The launches of a row in the plan's window, before jitter and whoever is to emit them, appended to `out`. `local` shows
+/// the window in the zone of the row; a row without one needs none.
+pub(crate) fn firings(child: &Child, local: Option<&LocalWindow>, window: Window, out: &mut Vec<Firing>) {
+    match (&child.part, &child.cadence, local) {
+        (Part::Key(key), cadence, Some(local)) => cadence.owned_firings_in(key, local, out),
+        (Part::Minute(minute), Cadence::At(instants), _) => {
+            let own = |firing: &Firing| tidegate_domain::time::AtMinute::of(firing.launch_at) == *minute;
+            out.extend(instants.firings(window).filter(own));
+        }
+        _ => out.extend(child.cadence.firings(window)),
+    }
+}
+
+/// Judges launches of a row; those outside of the job's start and end are no launches at all.
+pub(crate) fn judge(
+    child: &Child,
+    firings: &[Firing],
+    calendars: &[Arc<Exclusions>],
+    plan: &Plan,
+    out: &mut Vec<Verdict>,
+) {
+    let offset = match child.rules.jitter.seconds() {
+        0 => Duration::zero(),
+        _ => child.rules.jitter.offset(&child.client, &child.job),
+    };
+    let mut cutoff = Cutoff::new(child, plan, offset);
+    for firing in firings.iter().filter(|firing| child.rules.is_within(firing.launch_at)) {
+        let launch_at = firing.launch_at + offset;
+        let missed_before = plan.missed_before(launch_at);
+        let non_run = if child.paused {
+            Some(NonRun::Paused)
+        } else if is_excluded(child, calendars, firing.launch_at) {
+            Some(NonRun::Excluded)
+        } else if launch_at < missed_before && firing.launch_at < cutoff.before(missed_before) {
+            Some(NonRun::MisfireSkipped)
+        } else if child.terms.relevancy.is_some_and(|relevancy| relevancy.is_over(launch_at, plan.now)) {
+            Some(NonRun::Expired)
+        } else {
+            None
+        };
+        out.push(Verdict { firing: *firing, launch_at, non_run });
+    }
+}
+
+fn is_excluded(child: &Child, calendars: &[Arc<Exclusions>], at: DateTime<Utc>) -> bool {
+    calendars.iter().any(|calendar| calendar.excludes(at, zone_of(child)))
+}
+
+/// The zone whose days a row's job goes by.
+fn zone_of(child: &Child) -> chrono_tz::Tz {
+    child.cadence.index_zone().unwrap_or(chrono_tz::Tz::UTC)
+}
+
+/// From which missed launch on the misfire rule makes up for them: found once for all launches of a row.
+struct Cutoff<'a> {
+    child: &'a Child,
+    from: DateTime<Utc>,
+    offset: Duration,
+    known: Option<(DateTime<Utc>, DateTime<Utc>)>,
+}
+
+impl<'a> Cutoff<'a> {
+    fn new(child: &'a Child, plan: &Plan, offset: Duration) -> Self {
+        Self { child, from: plan.window.from(), offset, known: None }
+    }
+
+    /// The first launch, before jitter, that is made of those before `missed_before`.
+    fn before(&mut self, missed_before: DateTime<Utc>) -> DateTime<Utc> {
+        match self.known {
+            Some((of, cutoff)) if of == missed_before => cutoff,
+            _ => {
+                let cutoff = self.find(missed_before);
+                self.known = Some((missed_before, cutoff));
+                cutoff
+            }
+        }
+    }
+
+    fn find(&self, missed_before: DateTime<Utc>) -> DateTime<Utc> {
+        let rules = &self.child.rules;
+        let kept = rules.misfire.kept();
+        if kept == 0 {
+            return DateTime::<Utc>::MAX_UTC;
+        }
+        // What lies before the window is settled: it can only make the rest fewer than are kept.
+        let from = rules.start_at.map_or(self.from, |start_at| start_at.max(self.from));
+        let to = missed_before - self.offset;
+        let to = rules.end_at.map_or(to, |end_at| end_at.min(to));
+        let Ok(window) = Window::new(from, to) else { return from };
+        let latest = self.child.cadence.latest(window, kept);
+        match latest.first() {
+            Some(first) if latest.len() == kept => first.launch_at,
+            _ => from,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! Exclusion calendars, by client.
+
+use chrono::NaiveDate;
+use chrono_tz::Tz;
+use serde::{Deserialize, Serialize};
+use tidegate_domain::calendar::{Calendar, Exclusions};
+use tidegate_domain::ids::{CalendarId, ClientId};
+use tidegate_domain::limits::PAGE_ROWS;
+use tidegate_domain::time::{Window, parse_zone};
+
+use crate::item::{Attributes, Item, Key, Row, number, text};
+use crate::rows::Query;
+use crate::tables::Table;
+use crate::{Create, Page, Result, Store, StoreError, Write};
+
+/// What a calendar excludes, as stored. Version 1.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExclusionsDoc {
+    /// Zone.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    z: Option<String>,
+    /// Dates, as `2026-12-25`.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    d: Vec<String>,
+    /// Month and day.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    y: Vec<(u8, u8)>,
+    /// Intervals in seconds since the epoch.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    i: Vec<(i64, i64)>,
+}
+
+impl From<&Exclusions> for ExclusionsDoc {
+    fn from(exclusions: &Exclusions) -> Self {
+        let seconds = |window: &Window| (window.from().timestamp(), window.to().timestamp());
+        Self {
+            z: exclusions.zone.map(|zone| zone.name().to_owned()),
+            d: exclusions.dates.iter().map(ToString::to_string).collect(),
+            y: exclusions.yearly.clone(),
+            i: exclusions.intervals.iter().map(seconds).collect(),
+        }
+    }
+}
+
+impl ExclusionsDoc {
+    fn read(&self) -> std::result::Result<Exclusions, String> {
+        let instant =
+            |second| chrono::DateTime::from_timestamp(second, 0).ok_or("no such instant".to_owned());
+        let window =
+            |(from, to): &(i64, i64)| Window::new(instant(*from)?, instant(*to)?).map_err(|e| e.to_string());
+        let zone = |name: &String| parse_zone(name).map_err(|e| e.to_string());
+        let zone: Option<Tz> = self.z.as_ref().map(zone).transpose()?;
+        let dates: std::result::Result<Vec<NaiveDate>, _> = self.d.iter().map(|date| date.parse()).collect();
+        Ok(Exclusions {
+            zone,
+            dates: dates.map_err(|e: chrono::ParseError| e.to_string())?,
+            yearly: self.y.clone(),
+            intervals: self.i.iter().map(window).collect::<std::result::Result<_, _>>()?,
+        })
+    }
+}
+
+fn partition(client: &ClientId) -> String {
+    format!("calendar|{client}")
+}
+
+fn key(client: &ClientId, id: &CalendarId) -> Key {
+    Key::new(partition(client), id.as_str())
+}
+
+fn row(calendar: &Calendar) -> Result<Row> {
+    let doc = serde_json::to_string(&ExclusionsDoc::from(&calendar.exclusions));
+    let doc = doc.map_err(|e| StoreError::Corrupt {
+        table: Table::Clients,
+        key: calendar.id.to_string(),
+        reason: e.to_string(),
+    })?;
+    Ok(Row::new(&key(&calendar.client, &calendar.id))
+        .with("client", text(calendar.client.as_str()))
+        .with("revision", number(calendar.revision))
+        .with("excluded", text(doc)))
+}
+
+fn read(row: &Attributes) -> Result<Calendar> {
+    let item = Item::new(Table::Clients, row);
+    let doc: ExclusionsDoc =
+        serde_json::from_str(item.text("excluded")?).map_err(|e| item.corrupt(e.to_string()))?;
+    Ok(Calendar {
+        client: item.id("client")?,
+        id: item.id("sk")?,
+        revision: item.number("revision")?,
+        exclusions: doc.read().map_err(|e| item.corrupt(format!("'excluded': {e}")))?,
+    })
+}
+
+impl Store {
+    /// A calendar, read consistently.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn calendar(&self, client: &ClientId, id: &CalendarId) -> Result<Option<Calendar>> {
+        self.get(Table::Clients, &key(client, id), true).await?.as_ref().map(read).transpose()
+    }
+
+    /// A page of a client's calendars, by name.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn calendars(&self, client: &ClientId, after: Option<String>) -> Result<Page<Calendar>> {
+        let query = Query { limit: Some(PAGE_ROWS), after, ..Query::of(Table::Clients, partition(client)) };
+        let page = self.query(query).await?;
+        Ok(Page { rows: page.rows.iter().map(read).collect::<Result<_>>()?, next: page.next })
+    }
+
+    /// Adds a calendar.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn create_calendar(&self, calendar: &Calendar) -> Result<Create> {
+        self.put_new(Table::Clients, row(calendar)?).await
+    }
+
+    /// Writes a calendar over its predecessor, `calendar.revision - 1`.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn replace_calendar(&self, calendar: &Calendar) -> Result<Write> {
+        let values = Attributes::from([(":old".to_owned(), number(calendar.revision - 1))]);
+        self.put_when(Table::Clients, row(calendar)?, "revision = :old", values).await
+    }
+
+    /// Removes a calendar at the revision that was seen.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn delete_calendar(&self, calendar: &Calendar) -> Result<Write> {
+        let values = Attributes::from([(":seen".to_owned(), number(calendar.revision))]);
+        let key = key(&calendar.client, &calendar.id);
+        self.remove_when(Table::Clients, &key, "revision = :seen", values).await
+    }
+}

@@ -1,0 +1,104 @@
+//! What a job says about its launches beside its trigger.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use tidegate_domain::rules::{Jitter, Misfire, MisfireLaunches, Rules};
+
+/// The rules of a job; what is absent is as by default.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RulesDoc {
+    /// Start, in seconds since the epoch.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    s: Option<i64>,
+    /// End, in seconds since the epoch.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    e: Option<i64>,
+    /// Width of the flexible window, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    j: Option<u32>,
+    /// Missed launches that are made up for: 0 for `skip`, -1 for `latest`, else the most of `all`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    m: Option<i64>,
+    /// Calendars.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    x: Vec<String>,
+}
+
+impl From<&Rules> for RulesDoc {
+    fn from(rules: &Rules) -> Self {
+        let misfire = match rules.misfire {
+            Misfire::Skip => 0,
+            Misfire::Latest => -1,
+            Misfire::All(most) => most.get().into(),
+        };
+        Self {
+            s: rules.start_at.map(|at| at.timestamp()),
+            e: rules.end_at.map(|at| at.timestamp()),
+            j: Some(rules.jitter.seconds()).filter(|seconds| *seconds > 0),
+            m: (rules.misfire != Misfire::default()).then_some(misfire),
+            x: rules.calendars.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+impl RulesDoc {
+    /// The rules that it stands for.
+    ///
+    /// # Errors
+    /// Says which part no version of Tidegate would have written.
+    pub fn read(&self) -> Result<Rules, String> {
+        let instant = |name: &str, second: Option<i64>| -> Result<Option<DateTime<Utc>>, String> {
+            let read = |second| DateTime::from_timestamp(second, 0).ok_or(format!("'{name}': no instant"));
+            second.map(read).transpose()
+        };
+        Ok(Rules {
+            start_at: instant("s", self.s)?,
+            end_at: instant("e", self.e)?,
+            jitter: Jitter::new(self.j.unwrap_or(0).into()).map_err(|e| e.to_string())?,
+            misfire: match self.m {
+                None => Misfire::default(),
+                Some(0) => Misfire::Skip,
+                Some(-1) => Misfire::Latest,
+                Some(most) => {
+                    let most = u64::try_from(most).map_err(|e| format!("'m': {e}"))?;
+                    Misfire::All(MisfireLaunches::new(most).map_err(|e| e.to_string())?)
+                }
+            },
+            calendars: self
+                .x
+                .iter()
+                .map(|id| id.parse())
+                .collect::<Result<_, _>>()
+                .map_err(|e| format!("'x': {e}"))?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_read_back_and_their_stored_form_is_pinned() {
+        let all = Misfire::All(MisfireLaunches::new(7).unwrap());
+        for (misfire, pinned) in [
+            (Misfire::Skip, r#"{"s":10,"e":20,"j":30,"m":0,"x":["holidays"]}"#),
+            (Misfire::Latest, r#"{"s":10,"e":20,"j":30,"m":-1,"x":["holidays"]}"#),
+            (all, r#"{"s":10,"e":20,"j":30,"m":7,"x":["holidays"]}"#),
+        ] {
+            let rules = Rules {
+                start_at: DateTime::from_timestamp(10, 0),
+                end_at: DateTime::from_timestamp(20, 0),
+                jitter: Jitter::new(30).unwrap(),
+                misfire,
+                calendars: vec!["holidays".parse().unwrap()],
+            };
+            let text = serde_json::to_string(&RulesDoc::from(&rules)).unwrap();
+            assert_eq!(text, pinned);
+            assert_eq!(serde_json::from_str::<RulesDoc>(&text).unwrap().read(), Ok(rules));
+        }
+        assert_eq!(serde_json::to_string(&RulesDoc::from(&Rules::default())).unwrap(), "{}");
+        assert_eq!(RulesDoc::default().read(), Ok(Rules::default()));
+    }
+}

@@ -1,0 +1,105 @@
+//! The shape of the time index: which zones have children, and into how many shards busy LaunchExpressions are split.
+//!
+//! One row of the ticker table, read once per scan. Invariant: a zone is in it before a child lies in that zone, and a
+//! number of shards only rises, so a scan that has read the row reads every child that existed before.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+use tidegate_domain::time::{LaunchExpression, parse_zone};
+
+use crate::item::{Item, Key, number};
+use crate::rows::Update;
+use crate::tables::Table;
+use crate::{Result, Store, Write};
+
+const SHARDS_PREFIX: &str = "shards|";
+const ZONE_PREFIX: &str = "zone|";
+
+/// The shape of the index.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct IndexShape {
+    /// The zones that have children, with the instant at which one was last added, in the order of their names.
+    pub zones: Vec<(Tz, DateTime<Utc>)>,
+    shards: BTreeMap<String, u32>,
+}
+
+impl IndexShape {
+    /// Into how many shards a LaunchExpression is split in a zone: 1 unless it was raised.
+    pub fn shards_of(&self, zone: Tz, expression: &LaunchExpression) -> u32 {
+        self.shards.get(&name(zone, expression)).copied().unwrap_or(1)
+    }
+
+    /// The LaunchExpressions that are split, as `Europe/Berlin|H:03`, and into how many shards.
+    pub fn split(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.shards.iter().map(|(name, shards)| (&**name, *shards))
+    }
+}
+
+fn name(zone: Tz, expression: &LaunchExpression) -> String {
+    format!("{}|{expression}", zone.name())
+}
+
+fn key() -> Key {
+    Key::new("index", "-")
+}
+
+impl Store {
+    /// The shape of the index, read consistently.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer, or a name is no zone of this version's database.
+    pub async fn index_shape(&self) -> Result<IndexShape> {
+        let row = self.get(Table::Ticker, &key(), true).await?.unwrap_or_default();
+        let item = Item::new(Table::Ticker, &row);
+        let mut shape = IndexShape::default();
+        for attribute in item.names() {
+            if let Some(zone) = attribute.strip_prefix(ZONE_PREFIX) {
+                let zone = parse_zone(zone).map_err(|e| item.corrupt(e.to_string()))?;
+                shape.zones.push((zone, item.instant_s(attribute)?));
+            } else if let Some(name) = attribute.strip_prefix(SHARDS_PREFIX) {
+                shape.shards.insert(name.to_owned(), item.number(attribute)?);
+            }
+        }
+        shape.zones.sort_unstable_by_key(|(zone, _)| zone.name());
+        Ok(shape)
+    }
+
+    /// Adds a zone to those in use, or says that it is still wanted.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn add_zone(&self, zone: Tz, now: DateTime<Utc>) -> Result<()> {
+        let update = Update::new(Table::Ticker, key(), "SET #zone = :now")
+            .when("attribute_not_exists(#zone) OR #zone < :now")
+            .name("#zone", format!("{ZONE_PREFIX}{}", zone.name()))
+            .value(":now", number(now.timestamp()));
+        self.update(update).await.map(drop)
+    }
+
+    /// Removes a zone that nobody has added since `before`.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn remove_zone(&self, zone: Tz, before: DateTime<Utc>) -> Result<Write> {
+        let update = Update::new(Table::Ticker, key(), "REMOVE #zone")
+            .when("#zone < :before")
+            .name("#zone", format!("{ZONE_PREFIX}{}", zone.name()))
+            .value(":before", number(before.timestamp()));
+        Ok(self.update(update).await?.into())
+    }
+
+    /// Raises the number of shards of a LaunchExpression in a zone. Children that are written from now on are spread over
+    /// them; those that were there stay where they are. It is never lowered.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn raise_shards(&self, zone: Tz, expression: &LaunchExpression, shards: u32) -> Result<Write> {
+        let update = Update::new(Table::Ticker, key(), "SET #shards = :shards")
+            .when("attribute_not_exists(#shards) OR #shards < :shards")
+            .name("#shards", format!("{SHARDS_PREFIX}{}", name(zone, expression)))
+            .value(":shards", number(shards));
+        Ok(self.update(update).await?.into())
+    }
+}

@@ -1,0 +1,235 @@
+//! The time index: children by zone, LaunchExpression and shard; instants by minute and shard; launches that are owed.
+//!
+//! A row says everything that the emitter needs, so emission reads no job. Invariant: a job that launches at an instant
+//! has a row under a key that is eligible for that instant (the index over-selects at most).
+
+mod row;
+mod shard;
+
+use chrono::{DateTime, Utc};
+use tidegate_domain::ids::{ClientId, JobId};
+use tidegate_domain::job::{Job, Terms, Trigger};
+use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::rules::Rules;
+use tidegate_domain::time::{AtMinute, Cadence, ChildKey, Window};
+
+use crate::item::{Attributes, Item, Key, number};
+use crate::rows::Query;
+use crate::tables::Table;
+use crate::{Create, Page, Result, Store, Write};
+
+pub(crate) use row::{keys_of, owed_row, rows_of};
+pub use shard::{Shard, at_shard};
+
+/// A row of the time index, as the emitter reads it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Child {
+    /// Whose job.
+    pub client: ClientId,
+    /// Which job.
+    pub job: JobId,
+    /// At which revision.
+    pub revision: u32,
+    /// When it launches.
+    pub cadence: Cadence,
+    /// Which of these launches the row stands for.
+    pub part: Part,
+    /// What the job says about its launches beside that.
+    pub rules: Rules,
+    /// Its launches are recorded as not made.
+    pub paused: bool,
+    /// Launches before it are not the emitter's: the master emitted them.
+    pub emit_from: DateTime<Utc>,
+    /// What it delivers; a large payload is left in the job.
+    pub terms: Terms,
+}
+
+/// Which launches of its job a row stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// All of them.
+    All,
+    /// Those at the local times of a child.
+    Key(ChildKey),
+    /// Those in a minute.
+    Minute(AtMinute),
+}
+
+/// Launches that the master must emit itself: those between the arrival of a job and its `emit_from`. The row stays
+/// until they are emitted, so that the emitter can pay what a dead master left.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Owed {
+    /// The job's part of it: all of its launches.
+    pub child: Child,
+    /// Which launches.
+    pub window: Window,
+    /// When the row was written.
+    pub written_at: DateTime<Utc>,
+}
+
+impl Child {
+    /// What a job's rows say, for all of its launches.
+    pub fn of(job: &Job) -> Self {
+        Self {
+            client: job.client.clone(),
+            job: job.id.clone(),
+            revision: job.revision,
+            cadence: job.trigger.cadence(),
+            part: Part::All,
+            rules: job.rules.clone(),
+            paused: job.paused,
+            emit_from: job.emit_from,
+            terms: job.terms.to_travel(),
+        }
+    }
+
+    /// Its occurrence that is due at an instant.
+    pub fn occurrence(&self, launch_at: DateTime<Utc>) -> Occurrence {
+        Occurrence {
+            client: self.client.clone(),
+            job: self.job.clone(),
+            revision: self.revision,
+            launch_at,
+            terms: self.terms.clone(),
+        }
+    }
+}
+
+impl Store {
+    /// A page of the rows of a shard. Read eventually: a row is older than its `emit_from` by more than any replica lags.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer, or a row cannot be read; the other rows of its page are then not returned.
+    pub async fn children(&self, shard: &Shard, after: Option<String>) -> Result<Page<Result<Child>>> {
+        self.children_between(shard.partition(), shard.range(), after).await
+    }
+
+    /// The same by partition key and sort keys.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn children_between(
+        &self,
+        partition: String,
+        range: Option<(String, String)>,
+        after: Option<String>,
+    ) -> Result<Page<Result<Child>>> {
+        let page = self.query(shard::query(partition, range, after)).await?;
+        Ok(page.map(|row| row::read_indexed(&row)))
+    }
+
+    /// Stores a one-time job whose id says where it lies: one row is the whole job.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn create_one_time(&self, job: &Job) -> Result<Create> {
+        let mut created = Create::Done;
+        for row in rows_of(job)? {
+            created = self.put_new(Table::Launch, row).await?;
+        }
+        Ok(created)
+    }
+
+    /// Stores one-time jobs whose ids are new and say where they lie, 25 rows to a call. Repeating it changes nothing.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer. Some may be stored then.
+    pub async fn create_one_times(&self, jobs: &[Job]) -> Result<()> {
+        let mut rows = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            rows.extend(rows_of(job)?.into_iter().map(|row| (Table::Launch, row)));
+        }
+        self.put_all(rows).await
+    }
+
+    /// A one-time job, by the place that its id names. Its trigger is the instant.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn one_time(&self, client: &ClientId, id: &JobId) -> Result<Option<Job>> {
+        let Some(place) = id.one_time_place() else { return Ok(None) };
+        let Some(minute) = DateTime::from_timestamp(place.minute.saturating_mul(60), 0) else {
+            return Ok(None);
+        };
+        let key = shard::at_key(client, id, minute);
+        let Some(row) = self.get(Table::Launch, &key, true).await? else { return Ok(None) };
+        let child = row::read_indexed(&row)?;
+        let Cadence::At(instants) = child.cadence else { return Ok(None) };
+        Ok(Some(Job {
+            client: child.client,
+            id: child.job,
+            revision: child.revision,
+            trigger: Trigger::At(instants),
+            rules: child.rules,
+            paused: child.paused,
+            terms: child.terms,
+            children: Vec::new(),
+            emit_from: child.emit_from,
+            changed_at: Item::new(Table::Launch, &row).instant_ms("changed_at")?,
+        }))
+    }
+
+    /// Removes the row of a one-time job.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn delete_one_time(&self, job: &Job) -> Result<()> {
+        for key in keys_of(job) {
+            self.remove(Table::Launch, &key).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes a changed one-time job over its former revision.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn replace_one_time(&self, job: &Job, seen: &Job) -> Result<Write> {
+        let mut written = Write::Refused;
+        for row in rows_of(job)? {
+            let values = Attributes::from([(":seen".to_owned(), number(seen.revision))]);
+            written = self.put_when(Table::Launch, row, "rev = :seen", values).await?;
+        }
+        Ok(written)
+    }
+
+    /// Writes down what the master owes for a job that is not written in a transaction.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn put_owed(&self, job: &Job, owed: &Owed) -> Result<()> {
+        self.put(Table::Launch, owed_row(job, owed)?).await
+    }
+
+    /// A page of the launches that are owed, of one shard.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn owed(&self, shard: u32, after: Option<String>) -> Result<Page<Result<Owed>>> {
+        let page = self.query(Query { after, ..Query::of(Table::Launch, format!("OWED|{shard}")) }).await?;
+        Ok(page.map(|row| row::read_owed(&row)))
+    }
+
+    /// What is still owed of a job, read consistently.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn owed_of(&self, client: &ClientId, job: &JobId) -> Result<Option<Owed>> {
+        let row = self.get(Table::Launch, &shard::owed_key(client, job), true).await?;
+        row.as_ref().map(row::read_owed).transpose()
+    }
+
+    /// Strikes what was owed for a revision of a job: it is emitted.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn strike_owed(&self, child: &Child) -> Result<Write> {
+        let values = Attributes::from([(":rev".to_owned(), number(child.revision))]);
+        let key = shard::owed_key(&child.client, &child.job);
+        self.remove_when(Table::Launch, &key, "rev = :rev", values).await
+    }
+}
+
+pub(crate) fn owed_key_of(job: &Job) -> Key {
+    shard::owed_key(&job.client, &job.id)
+}

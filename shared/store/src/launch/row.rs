@@ -1,0 +1,180 @@
+//! Rows of the index: what they say, and how they are read.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::{DateTime, Duration, NaiveDateTime, Utc};
+use chrono_tz::Tz;
+use tidegate_domain::job::{Job, Terms, Trigger};
+use tidegate_domain::limits::{AT_ROW_DAYS, HISTORY_DAYS};
+use tidegate_domain::time::{AtMinute, Cadence, ChildKey, CompiledCron, Instants, Rate, Window, parse_zone};
+
+use super::shard::{at_key, child_key, owed_key};
+use super::{Child, Owed, Part};
+use crate::doc::{RulesDoc, TermsDoc};
+use crate::item::{Attributes, Item, Key, Row, number, text};
+use crate::tables::Table;
+use crate::{Result, StoreError};
+
+fn json<T: serde::Serialize>(doc: &T) -> Result<AttributeValue> {
+    serde_json::to_string(doc).map(text).map_err(|e| StoreError::Corrupt {
+        table: Table::Launch,
+        key: String::new(),
+        reason: e.to_string(),
+    })
+}
+
+fn terms_attribute(terms: &Terms) -> Result<AttributeValue> {
+    json(&TermsDoc::from(terms))
+}
+
+/// What every row of a job says.
+fn common(key: &Key, job: &Job) -> Result<Row> {
+    let rules = RulesDoc::from(&job.rules);
+    let rules = (rules != RulesDoc::default()).then(|| json(&rules)).transpose()?;
+    Ok(Row::new(key)
+        .with("rev", number(job.revision))
+        .with("since", number(job.emit_from.timestamp()))
+        .with("terms", terms_attribute(&job.terms.to_travel())?)
+        .with_some("rules", rules)
+        .with_some("paused", job.paused.then(|| number(1))))
+}
+
+fn rate_text(rate: &Rate) -> AttributeValue {
+    text(format!("{}@{}", rate.every_seconds(), rate.anchor().timestamp()))
+}
+
+/// One instant as a number, several as a list.
+fn due(instants: impl IntoIterator<Item = DateTime<Utc>>) -> AttributeValue {
+    let mut seconds: Vec<i64> = instants.into_iter().map(|at| at.timestamp()).collect();
+    match (seconds.pop(), seconds.is_empty()) {
+        (Some(only), true) => number(only),
+        (last, _) => AttributeValue::L(seconds.into_iter().chain(last).map(number).collect()),
+    }
+}
+
+/// The keys of a job's rows in the index.
+pub(crate) fn keys_of(job: &Job) -> Vec<Key> {
+    let zone = job.trigger.zone();
+    let children = job.children.iter().map(|place| child_key(&job.client, &job.id, zone, place));
+    let minutes = minutes_of(job).into_iter();
+    children.chain(minutes.map(|minute| at_key(&job.client, &job.id, minute.starts_at()))).collect()
+}
+
+/// The minutes that the instants of a job lie in: a row each.
+fn minutes_of(job: &Job) -> Vec<AtMinute> {
+    let Trigger::At(instants) = &job.trigger else { return Vec::new() };
+    let mut minutes: Vec<_> = instants.iter().map(AtMinute::of).collect();
+    minutes.dedup();
+    minutes
+}
+
+/// The rows of a job in the index.
+pub(crate) fn rows_of(job: &Job) -> Result<Vec<Row>> {
+    let zone = job.trigger.zone();
+    let mut rows = Vec::with_capacity(job.children.len().max(1));
+    for place in &job.children {
+        let row = common(&child_key(&job.client, &job.id, zone, place), job)?;
+        rows.push(match &job.trigger {
+            Trigger::Cron { spec, .. } => row.with("cron", text(spec.compiled().encode())),
+            Trigger::Rate { rate, .. } => row.with("rate", rate_text(rate)),
+            Trigger::At(_) => row,
+        });
+    }
+    if let Trigger::At(instants) = &job.trigger {
+        for minute in minutes_of(job) {
+            rows.push(at_row(job, instants, minute)?);
+        }
+    }
+    Ok(rows)
+}
+
+/// The row of a minute. It names all instants of its job: which of them an outage missed depends on the others.
+fn at_row(job: &Job, instants: &Instants, minute: AtMinute) -> Result<Row> {
+    let expires_at = minute.starts_at().max(job.changed_at) + Duration::days(AT_ROW_DAYS);
+    let row = common(&at_key(&job.client, &job.id, minute.starts_at()), job)?
+        .with("due", due(instants.iter()))
+        .expiring(expires_at);
+    match job.id.one_time_place() {
+        // The row is the whole job: it keeps a large payload too.
+        Some(_) => Ok(row
+            .with("changed_at", number(job.changed_at.timestamp_millis()))
+            .with("terms", terms_attribute(&job.terms)?)),
+        None => Ok(row),
+    }
+}
+
+pub(crate) fn owed_row(job: &Job, owed: &Owed) -> Result<Row> {
+    let row = common(&owed_key(&job.client, &job.id), job)?
+        .with("from_s", number(owed.window.from().timestamp()))
+        .with("written_at", number(owed.written_at.timestamp_millis()))
+        .expiring(owed.written_at + Duration::days(HISTORY_DAYS));
+    Ok(match &owed.child.cadence {
+        Cadence::Cron { cron, zone } => row.with("cron", text(cron.encode())).with("zone", text(zone.name())),
+        Cadence::Rate(rate) => row.with("rate", rate_text(rate)),
+        Cadence::At(instants) => row.with("due", due(instants.iter())),
+    })
+}
+
+/// A row of a zone and LaunchExpression, or of an instant.
+pub(super) fn read_indexed(row: &Attributes) -> Result<Child> {
+    let item = Item::new(Table::Launch, row);
+    let pk = item.text("pk")?;
+    if let Some(place) = pk.strip_prefix("AT|") {
+        let ten = place.split('|').next().unwrap_or_default();
+        let digit = item.text("sk")?.split('|').next().unwrap_or_default();
+        let minute = NaiveDateTime::parse_from_str(&format!("{ten}{digit}"), "%Y-%m-%dT%H:%M");
+        let minute = minute.map_err(|e| item.corrupt(e.to_string()))?;
+        return read_child(item, None, Part::Minute(AtMinute::of(minute.and_utc())));
+    }
+    let mut parts = pk.split('|');
+    let (zone, expression) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let zone = parse_zone(zone).map_err(|e| item.corrupt(e.to_string()))?;
+    let minute = item.text("sk")?.split('|').next().unwrap_or_default();
+    let key = ChildKey::parse(expression, minute).map_err(|e| item.corrupt(e.to_string()))?;
+    read_child(item, Some(zone), Part::Key(key))
+}
+
+pub(super) fn read_owed(row: &Attributes) -> Result<Owed> {
+    let item = Item::new(Table::Launch, row);
+    let zone = item.find_text("zone").map(parse_zone).transpose().map_err(|e| item.corrupt(e.to_string()))?;
+    let child = read_child(item, zone, Part::All)?;
+    let window = Window::new(item.instant_s("from_s")?, child.emit_from);
+    let window = window.map_err(|e| item.corrupt(e.to_string()))?;
+    Ok(Owed { child, window, written_at: item.instant_ms("written_at")? })
+}
+
+fn read_child(item: Item<'_>, zone: Option<Tz>, part: Part) -> Result<Child> {
+    let mut name = item.text("sk")?.rsplit('|');
+    let (job, client) = (name.next().unwrap_or_default(), name.next().unwrap_or_default());
+    let doc: TermsDoc = serde_json::from_str(item.text("terms")?).map_err(|e| item.corrupt(e.to_string()))?;
+    let rules = match item.find_text("rules") {
+        None => RulesDoc::default(),
+        Some(rules) => serde_json::from_str(rules).map_err(|e| item.corrupt(e.to_string()))?,
+    };
+    Ok(Child {
+        client: item.parsed("sk", client)?,
+        job: item.parsed("sk", job)?,
+        revision: item.number("rev")?,
+        cadence: read_cadence(item, zone)?,
+        part,
+        rules: rules.read().map_err(|e| item.corrupt(format!("'rules': {e}")))?,
+        paused: item.number_or("paused", 0)? == 1,
+        emit_from: item.instant_s("since")?,
+        terms: doc.read().map_err(|e| item.corrupt(format!("'terms': {e}")))?,
+    })
+}
+
+fn read_cadence(item: Item<'_>, zone: Option<Tz>) -> Result<Cadence> {
+    if let Some(encoded) = item.find_text("cron") {
+        let cron = CompiledCron::decode(encoded).map_err(|e| item.corrupt(e.to_string()))?;
+        return Ok(Cadence::Cron { cron, zone: zone.ok_or_else(|| item.corrupt("'zone' is missing"))? });
+    }
+    if let Some(rate) = item.find_text("rate") {
+        return read_rate(rate).map(Cadence::Rate).ok_or_else(|| item.corrupt("'rate' is no rate"));
+    }
+    Instants::new(item.instants_s("due")?).map(Cadence::At).map_err(|e| item.corrupt(e.to_string()))
+}
+
+fn read_rate(text: &str) -> Option<Rate> {
+    let (every, anchor) = text.split_once('@')?;
+    Rate::new(every.parse().ok()?, DateTime::from_timestamp(anchor.parse().ok()?, 0)?).ok()
+}

@@ -1,0 +1,122 @@
+//! The partitions of the index: where a row lies, and what one query of the emitter reads.
+
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+use tidegate_domain::ids::{ClientId, JobId};
+use tidegate_domain::limits::{AT_SHARDS, LATE_SHARDS};
+use tidegate_domain::shard::shard_of;
+use tidegate_domain::time::{AtMinute, ChildPlace, Minutes, ShardRange, Window};
+
+use crate::item::Key;
+use crate::rows::{Query, Sorted};
+use crate::tables::Table;
+
+/// One query of the emitter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shard {
+    /// Children of a LaunchExpression in a zone.
+    Expression {
+        /// The zone.
+        zone: Tz,
+        /// The LaunchExpression and its minutes.
+        range: ShardRange,
+        /// 0 to the number of shards that the LaunchExpression has in the zone.
+        shard: u32,
+    },
+    /// Instants of some minutes, which lie in one partition.
+    Minutes {
+        /// The first minute.
+        first: AtMinute,
+        /// The last minute.
+        last: AtMinute,
+        /// 0 to `AT_SHARDS`.
+        shard: u32,
+    },
+}
+
+impl Shard {
+    /// The reads that find every instant of a window. A long window takes a tenth of the reads that its minutes would.
+    pub fn instants(window: Window) -> Vec<Self> {
+        let minutes: Vec<AtMinute> = window.at_minutes().collect();
+        let parts = minutes.chunk_by(|a, b| ten_minutes(*a) == ten_minutes(*b));
+        let ends = parts.filter_map(|part| Some((*part.first()?, *part.last()?)));
+        ends.flat_map(|(first, last)| (0..AT_SHARDS).map(move |shard| Self::Minutes { first, last, shard }))
+            .collect()
+    }
+
+    /// Its partition key.
+    pub fn partition(&self) -> String {
+        match self {
+            Self::Expression { zone, range, shard } => {
+                expression_partition(*zone, range.launch_expression, *shard)
+            }
+            Self::Minutes { first, shard, .. } => minute_partition(*first, *shard),
+        }
+    }
+
+    /// The first and the last sort key that it reads; `None`: all of its partition.
+    pub fn range(&self) -> Option<(String, String)> {
+        match self {
+            Self::Expression { range, .. } => match &range.minutes {
+                Minutes::Any => None,
+                Minutes::Range(minutes) => {
+                    Some((format!("{:02}|", minutes.start()), format!("{:02}|~", minutes.end())))
+                }
+            },
+            Self::Minutes { first, last, .. } => {
+                Some((format!("{}|", own_digit(*first)), format!("{}|~", own_digit(*last))))
+            }
+        }
+    }
+}
+
+/// The query of a partition between two sort keys.
+pub(super) fn query(partition: String, range: Option<(String, String)>, after: Option<String>) -> Query {
+    let sorted = range.map_or(Sorted::All, |(first, last)| Sorted::Between(first, last));
+    Query { sorted, after, ..Query::of(Table::Launch, partition) }
+}
+
+/// The ten minutes that share partitions, as `2026-11-21T11:2`, and the minute's own digit, which begins the sort key.
+fn ten_minutes(minute: AtMinute) -> String {
+    let mut text = minute.to_string();
+    text.pop();
+    text
+}
+
+fn own_digit(minute: AtMinute) -> char {
+    minute.to_string().pop().unwrap_or_default()
+}
+
+fn expression_partition(zone: Tz, expression: impl std::fmt::Display, shard: u32) -> String {
+    format!("{}|{expression}|{shard:02}", zone.name())
+}
+
+fn minute_partition(minute: AtMinute, shard: u32) -> String {
+    format!("AT|{}|{shard:02}", ten_minutes(minute))
+}
+
+/// The shard of the minute that an instant's row lies in.
+pub fn at_shard(client: &ClientId, job: &JobId) -> u32 {
+    match job.one_time_place() {
+        Some(place) => place.shard,
+        None => shard_of(&format!("{client}|{job}"), AT_SHARDS),
+    }
+}
+
+pub(super) fn at_key(client: &ClientId, job: &JobId, launch_at: DateTime<Utc>) -> Key {
+    let minute = AtMinute::of(launch_at);
+    let partition = minute_partition(minute, at_shard(client, job));
+    Key::new(partition, format!("{}|{client}|{job}", own_digit(minute)))
+}
+
+pub(super) fn child_key(client: &ClientId, job: &JobId, zone: Tz, place: &ChildPlace) -> Key {
+    Key::new(
+        expression_partition(zone, place.key.launch_expression(), place.shard),
+        format!("{}|{client}|{job}", place.key.sort_prefix()),
+    )
+}
+
+pub(super) fn owed_key(client: &ClientId, job: &JobId) -> Key {
+    let name = format!("{client}|{job}");
+    Key::new(format!("OWED|{}", shard_of(&name, LATE_SHARDS)), name)
+}

@@ -1,0 +1,191 @@
+//! Creating one-time jobs: one by one and in bulk, through the API's router in this process; and how evenly the instants
+//! of one minute are spread over partitions.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use axum::Router;
+use axum::body::Body;
+use chrono::{DateTime, SecondsFormat, Utc};
+use http::{Request, StatusCode};
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use tidegate_api::{ApiState, router};
+use tidegate_domain::job::Trigger;
+use tidegate_domain::limits::BULK_JOBS;
+use tidegate_engine::clock::SystemClock;
+use tidegate_engine::random::SystemRandom;
+use tidegate_engine::{Config, Engine, JobDraft, Parts};
+use tidegate_local::Embedded;
+use tidegate_store::{KeyHash, Store};
+use tokio::task::JoinSet;
+use tower::ServiceExt as _;
+
+use crate::spread::{Spread, of_names, of_rows};
+use crate::{Row, client, ms, new_queue, per_second, terms};
+
+/// Callers side by side.
+const CALLERS: u32 = 8;
+const ADMIN_KEY: &str = "the key of this benchmark only";
+
+/// What a DynamoDB partition takes.
+const PARTITION_WRITES_A_SECOND: f64 = 1_000.0;
+
+pub(crate) async fn run(jobs: u32) -> Result<Vec<Row>> {
+    let folder = tempfile::tempdir()?;
+    let mut rows = in_place("in a folder", Some(folder.path()), jobs).await?;
+    rows.extend(in_place("in memory", None, jobs).await?);
+    rows.push(spread_row(jobs, "named by their client", of_names(jobs)?, None));
+    Ok(rows)
+}
+
+async fn in_place(place: &str, folder: Option<&Path>, jobs: u32) -> Result<Vec<Row>> {
+    let api = Api::open(folder).await?;
+    // Single calls are a tenth as fast: a share of the jobs tells as much.
+    let singles = jobs / 5;
+    let launch_at = Utc::now() + chrono::Duration::days(1);
+    let single = api.many(singles, 1, launch_at).await?;
+    // Another minute, which nobody has written to.
+    let launch_at = launch_at + chrono::Duration::days(1);
+    let bulk = api.many(jobs, BULK_JOBS as u32, launch_at).await?;
+    let spread = of_rows(&api.engine, launch_at).await?;
+    let direct = api.past_the_api(jobs, launch_at + chrono::Duration::days(1)).await?;
+    let row = |jobs, how: &str, took| {
+        let what = format!("{jobs} one-time jobs, {place}, {CALLERS} callers: {how}");
+        (what, format!("{} ({})", per_second(jobs, took), ms(took)))
+    };
+    Ok(vec![
+        row(singles, "POST /v1/jobs", single),
+        row(jobs, "POST /v1/jobs/bulk, 1,000 to a call", bulk),
+        row(jobs, "the engine's bulk call without the API", direct),
+        spread_row(jobs, "under generated ids", spread, Some(f64::from(jobs) / bulk.as_secs_f64())),
+    ])
+}
+
+fn spread_row(jobs: u32, names: &str, spread: Spread, creates_a_second: Option<f64>) -> Row {
+    let share = f64::from(spread.most) / f64::from(jobs.max(1));
+    let measured =
+        creates_a_second.map(|rate| format!("{:.0} a second at the measured rate; ", rate * share));
+    let result = format!(
+        "at most {} writes of one key, {:.0} on average over {}; {}a partition's 1,000 a second are reached at {:.0} creates a second",
+        spread.most,
+        f64::from(jobs) / f64::from(spread.partitions.max(1)),
+        spread.partitions,
+        measured.unwrap_or_default(),
+        PARTITION_WRITES_A_SECOND / share.max(f64::EPSILON),
+    );
+    (format!("{jobs} instants of one minute, {names}: writes per partition key"), result)
+}
+
+/// The API over stores of its own, with one client.
+struct Api {
+    router: Router,
+    engine: Engine,
+    key: String,
+    queue_url: String,
+}
+
+impl Api {
+    async fn open(folder: Option<&Path>) -> Result<Self> {
+        let embedded = match folder {
+            Some(folder) => Embedded::open(folder, Arc::new(SystemClock))?,
+            None => Embedded::in_memory(Arc::new(SystemClock))?,
+        };
+        let (store, sqs) = (Store::new(embedded.dynamodb(), "bench"), embedded.sqs());
+        store.create_tables().await?;
+        let queue_url = new_queue(&sqs, "jobs").await?;
+        let config = Config {
+            dispatch_queue_url: new_queue(&sqs, "bench-dispatch").await?,
+            scan_queue_url: new_queue(&sqs, "bench-scan").await?,
+            allow_private_targets: true,
+        };
+        let (clock, random) = (Arc::new(SystemClock), Arc::new(SystemRandom));
+        let engine = Engine::new(Parts { store, sqs, clock, random, config });
+        engine.tick().await?;
+        let router = router(ApiState::new(engine.clone(), Some(KeyHash::of(ADMIN_KEY).as_str())));
+        let client = json!({"client_id": client()?.as_str()}).to_string();
+        let registered = post(&router, "/v1/clients", ADMIN_KEY, client).await?;
+        let key = registered["api_key"].as_str().context("a client without a key")?.to_owned();
+        Ok(Self { router, engine, key, queue_url })
+    }
+
+    /// Creates jobs due in one minute, so many to a call; how long that took.
+    async fn many(&self, jobs: u32, to_a_call: u32, launch_at: DateTime<Utc>) -> Result<Duration> {
+        let mut callers = JoinSet::new();
+        let began = Instant::now();
+        for caller in 0..CALLERS {
+            let share = jobs / CALLERS + u32::from(caller < jobs % CALLERS);
+            let (router, key) = (self.router.clone(), self.key.clone());
+            let job = json!({
+                "trigger": {"at": launch_at.to_rfc3339_opts(SecondsFormat::Secs, true)},
+                "target": {"sqs": {"queue_url": self.queue_url}},
+                "payload": {"a": 1},
+            });
+            callers.spawn(async move { create(&router, &key, share, to_a_call, &job).await });
+        }
+        while let Some(done) = callers.join_next().await {
+            done??;
+        }
+        Ok(began.elapsed())
+    }
+
+    /// The same by the engine's own bulk call: what the API itself takes is the difference.
+    async fn past_the_api(&self, jobs: u32, launch_at: DateTime<Utc>) -> Result<Duration> {
+        let launch_at = DateTime::from_timestamp(launch_at.timestamp(), 0).context("no such instant")?;
+        let draft = JobDraft::new(Trigger::at(launch_at), terms(&self.queue_url, 1)?);
+        let mut callers = JoinSet::new();
+        let began = Instant::now();
+        for caller in 0..CALLERS {
+            let share = (jobs / CALLERS + u32::from(caller < jobs % CALLERS)) as usize;
+            let (engine, client, draft) = (self.engine.clone(), client()?, draft.clone());
+            callers.spawn(async move {
+                for from in (0..share).step_by(BULK_JOBS) {
+                    let drafts = vec![(None, draft.clone()); BULK_JOBS.min(share - from)];
+                    for written in engine.create_jobs(&client, drafts).await {
+                        written?;
+                    }
+                }
+                anyhow::Ok(())
+            });
+        }
+        while let Some(done) = callers.join_next().await {
+            done??;
+        }
+        Ok(began.elapsed())
+    }
+}
+
+async fn create(router: &Router, key: &str, jobs: u32, to_a_call: u32, job: &Value) -> Result<()> {
+    let mut left = jobs;
+    while left > 0 {
+        let now = left.min(to_a_call);
+        left -= now;
+        if to_a_call == 1 {
+            post(router, "/v1/jobs", key, job.to_string()).await?;
+            continue;
+        }
+        let body = json!({"jobs": vec![job; now as usize]}).to_string();
+        let answer = post(router, "/v1/jobs/bulk", key, body).await?;
+        let results = answer["results"].as_array().context("a bulk call without results")?;
+        if results.len() != now as usize || results.iter().any(|result| result["status"] != 201) {
+            bail!("a bulk call did not create all of its jobs: {}", answer["results"][0]);
+        }
+    }
+    Ok(())
+}
+
+async fn post(router: &Router, path: &str, key: &str, body: String) -> Result<Value> {
+    let request = Request::post(path)
+        .header("authorization", format!("Bearer {key}"))
+        .header("content-type", "application/json")
+        .body(Body::from(body))?;
+    let response = router.clone().oneshot(request).await?;
+    let status = response.status();
+    let body = response.into_body().collect().await?.to_bytes();
+    if !matches!(status, StatusCode::CREATED | StatusCode::OK) {
+        bail!("{path} answered {status}: {}", String::from_utf8_lossy(&body));
+    }
+    Ok(serde_json::from_slice(&body)?)
+}

@@ -1,0 +1,124 @@
+//! What became of launches: delivered, or recorded with a reason.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use chrono::{DateTime, Utc};
+use tidegate_domain::ids::{EventId, JobId, RunId};
+use tidegate_engine::clock::Clock as _;
+use tidegate_store::runs::RunRow;
+
+use super::{CLIENT, World};
+
+/// An occurrence: revision and launch instant, as Unix seconds.
+pub type Fired = (u32, i64);
+
+/// What consumers received, by job: each occurrence, and when each of its deliveries came.
+///
+/// Invariant: nothing in it came before its launch instant; [`Account::collect`] fails when something does.
+#[derive(Debug, Default, Clone)]
+pub struct Account {
+    delivered: BTreeMap<JobId, BTreeMap<Fired, Vec<DateTime<Utc>>>>,
+}
+
+impl Account {
+    /// Handles what our queues have, then takes what a consumer's queue has; how many events those were.
+    ///
+    /// # Errors
+    /// When SQS refuses, a message comes again, or an event came before its time.
+    pub async fn collect(&mut self, world: &World, queue_url: &str) -> Result<usize> {
+        let pumped = world.pump().await?;
+        ensure!(pumped.again == 0, "{} messages come again without any fault", pumped.again);
+        let events = world.consume(queue_url).await?;
+        let now = world.clock.now();
+        for event in &events {
+            let id: EventId = event.body.event_id.parse()?;
+            let run = id.run();
+            ensure!(run.launch_at() <= now, "event {id} came at {now}, before its time");
+            let fired = (run.revision(), run.launch_at().timestamp());
+            self.delivered.entry(run.job().clone()).or_default().entry(fired).or_default().push(now);
+        }
+        Ok(events.len())
+    }
+
+    /// The occurrences of a job that were delivered, each as often as it was, in order of revision and launch.
+    ///
+    /// # Errors
+    /// When the name is none of a job.
+    pub fn delivered(&self, job: &str) -> Result<Vec<Fired>> {
+        let of_job = self.delivered.get(&job.parse::<JobId>()?).into_iter().flatten();
+        Ok(of_job.flat_map(|(fired, times)| std::iter::repeat_n(*fired, times.len())).collect())
+    }
+
+    /// When the first delivery of each launch of a job came, whatever its revision: both as Unix seconds.
+    ///
+    /// # Errors
+    /// When the name is none of a job.
+    pub fn arrivals(&self, job: &str) -> Result<Vec<(i64, i64)>> {
+        let of_job = self.delivered.get(&job.parse::<JobId>()?).into_iter().flatten();
+        Ok(of_job.filter_map(|((_, launch_s), came)| Some((*launch_s, came.first()?.timestamp()))).collect())
+    }
+}
+
+impl World {
+    /// The runs of a job of [`CLIENT`], earliest first.
+    ///
+    /// # Errors
+    /// When the store refuses.
+    pub async fn runs(&self, job: &str) -> Result<Vec<RunRow>> {
+        let (client, job) = (CLIENT.parse()?, job.parse()?);
+        let (mut rows, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.engine.store().runs(&client, &job, after).await?;
+            rows.extend(page.rows);
+            after = page.next;
+            if after.is_none() {
+                rows.reverse();
+                return Ok(rows);
+            }
+        }
+    }
+
+    /// The occurrences of a job of [`CLIENT`] that were recorded as left out, with the reason: the first of each record,
+    /// the last, and how many they are.
+    ///
+    /// # Errors
+    /// When the store refuses.
+    pub async fn left_out(&self, job: &str) -> Result<Vec<LeftOut>> {
+        let rows = self.runs(job).await?;
+        let left_out = rows.into_iter().filter_map(|row| {
+            let reason = row.stopped?;
+            let first_s = row.id.launch_at().timestamp();
+            let (last_s, count) =
+                row.skipped.map_or((first_s, 1), |skipped| (skipped.until.timestamp(), skipped.count));
+            Some(LeftOut { run: row.id, reason, first_s, last_s, count })
+        });
+        Ok(left_out.collect())
+    }
+
+    /// The reason why one launch of a job of [`CLIENT`] was left out.
+    ///
+    /// # Errors
+    /// When the store refuses, or no record says that it was.
+    pub async fn reason(&self, job: &str, launch_s: i64) -> Result<String> {
+        let records = self.left_out(job).await?;
+        let of_launch =
+            records.into_iter().find(|record| (record.first_s..=record.last_s).contains(&launch_s));
+        of_launch.map(|record| record.reason).with_context(|| format!("no record of {job} at {launch_s}"))
+    }
+}
+
+/// A record of occurrences that were left out for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The first of them.
+    pub run: RunId,
+    /// Why.
+    pub reason: String,
+    /// When the first was due, as Unix seconds.
+    pub first_s: i64,
+    /// When the last was due, as Unix seconds.
+    pub last_s: i64,
+    /// How many they are.
+    pub count: u32,
+}

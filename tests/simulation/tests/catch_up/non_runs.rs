@@ -1,0 +1,219 @@
+//! Launches that are left out on purpose: each is recorded with its reason.
+
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, Utc};
+use tidegate_domain::calendar::Exclusions;
+use tidegate_domain::rules::{Jitter, Rules};
+use tidegate_domain::time::Window;
+use tidegate_engine::JobDelete;
+use tidegate_local::{Call, Fault, FaultPlan};
+use tidegate_simulation::World;
+use tidegate_simulation::world::CLIENT;
+
+use super::{NOON, Site, at_second, cron, instants};
+
+async fn pause(world: &World, job: &str, paused: bool) {
+    let written = world.engine.pause_job(&CLIENT.parse().unwrap(), &job.parse().unwrap(), paused, None).await;
+    written.unwrap();
+}
+
+async fn exclude(world: &World, from: DateTime<Utc>, to: DateTime<Utc>) {
+    let intervals = vec![Window::new(from, to).unwrap()];
+    let exclusions = Exclusions { intervals, ..Exclusions::default() }.checked().unwrap();
+    let (client, id) = (CLIENT.parse().unwrap(), "holidays".parse().unwrap());
+    world.engine.put_calendar(&client, id, exclusions, None).await.unwrap();
+}
+
+async fn delete(world: &World, job: &str) {
+    let deleted = world.engine.delete_job(&CLIENT.parse().unwrap(), &job.parse().unwrap(), None).await;
+    assert_eq!(deleted.unwrap(), JobDelete::Done);
+}
+
+#[tokio::test]
+async fn a_paused_job_records_each_launch_and_goes_on_when_it_is_resumed() {
+    let mut site = Site::new().await;
+    site.create(site.job(cron("* * * * *"), "each")).await;
+    site.minutes(6).await;
+    site.world.advance(30);
+    pause(&site.world, "each", true).await;
+    site.world.advance(-30);
+    site.minutes(10).await;
+    site.world.advance(30);
+    pause(&site.world, "each", false).await;
+    site.world.advance(-30);
+    site.minutes(10).await;
+    let paused: BTreeSet<i64> = (7..=16).map(|minute| minute * 60).collect();
+    let mut seen = BTreeSet::new();
+    for record in site.world.left_out("each").await.unwrap() {
+        assert_eq!(record.reason, "paused");
+        seen.extend((record.first_s - NOON..=record.last_s - NOON).step_by(60));
+    }
+    // What the paused revision had planned when it was resumed stays recorded; the next revision launches all the same.
+    seen.retain(|at| *at <= 990);
+    assert_eq!(seen, paused);
+    let expected: Vec<i64> = (0..=26).map(|minute| minute * 60).filter(|at| !paused.contains(at)).collect();
+    assert_eq!(site.delivered("each"), expected);
+}
+
+/// A pause holds right up to delivery: what was planned and lies in the queue is left out.
+#[tokio::test]
+async fn a_pause_stops_what_is_on_its_way() {
+    let mut site = Site::new().await;
+    site.create(site.job(instants([100]), "once")).await;
+    pause(&site.world, "once", true).await;
+    site.world.advance(100);
+    site.collect().await;
+    assert!(site.delivered("once").is_empty());
+    assert!(site.left_out("once").await.iter().all(|(.., reason)| reason == "paused"));
+    assert!(!site.left_out("once").await.is_empty());
+}
+
+#[tokio::test]
+async fn what_a_calendar_excludes_is_recorded_as_excluded() {
+    let mut site = Site::new().await;
+    exclude(&site.world, at_second(600), at_second(1_200)).await;
+    let rules = Rules { calendars: vec!["holidays".parse().unwrap()], ..Rules::default() };
+    site.create(site.job(cron("*/2 * * * *"), "each").ruled(rules)).await;
+    site.minutes(30).await;
+    let left_out = site.settled("each", &cron("*/2 * * * *")).await;
+    assert_eq!(left_out, [("excluded".to_owned(), 5)]);
+    assert!(site.delivered("each").iter().all(|at| !(600..1_200).contains(at)));
+}
+
+/// The calendar changed when the chunk was on its way.
+#[tokio::test]
+async fn a_calendar_that_changes_late_still_counts() {
+    let mut site = Site::new().await;
+    exclude(&site.world, at_second(90_000), at_second(90_060)).await;
+    let rules = Rules { calendars: vec!["holidays".parse().unwrap()], ..Rules::default() };
+    site.create(site.job(cron("*/5 * * * *"), "each").ruled(rules)).await;
+    site.minutes(8).await;
+    site.world.advance(30);
+    // The launch at 600 seconds was planned at minute 8.
+    exclude(&site.world, at_second(590), at_second(610)).await;
+    site.world.advance(-30);
+    site.minutes(4).await;
+    assert_eq!(site.left_out("each").await, [(600, 600, 1, "excluded".to_owned())]);
+    assert_eq!(site.delivered("each"), [0, 300]);
+}
+
+#[tokio::test]
+async fn what_a_deleted_job_had_on_its_way_is_recorded_as_cancelled() {
+    let mut site = Site::new().await;
+    site.create(site.job(cron("*/5 * * * *"), "each")).await;
+    site.minutes(9).await;
+    delete(&site.world, "each").await;
+    site.minutes(10).await;
+    assert_eq!(site.left_out("each").await, [(600, 600, 1, "cancelled".to_owned())]);
+    assert_eq!(site.delivered("each"), [0, 300]);
+}
+
+#[tokio::test]
+async fn what_a_changed_job_had_on_its_way_is_recorded_as_rescheduled() {
+    let mut site = Site::new().await;
+    site.create(site.job(cron("*/5 * * * *"), "each")).await;
+    site.minutes(9).await;
+    site.world.replace(site.job(cron("2-59/10 * * * *"), "each")).await.unwrap();
+    site.minutes(10).await;
+    assert_eq!(site.left_out("each").await, [(600, 600, 1, "rescheduled".to_owned())]);
+    assert_eq!(site.delivered("each"), [0, 300, 720]);
+}
+
+#[tokio::test]
+async fn nothing_is_launched_outside_of_start_and_end() {
+    let mut site = Site::new().await;
+    let rules = |from: i64, to: i64| Rules {
+        start_at: Some(at_second(from)),
+        end_at: Some(at_second(to)),
+        ..Rules::default()
+    };
+    site.create(site.job(cron("* * * * *"), "soon").ruled(rules(120, 240))).await;
+    site.create(site.job(cron("* * * * *"), "later").ruled(rules(601, 780))).await;
+    site.create(site.job(super::rate(45, 0), "beat").ruled(rules(90, 900))).await;
+    site.minutes(20).await;
+    assert_eq!(site.delivered("soon"), [120, 180]);
+    assert_eq!(site.delivered("later"), [660, 720]);
+    let beats: Vec<i64> = (2..20).map(|beat| beat * 45).collect();
+    assert_eq!(site.delivered("beat"), beats);
+    for job in ["soon", "later", "beat"] {
+        assert_eq!(site.left_out(job).await, [], "what lies outside is no launch");
+    }
+}
+
+/// The offset is the job's own, the same each time, and longer than a message can be delayed.
+#[tokio::test]
+async fn jitter_is_stable_and_never_early() {
+    let mut site = Site::new().await;
+    site.world.policy("wide", 100, 43_200).await.unwrap();
+    let jitter = Jitter::new(3_600).unwrap();
+    let rules = || Rules { jitter, ..Rules::default() };
+    let names: Vec<String> = (0..12).map(|number| format!("job-{number}")).collect();
+    for (number, name) in names.iter().enumerate() {
+        let job = site.job(cron("0 * * * *"), name).ruled(rules());
+        let job = if number % 3 == 0 { job.under("wide").unwrap() } else { job };
+        site.create(job).await;
+    }
+    site.minutes(130).await;
+    let mut offsets = Vec::new();
+    for name in &names {
+        let offset = jitter.offset(&CLIENT.parse().unwrap(), &name.parse().unwrap()).num_seconds();
+        let expected: Vec<i64> = (0..3).map(|hour| hour * 3_600 + offset).filter(|at| *at <= 7_800).collect();
+        let delivered = site.delivered(name);
+        assert_eq!(delivered[..expected.len()], expected, "{name}");
+        for (launch_s, came_s) in site.account.arrivals(name).unwrap() {
+            assert!((0..60).contains(&(came_s - launch_s)), "{name} at {launch_s} came at {came_s}");
+        }
+        offsets.push(offset);
+    }
+    assert!(offsets.iter().any(|offset| *offset > 1_800), "some wait for more than two delays: {offsets:?}");
+}
+
+/// A change that comes while jitter holds a launch back comes after it: what the trigger said is due already.
+#[tokio::test]
+async fn a_launch_that_jitter_holds_back_outlives_a_change() {
+    let mut site = Site::new().await;
+    let rules = Rules { jitter: Jitter::new(3_600).unwrap(), ..Rules::default() };
+    let offset = rules.jitter.offset(&CLIENT.parse().unwrap(), &"held".parse().unwrap()).num_seconds();
+    assert!(offset > 1_000, "{offset}");
+    let job = || site.job(cron("0 * * * *"), "held").ruled(rules.clone());
+    let (first, changed) = (job(), job().of(2).unwrap());
+    site.create(first).await;
+    site.minutes(64).await;
+    site.world.replace(changed).await.unwrap();
+    site.minutes(120).await;
+    let due = site.delivered("held");
+    let expected = [offset, 3_600 + offset, 7_200 + offset, 7_200 + offset];
+    assert_eq!(due[..4], expected, "the launch at 13:00 is of one event still");
+    assert_eq!(site.left_out("held").await, []);
+}
+
+/// A tick died when it had recorded some launches of a row; the next one finds more of them. Its record begins with the
+/// same launch, and was taken for a repetition of the shorter one.
+#[tokio::test]
+async fn a_record_grows_when_a_later_tick_finds_more() {
+    struct DiesAfterRecording;
+    impl FaultPlan for DiesAfterRecording {
+        fn on_request(&self, call: &Call) -> Fault {
+            if call.operation == "PutItem" { Fault::CrashAfter } else { Fault::None }
+        }
+    }
+    let mut site = Site::new().await;
+    site.create(site.job(cron("* * * * *"), "each")).await;
+    pause(&site.world, "each", true).await;
+    site.minutes(6).await;
+    site.world.advance(180);
+    site.world.embedded.inject(DiesAfterRecording);
+    assert!(site.world.engine.tick().await.is_err());
+    site.world.embedded.inject_nothing();
+    site.world.advance(180);
+    site.tick().await;
+    let mut recorded = BTreeSet::new();
+    for (first, last, _, reason) in site.left_out("each").await {
+        assert_eq!(reason, "paused");
+        recorded.extend((first..=last).step_by(60));
+    }
+    let now = site.now().timestamp() - NOON;
+    let missing: Vec<i64> = (60..=now).step_by(60).filter(|at| !recorded.contains(at)).collect();
+    assert!(missing.is_empty(), "{missing:?} of {:?}", site.left_out("each").await);
+}

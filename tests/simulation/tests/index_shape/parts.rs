@@ -1,0 +1,173 @@
+//! A scan that is too large for its tick is left in parts, which others work on; what dies in a part is taken over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use chrono::{DateTime, Duration, Utc};
+use tidegate_domain::ids::{JobId, OneTimePlace};
+use tidegate_domain::job::{Job, Payload};
+use tidegate_engine::clock::Clock as _;
+use tidegate_engine::message::Message;
+use tidegate_engine::{Handled, JobDraft};
+use tidegate_local::{Call, Fault, FaultPlan};
+use tidegate_simulation::World;
+use tidegate_simulation::gate::{Gate, Task};
+use tidegate_simulation::world::{CLIENT, JobSpec};
+
+/// One-time jobs of one minute, by shard: a page of the index holds 16 of them. The second shard is left to a part
+/// when it has been read for a while, the third at once.
+const JOBS: [(u32, usize); 3] = [(3, 352), (9, 300), (40, 150)];
+
+/// A one-time job whose row carries a payload of nearly 64 KiB, in a shard of our choice.
+fn large(draft: &JobDraft, launch_at: DateTime<Utc>, shard: u32, number: u64) -> Job {
+    let place = OneTimePlace { minute: launch_at.timestamp() / 60, shard };
+    Job {
+        client: CLIENT.parse().unwrap(),
+        id: JobId::one_time(place, number),
+        revision: 1,
+        trigger: draft.trigger.clone(),
+        rules: draft.rules.clone(),
+        paused: false,
+        terms: draft.terms.clone(),
+        children: Vec::new(),
+        emit_from: launch_at - Duration::hours(1),
+        changed_at: launch_at - Duration::hours(2),
+    }
+}
+
+/// A world whose next tick leaves two parts, and the ids of its jobs.
+async fn crowded() -> (World, BTreeSet<String>) {
+    let world = World::new().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    world.engine.tick().await.unwrap();
+    let launch_at = world.clock.now() + Duration::seconds(150);
+    let mut draft = JobSpec::at(launch_at, &queue).unwrap().failures_only().into_draft();
+    draft.terms.payload = Payload::new(format!("\"{}\"", "x".repeat(64_000))).unwrap();
+    let mut ids = BTreeSet::new();
+    for (shard, count) in JOBS {
+        let job = |number| large(&draft, launch_at, shard, number);
+        let jobs: Vec<Job> = (0..count as u64).map(job).collect();
+        world.engine.store().create_one_times(&jobs).await.unwrap();
+        ids.extend(jobs.iter().map(|job| job.id.to_string()));
+    }
+    world.advance(60);
+    (world, ids)
+}
+
+/// What was emitted: for each job the ids of the chunks that have it, and whether those after the first say that they
+/// may be repetitions.
+#[derive(Default)]
+struct Emitted(BTreeMap<String, Vec<(String, bool)>>);
+
+impl Emitted {
+    async fn collect(&mut self, world: &World) {
+        for message in world.take_dispatched().await.unwrap() {
+            let Message::Chunk(chunk) = message else { panic!("{message:?}") };
+            for item in &chunk.items {
+                self.0.entry(item.job.clone()).or_default().push((chunk.id(), chunk.repeat));
+            }
+        }
+    }
+
+    /// Every job is in a chunk, and in no two that are not known for the same.
+    fn is_each_once(&self, ids: &BTreeSet<String>) {
+        assert_eq!(&self.0.keys().cloned().collect::<BTreeSet<_>>(), ids);
+        for (job, chunks) in &self.0 {
+            let different: BTreeSet<&String> = chunks.iter().map(|(id, _)| id).collect();
+            assert_eq!(different.len(), 1, "{job}: {chunks:?}");
+            let unmarked = chunks.iter().filter(|(_, repeat)| !repeat).count();
+            assert!(unmarked <= 1, "{job}: {chunks:?}");
+        }
+    }
+
+    fn repeated(&self) -> usize {
+        self.0.values().filter(|chunks| chunks.len() > 1).count()
+    }
+}
+
+async fn parts_left(world: &World) -> usize {
+    world.engine.store().scan_parts(None).await.unwrap().rows.len()
+}
+
+#[tokio::test]
+async fn a_large_scan_is_left_in_parts_and_each_event_comes_once() {
+    let (world, ids) = crowded().await;
+    let report = world.engine.tick().await.unwrap();
+    assert_eq!((report.parts, parts_left(&world).await), (2, 2));
+    assert!(report.occurrences < ids.len() as u64, "{report:?}");
+    let pumped = world.pump_scans().await.unwrap();
+    assert_eq!((pumped.done, pumped.again, parts_left(&world).await), (2, 0, 0));
+    world.advance(120);
+    let mut emitted = Emitted::default();
+    emitted.collect(&world).await;
+    emitted.is_each_once(&ids);
+    assert_eq!(emitted.repeated(), 0);
+}
+
+/// Dies after so many requests of a kind.
+struct Dies {
+    operation: &'static str,
+    after: AtomicI64,
+}
+
+impl FaultPlan for Dies {
+    fn on_request(&self, call: &Call) -> Fault {
+        let counts = call.operation.starts_with(self.operation);
+        if counts && self.after.fetch_sub(1, Ordering::Relaxed) == 1 {
+            Fault::CrashAfter
+        } else {
+            Fault::None
+        }
+    }
+}
+
+/// One worker dies when it has sent, the other when it has said how far it came. Their messages come no more in time:
+/// the next ticks send others.
+#[tokio::test]
+async fn whoever_dies_in_a_part_is_replaced() {
+    let (world, ids) = crowded().await;
+    world.engine.tick().await.unwrap();
+    let messages = world.receive_scans().await.unwrap();
+    for (message, (operation, after)) in messages.iter().zip([("SendMessageBatch", 1), ("UpdateItem", 2)]) {
+        world.embedded.inject(Dies { operation, after: AtomicI64::new(after) });
+        let handled = world.engine.handle(message.body().unwrap(), 1).await;
+        assert_eq!(handled, Handled::Again, "{operation}");
+        world.embedded.inject_nothing();
+    }
+    assert_eq!((messages.len(), parts_left(&world).await), (2, 2));
+    world.advance(60);
+    world.engine.tick().await.unwrap();
+    world.pump_scans().await.unwrap();
+    assert_eq!(parts_left(&world).await, 0);
+    world.advance(120);
+    let mut emitted = Emitted::default();
+    emitted.collect(&world).await;
+    emitted.is_each_once(&ids);
+    assert!(emitted.repeated() > 0);
+}
+
+/// A worker that was taken for dead goes on: its fencing number is old, so it moves no cursor and strikes no part.
+#[tokio::test]
+async fn a_worker_that_was_taken_over_stops() {
+    let (world, ids) = crowded().await;
+    world.engine.tick().await.unwrap();
+    let message = world.receive_scans().await.unwrap().remove(0);
+    let gate = Arc::new(Gate::default());
+    let engine = world.process(&gate).unwrap();
+    let body = message.body().unwrap().to_owned();
+    let mut slow = Task::new(&gate, async move { engine.handle(&body, 1).await });
+    // It takes the part, reads a page and sleeps.
+    assert_eq!(slow.steps(2), 2);
+    world.advance(60);
+    world.engine.tick().await.unwrap();
+    world.pump_scans().await.unwrap();
+    assert_eq!(parts_left(&world).await, 0);
+    assert_eq!(slow.finish(), Some(Handled::Done));
+    assert_eq!(parts_left(&world).await, 0);
+    world.advance(120);
+    let mut emitted = Emitted::default();
+    emitted.collect(&world).await;
+    emitted.is_each_once(&ids);
+    assert!(emitted.repeated() > 0, "it sent what it had read, under the same chunk ids");
+}
