@@ -81,7 +81,7 @@ impl Engine {
     ) -> Result<PolicyWrite, EngineError> {
         let policy = Policy { client: client.clone(), id, revision: 1, terms };
         if self.store().create_policy(&policy).await? == Create::Done {
-            self.share_out(&policy, 0).await?;
+            self.share_out(&policy).await?;
             return Ok(PolicyWrite::Done(policy));
         }
         Ok(match self.store().policy(client, &policy.id).await? {
@@ -109,31 +109,32 @@ impl Engine {
             }
             if old.terms == terms {
                 // A call that died half way may be repeated: the shares follow, whatever it left.
-                self.share_out(&old, 0).await?;
+                self.share_out(&old).await?;
                 return Ok(PolicyWrite::Unchanged(old));
             }
             let new = Policy { revision: old.revision + 1, terms, ..old.clone() };
-            if self.try_replace(&old, &new).await? == Replace::Done {
+            if self.try_replace(&new).await? == Replace::Done {
                 return Ok(PolicyWrite::Done(new));
             }
         }
         Err(EngineError::Contended { what: "a policy", rounds: WRITE_ROUNDS })
     }
 
-    async fn try_replace(&self, old: &Policy, new: &Policy) -> Result<Replace, EngineError> {
+    async fn try_replace(&self, new: &Policy) -> Result<Replace, EngineError> {
         // On the list first: should we die half way, the next tick brings the shares into step.
         self.store().touch_active(&new.client, &new.id, self.now()).await?;
         if self.store().replace_policy(new).await? == Write::Refused {
             return Ok(Replace::Lost);
         }
-        self.share_out(new, old.terms.groups()).await?;
+        self.share_out(new).await?;
         self.attend(&new.client, &new.id).await?;
         Ok(Replace::Done)
     }
 
-    /// Gives every group its share, also those that the policy had before.
-    async fn share_out(&self, policy: &Policy, groups_before: u32) -> Result<(), EngineError> {
-        for group in 0..policy.terms.groups().max(groups_before) {
+    /// Gives every group its share; first those that have none any more, so that they stop to grant.
+    async fn share_out(&self, policy: &Policy) -> Result<(), EngineError> {
+        let surplus = self.surplus_groups(policy).await?;
+        for group in surplus.into_iter().chain(policy.terms.group_numbers()) {
             self.group_in_step(policy, group).await?;
         }
         Ok(())

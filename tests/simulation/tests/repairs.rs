@@ -214,3 +214,31 @@ async fn a_first_tick_that_is_late_leaves_nothing_out() {
     world.pump().await.unwrap();
     assert_eq!(world.consume(&queue).await.unwrap().len(), 1);
 }
+
+/// A lowered limit leaves some slot groups without a share. A call that died before it told them so is made again, finds
+/// the policy as it asked for, and must not answer before they know (I1; seed 2018).
+#[tokio::test]
+async fn a_repeated_lowering_reaches_the_groups_that_lose_their_share() {
+    let world = World::with_quick_retries().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    world.policy("p", 27, 600).await.unwrap();
+    world.engine.tick().await.unwrap();
+    let job = JobSpec::at(world.clock.now() + Duration::seconds(30), &queue).unwrap().of(100).unwrap();
+    world.create(job.under("p").unwrap()).await.unwrap();
+    world.advance(60);
+    world.pump().await.unwrap();
+    let held = world.consume(&queue).await.unwrap();
+    assert_eq!(held.len(), 27);
+    // The policy is written, and nothing after it.
+    strike(&world, Fault::CrashAfter, 0, "UpdateItem");
+    assert!(world.change_policy("p", 6, 600).await.is_err());
+    world.embedded.inject_nothing();
+    world.change_policy("p", 6, 600).await.unwrap();
+    // The first group holds twelve of them, which is more than the limit.
+    let is_beyond = |event: &&Received| event.token.as_ref().is_some_and(|token| token.group > 0);
+    let beyond: Vec<Received> = held.iter().filter(is_beyond).cloned().collect();
+    assert_eq!(beyond.len(), 15);
+    world.release(&beyond).await.unwrap();
+    world.pump().await.unwrap();
+    assert_eq!(world.consume(&queue).await.unwrap().len(), 0, "groups without a share grant nothing");
+}
