@@ -17,7 +17,6 @@ use crate::wire::{Whole, instant};
 
 /// Firings on a change of the clocks that a warning names.
 const NAMED_FIRINGS: usize = 4;
-const DAY_SECONDS: i64 = 86_400;
 
 /// A trigger to be looked at: `trigger`, or the short form of `expression` and `zone`. Nothing is stored.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -244,23 +243,13 @@ fn dst_warning(trigger: &Trigger, rules: &Rules, from: DateTime<Utc>) -> Option<
 
 /// The days around each change of a zone's offset, cut so that they do not overlap.
 fn around_changes(zone: Tz, from: DateTime<Utc>, to: DateTime<Utc>) -> Vec<Window> {
-    use chrono::{Offset, TimeZone};
-    let clock = WallClock::of(zone);
-    let offset = |second: i64| {
-        let at = DateTime::from_timestamp(second, 0).unwrap_or_default();
-        clock.offset_from_utc_datetime(&at.naive_utc()).fix().local_minus_utc()
-    };
-    let (first, last) = (from.timestamp(), to.timestamp());
+    let Ok(reach) = Window::new(from - TimeDelta::days(1), to) else { return Vec::new() };
     let mut windows: Vec<Window> = Vec::new();
-    for second in (first - DAY_SECONDS..last).step_by(3_600) {
-        if offset(second) == offset(second + 3_600) {
-            continue;
-        }
-        let floor = windows.last().map_or(first, |window| window.to().timestamp());
-        let ends = [(second - DAY_SECONDS).max(floor), (second + DAY_SECONDS + 3_600).min(last)];
-        if let [Some(from), Some(to)] = ends.map(|second| DateTime::from_timestamp(second, 0)) {
-            windows.extend(Window::new(from, to).ok().filter(|window| window.from() < window.to()));
-        }
+    for changed_at in WallClock::of(zone).changes(reach) {
+        let floor = windows.last().map_or(from, Window::to);
+        let (begin, end) = (changed_at - TimeDelta::days(1), changed_at + TimeDelta::days(1));
+        let window = Window::new(begin.max(floor), end.min(to)).ok();
+        windows.extend(window.filter(|window| window.from() < window.to()));
     }
     windows
 }

@@ -6,10 +6,13 @@
 use std::fmt;
 use std::sync::OnceLock;
 
+use chrono::{DateTime, FixedOffset, MappedLocalTime, NaiveDate, NaiveDateTime, Offset, TimeZone, Utc};
 use chrono::{Datelike, Timelike};
-use chrono::{FixedOffset, MappedLocalTime, NaiveDate, NaiveDateTime, Offset, TimeZone};
 use chrono_tz::{TZ_VARIANTS, Tz};
 use jiff::tz::{AmbiguousOffset, TimeZoneDatabase};
+
+use super::transitions::spans;
+use super::window::Window;
 
 /// A zone with its rules, as a time zone for `chrono`.
 ///
@@ -44,6 +47,16 @@ impl WallClock {
         Self(zone)
     }
 
+    /// The instants of a window at which the offset from UTC changes, in order.
+    pub fn changes(self, window: Window) -> Vec<DateTime<Utc>> {
+        let (from_s, to_s) = window.seconds();
+        let changes = spans(self.0, from_s, to_s).into_iter().skip(1).map(|span| span.from_s);
+        changes
+            .filter(|second| (from_s..to_s).contains(second))
+            .filter_map(|second| DateTime::from_timestamp(second, 0))
+            .collect()
+    }
+
     /// Wall clock minus UTC at a Unix second, in seconds.
     pub(super) fn offset_s(self, at_s: i64) -> i64 {
         let timestamp = jiff::Timestamp::from_second(at_s).unwrap_or(match at_s {
@@ -56,7 +69,7 @@ impl WallClock {
     fn offset(self, seconds: i32) -> WallOffset {
         // No zone was ever a day away from UTC.
         let utc = FixedOffset::east_opt(0);
-        let offset = FixedOffset::east_opt(seconds).or(utc).unwrap_or_else(|| chrono::Utc.fix());
+        let offset = FixedOffset::east_opt(seconds).or(utc).unwrap_or_else(|| Utc.fix());
         WallOffset { zone: self.0, offset }
     }
 }
@@ -131,8 +144,6 @@ impl fmt::Display for WallOffset {
 
 #[cfg(test)]
 mod tests {
-    use chrono::DateTime;
-
     use super::*;
 
     /// Were one of the names unknown, its clocks would be those of UTC.
@@ -170,10 +181,20 @@ mod tests {
     #[test]
     fn the_database_is_recent() {
         let casablanca = WallClock::of(Tz::Africa__Casablanca);
-        let hours =
-            |text: &str| casablanca.offset_s(text.parse::<DateTime<chrono::Utc>>().unwrap().timestamp());
+        let hours = |text: &str| casablanca.offset_s(text.parse::<DateTime<Utc>>().unwrap().timestamp());
         assert_eq!([hours("2026-09-01T00:00:00Z"), hours("2026-10-01T00:00:00Z")], [3_600, 0]);
         assert!(zone_database_version() >= "2026", "{}", zone_database_version());
+    }
+
+    #[test]
+    fn the_changes_of_a_year() {
+        let instant = |text: &str| text.parse::<DateTime<Utc>>().unwrap();
+        let year = Window::new(instant("2027-01-01T00:00:00Z"), instant("2028-01-01T00:00:00Z")).unwrap();
+        let changes = [instant("2027-03-28T01:00:00Z"), instant("2027-10-31T01:00:00Z")];
+        assert_eq!(WallClock::of(Tz::Europe__Berlin).changes(year), changes);
+        assert!(WallClock::of(Tz::UTC).changes(year).is_empty());
+        let after = Window::new(changes[0], changes[1]).unwrap();
+        assert_eq!(WallClock::of(Tz::Europe__Berlin).changes(after), changes[..1]);
     }
 
     #[test]

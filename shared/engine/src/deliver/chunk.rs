@@ -20,6 +20,7 @@ use tracing::{info, warn};
 use super::{Delivery, Sent, Terms, backoff};
 use crate::message::{Chunk, ChunkItem, Message};
 use crate::queue::Outgoing;
+use crate::scan::judge::is_excluded;
 use crate::{Engine, EngineError};
 
 /// Some events of one occurrence.
@@ -225,9 +226,7 @@ fn unwanted_because(occurrence: &Occurrence, known: &Known) -> Option<NonRun> {
     if job.revision > occurrence.revision && scheduled_at > job.changed_at {
         return Some(if job.paused { NonRun::Paused } else { NonRun::Rescheduled });
     }
-    let excluded =
-        known.exclusions.iter().any(|calendar| calendar.excludes(scheduled_at, job.trigger.zone()));
-    excluded.then_some(NonRun::Excluded)
+    is_excluded(&known.exclusions, scheduled_at, job.trigger.zone()).then_some(NonRun::Excluded)
 }
 
 fn outcomes(part: &Part, attempt: u8, sent: Vec<Sent>, now: DateTime<Utc>) -> Outcomes {

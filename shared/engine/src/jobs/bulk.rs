@@ -21,30 +21,32 @@ impl Engine {
         client: &ClientId,
         drafts: Vec<(Option<JobId>, JobDraft)>,
     ) -> Vec<Result<JobWrite, EngineError>> {
-        let (mut plain, mut single) = (Vec::new(), Vec::new());
+        let (mut batched, mut near, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for (index, (id, draft)) in drafts.into_iter().enumerate() {
-            match (&id, one_time_instant(&draft)) {
+            match (id, one_time_instant(&draft)) {
                 (None, Some(launch_at)) => {
-                    let job = self.one_time_job(client, launch_at, draft.clone());
-                    match owed_of(&job, None) {
-                        None => plain.push((index, job)),
-                        Some(_) => single.push((index, id, draft)),
-                    }
+                    let job = self.one_time_job(client, launch_at, draft);
+                    let list = if owed_of(&job, None).is_none() { &mut batched } else { &mut near };
+                    list.push((index, job));
                 }
-                _ => single.push((index, id, draft)),
+                (id, _) => others.push((index, id, draft)),
             }
         }
         let mut answers: Vec<(usize, Result<JobWrite, EngineError>)> = Vec::new();
-        let batches = plain.chunks(ONE_TIMES_AT_ONCE).map(|batch| self.create_one_times(batch));
-        let batches: Vec<_> = batches.collect();
+        let batches: Vec<_> =
+            batched.chunks(ONE_TIMES_AT_ONCE).map(|batch| self.create_one_times(batch)).collect();
         for batch in stream::iter(batches).buffered(WRITES_AT_ONCE).collect::<Vec<_>>().await {
             answers.extend(batch);
         }
-        let calls = single
+        let near =
+            near.into_iter().map(|(index, job)| async move { (index, self.create_one_time(job).await) });
+        let near: Vec<_> = near.collect();
+        answers.extend(stream::iter(near).buffer_unordered(WRITES_AT_ONCE).collect::<Vec<_>>().await);
+        let others = others
             .into_iter()
             .map(|(index, id, draft)| async move { (index, self.create_job(client, id, draft).await) });
-        let calls: Vec<_> = calls.collect();
-        answers.extend(stream::iter(calls).buffer_unordered(WRITES_AT_ONCE).collect::<Vec<_>>().await);
+        let others: Vec<_> = others.collect();
+        answers.extend(stream::iter(others).buffer_unordered(WRITES_AT_ONCE).collect::<Vec<_>>().await);
         answers.sort_unstable_by_key(|(index, _)| *index);
         answers.into_iter().map(|(_, answer)| answer).collect()
     }
@@ -52,13 +54,13 @@ impl Engine {
     async fn create_one_times(&self, batch: &[(usize, Job)]) -> Vec<(usize, Result<JobWrite, EngineError>)> {
         let jobs: Vec<Job> = batch.iter().map(|(_, job)| job.clone()).collect();
         if self.store_one_times(&jobs).await.is_ok() {
-            return batch.iter().map(|(index, job)| (*index, Ok(JobWrite::Created(job.clone())))).collect();
+            let created = |(index, _): &(usize, Job), job| (*index, Ok(JobWrite::Created(job)));
+            return batch.iter().zip(jobs).map(|(of, job)| created(of, job)).collect();
         }
         // Some may be stored, some not: each is written by itself under the same id, which changes nothing for the former.
         let mut answers = Vec::with_capacity(batch.len());
-        for (index, job) in batch {
-            let written = self.write_plainly(job, true).await;
-            answers.push((*index, written.map(|_| JobWrite::Created(job.clone()))));
+        for ((index, _), job) in batch.iter().zip(jobs) {
+            answers.push((*index, self.create_one_time(job).await));
         }
         answers
     }

@@ -82,8 +82,7 @@ impl Engine {
             None => match one_time_instant(&draft) {
                 Some(launch_at) => {
                     let job = self.one_time_job(client, launch_at, draft);
-                    self.write_plainly(&job, true).await?;
-                    return Ok(JobWrite::Created(job));
+                    return self.create_one_time(job).await;
                 }
                 None => JobId::generated(self.random().next_u128()),
             },
@@ -173,6 +172,12 @@ impl Engine {
         };
         let id = JobId::one_time(place, self.random().next_u64());
         self.new_job(client, id, 1, draft)
+    }
+
+    /// Creates a one-time job with a generated id.
+    async fn create_one_time(&self, job: Job) -> Result<JobWrite, EngineError> {
+        self.write_plainly(&job, true).await?;
+        Ok(JobWrite::Created(job))
     }
 
     /// A one-time job in one or two plain writes, without a transaction. Only ever creates.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Duration, Utc};
+use chrono_tz::Tz;
 use tidegate_domain::calendar::Exclusions;
 use tidegate_domain::limits::MISFIRE_THRESHOLD_SECONDS;
 use tidegate_domain::occurrence::NonRun;
@@ -79,7 +80,7 @@ pub(crate) fn judge(
         let missed_before = plan.missed_before(launch_at);
         let non_run = if child.paused {
             Some(NonRun::Paused)
-        } else if is_excluded(child, calendars, firing.launch_at) {
+        } else if is_excluded(calendars, firing.launch_at, zone_of(child)) {
             Some(NonRun::Excluded)
         } else if launch_at < missed_before && firing.launch_at < cutoff.before(missed_before) {
             Some(NonRun::MisfireSkipped)
@@ -92,13 +93,14 @@ pub(crate) fn judge(
     }
 }
 
-fn is_excluded(child: &Child, calendars: &[Arc<Exclusions>], at: DateTime<Utc>) -> bool {
-    calendars.iter().any(|calendar| calendar.excludes(at, zone_of(child)))
+/// Whether a launch, before jitter, lies in one of the calendars of a job whose days are those of `zone`.
+pub(crate) fn is_excluded(calendars: &[Arc<Exclusions>], at: DateTime<Utc>, zone: Tz) -> bool {
+    calendars.iter().any(|calendar| calendar.excludes(at, zone))
 }
 
 /// The zone whose days a row's job goes by.
-fn zone_of(child: &Child) -> chrono_tz::Tz {
-    child.cadence.index_zone().unwrap_or(chrono_tz::Tz::UTC)
+fn zone_of(child: &Child) -> Tz {
+    child.cadence.index_zone().unwrap_or(Tz::UTC)
 }
 
 /// From which missed launch on the misfire rule makes up for them: found once for all launches of a row.

@@ -5,7 +5,7 @@ use tidegate_domain::time::Window;
 use tidegate_store::launch::{Child, Shard};
 
 use super::judge::{Plan, Verdict};
-use super::{Reach, ScanReport, Sink};
+use super::{Reach, ScanReport, Sink, plan_at_once};
 use crate::{Engine, EngineError};
 
 /// Somebody who looks on. Launches of different jobs come in no particular order.
@@ -53,15 +53,8 @@ impl Engine {
         window: Window,
         into: &mut impl Rehearsal,
     ) -> Result<ScanReport, EngineError> {
-        let from = window.from();
-        let plan = Plan {
-            window,
-            as_of: from,
-            repeat_before: from,
-            missed_before: from,
-            repeat_missed_before: from,
-            now: from,
-        };
+        // At its beginning nothing of the window has been missed, or emitted before.
+        let plan = Plan { window, ..plan_at_once(window.from()) };
         self.scan(plan, Reach::All, &mut Looking(into)).await
     }
 }
