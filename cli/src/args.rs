@@ -59,7 +59,7 @@ pub(crate) struct LocalArgs {
     /// How long the demo's consumer works on an event, on average, in milliseconds
     #[arg(long, hide = true, default_value_t = 1500)]
     pub(crate) work_ms: u64,
-    /// The lease of the demo's policy, in seconds
+    /// The lease of the demo's policy, in seconds, 10 at the least
     #[arg(long, hide = true, default_value_t = 15)]
     pub(crate) lease_seconds: u32,
 }

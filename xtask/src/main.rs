@@ -30,7 +30,8 @@ usage: cargo xtask <recipe>
   check                      format, lints, documentation, layers, template, dependencies, all tests
   e2e                        deploy the real template to AWS_ENDPOINT_URL (or a MiniStack of its own) and use it
   bench [NAME] [N]           the benchmarks, or one of them with N events or jobs
-  simulate [N] [--from SEED] N simulated histories, replayable by seed";
+  simulate [N] [--from SEED] [--mutant token-write|release|cursor]
+                             N simulated histories over all cores, replayable by seed";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -50,7 +51,9 @@ fn recipe(arguments: &[String]) -> Result<()> {
         "check" => check::check(&workspace),
         "e2e" => e2e::e2e(&workspace),
         "bench" => run(cargo(&workspace).args(["run", "--release", "-p", "tidegate-bench", "--"]).args(rest)),
-        "simulate" => run(cargo(&workspace).args(["run", "-p", "tidegate-simulation", "--"]).args(rest)),
+        "simulate" => run(cargo(&workspace)
+            .args(["run", "--profile", "simulate", "-p", "tidegate-simulation", "--"])
+            .args(rest)),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
             Ok(())

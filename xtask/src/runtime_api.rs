@@ -58,6 +58,10 @@ fn environment(command: &mut Command, runtime_api: &str) {
         .env("TIDEGATE_TABLE_PREFIX", "tidegate")
         .env("TIDEGATE_DISPATCH_QUEUE_URL", format!("https://sqs.{}.amazonaws.com/0/tidegate", region()))
         .env("TIDEGATE_SCAN_QUEUE_URL", format!("https://sqs.{}.amazonaws.com/0/tidegate-scan", region()))
+        .env(
+            "TIDEGATE_RELEASE_QUEUE_URL",
+            format!("https://sqs.{}.amazonaws.com/0/tidegate-release", region()),
+        )
         .env("TIDEGATE_ALLOW_PRIVATE_TARGETS", "false")
         .env("TIDEGATE_ADMIN_KEY_SHA256", "0".repeat(64))
         .env("TIDEGATE_LOG", "info")

@@ -69,7 +69,7 @@ pub(super) async fn queue(sqs: &aws_sdk_sqs::Client, visibility: Duration) -> an
 
 /// The policy.
 pub(super) async fn policy(client: &Client, lease_seconds: u32) -> anyhow::Result<()> {
-    let policy = Policy { max_in_flight: LIMIT, lease_seconds: Some(lease_seconds) };
+    let policy = Policy { lease_seconds: Some(lease_seconds), ..Policy::new(LIMIT) };
     match client.policy(POLICY).await {
         Ok(there) if (there.max_in_flight, there.lease_seconds) == (LIMIT, lease_seconds) => return Ok(()),
         Ok(_) => {}

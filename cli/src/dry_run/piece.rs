@@ -13,17 +13,18 @@ use super::roster::Roster;
 /// Most jobs of a rehearsal: what a rank has room for.
 pub(super) const JOBS: usize = 1 << RANK_BITS;
 
-const KIND_BITS: u32 = 5;
-const RANK_BITS: u32 = 27;
+const KIND_BITS: u32 = 6;
+const RANK_BITS: u32 = 26;
 /// What a piece may hold. One with more is begun again, shorter, unless it is a single second.
 pub(super) const MOST_LAUNCHES: usize = 4_000_000;
 
 const LABELS: [Dst; 3] = [Dst::Plain, Dst::Gap, Dst::Overlap];
-const REASONS: [NonRun; 7] = [
+const REASONS: [NonRun; 8] = [
     NonRun::Paused,
     NonRun::MisfireSkipped,
     NonRun::Expired,
     NonRun::OverlapSkipped,
+    NonRun::LineFull,
     NonRun::Excluded,
     NonRun::Cancelled,
     NonRun::Rescheduled,
@@ -45,9 +46,10 @@ fn reason_place(reason: NonRun) -> u64 {
         NonRun::MisfireSkipped => 2,
         NonRun::Expired => 3,
         NonRun::OverlapSkipped => 4,
-        NonRun::Excluded => 5,
-        NonRun::Cancelled => 6,
-        NonRun::Rescheduled => 7,
+        NonRun::LineFull => 5,
+        NonRun::Excluded => 6,
+        NonRun::Cancelled => 7,
+        NonRun::Rescheduled => 8,
     }
 }
 
@@ -79,7 +81,7 @@ impl Due {
 
     /// Why it is not launched; `None`: it is.
     pub(super) fn reason(self) -> Option<NonRun> {
-        let place = (self.0 >> 2 & 7) as usize;
+        let place = (self.0 >> 2 & 15) as usize;
         REASONS.get(place.checked_sub(1)?).copied()
     }
 }

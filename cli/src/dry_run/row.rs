@@ -5,6 +5,7 @@ use chrono_tz::Tz;
 use serde_json::{Map, Value, json};
 use tidegate_api::documents;
 use tidegate_domain::calendar::Exclusions;
+use tidegate_domain::flow::Flow;
 use tidegate_domain::ids::{CalendarId, JobId, ONE_TIME_PREFIX};
 use tidegate_domain::job::{Attempts, Count, History, Payload, Terms, Trigger};
 use tidegate_domain::rules::Rules;
@@ -127,6 +128,7 @@ fn terms() -> Result<Terms, String> {
         history: History::default(),
         max_attempts: Attempts::default(),
         relevancy: None,
+        flow: Flow::default(),
     })
 }
 

@@ -47,6 +47,7 @@ impl Stage {
             config: Config {
                 dispatch_queue_url: NO_QUEUE.to_owned(),
                 scan_queue_url: NO_QUEUE.to_owned(),
+                release_queue_url: NO_QUEUE.to_owned(),
                 allow_private_targets: false,
             },
         });

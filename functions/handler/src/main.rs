@@ -1,4 +1,4 @@
-//! The handler: messages of the dispatch queue, up to ten at a time, each handled by itself.
+//! The handler: messages of the dispatch queue, each handled by itself, and of the release queue, handled together.
 
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use tidegate_aws::{Environment, Failures, Records};

@@ -13,7 +13,9 @@ use utoipa_axum::routes;
 
 use crate::ApiState;
 use crate::problem::ProblemBody;
-use crate::routes::{bulk, calendars, clients, health, index, jobs, policies, runs, schedules, tokens};
+use crate::routes::{
+    bulk, calendars, clients, events, health, index, jobs, policies, runs, schedules, tokens,
+};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -68,6 +70,9 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(clients::register_client, clients::list_clients))
         .routes(routes!(policies::create_policy, policies::list_policies))
         .routes(routes!(policies::read_policy, policies::put_policy, policies::delete_policy))
+        .routes(routes!(policies::pause_policy))
+        .routes(routes!(policies::resume_policy))
+        .routes(routes!(policies::list_holders))
         .routes(routes!(jobs::create_job, jobs::list_jobs))
         .routes(routes!(jobs::read_job, jobs::put_job, jobs::delete_job))
         .routes(routes!(bulk::create_jobs))
@@ -80,9 +85,13 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(index::read_index))
         .routes(routes!(index::raise_shards))
         .routes(routes!(runs::list_runs))
+        .routes(routes!(runs::read_run))
+        .routes(routes!(runs::cancel_run))
         .routes(routes!(runs::list_events))
+        .routes(routes!(events::explain_event))
         .routes(routes!(tokens::release_tokens))
         .routes(routes!(tokens::extend_tokens))
+        .routes(routes!(tokens::free_tokens))
         .routes(routes!(read_openapi))
         .split_for_parts();
     tell_of_problems(&mut document);

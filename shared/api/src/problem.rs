@@ -31,6 +31,7 @@ pub(crate) enum Kind {
     IdTaken,
     InUse,
     ChangedMeanwhile,
+    RunOver,
     RevisionMismatch,
     BodyTooLarge,
     UnsupportedMediaType,
@@ -61,6 +62,7 @@ impl Kind {
             Self::ChangedMeanwhile => {
                 (StatusCode::CONFLICT, "changed-meanwhile", "It changed at the same time")
             }
+            Self::RunOver => (StatusCode::CONFLICT, "run-over", "The run is over"),
             Self::RevisionMismatch => {
                 (StatusCode::PRECONDITION_FAILED, "revision-mismatch", "It has another revision")
             }

@@ -9,6 +9,7 @@ pub struct Environment {
     table_prefix: String,
     dispatch_queue_url: String,
     scan_queue_url: String,
+    release_queue_url: String,
     allow_private_targets: bool,
     admin_key_sha256: Option<String>,
 }
@@ -37,6 +38,7 @@ impl Environment {
             table_prefix: need("TIDEGATE_TABLE_PREFIX")?,
             dispatch_queue_url: need("TIDEGATE_DISPATCH_QUEUE_URL")?,
             scan_queue_url: need("TIDEGATE_SCAN_QUEUE_URL")?,
+            release_queue_url: need("TIDEGATE_RELEASE_QUEUE_URL")?,
             allow_private_targets: find("TIDEGATE_ALLOW_PRIVATE_TARGETS")
                 .is_some_and(|value| value == "true"),
             admin_key_sha256: find("TIDEGATE_ADMIN_KEY_SHA256"),
@@ -58,6 +60,7 @@ impl Environment {
         Config {
             dispatch_queue_url: self.dispatch_queue_url.clone(),
             scan_queue_url: self.scan_queue_url.clone(),
+            release_queue_url: self.release_queue_url.clone(),
             allow_private_targets: self.allow_private_targets,
         }
     }
@@ -78,6 +81,7 @@ mod tests {
         let prefix = ("TIDEGATE_TABLE_PREFIX", "t");
         let queue = ("TIDEGATE_DISPATCH_QUEUE_URL", "https://q/1/d");
         let scan = ("TIDEGATE_SCAN_QUEUE_URL", "https://q/1/s");
+        let release = ("TIDEGATE_RELEASE_QUEUE_URL", "https://q/1/r");
         let missing = |values: &[(&str, &str)]| environment(values).unwrap_err();
         assert_eq!(missing(&[prefix]), EnvironmentError::Missing("TIDEGATE_DISPATCH_QUEUE_URL"));
         assert_eq!(missing(&[prefix, queue]), EnvironmentError::Missing("TIDEGATE_SCAN_QUEUE_URL"));
@@ -87,9 +91,10 @@ mod tests {
         );
         for (value, allowed) in [("true", true), ("false", false), ("1", false)] {
             let read =
-                environment(&[prefix, queue, scan, ("TIDEGATE_ALLOW_PRIVATE_TARGETS", value)]).unwrap();
+                environment(&[prefix, queue, scan, release, ("TIDEGATE_ALLOW_PRIVATE_TARGETS", value)])
+                    .unwrap();
             assert_eq!(read.config().allow_private_targets, allowed, "{value}");
         }
-        assert_eq!(environment(&[prefix, queue, scan]).unwrap().admin_key_sha256(), None);
+        assert_eq!(environment(&[prefix, queue, scan, release]).unwrap().admin_key_sha256(), None);
     }
 }

@@ -10,6 +10,9 @@ pub struct Records {
     records: Vec<Record>,
 }
 
+/// What the name of the release queue ends in, as `template.yaml` has it.
+const RELEASE_QUEUE: &str = "-release";
+
 /// One message. A body that is no Tidegate message is the engine's to refuse.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -19,6 +22,8 @@ struct Record {
     body: String,
     #[serde(default)]
     attributes: Attributes,
+    #[serde(rename = "eventSourceARN", default)]
+    queue_arn: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -28,8 +33,15 @@ struct Attributes {
 }
 
 impl Records {
-    /// Hands each message to the engine, by itself, and names those that must come again.
+    /// Hands each message to the engine, by itself, and names those that must come again. Those of the release queue are
+    /// handed over together.
     pub async fn handle(&self, engine: &Engine) -> Failures {
+        // An invocation has the messages of one queue.
+        if self.records.first().is_some_and(|record| record.queue_arn.ends_with(RELEASE_QUEUE)) {
+            let bodies: Vec<_> = self.records.iter().map(|r| (r.body.clone(), r.received())).collect();
+            let handled = engine.handle_releases(&bodies).await;
+            return Failures::of(self.records.iter().map(|record| &*record.message_id).zip(handled));
+        }
         let handled = self.records.iter().map(|record| async move {
             let handled = engine.handle(&record.body, record.received()).await;
             (&*record.message_id, handled)

@@ -62,27 +62,57 @@ pub(crate) enum Route<'a> {
     Clients,
     Policies,
     Policy(&'a str),
+    PausePolicy(&'a str),
+    ResumePolicy(&'a str),
+    Holders(&'a str),
+    Calendars,
+    Calendar(&'a str),
     Jobs,
+    Bulk,
     Job(&'a str),
+    PauseJob(&'a str),
+    ResumeJob(&'a str),
+    Upcoming(&'a str),
+    Preview,
     Runs(&'a str),
+    Run(&'a str, &'a str),
+    CancelRun(&'a str, &'a str),
     Events(&'a str, &'a str),
+    Explain(&'a str),
     Release,
     Extend,
+    Free,
 }
 
 impl Route<'_> {
     fn path(self) -> String {
-        match self {
-            Self::Clients => "/v1/clients".to_owned(),
-            Self::Policies => "/v1/policies".to_owned(),
-            Self::Policy(id) => format!("/v1/policies/{}", escaped(id)),
-            Self::Jobs => "/v1/jobs".to_owned(),
-            Self::Job(id) => format!("/v1/jobs/{}", escaped(id)),
-            Self::Runs(job) => format!("/v1/jobs/{}/runs", escaped(job)),
-            Self::Events(job, run) => format!("/v1/jobs/{}/runs/{}/events", escaped(job), escaped(run)),
-            Self::Release => "/v1/tokens/release".to_owned(),
-            Self::Extend => "/v1/tokens/extend".to_owned(),
-        }
+        let (collection, names, what): (&str, &[&str], &str) = match &self {
+            Self::Clients => ("clients", &[], ""),
+            Self::Policies => ("policies", &[], ""),
+            Self::Policy(id) => ("policies", &[id], ""),
+            Self::PausePolicy(id) => ("policies", &[id], "/pause"),
+            Self::ResumePolicy(id) => ("policies", &[id], "/resume"),
+            Self::Holders(id) => ("policies", &[id], "/holders"),
+            Self::Calendars => ("calendars", &[], ""),
+            Self::Calendar(id) => ("calendars", &[id], ""),
+            Self::Jobs => ("jobs", &[], ""),
+            Self::Bulk => ("jobs", &[], "/bulk"),
+            Self::Job(id) => ("jobs", &[id], ""),
+            Self::PauseJob(id) => ("jobs", &[id], "/pause"),
+            Self::ResumeJob(id) => ("jobs", &[id], "/resume"),
+            Self::Upcoming(id) => ("jobs", &[id], "/upcoming"),
+            Self::Preview => ("schedules", &[], "/preview"),
+            Self::Runs(job) => ("jobs", &[job], "/runs"),
+            Self::Run(job, run) => ("jobs", &[job, "runs", run], ""),
+            Self::CancelRun(job, run) => ("jobs", &[job, "runs", run], "/cancel"),
+            Self::Events(job, run) => ("jobs", &[job, "runs", run], "/events"),
+            Self::Explain(event) => ("events", &[event], "/explain"),
+            Self::Release => ("tokens", &[], "/release"),
+            Self::Extend => ("tokens", &[], "/extend"),
+            Self::Free => ("tokens", &[], "/free"),
+        };
+        let names: String = names.iter().map(|name| format!("/{}", escaped(name))).collect();
+        format!("/v1/{collection}{names}{what}")
     }
 }
 
@@ -137,6 +167,25 @@ impl Client {
             path = format!("{path}?cursor={}", escaped(cursor));
         }
         answer(self.call(Method::GET, &path)).await
+    }
+
+    /// What asks for `count` firings.
+    pub(crate) async fn get_count<T: DeserializeOwned>(
+        &self,
+        route: Route<'_>,
+        count: Option<u32>,
+    ) -> Result<T, Error> {
+        let query = count.map(|count| format!("?count={count}")).unwrap_or_default();
+        answer(self.call(Method::GET, &format!("{}{query}", route.path()))).await
+    }
+
+    /// A POST whose path says all.
+    pub(crate) async fn act<T: DeserializeOwned>(
+        &self,
+        route: Route<'_>,
+        expected: Option<u32>,
+    ) -> Result<T, Error> {
+        answer(matching(self.call(Method::POST, &route.path()), expected)).await
     }
 
     pub(crate) async fn post<T: DeserializeOwned>(
@@ -209,6 +258,7 @@ mod tests {
         assert_eq!(Route::Job("a/../../clients?x#y").path(), "/v1/jobs/a%2F..%2F..%2Fclients%3Fx%23y");
         let run = Route::Events("nightly", "nightly.3.1790000000").path();
         assert_eq!(run, "/v1/jobs/nightly/runs/nightly.3.1790000000/events");
+        assert_eq!(Route::Free.path(), "/v1/tokens/free");
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! Reading what came of a job.
+//! Reading what came of a job, and stopping what is left of a run.
 
 use serde::Deserialize;
 
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
+use crate::policy::{Holder, PolicyStatus};
 
 /// A run: one firing of a job, with its progress.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -26,6 +27,8 @@ pub struct Run {
     pub expired: u32,
     /// Events that could not be delivered.
     pub dead: u32,
+    /// Events that were never admitted, because the run was stopped.
+    pub left_out: u32,
     /// Why nothing (more) of it is delivered.
     pub reason: Option<String>,
     /// How many firings of the job were left out for the same reason, this one included; `None` when only this one was.
@@ -49,6 +52,53 @@ pub struct EventRecord {
     pub at: Option<String>,
     /// Why it failed, if it did.
     pub reason: Option<String>,
+    /// What its consumer said came of it.
+    #[serde(default)]
+    pub result: Option<String>,
+    /// What its consumer said went wrong.
+    #[serde(default)]
+    pub error: Option<String>,
+}
+
+/// A run with how it gets on.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct RunDetail {
+    /// The run.
+    #[serde(flatten)]
+    pub run: Run,
+    /// Events that are with their consumers now.
+    pub in_flight: u32,
+    /// Events that wait for a token.
+    pub waiting: u32,
+    /// When its first event was admitted, RFC 3339.
+    pub started_at: Option<String>,
+    /// When its window ends, RFC 3339.
+    pub deadline: Option<String>,
+    /// Events that came to their end, by the second.
+    pub rate_per_second: Option<f64>,
+    /// When the last event is expected to come to its end, RFC 3339.
+    pub predicted_finish_at: Option<String>,
+    /// How rate and finish were arrived at.
+    pub reasoning: String,
+}
+
+/// Why an event is where it is.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Explanation {
+    /// The event.
+    pub event: EventRecord,
+    /// Why it is where it is, in a sentence.
+    pub because: String,
+    /// Events of its policy that are to be admitted before it; `None` when it does not wait.
+    pub events_before: Option<u64>,
+    /// The policy that throttles it, with what it holds.
+    pub policy: Option<PolicyStatus>,
+    /// Who holds the policy's tokens, at most 100.
+    pub holders: Vec<Holder>,
+    /// When its turn is expected, RFC 3339.
+    pub expected_at: Option<String>,
+    /// How that was arrived at.
+    pub reasoning: String,
 }
 
 #[derive(Deserialize)]
@@ -85,5 +135,30 @@ impl Client {
     ) -> Result<Page<EventRecord>, Error> {
         let page: Events = self.get(Route::Events(job_id, run_id), cursor).await?;
         Ok(Page { rows: page.events, next_cursor: page.next_cursor })
+    }
+
+    /// A run, with how fast it goes and when it is expected to end.
+    ///
+    /// # Errors
+    /// When there is no such run, or the call fails.
+    pub async fn run(&self, job_id: &str, run_id: &str) -> Result<RunDetail, Error> {
+        self.get(Route::Run(job_id, run_id), None).await
+    }
+
+    /// Cancels what is left of a run: no further event of it is admitted, those that are with their consumers end as they
+    /// would. Repeating the call is safe.
+    ///
+    /// # Errors
+    /// When there is no such run, it is over already, or the call fails.
+    pub async fn cancel_run(&self, job_id: &str, run_id: &str) -> Result<RunDetail, Error> {
+        self.act(Route::CancelRun(job_id, run_id), None).await
+    }
+
+    /// Why an event is where it is: who holds the tokens, its place in line, when its turn is expected.
+    ///
+    /// # Errors
+    /// When there is no such event, or the call fails.
+    pub async fn explain(&self, event_id: &str) -> Result<Explanation, Error> {
+        self.get(Route::Explain(event_id), None).await
     }
 }

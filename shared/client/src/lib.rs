@@ -25,20 +25,32 @@
 //! Deliberately absent: a consumer loop, retries and a queue. The first two are decisions of the consumer, the third is
 //! any SQS client. Every call here may be repeated safely, except a job that is created without an id of its own.
 
+mod bulk;
+mod calendar;
 mod client;
 mod error;
 mod event;
+mod flow;
 mod heartbeat;
 mod history;
-mod schedule;
+mod job;
+mod policy;
+mod preview;
+mod target;
 mod tokens;
 mod trigger;
 
+pub use bulk::BulkResult;
+pub use calendar::{Calendar, CalendarStatus, Interval};
 pub use client::{Client, Page, RegisteredClient};
 pub use error::{Error, FieldError, Problem};
 pub use event::Event;
+pub use flow::{BatchWindow, OnDeadline, Pace, RunOverlap};
 pub use heartbeat::Heartbeat;
-pub use history::{EventRecord, Run};
-pub use schedule::{History, Job, JobStatus, Misfire, Policy, PolicyStatus, Target};
-pub use tokens::{ExtendStatus, Extended, Outcome, ReleaseStatus, Released};
+pub use history::{EventRecord, Explanation, Run, RunDetail};
+pub use job::{History, Job, JobStatus, Misfire, Payload};
+pub use policy::{Holder, OnExpiry, Per, Policy, PolicyStatus, Rate};
+pub use preview::{Firing, Preview, PreviewQuery, Upcoming, UpcomingFiring};
+pub use target::{ReleaseRule, Target};
+pub use tokens::{ExtendStatus, Extended, FreeStatus, Freed, Outcome, Release, ReleaseStatus, Released};
 pub use trigger::{At, Cron, CronFields, Dst, Every, Gap, Overlap, Trigger};

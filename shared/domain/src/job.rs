@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use thiserror::Error;
 
+use crate::flow::Flow;
 use crate::ids::{ClientId, JobId, PolicyId};
 use crate::limits::{DEFAULT_ATTEMPTS, EVENTS_PER_RUN, MAX_ATTEMPTS, PAYLOAD_BYTES};
 use crate::rules::{Relevancy, Rules};
@@ -97,6 +98,8 @@ pub struct Terms {
     pub max_attempts: Attempts,
     /// How old a launch may be when it is delivered; `None`: any age.
     pub relevancy: Option<Relevancy>,
+    /// How the events go through their policy.
+    pub flow: Flow,
 }
 
 /// How much of what happened to a job's events is kept.
@@ -120,8 +123,12 @@ pub struct Attempts(u8);
 /// A payload: JSON text of at most 64 KiB, or the word that it lies in its job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Payload {
-    /// The text itself.
+    /// The text itself, the same for every event.
     Inline(String),
+    /// A JSON array with an element for each event.
+    List(String),
+    /// JSON in whose texts `{{index}}` and its like stand for what differs from event to event.
+    Template(String),
     /// Too large to travel: read it from the job's row.
     InJob,
 }
@@ -199,18 +206,46 @@ impl Payload {
     /// # Errors
     /// When it is over the limit.
     pub fn new(json: String) -> Result<Self, JobError> {
-        if json.len() > PAYLOAD_BYTES {
-            return Err(JobError::Payload { bytes: json.len() });
+        within_bounds(json).map(Self::Inline)
+    }
+
+    /// Takes a JSON array as the payloads of the events, in their order.
+    ///
+    /// # Errors
+    /// When it is over the limit.
+    pub fn list(json: String) -> Result<Self, JobError> {
+        within_bounds(json).map(Self::List)
+    }
+
+    /// Takes JSON text as a template of the payloads.
+    ///
+    /// # Errors
+    /// When it is over the limit.
+    pub fn template(json: String) -> Result<Self, JobError> {
+        within_bounds(json).map(Self::Template)
+    }
+
+    /// Its text, if it is here.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Inline(json) | Self::List(json) | Self::Template(json) => Some(json),
+            Self::InJob => None,
         }
-        Ok(Self::Inline(json))
     }
 
     /// The same payload if it is small enough to travel with each occurrence, else the word that it lies in its job.
     pub fn to_travel(&self) -> Self {
-        match self {
-            Self::Inline(json) if json.len() > crate::limits::INLINE_PAYLOAD_BYTES => Self::InJob,
-            other => other.clone(),
+        match self.text() {
+            Some(json) if json.len() > crate::limits::INLINE_PAYLOAD_BYTES => Self::InJob,
+            _ => self.clone(),
         }
+    }
+}
+
+fn within_bounds(json: String) -> Result<String, JobError> {
+    match json.len() {
+        0..=PAYLOAD_BYTES => Ok(json),
+        bytes => Err(JobError::Payload { bytes }),
     }
 }
 

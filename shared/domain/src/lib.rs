@@ -5,13 +5,17 @@
 //! the crates that write them.
 
 pub mod calendar;
+pub mod flow;
 pub mod ids;
 pub mod job;
 pub mod limits;
 pub mod occurrence;
 pub mod policy;
+pub mod rate_limit;
 pub mod rules;
 pub mod shard;
+pub mod shares;
 pub mod target;
+pub mod template;
 pub mod time;
 pub mod token;

@@ -17,7 +17,23 @@ pub const MAX_IN_FLIGHT: u32 = 10_000;
 /// Holders in one slot group: what fits into one write unit of 1 KB beside its outcomes.
 pub const SLOTS_PER_GROUP: u32 = 12;
 /// Shortest and longest lease of a token, in seconds.
-pub const LEASE_SECONDS: std::ops::RangeInclusive<u32> = 5..=43_200;
+pub const LEASE_SECONDS: std::ops::RangeInclusive<u32> = DELIVERY_SECONDS..=43_200;
+/// How long one delivery to an HTTP target may take, in seconds: no lease is shorter.
+pub const DELIVERY_SECONDS: u32 = 10;
+/// Most tokens that one event takes: a slot group must be able to hold it.
+pub const MAX_COST: u32 = SLOTS_PER_GROUP;
+/// The last place in a line.
+pub const MAX_PRIORITY: u8 = 9;
+/// Shortest and longest window of a batch, in seconds: the record of its run must outlive it.
+pub const WINDOW_SECONDS: std::ops::RangeInclusive<u32> = 1..=7 * 86_400;
+/// Most events of a rate, in its second or minute.
+pub const RATE_EVENTS: u32 = 100_000;
+/// Largest burst of a rate.
+pub const RATE_BURST: u32 = 10_000;
+/// Runs that a policy's line may be limited to.
+pub const WAITING_RUNS: std::ops::RangeInclusive<u32> = 1..=10_000;
+/// What a consumer may say about an event when it releases its token, in bytes.
+pub const RESULT_BYTES: usize = 2_048;
 /// Tokens in one release or extend call.
 pub const TOKENS_PER_CALL: usize = 100;
 /// Deliveries of one event before it is recorded as dead.
@@ -101,6 +117,8 @@ const _: () = assert!(LOOK_AHEAD_SECONDS + HANDOVER_SECONDS + 60 < SQS_DELAY_SEC
 const _: () = assert!(INLINE_PAYLOAD_BYTES < PAYLOAD_BYTES && PAYLOAD_BYTES < REQUEST_BODY_BYTES);
 const _: () = assert!(REQUEST_BODY_BYTES < BULK_BODY_BYTES && BULK_BODY_BYTES < 6_000_000);
 const _: () = assert!(HTTP_EVENTS_PER_CHUNK <= EVENTS_PER_CHUNK);
+const _: () = assert!((*WINDOW_SECONDS.end() as i64) < HISTORY_DAYS * 86_400);
+const _: () = assert!(MAX_COST <= SLOTS_PER_GROUP && DELIVERY_SECONDS <= *LEASE_SECONDS.start());
 const _: () = assert!(CATCH_UP_STEP_SECONDS < CATCH_UP_SECONDS);
 const _: () = assert!((CATCH_UP_SECONDS as i64) < AT_ROW_DAYS * 86_400 && HISTORY_DAYS < AT_ROW_DAYS);
 // An event id must fit SQS's 128-byte deduplication id: job, revision, launch second, index, three dots.

@@ -33,6 +33,8 @@ pub enum NonRun {
     Expired,
     /// The run before it is not finished, and its job's overlap rule leaves it out.
     OverlapSkipped,
+    /// Its policy's line holds as many runs as it may.
+    LineFull,
     /// It lies in one of its job's calendars.
     Excluded,
     /// Its job was deleted.
@@ -49,6 +51,7 @@ impl NonRun {
             Self::MisfireSkipped => "misfire_skipped",
             Self::Expired => "expired",
             Self::OverlapSkipped => "overlap_skipped",
+            Self::LineFull => "line_full",
             Self::Excluded => "excluded",
             Self::Cancelled => "cancelled",
             Self::Rescheduled => "rescheduled",

@@ -1,53 +1,90 @@
-//! A client's throttling policy: how many of its events may be in flight, and for how long each.
-
-use std::ops::RangeInclusive;
+//! A client's throttling policy: how many of its events may be in flight, for how long each, and how fast they may begin.
 
 use thiserror::Error;
 
 use crate::ids::{ClientId, PolicyId};
-use crate::limits::{LEASE_SECONDS, MAX_IN_FLIGHT, SLOTS_PER_GROUP};
+use crate::limits::{LEASE_SECONDS, MAX_IN_FLIGHT, WAITING_RUNS};
+use crate::rate_limit::RateLimit;
+use crate::shares::SharePlan;
 
 /// A throttling policy.
 ///
-/// Invariant (I1): at no instant do more than `max_in_flight` live leases exist for it.
+/// Invariant (I1): at no instant do more than `max_in_flight` live leases exist for it, and while a lowered limit drains,
+/// none begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     /// Whose it is.
     pub client: ClientId,
     /// Its name within the client.
     pub id: PolicyId,
-    /// Rises by one with each change; starts at 1.
+    /// Rises by one with each change by its client; starts at 1.
     pub revision: u32,
-    /// The limit and the lease.
+    /// What its client says.
     pub terms: PolicyTerms,
+    /// Nothing is admitted while it is paused.
+    pub paused: bool,
+    /// How its limit is shared out at present.
+    pub plan: SharePlan,
 }
 
-/// What a policy says. Built only by [`PolicyTerms::new`], so always within the limits.
+impl Policy {
+    /// The limit that is in force: none of it while the policy is paused.
+    pub fn limit(&self) -> u32 {
+        if self.paused { 0 } else { self.terms.max_in_flight }
+    }
+}
+
+/// What a policy says. Built only by [`PolicyTerms::new`] and what refines it, so always within the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PolicyTerms {
     max_in_flight: u32,
     lease_seconds: u32,
+    on_expiry: OnExpiry,
+    rate: Option<RateLimit>,
+    max_waiting_runs: Option<u32>,
+}
+
+/// What becomes of a token whose lease ran out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnExpiry {
+    /// It is taken back; the event goes on by its job's retry rule.
+    #[default]
+    Reclaim,
+    /// It stays with its holder until that one releases it, or an operator frees it.
+    Hold,
 }
 
 /// Why a policy is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PolicyError {
     /// `max_in_flight` is 0 or beyond the limit.
-    #[error("max_in_flight is {value}; it must lie between 1 and {MAX_IN_FLIGHT}")]
+    #[error(
+        "max_in_flight is {value}; it must lie between 1 and {MAX_IN_FLIGHT} (pause the policy to let nothing through)"
+    )]
     MaxInFlight {
         /// What was given.
         value: u32,
     },
     /// `lease_seconds` is too short or too long.
-    #[error("lease_seconds is {value}; it must lie between {} and {}", LEASE_SECONDS.start(), LEASE_SECONDS.end())]
+    #[error(
+        "lease_seconds is {value}; it must lie between {}, which one delivery may take, and {}",
+        LEASE_SECONDS.start(),
+        LEASE_SECONDS.end()
+    )]
     LeaseSeconds {
+        /// What was given.
+        value: u32,
+    },
+    /// `max_waiting_runs` is 0 or beyond the limit.
+    #[error("max_waiting_runs is {value}; it must lie between {} and {}", WAITING_RUNS.start(), WAITING_RUNS.end())]
+    WaitingRuns {
         /// What was given.
         value: u32,
     },
 }
 
 impl PolicyTerms {
-    /// Checks the numbers of a policy.
+    /// Checks the numbers of a policy that reclaims what runs out and has neither a rate nor a bound on its line.
     ///
     /// # Errors
     /// Names the number that lies outside its bounds.
@@ -58,10 +95,39 @@ impl PolicyTerms {
         if !LEASE_SECONDS.contains(&lease_seconds) {
             return Err(PolicyError::LeaseSeconds { value: lease_seconds });
         }
-        Ok(Self { max_in_flight, lease_seconds })
+        Ok(Self {
+            max_in_flight,
+            lease_seconds,
+            on_expiry: OnExpiry::Reclaim,
+            rate: None,
+            max_waiting_runs: None,
+        })
     }
 
-    /// The most events in flight at once.
+    /// The same with another rule for leases that ran out.
+    #[must_use]
+    pub fn with_on_expiry(self, on_expiry: OnExpiry) -> Self {
+        Self { on_expiry, ..self }
+    }
+
+    /// The same with a rate, or without.
+    #[must_use]
+    pub fn with_rate(self, rate: Option<RateLimit>) -> Self {
+        Self { rate, ..self }
+    }
+
+    /// The same with a bound on the runs in its line, or without.
+    ///
+    /// # Errors
+    /// When the bound lies outside its own.
+    pub fn with_max_waiting_runs(self, max_waiting_runs: Option<u32>) -> Result<Self, PolicyError> {
+        match max_waiting_runs.filter(|runs| !WAITING_RUNS.contains(runs)) {
+            Some(value) => Err(PolicyError::WaitingRuns { value }),
+            None => Ok(Self { max_waiting_runs, ..self }),
+        }
+    }
+
+    /// The most events in flight at once, each counted by its cost.
     pub fn max_in_flight(self) -> u32 {
         self.max_in_flight
     }
@@ -71,22 +137,19 @@ impl PolicyTerms {
         self.lease_seconds
     }
 
-    /// How many slot groups share the limit.
-    pub fn groups(self) -> u32 {
-        self.max_in_flight.div_ceil(SLOTS_PER_GROUP)
+    /// What becomes of a token whose lease ran out.
+    pub fn on_expiry(self) -> OnExpiry {
+        self.on_expiry
     }
 
-    /// The share of the limit that slot group `group` holds; 0 for a group that the policy no longer has.
-    ///
-    /// Invariant: the shares of all groups add up to `max_in_flight`, none passes `SLOTS_PER_GROUP`, and none falls when
-    /// the limit rises. So what a group holds under an old limit never meets a new group's grants above the higher one.
-    pub fn share(self, group: u32) -> u32 {
-        self.max_in_flight.saturating_sub(group.saturating_mul(SLOTS_PER_GROUP)).min(SLOTS_PER_GROUP)
+    /// How fast events may begin, if that is bounded.
+    pub fn rate(self) -> Option<RateLimit> {
+        self.rate
     }
 
-    /// The numbers of its groups.
-    pub fn group_numbers(self) -> RangeInclusive<u32> {
-        0..=self.groups() - 1
+    /// How many runs may wait in its line, if that is bounded.
+    pub fn max_waiting_runs(self) -> Option<u32> {
+        self.max_waiting_runs
     }
 }
 
@@ -95,30 +158,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shares_add_up_to_the_limit_and_fit_their_groups() {
-        for max in (1..200).chain([999, 1_000, MAX_IN_FLIGHT]) {
-            let terms = PolicyTerms::new(max, 60).unwrap();
-            let shares: Vec<u32> = terms.group_numbers().map(|g| terms.share(g)).collect();
-            assert_eq!(shares.iter().sum::<u32>(), max);
-            assert!(shares.iter().all(|s| (1..=SLOTS_PER_GROUP).contains(s)), "{max}: {shares:?}");
-            assert_eq!(terms.share(terms.groups()), 0);
-        }
-    }
-
-    /// I1 across a change: 12 holders of group 0 beside the grants of a group that a limit of 13 adds.
-    #[test]
-    fn no_share_falls_when_the_limit_rises() {
-        let share = |max, group| PolicyTerms::new(max, 60).unwrap().share(group);
-        for max in 1..100 {
-            assert!((0..10).all(|group| share(max, group) <= share(max + 1, group)), "{max}");
-        }
-    }
-
-    #[test]
     fn numbers_outside_their_bounds_are_named() {
         let says = |m, l| PolicyTerms::new(m, l).unwrap_err().to_string();
-        assert_eq!(says(0, 60), "max_in_flight is 0; it must lie between 1 and 10000");
-        assert_eq!(says(10_001, 60), "max_in_flight is 10001; it must lie between 1 and 10000");
-        assert_eq!(says(1, 4), "lease_seconds is 4; it must lie between 5 and 43200");
+        let limits = "it must lie between 1 and 10000 (pause the policy to let nothing through)";
+        assert_eq!(says(0, 60), format!("max_in_flight is 0; {limits}"));
+        assert_eq!(says(10_001, 60), format!("max_in_flight is 10001; {limits}"));
+        assert_eq!(
+            says(1, 9),
+            "lease_seconds is 9; it must lie between 10, which one delivery may take, and 43200"
+        );
+        let terms = PolicyTerms::new(1, 60).unwrap();
+        assert!(
+            terms
+                .with_max_waiting_runs(Some(0))
+                .unwrap_err()
+                .to_string()
+                .starts_with("max_waiting_runs is 0")
+        );
+        assert_eq!(terms.with_max_waiting_runs(Some(5)).unwrap().max_waiting_runs(), Some(5));
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::ids::{ClientId, IdError, PolicyId};
+use crate::limits::MAX_COST;
 
 /// Names one lease of one slot: whose it is, where it lies, what it holds and its fencing number.
 ///
@@ -24,14 +25,17 @@ pub struct Token {
     pub run_number: u32,
     /// The event's number in its run.
     pub index: u32,
+    /// How many tokens of the limit the lease takes: the cost of its event.
+    pub cost: u32,
 }
 
-const FORM: &str = "tok.<client>.<policy>.<group>.<slot>.<fence>.<run number>.<index>";
+const FORM: &str = "tok.<client>.<policy>.<group>.<slot>.<fence>.<run number>.<index>[.<cost>]";
 
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { client, policy, group, slot, fence, run_number, index } = self;
-        write!(f, "tok.{client}.{policy}.{group}.{slot}.{fence}.{run_number}.{index}")
+        let Self { client, policy, group, slot, fence, run_number, index, cost } = self;
+        write!(f, "tok.{client}.{policy}.{group}.{slot}.{fence}.{run_number}.{index}")?;
+        if *cost == 1 { Ok(()) } else { write!(f, ".{cost}") }
     }
 }
 
@@ -41,8 +45,13 @@ impl FromStr for Token {
     fn from_str(text: &str) -> Result<Self, IdError> {
         let bad = || IdError::Form { what: "token", value: text.chars().take(200).collect(), form: FORM };
         let parts: Vec<&str> = text.split('.').collect();
-        let ["tok", client, policy, group, slot, fence, run_number, index] = parts[..] else {
+        let ["tok", client, policy, group, slot, fence, run_number, index, ref cost @ ..] = parts[..] else {
             return Err(bad());
+        };
+        let cost = match cost {
+            [] => 1,
+            [cost] => cost.parse().ok().filter(|cost| (2..=MAX_COST).contains(cost)).ok_or_else(bad)?,
+            _ => return Err(bad()),
         };
         Ok(Self {
             client: client.parse()?,
@@ -52,6 +61,7 @@ impl FromStr for Token {
             fence: fence.parse().map_err(|_| bad())?,
             run_number: run_number.parse().map_err(|_| bad())?,
             index: index.parse().map_err(|_| bad())?,
+            cost,
         })
     }
 }
@@ -65,12 +75,19 @@ mod tests {
         let text = "tok.acme.small.0.3.17.2.9";
         let token: Token = text.parse().unwrap();
         assert_eq!((token.slot, token.fence, token.run_number, token.index), (3, 17, 2, 9));
-        assert_eq!(token.to_string(), text);
+        assert_eq!((token.cost, token.to_string()), (1, text.to_owned()));
+        let heavy = "tok.acme.small.0.3.17.2.9.4";
+        assert_eq!(
+            heavy.parse::<Token>().map(|token| (token.cost, token.to_string())),
+            Ok((4, heavy.to_owned()))
+        );
         for bad in [
             "",
             "tok",
             "tok.acme.small.0.3.17.2",
             "tok.acme.small.0.3.17.2.9.1",
+            "tok.acme.small.0.3.17.2.9.13",
+            "tok.acme.small.0.3.17.2.9.2.2",
             "tok.acme.small.-1.3.17.2.9",
         ] {
             assert!(bad.parse::<Token>().is_err(), "{bad}");

@@ -33,6 +33,8 @@ pub(crate) struct Emission<'e> {
     ready: Vec<Outgoing>,
     wakes: BTreeSet<(DateTime<Utc>, ClientId, PolicyId)>,
     touched: BTreeSet<(ClientId, PolicyId)>,
+    /// How many more runs the lines of policies take; `None` for any number.
+    places: BTreeMap<(ClientId, PolicyId), Option<u32>>,
     pub(crate) counts: Counts,
 }
 
@@ -109,6 +111,7 @@ impl<'e> Emission<'e> {
             ready: Vec::new(),
             wakes: BTreeSet::new(),
             touched: BTreeSet::new(),
+            places: BTreeMap::new(),
             counts: Counts::default(),
         }
     }
@@ -124,10 +127,32 @@ impl<'e> Emission<'e> {
         if self.touched.insert((client.clone(), policy.clone())) {
             store.touch_active(client, policy, now).await?;
         }
-        store.enqueue_run(&row.occurrence(launch_at), policy, now).await?;
+        let occurrence = row.occurrence(launch_at);
+        if !self.has_place(client, policy).await? {
+            let recorded = store.record_non_run(&occurrence, NonRun::LineFull.as_str(), now).await?;
+            self.counts.left_out += u64::from(recorded == Create::Done);
+            return Ok(());
+        }
+        if store.enqueue_run(&occurrence, policy, now).await? == Create::Done
+            && let Some(Some(places)) = self.places.get_mut(&(client.clone(), policy.clone()))
+        {
+            *places = places.saturating_sub(1);
+        }
         self.counts.runs += 1;
         self.wakes.insert((launch_at, client.clone(), policy.clone()));
         Ok(())
+    }
+
+    /// Whether the line of a policy takes another run. Its runs are counted once, and then what is added here: those whom
+    /// others add at the same time come on top of the bound.
+    async fn has_place(&mut self, client: &ClientId, policy: &PolicyId) -> Result<bool, EngineError> {
+        let key = (client.clone(), policy.clone());
+        if let Some(places) = self.places.get(&key) {
+            return Ok(places.is_none_or(|places| places > 0));
+        }
+        let places = self.engine.free_places(client, policy).await?;
+        self.places.insert(key, places);
+        Ok(places.is_none_or(|places| places > 0))
     }
 
     async fn cut(&mut self, row: &Child, launch_at: DateTime<Utc>, repeat: bool) -> Result<(), EngineError> {

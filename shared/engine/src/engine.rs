@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Duration, Utc};
-use tidegate_domain::ids::{ClientId, PolicyId, RunId};
-use tidegate_domain::policy::Policy;
+use chrono::{DateTime, Utc};
+use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_store::Store;
 
 use crate::EngineError;
@@ -21,6 +20,8 @@ pub struct Config {
     pub dispatch_queue_url: String,
     /// The queue of the parts of large scans.
     pub scan_queue_url: String,
+    /// The queue that consumers release tokens through.
+    pub release_queue_url: String,
     /// Whether HTTP targets may have private, loopback and link-local addresses. For local mode and emulators.
     pub allow_private_targets: bool,
 }
@@ -111,24 +112,4 @@ impl Engine {
     pub(crate) fn forget_run(&self, client: &ClientId, run: &RunId) {
         self.memory.forget_run(client, run);
     }
-
-    /// How long a new lease of a policy lasts. Believed for half a minute; `None` when there is no such policy.
-    pub(crate) async fn lease(
-        &self,
-        client: &ClientId,
-        policy: &PolicyId,
-    ) -> Result<Option<Duration>, EngineError> {
-        let now = self.now();
-        if let Some(known) = self.memory.lease(client, policy, now) {
-            return Ok(Some(known));
-        }
-        let Some(found) = self.store().policy(client, policy).await? else { return Ok(None) };
-        let lease = lease_of(&found);
-        self.memory.keep_lease(client, policy, now, lease);
-        Ok(Some(lease))
-    }
-}
-
-pub(crate) fn lease_of(policy: &Policy) -> Duration {
-    Duration::seconds(policy.terms.lease_seconds().into())
 }

@@ -1,14 +1,14 @@
 //! A dispatch message arrives: find out what it is and do it.
 
 use chrono::DateTime;
-use tidegate_domain::ids::{ClientId, PolicyId};
+use tidegate_domain::ids::{ClientId, PolicyId, RunId};
 use tidegate_domain::token::Token;
 use tidegate_store::slots::Outcome;
 use tracing::{error, warn};
 
 use crate::message::Message;
 use crate::queue::Outgoing;
-use crate::release::Release;
+use crate::throttle::release::Release;
 use crate::{Engine, EngineError};
 
 /// What came of a message.
@@ -25,7 +25,7 @@ impl Engine {
     ///
     /// Messages are independent: one that cannot be read or handled stops no other.
     pub async fn handle(&self, body: &str, received: u32) -> Handled {
-        match self.try_handle(body, received).await {
+        match Box::pin(self.try_handle(body, received)).await {
             Ok(()) => Handled::Done,
             Err(error @ EngineError::Message { .. }) => {
                 error!(%error, received, "a dispatch message is poison: it goes to the dead-letter queue");
@@ -44,6 +44,11 @@ impl Engine {
             Message::Chunk(chunk) => self.deliver_chunk(&chunk, received).await,
             Message::Event(event) => self.deliver_granted(&event, received).await,
             Message::Scan { part } => self.scan_part(&part).await,
+            Message::Callback { client, run, failures } => {
+                let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
+                let run: RunId = run.parse().map_err(|e| bad(format!("'run': {e}")))?;
+                self.call_back(&client, &run, failures).await
+            }
             Message::Wake { client, policy, due_s } => {
                 let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
                 let policy: PolicyId = policy.parse().map_err(|e| bad(format!("'policy': {e}")))?;
@@ -54,10 +59,12 @@ impl Engine {
                             Message::Wake { client: client.to_string(), policy: policy.to_string(), due_s };
                         self.dispatch(&[Outgoing::at(&client, wake, due_at)]).await
                     }
+                    // What is due in it: the tick looks after the rest.
+                    None if due_at.is_some() => self.attend_line(&client, &policy).await,
                     None => self.attend(&client, &policy).await,
                 }
             }
-            Message::Release { token, succeeded, dead } => {
+            Message::Release { token, succeeded, dead, text } => {
                 let token: Token = token.parse().map_err(|e| bad(format!("'token': {e}")))?;
                 let outcome = match (succeeded, dead) {
                     (true, _) => Outcome::Succeeded,
@@ -65,7 +72,7 @@ impl Engine {
                     (false, false) => Outcome::Failed,
                 };
                 let client = token.client.clone();
-                self.release_now(&client, vec![Release { token, outcome }]).await.map(drop)
+                self.release_now(&client, vec![Release { token, outcome, text }]).await.map(drop)
             }
         }
     }

@@ -1,71 +1,20 @@
-//! What happened: a job's runs, and the events of a run.
+//! What happened to the events of a run: what its rows say, and what the slot groups of its policy know beyond that.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use chrono::{DateTime, Utc};
-use tidegate_domain::ids::{ClientId, EventId, JobId, RunId};
+use tidegate_domain::ids::{ClientId, EventId, RunId};
 use tidegate_domain::limits::PAGE_ROWS;
 use tidegate_store::Page;
-use tidegate_store::events::HistoryRow;
-use tidegate_store::runs::{RunRow, Skipped, Tally};
-use tidegate_store::slots::{Held, Outcome};
+use tidegate_store::events::{EventRow, HistoryRow};
+use tidegate_store::runs::RunRow;
+use tidegate_store::slots::{Held, Outcome, SlotGroup};
 
-use crate::admit::group_key;
 use crate::{Engine, EngineError};
 
 /// Rows of packed outcomes that are read for one page of events: the history of 36 thousand events.
 const HISTORY_PAGES: usize = 1_000;
-
-/// A run, as its client sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunSummary {
-    /// Which run.
-    pub id: RunId,
-    /// How many events it has.
-    pub count: u32,
-    /// Where it stands.
-    pub state: RunState,
-    /// How many of its events have come to which end.
-    pub tally: Tally,
-    /// Why nothing (more) of it is delivered.
-    pub reason: Option<String>,
-    /// Further occurrences of the job that were left out with it, for the same reason.
-    pub skipped: Option<Skipped>,
-}
-
-/// Where a run stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunState {
-    /// None of its events has come to an end yet.
-    Waiting,
-    /// Some have.
-    Running,
-    /// All have.
-    Finished,
-    /// Nothing (more) of it is delivered.
-    Stopped,
-}
-
-impl RunState {
-    /// Its name in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Running => "running",
-            Self::Finished => "finished",
-            Self::Stopped => "stopped",
-        }
-    }
-
-    fn of(stopped: bool, done: u32, count: u32) -> Self {
-        match done {
-            _ if stopped => Self::Stopped,
-            0 => Self::Waiting,
-            _ if done >= count => Self::Finished,
-            _ => Self::Running,
-        }
-    }
-}
 
 /// An event, as its client sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +29,8 @@ pub struct EventRecord {
     pub at: Option<DateTime<Utc>>,
     /// Why it was not delivered.
     pub reason: Option<String>,
+    /// What its consumer said when it released it.
+    pub text: Option<String>,
 }
 
 /// Where an event stands.
@@ -128,59 +79,48 @@ impl From<Outcome> for EventStatus {
 }
 
 /// What the slot groups of a run's policy know of it.
-#[derive(Default)]
-struct Live {
-    held: BTreeMap<u32, Held>,
-    outcomes: BTreeMap<u32, Outcome>,
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    /// Its events that are in flight, by their number.
+    pub(crate) held: BTreeMap<u32, Held>,
+    /// Outcomes that are not in its history yet. Those that are being packed may be there: they count once they are.
+    pub(crate) outcomes: BTreeMap<u32, Outcome>,
+}
+
+impl Live {
+    /// What groups know of a run.
+    pub(crate) fn of(run: &RunId, groups: &[SlotGroup]) -> Self {
+        let mut live = Self::default();
+        for group in groups {
+            let ours = |number: u32| group.run(number) == Some(run);
+            let held = group.slots.values().filter(|held| ours(held.run_number));
+            live.held.extend(held.map(|held| (held.index, *held)));
+            let outcomes = group.outcomes.iter().filter(|entry| ours(entry.run_number));
+            live.outcomes.extend(outcomes.map(|entry| (entry.index, entry.outcome)));
+        }
+        live
+    }
 }
 
 impl Engine {
-    /// A page of a job's runs, the latest launch first.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub async fn runs(
+    /// The slot groups of a run's policy; none where nothing throttles it, or its policy is gone.
+    pub(crate) async fn groups_of(
         &self,
         client: &ClientId,
-        job: &JobId,
-        after: Option<String>,
-    ) -> Result<Page<RunSummary>, EngineError> {
-        let page = self.store().runs(client, job, after).await?;
-        let mut rows = Vec::with_capacity(page.rows.len());
-        for run in page.rows {
-            rows.push(self.summary(client, run).await?);
+        run: &RunRow,
+    ) -> Result<Vec<SlotGroup>, EngineError> {
+        let Some(policy) = &run.terms.policy else { return Ok(Vec::new()) };
+        match self.store().policy(client, policy).await? {
+            Some(policy) => self.groups_as_they_are(&policy).await,
+            None => Ok(Vec::new()),
         }
-        Ok(Page { rows, next: page.next })
     }
 
-    async fn summary(&self, client: &ClientId, run: RunRow) -> Result<RunSummary, EngineError> {
-        let count = run.terms.count.get();
-        let mut tally = run.tally;
-        let settled = run.stopped.is_some() || run.single.is_some() || tally.total() >= count;
-        if !settled {
-            let more = match &run.terms.policy {
-                Some(_) => Tally::of(self.live(client, &run).await?.outcomes.into_values()),
-                None => self.parts_tally(client, &run.id).await?,
-            };
-            tally = tally.plus(more);
-        }
-        let state = RunState::of(run.stopped.is_some(), tally.total(), count);
-        Ok(RunSummary { id: run.id, count, state, tally, reason: run.stopped, skipped: run.skipped })
-    }
-
-    /// How far an unthrottled run has come: the sum of its parts.
-    async fn parts_tally(&self, client: &ClientId, run: &RunId) -> Result<Tally, EngineError> {
-        let mut tally = Tally::default();
-        for row in self.history_rows(client, run).await? {
-            if let HistoryRow::Part(part) = row {
-                tally.dead += part.dead;
-                tally.delivered += (part.to - part.from).saturating_sub(part.dead);
-            }
-        }
-        Ok(tally)
-    }
-
-    async fn history_rows(&self, client: &ClientId, run: &RunId) -> Result<Vec<HistoryRow>, EngineError> {
+    pub(crate) async fn history_rows(
+        &self,
+        client: &ClientId,
+        run: &RunId,
+    ) -> Result<Vec<HistoryRow>, EngineError> {
         let (mut rows, mut after) = (Vec::new(), None);
         for _ in 0..HISTORY_PAGES {
             let page = self.store().history(client, run, after).await?;
@@ -191,23 +131,6 @@ impl Engine {
             }
         }
         Ok(rows)
-    }
-
-    async fn live(&self, client: &ClientId, run: &RunRow) -> Result<Live, EngineError> {
-        let mut live = Live::default();
-        let Some(policy) = &run.terms.policy else { return Ok(live) };
-        let Some(policy) = self.store().policy(client, policy).await? else { return Ok(live) };
-        let surplus = self.surplus_groups(&policy).await?;
-        for number in policy.terms.group_numbers().chain(surplus) {
-            let Some(group) = self.store().slot_group(&group_key(&policy, number)).await? else { continue };
-            let ours = |number: u32| group.run(number) == Some(&run.id);
-            let held = group.slots.values().filter(|held| ours(held.run_number));
-            live.held.extend(held.map(|held| (held.index, *held)));
-            let outcomes = group.outcomes.iter().filter(|entry| ours(entry.run_number));
-            live.outcomes.extend(outcomes.map(|entry| (entry.index, entry.outcome)));
-            // What is being packed may be in the run's tally already: it counts once it is there.
-        }
-        Ok(live)
     }
 
     /// A page of the events of a run, by their number. `None` when there is no such run. `after` is a number.
@@ -224,67 +147,82 @@ impl Engine {
         let count = row.terms.count.get();
         let first = after.map_or(0, |index| index.saturating_add(1));
         let end = count.min(first.saturating_add(PAGE_ROWS as u32));
-        let blank = |index: u32| EventRecord {
-            id: run.event(index),
-            status: EventStatus::Waiting,
-            attempts: None,
-            at: None,
-            reason: None,
-        };
-        let mut page: BTreeMap<u32, EventRecord> = (first..end).map(|index| (index, blank(index))).collect();
-        if let Some(single) = &row.single
-            && let Some(record) = page.get_mut(&0)
-        {
-            fill(record, single);
-        } else {
-            self.fill_from_history(client, &row, &mut page).await?;
-        }
+        let live = Live::of(run, &self.groups_of(client, &row).await?);
+        let rows = self.records(client, &row, &live, first..end).await?;
         let next = (end < count).then(|| end.saturating_sub(1).to_string());
-        Ok(Some(Page { rows: page.into_values().collect(), next }))
+        Ok(Some(Page { rows, next }))
     }
 
-    async fn fill_from_history(
+    /// What is known of some of the events of a run.
+    pub(crate) async fn records(
         &self,
         client: &ClientId,
         run: &RunRow,
-        page: &mut BTreeMap<u32, EventRecord>,
-    ) -> Result<(), EngineError> {
-        let live = self.live(client, run).await?;
+        live: &Live,
+        indexes: Range<u32>,
+    ) -> Result<Vec<EventRecord>, EngineError> {
+        let mut records: BTreeMap<u32, EventRecord> =
+            indexes.map(|index| (index, blank(run.id.event(index)))).collect();
+        if let Some(single) = &run.single {
+            if let Some(record) = records.get_mut(&0) {
+                fill(record, single);
+            }
+        } else if records.values().any(|record| !live.held.contains_key(&record.id.index())) {
+            let history = self.history_rows(client, &run.id).await?;
+            fill_from_history(&mut records, live, history);
+        }
         for (index, held) in &live.held {
-            if let Some(record) = page.get_mut(index) {
+            if let Some(record) = records.get_mut(index) {
                 record.status = EventStatus::InFlight;
                 record.attempts = Some(held.attempt);
                 record.at = Some(held.lease_end);
             }
         }
-        let mut outcomes = live.outcomes;
-        let mut single_rows = Vec::new();
-        for row in self.history_rows(client, &run.id).await? {
-            match row {
-                HistoryRow::Packed(packed) => outcomes.extend(packed),
-                HistoryRow::Event(event) => single_rows.push(event),
-                HistoryRow::Part(part) => {
-                    for (_, record) in page.range_mut(part.from..part.to) {
-                        record.status = EventStatus::Delivered;
-                    }
-                }
-            }
-        }
-        for (index, outcome) in outcomes {
-            if let Some(record) = page.get_mut(&index) {
-                record.status = outcome.into();
-            }
-        }
-        for event in single_rows {
-            if let Some(record) = page.get_mut(&event.index) {
-                fill(record, &event);
-            }
-        }
-        Ok(())
+        Ok(records.into_values().collect())
     }
 }
 
-fn fill(record: &mut EventRecord, event: &tidegate_store::events::EventRow) {
+fn blank(id: EventId) -> EventRecord {
+    EventRecord { id, status: EventStatus::Waiting, attempts: None, at: None, reason: None, text: None }
+}
+
+fn fill_from_history(records: &mut BTreeMap<u32, EventRecord>, live: &Live, history: Vec<HistoryRow>) {
+    let mut outcomes = live.outcomes.clone();
+    let (mut single_rows, mut said) = (Vec::new(), Vec::new());
+    for row in history {
+        match row {
+            HistoryRow::Packed(packed) => outcomes.extend(packed),
+            HistoryRow::Event(event) => single_rows.push(event),
+            HistoryRow::Said(words) => said.push(words),
+            HistoryRow::Part(part) => {
+                for (_, record) in records.range_mut(part.from..part.to) {
+                    record.status = EventStatus::Delivered;
+                }
+            }
+        }
+    }
+    for (index, outcome) in outcomes {
+        if let Some(record) = records.get_mut(&index) {
+            record.status = outcome.into();
+        }
+    }
+    for event in single_rows {
+        if let Some(record) = records.get_mut(&event.index) {
+            fill(record, &event);
+        }
+    }
+    for words in said {
+        // A word whose release did not take place, or not as it says, is nobody's.
+        if let Some(record) = records.get_mut(&words.index)
+            && record.status == words.outcome.into()
+        {
+            record.at = Some(words.at);
+            record.text = Some(words.text);
+        }
+    }
+}
+
+fn fill(record: &mut EventRecord, event: &EventRow) {
     record.status = if event.delivered { EventStatus::Delivered } else { EventStatus::Dead };
     record.attempts = Some(event.attempts);
     record.at = Some(event.at);

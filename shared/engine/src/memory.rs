@@ -7,37 +7,33 @@ use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chrono::{DateTime, Duration, Utc};
+use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use lru::LruCache;
 use tidegate_domain::ids::{ClientId, PolicyId, RunId};
 use tidegate_store::index::IndexShape;
 
 use crate::deliver::Terms;
+use crate::throttle::shares::Facts;
 
 /// Runs that are remembered.
 const RUNS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(255);
 /// Policies that are remembered.
 const POLICIES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1_023);
-/// How long a policy's lease is believed, in seconds.
+/// How long what is read of a policy is believed, in seconds.
 const BELIEF_SECONDS: i64 = 30;
 /// How long the index is believed to have a zone that was added to it, in seconds. Shorter than zones are kept.
 pub(crate) const ZONE_BELIEF_SECONDS: i64 = 300;
 
 type Runs = LruCache<(ClientId, RunId), Arc<Terms>>;
-type Leases = LruCache<(ClientId, PolicyId), Lease>;
-
-/// A policy's lease, as read at an instant.
-#[derive(Debug, Clone, Copy)]
-struct Lease {
-    read_at: DateTime<Utc>,
-    lasts: Duration,
-}
+type Wakes = LruCache<(ClientId, PolicyId), DateTime<Utc>>;
+type Policies = LruCache<(ClientId, PolicyId), (DateTime<Utc>, Facts)>;
 
 /// What a process remembers.
 pub(crate) struct Memory {
     runs: Mutex<Runs>,
-    leases: Mutex<Leases>,
+    policies: Mutex<Policies>,
+    wakes: Mutex<Wakes>,
     zones: Mutex<HashMap<Tz, DateTime<Utc>>>,
     shape: Mutex<Option<(DateTime<Utc>, Arc<IndexShape>)>>,
 }
@@ -46,7 +42,8 @@ impl Memory {
     pub(crate) fn new() -> Self {
         Self {
             runs: Mutex::new(LruCache::new(RUNS)),
-            leases: Mutex::new(LruCache::new(POLICIES)),
+            policies: Mutex::new(LruCache::new(POLICIES)),
+            wakes: Mutex::new(LruCache::new(POLICIES)),
             zones: Mutex::default(),
             shape: Mutex::default(),
         }
@@ -64,23 +61,26 @@ impl Memory {
         locked(&self.runs).pop(&(client.clone(), run.clone()));
     }
 
-    pub(crate) fn lease(&self, client: &ClientId, policy: &PolicyId, now: DateTime<Utc>) -> Option<Duration> {
-        let known = locked(&self.leases).get(&(client.clone(), policy.clone())).copied()?;
-        ((now - known.read_at).num_seconds().abs() < BELIEF_SECONDS).then_some(known.lasts)
+    pub(crate) fn facts(&self, client: &ClientId, policy: &PolicyId, now: DateTime<Utc>) -> Option<Facts> {
+        let (read_at, facts) = locked(&self.policies).get(&(client.clone(), policy.clone())).copied()?;
+        ((now - read_at).num_seconds().abs() < BELIEF_SECONDS).then_some(facts)
     }
 
-    pub(crate) fn keep_lease(
-        &self,
-        client: &ClientId,
-        policy: &PolicyId,
-        now: DateTime<Utc>,
-        lasts: Duration,
-    ) {
-        locked(&self.leases).put((client.clone(), policy.clone()), Lease { read_at: now, lasts });
+    pub(crate) fn keep_facts(&self, client: &ClientId, policy: &PolicyId, now: DateTime<Utc>, facts: Facts) {
+        locked(&self.policies).put((client.clone(), policy.clone()), (now, facts));
     }
 }
 
 impl Memory {
+    /// By when somebody wakes a policy, as far as this process knows.
+    pub(crate) fn woken_by(&self, client: &ClientId, policy: &PolicyId) -> Option<DateTime<Utc>> {
+        locked(&self.wakes).get(&(client.clone(), policy.clone())).copied()
+    }
+
+    pub(crate) fn keep_wake(&self, client: &ClientId, policy: &PolicyId, by: DateTime<Utc>) {
+        locked(&self.wakes).put((client.clone(), policy.clone()), by);
+    }
+
     /// Whether this process added a zone to the index not long ago.
     pub(crate) fn has_zone(&self, zone: Tz, now: DateTime<Utc>) -> bool {
         let added_at = locked(&self.zones).get(&zone).copied();

@@ -35,6 +35,16 @@ pub enum Message {
     },
     /// A granted event that still has to reach its target.
     Event(GrantedEvent),
+    /// A run has come to its end, and its client is to be told.
+    Callback {
+        /// Whose run.
+        client: String,
+        /// Which.
+        run: String,
+        /// How often telling failed.
+        #[serde(skip_serializing_if = "is_zero", default)]
+        failures: u8,
+    },
     /// A release that could not be applied when it arrived.
     Release {
         /// The token.
@@ -44,6 +54,9 @@ pub enum Message {
         /// It could not be delivered: nobody released it.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         dead: bool,
+        /// What its consumer said.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        text: Option<String>,
     },
 }
 
@@ -106,6 +119,10 @@ pub struct GrantedEvent {
     pub attempt: u8,
     /// How often sending failed under this lease.
     pub failures: u8,
+}
+
+fn is_zero(number: &u8) -> bool {
+    *number == 0
 }
 
 #[derive(Serialize, Deserialize)]
@@ -185,6 +202,10 @@ mod tests {
     fn the_wire_form_is_pinned() {
         let wake = Message::Wake { client: "acme".into(), policy: "small".into(), due_s: None };
         assert_eq!(wake.encode(), r#"{"v":1,"wake":{"client":"acme","policy":"small"}}"#);
+        let callback =
+            |failures| Message::Callback { client: "acme".into(), run: "nightly.1.5".into(), failures };
+        assert_eq!(callback(0).encode(), r#"{"v":1,"callback":{"client":"acme","run":"nightly.1.5"}}"#);
+        assert_eq!(Message::decode(&callback(2).encode()).unwrap(), callback(2));
         let text = r#"{"v":1,"chunk":{"c":"acme","l":1790000000,"o":1789999900000,"t":1,"i":[{"j":"nightly","r":2,"a":0,"b":1,"d":{"n":1,"q":"https://x/1/a","b":"null","m":5}}]}}"#;
         let message = Message::decode(text).unwrap();
         assert_eq!(message.encode(), text);

@@ -3,20 +3,13 @@
 use tidegate_domain::ids::{ClientId, JobId, PolicyId};
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::policy::{Policy, PolicyTerms};
+use tidegate_domain::shares::SharePlan;
 use tidegate_store::{Create, Write};
 
-use crate::admit::group_key;
 use crate::{Engine, EngineError};
 
 /// Users of a policy that are named when it cannot be deleted.
 const NAMED_USERS: usize = 10;
-
-/// What came of writing a policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Replace {
-    Done,
-    Lost,
-}
 
 /// What came of creating or replacing a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +53,7 @@ pub struct PolicyStatus {
 /// What goes on in a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Load {
-    /// Events that hold a token.
+    /// Tokens that events hold.
     pub in_flight: u32,
     /// Events that were launched and wait for one.
     pub waiting: u32,
@@ -79,9 +72,12 @@ impl Engine {
         id: PolicyId,
         terms: PolicyTerms,
     ) -> Result<PolicyWrite, EngineError> {
-        let policy = Policy { client: client.clone(), id, revision: 1, terms };
+        // Rows of a former policy of this name go on with their fencing numbers: every plan of its comes before this one.
+        let first_plan = self.now().timestamp().unsigned_abs();
+        let plan = SharePlan::new(first_plan, terms.max_in_flight());
+        let policy = Policy { client: client.clone(), id, revision: 1, terms, paused: false, plan };
         if self.store().create_policy(&policy).await? == Create::Done {
-            self.share_out(&policy).await?;
+            self.groups_in_step(&policy).await?;
             return Ok(PolicyWrite::Done(policy));
         }
         Ok(match self.store().policy(client, &policy.id).await? {
@@ -102,42 +98,52 @@ impl Engine {
         terms: PolicyTerms,
         expected: Option<u32>,
     ) -> Result<PolicyWrite, EngineError> {
+        self.change_policy(client, id, expected, |old| Policy { terms, ..old.clone() }).await
+    }
+
+    /// Pauses a policy, or lets it go on. Nothing is admitted while it is paused; what is in flight goes on.
+    ///
+    /// # Errors
+    /// When the store does not answer. Repeating the call is safe.
+    pub async fn pause_policy(
+        &self,
+        client: &ClientId,
+        id: &PolicyId,
+        paused: bool,
+        expected: Option<u32>,
+    ) -> Result<PolicyWrite, EngineError> {
+        self.change_policy(client, id, expected, |old| Policy { paused, ..old.clone() }).await
+    }
+
+    async fn change_policy(
+        &self,
+        client: &ClientId,
+        id: &PolicyId,
+        expected: Option<u32>,
+        change: impl Fn(&Policy) -> Policy,
+    ) -> Result<PolicyWrite, EngineError> {
         for _ in 0..WRITE_ROUNDS {
             let Some(old) = self.store().policy(client, id).await? else { return Ok(PolicyWrite::Absent) };
             if expected.is_some_and(|expected| expected != old.revision) {
                 return Ok(PolicyWrite::RevisionIs(old.revision));
             }
-            if old.terms == terms {
+            let mut new = change(&old);
+            if new == old {
                 // A call that died half way may be repeated: the shares follow, whatever it left.
-                self.share_out(&old).await?;
+                self.settle(old.clone()).await?;
                 return Ok(PolicyWrite::Unchanged(old));
             }
-            let new = Policy { revision: old.revision + 1, terms, ..old.clone() };
-            if self.try_replace(&new).await? == Replace::Done {
+            new.revision = old.revision + 1;
+            new.plan = old.plan.changed(old.limit(), new.limit());
+            // On the list first: should we die half way, the next tick brings the shares into step.
+            self.store().touch_active(client, id, self.now()).await?;
+            if self.store().replace_policy(&new, &old).await? == Write::Done {
+                self.memory().keep_facts(client, id, self.now(), (&new).into());
+                self.attend(client, id).await?;
                 return Ok(PolicyWrite::Done(new));
             }
         }
         Err(EngineError::Contended { what: "a policy", rounds: WRITE_ROUNDS })
-    }
-
-    async fn try_replace(&self, new: &Policy) -> Result<Replace, EngineError> {
-        // On the list first: should we die half way, the next tick brings the shares into step.
-        self.store().touch_active(&new.client, &new.id, self.now()).await?;
-        if self.store().replace_policy(new).await? == Write::Refused {
-            return Ok(Replace::Lost);
-        }
-        self.share_out(new).await?;
-        self.attend(&new.client, &new.id).await?;
-        Ok(Replace::Done)
-    }
-
-    /// Gives every group its share; first those that have none any more, so that they stop to grant.
-    async fn share_out(&self, policy: &Policy) -> Result<(), EngineError> {
-        let surplus = self.surplus_groups(policy).await?;
-        for group in surplus.into_iter().chain(policy.terms.group_numbers()) {
-            self.group_in_step(policy, group).await?;
-        }
-        Ok(())
     }
 
     /// Deletes a policy that nothing uses.
@@ -163,12 +169,8 @@ impl Engine {
             return Ok(PolicyDelete::Busy(load));
         }
         match self.store().delete_policy(&policy).await? {
-            Write::Done => {
-                for group in policy.terms.group_numbers() {
-                    self.store().delete_slot_group(&group_key(&policy, group)).await?;
-                }
-                Ok(PolicyDelete::Done)
-            }
+            // Its slot groups stay: should a policy of this name come again, no fencing number is given twice.
+            Write::Done => Ok(PolicyDelete::Done),
             Write::Refused => Ok(PolicyDelete::RevisionIs(policy.revision + 1)),
         }
     }
@@ -187,6 +189,26 @@ impl Engine {
         }
     }
 
+    /// How many more runs the line of a policy takes; `None` for any number.
+    pub(crate) async fn free_places(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+    ) -> Result<Option<u32>, EngineError> {
+        let facts = self.facts(client, policy, 0).await?;
+        let Some(most) = facts.and_then(|facts| facts.max_waiting_runs) else { return Ok(None) };
+        let (mut waiting, mut after) = (0, None);
+        while waiting < most as usize {
+            let page = self.store().line(client, policy, after).await?;
+            waiting += page.rows.iter().filter(|entry| !entry.is_exhausted()).count();
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        Ok(Some(most.saturating_sub(u32::try_from(waiting).unwrap_or(u32::MAX))))
+    }
+
     /// A policy, and what goes on in it.
     ///
     /// # Errors
@@ -203,16 +225,9 @@ impl Engine {
 
     async fn load(&self, policy: &Policy) -> Result<Load, EngineError> {
         let mut load = Load::default();
-        for group in 0.. {
-            match self.store().slot_group(&group_key(policy, group)).await? {
-                Some(found) => {
-                    load.in_flight += found.held;
-                    load.waiting += found.range.left;
-                }
-                // Groups are numbered without gaps; beyond the policy's own lie those of a former, higher limit.
-                None if group >= policy.terms.groups() => break,
-                None => {}
-            }
+        for group in self.groups_as_they_are(policy).await? {
+            load.in_flight += group.held;
+            load.waiting += group.range.left;
         }
         let now = self.now();
         let mut after = None;

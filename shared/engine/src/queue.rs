@@ -8,7 +8,7 @@ use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{SQS_BATCH, SQS_DELAY_SECONDS, WRITE_ROUNDS};
 
 use crate::message::Message;
-use crate::{Engine, EngineError};
+use crate::{Config, Engine, EngineError};
 
 /// A message that comes more than this before it is due was cut short by the longest delay of SQS, in seconds. Within it,
 /// clocks that differ may be the reason.
@@ -122,7 +122,8 @@ impl Engine {
 
     /// Looks whether a consumer's queue is there.
     pub async fn check_queue(&self, queue_url: &str) -> QueueCheck {
-        let own = [&self.config().dispatch_queue_url, &self.config().scan_queue_url];
+        let Config { dispatch_queue_url, scan_queue_url, release_queue_url, .. } = self.config();
+        let own = [dispatch_queue_url, scan_queue_url, release_queue_url];
         if own.into_iter().any(|own_url| is_same_or_beside(own_url, queue_url)) {
             return QueueCheck::Ours;
         }

@@ -6,6 +6,7 @@
 //!
 //! It is no emulator of an AWS account: no identity, no policies, no other services.
 
+mod around;
 mod connector;
 mod dynamodb;
 mod embedded;
@@ -16,6 +17,7 @@ pub mod runtime;
 mod serve;
 mod sqs;
 
+pub use around::around;
 pub use connector::ClientOptions;
 pub use embedded::{Embedded, OpenError};
 pub use faults::{Call, Fault, FaultPlan, Faults, Refusal, Service};

@@ -1,6 +1,7 @@
 //! What happened to single events: a record each, or packed outcomes of throttled runs; and the marks of sent chunks.
 
 use chrono::{DateTime, Duration, Utc};
+use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::limits::{HISTORY_DAYS, PAGE_ROWS};
 use tidegate_domain::occurrence::Occurrence;
@@ -11,6 +12,9 @@ use crate::runs::{self, Tally};
 use crate::slots::Outcome;
 use crate::tables::Table;
 use crate::{Page, Result, Store};
+
+/// Words of consumers that are written at once.
+const SAID_AT_ONCE: usize = 8;
 
 /// A record to be kept. Writing one twice leaves one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +49,23 @@ pub enum Record {
         run: RunId,
         /// The part.
         part: PartRow,
+        /// When.
+        at: DateTime<Utc>,
+    },
+    /// What a consumer said about an event when it released its token. The word of the latest lease stays.
+    Said {
+        /// Whose.
+        client: ClientId,
+        /// Which run.
+        run: RunId,
+        /// Which event of it.
+        index: u32,
+        /// The fencing number of the lease.
+        fence: u64,
+        /// What came of the event.
+        outcome: Outcome,
+        /// What the consumer said.
+        text: String,
         /// When.
         at: DateTime<Utc>,
     },
@@ -92,6 +113,21 @@ pub enum HistoryRow {
     Part(PartRow),
     /// Outcomes of released events: index and outcome.
     Packed(Vec<(u32, Outcome)>),
+    /// What a consumer said about an event.
+    Said(SaidRow),
+}
+
+/// What a consumer said about an event when it released its token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SaidRow {
+    /// The event's number in the run.
+    pub index: u32,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// What the consumer said.
+    pub text: String,
+    /// When.
+    pub at: DateTime<Utc>,
 }
 
 fn partition(client: &ClientId, run: &RunId) -> String {
@@ -100,6 +136,10 @@ fn partition(client: &ClientId, run: &RunId) -> String {
 
 fn mark_key(chunk: &str) -> Key {
     Key::new(format!("mark|{chunk}"), "-")
+}
+
+fn said_key(client: &ClientId, run: &RunId, index: u32) -> Key {
+    Key::new(partition(client, run), format!("t{index:07}"))
 }
 
 fn kept_from(at: DateTime<Utc>) -> DateTime<Utc> {
@@ -130,6 +170,14 @@ impl Record {
                     .with("dd", number(part.dead));
                 (Table::Events, row.expiring(kept_from(*at)))
             }
+            Self::Said { client, run, index, fence, outcome, text: said, at } => {
+                let row = Row::new(&said_key(client, run, *index))
+                    .with("fence", number(*fence))
+                    .with("outcome", text(outcome.code()))
+                    .with("said", text(&**said))
+                    .with("done_at", number(at.timestamp_millis()));
+                (Table::Events, row.expiring(kept_from(*at)))
+            }
             Self::Mark { chunk, at } => {
                 (Table::Events, Row::new(&mark_key(chunk)).expiring(*at + Duration::days(1)))
             }
@@ -138,12 +186,23 @@ impl Record {
 }
 
 impl Store {
-    /// Keeps records, in batches.
+    /// Keeps records: in batches, and one by one where the latest must stay.
     ///
     /// # Errors
     /// When DynamoDB does not answer, or still refuses some rows after a bounded number of rounds.
     pub async fn keep(&self, records: &[Record]) -> Result<()> {
-        self.put_all(records.iter().map(Record::row).collect::<Result<_>>()?).await
+        let (said, others) = records.iter().partition::<Vec<_>, _>(|r| matches!(r, Record::Said { .. }));
+        let puts: Vec<_> = said.into_iter().map(|record| self.keep_said(record)).collect();
+        stream::iter(puts).buffer_unordered(SAID_AT_ONCE).try_collect::<()>().await?;
+        self.put_all(others.into_iter().map(Record::row).collect::<Result<_>>()?).await
+    }
+
+    async fn keep_said(&self, record: &Record) -> Result<()> {
+        let Record::Said { fence, .. } = record else { return Ok(()) };
+        let (table, row) = record.row()?;
+        let values = Attributes::from([(":fence".to_owned(), number(*fence))]);
+        // Refused by the word of a later lease, which stays.
+        self.put_when(table, row, "attribute_not_exists(fence) OR fence <= :fence", values).await.map(drop)
     }
 
     /// Whether a chunk was sent already.
@@ -183,7 +242,8 @@ impl Store {
         self.put(Table::Events, row).await
     }
 
-    /// A page of a run's history: single events first by their index, then parts and packed outcomes.
+    /// A page of a run's history: parts first, then single events by their index, packed
+    /// outcomes, and what consumers said.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
@@ -219,6 +279,13 @@ fn read(row: &Attributes) -> Result<HistoryRow> {
             from: item.parsed("sk", place)?,
             to: item.number("upto")?,
             dead: item.number("dd")?,
+        }),
+        "t" => HistoryRow::Said(SaidRow {
+            index: item.parsed("sk", place)?,
+            outcome: Outcome::from_code(item.text("outcome")?)
+                .ok_or_else(|| item.corrupt("'outcome' is none"))?,
+            text: item.text("said")?.to_owned(),
+            at: item.instant_ms("done_at")?,
         }),
         _ => HistoryRow::Packed(unpack(item)?),
     })

@@ -92,6 +92,11 @@ impl<'a> Item<'a> {
         self.find_text(name).ok_or_else(|| self.corrupt(format!("'{name}' is missing or no text")))
     }
 
+    /// Whether a flag is set; one that is absent is not.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.attributes.get(name).and_then(|value| value.as_bool().ok()).copied().unwrap_or(false)
+    }
+
     pub(crate) fn find_number<T: FromStr>(&self, name: &str) -> Result<Option<T>> {
         let Some(value) = self.attributes.get(name) else { return Ok(None) };
         let number = value.as_n().ok().and_then(|n| n.parse().ok());
@@ -110,6 +115,17 @@ impl<'a> Item<'a> {
     pub(crate) fn instant_ms(&self, name: &str) -> Result<DateTime<Utc>> {
         DateTime::from_timestamp_millis(self.number(name)?)
             .ok_or_else(|| self.corrupt(format!("'{name}' is no instant")))
+    }
+
+    /// The same, where it may be absent.
+    pub(crate) fn find_instant_ms(&self, name: &str) -> Result<Option<DateTime<Utc>>> {
+        self.attributes.contains_key(name).then(|| self.instant_ms(name)).transpose()
+    }
+
+    /// A list of numbers; empty when it is absent.
+    pub(crate) fn numbers<T: FromStr>(&self, name: &str) -> Vec<T> {
+        let list = self.attributes.get(name).and_then(|value| value.as_l().ok());
+        list.into_iter().flatten().filter_map(|value| value.as_n().ok()?.parse().ok()).collect()
     }
 
     /// An instant that is stored as seconds since the epoch.

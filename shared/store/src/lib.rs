@@ -12,6 +12,8 @@ mod item;
 pub mod jobs;
 pub mod launch;
 pub mod line;
+mod mutant;
+pub mod pace;
 pub mod policies;
 mod rows;
 pub mod runs;
@@ -26,6 +28,8 @@ use aws_sdk_dynamodb::Client;
 
 pub use clients::{Client as ClientRecord, KeyHash};
 pub use error::StoreError;
+#[cfg(feature = "mutants")]
+pub use mutant::Mutant;
 use tables::Table;
 
 /// What a function of the store returns.
@@ -36,6 +40,8 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 pub struct Store {
     db: Client,
     prefix: String,
+    #[cfg(feature = "mutants")]
+    mutant: Option<mutant::Mutant>,
 }
 
 /// What came of a write that may only create.
@@ -75,7 +81,12 @@ impl<T> Page<T> {
 impl Store {
     /// The tables whose names begin with `prefix` and a dash.
     pub fn new(db: Client, prefix: &str) -> Self {
-        Self { db, prefix: prefix.to_owned() }
+        Self {
+            db,
+            prefix: prefix.to_owned(),
+            #[cfg(feature = "mutants")]
+            mutant: None,
+        }
     }
 
     fn name(&self, table: Table) -> String {

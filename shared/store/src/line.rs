@@ -4,17 +4,18 @@
 //! each group until the group has put it in place, so a crash between the two rows loses nothing.
 
 use chrono::{DateTime, Utc};
+use tidegate_domain::flow::{Overlap, Priority};
 use tidegate_domain::ids::{ClientId, PolicyId, RunId};
-use tidegate_domain::limits::{GRANT_EVENTS, SLOTS_PER_GROUP};
+use tidegate_domain::limits::{GRANT_EVENTS, MAX_PRIORITY, WRITE_ROUNDS};
+use tidegate_domain::occurrence::Occurrence;
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
+use crate::mutant::Mutant;
 use crate::rows::{Query, Sorted, Update, Updated};
+use crate::runs::left_out_update;
 use crate::slots::GroupKey;
 use crate::tables::Table;
 use crate::{Page, Result, Store, Write};
-
-/// The priority of every entry, until clients may choose one: 0 is served first.
-const PRIORITY: u8 = 5;
 
 /// An entry of the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,12 +30,70 @@ pub struct LineEntry {
     pub cursor: u32,
     /// The groups that took a range of it.
     pub groups: Vec<u32>,
+    /// What its job's overlap rule still has to say; `None` when it may go.
+    pub overlap: Option<Pending>,
+}
+
+/// What an overlap rule still has to say of a run in the line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pending {
+    /// Whether it is left out, because an earlier run of its job is not finished.
+    Skip,
+    /// Whether it waits for that one, or is left out because another waits already.
+    BufferOne,
+    /// It waits for the end of the runs before it.
+    Buffered,
+}
+
+impl Pending {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Skip => "s",
+            Self::BufferOne => "b",
+            Self::Buffered => "w",
+        }
+    }
+
+    fn of(overlap: Overlap) -> Option<Self> {
+        match overlap {
+            Overlap::Allow => None,
+            Overlap::Skip => Some(Self::Skip),
+            Overlap::BufferOne => Some(Self::BufferOne),
+        }
+    }
+
+    fn from_code(code: &str) -> Option<Self> {
+        [Self::Skip, Self::BufferOne, Self::Buffered].into_iter().find(|pending| pending.code() == code)
+    }
 }
 
 impl LineEntry {
+    /// Its priority: the first part of its place.
+    pub fn priority(&self) -> u8 {
+        self.place.split('|').next().and_then(|priority| priority.parse().ok()).unwrap_or(MAX_PRIORITY)
+    }
+
     /// Whether all its events are with slot groups.
     pub fn is_exhausted(&self) -> bool {
         self.cursor >= self.count
+    }
+}
+
+/// How much a slot group takes of what is left of a run: `cap` of every `of` events, but at least as many as it has
+/// tokens, and no more than [`GRANT_EVENTS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Portion {
+    /// The group's share of the limit.
+    pub cap: u32,
+    /// What that is a part of.
+    pub of: u32,
+}
+
+impl Portion {
+    fn of(self, left: u32) -> u32 {
+        let part = u64::from(left) * u64::from(self.cap.max(1));
+        let part = part.div_ceil(u64::from(self.of.max(self.cap).max(1)));
+        u32::try_from(part).unwrap_or(GRANT_EVENTS).clamp(self.cap.clamp(1, GRANT_EVENTS), GRANT_EVENTS)
     }
 }
 
@@ -52,19 +111,26 @@ pub enum Take {
     },
     /// The entry is gone or has nothing left.
     Empty,
+    /// Other groups were faster, again and again: whoever finishes this refill must ask again.
+    Lost,
 }
 
 fn partition(client: &ClientId, policy: &PolicyId) -> String {
     format!("{client}|{policy}|line")
 }
 
-fn place(run: &RunId) -> String {
-    format!("{PRIORITY}|{:012}|{run}", run.launch_at().timestamp())
+fn place(run: &RunId, priority: Priority) -> String {
+    format!("{}|{:012}|{run}", priority.get(), run.launch_at().timestamp())
 }
 
 /// A part of a run that a slot group gave back: an entry of its own beside the run's. No grant gives back twice.
-pub(crate) fn returned_row(key: &GroupKey, grant: u64, run: &RunId, (next, end): (u32, u32)) -> Row {
-    let own = place(run);
+pub(crate) fn returned_row(
+    key: &GroupKey,
+    grant: u64,
+    (run, priority): (&RunId, Priority),
+    (next, end): (u32, u32),
+) -> Row {
+    let own = place(run, priority);
     let (head, tail) = own.rsplit_once('|').unwrap_or_default();
     let place = format!("{head}|+{:04}.{grant:010}|{tail}", key.group);
     Row::new(&Key::new(partition(&key.client, &key.policy), place))
@@ -73,11 +139,13 @@ pub(crate) fn returned_row(key: &GroupKey, grant: u64, run: &RunId, (next, end):
         .with("cur", number(next))
 }
 
-pub(crate) fn entry_row(client: &ClientId, policy: &PolicyId, run: &RunId, count: u32) -> Row {
-    Row::new(&Key::new(partition(client, policy), place(run)))
+pub(crate) fn entry_row(occurrence: &Occurrence, policy: &PolicyId) -> Row {
+    let (run, flow) = (occurrence.run_id(), &occurrence.terms.flow);
+    Row::new(&Key::new(partition(&occurrence.client, policy), place(&run, flow.priority)))
         .with("run", text(run.to_string()))
-        .with("n", number(count))
+        .with("n", number(occurrence.terms.count.get()))
         .with("cur", number(0))
+        .with_some("ov", Pending::of(flow.overlap).map(|pending| text(pending.code())))
 }
 
 fn read(row: &Attributes) -> Result<LineEntry> {
@@ -88,6 +156,7 @@ fn read(row: &Attributes) -> Result<LineEntry> {
         count: item.number("n")?,
         cursor: item.number("cur")?,
         groups: item.names().filter_map(|n| n.strip_prefix('g')?.parse().ok()).collect(),
+        overlap: item.find_text("ov").and_then(Pending::from_code),
     })
 }
 
@@ -105,6 +174,9 @@ fn taken_before(row: &Attributes, group: u32, grant: u64) -> Result<Option<Take>
 impl Store {
     /// The first entries of the line that are due at `now`, read consistently. Exhausted ones are among them.
     ///
+    /// The line is sorted by priority, then launch: entries that are not due yet end a priority, and the next query begins
+    /// behind it. So it takes one query where nothing of the future is in the way.
+    ///
     /// # Errors
     /// When DynamoDB does not answer.
     pub async fn line_head(
@@ -114,14 +186,27 @@ impl Store {
         now: DateTime<Utc>,
         limit: i32,
     ) -> Result<Vec<LineEntry>> {
-        let last = format!("{PRIORITY}|{:012}|~", now.timestamp());
-        let query = Query {
-            sorted: Sorted::Between(format!("{PRIORITY}|"), last),
-            limit: Some(limit),
-            consistent: true,
-            ..Query::of(Table::Policies, partition(client, policy))
-        };
-        self.query(query).await?.rows.iter().map(read).collect()
+        let last = format!("{MAX_PRIORITY}|{:012}|~", now.timestamp());
+        let (mut due, mut from) = (Vec::new(), 0);
+        while from <= MAX_PRIORITY {
+            let query = Query {
+                sorted: Sorted::Between(format!("{from}|"), last.clone()),
+                limit: Some(limit),
+                consistent: true,
+                ..Query::of(Table::Policies, partition(client, policy))
+            };
+            let page = self.query(query).await?;
+            let entries = page.rows.iter().map(read).collect::<Result<Vec<_>>>()?;
+            let future = entries.iter().find(|entry| entry.run.launch_at() > now).map(LineEntry::priority);
+            due.extend(entries.into_iter().take_while(|entry| entry.run.launch_at() <= now));
+            match future {
+                // A lower priority may have something due behind what is not.
+                Some(priority) if due.len() < limit as usize => from = priority + 1,
+                _ => break,
+            }
+        }
+        due.truncate(limit.unsigned_abs() as usize);
+        Ok(due)
     }
 
     /// One entry by its place, read consistently.
@@ -154,9 +239,8 @@ impl Store {
         Ok(Page { rows: page.rows.iter().map(read).collect::<Result<_>>()?, next: page.next })
     }
 
-    /// Takes events of an entry for slot group `group`: one of `parts` equal parts of what is left, but at most
-    /// [`GRANT_EVENTS`] and no less than a group has slots. Repeating it with the same `grant` number answers with the
-    /// same range.
+    /// Takes events of an entry for slot group `group`: its portion of what is left, but none from `upto` on, which a paced run keeps for later.
+    /// Repeating it with the same `grant` number answers with the same range.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
@@ -165,35 +249,36 @@ impl Store {
         (client, policy, group): (&ClientId, &PolicyId, u32),
         entry_place: &str,
         grant: u64,
-        parts: u32,
+        (share, upto): (Portion, u32),
     ) -> Result<Take> {
-        let key = Key::new(partition(client, policy), entry_place);
-        let Some(row) = self.get(Table::Policies, &key, true).await? else { return Ok(Take::Empty) };
-        if let Some(taken) = taken_before(&row, group, grant)? {
-            return Ok(taken);
+        let key = || Key::new(partition(client, policy), entry_place);
+        // Several calls may finish one refill. All must come to the same end: what one took is lost when another gives up.
+        for _ in 0..WRITE_ROUNDS {
+            let Some(row) = self.get(Table::Policies, &key(), true).await? else { return Ok(Take::Empty) };
+            if let Some(taken) = taken_before(&row, group, grant)? {
+                return Ok(taken);
+            }
+            let item = Item::new(Table::Policies, &row);
+            let (cursor, count): (u32, u32) = (item.number("cur")?, item.number("n")?);
+            if cursor >= count {
+                return Ok(Take::Empty);
+            }
+            // A paced run may have nothing now: an empty range, and it is this grant's.
+            let end = count.min(upto).min(cursor.saturating_add(share.of(count - cursor))).max(cursor);
+            // Without its condition, two groups take the same events: the simulation must notice.
+            let cursor_is =
+                if self.lacks(Mutant::Cursor) { "cur <= n AND :start <= n" } else { "cur = :start" };
+            let changes = format!("SET cur = :end, g{group} = :grant, a{group} = :start, b{group} = :end");
+            let update = Update::new(Table::Policies, key(), changes)
+                .when(format!("{cursor_is} AND (attribute_not_exists(g{group}) OR g{group} <> :grant)"))
+                .value(":start", number(cursor))
+                .value(":end", number(end))
+                .value(":grant", number(grant));
+            if let Updated::Done(_) = self.update(update).await? {
+                return Ok(Take::Taken { start: cursor, end, last: end == count });
+            }
         }
-        let item = Item::new(Table::Policies, &row);
-        let (cursor, count): (u32, u32) = (item.number("cur")?, item.number("n")?);
-        let fair = count.saturating_sub(cursor).div_ceil(parts.max(1));
-        let end = count.min(cursor.saturating_add(fair.clamp(SLOTS_PER_GROUP, GRANT_EVENTS)));
-        if cursor >= end {
-            return Ok(Take::Empty);
-        }
-        let changes = format!("SET cur = :end, g{group} = :grant, a{group} = :start, b{group} = :end");
-        let update = Update::new(Table::Policies, key, changes)
-            .when("cur = :start")
-            .value(":start", number(cursor))
-            .value(":end", number(end))
-            .value(":grant", number(grant));
-        Ok(match self.update(update).await? {
-            Updated::Done(_) => Take::Taken { start: cursor, end, last: end == count },
-            // Another call for the same grant, or a repetition of ours whose reply was lost, may have been faster.
-            // Otherwise another group moved the cursor: the caller's next round reads it again.
-            Updated::Refused(row) => match row {
-                Some(row) => taken_before(&row, group, grant)?.unwrap_or(Take::Empty),
-                None => Take::Empty,
-            },
-        })
+        Ok(Take::Lost)
     }
 
     /// Removes an entry of which nothing is left.
@@ -205,21 +290,93 @@ impl Store {
         self.remove_when(Table::Policies, &key, "cur >= n", Attributes::new()).await
     }
 
-    /// Removes the entries of a run that was cancelled. What its groups have is theirs to drop.
+    /// Leaves nothing in the entries of a run that was stopped, and counts in the run's row what no group had taken of
+    /// them. What its groups have is theirs to drop. The entries stay until
+    /// they are removed as exhausted ones; their places are returned.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn remove_from_line(&self, client: &ClientId, policy: &PolicyId, run: &RunId) -> Result<()> {
-        let partition = partition(client, policy);
-        self.remove(Table::Policies, &Key::new(&*partition, place(run))).await?;
-        let returned = Sorted::Prefix(format!("{PRIORITY}|{:012}|+", run.launch_at().timestamp()));
-        let query = Query { sorted: returned, consistent: true, ..Query::of(Table::Policies, &*partition) };
-        for row in self.query(query).await?.rows {
-            let entry = read(&row)?;
-            if entry.run == *run {
-                self.remove(Table::Policies, &Key::new(&*partition, entry.place)).await?;
+    pub async fn exhaust(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        (run, priority): (&RunId, u8),
+    ) -> Result<Vec<String>> {
+        let mut places = Vec::new();
+        let launch = Sorted::Prefix(format!("{priority}|{:012}|", run.launch_at().timestamp()));
+        let mut after = None;
+        loop {
+            let query = Query {
+                sorted: launch.clone(),
+                consistent: true,
+                after,
+                ..Query::of(Table::Policies, partition(client, policy))
+            };
+            let page = self.query(query).await?;
+            for row in &page.rows {
+                let entry = read(row)?;
+                if entry.run == *run {
+                    let place = entry.place.clone();
+                    self.exhaust_entry(client, policy, entry).await?;
+                    places.push(place);
+                }
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(places);
+            }
+        }
+    }
+
+    /// Leaves nothing in one entry of a run that was stopped; a group that takes of it meanwhile makes it try again.
+    async fn exhaust_entry(&self, client: &ClientId, policy: &PolicyId, mut entry: LineEntry) -> Result<()> {
+        for _ in 0..WRITE_ROUNDS {
+            if entry.is_exhausted() {
+                return Ok(());
+            }
+            let to_end = Update::new(
+                Table::Policies,
+                Key::new(partition(client, policy), &*entry.place),
+                "SET cur = :end REMOVE ov",
+            )
+            .when("cur = :cur")
+            .value(":cur", number(entry.cursor))
+            .value(":end", number(entry.count));
+            let counted = left_out_update(client, &entry.run, entry.count - entry.cursor);
+            let items = vec![self.update_item_of(to_end)?, self.update_item_of(counted)?];
+            if self.transact(Table::Policies, items).await? == Write::Done {
+                return Ok(());
+            }
+            if self.run(client, &entry.run).await?.is_none() {
+                // Its time is over: nobody counts any more.
+                return self.remove(Table::Policies, &Key::new(partition(client, policy), entry.place)).await;
+            }
+            match self.line_entry(client, policy, &entry.place).await? {
+                Some(seen) => entry = seen,
+                None => return Ok(()),
             }
         }
         Ok(())
+    }
+
+    /// Notes what an overlap rule has said of an entry: it waits for the runs before it, or (`None`) may go.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn settle_overlap(
+        &self,
+        (client, policy): (&ClientId, &PolicyId),
+        entry: &LineEntry,
+        pending: Option<Pending>,
+    ) -> Result<Write> {
+        let Some(seen) = entry.overlap else { return Ok(Write::Refused) };
+        let key = Key::new(partition(client, policy), &*entry.place);
+        let changes = if pending.is_some() { "SET ov = :new" } else { "REMOVE ov" };
+        let mut update =
+            Update::new(Table::Policies, key, changes).when("ov = :seen").value(":seen", text(seen.code()));
+        if let Some(pending) = pending {
+            update = update.value(":new", text(pending.code()));
+        }
+        Ok(self.update(update).await?.into())
     }
 }

@@ -1,10 +1,13 @@
 //! Policies as their clients define them, and the list of those that have something to watch over.
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::limits::{ACTIVE_SHARDS, PAGE_ROWS};
-use tidegate_domain::policy::{Policy, PolicyTerms};
+use tidegate_domain::policy::{OnExpiry, Policy, PolicyTerms};
+use tidegate_domain::rate_limit::{Per, RateLimit};
 use tidegate_domain::shard::shard_of;
+use tidegate_domain::shares::SharePlan;
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Sorted, Update};
@@ -16,23 +19,60 @@ fn key(client: &ClientId, policy: &PolicyId) -> Key {
 }
 
 fn row(policy: &Policy) -> Row {
+    let terms = &policy.terms;
+    let rate = terms.rate();
+    let per = rate.map(|rate| match rate.per() {
+        Per::Second => "second",
+        Per::Minute => "minute",
+    });
     Row::new(&key(&policy.client, &policy.id))
         .with("client", text(policy.client.as_str()))
         .with("policy", text(policy.id.as_str()))
         .with("revision", number(policy.revision))
-        .with("max_in_flight", number(policy.terms.max_in_flight()))
-        .with("lease_seconds", number(policy.terms.lease_seconds()))
+        .with("max_in_flight", number(terms.max_in_flight()))
+        .with("lease_seconds", number(terms.lease_seconds()))
+        .with_some("hold", (terms.on_expiry() == OnExpiry::Hold).then_some(AttributeValue::Bool(true)))
+        .with_some("rate", rate.map(|rate| number(rate.events())))
+        .with_some("rate_per", per.map(text))
+        .with_some("rate_burst", rate.and_then(RateLimit::burst).map(number))
+        .with_some("max_waiting_runs", terms.max_waiting_runs().map(number))
+        .with_some("paused", policy.paused.then_some(AttributeValue::Bool(true)))
+        .with("plan_number", number(policy.plan.number))
+        .with("shares", text(policy.plan.encode()))
 }
 
 fn read(row: &Attributes) -> Result<Policy> {
     let item = Item::new(Table::Policies, row);
-    let terms = PolicyTerms::new(item.number("max_in_flight")?, item.number("lease_seconds")?);
+    let corrupt = |reason: String| item.corrupt(reason);
+    let terms = PolicyTerms::new(item.number("max_in_flight")?, item.number("lease_seconds")?)
+        .map_err(|e| corrupt(e.to_string()))?
+        .with_on_expiry(if item.flag("hold") { OnExpiry::Hold } else { OnExpiry::Reclaim })
+        .with_rate(read_rate(item)?)
+        .with_max_waiting_runs(item.find_number("max_waiting_runs")?)
+        .map_err(|e| corrupt(e.to_string()))?;
+    let shares = SharePlan::decode(item.number("plan_number")?, item.text("shares")?);
     Ok(Policy {
         client: item.id("client")?,
         id: item.id("policy")?,
         revision: item.number("revision")?,
-        terms: terms.map_err(|e| item.corrupt(e.to_string()))?,
+        terms,
+        paused: item.flag("paused"),
+        plan: shares.ok_or_else(|| corrupt("'shares' is no list of shares".to_owned()))?,
     })
+}
+
+fn read_rate(item: Item<'_>) -> Result<Option<RateLimit>> {
+    let Some(events) = item.find_number("rate")? else { return Ok(None) };
+    let per = if item.text("rate_per")? == "second" { Per::Second } else { Per::Minute };
+    let rate = RateLimit::new(events, per, item.find_number("rate_burst")?);
+    rate.map(Some).map_err(|e| item.corrupt(e.to_string()))
+}
+
+fn seen_values(seen: &Policy) -> Attributes {
+    Attributes::from([
+        (":revision".to_owned(), number(seen.revision)),
+        (":plan".to_owned(), number(seen.plan.number)),
+    ])
 }
 
 /// A policy that has holders, waiting runs, or had them lately.
@@ -92,21 +132,33 @@ impl Store {
         Ok(Page { rows: page.rows.iter().map(read).collect::<Result<_>>()?, next: page.next })
     }
 
-    /// Writes a policy over its predecessor, `policy.revision - 1`.
+    /// Writes a policy over the one that was seen.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn replace_policy(&self, policy: &Policy) -> Result<Write> {
-        let update = Update::new(
+    pub async fn replace_policy(&self, policy: &Policy, seen: &Policy) -> Result<Write> {
+        self.put_when(
             Table::Policies,
-            key(&policy.client, &policy.id),
-            "SET revision = :new, max_in_flight = :max, lease_seconds = :lease",
+            row(policy),
+            "revision = :revision AND plan_number = :plan",
+            seen_values(seen),
         )
-        .when("revision = :old")
-        .value(":new", number(policy.revision))
-        .value(":old", number(policy.revision - 1))
-        .value(":max", number(policy.terms.max_in_flight()))
-        .value(":lease", number(policy.terms.lease_seconds()));
+        .await
+    }
+
+    /// Shares a policy's limit out anew, if the policy and its plan are still those that were seen.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn replace_plan(&self, seen: &Policy, plan: &SharePlan) -> Result<Write> {
+        let key = key(&seen.client, &seen.id);
+        let mut update = Update::new(Table::Policies, key, "SET plan_number = :new, shares = :shares")
+            .when("revision = :revision AND plan_number = :plan")
+            .value(":new", number(plan.number))
+            .value(":shares", text(plan.encode()));
+        for (name, value) in seen_values(seen) {
+            update = update.value(name, value);
+        }
         Ok(self.update(update).await?.into())
     }
 

@@ -1,6 +1,9 @@
 //! Runs, by job: occurrences that were materialised, and those that were not, with the reason.
 
+mod tally;
+
 use chrono::{DateTime, Duration, Utc};
+use tidegate_domain::flow::Overlap;
 use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
 use tidegate_domain::job::Terms;
 use tidegate_domain::limits::{HISTORY_DAYS, PAGE_ROWS};
@@ -10,10 +13,14 @@ use crate::doc::TermsDoc;
 use crate::events::EventRow;
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::line::entry_row;
-use crate::rows::{Query, Update, Updated};
-use crate::slots::Outcome;
+use crate::rows::{Query, Sorted, Update, Updated};
 use crate::tables::Table;
 use crate::{Create, Page, Result, Store, StoreError, Write};
+
+pub use tally::Tally;
+
+/// Runs before another that are looked at first: most often the last of them says all.
+const FIRST_LOOK_BACK: i32 = 4;
 
 /// A run, as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +37,30 @@ pub struct RunRow {
     pub skipped: Option<Skipped>,
     /// What happened to the event of a run of one.
     pub single: Option<EventRow>,
+    /// When the first of its events was granted a token.
+    pub started_at: Option<DateTime<Utc>>,
+    /// When outcomes were last added to the tally.
+    pub last_outcome_at: Option<DateTime<Utc>>,
+    /// How its client was told that it has come to its end, if it was to be told.
+    pub announced: Option<Announced>,
+}
+
+/// How a client was told that a run has come to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Announced {
+    /// When.
+    pub at: DateTime<Utc>,
+    /// Why the client could not be told; `None` when it was.
+    pub failure: Option<String>,
+}
+
+/// What came of adding outcomes to a run's tally.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Added {
+    /// The run as it is now; `None` when there is none any more.
+    pub row: Option<RunRow>,
+    /// Whether this call counted them; otherwise an earlier one did.
+    pub counted: bool,
 }
 
 /// Occurrences that were left out together: the row's own is the first of them.
@@ -41,58 +72,28 @@ pub struct Skipped {
     pub count: u32,
 }
 
-/// How many events of a run have come to which end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tally {
-    /// Handed to the consumer, whose word is not awaited.
-    pub delivered: u32,
-    /// Released as succeeded.
-    pub succeeded: u32,
-    /// Released as failed.
-    pub failed: u32,
-    /// Never released.
-    pub expired: u32,
-    /// Could not be delivered.
-    pub dead: u32,
-}
-
 impl RunRow {
+    /// Whether all its events have come to an end, those that were left out included.
+    pub fn has_ended(&self) -> bool {
+        self.tally.total() >= self.terms.count.get()
+    }
+
+    /// Whether something of it is still at work, or will be. One that was stopped before it began has nothing.
+    fn is_open(&self) -> bool {
+        let has_begun = self.stopped.is_none() || self.started_at.is_some();
+        // Of what nothing throttles, the end is not known here.
+        self.terms.policy.is_some() && has_begun && !self.has_ended()
+    }
+
+    /// Whether it is over, and began only when no earlier run of its job was open.
+    fn was_alone(&self) -> bool {
+        self.started_at.is_some() && self.has_ended() && self.terms.flow.overlap != Overlap::Allow
+    }
+
     /// Whether it says that occurrences up to `until` were left out for a reason.
     fn covers(&self, reason: NonRun, until: DateTime<Utc>) -> bool {
         self.stopped.as_deref() == Some(reason.as_str())
             && self.skipped.is_some_and(|skipped| until <= skipped.until)
-    }
-}
-
-impl Tally {
-    /// Counts outcomes.
-    pub fn of(outcomes: impl IntoIterator<Item = Outcome>) -> Self {
-        let mut tally = Self::default();
-        for outcome in outcomes {
-            *match outcome {
-                Outcome::Succeeded => &mut tally.succeeded,
-                Outcome::Failed => &mut tally.failed,
-                Outcome::Expired => &mut tally.expired,
-                Outcome::Dead => &mut tally.dead,
-            } += 1;
-        }
-        tally
-    }
-
-    /// The sum of two tallies.
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            delivered: self.delivered + other.delivered,
-            succeeded: self.succeeded + other.succeeded,
-            failed: self.failed + other.failed,
-            expired: self.expired + other.expired,
-            dead: self.dead + other.dead,
-        }
-    }
-
-    /// How many events have come to an end.
-    pub fn total(self) -> u32 {
-        self.delivered + self.succeeded + self.failed + self.expired + self.dead
     }
 }
 
@@ -116,6 +117,7 @@ pub(crate) fn row(occurrence: &Occurrence, tally: Tally, now: DateTime<Utc>) -> 
         ("ko", tally.failed),
         ("ex", tally.expired),
         ("dd", tally.dead),
+        ("lo", tally.left_out),
     ];
     Ok(counts.into_iter().filter(|(_, n)| *n > 0).fold(row, |row, (name, n)| row.with(name, number(n))))
 }
@@ -135,8 +137,17 @@ fn read(row: &Attributes) -> Result<RunRow> {
             failed: item.number_or("ko", 0)?,
             expired: item.number_or("ex", 0)?,
             dead: item.number_or("dd", 0)?,
+            left_out: item.number_or("lo", 0)?,
         },
+        started_at: item.find_instant_ms("started")?,
+        last_outcome_at: item.find_instant_ms("last_at")?,
+        announced: read_announced(item)?,
     })
+}
+
+fn read_announced(item: Item<'_>) -> Result<Option<Announced>> {
+    let failure = item.find_text("announce_failure").map(str::to_owned);
+    Ok(item.find_instant_ms("announced")?.map(|at| Announced { at, failure }))
 }
 
 fn read_skipped(item: Item<'_>) -> Result<Option<Skipped>> {
@@ -175,10 +186,8 @@ impl Store {
         policy: &PolicyId,
         now: DateTime<Utc>,
     ) -> Result<Create> {
-        let run = occurrence.run_id();
-        let count = occurrence.terms.count.get();
         let run_row = row(occurrence, Tally::default(), now)?;
-        let entry = entry_row(&occurrence.client, policy, &run, count);
+        let entry = entry_row(occurrence, policy);
         let items =
             vec![self.put_new_item_of(Table::Runs, run_row)?, self.put_item_of(Table::Policies, entry)?];
         Ok(match self.transact(Table::Runs, items).await? {
@@ -197,7 +206,7 @@ impl Store {
         reason: &str,
         now: DateTime<Utc>,
     ) -> Result<Create> {
-        let row = row(occurrence, Tally::default(), now)?.with("stopped", text(reason));
+        let row = row(occurrence, Tally::none_of(occurrence), now)?.with("stopped", text(reason));
         self.put_new(Table::Runs, row).await
     }
 
@@ -214,7 +223,7 @@ impl Store {
         skipped: Skipped,
         now: DateTime<Utc>,
     ) -> Result<Create> {
-        let row = row(first, Tally::default(), now)?
+        let row = row(first, Tally::none_of(first), now)?
             .with("stopped", text(reason.as_str()))
             .with("skipped", number(skipped.count))
             .with("skipped_to", number(skipped.until.timestamp()));
@@ -254,6 +263,40 @@ impl Store {
         self.get(Table::Runs, &key(client, run), true).await?.as_ref().map(read).transpose()
     }
 
+    /// The throttled runs of the same job that launched before a run and are not finished, the latest first; at least two
+    /// of more. Read consistently.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn unfinished_before(&self, client: &ClientId, run: &RunId) -> Result<Vec<RunId>> {
+        let Key { pk, sk } = key(client, run);
+        let (mut open, mut after, mut limit) = (Vec::new(), None, FIRST_LOOK_BACK);
+        loop {
+            let query = Query {
+                sorted: Sorted::Between("0".to_owned(), sk.clone()),
+                limit: Some(limit),
+                descending: true,
+                consistent: true,
+                after,
+                ..Query::of(Table::Runs, &*pk)
+            };
+            let page = self.query(query).await?;
+            for row in page.rows.iter().map(read) {
+                let row = row?;
+                if row.was_alone() {
+                    return Ok(open);
+                }
+                if row.id != *run && row.is_open() {
+                    open.push(row.id);
+                }
+            }
+            (after, limit) = (page.next, PAGE_ROWS);
+            if after.is_none() || open.len() > 1 {
+                return Ok(open);
+            }
+        }
+    }
+
     /// A page of a job's runs, the latest launch first.
     ///
     /// # Errors
@@ -269,6 +312,40 @@ impl Store {
         Ok(Page { rows: page.rows.iter().map(read).collect::<Result<_>>()?, next: page.next })
     }
 
+    /// Says when the first event of a run was granted a token. The first instant stays.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn run_started(&self, client: &ClientId, run: &RunId, now: DateTime<Utc>) -> Result<Write> {
+        let update = Update::new(Table::Runs, key(client, run), "SET started = :now")
+            .when("attribute_exists(pk) AND attribute_not_exists(started)")
+            .value(":now", number(now.timestamp_millis()));
+        Ok(self.update(update).await?.into())
+    }
+
+    /// Says that the client was told of a run's end, or why that cannot be done. What was said first stays.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn mark_announced(
+        &self,
+        client: &ClientId,
+        run: &RunId,
+        announced: &Announced,
+    ) -> Result<Write> {
+        let changes = match announced.failure {
+            Some(_) => "SET announced = :at, announce_failure = :failure",
+            None => "SET announced = :at",
+        };
+        let mut update = Update::new(Table::Runs, key(client, run), changes)
+            .when("attribute_exists(pk) AND attribute_not_exists(announced)")
+            .value(":at", number(announced.at.timestamp_millis()));
+        if let Some(failure) = &announced.failure {
+            update = update.value(":failure", text(&**failure));
+        }
+        Ok(self.update(update).await?.into())
+    }
+
     /// Adds the outcomes of packing number `flush` of slot group `group` to a run's tally. Each packing counts once,
     /// however often it is repeated.
     ///
@@ -280,15 +357,28 @@ impl Store {
         run: &RunId,
         (group, flush): (u32, u64),
         tally: Tally,
-    ) -> Result<Write> {
-        let changes = format!("SET q{group} = :flush ADD ok :ok, ko :ko, ex :ex, dd :dd");
+        now: DateTime<Utc>,
+    ) -> Result<Added> {
+        let changes = format!("SET q{group} = :flush, last_at = :now ADD ok :ok, ko :ko, ex :ex, dd :dd");
         let update = Update::new(Table::Runs, key(client, run), changes)
             .when(format!("attribute_exists(pk) AND (attribute_not_exists(q{group}) OR q{group} < :flush)"))
             .value(":flush", number(flush))
+            .value(":now", number(now.timestamp_millis()))
             .value(":ok", number(tally.succeeded))
             .value(":ko", number(tally.failed))
             .value(":ex", number(tally.expired))
             .value(":dd", number(tally.dead));
-        Ok(self.update(update).await?.into())
+        Ok(match self.update(update).await? {
+            Updated::Done(row) => Added { row: Some(read(&row)?), counted: true },
+            Updated::Refused(row) => Added { row: row.as_ref().map(read).transpose()?, counted: false },
+        })
     }
+}
+
+/// Counts events of a run that nobody is granted any more, beside the write that takes them out of the line or of a slot
+/// group. Refused when the run's row is gone.
+pub(crate) fn left_out_update(client: &ClientId, run: &RunId, count: u32) -> Update {
+    Update::new(Table::Runs, key(client, run), "ADD lo :n")
+        .when("attribute_exists(pk)")
+        .value(":n", number(count))
 }

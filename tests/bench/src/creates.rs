@@ -99,6 +99,7 @@ impl Api {
         let config = Config {
             dispatch_queue_url: new_queue(&sqs, "bench-dispatch").await?,
             scan_queue_url: new_queue(&sqs, "bench-scan").await?,
+            release_queue_url: new_queue(&sqs, "bench-release").await?,
             allow_private_targets: true,
         };
         let (clock, random) = (Arc::new(SystemClock), Arc::new(SystemRandom));

@@ -5,22 +5,27 @@
 
 #![expect(clippy::print_stdout, reason = "the table is what this is for")]
 
+mod buckets;
 mod creates;
 mod crowd;
 mod emission;
 mod herd;
 mod idle;
+mod idle_policy;
+mod ledger;
 mod memory;
 mod section;
 mod spread;
 mod stage;
 mod throttled;
+mod tokens;
 mod wire;
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use chrono::{DateTime, TimeZone as _, Utc};
+use tidegate_domain::flow::Flow;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::job::{Attempts, Count, History, Payload, Terms};
 use tidegate_domain::target::Target;
@@ -54,6 +59,7 @@ fn terms(queue_url: &str, count: u32) -> Result<Terms> {
         history: History::Failures,
         max_attempts: Attempts::default(),
         relevancy: None,
+        flow: Flow::default(),
     })
 }
 

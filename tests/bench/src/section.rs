@@ -4,13 +4,15 @@ use anyhow::{Context, Result, bail};
 use tidegate_local::runtime::{Options, Place, Runtime};
 use tokio::runtime::{Builder, Runtime as Tokio};
 
-use crate::{Row, creates, emission, herd, idle, memory, throttled};
+use crate::{Row, buckets, creates, emission, herd, idle, idle_policy, memory, throttled};
 
 /// One benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     Herd,
     Throttled,
+    Buckets,
+    IdlePolicy,
     Emission,
     Memory,
     Idle,
@@ -43,13 +45,23 @@ impl Asked {
 }
 
 impl Section {
-    const ALL: [Self; 6] =
-        [Self::Herd, Self::Throttled, Self::Emission, Self::Memory, Self::Idle, Self::Creates];
+    const ALL: [Self; 8] = [
+        Self::Herd,
+        Self::Throttled,
+        Self::Buckets,
+        Self::IdlePolicy,
+        Self::Emission,
+        Self::Memory,
+        Self::Idle,
+        Self::Creates,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Herd => "herd",
             Self::Throttled => "throttled",
+            Self::Buckets => "buckets",
+            Self::IdlePolicy => "idle-policy",
             Self::Emission => "emission",
             Self::Memory => "memory",
             Self::Idle => "idle",
@@ -57,11 +69,12 @@ impl Section {
         }
     }
 
-    /// Events, jobs or occurrences when nobody says.
+    /// Events, jobs, occurrences or the tokens of the largest policy when nobody says.
     fn usual_size(self) -> u32 {
         match self {
             Self::Herd => 20_000,
-            Self::Throttled => 2_000,
+            Self::Throttled => 10_000,
+            Self::Buckets | Self::IdlePolicy => 10_000,
             Self::Emission | Self::Creates => 100_000,
             Self::Memory | Self::Idle => 1_000_000,
         }
@@ -73,6 +86,8 @@ impl Section {
         match self {
             Self::Herd => all_cores()?.block_on(in_both_places(Self::Herd, size)),
             Self::Throttled => all_cores()?.block_on(in_both_places(Self::Throttled, size)),
+            Self::Buckets => one_core()?.block_on(buckets::run(size)),
+            Self::IdlePolicy => one_core()?.block_on(idle_policy::run(size)),
             Self::Emission => one_core()?.block_on(emission::run(size)),
             Self::Memory => one_core()?.block_on(memory::run(size)),
             Self::Idle => one_core()?.block_on(idle::run(size)),
@@ -127,6 +142,6 @@ mod tests {
         for wrong in [&["speed"][..], &["5000"], &["idle", "many"], &["idle", "1", "2"]] {
             assert!(read(wrong).is_err(), "{wrong:?}");
         }
-        assert!(read(&["speed"]).unwrap_err().to_string().contains("herd|throttled|emission"));
+        assert!(read(&["speed"]).unwrap_err().to_string().contains("herd|throttled|buckets"));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use aws_sdk_dynamodb::types::AttributeValue;
-use aws_sdk_sqs::types::Message;
+use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, Message};
 use chrono::{DateTime, Utc};
 use tidegate_domain::job::Job;
 use tidegate_engine::clock::ManualClock;
@@ -18,8 +18,9 @@ use tidegate_store::launch::Shard;
 use tidegate_store::tables::{PARTITION_KEY, SORT_KEY, Table};
 
 use crate::crowd::ZONES;
+use crate::ledger::Ledger;
 use crate::new_queue;
-use crate::wire::{Spent, Wire, processor_time};
+use crate::wire::{self, Spent, processor_time};
 
 const PREFIX: &str = "bench";
 /// The dispatch queue.
@@ -34,6 +35,8 @@ pub(crate) struct Stage {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) sqs: aws_sdk_sqs::Client,
     pub(crate) dispatch_url: String,
+    /// What each key takes, while it is open.
+    pub(crate) ledger: Arc<Ledger>,
     dynamodb: aws_sdk_dynamodb::Client,
     scan_url: String,
     spent: Arc<Spent>,
@@ -62,15 +65,16 @@ impl Stage {
             Some(folder) => Embedded::open(folder, clock.clone())?,
             None => Embedded::in_memory(clock.clone())?,
         };
-        let spent = Arc::new(Spent::default());
+        let (spent, ledger) = (Arc::new(Spent::default()), Arc::new(Ledger::default()));
         let dynamodb = embedded.dynamodb();
         let inner = dynamodb.config().http_client().context("a client without an HTTP client")?;
-        let timed = dynamodb.config().to_builder().http_client(Wire::new(inner, Arc::clone(&spent)));
+        let inner = wire::noted(inner, embedded.clone(), Arc::clone(&ledger));
+        let timed = dynamodb.config().to_builder().http_client(wire::timed(inner, Arc::clone(&spent)));
         let dynamodb = aws_sdk_dynamodb::Client::from_conf(timed.build());
         let store = Store::new(dynamodb.clone(), PREFIX);
         let sqs = embedded.sqs();
         let inner = sqs.config().http_client().context("a client without an HTTP client")?;
-        let timed = sqs.config().to_builder().http_client(Wire::new(inner, Arc::clone(&spent)));
+        let timed = sqs.config().to_builder().http_client(wire::timed(inner, Arc::clone(&spent)));
         let sqs = aws_sdk_sqs::Client::from_conf(timed.build());
         store.create_tables().await?;
         let dispatch_url = new_queue(&sqs, DISPATCH).await?;
@@ -78,6 +82,7 @@ impl Stage {
         let config = Config {
             dispatch_queue_url: dispatch_url.clone(),
             scan_queue_url: scan_url.clone(),
+            release_queue_url: new_queue(&sqs, "bench-release").await?,
             allow_private_targets: true,
         };
         let (parts_clock, random) = (clock.clone(), Arc::new(SeededRandom::new(1)));
@@ -85,7 +90,7 @@ impl Stage {
         for zone in ZONES {
             engine.store().add_zone(zone, now).await?;
         }
-        Ok(Self { embedded, engine, clock, sqs, dispatch_url, dynamodb, scan_url, spent })
+        Ok(Self { embedded, engine, clock, sqs, dispatch_url, ledger, dynamodb, scan_url, spent })
     }
 
     /// Stores jobs: one-time jobs as the API does, as one row; others with all that belongs to them.
@@ -117,25 +122,30 @@ impl Stage {
             bail!("the tick did not get the watermark");
         }
         if report.parts > 0 {
-            self.work_on_parts().await?;
+            self.work_on(&self.scan_url).await?;
         }
         Ok(report)
     }
 
-    /// One after the other, until there are none.
-    async fn work_on_parts(&self) -> Result<()> {
+    /// Handles what the dispatch queue has.
+    pub(crate) async fn dispatch(&self) -> Result<()> {
+        self.work_on(&self.dispatch_url).await
+    }
+
+    /// Handles the messages of a queue of ours, one after the other, until there are none.
+    async fn work_on(&self, queue_url: &str) -> Result<()> {
         loop {
-            let messages = self.receive(&self.scan_url).await?;
+            let messages = self.receive(queue_url).await?;
             if messages.is_empty() {
                 return Ok(());
             }
-            for message in messages {
+            for message in &messages {
                 let handled = self.engine.handle(message.body.as_deref().unwrap_or_default(), 1).await;
                 if handled != Handled::Done {
-                    bail!("a part of the scan failed");
+                    bail!("a message of a queue of ours failed");
                 }
-                self.delete(&self.scan_url, message).await?;
             }
+            self.delete(queue_url, messages).await?;
         }
     }
 
@@ -145,9 +155,14 @@ impl Stage {
         Ok(receive.send().await?.messages.unwrap_or_default())
     }
 
-    async fn delete(&self, queue_url: &str, message: Message) -> Result<()> {
-        let receipt = message.receipt_handle.unwrap_or_default();
-        self.sqs.delete_message().queue_url(queue_url).receipt_handle(receipt).send().await?;
+    /// Deletes what was received together.
+    pub(crate) async fn delete(&self, queue_url: &str, messages: Vec<Message>) -> Result<()> {
+        let entries = messages.into_iter().enumerate().map(|(id, message)| {
+            let receipt = message.receipt_handle.unwrap_or_default();
+            DeleteMessageBatchRequestEntry::builder().id(id.to_string()).receipt_handle(receipt).build()
+        });
+        let entries = entries.collect::<Result<Vec<_>, _>>()?;
+        self.sqs.delete_message_batch().queue_url(queue_url).set_entries(Some(entries)).send().await?;
         Ok(())
     }
 

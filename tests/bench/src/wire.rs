@@ -1,21 +1,19 @@
-//! An HTTP client in front of another, which adds up the processor time that its requests take.
+//! What passes between a client of the SDK and the embedded services: the processor time that it takes, and the keys that
+//! it reads and writes.
 //!
 //! The embedded services answer within the call and in its thread, so what is added up is the stores' own work: what the
 //! SDK does before and after a request is not in it. Processor time, since the machine may have other things to do.
 
-use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use aws_sdk_dynamodb::config::RuntimeComponents;
-use aws_smithy_runtime_api::client::http::{
-    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient,
-    SharedHttpConnector,
-};
-use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_runtime_api::client::http::{HttpConnector as _, HttpConnectorFuture, SharedHttpClient};
 use rustix::time::{ClockId, clock_gettime};
+use tidegate_local::{Embedded, around};
+
+use crate::ledger::Ledger;
 
 /// The processor time of this thread so far.
 pub(crate) fn processor_time() -> Duration {
@@ -45,48 +43,29 @@ impl Spent {
     }
 }
 
-/// The HTTP client.
-pub(crate) struct Wire {
-    inner: SharedHttpClient,
-    spent: Arc<Spent>,
-}
-
-impl Wire {
-    pub(crate) fn new(inner: SharedHttpClient, spent: Arc<Spent>) -> Self {
-        Self { inner, spent }
-    }
-}
-
-impl fmt::Debug for Wire {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wire").finish_non_exhaustive()
-    }
-}
-
-impl HttpClient for Wire {
-    fn http_connector(
-        &self,
-        settings: &HttpConnectorSettings,
-        parts: &RuntimeComponents,
-    ) -> SharedHttpConnector {
-        let inner = self.inner.http_connector(settings, parts);
-        SharedHttpConnector::new(Timed { inner, spent: Arc::clone(&self.spent) })
-    }
-}
-
-#[derive(Debug)]
-struct Timed {
-    inner: SharedHttpConnector,
-    spent: Arc<Spent>,
-}
-
-impl HttpConnector for Timed {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let spent = Arc::clone(&self.spent);
-        let reply = spent.timed(|| self.inner.call(request));
+/// The client, with the processor time of its requests added up.
+pub(crate) fn timed(inner: SharedHttpClient, spent: Arc<Spent>) -> SharedHttpClient {
+    around(inner, move |inner, request| {
+        let spent = Arc::clone(&spent);
+        let reply = spent.timed(|| inner.call(request));
         HttpConnectorFuture::new(async move {
             let mut reply = pin!(reply);
             futures::future::poll_fn(|cx| spent.timed(|| reply.as_mut().poll(cx))).await
         })
-    }
+    })
+}
+
+/// The DynamoDB client, with what each key takes noted in `ledger`. Only where one thread does everything: what the meter
+/// shows more after a request than before it is the request's.
+pub(crate) fn noted(inner: SharedHttpClient, embedded: Embedded, ledger: Arc<Ledger>) -> SharedHttpClient {
+    around(inner, move |inner, request| {
+        if !ledger.is_open() {
+            return inner.call(request);
+        }
+        let keys = Ledger::keys(&request);
+        let before = embedded.meter().snapshot();
+        let reply = inner.call(request);
+        ledger.note(&keys, &embedded.meter().snapshot().since(&before));
+        reply
+    })
 }

@@ -76,6 +76,26 @@ impl Queue {
         }
     }
 
+    /// The next message, whatever it is; it is deleted.
+    ///
+    /// # Errors
+    /// When none comes within a time, or the service refuses.
+    pub async fn next_message(&self, within: Duration) -> Result<String> {
+        let receive = async {
+            loop {
+                let received =
+                    self.sqs.receive_message().queue_url(&self.url).wait_time_seconds(WAIT_SECONDS);
+                let Some(message) = received.send().await?.messages.unwrap_or_default().pop() else {
+                    continue;
+                };
+                let receipt = message.receipt_handle.unwrap_or_default();
+                self.sqs.delete_message().queue_url(&self.url).receipt_handle(receipt).send().await?;
+                return Ok::<String, anyhow::Error>(message.body.unwrap_or_default());
+            }
+        };
+        tokio::time::timeout(within, receive).await.context("no message in time")?
+    }
+
     /// Its URL, as a job's target names it.
     pub fn url(&self) -> &str {
         &self.url

@@ -1,35 +1,99 @@
-//! Seeded histories hold, and a seed gives the same one each time.
+//! Seeded histories hold, a seed gives the same one each time, every fault occurs in them, and they fail when a condition
+//! of the store is taken off.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test fails by panicking")]
 
-use tidegate_simulation::sim;
+use std::ops::Range;
 
-fn hold(seeds: std::ops::Range<u64>) {
-    let mut delivered = 0;
+use tidegate_simulation::sim::{self, Bite, Bites, Mutant, Options};
+
+/// How many seeds may pass before a mutant is noticed.
+const NOTICED_WITHIN: u64 = 200;
+
+/// Plays the histories of seeds; what went wrong in them.
+fn hold(seeds: Range<u64>) -> Bites {
+    let (mut delivered, mut bites) = (0, Bites::new());
     for seed in seeds {
-        match sim::run(seed).unwrap() {
-            Ok(summary) => delivered += summary.delivered,
-            Err(failure) => panic!("{failure}"),
+        let summary = sim::run(seed).unwrap().unwrap_or_else(|failure| panic!("{failure}"));
+        delivered += summary.delivered;
+        for (bite, count) in summary.bites {
+            *bites.entry(bite).or_default() += count;
         }
     }
     assert!(delivered > 0);
+    bites
+}
+
+/// One test plays fifty seeds, so that they are spread over all cores.
+macro_rules! histories {
+    ($($name:ident from $from:literal)*) => {
+        $(
+            #[test]
+            fn $name() {
+                hold($from..$from + 50);
+            }
+        )*
+    };
+}
+
+histories! {
+    histories_1_to_50 from 1
+    histories_51_to_100 from 51
+    histories_101_to_150 from 101
+    histories_151_to_200 from 151
+    histories_201_to_250 from 201
+    histories_251_to_300 from 251
+    histories_301_to_350 from 301
+    histories_351_to_400 from 351
+    histories_401_to_450 from 401
+    histories_451_to_500 from 451
+    histories_501_to_550 from 501
+    histories_551_to_600 from 551
+    histories_601_to_650 from 601
+    histories_651_to_700 from 651
+    histories_701_to_750 from 701
+    histories_751_to_800 from 751
+    histories_801_to_850 from 801
+    histories_851_to_900 from 851
+    histories_901_to_950 from 901
+    histories_951_to_1000 from 951
 }
 
 #[test]
 fn a_seed_gives_the_same_history_each_time() {
-    for seed in 1..3 {
+    for seed in 1..4 {
         assert_eq!(sim::run(seed).unwrap().unwrap(), sim::run(seed).unwrap().unwrap());
     }
 }
 
-// A seed takes seconds unoptimised: the test command has a few, `cargo xtask simulate N` as many as are asked for.
-
+/// A simulator whose faults never happen proves nothing.
 #[test]
-fn histories_1_to_6() {
-    hold(1..7);
+fn every_fault_occurs() {
+    let bites = hold(1_001..1_101);
+    let missing: Vec<&str> =
+        Bite::ALL.iter().filter(|bite| !bites.contains_key(bite)).map(|bite| bite.name()).collect();
+    assert!(missing.is_empty(), "in a hundred histories there were no {missing:?}");
+}
+
+/// Plays the histories of a mutant until one fails.
+fn is_noticed(mutant: Mutant) {
+    let options = Options { mutant: Some(mutant), ..Options::default() };
+    let failure = (1..=NOTICED_WITHIN).find_map(|seed| sim::run_with(seed, options).unwrap().err());
+    let Some(failure) = failure else { panic!("{mutant:?} passes for right in {NOTICED_WITHIN} histories") };
+    println!("{mutant:?} is noticed by seed {}: {:?}", failure.seed, failure.violation);
 }
 
 #[test]
-fn histories_7_to_12() {
-    hold(7..13);
+fn a_token_that_is_written_without_a_condition_is_noticed() {
+    is_noticed(Mutant::TokenWrite);
+}
+
+#[test]
+fn a_release_without_a_condition_is_noticed() {
+    is_noticed(Mutant::Release);
+}
+
+#[test]
+fn a_cursor_that_moves_without_a_condition_is_noticed() {
+    is_noticed(Mutant::Cursor);
 }

@@ -4,9 +4,10 @@
 //! policy ask for it once.
 
 use std::collections::HashMap;
+use std::iter;
 
 use tidegate_domain::ids::{CalendarId, JobId, PolicyId};
-use tidegate_domain::job::{Job, Trigger};
+use tidegate_domain::job::{Job, Terms, Trigger};
 use tidegate_domain::target::Target;
 use tidegate_engine::{JobDraft, QueueCheck};
 use tidegate_store::clients::Client;
@@ -14,7 +15,8 @@ use tidegate_store::clients::Client;
 use super::same_id;
 use crate::ApiState;
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::job::{JobBody, url_field};
+use crate::wire::job::JobBody;
+use crate::wire::target::url_field_of;
 use crate::wire::trigger::Findings;
 
 /// A job that may be written.
@@ -29,7 +31,8 @@ pub(super) struct Accepted {
 /// What one call has looked up.
 #[derive(Default)]
 pub(super) struct Seen {
-    policies: HashMap<PolicyId, bool>,
+    /// The limit of each policy that is there.
+    policies: HashMap<PolicyId, Option<u32>>,
     calendars: HashMap<CalendarId, bool>,
 }
 
@@ -86,31 +89,21 @@ fn refuse_past_instants(findings: &mut Findings, trigger: Option<&Trigger>, stor
     }
 }
 
-/// Checks what a job refers to: the client's allow-list, the policy, the calendars, the queue. Answers with warnings.
+/// Checks what a job refers to: the client's allow-list, the policy, the calendars, the queues. Answers with warnings.
 async fn check_surroundings(
     state: &ApiState,
     client: &Client,
     draft: &JobDraft,
     seen: &mut Seen,
 ) -> Result<Vec<String>, Problem> {
-    let target = &draft.terms.target;
-    if !client.allowed_targets.iter().any(|pattern| target.is_covered_by(pattern)) {
-        let message = format!(
-            "client '{}' may not target '{}'; its allowed_targets are {}: ask the admin to allow it",
-            client.id,
-            target.url(),
-            client.allowed_targets.join(", ")
-        );
-        return Err(Problem::of_field(Kind::TargetNotAllowed, url_field(target), target.url(), message));
+    let Terms { target, flow, .. } = &draft.terms;
+    let callback = flow.on_completion.as_ref().map(|callback| ("on_completion", callback));
+    let targets = || iter::once(("target", target)).chain(callback);
+    for (name, target) in targets() {
+        refuse_off_the_list(client, name, target)?;
     }
     let mut errors = FieldErrors::default();
-    if let Some(id) = &draft.terms.policy
-        && !is_policy(state, client, id, seen).await?
-    {
-        let message =
-            format!("client '{}' has no policy '{id}'; create it first, or leave policy_id out", client.id);
-        errors.add("policy_id", id.as_str(), message);
-    }
+    check_policy(state, client, &draft.terms, seen, &mut errors).await?;
     for id in &draft.rules.calendars {
         if !is_calendar(state, client, id, seen).await? {
             let message =
@@ -118,23 +111,67 @@ async fn check_surroundings(
             errors.add("calendars", id.as_str(), message);
         }
     }
-    let warnings = check_queue(state, target, &mut errors).await;
+    let mut warnings = Vec::new();
+    for (name, target) in targets() {
+        warnings.extend(check_queue(state, name, target, &mut errors).await);
+    }
     errors.into_result(Kind::InvalidBody).map(|()| warnings)
 }
 
-async fn is_policy(
+fn refuse_off_the_list(client: &Client, name: &str, target: &Target) -> Result<(), Problem> {
+    if client.allowed_targets.iter().any(|pattern| target.is_covered_by(pattern)) {
+        return Ok(());
+    }
+    let message = format!(
+        "client '{}' may not target '{}'; its allowed_targets are {}: ask the admin to allow it",
+        client.id,
+        target.url(),
+        client.allowed_targets.join(", ")
+    );
+    Err(Problem::of_field(Kind::TargetNotAllowed, &url_field_of(name, target), target.url(), message))
+}
+
+/// Checks that the policy is there and can hold an event of the job.
+async fn check_policy(
+    state: &ApiState,
+    client: &Client,
+    terms: &Terms,
+    seen: &mut Seen,
+    errors: &mut FieldErrors,
+) -> Result<(), Problem> {
+    let Some(id) = &terms.policy else { return Ok(()) };
+    let Some(limit) = policy_limit(state, client, id, seen).await? else {
+        let message =
+            format!("client '{}' has no policy '{id}'; create it first, or leave policy_id out", client.id);
+        errors.add("policy_id", id.as_str(), message);
+        return Ok(());
+    };
+    let cost = terms.flow.cost.get();
+    if cost > limit {
+        let message = format!(
+            "cost is {cost}, but the max_in_flight of policy '{id}' is {limit}, so an event never fits; \
+                lower the cost, or raise max_in_flight first"
+        );
+        errors.add("cost", cost, message);
+    }
+    Ok(())
+}
+
+/// The limit of a policy; `None` when there is no such policy.
+async fn policy_limit(
     state: &ApiState,
     client: &Client,
     id: &PolicyId,
     seen: &mut Seen,
-) -> Result<bool, Problem> {
-    if let Some(is) = seen.policies.get(id) {
-        return Ok(*is);
+) -> Result<Option<u32>, Problem> {
+    if let Some(limit) = seen.policies.get(id) {
+        return Ok(*limit);
     }
     let found = state.engine.store().policy(&client.id, id).await;
-    let is = found.map_err(|e| Problem::of_store("read a policy", &e))?.is_some();
-    seen.policies.insert(id.clone(), is);
-    Ok(is)
+    let found = found.map_err(|e| Problem::of_store("read a policy", &e))?;
+    let limit = found.map(|policy| policy.terms.max_in_flight());
+    seen.policies.insert(id.clone(), limit);
+    Ok(limit)
 }
 
 async fn is_calendar(
@@ -152,19 +189,19 @@ async fn is_calendar(
     Ok(is)
 }
 
-async fn check_queue(state: &ApiState, target: &Target, errors: &mut FieldErrors) -> Vec<String> {
+async fn check_queue(state: &ApiState, name: &str, target: &Target, errors: &mut FieldErrors) -> Vec<String> {
     let Target::Sqs { queue_url } = target else { return Vec::new() };
     match look_up_queue(state, queue_url).await {
         QueueCheck::Exists { .. } => {}
         QueueCheck::Missing => {
             let message =
                 format!("no queue has the URL '{queue_url}'; create it, or check its account and region");
-            errors.add(url_field(target), &**queue_url, message);
+            errors.add(url_field_of(name, target), &**queue_url, message);
         }
         QueueCheck::Ours => {
             let message =
                 format!("'{queue_url}' is a queue of Tidegate itself; name a queue of your consumer");
-            errors.add(url_field(target), &**queue_url, message);
+            errors.add(url_field_of(name, target), &**queue_url, message);
         }
         QueueCheck::Unknown(reason) => {
             return vec![format!("queue '{queue_url}' could not be looked up: {reason}")];

@@ -7,6 +7,7 @@ mod acceptance;
 pub(crate) mod bulk;
 pub(crate) mod calendars;
 pub(crate) mod clients;
+pub(crate) mod events;
 pub(crate) mod health;
 pub(crate) mod index;
 pub(crate) mod jobs;

@@ -6,12 +6,14 @@ use axum::response::Response;
 use http::StatusCode;
 use tidegate_domain::ids::PolicyId;
 use tidegate_engine::{PolicyDelete, PolicyWrite};
+use tidegate_store::clients::Client;
 
 use super::{id_taken, located, not_found, nothing_to_match, same_id, with_revision, wrong_revision};
 use crate::ApiState;
 use crate::auth::Caller;
 use crate::body::{Body, Cursor, Expected, ListQuery, id_to_find, id_to_write};
 use crate::problem::{FieldErrors, Kind, Problem};
+use crate::wire::holder::HolderList;
 use crate::wire::policy::{CheckedPolicy, PolicyBody, PolicyList, PolicyStatusView, PolicyView};
 
 fn check(body: &PolicyBody) -> Result<CheckedPolicy, Problem> {
@@ -79,7 +81,7 @@ pub(crate) async fn read_policy(
     let found = state.engine.policy(&client.id, &id).await;
     let found = found.map_err(|e| Problem::of_engine("read a policy", &e))?;
     let Some(status) = found else { return Err(not_found("policy", id.as_str())) };
-    let view = PolicyStatusView::new(&status.policy, status.load);
+    let view = PolicyStatusView::new(&status);
     Ok(with_revision(StatusCode::OK, status.policy.revision, view))
 }
 
@@ -121,6 +123,69 @@ pub(crate) async fn put_policy(
     }
 }
 
+/// Pauses a policy: nothing more is admitted. What is in flight goes on and ends as it would.
+#[utoipa::path(post, path = "/v1/policies/{policy_id}/pause", tag = "policies",
+    params(("policy_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
+    responses(
+        (status = 200, description = "The policy, paused", body = PolicyView, headers(("etag" = String))),
+))]
+pub(crate) async fn pause_policy(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path(id): Path<String>,
+    Expected(expected): Expected,
+) -> Result<Response, Problem> {
+    set_paused(&state, &client, &id, true, expected).await
+}
+
+/// Resumes a policy: its line goes on where it stood.
+#[utoipa::path(post, path = "/v1/policies/{policy_id}/resume", tag = "policies",
+    params(("policy_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
+    responses(
+        (status = 200, description = "The policy, no longer paused", body = PolicyView, headers(("etag" = String))),
+))]
+pub(crate) async fn resume_policy(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path(id): Path<String>,
+    Expected(expected): Expected,
+) -> Result<Response, Problem> {
+    set_paused(&state, &client, &id, false, expected).await
+}
+
+async fn set_paused(
+    state: &ApiState,
+    client: &Client,
+    id: &str,
+    paused: bool,
+    expected: Option<u32>,
+) -> Result<Response, Problem> {
+    let id: PolicyId = id_to_find("policy", id)?;
+    let written = state.engine.pause_policy(&client.id, &id, paused, expected).await;
+    match written.map_err(|e| Problem::of_engine("pause or resume a policy", &e))? {
+        PolicyWrite::Done(policy) | PolicyWrite::Unchanged(policy) | PolicyWrite::Exists(policy) => {
+            Ok(with_revision(StatusCode::OK, policy.revision, PolicyView::from(&policy)))
+        }
+        PolicyWrite::RevisionIs(current) => Err(wrong_revision("policy", id.as_str(), current)),
+        PolicyWrite::Absent => Err(not_found("policy", id.as_str())),
+    }
+}
+
+/// Lists who holds the tokens of a policy, those whose lease ends first in front.
+#[utoipa::path(get, path = "/v1/policies/{policy_id}/holders", tag = "policies", params(("policy_id" = String, Path)), responses(
+    (status = 200, description = "All who hold a token now", body = HolderList),
+))]
+pub(crate) async fn list_holders(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path(id): Path<String>,
+) -> Result<Json<HolderList>, Problem> {
+    let id: PolicyId = id_to_find("policy", &id)?;
+    let found = state.engine.holders(&client.id, &id).await;
+    let found = found.map_err(|e| Problem::of_engine("list the holders of a policy", &e))?;
+    found.map(|holders| Json(HolderList::new(holders))).ok_or_else(|| not_found("policy", id.as_str()))
+}
+
 /// Deletes a policy that no job names and that holds nothing.
 #[utoipa::path(delete, path = "/v1/policies/{policy_id}", tag = "policies",
     params(("policy_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
@@ -149,7 +214,7 @@ pub(crate) async fn delete_policy(
         PolicyDelete::Busy(load) => Err(Problem::new(
             Kind::InUse,
             format!(
-                "policy '{id}' has {} events in flight and {} runs in its line; delete it when they have ended",
+                "policy '{id}' has {} in flight and {} runs in its line; delete it when they have ended",
                 load.in_flight, load.waiting_runs
             ),
         )),

@@ -1,15 +1,17 @@
-//! What came of a job: its runs, and the events of each.
+//! What came of a job: its runs, the events of each, and what is left of a run cancelled.
 
 use axum::Json;
 use axum::extract::{Path, State};
 use tidegate_domain::ids::{JobId, RunId};
+use tidegate_engine::RunCancel;
+use tidegate_store::clients::Client;
 
 use super::not_found;
 use crate::ApiState;
 use crate::auth::Caller;
 use crate::body::{Cursor, ListQuery, id_to_find};
-use crate::problem::Problem;
-use crate::wire::run::{EventList, EventView, RunList, RunView};
+use crate::problem::{Kind, Problem};
+use crate::wire::run::{EventList, EventView, RunDetailView, RunList, RunView};
 
 /// Lists a job's runs, the latest first. They outlive their job.
 #[utoipa::path(get, path = "/v1/jobs/{job_id}/runs", tag = "runs", params(("job_id" = String, Path), ListQuery), responses(
@@ -35,6 +37,60 @@ pub(crate) async fn list_runs(
     Ok(Json(RunList { runs: runs.collect(), next_cursor: Cursor::next_of(page.next) }))
 }
 
+/// Shows a run: how far it has come, how fast it goes, and when it is expected to end.
+#[utoipa::path(get, path = "/v1/jobs/{job_id}/runs/{run_id}", tag = "runs",
+    params(("job_id" = String, Path), ("run_id" = String, Path)), responses(
+    (status = 200, description = "The run", body = RunDetailView),
+))]
+pub(crate) async fn read_run(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path((job, run)): Path<(String, String)>,
+) -> Result<Json<RunDetailView>, Problem> {
+    let run = run_of(&job, &run)?;
+    detail(&state, &client, &run).await
+}
+
+/// Cancels what is left of a run: no further event of it is admitted. Events that are with their consumers end as they
+/// would. A run that was cancelled already is answered as it is.
+#[utoipa::path(post, path = "/v1/jobs/{job_id}/runs/{run_id}/cancel", tag = "runs",
+    params(("job_id" = String, Path), ("run_id" = String, Path)), responses(
+    (status = 200, description = "The run, cancelled", body = RunDetailView),
+))]
+pub(crate) async fn cancel_run(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path((job, run)): Path<(String, String)>,
+) -> Result<Json<RunDetailView>, Problem> {
+    let run = run_of(&job, &run)?;
+    let cancelled = state.engine.cancel_run(&client.id, &run).await;
+    match cancelled.map_err(|e| Problem::of_engine("cancel a run", &e))? {
+        RunCancel::Done => detail(&state, &client, &run).await,
+        RunCancel::Absent => Err(not_found("run", &run.to_string())),
+        RunCancel::Over => {
+            let view = detail(&state, &client, &run).await?;
+            let Some(refusal) = view.0.why_not_cancelled() else { return Ok(view) };
+            Err(Problem::new(
+                Kind::RunOver,
+                format!("run '{run}' {refusal}; there is nothing left to cancel"),
+            ))
+        }
+    }
+}
+
+async fn detail(state: &ApiState, client: &Client, run: &RunId) -> Result<Json<RunDetailView>, Problem> {
+    let found = state.engine.run_detail(&client.id, run).await;
+    let found = found.map_err(|e| Problem::of_engine("read a run", &e))?;
+    found.map(|detail| Json(detail.into())).ok_or_else(|| not_found("run", &run.to_string()))
+}
+
+/// The run of a path, which must be one of the job that the path names.
+fn run_of(job: &str, run: &str) -> Result<RunId, Problem> {
+    let job: JobId = id_to_find("job", job)?;
+    let run: RunId = id_to_find("run", run)?;
+    if *run.job() == job { Ok(run) } else { Err(not_found("run", &run.to_string())) }
+}
+
 /// Lists the events of a run, by index. With history `failures` only those that failed are listed.
 #[utoipa::path(get, path = "/v1/jobs/{job_id}/runs/{run_id}/events", tag = "runs",
     params(("job_id" = String, Path), ("run_id" = String, Path), ListQuery), responses(
@@ -46,11 +102,7 @@ pub(crate) async fn list_events(
     Path((job, run)): Path<(String, String)>,
     Cursor(cursor): Cursor,
 ) -> Result<Json<EventList>, Problem> {
-    let job: JobId = id_to_find("job", &job)?;
-    let run: RunId = id_to_find("run", &run)?;
-    if *run.job() != job {
-        return Err(not_found("run", &run.to_string()));
-    }
+    let run = run_of(&job, &run)?;
     let after = cursor.map(|text| text.parse().map_err(|_| Cursor::unknown())).transpose()?;
     let page = state.engine.events(&client.id, &run, after).await;
     let page = page.map_err(|e| Problem::of_engine("list events", &e))?;

@@ -1,4 +1,4 @@
-//! Tokens: released when an event is finished, extended while it is worked on.
+//! Tokens: released when an event is finished, extended while it is worked on, freed by an operator when held.
 //!
 //! A call is answered per token, in its order: one that is unknown, malformed or another client's spoils no other.
 
@@ -6,9 +6,9 @@ use std::collections::HashMap;
 
 use axum::Json;
 use axum::extract::State;
-use tidegate_domain::limits::LEASE_SECONDS;
+use tidegate_domain::limits::{LEASE_SECONDS, RESULT_BYTES, TOKENS_PER_CALL};
 use tidegate_domain::token::Token;
-use tidegate_engine::{Extended, Outcome, Release, Released};
+use tidegate_engine::{Extended, Release, Released};
 
 use crate::ApiState;
 use crate::auth::Caller;
@@ -16,50 +16,52 @@ use crate::body::Body;
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::instant;
 use crate::wire::token::{
-    ExtendBody, ExtendResult, ExtendResults, ExtendStatus, OutcomeWord, ReleaseBody, ReleaseEntry,
-    ReleaseResult, ReleaseResults, ReleaseStatus, check_number_of_tokens,
+    ExtendBody, ExtendResult, ExtendResults, ExtendStatus, FreeBody, FreeResult, FreeResults, FreeStatus,
+    Malformed, ReleaseBody, ReleaseResult, ReleaseResults, ReleaseStatus, check_number_of_tokens, read_entry,
 };
 
+/// The body of a release: a hundred texts of 2 KiB, each character of which may be escaped.
+const RELEASE_BODY_BYTES: usize = 2 * TOKENS_PER_CALL * (RESULT_BYTES + 512);
+
 /// Releases tokens: their events are finished, and the next of each policy may go. Repeating a release does nothing.
+/// Each entry is read and answered by itself: one that is malformed spoils no other.
 #[utoipa::path(post, path = "/v1/tokens/release", tag = "tokens", request_body = ReleaseBody, responses(
     (status = 200, description = "What came of each token", body = ReleaseResults),
 ))]
 pub(crate) async fn release_tokens(
     State(state): State<ApiState>,
     Caller(client): Caller,
-    Body(body): Body<ReleaseBody>,
+    Body(body): Body<ReleaseBody, RELEASE_BODY_BYTES>,
 ) -> Result<Json<ReleaseResults>, Problem> {
     let mut errors = FieldErrors::default();
     check_number_of_tokens(body.tokens.len(), &mut errors);
     errors.into_result(Kind::InvalidBody)?;
-    let entries: Vec<(String, OutcomeWord)> = body.tokens.into_iter().map(ReleaseEntry::into_parts).collect();
-    let releases = releases(&entries);
+    let entries: Vec<Result<Release, Malformed>> =
+        body.tokens.iter().map(|entry| read_entry(entry)).collect();
+    let releases = each_once(entries.iter().flatten());
     let mut statuses = HashMap::new();
     if !releases.is_empty() {
         let released = state.engine.release(&client.id, releases).await;
         statuses.extend(released.map_err(|e| Problem::of_engine("release tokens", &e))?);
     }
-    let results = entries.into_iter().map(|(token, _)| {
-        let status = match token.parse::<Token>() {
-            Ok(parsed) => release_status(statuses.get(&parsed)),
-            Err(_) => ReleaseStatus::Malformed,
-        };
-        ReleaseResult { token, status }
+    let results = entries.into_iter().map(|entry| match entry {
+        Ok(Release { token, .. }) => {
+            let status = release_status(statuses.get(&token));
+            ReleaseResult { token: token.to_string(), status, detail: None }
+        }
+        Err(Malformed { token, detail }) => {
+            ReleaseResult { token, status: ReleaseStatus::Malformed, detail: Some(detail) }
+        }
     });
     Ok(Json(ReleaseResults { results: results.collect() }))
 }
 
-/// The tokens that read as such, each once, with the outcome that was named first.
-fn releases(entries: &[(String, OutcomeWord)]) -> Vec<Release> {
-    let mut releases: Vec<Release> = Vec::with_capacity(entries.len());
-    for (text, outcome) in entries {
-        let Ok(token) = text.parse::<Token>() else { continue };
-        if releases.iter().all(|release| release.token != token) {
-            let outcome = match outcome {
-                OutcomeWord::Succeeded => Outcome::Succeeded,
-                OutcomeWord::Failed => Outcome::Failed,
-            };
-            releases.push(Release { token, outcome });
+/// Each token once, with the outcome that was named first.
+fn each_once<'r>(entries: impl Iterator<Item = &'r Release>) -> Vec<Release> {
+    let mut releases: Vec<Release> = Vec::new();
+    for entry in entries {
+        if releases.iter().all(|release| release.token != entry.token) {
+            releases.push(entry.clone());
         }
     }
     releases
@@ -69,6 +71,7 @@ fn release_status(released: Option<&Released>) -> ReleaseStatus {
     match released {
         Some(Released::Released) => ReleaseStatus::Released,
         Some(Released::AlreadyReleased) => ReleaseStatus::AlreadyReleased,
+        Some(Released::Reclaimed) => ReleaseStatus::Reclaimed,
         Some(Released::Deferred) => ReleaseStatus::Accepted,
         Some(Released::NotYours) => ReleaseStatus::NotYours,
         Some(Released::Unknown) | None => ReleaseStatus::Unknown,
@@ -89,9 +92,7 @@ pub(crate) async fn extend_tokens(
     let lease_seconds =
         body.lease_seconds.and_then(|given| given.within("lease_seconds", LEASE_SECONDS, &mut errors));
     errors.into_result(Kind::InvalidBody)?;
-    let mut tokens: Vec<Token> = body.tokens.iter().filter_map(|text| text.parse().ok()).collect();
-    tokens.sort_unstable();
-    tokens.dedup();
+    let tokens = readable(&body.tokens);
     let mut statuses = HashMap::new();
     if !tokens.is_empty() {
         let extended = state.engine.extend(&client.id, tokens, lease_seconds).await;
@@ -108,4 +109,51 @@ pub(crate) async fn extend_tokens(
         ExtendResult { token, status, lease_expires_at }
     });
     Ok(Json(ExtendResults { results: results.collect() }))
+}
+
+/// Ends leases, whether they ran out or not: an operator found out that their consumers are gone. It is what ends a lease
+/// that ran out under `on_expiry: hold`. A consumer that is at work after all goes on beside the next; its release comes late.
+#[utoipa::path(post, path = "/v1/tokens/free", tag = "tokens", request_body = FreeBody, responses(
+    (status = 200, description = "What came of each token", body = FreeResults),
+))]
+pub(crate) async fn free_tokens(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Body(body): Body<FreeBody>,
+) -> Result<Json<FreeResults>, Problem> {
+    let mut errors = FieldErrors::default();
+    check_number_of_tokens(body.tokens.len(), &mut errors);
+    errors.into_result(Kind::InvalidBody)?;
+    let tokens = readable(&body.tokens);
+    let mut statuses = HashMap::new();
+    if !tokens.is_empty() {
+        let freed = state.engine.free_held(&client.id, tokens, body.redeliver).await;
+        statuses.extend(freed.map_err(|e| Problem::of_engine("free tokens", &e))?);
+    }
+    let results = body.tokens.into_iter().map(|token| {
+        let status = match token.parse::<Token>() {
+            Ok(parsed) => free_status(statuses.get(&parsed)),
+            Err(_) => FreeStatus::Malformed,
+        };
+        FreeResult { token, status }
+    });
+    Ok(Json(FreeResults { results: results.collect() }))
+}
+
+fn free_status(freed: Option<&Released>) -> FreeStatus {
+    match freed {
+        Some(Released::Released | Released::Deferred) => FreeStatus::Freed,
+        Some(Released::AlreadyReleased) => FreeStatus::AlreadyReleased,
+        Some(Released::Reclaimed) => FreeStatus::Reclaimed,
+        Some(Released::NotYours) => FreeStatus::NotYours,
+        Some(Released::Unknown) | None => FreeStatus::Unknown,
+    }
+}
+
+/// The texts that read as tokens, each once.
+fn readable(texts: &[String]) -> Vec<Token> {
+    let mut tokens: Vec<Token> = texts.iter().filter_map(|text| text.parse().ok()).collect();
+    tokens.sort_unstable();
+    tokens.dedup();
+    tokens
 }

@@ -3,16 +3,19 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tidegate_domain::flow::Flow;
 use tidegate_domain::ids::{JobId, ONE_TIME_PREFIX, PolicyId};
 use tidegate_domain::job::{Attempts, Count, History, Job, Payload, Terms};
-use tidegate_domain::limits::{DEFAULT_ATTEMPTS, EVENTS_PER_RUN, MAX_ATTEMPTS};
+use tidegate_domain::limits::{DEFAULT_ATTEMPTS, MAX_ATTEMPTS};
 use tidegate_domain::rules::Relevancy;
-use tidegate_domain::target::Target;
 use tidegate_engine::JobDraft;
 use utoipa::ToSchema;
 
 use crate::problem::FieldErrors;
+use crate::wire::flow::{FlowFields, OverlapWord, WindowBody, WindowView, check_deadline, check_has_policy};
+use crate::wire::payload::{CheckedPayload, PayloadFields};
 use crate::wire::rules::{MisfireBody, MisfireView, RulesFields, check_relevancy, never_fires_within};
+use crate::wire::target::TargetBody;
 use crate::wire::trigger::{Findings, TriggerBody, TriggerView, in_words, trigger_warnings};
 use crate::wire::{Whole, instant};
 
@@ -31,14 +34,38 @@ pub(crate) struct JobBody {
     /// Events of one firing.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 1_000_000, default = 1)]
     count: Option<Whole>,
+    /// Tokens that each event takes, at most its policy's `max_in_flight`.
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 12, default = 1)]
+    cost: Option<Whole>,
+    /// Its place in its policy's line: 0 is served first.
+    #[schema(value_type = Option<u32>, maximum = 9, default = 5)]
+    priority: Option<Whole>,
+    /// What becomes of a run that is due while an earlier one is not finished; `allow` when left out.
+    #[serde(default)]
+    overlap: OverlapWord,
+    /// The time that a run has; any time when left out.
+    window: Option<WindowBody>,
+    /// So many events of a run that did not succeed stop it; none do when left out.
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 1_000_000)]
+    max_failures: Option<Whole>,
+    /// Who is told when a run has come to its end.
+    on_completion: Option<TargetBody>,
     /// The policy that throttles the events; none when left out.
     #[schema(example = "small")]
     policy_id: Option<String>,
     target: TargetBody,
-    /// Any JSON of at most 64 KiB. It reaches the consumer as it was sent, byte for byte.
-    #[serde(default)]
+    /// Any JSON of at most 64 KiB, the same for every event. It reaches the consumer as it was sent, byte for byte.
     #[schema(value_type = Option<serde_json::Value>)]
-    payload: Box<RawValue>,
+    payload: Option<Box<RawValue>>,
+    /// A payload for each event, in their order, of at most 64 KiB in all; their number is the count. In the place of
+    /// `payload`.
+    #[schema(value_type = Option<Vec<serde_json::Value>>, min_items = 1)]
+    payloads: Option<Vec<Box<RawValue>>>,
+    /// JSON of at most 64 KiB in whose texts `{{index}}` (from 0), `{{index1}}` (from 1), `{{count}}`, `{{event_id}}`,
+    /// `{{run_id}}`, `{{job_id}}` and `{{launch_at}}` stand for what the event has; a text that is nothing but one number
+    /// becomes a number. In the place of `payload`.
+    #[schema(value_type = Option<serde_json::Value>, example = json!({"page": "{{index1}}"}))]
+    payload_template: Option<Box<RawValue>>,
     /// How much of what happened is kept; `all` when left out.
     #[serde(default)]
     history: HistoryWord,
@@ -79,37 +106,6 @@ pub(crate) enum HistoryWord {
     Failures,
 }
 
-/// Where events go: `sqs` or `http`.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = Target, example = json!({"sqs": {"queue_url": "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"}}))]
-pub(crate) struct TargetBody {
-    /// A standard or FIFO queue.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sqs: Option<SqsBody>,
-    /// An HTTP endpoint that takes a POST for each event.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    http: Option<HttpBody>,
-}
-
-/// A queue as a target.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = SqsTarget)]
-pub(crate) struct SqsBody {
-    /// The queue's URL. The queue must exist.
-    queue_url: String,
-}
-
-/// An endpoint as a target.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = HttpTarget)]
-pub(crate) struct HttpBody {
-    /// Its URL.
-    url: String,
-}
-
 /// A job that has been checked, as far as its body tells.
 #[derive(Debug)]
 pub(crate) struct CheckedJob {
@@ -146,31 +142,56 @@ impl JobBody {
             };
             errors.add(field, given, message);
         }
-        let terms = self.check_terms(errors);
+        let terms = self.check_terms(now, errors);
+        if let (Some(trigger), Some(rules), Some(terms)) = (&trigger, &rules, &terms) {
+            check_deadline(&terms.flow, trigger, rules, errors);
+        }
         let draft = JobDraft { trigger: trigger?, rules: rules?, terms: terms? };
         Some(CheckedJob { id: id?, draft })
     }
 
-    fn check_terms(self, errors: &mut FieldErrors) -> Option<Terms> {
-        let count = self.count.unwrap_or(Whole::from(1)).within("count", 1..=EVENTS_PER_RUN, errors);
+    fn check_terms(self, now: DateTime<Utc>, errors: &mut FieldErrors) -> Option<Terms> {
+        let flow = FlowFields {
+            cost: self.cost,
+            priority: self.priority,
+            overlap: self.overlap,
+            window: self.window.as_ref(),
+            max_failures: self.max_failures,
+            on_completion: self.on_completion.as_ref(),
+        };
+        let (count, payload) = (self.count, self.payload);
+        let carried = PayloadFields {
+            count,
+            payload,
+            payloads: self.payloads,
+            payload_template: self.payload_template,
+        };
+        let carried = carried.check(errors);
         let policy: Option<Option<PolicyId>> = match &self.policy_id {
             Some(text) => errors.keep("policy_id", &**text, text.parse()).map(Some),
             None => Some(None),
         };
-        let target = self.target.check(errors);
-        let payload = errors.keep("payload", (), Payload::new(String::from(Box::<str>::from(self.payload))));
+        let target = self.target.check("target", errors);
+        let flow = flow.check(now, errors);
         let most = u32::from(MAX_ATTEMPTS);
         let attempts = self.max_attempts.unwrap_or(Whole::from(u32::from(DEFAULT_ATTEMPTS)));
         let attempts = attempts.within("max_attempts", 1..=most, errors);
         let relevancy = check_relevancy(self.relevancy_seconds, errors);
+        let (target, policy) = (target?, policy?);
+        let flow = Flow { release_on_response: target.release_on_response, ..flow? };
+        if policy.is_none() {
+            check_has_policy(&flow, errors);
+        }
+        let CheckedPayload { count, payload } = carried?;
         Some(Terms {
-            count: errors.keep("count", (), Count::new(count?.into()))?,
-            policy: policy?,
-            target: target?,
-            payload: payload?,
+            count: errors.keep("count", count, Count::new(count.into()))?,
+            policy,
+            target: target.target,
+            payload,
             history: self.history.into(),
             max_attempts: errors.keep("max_attempts", (), Attempts::new(attempts?.into()))?,
             relevancy: relevancy?,
+            flow,
         })
     }
 }
@@ -193,35 +214,6 @@ pub(crate) fn check_job_id(text: &str, errors: &mut FieldErrors) -> Option<JobId
     Some(id)
 }
 
-impl TargetBody {
-    fn check(&self, errors: &mut FieldErrors) -> Option<Target> {
-        match (&self.sqs, &self.http) {
-            (Some(SqsBody { queue_url }), None) => {
-                errors.keep("target.sqs.queue_url", &**queue_url, Target::sqs(queue_url))
-            }
-            (None, Some(HttpBody { url })) => errors.keep("target.http.url", &**url, Target::http(url)),
-            (Some(_), Some(_)) => {
-                errors.add("target", (), "target has both 'sqs' and 'http'; give one, or make two jobs");
-                None
-            }
-            (None, None) => {
-                let message = "target has neither 'sqs' nor 'http'; give \
-                    {\"sqs\": {\"queue_url\": \"...\"}} or {\"http\": {\"url\": \"...\"}}";
-                errors.add("target", (), message);
-                None
-            }
-        }
-    }
-}
-
-/// The field that carries a target's URL.
-pub(crate) fn url_field(target: &Target) -> &'static str {
-    match target {
-        Target::Sqs { .. } => "target.sqs.queue_url",
-        Target::Http { .. } => "target.http.url",
-    }
-}
-
 impl From<HistoryWord> for History {
     fn from(word: HistoryWord) -> Self {
         match word {
@@ -236,17 +228,6 @@ impl From<History> for HistoryWord {
         match history {
             History::All => Self::All,
             History::Failures => Self::Failures,
-        }
-    }
-}
-
-impl From<&Target> for TargetBody {
-    fn from(target: &Target) -> Self {
-        match target {
-            Target::Sqs { queue_url } => {
-                Self { sqs: Some(SqsBody { queue_url: queue_url.clone() }), http: None }
-            }
-            Target::Http { url } => Self { sqs: None, http: Some(HttpBody { url: url.clone() }) },
         }
     }
 }
@@ -268,9 +249,29 @@ pub(crate) struct JobView {
     /// The policy that throttles the events, if any.
     policy_id: Option<String>,
     target: TargetBody,
-    /// What each event carries.
+    /// Tokens that each event takes.
+    cost: u32,
+    /// Its place in its policy's line: 0 is served first, 9 last.
+    priority: u8,
+    /// What becomes of a run that is due while an earlier one is not finished.
+    overlap: OverlapWord,
+    /// The time that a run has; any time when null.
+    window: Option<WindowView>,
+    /// So many events of a run that did not succeed stop it; none do when null.
+    max_failures: Option<u32>,
+    /// Who is told when a run has come to its end, if anybody is.
+    on_completion: Option<TargetBody>,
+    /// What each event carries; null when it is one of a list, or follows a template.
     #[schema(value_type = serde_json::Value)]
     payload: Box<RawValue>,
+    /// What the events carry, in their order; only when the job has a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<serde_json::Value>>)]
+    payloads: Option<Box<RawValue>>,
+    /// What the payloads are made from; only when the job has a template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<serde_json::Value>)]
+    payload_template: Option<Box<RawValue>>,
     /// How much of what happened is kept.
     history: HistoryWord,
     /// Deliveries of one event before it is recorded as dead.
@@ -299,11 +300,14 @@ pub(crate) struct JobView {
 
 impl JobView {
     pub(crate) fn new(job: &Job, mut warnings: Vec<String>) -> Self {
-        let terms = &job.terms;
+        let (terms, flow) = (&job.terms, &job.terms.flow);
         warnings.extend(trigger_warnings(&job.trigger));
-        let payload = match &terms.payload {
-            Payload::Inline(json) => RawValue::from_string(json.clone()).unwrap_or_default(),
-            Payload::InJob => Box::default(),
+        let raw = |json: &str| RawValue::from_string(json.to_owned()).unwrap_or_default();
+        let (payload, payloads, payload_template) = match &terms.payload {
+            Payload::Inline(json) => (raw(json), None, None),
+            Payload::List(json) => (Box::default(), Some(raw(json)), None),
+            Payload::Template(json) => (Box::default(), None, Some(raw(json))),
+            Payload::InJob => (Box::default(), None, None),
         };
         Self {
             job_id: job.id.to_string(),
@@ -312,8 +316,16 @@ impl JobView {
             description: in_words(&job.trigger),
             count: terms.count.get(),
             policy_id: terms.policy.as_ref().map(ToString::to_string),
-            target: (&terms.target).into(),
+            target: TargetBody::of(&terms.target, flow.release_on_response),
+            cost: flow.cost.get(),
+            priority: flow.priority.get(),
+            overlap: flow.overlap.into(),
+            window: flow.window.map(WindowView::from),
+            max_failures: flow.max_failures,
+            on_completion: flow.on_completion.as_ref().map(|target| TargetBody::of(target, false)),
             payload,
+            payloads,
+            payload_template,
             history: terms.history.into(),
             max_attempts: terms.max_attempts.get(),
             start_at: job.rules.start_at.map(instant),

@@ -6,12 +6,17 @@
 pub(crate) mod bulk;
 pub(crate) mod calendar;
 pub(crate) mod client;
+pub(crate) mod explain;
+pub(crate) mod flow;
+pub(crate) mod holder;
 pub(crate) mod index;
 pub(crate) mod job;
+pub(crate) mod payload;
 pub(crate) mod policy;
 pub(crate) mod preview;
 pub(crate) mod rules;
 pub(crate) mod run;
+pub(crate) mod target;
 pub(crate) mod token;
 pub(crate) mod trigger;
 pub(crate) mod upcoming;
@@ -37,10 +42,21 @@ impl Whole {
         bounds: RangeInclusive<u32>,
         errors: &mut FieldErrors,
     ) -> Option<u32> {
+        self.within_so(field, bounds, "", errors)
+    }
+
+    /// The same where the refusal ends in what may be done instead, or why.
+    pub(crate) fn within_so(
+        self,
+        field: &str,
+        bounds: RangeInclusive<u32>,
+        so: &str,
+        errors: &mut FieldErrors,
+    ) -> Option<u32> {
         let number = u32::try_from(self.0).ok().filter(|number| bounds.contains(number));
         if number.is_none() {
             let (least, most) = bounds.into_inner();
-            let message = format!("{field} is {}; it must lie between {least} and {most}", self.0);
+            let message = format!("{field} is {}; it must lie between {least} and {most}{so}", self.0);
             let value =
                 i64::try_from(self.0).map_or_else(|_| self.0.to_string().into(), serde_json::Value::from);
             errors.add(field, value, message);

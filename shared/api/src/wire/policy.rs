@@ -2,9 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::PolicyId;
-use tidegate_domain::limits::{LEASE_SECONDS, MAX_IN_FLIGHT};
-use tidegate_domain::policy::{Policy, PolicyTerms};
-use tidegate_engine::Load;
+use tidegate_domain::limits::{
+    DELIVERY_SECONDS, LEASE_SECONDS, MAX_IN_FLIGHT, RATE_BURST, RATE_EVENTS, WAITING_RUNS,
+};
+use tidegate_domain::policy::{OnExpiry, Policy, PolicyTerms};
+use tidegate_domain::rate_limit::{Per, RateLimit};
+use tidegate_engine::{Load, PolicyStatus};
 use utoipa::ToSchema;
 
 use crate::problem::FieldErrors;
@@ -24,8 +27,64 @@ pub(crate) struct PolicyBody {
     #[schema(value_type = u32, minimum = 1, maximum = 10_000, example = 3)]
     max_in_flight: Whole,
     /// How long a consumer may hold a token without a heartbeat, in seconds.
-    #[schema(value_type = Option<u32>, minimum = 5, maximum = 43_200, default = 60)]
+    #[schema(value_type = Option<u32>, minimum = 10, maximum = 43_200, default = 60)]
     lease_seconds: Option<Whole>,
+    /// What becomes of a token whose lease ran out; `reclaim` when left out.
+    #[serde(default)]
+    on_expiry: OnExpiryWord,
+    /// How fast events may begin; as fast as tokens allow when left out.
+    rate: Option<RateBody>,
+    /// How many runs may wait in its line; any number when left out. A run beyond them is recorded as `line_full`.
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 10_000)]
+    max_waiting_runs: Option<Whole>,
+}
+
+/// What becomes of a token whose lease ran out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = OnExpiry)]
+pub(crate) enum OnExpiryWord {
+    /// It is taken back; the event goes on by its job's retry rule.
+    #[default]
+    Reclaim,
+    /// It stays with its holder until that one releases it, or an operator frees it.
+    Hold,
+}
+
+/// How fast events may begin: smooth to the second, with a burst.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = PolicyRate, example = json!({"events": 100, "per": "second", "burst": 20}))]
+pub(crate) struct RateBody {
+    /// Events in that time.
+    #[schema(value_type = u32, minimum = 1, maximum = 100_000)]
+    events: Whole,
+    per: PerWord,
+    /// How many may begin at once after a pause, at least a second's worth; that when left out.
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 10_000)]
+    burst: Option<Whole>,
+}
+
+/// A rate as it is answered.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PolicyRateView)]
+pub(crate) struct RateView {
+    /// Events in that time.
+    events: u32,
+    per: PerWord,
+    /// How many may begin at once after a pause, at least a second's worth; that when null.
+    burst: Option<u32>,
+}
+
+/// The length of time that a rate counts events in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = Per)]
+pub(crate) enum PerWord {
+    /// One second.
+    Second,
+    /// Sixty of them.
+    Minute,
 }
 
 /// A policy that has been checked.
@@ -42,11 +101,71 @@ impl PolicyBody {
             Some(text) => errors.keep("policy_id", &**text, text.parse()).map(Some),
             None => Some(None),
         };
-        let max_in_flight = self.max_in_flight.within("max_in_flight", 1..=MAX_IN_FLIGHT, errors);
+        let so = "; pause the policy to let nothing through";
+        let max_in_flight = self.max_in_flight.within_so("max_in_flight", 1..=MAX_IN_FLIGHT, so, errors);
         let lease_seconds = self.lease_seconds.unwrap_or(DEFAULT_LEASE_SECONDS.into());
-        let lease_seconds = lease_seconds.within("lease_seconds", LEASE_SECONDS, errors);
+        let so = format!("; {DELIVERY_SECONDS} seconds is what one delivery may take");
+        let lease_seconds = lease_seconds.within_so("lease_seconds", LEASE_SECONDS, &so, errors);
+        let rate = match &self.rate {
+            Some(rate) => rate.check(errors).map(Some),
+            None => Some(None),
+        };
+        let runs = match self.max_waiting_runs {
+            Some(runs) => runs.within("max_waiting_runs", WAITING_RUNS, errors).map(Some),
+            None => Some(None),
+        };
         let terms = PolicyTerms::new(max_in_flight?, lease_seconds?);
-        Some(CheckedPolicy { id: id?, terms: errors.keep("(body)", (), terms)? })
+        let terms = errors.keep("(body)", (), terms)?.with_on_expiry(self.on_expiry.into()).with_rate(rate?);
+        let terms = errors.keep("max_waiting_runs", (), terms.with_max_waiting_runs(runs?))?;
+        Some(CheckedPolicy { id: id?, terms })
+    }
+}
+
+impl RateBody {
+    fn check(&self, errors: &mut FieldErrors) -> Option<RateLimit> {
+        let events = self.events.within("rate.events", 1..=RATE_EVENTS, errors);
+        let burst = match self.burst {
+            Some(burst) => burst.within("rate.burst", 1..=RATE_BURST, errors).map(Some),
+            None => Some(None),
+        };
+        errors.keep("rate", (), RateLimit::new(events?, self.per.into(), burst?))
+    }
+}
+
+impl From<RateLimit> for RateView {
+    fn from(rate: RateLimit) -> Self {
+        let per = match rate.per() {
+            Per::Second => PerWord::Second,
+            Per::Minute => PerWord::Minute,
+        };
+        Self { events: rate.events(), per, burst: rate.burst() }
+    }
+}
+
+impl From<PerWord> for Per {
+    fn from(word: PerWord) -> Self {
+        match word {
+            PerWord::Second => Self::Second,
+            PerWord::Minute => Self::Minute,
+        }
+    }
+}
+
+impl From<OnExpiryWord> for OnExpiry {
+    fn from(word: OnExpiryWord) -> Self {
+        match word {
+            OnExpiryWord::Reclaim => Self::Reclaim,
+            OnExpiryWord::Hold => Self::Hold,
+        }
+    }
+}
+
+impl From<OnExpiry> for OnExpiryWord {
+    fn from(rule: OnExpiry) -> Self {
+        match rule {
+            OnExpiry::Reclaim => Self::Reclaim,
+            OnExpiry::Hold => Self::Hold,
+        }
     }
 }
 
@@ -62,6 +181,14 @@ pub(crate) struct PolicyView {
     max_in_flight: u32,
     /// How long a consumer may hold a token without a heartbeat, in seconds.
     lease_seconds: u32,
+    /// What becomes of a token whose lease ran out.
+    on_expiry: OnExpiryWord,
+    /// How fast events may begin; as fast as tokens allow when null.
+    rate: Option<RateView>,
+    /// How many runs may wait in its line; any number when null.
+    max_waiting_runs: Option<u32>,
+    /// Whether it is paused: nothing is admitted then.
+    paused: bool,
 }
 
 impl From<&Policy> for PolicyView {
@@ -71,6 +198,10 @@ impl From<&Policy> for PolicyView {
             revision: policy.revision,
             max_in_flight: policy.terms.max_in_flight(),
             lease_seconds: policy.terms.lease_seconds(),
+            on_expiry: policy.terms.on_expiry().into(),
+            rate: policy.terms.rate().map(RateView::from),
+            max_waiting_runs: policy.terms.max_waiting_runs(),
+            paused: policy.paused,
         }
     }
 }
@@ -81,7 +212,8 @@ impl From<&Policy> for PolicyView {
 pub(crate) struct PolicyStatusView {
     #[serde(flatten)]
     policy: PolicyView,
-    /// Events in flight now: delivered or about to be, and neither released nor expired.
+    /// Tokens that are held now: the costs of the events that were delivered or are about to be, and neither released nor
+    /// taken back.
     in_flight: u32,
     /// Events that were launched and wait for a token.
     waiting: u32,
@@ -89,13 +221,27 @@ pub(crate) struct PolicyStatusView {
     waiting_runs: u32,
     /// Whether more is in flight than the limit, because the limit was lowered: nothing is admitted until it is not.
     draining: bool,
+    /// The same in a sentence.
+    #[schema(example = "12 in flight, limit 8, draining")]
+    status: String,
 }
 
 impl PolicyStatusView {
-    pub(crate) fn new(policy: &Policy, load: Load) -> Self {
-        let Load { in_flight, waiting, waiting_runs } = load;
-        let draining = in_flight > policy.terms.max_in_flight();
-        Self { policy: policy.into(), in_flight, waiting, waiting_runs, draining }
+    pub(crate) fn new(status: &PolicyStatus) -> Self {
+        let PolicyStatus { policy, load: Load { in_flight, waiting, waiting_runs } } = status;
+        let (in_flight, limit) = (*in_flight, policy.terms.max_in_flight());
+        // Of a paused policy nobody asks whether it drains to nothing, but whether it may go on when it is resumed.
+        let draining = in_flight > limit;
+        let paused = if policy.paused { "paused, " } else { "" };
+        let drains = if draining { ", draining" } else { "" };
+        Self {
+            policy: policy.into(),
+            in_flight,
+            waiting: *waiting,
+            waiting_runs: *waiting_runs,
+            draining,
+            status: format!("{paused}{in_flight} in flight, limit {limit}{drains}"),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Runs and events as they travel: only ever read.
 
 use serde::Serialize;
-use tidegate_engine::{EventRecord, RunSummary};
+use tidegate_engine::{EventRecord, EventStatus, RunDetail, RunState, RunSummary};
 use utoipa::ToSchema;
 
 use crate::wire::instant;
@@ -31,8 +31,10 @@ pub(crate) struct RunView {
     expired: u32,
     /// Events that could not be delivered.
     dead: u32,
-    /// Why nothing (more) of it is delivered: `paused`, `misfire_skipped`, `expired`, `overlap_skipped`, `excluded`,
-    /// `cancelled` or `rescheduled`.
+    /// Events that were never admitted, because the run was stopped.
+    left_out: u32,
+    /// Why nothing (more) of it is delivered: `paused`, `misfire_skipped`, `expired`, `overlap_skipped`, `line_full`,
+    /// `excluded`, `cancelled`, `rescheduled`, `deadline` or `failure_limit`.
     reason: Option<String>,
     /// How many firings of the job were left out for the same reason, this one included: they share this row. Only when
     /// they are more than this one.
@@ -56,9 +58,62 @@ impl From<RunSummary> for RunView {
             failed: run.tally.failed,
             expired: run.tally.expired,
             dead: run.tally.dead,
+            left_out: run.tally.left_out,
             reason: run.reason,
             skipped_count: run.skipped.as_ref().map(|skipped| skipped.count),
             skipped_until: run.skipped.as_ref().map(|skipped| instant(skipped.until)),
+        }
+    }
+}
+
+/// A run with how it gets on.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RunDetail)]
+pub(crate) struct RunDetailView {
+    #[serde(flatten)]
+    run: RunView,
+    /// Events that are with their consumers now.
+    in_flight: u32,
+    /// Events that wait for a token.
+    waiting: u32,
+    /// When its first event was admitted; null when none was, or where that is not known.
+    #[schema(format = DateTime)]
+    started_at: Option<String>,
+    /// When its window ends, if it has one.
+    #[schema(format = DateTime)]
+    deadline: Option<String>,
+    /// Events that came to their end, by the second; null when that cannot be said yet.
+    rate_per_second: Option<f64>,
+    /// When the last event is expected to come to its end; null when that cannot be said.
+    #[schema(format = DateTime)]
+    predicted_finish_at: Option<String>,
+    /// How rate and finish were arrived at.
+    reasoning: String,
+}
+
+impl RunDetailView {
+    /// Why a run that is over was not cancelled; `None` when it was.
+    pub(crate) fn why_not_cancelled(&self) -> Option<String> {
+        match self.run.reason.as_deref() {
+            Some("cancelled") => None,
+            Some(reason) => Some(format!("was stopped already ({reason})")),
+            None if self.run.state == RunState::Finished.as_str() => Some("is finished".to_owned()),
+            None => Some("has no policy, so all of its events are on their way".to_owned()),
+        }
+    }
+}
+
+impl From<RunDetail> for RunDetailView {
+    fn from(detail: RunDetail) -> Self {
+        Self {
+            run: detail.summary.into(),
+            in_flight: detail.in_flight,
+            waiting: detail.waiting,
+            started_at: detail.started_at.map(instant),
+            deadline: detail.deadline.map(instant),
+            rate_per_second: detail.rate_per_second.map(|rate| (rate * 1_000.0).round() / 1_000.0),
+            predicted_finish_at: detail.predicted_finish_at.map(instant),
+            reasoning: detail.reasoning,
         }
     }
 }
@@ -91,10 +146,20 @@ pub(crate) struct EventView {
     at: Option<String>,
     /// Why it failed, if it did.
     reason: Option<String>,
+    /// What its consumer said came of it, when it released the token as succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<String>,
+    /// What its consumer said went wrong, when it released the token as failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 impl From<EventRecord> for EventView {
     fn from(event: EventRecord) -> Self {
+        let (result, error) = match event.status {
+            EventStatus::Failed => (None, event.text),
+            _ => (event.text, None),
+        };
         Self {
             event_id: event.id.to_string(),
             index: event.id.index(),
@@ -102,6 +167,8 @@ impl From<EventRecord> for EventView {
             attempts: event.attempts,
             at: event.at.map(instant),
             reason: event.reason,
+            result,
+            error,
         }
     }
 }

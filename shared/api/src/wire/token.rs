@@ -5,9 +5,14 @@ use std::fmt;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use tidegate_domain::limits::TOKENS_PER_CALL;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tidegate_domain::limits::{RESULT_BYTES, TOKENS_PER_CALL};
+use tidegate_domain::token::Token;
+use tidegate_engine::{Outcome, Release};
 use utoipa::ToSchema;
 
+use crate::body::read_part;
 use crate::problem::FieldErrors;
 use crate::wire::Whole;
 
@@ -27,9 +32,10 @@ pub(crate) enum OutcomeWord {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReleaseBody {
-    /// 1 to 100 tokens: each either the token's text, or an object that adds how the event ended.
-    #[schema(min_items = 1, max_items = 100, example = json!(["tok.acme.small.0.3.17.2.9"]))]
-    pub(crate) tokens: Vec<ReleaseEntry>,
+    /// 1 to 100 tokens: each either the token's text, or an object that adds how the event ended. Each is read and answered
+    /// by itself.
+    #[schema(value_type = Vec<ReleaseEntry>, min_items = 1, max_items = 100, example = json!(["tok.acme.small.0.3.17.2.9"]))]
+    pub(crate) tokens: Vec<Box<RawValue>>,
 }
 
 /// One token, with or without how its event ended.
@@ -47,17 +53,92 @@ pub(crate) enum ReleaseEntry {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Ended {
     /// The token of the delivered message.
-    pub(crate) token: String,
+    token: String,
     /// How the event ended; `succeeded` when left out.
     #[serde(default)]
-    pub(crate) outcome: OutcomeWord,
+    outcome: OutcomeWord,
+    /// What came of the event, in at most 2,048 bytes: shown with it. Only with `succeeded`.
+    #[schema(max_length = 2_048)]
+    result: Option<String>,
+    /// Why the event failed, in at most 2,048 bytes: shown with it. Only with `failed`.
+    #[schema(max_length = 2_048)]
+    error: Option<String>,
 }
 
-impl ReleaseEntry {
-    pub(crate) fn into_parts(self) -> (String, OutcomeWord) {
+/// An entry that cannot be served.
+#[derive(Debug)]
+pub(crate) struct Malformed {
+    /// Its token, as far as it can be read.
+    pub(crate) token: String,
+    /// What is wrong and what to do about it.
+    pub(crate) detail: String,
+}
+
+/// Reads one entry by itself.
+pub(crate) fn read_entry(entry: &RawValue) -> Result<Release, Malformed> {
+    let malformed = |token: &str, detail: String| Malformed { token: token.to_owned(), detail };
+    let ended = match read_part::<ReleaseEntry>(entry) {
+        Ok(ReleaseEntry::Succeeded(token)) => {
+            Ended { token, outcome: OutcomeWord::Succeeded, result: None, error: None }
+        }
+        Ok(ReleaseEntry::Ended(ended)) => ended,
+        Err(problem) => return Err(malformed(&token_of(entry), problem.into_parts().1)),
+    };
+    let text = ended.text().map_err(|detail| malformed(&ended.token, detail))?;
+    match ended.token.parse::<Token>() {
+        Ok(token) => Ok(Release { token, outcome: ended.outcome.into(), text }),
+        Err(error) => Err(malformed(&ended.token, error.to_string())),
+    }
+}
+
+/// What an entry that does not read names as its token, for the answer.
+fn token_of(entry: &RawValue) -> String {
+    let read = serde_json::from_str::<Value>(entry.get()).unwrap_or_default();
+    let token = read.as_str().or_else(|| read.get("token").and_then(Value::as_str));
+    token.unwrap_or_default().to_owned()
+}
+
+impl Ended {
+    fn text(&self) -> Result<Option<String>, String> {
+        let (field, text, fits) = match (&self.result, &self.error) {
+            (None, None) => return Ok(None),
+            (Some(_), Some(_)) => {
+                let detail = "the entry has both 'result' and 'error'; give 'result' with the outcome 'succeeded', or 'error' \
+                    with 'failed'";
+                return Err(detail.to_owned());
+            }
+            (Some(text), None) => ("result", text, OutcomeWord::Succeeded),
+            (None, Some(text)) => ("error", text, OutcomeWord::Failed),
+        };
+        if self.outcome != fits {
+            let (outcome, fits) = (self.outcome.as_str(), fits.as_str());
+            return Err(format!(
+                "'{field}' goes with the outcome '{fits}', and the outcome is '{outcome}'; change one of them"
+            ));
+        }
+        match text.len() {
+            0..=RESULT_BYTES => Ok(Some(text.clone())),
+            bytes => Err(format!(
+                "'{field}' is {bytes} bytes long; {RESULT_BYTES} is the most: store the rest elsewhere and say where"
+            )),
+        }
+    }
+}
+
+impl OutcomeWord {
+    fn as_str(self) -> &'static str {
         match self {
-            Self::Succeeded(token) => (token, OutcomeWord::Succeeded),
-            Self::Ended(Ended { token, outcome }) => (token, outcome),
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl From<OutcomeWord> for Outcome {
+    fn from(word: OutcomeWord) -> Self {
+        match word {
+            OutcomeWord::Succeeded => Self::Succeeded,
+            OutcomeWord::Failed => Self::Failed,
         }
     }
 }
@@ -94,7 +175,7 @@ pub(crate) struct ExtendBody {
     #[schema(min_items = 1, max_items = 100)]
     pub(crate) tokens: Vec<String>,
     /// From now on, in seconds; the policy's lease when left out.
-    #[schema(value_type = Option<u32>, minimum = 5, maximum = 43_200)]
+    #[schema(value_type = Option<u32>, minimum = 10, maximum = 43_200)]
     pub(crate) lease_seconds: Option<Whole>,
 }
 
@@ -114,25 +195,30 @@ pub(crate) fn check_number_of_tokens(listed: usize, errors: &mut FieldErrors) {
 pub(crate) enum ReleaseStatus {
     /// The token is free; the next event of its policy may go.
     Released,
-    /// It was free already: released before, or reclaimed after its lease.
+    /// It was free already: released before.
     AlreadyReleased,
+    /// Its lease had run out and it was taken back. The event may be with another consumer. Nothing changed.
+    Reclaimed,
     /// Taken down, and done within moments.
     Accepted,
     /// Another client's token. Nothing changed.
     NotYours,
     /// No such lease. Nothing changed.
     Unknown,
-    /// Not the text of a token. Nothing changed.
+    /// The entry cannot be read: `detail` says why. Nothing changed.
     Malformed,
 }
 
 /// What a release did to one token.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ReleaseResult {
-    /// The token as it was sent.
+    /// The token as it was sent; empty when the entry names none.
     pub(crate) token: String,
     /// What came of it.
     pub(crate) status: ReleaseStatus,
+    /// What is wrong with the entry and what to do about it; only when it is malformed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) detail: Option<String>,
 }
 
 /// What a release did, in the order of the call.
@@ -176,4 +262,50 @@ pub(crate) struct ExtendResult {
 pub(crate) struct ExtendResults {
     /// One for each token of the call.
     pub(crate) results: Vec<ExtendResult>,
+}
+
+/// Tokens that an operator takes from their holders.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FreeBody {
+    /// 1 to 100 tokens.
+    #[schema(min_items = 1, max_items = 100)]
+    pub(crate) tokens: Vec<String>,
+    /// Whether their events are delivered again, under new leases; they are recorded as expired when not.
+    #[serde(default)]
+    pub(crate) redeliver: bool,
+}
+
+/// What came of a token that was to be freed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FreeStatus {
+    /// The token is free.
+    Freed,
+    /// It was released before.
+    AlreadyReleased,
+    /// Its lease had run out and it was taken back before.
+    Reclaimed,
+    /// Another client's token. Nothing changed.
+    NotYours,
+    /// No such lease. Nothing changed.
+    Unknown,
+    /// Not the text of a token. Nothing changed.
+    Malformed,
+}
+
+/// What came of one token that was to be freed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FreeResult {
+    /// The token as it was sent.
+    pub(crate) token: String,
+    /// What came of it.
+    pub(crate) status: FreeStatus,
+}
+
+/// What came of tokens that were to be freed, in the order of the call.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FreeResults {
+    /// One for each token of the call.
+    pub(crate) results: Vec<FreeResult>,
 }

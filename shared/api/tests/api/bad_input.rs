@@ -15,6 +15,13 @@ pub struct Case {
     says: &'static str,
 }
 
+impl Case {
+    /// The same where another value is echoed.
+    pub fn given(self, value: Value) -> Self {
+        Self { value, ..self }
+    }
+}
+
 pub fn with(mut body: Value, pointer: &str, value: Value) -> Value {
     let (parent, name) = pointer.rsplit_once('/').unwrap();
     body.pointer_mut(parent).unwrap()[name] = value;
@@ -334,7 +341,7 @@ async fn a_policy_with_a_fault_is_refused_by_its_field_and_nothing_is_written() 
             policy(json!(0), json!(60)),
             "max_in_flight",
             json!(0),
-            "max_in_flight is 0; it must lie between 1 and 10000",
+            "max_in_flight is 0; it must lie between 1 and 10000; pause the policy to let nothing through",
         ),
         invalid(
             "too many",
@@ -345,10 +352,10 @@ async fn a_policy_with_a_fault_is_refused_by_its_field_and_nothing_is_written() 
         ),
         invalid(
             "too short a lease",
-            policy(json!(1), json!(4)),
+            policy(json!(1), json!(9)),
             "lease_seconds",
-            json!(4),
-            "lease_seconds is 4; it must lie between 5 and 43200",
+            json!(9),
+            "lease_seconds is 9; it must lie between 10 and 43200; 10 seconds is what one delivery may take",
         ),
         invalid(
             "no name",

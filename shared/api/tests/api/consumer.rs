@@ -142,7 +142,7 @@ async fn lists_and_deletions_go_through_the_library_too() {
     assert_eq!(client.job(&made.job_id).await.unwrap_err().problem().unwrap().status, 404);
     let policies = client.policies(None).await.unwrap();
     assert_eq!((policies.rows.len(), policies.rows[0].policy_id.as_str()), (1, "small"));
-    let created = client.create_policy("other", &Policy { max_in_flight: 1, lease_seconds: Some(30) }).await;
+    let created = client.create_policy("other", &Policy { lease_seconds: Some(30), ..Policy::new(1) }).await;
     assert_eq!(created.unwrap().lease_seconds, 30);
     client.delete_policy("other", Some(1)).await.unwrap();
 }

@@ -22,6 +22,7 @@ async fn a_job_is_answered_as_it_was_understood() {
             "cron": "0 9 * * MON-FRI", "zone": "Europe/London", "dst": {"gap": "next_valid", "overlap": "first"}
         },
         "count": 1, "policy_id": null, "target": {"sqs": {"queue_url": QUEUE}},
+        "cost": 1, "priority": 5, "overlap": "allow", "window": null, "max_failures": null, "on_completion": null,
         "payload": {"report": "daily"}, "history": "all", "max_attempts": 5,
         "start_at": null, "end_at": null, "jitter_seconds": 0, "misfire": {"rule": "all", "max": 100},
         "relevancy_seconds": null, "calendars": [], "paused": false, "changed_at": "2026-11-21T12:00:00Z", "warnings": []

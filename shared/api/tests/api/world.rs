@@ -63,12 +63,13 @@ impl World {
         let (store, sqs) =
             (Store::new(embedded.dynamodb_with(&options), PREFIX), embedded.sqs_with(&options));
         store.create_tables().await.unwrap();
-        for name in ["jobs", "dispatch", "scan"] {
+        for name in ["jobs", "done", "dispatch", "scan", "release"] {
             sqs.create_queue().queue_name(name).send().await.unwrap();
         }
-        let [dispatch_queue_url, scan_queue_url] =
-            ["dispatch", "scan"].map(|name| QUEUE.replace("jobs", name));
-        let config = Config { dispatch_queue_url, scan_queue_url, allow_private_targets: true };
+        let [dispatch_queue_url, scan_queue_url, release_queue_url] =
+            ["dispatch", "scan", "release"].map(|name| QUEUE.replace("jobs", name));
+        let config =
+            Config { dispatch_queue_url, scan_queue_url, release_queue_url, allow_private_targets: true };
         let random = Arc::new(SeededRandom::new(1));
         let engine = Engine::new(Parts { store, sqs, clock: clock.clone(), random, config });
         let admin_key = "the-admin-key".to_owned();
@@ -163,6 +164,12 @@ impl World {
         }
     }
 
+    /// Delivers what is due and takes it off the consumer's queue.
+    pub async fn receive(&self) -> Vec<Value> {
+        self.dispatch().await;
+        self.take_all(QUEUE).await.iter().map(|body| serde_json::from_str(body).unwrap()).collect()
+    }
+
     /// From now on neither tables nor queues answer.
     pub fn cut_off(&self) {
         self.embedded.inject(Unreachable);
@@ -182,6 +189,14 @@ impl World {
         rows.sort();
         rows
     }
+}
+
+/// A job of one launch at noon, when the tests begin, under the policy `small`.
+pub fn batch(count: u32) -> Value {
+    let mut job = at_job("2026-11-21T12:00:00Z");
+    job["count"] = json!(count);
+    job["policy_id"] = json!("small");
+    job
 }
 
 pub fn cron_job() -> Value {

@@ -49,7 +49,7 @@ pub(crate) struct Delivery {
     pub(crate) terms: Arc<Terms>,
 }
 
-fn rfc3339(instant: DateTime<Utc>) -> String {
+pub(crate) fn rfc3339(instant: DateTime<Utc>) -> String {
     instant.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
 
@@ -57,20 +57,19 @@ impl Delivery {
     /// The JSON text that the consumer gets.
     pub(crate) fn body(&self) -> String {
         let run = self.event.run();
-        let payload = RawValue::from_string(self.terms.payload.clone());
+        let count = self.terms.terms.count.get();
         let body = EventBody {
             event_id: self.event.to_string(),
             job_id: run.job().to_string(),
             client_id: self.client.to_string(),
             run_id: run.to_string(),
             index: self.event.index(),
-            count: self.terms.terms.count.get(),
+            count,
             launch_at: rfc3339(run.launch_at()),
             attempt: self.attempt,
             token: self.lease.as_ref().map(|(token, _)| token.to_string()),
             lease_expires_at: self.lease.as_ref().map(|(_, end)| rfc3339(*end)),
-            // Payloads are checked when a job is stored; one that is no JSON all the same reaches nobody.
-            payload: payload.unwrap_or_else(|_| RawValue::NULL.to_owned()),
+            payload: self.terms.payloads.for_event(&self.event, count),
         };
         serde_json::to_string(&body).unwrap_or_default()
     }

@@ -15,7 +15,8 @@ use tracing::{error, info, warn};
 use super::{Delivery, Sent, backoff};
 use crate::message::{GrantedEvent, Message};
 use crate::queue::Outgoing;
-use crate::release::{Release, group_of, slot_release};
+use crate::throttle::release::{Release, group_of, slot_release};
+use crate::throttle::stop::PAYLOAD_GONE;
 use crate::{Engine, EngineError};
 
 /// An event that was granted a token and has not been sent.
@@ -46,6 +47,7 @@ fn granted(group: &SlotGroup, slot: u32) -> Option<Granted> {
         fence: held.fence,
         run_number: held.run_number,
         index: held.index,
+        cost: held.cost,
     };
     Some(Granted { event: run.event(held.index), token, lease_end: held.lease_end, attempt: held.attempt })
 }
@@ -65,14 +67,14 @@ impl Engine {
                 let client = grant.token.client.clone();
                 match self.run_terms(&client, grant.event.run()).await? {
                     None => {
-                        let release = Release { token: grant.token, outcome: Outcome::Dead };
+                        let release = Release::new(grant.token, Outcome::Dead);
                         stopped.push((grant.event.run().clone(), release));
                     }
                     Some(terms) if self.is_too_old(grant.event.run(), &terms) => {
                         let run = grant.event.run().clone();
                         self.store().stop_run(&client, &run, NonRun::Expired.as_str()).await?;
                         self.forget_run(&client, &run);
-                        stopped.push((run, Release { token: grant.token, outcome: Outcome::Dead }));
+                        stopped.push((run, Release::new(grant.token, Outcome::Dead)));
                     }
                     Some(terms) if terms.terms.target.is_http() => {
                         later.push(Outgoing::now(&client, grant.message(0)));
@@ -106,11 +108,11 @@ impl Engine {
             stopped.iter().map(|(run, release)| (group_of(&release.token), run)).collect();
         for (key, run) in groups {
             // One whose payload is gone with its job was stopped by nobody yet; a first reason stays.
-            self.store().stop_run(&key.client, run, "payload deleted with its job").await?;
+            self.store().stop_run(&key.client, run, PAYLOAD_GONE).await?;
             if let Some(group) = self.store().slot_group(&key).await?
                 && group.serves(run)
             {
-                self.store().drop_range(&group).await?;
+                self.drop_range(&group, run).await?;
             }
         }
         self.give_back(stopped.into_iter().map(|(_, release)| release).collect()).await
@@ -138,11 +140,15 @@ impl Engine {
         let client = token.client.clone();
         let grant = Granted { event: run.event(token.index), token, lease_end, attempt: message.attempt };
         let Some(terms) = self.run_terms(&client, &run).await? else {
-            return self.give_back(vec![Release { token: grant.token, outcome: Outcome::Dead }]).await;
+            return self.give_back(vec![Release::new(grant.token, Outcome::Dead)]).await;
         };
         let max_attempts = terms.terms.max_attempts.get();
+        let on_response = terms.terms.flow.release_on_response;
         let sent = self.send(&[grant.delivery(client.clone(), terms)]).await.pop();
         let (reason, retry_after) = match sent {
+            Some(Sent::Done) if on_response => {
+                return self.give_back(vec![Release::new(grant.token, Outcome::Succeeded)]).await;
+            }
             None | Some(Sent::Done) => return Ok(()),
             Some(Sent::Failed { reason, retry_after }) if message.failures + 1 < max_attempts => {
                 (reason, retry_after)
@@ -150,7 +156,7 @@ impl Engine {
             Some(Sent::Failed { reason, .. } | Sent::Refused { reason }) => {
                 warn!(event = %grant.event, reason, "an event cannot be delivered");
                 self.keep_reason(&grant, &reason).await?;
-                return self.give_back(vec![Release { token: grant.token, outcome: Outcome::Dead }]).await;
+                return self.give_back(vec![Release::new(grant.token, Outcome::Dead)]).await;
             }
         };
         let failures = message.failures + 1;

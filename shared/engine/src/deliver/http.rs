@@ -50,17 +50,19 @@ impl HttpTarget {
         client.map_err(|e| e.to_string())
     }
 
-    async fn post(&self, index: usize, delivery: &Delivery, secret: &str, now_s: i64) -> (usize, Sent) {
-        (index, self.call(delivery, secret, now_s).await)
+    async fn post_event(&self, index: usize, delivery: &Delivery, secret: &str, now_s: i64) -> (usize, Sent) {
+        let (url, id) = (delivery.terms.terms.target.url(), delivery.event.to_string());
+        (index, self.post(url, &id, delivery.body(), secret, now_s).await)
     }
 
-    async fn call(&self, delivery: &Delivery, secret: &str, now_s: i64) -> Sent {
+    /// Posts a JSON body under an id, signed with a client's secret.
+    pub(super) async fn post(&self, url: &str, id: &str, body: String, secret: &str, now_s: i64) -> Sent {
         let refused = |reason: &str| Sent::Refused { reason: reason.to_owned() };
         let client = match self.client() {
             Ok(client) => client,
             Err(reason) => return Sent::Failed { reason: reason.to_owned(), retry_after: None },
         };
-        let Ok(url) = Url::parse(delivery.terms.terms.target.url()) else {
+        let Ok(url) = Url::parse(url) else {
             return refused("the URL cannot be read");
         };
         if !self.allow_private && literal_address(&url).is_some_and(|ip| !is_public(ip)) {
@@ -68,13 +70,12 @@ impl HttpTarget {
                 "the address is private, loopback or link-local, which this deployment does not allow",
             );
         }
-        let (id, body) = (delivery.event.to_string(), delivery.body());
         let mut call = client
             .post(url)
             .header(CONTENT_TYPE, "application/json")
-            .header("webhook-id", &id)
+            .header("webhook-id", id)
             .header("webhook-timestamp", now_s.to_string());
-        if let Some(signature) = signature::sign(secret, &id, now_s, &body) {
+        if let Some(signature) = signature::sign(secret, id, now_s, &body) {
             call = call.header("webhook-signature", signature);
         }
         match call.body(body).send().await {
@@ -184,8 +185,10 @@ impl Engine {
         };
         let now_s = self.now().timestamp();
         let secret = secret.as_str();
-        let posts: Vec<_> =
-            chosen.iter().map(|index| self.http.post(*index, &deliveries[*index], secret, now_s)).collect();
+        let posts: Vec<_> = chosen
+            .iter()
+            .map(|index| self.http.post_event(*index, &deliveries[*index], secret, now_s))
+            .collect();
         stream::iter(posts).buffer_unordered(CALLS_AT_ONCE).collect().await
     }
 }

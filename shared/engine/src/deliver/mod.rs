@@ -3,10 +3,12 @@
 //! At least once; the event id is the idempotency key. HTTP calls take time, so granted events for HTTP targets travel
 //! through the dispatch queue and never run where slots are handed on.
 
+pub(crate) mod callback;
 pub(crate) mod chunk;
 pub mod event;
 pub(crate) mod granted;
 pub(crate) mod http;
+mod payload;
 mod signature;
 mod sqs;
 
@@ -14,17 +16,16 @@ use chrono::Duration;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::ids::RunId;
 use tidegate_domain::job::{self, Payload};
-use tidegate_store::jobs::JobRow;
 
 use crate::{Engine, EngineError};
 pub(crate) use event::Delivery;
+pub(crate) use payload::Payloads;
 
-/// The terms of a run with its payload, wherever that lay.
+/// The terms of a run with its payloads, wherever they lay.
 #[derive(Debug, Clone)]
 pub(crate) struct Terms {
     pub(crate) terms: job::Terms,
-    /// JSON text.
-    pub(crate) payload: String,
+    pub(crate) payloads: Payloads,
 }
 
 /// What came of sending one event.
@@ -43,7 +44,7 @@ pub(crate) enum Sent {
 }
 
 impl Engine {
-    /// Adds the payload to terms that travelled without it; `None` when it is gone with its job.
+    /// Adds the payloads to terms that may have travelled without; `None` when they are gone with their job.
     ///
     /// A large payload is stored once, in the job: an event gets the one that the job has when it is delivered.
     pub(crate) async fn complete_terms(
@@ -52,20 +53,16 @@ impl Engine {
         run: &RunId,
         terms: job::Terms,
     ) -> Result<Option<Terms>, EngineError> {
-        let job = match &terms.payload {
-            Payload::Inline(json) => return Ok(Some(Terms { payload: json.clone(), terms })),
-            Payload::InJob if run.job().one_time_place().is_some() => {
-                self.store().one_time(client, run.job()).await?
-            }
-            Payload::InJob => match self.store().job(client, run.job()).await? {
-                Some(JobRow::Live(job)) => Some(job),
-                _ => None,
+        let in_job = match &terms.payload {
+            Payload::Inline(_) | Payload::List(_) | Payload::Template(_) => None,
+            Payload::InJob => match self.present_job(client, run.job()).await? {
+                Some(job) => Some(job.terms.payload),
+                None => return Ok(None),
             },
         };
-        Ok(match job.map(|job| job.terms.payload) {
-            Some(Payload::Inline(payload)) => Some(Terms { terms, payload }),
-            _ => None,
-        })
+        let payload = in_job.as_ref().unwrap_or(&terms.payload);
+        let payloads = Payloads::of(payload, terms.count.get());
+        Ok(payloads.map(|payloads| Terms { terms, payloads }))
     }
 
     /// Sends events to their targets. The answers are in the order of the events.

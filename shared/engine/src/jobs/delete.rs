@@ -1,6 +1,6 @@
 //! Deleting jobs, and stopping what they have waiting.
 
-use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
+use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::occurrence::NonRun;
@@ -62,31 +62,8 @@ impl Engine {
                 continue;
             }
             let reason = if replaced_by.is_some() { NonRun::Rescheduled } else { NonRun::Cancelled };
-            self.stop_waiting_run(&job.client, policy, &run.id, reason.as_str()).await?;
-        }
-        Ok(())
-    }
-
-    pub(crate) async fn stop_waiting_run(
-        &self,
-        client: &ClientId,
-        policy: &PolicyId,
-        run: &RunId,
-        reason: &str,
-    ) -> Result<(), EngineError> {
-        self.store().stop_run(client, run, reason).await?;
-        self.forget_run(client, run);
-        self.store().remove_from_line(client, policy, run).await?;
-        let Some(policy) = self.store().policy(client, policy).await? else { return Ok(()) };
-        let surplus = self.surplus_groups(&policy).await?;
-        for number in policy.terms.group_numbers().chain(surplus) {
-            let Some(group) = self.store().slot_group(&crate::admit::group_key(&policy, number)).await?
-            else {
-                continue;
-            };
-            if group.serves(run) {
-                self.store().drop_range(&group).await?;
-            }
+            let place = (&run.id, run.terms.flow.priority.get());
+            self.stop_rest(&job.client, policy, place, reason.as_str()).await?;
         }
         Ok(())
     }

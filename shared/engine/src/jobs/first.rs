@@ -12,6 +12,9 @@ use crate::{Engine, EngineError};
 
 /// How long after a change what was planned before is checked before delivery, in seconds: longer than a call may take.
 const UNSETTLED_SECONDS: i64 = 90;
+/// How long a call that repeats another is expected, in hours: longer than two clocks differ that are both wrong. Within it
+/// the first launches are emitted once more, whatever became of them; their marks keep them from being delivered twice.
+const REPEATED_HOURS: i64 = 3;
 /// A launch further away than this cannot lie behind any watermark, in seconds.
 const WATERMARK_REACH_SECONDS: i64 = 7_200;
 
@@ -33,6 +36,18 @@ impl Engine {
         // Written before the watermark is read: either the emitter sees the row, or we see that it has passed.
         let Some(watermark) = self.watermark_or_first().await? else { return Ok(()) };
         self.emit_passed(job, &watermark).await
+    }
+
+    /// Does what a call may have left undone that died, or lost its answer, after it had written a job, and that is made
+    /// again now.
+    pub(super) async fn emit_first_again(&self, job: &Job) -> Result<(), EngineError> {
+        self.pay_what_is_owed(job).await?;
+        let watermark = self.watermark_or_first().await?;
+        let is_recent = (self.now() - job.changed_at).abs() < Duration::hours(REPEATED_HOURS);
+        match watermark.filter(|_| is_recent) {
+            Some(watermark) => self.emit_passed(job, &watermark).await,
+            None => Ok(()),
+        }
     }
 
     /// Emits the launches of a new job that the watermark has passed.

@@ -134,8 +134,7 @@ impl Engine {
                 }
                 (Some(JobRow::Live(old)), _) if same_content(old, &job) => {
                     // An earlier call may have died, or lost its answer, before it emitted the first launches.
-                    self.pay_what_is_owed(old).await?;
-                    self.watermark_or_first().await?;
+                    self.emit_first_again(old).await?;
                     return Ok(JobWrite::Unchanged(old.clone()));
                 }
                 (Some(JobRow::Live(old)), Expect::Nothing) => return Ok(JobWrite::Taken(old.clone())),

@@ -28,7 +28,7 @@ impl Engine {
                 return Ok(JobWrite::RevisionIs(old.revision));
             }
             if old.paused == paused {
-                self.pay_what_is_owed(&old).await?;
+                self.emit_first_again(&old).await?;
                 return Ok(JobWrite::Unchanged(old));
             }
             let draft =

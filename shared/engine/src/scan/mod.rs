@@ -205,6 +205,11 @@ impl<'e> Scan<'e> {
         let calendars = self.exclusions(child).await?;
         judge(child, &self.firings, &calendars, &self.plan, &mut self.verdicts);
         self.firings.clear();
+        for verdict in &mut self.verdicts {
+            // Whoever emitted it before and died may have left its run without a message. Delivery judges its age anyway.
+            let is_repeat = again || verdict.launch_at < self.plan.repeat_before;
+            verdict.non_run = verdict.non_run.filter(|reason| !(is_repeat && *reason == NonRun::Expired));
+        }
         for group in self.verdicts.chunk_by(|a, b| a.non_run.is_some() && a.non_run == b.non_run) {
             match group {
                 [launch @ Verdict { non_run: None, launch_at, .. }] => {

@@ -20,7 +20,7 @@ const POLL_SECONDS: i32 = 20;
 /// How long a loop rests when the queue itself fails.
 const REST: Duration = Duration::from_secs(1);
 
-/// The dispatch queue or the scan queue, as a handler sees it.
+/// A queue of ours, as a handler sees it.
 pub(super) struct Inbox {
     sqs: Client,
     url: String,
@@ -47,6 +47,33 @@ pub(super) async fn handle_messages(engine: Engine, inbox: Inbox, mut stop: Stop
             None => {}
         }
     }
+}
+
+/// The same for the release queue, whose messages are handled together: those of one slot group are one write.
+pub(super) async fn handle_releases(engine: Engine, inbox: Inbox, mut stop: Stop) {
+    loop {
+        let received = tokio::select! {
+            biased;
+            () = stop.asked() => return,
+            received = inbox.receive() => received,
+        };
+        match received {
+            Some(messages) => inbox.settle(release(&engine, messages).await).await,
+            None if stop.wait(REST).await == Wait::Stopped => return,
+            None => {}
+        }
+    }
+}
+
+async fn release(engine: &Engine, messages: Vec<Message>) -> Vec<Settled> {
+    let text = |message: &Message| (message.body.clone().unwrap_or_default(), times_received(message));
+    let bodies: Vec<_> = messages.iter().map(text).collect();
+    let handled = engine.handle_releases(&bodies).await;
+    let settled = |(message, handled): (Message, Handled)| {
+        let received = times_received(&message);
+        Settled { receipt: message.receipt_handle.unwrap_or_default(), received, handled }
+    };
+    messages.into_iter().zip(handled).map(settled).collect()
 }
 
 /// Handles the messages of a receive together: one that waits for an HTTP target keeps no other waiting.

@@ -1,7 +1,8 @@
 //! The loops that stand in for AWS: what EventBridge, the event source mappings and the TTL of a deployment do.
 //!
 //! [`Runtime`] opens the embedded services, takes over what a former process left half done, and runs the engine: a tick
-//! at each minute, handlers that long-poll the dispatch queue and the scan queue, a look after expired leases, the sweep of expired rows.
+//! at each minute, handlers that long-poll the dispatch queue, the scan queue and the release queue, a look after expired
+//! leases, the sweep of expired rows.
 //! All of them are tasks of one Tokio runtime; each gives way after every message, so that none keeps the others waiting.
 //!
 //! It serves no API, opens no port and prints nothing: `tidegate local` does.
@@ -116,11 +117,14 @@ impl Runtime {
         let sqs = embedded.sqs();
         let dispatch_queue_url = queues::create_dispatch_queue(&sqs, PREFIX).await?;
         let scan_queue_url = queues::create_scan_queue(&sqs, PREFIX).await?;
-        // The folder's lock says that whoever received these is gone; nobody else has reason to read this queue.
-        let released = embedded.release_in_flight(&dispatch_queue_url)?;
+        let release_queue_url = queues::create_release_queue(&sqs, PREFIX).await?;
+        // The folder's lock says that whoever received these is gone; nobody else has reason to read these queues.
+        let mut released = embedded.release_in_flight(&dispatch_queue_url)?;
+        released += embedded.release_in_flight(&release_queue_url)?;
         let config = Config {
             dispatch_queue_url: dispatch_queue_url.clone(),
             scan_queue_url: scan_queue_url.clone(),
+            release_queue_url: release_queue_url.clone(),
             allow_private_targets: true,
         };
         let engine = Engine::new(Parts { store, sqs: sqs.clone(), clock, random, config });
@@ -138,6 +142,8 @@ impl Runtime {
             let inbox = handling::Inbox::new(sqs.clone(), queue_url.clone());
             loops.spawn(handling::handle_messages(engine.clone(), inbox, stopping.clone()));
         }
+        let inbox = handling::Inbox::new(sqs, release_queue_url);
+        loops.spawn(handling::handle_releases(engine.clone(), inbox, stopping));
         Ok(Self { embedded, engine, stop, loops })
     }
 

@@ -4,9 +4,9 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::ProvideErrorMetadata;
 use aws_sdk_sqs::types::QueueAttributeName;
 
-/// How long a received dispatch message is invisible, in seconds: no handling takes longer.
+/// How long a received message is invisible, in seconds: no handling takes longer.
 const VISIBILITY_SECONDS: u32 = 180;
-/// Receives of a dispatch message before it is a dead letter.
+/// Receives of a message before it is a dead letter.
 const MAX_RECEIVES: u32 = 5;
 /// How long messages are kept, in seconds: the most that SQS allows.
 const RETENTION_SECONDS: u32 = 1_209_600;
@@ -34,8 +34,12 @@ type Attributes = [(QueueAttributeName, String)];
 
 /// Creates the dispatch queue and its dead-letter queue where they are missing; returns the URL of the first.
 pub(super) async fn create_dispatch_queue(sqs: &Client, prefix: &str) -> Result<String, QueueError> {
+    create_with_dead_letters(sqs, &format!("{prefix}-dispatch")).await
+}
+
+async fn create_with_dead_letters(sqs: &Client, queue: &str) -> Result<String, QueueError> {
     let retention = (QueueAttributeName::MessageRetentionPeriod, RETENTION_SECONDS.to_string());
-    let dead_letters = format!("{prefix}-dispatch-dead-letters");
+    let dead_letters = format!("{queue}-dead-letters");
     let dead_letters_url = create(sqs, &dead_letters, std::slice::from_ref(&retention)).await?;
     let arn = arn(sqs, &dead_letters, &dead_letters_url).await?;
     let redrive = serde_json::json!({"deadLetterTargetArn": arn, "maxReceiveCount": MAX_RECEIVES});
@@ -44,7 +48,12 @@ pub(super) async fn create_dispatch_queue(sqs: &Client, prefix: &str) -> Result<
         (QueueAttributeName::VisibilityTimeout, VISIBILITY_SECONDS.to_string()),
         (QueueAttributeName::RedrivePolicy, redrive.to_string()),
     ];
-    create(sqs, &format!("{prefix}-dispatch"), &attributes).await
+    create(sqs, queue, &attributes).await
+}
+
+/// Creates the release queue and its dead-letter queue where they are missing; returns the URL of the first.
+pub(super) async fn create_release_queue(sqs: &Client, prefix: &str) -> Result<String, QueueError> {
+    create_with_dead_letters(sqs, &format!("{prefix}-release")).await
 }
 
 /// Creates the scan queue where it is missing; returns its URL. It has no dead letters: each tick sends its messages anew.

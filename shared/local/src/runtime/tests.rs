@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use aws_sdk_sqs::Client;
 use chrono::{DateTime, TimeDelta, Utc};
+use tidegate_domain::flow::Flow;
 use tidegate_domain::job::{Count, History, Payload, Terms, Trigger};
 use tidegate_domain::policy::PolicyTerms;
 use tidegate_domain::target::Target;
@@ -60,6 +61,7 @@ fn terms(count: u64, policy: Option<&str>, queue_url: &str) -> Terms {
         history: History::All,
         max_attempts: Default::default(),
         relevancy: None,
+        flow: Flow::default(),
     }
 }
 
@@ -108,7 +110,7 @@ async fn a_lease_that_ran_out_is_taken_back_within_seconds() {
     let sqs = runtime.embedded().sqs();
     let url = queue(&sqs, "inbox").await;
     let client = "acme".parse().unwrap();
-    let policy = PolicyTerms::new(1, 5).unwrap();
+    let policy = PolicyTerms::new(1, 10).unwrap();
     runtime.engine().create_policy(&client, "one".parse().unwrap(), policy).await.unwrap();
     let launch_at = DateTime::from_timestamp(runtime.engine().clock().now().timestamp(), 0).unwrap();
     put(&runtime, Trigger::at(launch_at), terms(2, Some("one"), &url)).await;
@@ -116,10 +118,10 @@ async fn a_lease_that_ran_out_is_taken_back_within_seconds() {
     let first = event(&receive(&sqs, &url, 20).await[0]);
     // Nobody releases it: the same event comes again under another token, and the next one still waits.
     let again = event(&receive(&sqs, &url, 20).await[0]);
-    assert!(started.elapsed() < Duration::from_secs(12), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(17), "{:?}", started.elapsed());
     assert_eq!((&again.event_id, again.attempt), (&first.event_id, 2));
     let token: Token = again.token.unwrap().parse().unwrap();
-    let release = Release { token, outcome: Outcome::Succeeded };
+    let release = Release::new(token, Outcome::Succeeded);
     runtime.engine().release(&client, vec![release]).await.unwrap();
     assert_eq!(event(&receive(&sqs, &url, 20).await[0]).index, 1);
     runtime.stop().await;
@@ -162,6 +164,39 @@ async fn a_poison_message_becomes_a_dead_letter_and_stops_no_other() {
     assert_eq!(letters, ["no message of ours"]);
     let minutes = (runtime.engine().clock().now() - launch_at).num_minutes();
     assert!((1..8).contains(&minutes), "{minutes}: long enough for a short trouble to pass, and no longer");
+    runtime.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_in_the_release_queue_frees_tokens_and_one_that_is_none_becomes_a_dead_letter() {
+    let runtime = Runtime::start(options(Place::Memory, 2)).await.unwrap();
+    let sqs = runtime.embedded().sqs();
+    let (url, releases) = (queue(&sqs, "inbox").await, queue(&sqs, "tidegate-release").await);
+    let dead = queue(&sqs, "tidegate-release-dead-letters").await;
+    let client = "acme".parse().unwrap();
+    let policy = PolicyTerms::new(2, 600).unwrap();
+    runtime.engine().create_policy(&client, "two".parse().unwrap(), policy).await.unwrap();
+    let launch_at = DateTime::from_timestamp(runtime.engine().clock().now().timestamp(), 0).unwrap();
+    put(&runtime, Trigger::at(launch_at), terms(4, Some("two"), &url)).await;
+    let mut tokens = Vec::new();
+    while tokens.len() < 2 {
+        tokens.extend(receive(&sqs, &url, 20).await.iter().map(|body| event(body).token.unwrap()));
+    }
+    let body = serde_json::json!({"client_id": "acme", "tokens": tokens}).to_string();
+    for body in ["no release of ours", &*body] {
+        sqs.send_message().queue_url(&releases).message_body(body).send().await.unwrap();
+    }
+    let mut next = Vec::new();
+    while next.len() < 2 {
+        next.extend(receive(&sqs, &url, 20).await.iter().map(|body| event(body).index));
+    }
+    next.sort_unstable();
+    assert_eq!(next, [2, 3]);
+    let mut letters = Vec::new();
+    while letters.is_empty() {
+        letters = receive(&sqs, &dead, 20).await;
+    }
+    assert_eq!(letters, ["no release of ours"]);
     runtime.stop().await;
 }
 

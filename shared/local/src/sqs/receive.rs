@@ -51,8 +51,10 @@ pub(super) fn look(desk: &mut Desk<'_>, wanted: &Wanted) -> Result<Look, Failure
     sweep(desk)?;
     let visibility_s = wanted.visibility_s.unwrap_or(desk.queue.attributes.visibility_s);
     let visible_at_ms = desk.now_ms + visibility_s * 1000;
-    let taken = if desk.queue.is_fifo() {
-        fifo::take(desk, wanted.most, visible_at_ms)?
+    let (taken, more) = if desk.queue.is_fifo() {
+        let taken = fifo::take(desk, wanted.most, visible_at_ms)?;
+        let full = taken.len() as i64 == wanted.most;
+        (taken, full)
     } else {
         standard::promote(desk)?;
         if desk.queue.in_flight >= limits::IN_FLIGHT {
@@ -63,8 +65,8 @@ pub(super) fn look(desk: &mut Desk<'_>, wanted: &Wanted) -> Result<Look, Failure
     if taken.is_empty() {
         return Ok(Look::Empty);
     }
-    // A full receive may have left more: the next receiver is woken as each finds the queue still full.
-    desk.wake = taken.len() as i64 == wanted.most;
+    // Each receiver that leaves something wakes the next.
+    desk.wake = more;
     let queue_id = desk.queue.id;
     Ok(Look::Found(taken.into_iter().map(|message| message.told(queue_id, wanted)).collect()))
 }

@@ -42,8 +42,12 @@ pub(super) fn promote(desk: &mut Desk<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Takes up to `most` ready messages, invisible until `visible_at_ms`.
-pub(super) fn take(desk: &mut Desk<'_>, most: i64, visible_at_ms: i64) -> Result<Vec<Taken>, Failure> {
+/// Takes up to `most` ready messages, invisible until `visible_at_ms`; and whether others are ready.
+pub(super) fn take(
+    desk: &mut Desk<'_>,
+    most: i64,
+    visible_at_ms: i64,
+) -> Result<(Vec<Taken>, bool), Failure> {
     let expired_before_ms = desk.queue.expired_before_ms(desk.now_ms);
     let mut taken: Vec<Taken> = Vec::new();
     loop {
@@ -51,12 +55,13 @@ pub(super) fn take(desk: &mut Desk<'_>, most: i64, visible_at_ms: i64) -> Result
         let sql = format!(
             "SELECT {COLUMNS} FROM messages WHERE queue_id = ?1 AND state = 0 ORDER BY rank, seq LIMIT ?2"
         );
-        let found: Vec<Taken> = desk
+        let mut found: Vec<Taken> = desk
             .conn
             .prepare_cached(&sql)?
-            .query_map(params![desk.queue.id, missing], Taken::read)?
+            .query_map(params![desk.queue.id, missing + 1], Taken::read)?
             .collect::<Result<_, _>>()?;
-        let exhausted = (found.len() as i64) < missing;
+        let more = found.len() as i64 > missing;
+        found.truncate(usize::try_from(missing).unwrap_or_default());
         for mut message in found {
             desk.queue.turns.serve(message.rank);
             if message.sent_at_ms <= expired_before_ms {
@@ -68,8 +73,8 @@ pub(super) fn take(desk: &mut Desk<'_>, most: i64, visible_at_ms: i64) -> Result
                 taken.push(message);
             }
         }
-        if exhausted || taken.len() as i64 == most {
-            return Ok(taken);
+        if !more || taken.len() as i64 == most {
+            return Ok((taken, more));
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Version 1. A new version gets a new type beside this one; readers take both.
 
+mod flow;
 mod rules;
 mod terms;
 mod trigger;

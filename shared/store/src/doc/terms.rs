@@ -5,6 +5,8 @@ use tidegate_domain::job::{Attempts, Count, History, Payload, Terms};
 use tidegate_domain::rules::Relevancy;
 use tidegate_domain::target::Target;
 
+use super::flow::FlowDoc;
+
 /// The terms of a job, as stored in rows and in dispatch messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -20,9 +22,15 @@ pub struct TermsDoc {
     /// HTTP URL.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     u: Option<String>,
-    /// Payload as JSON text; absent when it lies in the job.
+    /// Payload as JSON text. It lies in the job when `b`, `l` and `t` are absent.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     b: Option<String>,
+    /// Payloads as a JSON array, one for each event.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    l: Option<String>,
+    /// Template of the payloads, as JSON text.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    t: Option<String>,
     /// Only failures are kept.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     f: bool,
@@ -31,17 +39,19 @@ pub struct TermsDoc {
     /// How old a launch may be when it is delivered, in seconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     r: Option<u32>,
+    /// How the events go through their policy.
+    #[serde(skip_serializing_if = "FlowDoc::is_default", default)]
+    w: FlowDoc,
 }
 
 impl From<&Terms> for TermsDoc {
     fn from(terms: &Terms) -> Self {
-        let (q, u) = match &terms.target {
-            Target::Sqs { queue_url } => (Some(queue_url.clone()), None),
-            Target::Http { url } => (None, Some(url.clone())),
-        };
-        let b = match &terms.payload {
-            Payload::Inline(json) => Some(json.clone()),
-            Payload::InJob => None,
+        let (q, u) = split(&terms.target);
+        let (b, l, t) = match terms.payload.clone() {
+            Payload::Inline(json) => (Some(json), None, None),
+            Payload::List(json) => (None, Some(json), None),
+            Payload::Template(json) => (None, None, Some(json)),
+            Payload::InJob => (None, None, None),
         };
         Self {
             n: terms.count.get(),
@@ -49,19 +59,44 @@ impl From<&Terms> for TermsDoc {
             q,
             u,
             b,
+            l,
+            t,
             f: terms.history == History::Failures,
             m: terms.max_attempts.get(),
             r: terms.relevancy.map(Relevancy::seconds),
+            w: FlowDoc::from(&terms.flow),
         }
+    }
+}
+
+/// An address as the URL of a queue or that of an endpoint.
+pub(super) fn split(target: &Target) -> (Option<String>, Option<String>) {
+    match target {
+        Target::Sqs { queue_url } => (Some(queue_url.clone()), None),
+        Target::Http { url } => (None, Some(url.clone())),
+    }
+}
+
+/// The address that [`split`] came from; `None` when there are both URLs, or neither.
+pub(super) fn joined(queue_url: Option<&str>, url: Option<&str>) -> Result<Option<Target>, String> {
+    match (queue_url, url) {
+        (Some(queue_url), None) => Target::sqs(queue_url).map(Some).map_err(|e| e.to_string()),
+        (None, Some(url)) => Target::http(url).map(Some).map_err(|e| e.to_string()),
+        _ => Ok(None),
     }
 }
 
 impl TermsDoc {
     /// About how many bytes it adds to a message.
     pub fn size(&self) -> usize {
-        let texts = [&self.p, &self.q, &self.u, &self.b];
+        let texts = [&self.p, &self.q, &self.u, &self.b, &self.l, &self.t];
         // A payload is JSON in a JSON string: its quotes are escaped.
-        32 + texts.into_iter().flatten().map(|text| text.len() + text.matches('"').count() + 8).sum::<usize>()
+        32 + self.w.size()
+            + texts
+                .into_iter()
+                .flatten()
+                .map(|text| text.len() + text.matches('"').count() + 8)
+                .sum::<usize>()
     }
 
     /// The terms that it stands for.
@@ -69,16 +104,20 @@ impl TermsDoc {
     /// # Errors
     /// Says which part no version of Tidegate would have written.
     pub fn read(&self) -> Result<Terms, String> {
-        let target = match (&self.q, &self.u) {
-            (Some(queue_url), None) => Target::sqs(queue_url).map_err(|e| e.to_string())?,
-            (None, Some(url)) => Target::http(url).map_err(|e| e.to_string())?,
-            _ => return Err("exactly one of 'q' and 'u' must be there".to_owned()),
+        let target = joined(self.q.as_deref(), self.u.as_deref())?;
+        let target = target.ok_or("exactly one of 'q' and 'u' must be there")?;
+        let payload = match (self.b.clone(), self.l.clone(), self.t.clone()) {
+            (None, None, None) => Payload::InJob,
+            (Some(json), None, None) => Payload::Inline(json),
+            (None, Some(json), None) => Payload::List(json),
+            (None, None, Some(json)) => Payload::Template(json),
+            _ => return Err("only one of 'b', 'l' and 't' may be there".to_owned()),
         };
         Ok(Terms {
             count: Count::new(self.n.into()).map_err(|e| e.to_string())?,
             policy: self.p.as_deref().map(str::parse).transpose().map_err(|e| format!("'p': {e}"))?,
             target,
-            payload: self.b.clone().map_or(Payload::InJob, Payload::Inline),
+            payload,
             history: if self.f { History::Failures } else { History::All },
             max_attempts: Attempts::new(self.m.into()).map_err(|e| e.to_string())?,
             relevancy: self
@@ -86,12 +125,15 @@ impl TermsDoc {
                 .map(|seconds| Relevancy::new(seconds.into()))
                 .transpose()
                 .map_err(|e| e.to_string())?,
+            flow: self.w.read().map_err(|e| format!("'w': {e}"))?,
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tidegate_domain::flow::Flow;
+
     use super::*;
 
     fn terms(target: Target, payload: Payload) -> Terms {
@@ -103,6 +145,7 @@ mod tests {
             history: History::Failures,
             max_attempts: Attempts::default(),
             relevancy: None,
+            flow: Flow::default(),
         }
     }
 
@@ -119,12 +162,19 @@ mod tests {
     #[test]
     fn terms_read_back() {
         let http = Target::http("https://acme.example/hook").unwrap();
-        for payload in [Payload::InJob, Payload::Inline("null".into())] {
+        let list = Payload::List("[1,2]".into());
+        let template = Payload::Template("\"{{index}}\"".into());
+        for payload in [Payload::InJob, Payload::Inline("null".into()), list, template] {
             let terms = terms(http.clone(), payload);
             let text = serde_json::to_string(&TermsDoc::from(&terms)).unwrap();
             assert_eq!(serde_json::from_str::<TermsDoc>(&text).unwrap().read().unwrap(), terms);
         }
-        let both = r#"{"n":1,"q":"https://x/1/a","u":"https://x/","m":5}"#;
-        assert!(serde_json::from_str::<TermsDoc>(both).unwrap().read().is_err());
+        for broken in [
+            r#"{"n":1,"q":"https://x/1/a","u":"https://x/","m":5}"#,
+            r#"{"n":1,"q":"https://x/1/a","b":"1","l":"[1]","m":5}"#,
+            r#"{"n":1,"q":"https://x/1/a","m":5,"w":{"c":13}}"#,
+        ] {
+            assert!(serde_json::from_str::<TermsDoc>(broken).unwrap().read().is_err(), "{broken}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A slot group as it was read, or came back from a write.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::RunId;
@@ -11,23 +11,34 @@ use crate::Result;
 use crate::item::{Attributes, Item};
 use crate::tables::Table;
 
+/// Behind the id of a run whose end somebody waits for.
+pub(super) const WATCHED: char = '!';
+
 /// The image of a slot group's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotGroup {
     /// Which group.
     pub key: GroupKey,
-    /// The policy's revision that `cap` follows from.
-    pub policy_revision: u32,
-    /// Its share of the limit.
+    /// The number of the plan that `cap` follows from.
+    pub plan: u64,
+    /// How many groups that plan has.
+    pub groups: u32,
+    /// The limit that they share: 0 while their policy is paused.
+    pub limit: u32,
+    /// Its share of the limit, in tokens.
     pub cap: u32,
-    /// How many slots are taken.
+    /// How many tokens are taken.
     pub held: u32,
+    /// Its policy has a rate: no slot is handed on without leave.
+    pub rated: bool,
     /// The taken slots, by slot number.
     pub slots: BTreeMap<u32, Held>,
     /// What is left of the range of the run that it serves.
     pub range: Range,
     /// The run numbers in use, and the runs that they stand for.
     pub runs: BTreeMap<u32, RunId>,
+    /// Those whose end somebody waits for: their outcomes are packed without delay.
+    pub watched: BTreeSet<u32>,
     /// The line entry that a range is being taken from; set until the range has arrived.
     pub wanted: Option<String>,
     /// Rises with each range that is asked for.
@@ -40,6 +51,8 @@ pub struct SlotGroup {
     pub flush: u64,
     /// The fencing number of the next lease: every number below it was given, none from it on.
     pub next_fence: u64,
+    /// The fencing numbers of the leases that were taken back last.
+    pub reclaimed: Vec<u64>,
 }
 
 /// One holder of a token.
@@ -53,10 +66,12 @@ pub struct Held {
     pub fence: u64,
     /// When the lease ends.
     pub lease_end: DateTime<Utc>,
-    /// The fencing number whose release handed the slot on, 0 when nobody's did.
-    pub handed_by: u64,
+    /// The mark of the write that gave the slot its lease: whoever chose it knows its own write by it.
+    pub mark: u64,
     /// Which delivery of the event this is, from 1.
     pub attempt: u8,
+    /// How many tokens it takes.
+    pub cost: u32,
 }
 
 /// The part of a run that a group may still grant: `left` events from `next` on, of run number `run_number`.
@@ -68,6 +83,10 @@ pub struct Range {
     pub next: u32,
     /// How many are left.
     pub left: u32,
+    /// How many tokens each event takes.
+    pub cost: u32,
+    /// None is granted from then on.
+    pub deadline: Option<DateTime<Utc>>,
 }
 
 /// What came of an event.
@@ -133,9 +152,38 @@ impl SlotGroup {
         (0..SLOTS_PER_GROUP).filter(|slot| !self.slots.contains_key(slot))
     }
 
-    /// How many more events may be granted now: what the share has room for, whatever the line holds.
+    /// How many tokens are free in its share.
     pub fn room(&self) -> u32 {
         self.cap.saturating_sub(self.held)
+    }
+
+    /// How many tokens an event takes whose job says `cost`: one that is heavier than the whole limit takes all of it.
+    pub fn weight(&self, cost: u32) -> u32 {
+        cost.min(self.limit).max(1)
+    }
+
+    /// How many events of its range may be granted now: there must be room for their weight, and a slot for each.
+    pub fn grantable(&self) -> u32 {
+        let fitting = self.room() / self.weight(self.range.cost).max(1);
+        fitting
+            .min(self.range.left)
+            .min(SLOTS_PER_GROUP - self.slots.len().min(SLOTS_PER_GROUP as usize) as u32)
+    }
+
+    /// Whether its share can ever hold an event of a cost.
+    pub fn can_hold(&self, cost: u32) -> bool {
+        self.cap >= self.weight(cost)
+    }
+
+    /// Whether events of a run that somebody watches have come to an end here, and nothing of that run is left: or one
+    /// of them did not succeed.
+    pub fn is_awaited(&self) -> bool {
+        self.outcomes.iter().any(|entry| {
+            let number = entry.run_number;
+            let open = self.slots.values().any(|held| held.run_number == number)
+                || (self.range.left > 0 && self.range.run_number == number);
+            self.watched.contains(&number) && (!open || entry.outcome != Outcome::Succeeded)
+        })
     }
 
     /// Whether nothing is held, left to grant, being taken or waiting to be packed.
@@ -149,8 +197,9 @@ impl SlotGroup {
 
     /// Whether a lease is the present one of its slot.
     pub fn holds(&self, lease: &SlotRelease) -> bool {
-        let key = (lease.fence, lease.run_number, lease.index);
-        self.slots.get(&lease.slot).is_some_and(|held| (held.fence, held.run_number, held.index) == key)
+        let key = (lease.fence, lease.run_number, lease.index, lease.cost);
+        let is_it = |held: &Held| (held.fence, held.run_number, held.index, held.cost) == key;
+        self.slots.get(&lease.slot).is_some_and(is_it)
     }
 
     /// Whether the group has events of a run left to grant.
@@ -180,10 +229,13 @@ impl SlotGroup {
                 slots.insert(slot, read_held(item, slot, fence)?);
             }
         }
-        let mut runs = BTreeMap::new();
+        let (mut runs, mut watched) = (BTreeMap::new(), BTreeSet::new());
         for name in item.names() {
             if let Some(run_number) = name.strip_prefix('x').and_then(|n| n.parse().ok()) {
-                runs.insert(run_number, item.id(name)?);
+                let text = item.text(name)?;
+                let run = text.strip_suffix(WATCHED);
+                watched.extend(run.map(|_| run_number));
+                runs.insert(run_number, item.parsed(name, run.unwrap_or(text))?);
             }
         }
         let decode =
@@ -191,22 +243,29 @@ impl SlotGroup {
         let entries = |name| item.texts(name).into_iter().map(decode).collect::<Result<Vec<_>>>();
         Ok(Self {
             key: key.clone(),
-            policy_revision: item.number("pr")?,
+            plan: item.number("pr")?,
+            groups: item.number("ng")?,
+            limit: item.number("lm")?,
             cap: item.number("cap")?,
             held: item.number("held")?,
+            rated: item.flag("rt"),
             slots,
             range: Range {
                 run_number: item.number("rn")?,
                 next: item.number("nx")?,
                 left: item.number("lf")?,
+                cost: item.number_or("rc", 1)?,
+                deadline: item.find_instant_ms("dl")?,
             },
             runs,
+            watched,
             wanted: item.find_text("want").map(str::to_owned),
             grant: item.number("gs")?,
             outcomes: entries("oc")?,
             packing: entries("pk_oc")?,
             flush: item.number("fs")?,
             next_fence: item.number("fc")?,
+            reclaimed: item.numbers("rx"),
         })
     }
 }
@@ -217,8 +276,9 @@ fn read_held(item: Item<'_>, slot: u32, fence: u64) -> Result<Held> {
         run_number: item.number(&format!("r{slot}"))?,
         fence,
         lease_end: item.instant_ms(&format!("e{slot}"))?,
-        handed_by: item.number_or(&format!("p{slot}"), 0)?,
+        mark: item.number_or(&format!("p{slot}"), 0)?,
         attempt: item.number_or(&format!("t{slot}"), 1)?,
+        cost: item.number_or(&format!("w{slot}"), 1)?,
     })
 }
 

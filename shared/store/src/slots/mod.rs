@@ -12,7 +12,7 @@ mod image;
 mod write;
 
 pub use image::{Held, Outcome, OutcomeEntry, Range, SlotGroup};
-pub use write::{Change, SlotRelease};
+pub use write::{Change, NewLease, RangeTerms, SlotRelease};
 
 use tidegate_domain::ids::{ClientId, PolicyId};
 

@@ -1,19 +1,25 @@
 //! The writes on a slot group. Each is one conditional update, and each answers with the row's image.
 //!
-//! Attributes of the row: `cap`, `held`, `pr` policy revision, `fc` next fencing number, `rn` run number, `nx` next
-//! index, `lf` how many are left, `gs` grant number, `want` line entry, `oc` outcomes, `pk_oc` those being packed, `fs` flush number, `x<k>` run
-//! of number k; per slot `i` index, `r` run number, `f` fence, `e` lease end, `p` handed by, `t` attempt when not 1.
+//! Attributes of the row: `cap`, `held`, `pr` plan number, `ng` groups, `lm` limit, `rt` rated, `fc` next fencing number, `rn` run
+//! number, `nx` next index, `lf` how many are left, `rc` their cost when not 1, `dl` their deadline, `gs` grant number,
+//! `want` line entry, `oc` outcomes, `pk_oc` those being packed, `fs` flush number, `rx` leases taken back, `x<k>` run of
+//! number k; per slot `i` index, `r` run number, `f` fence, `e` lease end, `p` mark of the write, `t` attempt and `w` cost when not 1.
 
 use std::fmt::Write as _;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
+use tidegate_domain::flow::Priority;
 use tidegate_domain::ids::RunId;
+use tidegate_domain::policy::Policy;
 
+use super::image::WATCHED;
 use super::{GroupKey, Outcome, OutcomeEntry, Range, SlotGroup};
 use crate::item::{Row, number, text};
 use crate::line::returned_row;
+use crate::mutant::Mutant;
 use crate::rows::{Update, Updated};
+use crate::runs::left_out_update;
 use crate::tables::Table;
 use crate::{Create, Result, Store, Write};
 
@@ -37,9 +43,35 @@ pub struct SlotRelease {
     pub run_number: u32,
     /// The event's number in its run.
     pub index: u32,
+    /// How many tokens the lease takes.
+    pub cost: u32,
     /// What came of the event.
     pub outcome: Outcome,
 }
+
+/// A lease that is to be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewLease {
+    /// When it ends.
+    pub end: DateTime<Utc>,
+    /// A number that no other write has: the reply to a write can be lost and the client library repeat it, and then only
+    /// the row can say that it took place.
+    pub mark: u64,
+}
+
+/// What a group must know of a range beside its numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RangeTerms {
+    /// How many tokens each event takes.
+    pub cost: u32,
+    /// None is granted from then on.
+    pub deadline: Option<DateTime<Utc>>,
+    /// Somebody waits for the end of the run.
+    pub watched: bool,
+}
+
+/// Leases that a group remembers to have taken back.
+const RECLAIMED: usize = 8;
 
 impl SlotRelease {
     fn entry(&self) -> OutcomeEntry {
@@ -63,11 +95,50 @@ impl Expression {
     }
 
     fn holds(&mut self, release: &SlotRelease) {
-        let SlotRelease { slot, fence, run_number, index, .. } = *release;
+        let SlotRelease { slot, fence, run_number, index, cost, .. } = *release;
         let fence = self.value(format!(":f{slot}"), number(fence));
         let run = self.value(format!(":r{slot}"), number(run_number));
         let index = self.value(format!(":i{slot}"), number(index));
         self.when.push(format!("f{slot} = {fence} AND r{slot} = {run} AND i{slot} = {index}"));
+        self.costs(&format!("w{slot}"), cost);
+    }
+
+    /// Holds when attribute `name` says `cost`; it is absent where the cost is 1.
+    fn costs(&mut self, name: &str, cost: u32) {
+        match cost {
+            1 => self.when.push(format!("attribute_not_exists({name})")),
+            _ => {
+                let cost = self.value(format!(":c{name}"), number(cost));
+                self.when.push(format!("{name} = {cost}"));
+            }
+        }
+    }
+
+    /// Holds while events of the range may be granted at all.
+    fn before_deadline(&mut self, now: DateTime<Utc>) {
+        let now = self.value(":now".to_owned(), number(now.timestamp_millis()));
+        self.when.push(format!("(attribute_not_exists(dl) OR dl > {now})"));
+    }
+
+    /// Holds unless a heartbeat moved the end of a lease since it was seen.
+    fn ends_as_seen(&mut self, seen: &SlotGroup, slot: u32) {
+        let end = seen.slots.get(&slot).map_or(0, |held| held.lease_end.timestamp_millis());
+        let end = self.value(":seen".to_owned(), number(end));
+        self.when.push(format!("e{slot} = {end}"));
+    }
+
+    /// Remembers that leases were taken back.
+    fn remember(&mut self, seen: &SlotGroup, fence: u64) {
+        let known = seen.reclaimed.iter().copied().chain([fence]);
+        let list: Vec<u64> = known.collect();
+        let list = list.iter().rev().take(RECLAIMED).rev().map(|fence| number(*fence)).collect();
+        let list = self.value(":rx".to_owned(), AttributeValue::L(list));
+        self.set.push(format!("rx = {list}"));
+    }
+
+    fn lease(&mut self, new: NewLease) {
+        self.value(":lease".to_owned(), number(new.end.timestamp_millis()));
+        self.value(":mark".to_owned(), number(new.mark));
     }
 
     /// Gives `slot` the event that lies `offset` behind the head of the range.
@@ -76,7 +147,9 @@ impl Expression {
             0 => String::new(),
             _ => format!(" + {}", self.value(format!(":o{offset}"), number(offset as u64))),
         };
-        self.set.push(format!("i{slot} = nx{plus}, r{slot} = rn, f{slot} = fc{plus}, e{slot} = :lease"));
+        self.set.push(format!(
+            "i{slot} = nx{plus}, r{slot} = rn, f{slot} = fc{plus}, e{slot} = :lease, p{slot} = :mark"
+        ));
         self.remove.push(format!("t{slot}"));
     }
 
@@ -86,8 +159,18 @@ impl Expression {
         self.when.push(format!("lf >= {k}"));
     }
 
+    fn set_or_remove(&mut self, name: &str, value: Option<AttributeValue>) {
+        match value {
+            None => self.remove.push(name.to_owned()),
+            Some(value) => {
+                let value = self.value(format!(":{name}"), value);
+                self.set.push(format!("{name} = {value}"));
+            }
+        }
+    }
+
     fn empty(&mut self, slot: u32) {
-        self.remove.push(format!("i{slot}, r{slot}, f{slot}, e{slot}, p{slot}, t{slot}"));
+        self.remove.push(format!("i{slot}, r{slot}, f{slot}, e{slot}, p{slot}, t{slot}, w{slot}"));
     }
 
     fn record(&mut self, entries: impl Iterator<Item = OutcomeEntry>) {
@@ -103,7 +186,10 @@ impl Expression {
                 let _infallible = write!(changes, "{verb} {} ", parts.join(", "));
             }
         }
-        let mut update = Update::new(Table::Policies, key.key(), changes).when(self.when.join(" AND "));
+        let mut update = Update::new(Table::Policies, key.key(), changes);
+        if !self.when.is_empty() {
+            update = update.when(self.when.join(" AND "));
+        }
         for (name, value) in self.values {
             update = update.value(name, value);
         }
@@ -121,14 +207,17 @@ impl Store {
         row.map(|row| SlotGroup::read(key, &row)).transpose()
     }
 
-    /// Creates an empty group with a share of `cap`.
+    /// Creates an empty group with the share that a policy's plan gives it. Its fencing numbers begin at 1.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn create_slot_group(&self, key: &GroupKey, cap: u32, policy_revision: u32) -> Result<Create> {
+    pub async fn create_slot_group(&self, key: &GroupKey, policy: &Policy) -> Result<Create> {
         let mut row = Row::new(&key.key())
-            .with("cap", number(cap))
-            .with("pr", number(policy_revision))
+            .with("cap", number(policy.plan.cap(key.group)))
+            .with("pr", number(policy.plan.number))
+            .with("ng", number(policy.plan.groups()))
+            .with("lm", number(policy.limit()))
+            .with_some("rt", policy.terms.rate().map(|_| AttributeValue::Bool(true)))
             .with("fc", number(1))
             .with("oc", AttributeValue::L(Vec::new()));
         for name in ["held", "rn", "nx", "lf", "gs", "fs"] {
@@ -137,22 +226,30 @@ impl Store {
         self.put_new(Table::Policies, row).await
     }
 
-    /// Gives a group the share that follows from a later revision of its policy. Acts on the next grant.
+    /// Gives a group the share that follows from a later plan of its policy. Acts on the next grant.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn set_share(&self, key: &GroupKey, cap: u32, policy_revision: u32) -> Result<Change> {
-        let update = Update::new(Table::Policies, key.key(), "SET cap = :cap, pr = :new")
-            .when("pr < :new")
-            .value(":cap", number(cap))
-            .value(":new", number(policy_revision));
+    pub async fn set_share(&self, key: &GroupKey, policy: &Policy) -> Result<Change> {
+        let rated = AttributeValue::Bool(policy.terms.rate().is_some());
+        let update = Update::new(
+            Table::Policies,
+            key.key(),
+            "SET cap = :cap, pr = :new, ng = :groups, lm = :limit, rt = :rated",
+        )
+        .when("pr < :new")
+        .value(":cap", number(policy.plan.cap(key.group)))
+        .value(":groups", number(policy.plan.groups()))
+        .value(":limit", number(policy.limit()))
+        .value(":rated", rated)
+        .value(":new", number(policy.plan.number));
         self.change(key, update).await
     }
 
     /// Ends the named leases and hands each slot to the next event of the group's range: one write, nothing read.
     ///
-    /// Refused when one of the leases is not the present one, the range has fewer events, or more is held than the
-    /// share (a lowered limit drains).
+    /// Refused when one of the leases is not the present one, the range has fewer events, or events of another cost, or is
+    /// over at `now`, more is held than the share (a lowered limit drains), or the policy has a rate.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
@@ -160,18 +257,26 @@ impl Store {
         &self,
         key: &GroupKey,
         releases: &[SlotRelease],
-        lease_end: DateTime<Utc>,
+        new: NewLease,
+        now: DateTime<Utc>,
     ) -> Result<Change> {
         let mut e = Expression::default();
         for (offset, release) in releases.iter().enumerate() {
-            e.holds(release);
+            if !self.lacks(Mutant::Release) {
+                e.holds(release);
+            }
             e.grant(release.slot, offset);
-            e.set.push(format!("p{0} = f{0}", release.slot));
         }
+        e.lease(new);
         e.take_from_range(releases.len());
-        e.when.push("held <= cap".to_owned());
+        e.costs("rc", releases.first().map_or(1, |release| release.cost));
+        e.before_deadline(now);
+        let rated = e.value(":true".to_owned(), AttributeValue::Bool(true));
+        e.when.push(format!("(attribute_not_exists(rt) OR rt <> {rated})"));
+        if !self.lacks(Mutant::TokenWrite) {
+            e.when.push("held <= cap".to_owned());
+        }
         e.record(releases.iter().map(SlotRelease::entry));
-        e.value(":lease".to_owned(), number(lease_end.timestamp_millis()));
         self.change(key, e.into_update(key)).await
     }
 
@@ -182,81 +287,101 @@ impl Store {
     pub async fn free(&self, key: &GroupKey, releases: &[SlotRelease]) -> Result<Change> {
         let mut e = Expression::default();
         for release in releases {
-            e.holds(release);
+            if !self.lacks(Mutant::Release) {
+                e.holds(release);
+            }
             e.empty(release.slot);
         }
-        let k = e.value(":k".to_owned(), number(releases.len() as u64));
+        let tokens: u32 = releases.iter().map(|release| release.cost).sum();
+        let k = e.value(":k".to_owned(), number(tokens));
         e.set.push(format!("held = held - {k}"));
         e.record(releases.iter().map(SlotRelease::entry));
         self.change(key, e.into_update(key)).await
     }
 
-    /// Ends a lease that ran out at `seen_end`, unless a heartbeat moved its end, and leaves its slot free.
+    /// Ends a lease of `seen` that ran out, unless a heartbeat moved its end, and leaves its slot free.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn free_expired(
-        &self,
-        key: &GroupKey,
-        release: &SlotRelease,
-        seen_end: DateTime<Utc>,
-    ) -> Result<Change> {
+    pub async fn free_expired(&self, seen: &SlotGroup, release: &SlotRelease) -> Result<Change> {
         let mut e = Expression::default();
         e.holds(release);
+        e.ends_as_seen(seen, release.slot);
         e.empty(release.slot);
-        e.when.push(format!("e{} = :seen", release.slot));
-        e.value(":seen".to_owned(), number(seen_end.timestamp_millis()));
-        e.set.push("held = held - :one".to_owned());
-        e.value(":one".to_owned(), number(1));
+        e.remember(seen, release.fence);
+        let tokens = e.value(":tokens".to_owned(), number(release.cost));
+        e.set.push(format!("held = held - {tokens}"));
         e.record(std::iter::once(release.entry()));
-        self.change(key, e.into_update(key)).await
+        self.change(&seen.key, e.into_update(&seen.key)).await
     }
 
     /// Grants free slots of `seen` to the next events of its range, as many as `slots` has.
     ///
-    /// Refused when a slot was taken, the share or the number of holders changed, or the range has fewer events.
+    /// Refused when a slot was taken, the share or the number of holders changed, or the range has fewer events, others,
+    /// or is over at `now`.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn grant(&self, seen: &SlotGroup, slots: &[u32], lease_end: DateTime<Utc>) -> Result<Change> {
+    pub async fn grant(
+        &self,
+        seen: &SlotGroup,
+        slots: &[u32],
+        new: NewLease,
+        now: DateTime<Utc>,
+    ) -> Result<Change> {
         let mut e = Expression::default();
+        e.lease(new);
+        let weight = seen.weight(seen.range.cost);
+        let held = e.value(":weight".to_owned(), number(weight * slots.len() as u32));
         for (offset, slot) in slots.iter().enumerate() {
-            e.when.push(format!("attribute_not_exists(f{slot})"));
+            if !self.lacks(Mutant::TokenWrite) {
+                e.when.push(format!("attribute_not_exists(f{slot})"));
+            }
             e.grant(*slot, offset);
-            e.remove.push(format!("p{slot}"));
+            match weight {
+                1 => e.remove.push(format!("w{slot}")),
+                _ => {
+                    let cost = e.value(":cost".to_owned(), number(weight));
+                    e.set.push(format!("w{slot} = {cost}"));
+                }
+            }
         }
         e.take_from_range(slots.len());
-        let cap = e.value(":cap".to_owned(), number(seen.cap));
-        let room = e.value(":room".to_owned(), number(i128::from(seen.cap) - slots.len() as i128));
-        e.when.push(format!("cap = {cap} AND held <= {room}"));
-        e.set.push("held = held + :k".to_owned());
-        e.value(":lease".to_owned(), number(lease_end.timestamp_millis()));
+        e.costs("rc", seen.range.cost);
+        e.before_deadline(now);
+        if !self.lacks(Mutant::TokenWrite) {
+            let cap = e.value(":cap".to_owned(), number(seen.cap));
+            let most = i128::from(seen.cap) - i128::from(weight) * slots.len() as i128;
+            let most = e.value(":most".to_owned(), number(most));
+            e.when.push(format!("cap = {cap} AND held <= {most}"));
+        }
+        e.set.push(format!("held = held + {held}"));
         self.change(&seen.key, e.into_update(&seen.key)).await
     }
 
-    /// Ends a lease that ran out at `seen_end` and gives the same event a new one, under a new fencing number.
+    /// Ends a lease of `seen` that ran out and gives the same event a new one, under a new fencing number.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
     pub async fn renew_expired(
         &self,
-        key: &GroupKey,
+        seen: &SlotGroup,
         release: &SlotRelease,
-        seen_end: DateTime<Utc>,
         attempt: u8,
-        lease_end: DateTime<Utc>,
+        new: NewLease,
     ) -> Result<Change> {
         let slot = release.slot;
         let mut e = Expression::default();
         e.holds(release);
-        e.when.push(format!("e{slot} = :seen"));
-        e.value(":seen".to_owned(), number(seen_end.timestamp_millis()));
-        e.set.push(format!("f{slot} = fc, e{slot} = :lease, t{slot} = :attempt, fc = fc + :one"));
-        e.value(":lease".to_owned(), number(lease_end.timestamp_millis()));
+        e.ends_as_seen(seen, slot);
+        e.remember(seen, release.fence);
+        e.lease(new);
+        e.set.push(format!(
+            "f{slot} = fc, e{slot} = :lease, p{slot} = :mark, t{slot} = :attempt, fc = fc + :one"
+        ));
         e.value(":attempt".to_owned(), number(attempt));
         e.value(":one".to_owned(), number(1));
-        e.remove.push(format!("p{slot}"));
-        self.change(key, e.into_update(key)).await
+        self.change(&seen.key, e.into_update(&seen.key)).await
     }
 
     /// Moves the end of a lease.
@@ -296,7 +421,13 @@ impl Store {
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn accept_range(&self, seen: &SlotGroup, run: &RunId, next: u32, left: u32) -> Result<Change> {
+    pub async fn accept_range(
+        &self,
+        seen: &SlotGroup,
+        run: &RunId,
+        (next, left): (u32, u32),
+        terms: RangeTerms,
+    ) -> Result<Change> {
         let known = seen.runs.iter().find(|(_, known)| *known == run).map(|(n, _)| *n);
         // A number beyond all in use: the group may have come back to a run with a lower one.
         let highest = seen.runs.keys().copied().max().unwrap_or_default();
@@ -310,7 +441,11 @@ impl Store {
             e.value(":rn".to_owned(), number(run_number));
             e.value(":nx".to_owned(), number(next));
             e.value(":lf".to_owned(), number(left));
-            e.value(":run".to_owned(), text(run.to_string()));
+            let run = if terms.watched { format!("{run}{WATCHED}") } else { run.to_string() };
+            e.value(":run".to_owned(), text(run));
+            let cost = (terms.cost > 1).then(|| number(terms.cost));
+            e.set_or_remove("rc", cost);
+            e.set_or_remove("dl", terms.deadline.map(|at| number(at.timestamp_millis())));
             e.remove.extend(seen.stale_runs().filter(|n| *n != run_number).map(|n| format!("x{n}")));
         }
         self.change(&seen.key, e.into_update(&seen.key)).await
@@ -320,30 +455,29 @@ impl Store {
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn return_range(&self, seen: &SlotGroup, run: &RunId) -> Result<Write> {
-        let Range { run_number, next, left } = seen.range;
-        let entry = returned_row(&seen.key, seen.grant, run, (next, next + left));
-        let update = Update::new(Table::Policies, seen.key.key(), "SET lf = :zero")
-            .when("gs = :seen AND rn = :rn AND nx = :nx AND lf = :lf AND attribute_not_exists(want)")
-            .value(":zero", number(0))
-            .value(":seen", number(seen.grant))
-            .value(":rn", number(run_number))
-            .value(":nx", number(next))
-            .value(":lf", number(left));
-        let items = vec![self.update_item_of(update)?, self.put_item_of(Table::Policies, entry)?];
+    pub async fn return_range(&self, seen: &SlotGroup, run: &RunId, priority: Priority) -> Result<Write> {
+        let Range { next, left, .. } = seen.range;
+        let entry = returned_row(&seen.key, seen.grant, (run, priority), (next, next + left));
+        let items = vec![self.update_item_of(empty_range(seen))?, self.put_item_of(Table::Policies, entry)?];
         self.transact(Table::Policies, items).await
     }
 
-    /// Drops what is left of a run's range, if the group serves that run: it was cancelled.
+    /// Drops what is left of the group's range, since its run was stopped, and counts it in the run's row: both or
+    /// neither, once.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn drop_range(&self, seen: &SlotGroup) -> Result<Write> {
-        let update = Update::new(Table::Policies, seen.key.key(), "SET lf = :zero")
-            .when("rn = :rn AND lf > :zero")
-            .value(":zero", number(0))
-            .value(":rn", number(seen.range.run_number));
-        Ok(self.update(update).await?.into())
+    pub async fn drop_range(&self, seen: &SlotGroup, run: &RunId) -> Result<Write> {
+        let counted = left_out_update(&seen.key.client, run, seen.range.left);
+        let items = vec![self.update_item_of(empty_range(seen))?, self.update_item_of(counted)?];
+        if self.transact(Table::Policies, items).await? == Write::Done {
+            return Ok(Write::Done);
+        }
+        match self.run(&seen.key.client, run).await? {
+            Some(_) => Ok(Write::Refused),
+            // Its time is over: nobody counts any more.
+            None => Ok(self.update(empty_range(seen)).await?.into()),
+        }
     }
 
     /// Sets the outcomes of a group apart, to be packed into their runs' history under the next flush number.
@@ -371,18 +505,22 @@ impl Store {
         self.change(&seen.key, update).await
     }
 
-    /// Removes a group whose policy is gone.
-    ///
-    /// # Errors
-    /// When DynamoDB does not answer.
-    pub async fn delete_slot_group(&self, key: &GroupKey) -> Result<()> {
-        self.remove(Table::Policies, &key.key()).await
-    }
-
     async fn change(&self, key: &GroupKey, update: Update) -> Result<Change> {
         Ok(match self.update(update).await? {
             Updated::Done(row) => Change::Done(SlotGroup::read(key, &row)?),
             Updated::Refused(row) => Change::Refused(row.map(|row| SlotGroup::read(key, &row)).transpose()?),
         })
     }
+}
+
+/// Leaves a group without a range, if it still has the one that was seen.
+fn empty_range(seen: &SlotGroup) -> Update {
+    let Range { run_number, next, left, .. } = seen.range;
+    Update::new(Table::Policies, seen.key.key(), "SET lf = :zero")
+        .when("gs = :seen AND rn = :rn AND nx = :nx AND lf = :lf AND attribute_not_exists(want)")
+        .value(":zero", number(0))
+        .value(":seen", number(seen.grant))
+        .value(":rn", number(run_number))
+        .value(":nx", number(next))
+        .value(":lf", number(left))
 }

@@ -1,5 +1,6 @@
 //! The main job, end to end, on a deployed stack. Ignored where there is none: `cargo xtask e2e` deploys one.
 
+mod batches;
 mod launches;
 mod refusals;
 mod schedules;

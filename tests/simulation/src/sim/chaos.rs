@@ -17,7 +17,22 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use tidegate_local::{Call, Fault, FaultPlan, Refusal};
 
+use super::bites::{Bite, Bites, Counter};
 use super::dice::Dice;
+
+/// The operations that change something.
+const WRITES: [&str; 10] = [
+    "UpdateItem",
+    "PutItem",
+    "DeleteItem",
+    "TransactWriteItems",
+    "BatchWriteItem",
+    "SendMessage",
+    "SendMessageBatch",
+    "DeleteMessage",
+    "DeleteMessageBatch",
+    "ReceiveMessage",
+];
 
 /// What may go wrong in a history. Shared by all its clients.
 #[derive(Debug)]
@@ -28,6 +43,7 @@ pub(crate) struct Chaos {
     quiet: AtomicBool,
     requests: AtomicU64,
     touched: Mutex<BTreeSet<String>>,
+    counter: Counter,
 }
 
 impl Chaos {
@@ -38,7 +54,16 @@ impl Chaos {
             quiet: AtomicBool::new(true),
             requests: AtomicU64::new(0),
             touched: Mutex::default(),
+            counter: Counter::new(),
         })
+    }
+
+    pub(crate) fn count(&self, bite: Bite) {
+        self.counter.count(bite);
+    }
+
+    pub(crate) fn bites(&self) -> Bites {
+        self.counter.bites()
     }
 
     /// With `quiet`, nothing fails and nothing waits.
@@ -91,17 +116,21 @@ impl Chaos {
 pub(crate) struct Plan(pub(crate) Arc<Chaos>);
 
 impl FaultPlan for Plan {
-    fn on_request(&self, _: &Call) -> Fault {
+    fn on_request(&self, call: &Call) -> Fault {
         let chaos = &self.0;
         if chaos.is_quiet() || !chaos.dice.chance(chaos.rate) {
             return Fault::None;
         }
-        match chaos.dice.below(4) {
-            0 => Fault::Refuse(Refusal::Throttled),
-            1 => Fault::Refuse(Refusal::Internal),
-            2 => Fault::DropBefore,
-            _ => Fault::LoseReply,
+        let (fault, bite) = match chaos.dice.below(4) {
+            0 => (Fault::Refuse(Refusal::Throttled), Bite::Throttled),
+            1 => (Fault::Refuse(Refusal::Internal), Bite::Internal),
+            2 => (Fault::DropBefore, Bite::Dropped),
+            _ => (Fault::LoseReply, Bite::LostReply),
+        };
+        if fault != Fault::LoseReply || WRITES.contains(&&*call.operation) {
+            chaos.count(bite);
         }
+        fault
     }
 }
 
@@ -154,6 +183,7 @@ impl HttpConnector for Held {
             if chaos.is_sent_twice()
                 && let Some(again) = request.try_clone()
             {
+                chaos.count(Bite::SentTwice);
                 let _lost = inner.call(again).await;
                 pause(&chaos).await;
                 chaos.note(&request);

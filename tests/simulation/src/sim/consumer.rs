@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::token::Token;
 
+use super::bites::Bite;
 use super::dice::Dice;
 use crate::world::Received;
 
@@ -46,9 +47,15 @@ impl Agenda {
         due
     }
 
-    /// An event came: decides what its consumer makes of it.
-    pub(crate) fn plan(&mut self, dice: &Dice, event: &Received, now: DateTime<Utc>, lease_seconds: u32) {
-        let Some(token) = event.token.clone() else { return };
+    /// An event came: decides what its consumer makes of it. What is told has been done thereby.
+    pub(crate) fn plan(
+        &mut self,
+        dice: &Dice,
+        event: &Received,
+        now: DateTime<Utc>,
+        lease_seconds: u32,
+    ) -> Option<Bite> {
+        let token = event.token.clone()?;
         let lease = i64::from(lease_seconds);
         let later = |seconds: i64| now + Duration::seconds(seconds);
         let work = dice.below(lease.unsigned_abs().min(20) + 1) as i64;
@@ -68,8 +75,9 @@ impl Agenda {
                 self.add(later(work), Act::Forge(forged(dice, &token)));
                 self.add(later(work), Act::Release(token));
             }
-            _ => {}
+            _ => return Some(Bite::Unreleased),
         }
+        None
     }
 }
 

@@ -4,20 +4,19 @@ use std::collections::VecDeque;
 
 use anyhow::{Result, bail};
 use chrono::{DateTime, Duration, Utc};
-use tidegate_domain::policy::PolicyTerms;
 use tidegate_domain::token::Token;
 use tidegate_engine::clock::Clock as _;
-use tidegate_engine::{
-    Engine, Handled, JobDelete, JobDraft, JobWrite, Outcome, PolicyWrite, Release, Released,
-};
+use tidegate_engine::{Engine, Extended, JobDelete, JobWrite, Outcome, PolicyWrite, Release, Released};
 
+use super::bites::{Bite, Bites};
+use super::clocks::{APART_MS, JUMP_MS};
 use super::consumer::{Act, Agenda};
 use super::dice::Dice;
-use super::model::{JobModel, Model, Wish};
+use super::model::Model;
 use super::processes::{About, Call, Done, Op, Treatment, poll_round};
 use super::setup::{self, Stage};
 use super::watch::Watch;
-use super::{Failure, Violation, finale};
+use super::{Failure, Options, Violation, finale};
 use crate::world::{Received, pump_delete, pump_receive};
 
 /// Steps of a history before its faults stop.
@@ -26,12 +25,14 @@ const STEPS: u64 = 260;
 const CALLS: usize = 5;
 
 /// What came of a history that held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     /// How many requests reached the services.
     pub requests: u64,
     /// Events that consumers received.
     pub delivered: usize,
+    /// What went wrong, and how often.
+    pub bites: Bites,
     /// A hash of everything that happened.
     pub trace: u64,
 }
@@ -45,6 +46,8 @@ pub(crate) struct History {
     pub(crate) agenda: Agenda,
     pub(crate) engines: Vec<Engine>,
     ops: Vec<Op>,
+    /// Whether clocks jump.
+    pub(crate) jumps: bool,
     pub(crate) step: u64,
     ticked_at: DateTime<Utc>,
     last: VecDeque<String>,
@@ -53,33 +56,42 @@ pub(crate) struct History {
 }
 
 /// Plays the history of a seed.
-pub(crate) async fn play(seed: u64, lines: usize) -> Result<Result<Summary, Box<Failure>>> {
+pub(crate) async fn play(seed: u64, options: Options) -> Result<Result<Summary, Box<Failure>>> {
     let dice = Dice::new(seed);
-    let stage = setup::stage(seed, &dice).await?;
+    let stage = setup::stage(seed, &dice, options.mutant).await?;
     let model = setup::tenants(&stage, &dice).await?;
-    let engines = (0..1 + dice.below(3)).map(|_| stage.site.start()).collect();
+    let engines: Vec<Engine> = (0..stage.processes).map(|process| stage.start(process)).collect();
+    // An hour is a rare and a great jump.
+    let jumps = dice.chance(150);
+    if jumps && let Some(engine) = engines.first() {
+        // The first watermark of all is whatever the first clock says.
+        engine.tick().await?;
+    }
     let mut history = History {
+        watch: Watch::new(&stage.chaos),
         dice,
+        jumps,
         ticked_at: stage.clock.now(),
         stage,
         model,
-        watch: Watch::default(),
         agenda: Agenda::default(),
         engines,
         ops: Vec::new(),
         step: 0,
         last: VecDeque::new(),
-        lines,
+        lines: options.lines,
         trace: 0xcbf2_9ce4_8422_2325,
     };
     Ok(match history.whole().await? {
         Ok(()) => Ok(Summary {
             requests: history.stage.chaos.requests(),
             delivered: history.model.delivered.values().map(std::collections::BTreeSet::len).sum(),
+            bites: history.stage.chaos.bites(),
             trace: history.trace,
         }),
         Err(violation) => {
-            Err(Box::new(Failure { seed, step: history.step, violation, last: history.last.into() }))
+            let (step, last, mutant) = (history.step, history.last.into(), options.mutant);
+            Err(Box::new(Failure { seed, step, violation, last, mutant }))
         }
     })
 }
@@ -94,6 +106,7 @@ impl History {
         }
         self.stage.chaos.set_quiet(true);
         for process in 0..self.engines.len() {
+            self.set_right(process);
             self.crash(process);
         }
         self.note("the faults stop".to_owned());
@@ -120,14 +133,15 @@ impl History {
         self.begin_something().await?;
         let polls = self.dice.within(1..=6);
         for _ in 0..polls {
-            if let Err(violation) = self.poll_something()? {
-                return Ok(Err(violation));
-            }
-            if let Err(violation) = self.look().await? {
+            if let Err(violation) = self.poll_something().await? {
                 return Ok(Err(violation));
             }
         }
         Ok(Ok(()))
+    }
+
+    pub(crate) fn count(&self, bite: Bite) {
+        self.stage.chaos.count(bite);
     }
 
     /// Holds the invariants against what was written since the last look.
@@ -136,8 +150,8 @@ impl History {
         if touched.is_empty() {
             return Ok(Ok(()));
         }
-        let (step, now) = (self.step, self.stage.clock.now());
-        let held = self.watch.look(&self.stage.store, &self.model, touched, step, now).await?;
+        let (step, latest) = (self.step, self.stage.clocks.latest(self.now()));
+        let held = self.watch.look(&self.stage.store, &self.model, touched, step, latest).await?;
         for note in self.watch.take_notes() {
             self.note(note);
         }
@@ -147,6 +161,13 @@ impl History {
     async fn begin_something(&mut self) -> Result<()> {
         self.cut_off();
         let busy = self.ops.len() >= CALLS;
+        if self.jumps && self.dice.chance(20) {
+            self.jump();
+            return Ok(());
+        }
+        if self.model.tight && !busy && self.dice.chance(300) {
+            return self.race();
+        }
         match self.dice.below(100) {
             0..22 => self.advance(),
             22..25 => {
@@ -170,7 +191,34 @@ impl History {
             4..9 => self.dice.within(1_000..=12_000),
             _ => self.dice.within(20_000..=80_000),
         };
+        if !self.ops.is_empty() {
+            self.count(Bite::Delayed);
+        }
         self.stage.clock.advance_ms(ms as i64);
+    }
+
+    /// A process's clock jumps an hour, or is set right.
+    fn jump(&mut self) {
+        let process = self.dice.below(self.engines.len() as u64) as usize;
+        if self.stage.clocks.offset_ms(process).abs() > APART_MS {
+            return self.set_right(process);
+        }
+        let (by_ms, bite) =
+            if self.dice.chance(500) { (JUMP_MS, Bite::ClockAhead) } else { (-JUMP_MS, Bite::ClockBehind) };
+        self.count(bite);
+        let now = self.now();
+        self.stage.clocks.jump(process, by_ms, now);
+        self.note(format!("the clock of process {process} jumps by {by_ms} ms"));
+    }
+
+    /// A clock that jumped is set right.
+    fn set_right(&mut self, process: usize) {
+        let offset_ms = self.stage.clocks.offset_ms(process);
+        if offset_ms.abs() > APART_MS {
+            let now = self.now();
+            self.stage.clocks.jump(process, -offset_ms.signum() * JUMP_MS, now);
+            self.note(format!("the clock of process {process} is set right"));
+        }
     }
 
     /// Functions have a time limit.
@@ -179,6 +227,7 @@ impl History {
         while let Some(late) = self.ops.iter().position(|op| op.cut_off_at <= now) {
             let op = self.ops.remove(late);
             self.note(format!("cut off: {}", op.name));
+            self.count(Bite::CutOff);
             self.unanswered(op.about);
         }
     }
@@ -189,15 +238,18 @@ impl History {
         let dead: Vec<Op> = dead;
         let names: Vec<&str> = dead.iter().map(|op| &*op.name).collect();
         self.note(format!("process {process} dies with {names:?}"));
+        if !dead.is_empty() {
+            self.count(Bite::Crash);
+        }
         for op in dead {
             self.unanswered(op.about);
         }
-        self.engines[process] = self.stage.site.start();
+        self.engines[process] = self.stage.start(process);
     }
 
     fn unanswered(&mut self, about: About) {
         match about {
-            About::Nobody => {}
+            About::Nobody | About::Tick => {}
             About::Job(job) => self.model.jobs[job].busy = false,
             About::Policy(policy) => self.model.policies[policy].busy = false,
             About::Tokens(tokens) => self.ask_again(tokens),
@@ -214,12 +266,12 @@ impl History {
         }
     }
 
-    fn process(&self) -> (usize, Engine) {
+    pub(crate) fn process(&self) -> (usize, Engine) {
         let process = self.dice.below(self.engines.len() as u64) as usize;
         (process, self.engines[process].clone())
     }
 
-    fn begin(&mut self, call: Call, future: impl Future<Output = Done> + Send + 'static) {
+    pub(crate) fn begin(&mut self, call: Call, future: impl Future<Output = Done> + Send + 'static) {
         self.note(format!("process {} begins {}", call.process, call.name));
         let op = call.begin(self.now(), future);
         self.ops.push(op);
@@ -227,18 +279,33 @@ impl History {
 
     fn tick(&mut self) {
         // Ticks may be missed and may come twice.
-        if self.now() - self.ticked_at < Duration::seconds(50) && !self.dice.chance(150) {
-            return;
+        let since = self.now() - self.ticked_at;
+        if since < Duration::seconds(50) {
+            if !self.dice.chance(150) {
+                return;
+            }
+            self.count(Bite::DuplicateTick);
+        }
+        if since > Duration::seconds(120) {
+            self.count(Bite::MissedTick);
+        }
+        if self.ops.iter().any(|op| matches!(op.about, About::Tick)) {
+            self.count(Bite::OverlappingTicks);
         }
         self.ticked_at = self.now();
         let (process, engine) = self.process();
-        let call = Call { process, name: "a tick".to_owned(), about: About::Nobody, seconds: 55 };
+        let call = Call { process, name: "a tick".to_owned(), about: About::Tick, seconds: 55 };
         self.begin(call, async move { Done::Ticked(engine.tick().await) });
     }
 
     fn pump(&mut self) {
         let (process, engine) = self.process();
-        let treatment = Treatment { twice: self.dice.chance(60), undeleted: self.dice.chance(60) };
+        let times = match self.dice.below(100) {
+            0..6 => 3,
+            6..12 => 2,
+            _ => 1,
+        };
+        let treatment = Treatment { times, undeleted: self.dice.chance(60) };
         let name = format!("a round of its poller, {treatment:?}");
         let (sqs, url) = (self.stage.site.sqs.clone(), self.stage.site.dispatch_url.clone());
         let call = Call { process, name, about: About::Nobody, seconds: 30 };
@@ -268,8 +335,10 @@ impl History {
             bail!("a token of an unknown policy: {token}")
         };
         if !policy.hogged {
-            let (lease, now) = (policy.lease_seconds, self.now());
-            self.agenda.plan(&self.dice, event, now, lease);
+            let (lease, now) = (policy.terms.lease_seconds(), self.now());
+            if let Some(bite) = self.agenda.plan(&self.dice, event, now, lease) {
+                self.count(bite);
+            }
         }
         Ok(())
     }
@@ -306,17 +375,18 @@ impl History {
         }
     }
 
-    fn release(&mut self, tokens: Vec<Token>, forged: bool) {
+    pub(crate) fn release(&mut self, tokens: Vec<Token>, forged: bool) {
         let (process, engine) = self.process();
         let Some(client) = tokens.first().map(|token| token.client.clone()) else { return };
         let about = if forged { About::Nobody } else { About::Tokens(tokens.clone()) };
         let name = format!("a release of {:?}", tokens.iter().map(ToString::to_string).collect::<Vec<_>>());
-        if !forged {
-            tokens.iter().for_each(|token| self.watch.asks(token));
+        match forged {
+            true => self.count(Bite::Forged),
+            false => tokens.iter().for_each(|token| self.watch.asks(token)),
         }
         let asked = if forged { Vec::new() } else { tokens.clone() };
         let outcome = if self.dice.chance(800) { Outcome::Succeeded } else { Outcome::Failed };
-        let releases = tokens.into_iter().map(|token| Release { token, outcome }).collect();
+        let releases = tokens.into_iter().map(|token| Release::new(token, outcome)).collect();
         let call = Call { process, name, about, seconds: 29 };
         self.begin(
             call,
@@ -324,131 +394,25 @@ impl History {
         );
     }
 
-    fn change_job(&mut self) -> Result<()> {
-        let open: Vec<usize> = (0..self.model.jobs.len())
-            .filter(|job| {
-                !self.model.jobs[*job].busy && (self.model.jobs[*job].wish.is_some() || self.dice.chance(250))
-            })
-            .collect();
-        let job = match self.dice.pick(&open) {
-            Some(job) => *job,
-            None if self.model.jobs.len() < 6 => {
-                let Some(client) = self.dice.pick(&self.model.clients).cloned() else { return Ok(()) };
-                let number = self.model.jobs.len();
-                let id = if self.dice.chance(750) { Some(format!("job{number}").parse()?) } else { None };
-                self.model.jobs.push(JobModel::new(client, id));
-                number
-            }
-            None => return Ok(()),
-        };
-        if self.model.jobs[job].wish.is_none() {
-            let (now, client) = (self.now(), self.model.jobs[job].client.clone());
-            let live = self.model.jobs[job].is_live();
-            // One-time jobs with a generated id cannot be replaced.
-            let nameless = self.model.jobs[job].id.as_ref().is_none_or(|id| id.one_time_place().is_some());
-            if !live && nameless && !self.model.jobs[job].revisions.is_empty() {
-                return Ok(());
-            }
-            let wish = if live && self.dice.chance(300) {
-                let paused = self.model.jobs[job].is_paused();
-                Wish::Pause(!paused)
-            } else if live && (nameless || self.dice.chance(300)) {
-                Wish::Delete
-            } else {
-                let terms = setup::terms(&self.dice, &self.model, &client, &self.stage)?;
-                // Without an id, a cron job whose creation was not answered would fire for ever unknown.
-                let once = self.model.jobs[job].id.is_none();
-                let trigger = setup::trigger(&self.dice, now, once)?;
-                Wish::Put(Box::new(JobDraft { trigger, rules: setup::rules(&self.dice, now)?, terms }))
-            };
-            self.model.jobs[job].wish(wish, now);
-        }
-        self.call_for_job(job);
-        Ok(())
-    }
-
-    fn call_for_job(&mut self, job: usize) {
-        let (process, engine) = self.process();
-        let model = &mut self.model.jobs[job];
-        let (Some(wish), client, id) = (model.wish.clone(), model.client.clone(), model.id.clone()) else {
-            return;
-        };
-        model.busy = true;
-        let replaces = !model.revisions.is_empty();
-        let about = About::Job(job);
-        match (wish, id) {
-            (Wish::Put(draft), id) => {
-                let name = format!(
-                    "a write of job {job} {id:?}: {:?} {:?} {} {:?}",
-                    draft.trigger,
-                    draft.rules,
-                    draft.terms.count.get(),
-                    draft.terms.policy
-                );
-                self.begin(Call { process, name, about, seconds: 29 }, async move {
-                    let result = match id {
-                        Some(id) if replaces => engine.replace_job(&client, id, *draft, None).await,
-                        id => engine.create_job(&client, id, *draft).await,
-                    };
-                    Done::Put { job, result: Box::new(result) }
-                });
-            }
-            (Wish::Pause(paused), Some(id)) => {
-                let name = format!("a call for job {job} {id}: paused is {paused}");
-                self.begin(Call { process, name, about, seconds: 29 }, async move {
-                    let result = engine.pause_job(&client, &id, paused, None).await;
-                    Done::Put { job, result: Box::new(result) }
-                });
-            }
-            (Wish::Delete, Some(id)) => {
-                let name = format!("a deletion of job {job} {id}");
-                self.begin(Call { process, name, about, seconds: 29 }, async move {
-                    Done::Deleted { job, result: engine.delete_job(&client, &id, None).await }
-                });
-            }
-            (Wish::Pause(_) | Wish::Delete, None) => {}
-        }
-    }
-
-    fn change_policy(&mut self) -> Result<()> {
-        if self.model.policies.is_empty() {
-            return Ok(());
-        }
-        let number = self.dice.below(self.model.policies.len() as u64) as usize;
-        let limit = self.dice.within(1..=30) as u32;
-        let policy = &mut self.model.policies[number];
-        if policy.busy {
-            return Ok(());
-        }
-        if policy.wish.is_none() {
-            policy.ask(limit);
-        }
-        self.call_for_policy(number)
-    }
-
-    fn call_for_policy(&mut self, number: usize) -> Result<()> {
-        let (process, engine) = self.process();
-        let policy = &mut self.model.policies[number];
-        policy.busy = true;
-        let (client, id) = (policy.client.clone(), policy.id.clone());
-        let terms = PolicyTerms::new(policy.limit(), policy.lease_seconds)?;
-        let name = format!("a change of policy {client}/{id} to {}", policy.limit());
-        self.begin(Call { process, name, about: About::Policy(number), seconds: 29 }, async move {
-            Done::Changed { policy: number, result: engine.replace_policy(&client, &id, terms, None).await }
-        });
-        Ok(())
-    }
-
-    fn poll_something(&mut self) -> Result<Result<(), Violation>> {
+    async fn poll_something(&mut self) -> Result<Result<(), Violation>> {
         if self.ops.is_empty() {
             return Ok(Ok(()));
         }
         let chosen = self.dice.below(self.ops.len() as u64) as usize;
         let requests = if self.dice.chance(300) { 200 } else { self.dice.within(1..=12) };
         for _ in 0..requests {
-            let Some(done) = self.ops[chosen].poll() else { continue };
-            let op = self.ops.remove(chosen);
-            return self.ended(&op.name, done);
+            let done = self.ops[chosen].poll();
+            // After every single write: what is wrong only for a moment is wrong.
+            if let Err(violation) = self.look().await? {
+                return Ok(Err(violation));
+            }
+            if let Some(done) = done {
+                let op = self.ops.remove(chosen);
+                if chosen > 0 {
+                    self.count(Bite::Reordered);
+                }
+                return self.ended(&op.name, done);
+            }
         }
         Ok(Ok(()))
     }
@@ -458,14 +422,27 @@ impl History {
         let step = self.step;
         match done {
             Done::Ticked(result) => self.note(format!("{name}: {result:?}")),
-            Done::Extended { result } => self.note(format!("{name}: {result:?}")),
-            Done::Pumped(handled) => {
-                for (body, outcome) in handled {
-                    if outcome == Handled::Again || !body.contains("chunk") {
-                        self.note(format!("{name}: {outcome:?} {body:.120}"));
-                    } else {
-                        self.note(format!("{name}: {outcome:?} a chunk"));
+            Done::Extended { result } => {
+                self.note(format!("{name}: {result:?}"));
+                if result
+                    .is_ok_and(|answers| answers.iter().any(|(_, a)| matches!(a, Extended::Extended { .. })))
+                {
+                    self.count(Bite::Extended);
+                }
+            }
+            Done::Pumped { handled, treatment } => {
+                if !handled.is_empty() {
+                    match treatment.times {
+                        3.. => self.count(Bite::HandledThrice),
+                        2 => self.count(Bite::HandledTwice),
+                        _ => {}
                     }
+                    if treatment.undeleted {
+                        self.count(Bite::ComesAgain);
+                    }
+                }
+                for (body, outcome) in handled {
+                    self.note(format!("{name}: {outcome:?} {body:.300}"));
                 }
             }
             Done::Put { job, result } => {
@@ -492,8 +469,10 @@ impl History {
             Done::Changed { policy, result } => {
                 self.note(format!("{name}: {result:?}"));
                 self.model.policies[policy].busy = false;
-                if let Ok(PolicyWrite::Done(_) | PolicyWrite::Unchanged(_)) = result {
-                    self.model.policies[policy].answered(step);
+                if let Ok(PolicyWrite::Done(_) | PolicyWrite::Unchanged(_)) = result
+                    && let Some(bite) = self.model.policies[policy].answered(step)
+                {
+                    self.count(bite);
                 }
             }
             Done::Released { asked, result } => {
@@ -509,7 +488,13 @@ impl History {
                             return Ok(Err(Violation::new("I4", message)));
                         }
                     }
-                    Ok(_) => {}
+                    Ok(answers) => {
+                        let late = [Released::AlreadyReleased, Released::Reclaimed];
+                        for (token, _) in answers.iter().filter(|(_, answer)| late.contains(answer)) {
+                            let is_anothers = self.watch.is_anothers(token);
+                            self.count(if is_anothers { Bite::Reassigned } else { Bite::ReleasedTwice });
+                        }
+                    }
                     Err(_) => self.ask_again(asked),
                 }
             }

@@ -1,22 +1,30 @@
 //! Seeded histories: the production engine on embedded stores, a virtual clock, scripted consumers, and faults.
 //!
 //! One seed is one history, and gives the same one each time. [`run`] plays it, looks at the invariants after every step
-//! and, when the faults have stopped, at what must have come of it. Issue: the clocks of all processes agree here, and
-//! targets are queues only.
+//! and, when the faults have stopped, at what must have come of it. Deliberately absent: endpoints that answer, which would
+//! take sockets; targets are queues, and places that take nothing.
 
+mod bites;
 mod chaos;
+mod clocks;
 mod consumer;
 mod dice;
 mod finale;
 mod history;
+mod many;
 mod model;
 mod processes;
 mod setup;
+mod verdict;
 mod watch;
+mod wishes;
 
 use std::fmt;
 
+pub use bites::{Bite, Bites};
 pub use history::Summary;
+pub use many::{Total, run_all};
+pub use tidegate_store::Mutant;
 
 /// Lines of a history that a failure tells.
 const LAST: usize = 60;
@@ -47,6 +55,8 @@ pub struct Failure {
     pub violation: Violation,
     /// The last things that happened.
     pub last: Vec<String>,
+    /// The condition that the store lacked.
+    pub mutant: Option<Mutant>,
 }
 
 impl fmt::Display for Failure {
@@ -56,7 +66,28 @@ impl fmt::Display for Failure {
         }
         writeln!(f, "seed {} failed in step {}: {}", self.seed, self.step, self.violation.invariant)?;
         writeln!(f, "    {}", self.violation.message)?;
-        write!(f, "replay it with: cargo xtask simulate 1 --from {}", self.seed)
+        write!(f, "replay it with: cargo xtask simulate 1 --from {}", self.seed)?;
+        match self.mutant {
+            None => Ok(()),
+            Some(Mutant::TokenWrite) => f.write_str(" --mutant token-write"),
+            Some(Mutant::Release) => f.write_str(" --mutant release"),
+            Some(Mutant::Cursor) => f.write_str(" --mutant cursor"),
+        }
+    }
+}
+
+/// How histories are played.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// How many lines of its history a failure tells.
+    pub lines: usize,
+    /// The condition that the store lacks, to prove that it is missed.
+    pub mutant: Option<Mutant>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { lines: LAST, mutant: None }
     }
 }
 
@@ -65,14 +96,14 @@ impl fmt::Display for Failure {
 /// # Errors
 /// When the machinery itself fails. What the engine does wrong is the inner `Err`.
 pub fn run(seed: u64) -> anyhow::Result<Result<Summary, Box<Failure>>> {
-    run_telling(seed, LAST)
+    run_with(seed, Options::default())
 }
 
-/// Plays the history of a seed. A failure tells the last `lines` of it.
+/// Plays the history of a seed, with these options.
 ///
 /// # Errors
 /// When the machinery itself fails.
-pub fn run_telling(seed: u64, lines: usize) -> anyhow::Result<Result<Summary, Box<Failure>>> {
+pub fn run_with(seed: u64, options: Options) -> anyhow::Result<Result<Summary, Box<Failure>>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-    runtime.block_on(history::play(seed, lines))
+    runtime.block_on(history::play(seed, options))
 }

@@ -1,51 +1,120 @@
 //! What the clients of a history were told, and so what must come of it.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Duration, Utc};
-use tidegate_domain::ids::{ClientId, JobId, PolicyId};
+use tidegate_domain::ids::{ClientId, EventId, JobId, PolicyId};
 use tidegate_domain::job::{Job, Trigger};
 use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::policy::{OnExpiry, PolicyTerms};
 use tidegate_domain::time::{Instants, Window};
-use tidegate_engine::JobDraft;
+use tidegate_engine::{Engine, EngineError, JobDraft, PolicyWrite};
+
+use super::bites::Bite;
 
 /// A policy and the limits that were in force, by step of the history.
 #[derive(Debug)]
 pub(crate) struct PolicyModel {
     pub(crate) client: ClientId,
     pub(crate) id: PolicyId,
-    pub(crate) lease_seconds: u32,
-    spans: Vec<Span>,
-    /// The limit that is being set, until the call was answered.
-    pub(crate) wish: Option<u32>,
+    /// What its client has asked for at last.
+    pub(crate) terms: PolicyTerms,
+    pub(crate) paused: bool,
+    pub(crate) spans: Vec<Span>,
+    /// What is being set, until the call was answered.
+    pub(crate) wish: Option<PolicyWish>,
     pub(crate) busy: bool,
     /// Nobody releases its tokens until the end.
     pub(crate) hogged: bool,
+    /// More waits for its tokens than a history can serve.
+    pub(crate) endless: bool,
 }
 
+/// What a client wants of a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PolicyWish {
+    Limit(u32),
+    /// That it is paused, or goes on.
+    Pause(bool),
+}
+
+/// A limit, 0 while the policy is paused, and when another one was in force for certain.
 #[derive(Debug)]
-struct Span {
+pub(crate) struct Span {
     limit: u32,
     to: Option<u64>,
 }
 
+type PolicyAnswer = Result<PolicyWrite, EngineError>;
+
 impl PolicyModel {
-    pub(crate) fn new(client: ClientId, id: PolicyId, limit: u32, lease_seconds: u32, hogged: bool) -> Self {
-        let spans = vec![Span { limit, to: None }];
-        Self { client, id, lease_seconds, spans, wish: None, busy: false, hogged }
+    pub(crate) fn new(client: ClientId, id: PolicyId, terms: PolicyTerms) -> Self {
+        Self {
+            client,
+            id,
+            terms,
+            paused: false,
+            spans: vec![Span { limit: terms.max_in_flight(), to: None }],
+            wish: None,
+            busy: false,
+            hogged: false,
+            endless: false,
+        }
+    }
+
+    /// Whether it comes to an end only after all others have.
+    pub(crate) fn is_last(&self) -> bool {
+        self.hogged || self.endless
+    }
+
+    /// Whether a lease that ran out stays with its holder.
+    pub(crate) fn holds(&self) -> bool {
+        self.terms.on_expiry() == OnExpiry::Hold
     }
 
     /// A limit counts from the moment in which it is asked for.
-    pub(crate) fn ask(&mut self, limit: u32) {
-        self.wish = Some(limit);
+    pub(crate) fn ask(&mut self, wish: PolicyWish) -> anyhow::Result<()> {
+        self.wish = Some(wish);
+        match wish {
+            PolicyWish::Limit(limit) => {
+                let terms = PolicyTerms::new(limit, self.terms.lease_seconds())?;
+                self.terms = terms.with_on_expiry(self.terms.on_expiry()).with_rate(self.terms.rate());
+            }
+            PolicyWish::Pause(paused) => self.paused = paused,
+        }
+        let limit = if self.paused { 0 } else { self.terms.max_in_flight() };
         self.spans.push(Span { limit, to: None });
+        Ok(())
     }
 
-    /// The limits before stop counting when the change was answered.
-    pub(crate) fn answered(&mut self, step: u64) {
-        self.wish = None;
-        if let Some((_, before)) = self.spans.split_last_mut() {
-            before.iter_mut().filter(|span| span.to.is_none()).for_each(|span| span.to = Some(step));
+    /// The call that makes a wish true.
+    pub(crate) fn call(
+        &self,
+        engine: Engine,
+        wish: PolicyWish,
+    ) -> impl Future<Output = PolicyAnswer> + Send + use<> {
+        let (client, id, terms) = (self.client.clone(), self.id.clone(), self.terms);
+        async move {
+            match wish {
+                PolicyWish::Limit(_) => engine.replace_policy(&client, &id, terms, None).await,
+                PolicyWish::Pause(paused) => engine.pause_policy(&client, &id, paused, None).await,
+            }
+        }
+    }
+
+    /// The limits before stop counting when the change was answered. Tells what was done thereby.
+    pub(crate) fn answered(&mut self, step: u64) -> Option<Bite> {
+        let wish = self.wish.take();
+        let (last, before) = self.spans.split_last_mut()?;
+        let was = before.last().map(|span| span.limit);
+        before.iter_mut().filter(|span| span.to.is_none()).for_each(|span| span.to = Some(step));
+        match (wish?, last.limit.cmp(&was?)) {
+            (PolicyWish::Pause(true), _) => Some(Bite::Paused),
+            (PolicyWish::Pause(false), _) => Some(Bite::Resumed),
+            (PolicyWish::Limit(_), Ordering::Less) => Some(Bite::LimitLowered),
+            (PolicyWish::Limit(_), Ordering::Equal) => None,
+            (PolicyWish::Limit(_), Ordering::Greater) => Some(Bite::LimitRaised),
         }
     }
 
@@ -53,10 +122,6 @@ impl PolicyModel {
     pub(crate) fn largest_since(&self, step: u64) -> u32 {
         let counts = |span: &&Span| span.to.is_none_or(|to| to >= step);
         self.spans.iter().filter(counts).map(|span| span.limit).max().unwrap_or(0)
-    }
-
-    pub(crate) fn limit(&self) -> u32 {
-        self.spans.last().map_or(0, |span| span.limit)
     }
 }
 
@@ -90,16 +155,23 @@ pub(crate) struct JobModel {
     /// When the wish was first uttered.
     wished: Option<DateTime<Utc>>,
     pub(crate) busy: bool,
+    /// Nobody changes it until the end.
+    pub(crate) kept: bool,
 }
 
 impl JobModel {
     pub(crate) fn new(client: ClientId, id: Option<JobId>) -> Self {
-        Self { client, id, revisions: Vec::new(), wish: None, wished: None, busy: false }
+        Self { client, id, revisions: Vec::new(), wish: None, wished: None, busy: false, kept: false }
     }
 
     pub(crate) fn wish(&mut self, wish: Wish, now: DateTime<Utc>) {
         self.wish = Some(wish);
         self.wished = Some(now);
+    }
+
+    /// A process whose clock shows `now` is asked to make the wish true. By its clock the present revision may end earlier.
+    pub(crate) fn asked(&mut self, now: DateTime<Utc>) {
+        self.wished = self.wished.map(|wished| wished.min(now));
     }
 
     /// When it launches for the last time, if it comes to an end by itself.
@@ -130,7 +202,8 @@ impl JobModel {
         }
         let mut had = None;
         if let Some(last) = self.revisions.last_mut().filter(|last| last.ended.is_none()) {
-            last.ended = wished;
+            let changed_at = job.as_ref().map(|job| job.changed_at);
+            last.ended = wished.into_iter().chain(changed_at).min();
             if let Trigger::At(instants) = &last.job.trigger {
                 had = Some(instants.clone());
             }
@@ -195,6 +268,8 @@ impl Revision {
 /// Everything that the clients of a history know.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
+    /// Every policy has one token, and runs are short.
+    pub(crate) tight: bool,
     pub(crate) clients: Vec<ClientId>,
     pub(crate) policies: Vec<PolicyModel>,
     pub(crate) jobs: Vec<JobModel>,
@@ -203,6 +278,11 @@ pub(crate) struct Model {
 }
 
 impl Model {
+    /// Whether a consumer has received an event.
+    pub(crate) fn has_received(&self, client: &ClientId, event: &EventId) -> bool {
+        self.delivered.get(client).is_some_and(|ids| ids.contains(&event.to_string()))
+    }
+
     pub(crate) fn policy(&self, client: &ClientId, id: &PolicyId) -> Option<&PolicyModel> {
         self.policies.iter().find(|policy| policy.client == *client && policy.id == *id)
     }

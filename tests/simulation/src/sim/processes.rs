@@ -12,7 +12,7 @@ use aws_sdk_sqs::Client as Sqs;
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::token::Token;
-use tidegate_engine::clock::ManualClock;
+use tidegate_engine::clock::Clock;
 use tidegate_engine::random::Random;
 use tidegate_engine::{
     Config, Engine, EngineError, Extended, Handled, JobDelete, JobWrite, Parts, PolicyWrite, Released,
@@ -25,7 +25,7 @@ use crate::world::{pump_delete, pump_receive, receive_count};
 /// What came of a call.
 pub(crate) enum Done {
     Ticked(Result<TickReport, EngineError>),
-    Pumped(Vec<(String, Handled)>),
+    Pumped { handled: Vec<(String, Handled)>, treatment: Treatment },
     Put { job: usize, result: Box<Result<JobWrite, EngineError>> },
     Deleted { job: usize, result: Result<JobDelete, EngineError> },
     Changed { policy: usize, result: Result<PolicyWrite, EngineError> },
@@ -48,6 +48,7 @@ pub(crate) struct Op {
 #[derive(Debug, Clone)]
 pub(crate) enum About {
     Nobody,
+    Tick,
     Job(usize),
     Policy(usize),
     Tokens(Vec<Token>),
@@ -67,23 +68,24 @@ impl Op {
 pub(crate) struct Site {
     pub(crate) store: Store,
     pub(crate) sqs: Sqs,
-    pub(crate) clock: Arc<ManualClock>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) dispatch_url: String,
     pub(crate) scan_url: String,
+    pub(crate) release_url: String,
 }
 
 impl Site {
-    /// A process that remembers nothing.
-    pub(crate) fn start(&self) -> Engine {
+    /// A process that remembers nothing, with its clock.
+    pub(crate) fn start(&self, clock: Arc<dyn Clock>) -> Engine {
         Engine::new(Parts {
             store: self.store.clone(),
             sqs: self.sqs.clone(),
-            clock: self.clock.clone(),
+            clock,
             random: Arc::clone(&self.random),
             config: Config {
                 dispatch_queue_url: self.dispatch_url.clone(),
                 scan_queue_url: self.scan_url.clone(),
+                release_queue_url: self.release_url.clone(),
                 allow_private_targets: false,
             },
         })
@@ -110,8 +112,8 @@ impl Call {
 /// How a poller treats the messages that it handled.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Treatment {
-    /// They are handled a second time, as SQS may deliver them twice.
-    pub(crate) twice: bool,
+    /// How often they are handled, as SQS may deliver them more than once.
+    pub(crate) times: u64,
     /// Their deletion is forgotten.
     pub(crate) undeleted: bool,
 }
@@ -123,8 +125,8 @@ pub(crate) async fn poll_round(engine: Engine, sqs: Sqs, url: String, treatment:
     for message in messages {
         let body = message.body().unwrap_or_default();
         let received = receive_count(&message);
-        let mut outcome = engine.handle(body, received).await;
-        if treatment.twice {
+        let mut outcome = Handled::Again;
+        for _ in 0..treatment.times {
             outcome = engine.handle(body, received).await;
         }
         handled.push((body.to_owned(), outcome));
@@ -136,7 +138,7 @@ pub(crate) async fn poll_round(engine: Engine, sqs: Sqs, url: String, treatment:
         // A deletion that fails makes the message come again.
         let _ignored = pump_delete(&sqs, &url, &done).await;
     }
-    Done::Pumped(handled)
+    Done::Pumped { handled, treatment }
 }
 
 /// A policy is created before the history begins.

@@ -2,24 +2,30 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use chrono::{DateTime, Duration, Utc};
-use tidegate_domain::ids::ClientId;
+use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, OnDeadline, Overlap, Priority};
+use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::job::{Attempts, Count, History as Kept, Payload, Terms, Trigger};
-use tidegate_domain::policy::PolicyTerms;
+use tidegate_domain::policy::{OnExpiry, PolicyTerms};
+use tidegate_domain::rate_limit::{Per, RateLimit};
 use tidegate_domain::rules::{Jitter, Misfire, MisfireLaunches, Relevancy, Rules};
 use tidegate_domain::target::Target;
 use tidegate_domain::time::{CronSpec, Instants, Rate, parse_zone};
-use tidegate_engine::clock::ManualClock;
+use tidegate_engine::clock::{Clock as _, ManualClock};
 use tidegate_engine::random::SeededRandom;
+use tidegate_engine::{Engine, JobWrite};
 use tidegate_local::{ClientOptions, Embedded, Faults};
+use tidegate_store::Mutant;
 use tidegate_store::Store;
 
+use super::bites::Bite;
 use super::chaos::{Chaos, Plan, Wire};
+use super::clocks::{APART_MS, Clocks};
 use super::dice::Dice;
-use super::model::{Model, PolicyModel};
+use super::model::{JobModel, Model, PolicyModel};
 use super::processes::{Site, create_policy};
-use crate::world::{DISPATCH, PREFIX, SCAN, create_queue};
+use crate::world::{DISPATCH, JobSpec, PREFIX, RELEASES, SCAN, create_queue};
 
 const CRONS: [&str; 7] = [
     "* * * * *",
@@ -31,20 +37,36 @@ const CRONS: [&str; 7] = [
     "7,41 */2 * * * *",
 ];
 const ZONES: [&str; 4] = ["UTC", "Europe/Berlin", "Asia/Kathmandu", "America/New_York"];
+/// How the URL of a queue ends that is not there.
+const MISSING: &str = "missing";
+/// An endpoint that no deployment may call. Others would take sockets, which no history has.
+const REFUSED_URL: &str = "http://127.0.0.1:9/hook";
 
 /// The services of a history, seen from its processes and from outside.
 pub(crate) struct Stage {
+    /// The true clock: the services', the consumers' and the watcher's.
     pub(crate) clock: Arc<ManualClock>,
+    pub(crate) clocks: Clocks,
+    pub(crate) processes: usize,
     pub(crate) chaos: Arc<Chaos>,
     pub(crate) site: Site,
     /// Clients that nothing happens to: the watcher's and the consumers'.
     pub(crate) store: Store,
     pub(crate) sqs: aws_sdk_sqs::Client,
     pub(crate) queue_urls: Vec<String>,
+    /// Where clients are told of the ends of runs. Nobody looks there.
+    callback_url: String,
     _embedded: Embedded,
 }
 
-pub(crate) async fn stage(seed: u64, dice: &Dice) -> Result<Stage> {
+impl Stage {
+    /// A process that remembers nothing.
+    pub(crate) fn start(&self, process: usize) -> Engine {
+        self.site.start(self.clocks.of(process))
+    }
+}
+
+pub(crate) async fn stage(seed: u64, dice: &Dice, mutant: Option<Mutant>) -> Result<Stage> {
     let start = DateTime::from_timestamp(1_795_262_400 + dice.below(7_200) as i64, 0).context("no start")?;
     let clock = Arc::new(ManualClock::new(start));
     let embedded = Embedded::in_memory(clock.clone())?;
@@ -58,6 +80,8 @@ pub(crate) async fn stage(seed: u64, dice: &Dice) -> Result<Stage> {
     store.create_tables().await?;
     let dispatch_url = create_queue(&sqs, DISPATCH).await?;
     let scan_url = create_queue(&sqs, SCAN).await?;
+    let release_url = create_queue(&sqs, RELEASES).await?;
+    let callback_url = create_queue(&sqs, "callbacks").await?;
     let mut queue_urls = Vec::new();
     for name in ["left", "right"] {
         queue_urls.push(create_queue(&sqs, name).await?);
@@ -66,38 +90,99 @@ pub(crate) async fn stage(seed: u64, dice: &Dice) -> Result<Stage> {
     let site_dynamodb = embedded.dynamodb_with(&faulty);
     let inner = site_dynamodb.config().http_client().context("a client without an HTTP client")?;
     let wired = site_dynamodb.config().to_builder().http_client(Wire::new(inner, Arc::clone(&chaos))).build();
-    let site_store = Store::new(aws_sdk_dynamodb::Client::from_conf(wired), PREFIX);
+    let mut site_store = Store::new(aws_sdk_dynamodb::Client::from_conf(wired), PREFIX);
+    if let Some(mutant) = mutant {
+        site_store = site_store.with_mutant(mutant);
+    }
     let site_sqs = embedded.sqs_with(&faulty);
     let inner = site_sqs.config().http_client().context("a client without an HTTP client")?;
     let wired = site_sqs.config().to_builder().http_client(Wire::new(inner, Arc::clone(&chaos))).build();
     let site = Site {
         store: site_store,
         sqs: aws_sdk_sqs::Client::from_conf(wired),
-        clock: clock.clone(),
         random: Arc::new(SeededRandom::new(seed ^ 0x1d5)),
         dispatch_url,
         scan_url,
+        release_url,
     };
-    Ok(Stage { clock, chaos, site, store, sqs, queue_urls, _embedded: embedded })
+    let offsets_ms = offsets_ms(dice);
+    if offsets_ms.iter().any(|offset| *offset != offsets_ms[0]) {
+        chaos.count(Bite::ClocksApart);
+    }
+    let (processes, clocks) = (offsets_ms.len(), Clocks::new(&clock, &offsets_ms));
+    let stage = Stage {
+        clock,
+        clocks,
+        processes,
+        chaos,
+        site,
+        store,
+        sqs,
+        queue_urls,
+        callback_url,
+        _embedded: embedded,
+    };
+    Ok(stage)
 }
 
-/// Clients with their policies. In some histories nobody releases the tokens of one policy.
+/// One to three processes, by how much the clock of each is ahead of the true one.
+fn offsets_ms(dice: &Dice) -> Vec<i64> {
+    let processes = 1 + dice.below(3);
+    let apart = dice.chance(600);
+    let offset = |process| match (apart, process) {
+        (false, _) => 0,
+        // The first two as far apart as clocks are.
+        (true, 0) => -APART_MS / 2,
+        (true, 1) => APART_MS / 2,
+        (true, _) => dice.below(APART_MS as u64) as i64 - APART_MS / 2,
+    };
+    (0..processes).map(offset).collect()
+}
+
+/// Clients with their policies. In some histories nobody releases the tokens of one policy; in some every policy has one
+/// token, so that its last release meets the first enqueue again and again; in some a client has a million events.
 pub(crate) async fn tenants(stage: &Stage, dice: &Dice) -> Result<Model> {
-    let engine = stage.site.start();
-    let mut model = Model::default();
+    let engine = stage.start(0);
+    let mut model = Model { tight: dice.chance(250), ..Model::default() };
     for name in ["acme", "zeta"].iter().take(1 + dice.below(2) as usize) {
         let client: ClientId = name.parse()?;
-        for policy in ["small", "other"].iter().take(dice.below(3) as usize) {
-            let limit = dice.within(1..=30) as u32;
-            let hogged = dice.chance(120);
-            let lease_seconds = if hogged { 7_200 } else { dice.within(5..=60) as u32 };
-            let id = policy.parse()?;
-            create_policy(&engine, &client, &id, PolicyTerms::new(limit, lease_seconds)?).await?;
-            model.policies.push(PolicyModel::new(client.clone(), id, limit, lease_seconds, hogged));
+        let policies = if model.tight { 1 + dice.below(2) } else { dice.below(3) };
+        for policy in ["small", "other"].iter().take(policies as usize) {
+            let limit = if model.tight { 1 } else { dice.within(1..=30) as u32 };
+            let hogged = !model.tight && dice.chance(120);
+            let lease_seconds = if hogged { 7_200 } else { dice.within(10..=60) as u32 };
+            let (id, terms) = (policy.parse()?, policy_terms(dice, limit, lease_seconds)?);
+            create_policy(&engine, &client, &id, terms).await?;
+            model.policies.push(PolicyModel { hogged, ..PolicyModel::new(client.clone(), id, terms) });
         }
         model.clients.push(client);
     }
+    if !model.tight && dice.chance(100) {
+        million_beside_ten(stage, dice, &engine, &mut model).await?;
+    }
     Ok(model)
+}
+
+/// A client with a run of a million events, and another with one of ten. Nobody changes either job.
+async fn million_beside_ten(stage: &Stage, dice: &Dice, engine: &Engine, model: &mut Model) -> Result<()> {
+    let url = stage.queue_urls.first().context("no queue")?;
+    for (client, name, count, limit) in [("whale", "million", 1_000_000, 5), ("acme", "ten", 10, 2)] {
+        let (client, policy): (ClientId, PolicyId) = (client.parse()?, name.parse()?);
+        let terms = PolicyTerms::new(dice.within(1..=limit) as u32, 60)?;
+        create_policy(engine, &client, &policy, terms).await?;
+        let endless = count > 10;
+        model.policies.push(PolicyModel { endless, ..PolicyModel::new(client.clone(), policy, terms) });
+        let launch_at = stage.clock.now() + Duration::seconds(dice.within(5..=60) as i64);
+        let launch_at = DateTime::from_timestamp(launch_at.timestamp(), 0).unwrap_or(launch_at);
+        let spec = JobSpec::at(launch_at, url)?.of(count)?.under(name)?;
+        let written = engine.create_job(&client, Some(name.parse()?), spec.into_draft()).await?;
+        let JobWrite::Created(job) = written else { bail!("failed to create the job of {count} events") };
+        let mut job_model = JobModel::new(client, Some(job.id.clone()));
+        job_model.told(Some(job));
+        job_model.kept = true;
+        model.jobs.push(job_model);
+    }
+    Ok(())
 }
 
 /// Something that a client may want.
@@ -122,7 +207,7 @@ pub(crate) fn trigger(dice: &Dice, now: DateTime<Utc>, once: bool) -> Result<Tri
 
 /// An instant from now on. The later ones are the emitter's alone.
 fn instant(dice: &Dice, now: DateTime<Utc>) -> DateTime<Utc> {
-    let ahead = if dice.chance(800) { dice.below(300) } else { dice.within(300..=700) };
+    let ahead = if dice.chance(800) { dice.below(300) } else { dice.within(300..=420) };
     DateTime::from_timestamp(now.timestamp() + ahead as i64, 0).unwrap_or(now)
 }
 
@@ -152,19 +237,87 @@ pub(crate) fn terms(dice: &Dice, model: &Model, client: &ClientId, stage: &Stage
     let policies: Vec<&PolicyModel> = model.policies.iter().filter(|p| p.client == *client).collect();
     let policy = if dice.chance(700) { dice.pick(&policies) } else { None };
     let count = match dice.below(4) {
+        _ if model.tight => dice.within(1..=3),
         0 => 1,
         1 => dice.within(2..=5),
         2 => dice.within(5..=30),
         _ => dice.within(20..=120),
     };
     let size = if dice.chance(200) { 900 } else { 3 };
+    let target = target(dice, stage)?;
+    // What nobody takes holds its token for as long as it is tried: few, or a history never comes to an end.
+    let (count, attempts) = if is_poison(&target) { (1, 2) } else { (count, 4) };
+    let is_throttled = policy.is_some();
     Ok(Terms {
         count: Count::new(count)?,
         policy: policy.map(|policy| policy.id.clone()),
-        target: Target::sqs(dice.pick(&stage.queue_urls).context("no queue")?)?,
+        target,
         payload: Payload::new(format!("\"{}\"", "x".repeat(size)))?,
         history: if dice.chance(500) { Kept::All } else { Kept::Failures },
         relevancy: if dice.chance(150) { Some(Relevancy::new(dice.within(20..=400))?) } else { None },
-        max_attempts: Attempts::new(dice.within(1..=4))?,
+        max_attempts: Attempts::new(dice.within(1..=attempts))?,
+        flow: if is_throttled { flow(dice, stage)? } else { Flow::default() },
     })
+}
+
+/// How the events go through their policy. Most say nothing of it.
+fn flow(dice: &Dice, stage: &Stage) -> Result<Flow> {
+    let mut flow = Flow::default();
+    if dice.chance(200) {
+        flow.cost = Cost::new(dice.within(1..=12))?;
+    }
+    if dice.chance(200) {
+        flow.priority = Priority::new(dice.below(10))?;
+    }
+    match dice.below(10) {
+        0 => flow.overlap = Overlap::Skip,
+        1 => flow.overlap = Overlap::BufferOne,
+        _ => {}
+    }
+    if dice.chance(150) {
+        flow.window = Some(BatchWindow {
+            deadline: Deadline::after(dice.within(10..=240))?,
+            on_deadline: if dice.chance(500) { OnDeadline::Expire } else { OnDeadline::Continue },
+            paced: dice.chance(300),
+        });
+    }
+    if dice.chance(100) {
+        flow.max_failures = Some(dice.within(1..=5) as u32);
+    }
+    if dice.chance(150) {
+        flow.on_completion = Some(Target::sqs(&stage.callback_url)?);
+    }
+    Ok(flow)
+}
+
+/// What a policy says beside its numbers. Most say nothing.
+fn policy_terms(dice: &Dice, limit: u32, lease_seconds: u32) -> Result<PolicyTerms> {
+    let mut terms = PolicyTerms::new(limit, lease_seconds)?;
+    if dice.chance(100) {
+        terms = terms.with_on_expiry(OnExpiry::Hold);
+    }
+    if dice.chance(100) {
+        let (events, per) = match dice.chance(500) {
+            true => (dice.within(5..=50), Per::Second),
+            false => (dice.within(300..=1_200), Per::Minute),
+        };
+        let burst = dice.chance(500).then(|| dice.within(1..=10) as u32);
+        terms = terms.with_rate(Some(RateLimit::new(events as u32, per, burst)?));
+    }
+    Ok(terms)
+}
+
+/// Where events go. Some of those places take none, ever.
+fn target(dice: &Dice, stage: &Stage) -> Result<Target> {
+    let url = dice.pick(&stage.queue_urls).context("no queue")?;
+    Ok(match dice.below(100) {
+        0..9 => Target::sqs(&format!("{url}-{MISSING}"))?,
+        9..12 => Target::http(REFUSED_URL)?,
+        _ => Target::sqs(url)?,
+    })
+}
+
+/// Whether nothing that goes there can ever arrive.
+pub(crate) fn is_poison(target: &Target) -> bool {
+    target.url() == REFUSED_URL || target.url().ends_with(MISSING)
 }

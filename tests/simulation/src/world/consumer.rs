@@ -53,7 +53,7 @@ impl World {
     pub async fn release(&self, events: &[Received]) -> Result<Vec<Released>> {
         let release = |event: &Received| {
             let token = event.token.clone().context("an event has no token")?;
-            Ok(Release { token, outcome: Outcome::Succeeded })
+            Ok(Release::new(token, Outcome::Succeeded))
         };
         let releases = events.iter().map(release).collect::<Result<_>>()?;
         let answers = self.engine.release(&CLIENT.parse()?, releases).await?;

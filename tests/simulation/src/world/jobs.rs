@@ -117,6 +117,7 @@ fn terms(queue_url: &str) -> Result<Terms> {
         history: History::All,
         max_attempts: Attempts::default(),
         relevancy: None,
+        flow: tidegate_domain::flow::Flow::default(),
     })
 }
 

@@ -34,6 +34,8 @@ pub const PREFIX: &str = "sim";
 pub const DISPATCH: &str = "dispatch";
 /// The name of the queue of the parts of large scans.
 pub const SCAN: &str = "scan";
+/// The name of the queue that consumers release tokens through.
+pub const RELEASES: &str = "releases";
 
 /// Tables, queues and an engine, with a clock that stands still until it is moved.
 pub struct World {
@@ -47,6 +49,7 @@ pub struct World {
     options: ClientOptions,
     dispatch_url: String,
     scan_url: String,
+    release_url: String,
 }
 
 impl World {
@@ -86,15 +89,17 @@ impl World {
         let sqs = embedded.sqs_with(options);
         let dispatch_url = create_queue(&sqs, DISPATCH).await?;
         let scan_url = create_queue(&sqs, SCAN).await?;
+        let release_url = create_queue(&sqs, RELEASES).await?;
         let config = Config {
             dispatch_queue_url: dispatch_url.clone(),
             scan_queue_url: scan_url.clone(),
+            release_queue_url: release_url.clone(),
             allow_private_targets: false,
         };
         let random = Arc::new(SeededRandom::new(1));
         let engine = Engine::new(Parts { store, sqs: sqs.clone(), clock: clock.clone(), random, config });
         let options = options.clone();
-        Ok(Self { clock, embedded, engine, sqs, options, dispatch_url, scan_url })
+        Ok(Self { clock, embedded, engine, sqs, options, dispatch_url, scan_url, release_url })
     }
 
     /// A process of its own behind a gate: an engine that remembers nothing.
@@ -114,6 +119,7 @@ impl World {
         let config = Config {
             dispatch_queue_url: self.dispatch_url.clone(),
             scan_queue_url: self.scan_url.clone(),
+            release_queue_url: self.release_url.clone(),
             allow_private_targets: false,
         };
         let random = Arc::new(SeededRandom::new(2));
@@ -136,6 +142,11 @@ impl World {
     /// The URL of the queue of the parts of large scans.
     pub fn scan_url(&self) -> &str {
         &self.scan_url
+    }
+
+    /// The URL of the queue that consumers release tokens through.
+    pub fn release_url(&self) -> &str {
+        &self.release_url
     }
 
     /// Moves the clock on.

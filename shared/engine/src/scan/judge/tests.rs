@@ -1,4 +1,5 @@
 use chrono::TimeDelta;
+use tidegate_domain::flow::Flow;
 use tidegate_domain::job::{Attempts, Count, History, Payload, Terms};
 use tidegate_domain::rules::{Jitter, Misfire, MisfireLaunches, Relevancy, Rules};
 use tidegate_domain::target::Target;
@@ -30,6 +31,7 @@ fn child(rules: Rules) -> Child {
             history: History::All,
             max_attempts: Attempts::default(),
             relevancy: None,
+            flow: Flow::default(),
         },
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use tidegate_domain::limits::OUTCOMES_PER_FLUSH;
 use tidegate_store::runs::Tally;
 use tidegate_store::slots::{Change, Outcome, SlotGroup};
 use tracing::error;
@@ -13,6 +14,12 @@ use tracing::error;
 use crate::{Engine, EngineError};
 
 impl Engine {
+    /// Packs outcomes when they are many, when somebody waits for them, or when nothing else will happen in the group.
+    pub(crate) async fn flush_if_due(&self, seen: SlotGroup) -> Result<SlotGroup, EngineError> {
+        let quiet = (seen.held == 0 && seen.range.left == 0) || seen.is_awaited();
+        self.flush(seen, if quiet { 1 } else { OUTCOMES_PER_FLUSH }).await
+    }
+
     /// Packs the outcomes of a group if it has at least `least`, and finishes a packing that somebody else began.
     pub(crate) async fn flush(&self, mut seen: SlotGroup, least: usize) -> Result<SlotGroup, EngineError> {
         if seen.packing.is_empty() {
@@ -37,7 +44,10 @@ impl Engine {
             let client = &seen.key.client;
             self.store().keep_outcomes(client, run, packing, &outcomes, self.now()).await?;
             let tally = Tally::of(outcomes.iter().map(|(_, outcome)| *outcome));
-            self.store().add_outcomes(client, run, packing, tally).await?;
+            let added = self.store().add_outcomes(client, run, packing, tally, self.now()).await?;
+            if let Some(row) = added.row {
+                Box::pin(self.conclude_run(client, &row)).await?;
+            }
         }
         Ok(match self.store().end_packing(&seen).await? {
             Change::Done(now_seen) | Change::Refused(Some(now_seen)) => now_seen,

@@ -1,49 +1,13 @@
-//! Jobs and policies.
+//! Jobs: what is to happen, and when.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
+use crate::flow::{BatchWindow, RunOverlap};
+use crate::target::Target;
 use crate::trigger::Trigger;
-
-/// A throttling policy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Policy {
-    /// The most events in flight at once.
-    pub max_in_flight: u32,
-    /// How long a token may be held without a heartbeat, in seconds; 60 when `None`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lease_seconds: Option<u32>,
-}
-
-impl Policy {
-    /// At most `max_in_flight` events at once, with the default lease.
-    pub fn new(max_in_flight: u32) -> Self {
-        Self { max_in_flight, lease_seconds: None }
-    }
-}
-
-/// A policy as the API shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct PolicyStatus {
-    /// Its name.
-    pub policy_id: String,
-    /// Rises by one with each change.
-    pub revision: u32,
-    /// The most events in flight at once.
-    pub max_in_flight: u32,
-    /// How long a token may be held without a heartbeat, in seconds.
-    pub lease_seconds: u32,
-    /// Events in flight now; only from [`Client::policy`].
-    pub in_flight: Option<u32>,
-    /// Events that were launched and wait for a token; only from [`Client::policy`].
-    pub waiting: Option<u32>,
-    /// Runs in its line, due or not; only from [`Client::policy`].
-    pub waiting_runs: Option<u32>,
-    /// Whether more is in flight than a lowered limit allows; only from [`Client::policy`].
-    pub draining: Option<bool>,
-}
 
 /// A job.
 ///
@@ -64,10 +28,29 @@ pub struct Job {
     pub count: u32,
     /// The policy that throttles them.
     pub policy_id: Option<String>,
-    /// What each event carries.
-    pub payload: Value,
+    /// What each event carries. Each of a list has an event of its own: their number is the count.
+    #[serde(flatten)]
+    pub payload: Payload,
     /// How much of what happened is kept.
     pub history: History,
+    /// Tokens that each event takes; 1 when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<u32>,
+    /// Its place in its policy's line, 0 first and 9 last; 5 when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u32>,
+    /// What becomes of a run that is due while an earlier one is not finished.
+    #[serde(skip_serializing_if = "is_default")]
+    pub overlap: RunOverlap,
+    /// The time that a run has; any time when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<BatchWindow>,
+    /// So many events of a run that did not succeed stop it; none do when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_failures: Option<u32>,
+    /// Who is told when a run has come to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_completion: Option<Target>,
     /// Deliveries of one event before it is recorded as dead; 5 when `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
@@ -106,19 +89,29 @@ pub enum Misfire {
     },
 }
 
-/// Where events go.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Target {
-    /// A standard or FIFO queue.
-    Sqs {
-        /// Its URL.
-        queue_url: String,
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// What the events of a job carry.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Payload {
+    /// All the same.
+    Same {
+        /// Any JSON.
+        payload: Value,
     },
-    /// An endpoint that takes a POST for each event.
-    Http {
-        /// Its URL.
-        url: String,
+    /// Each its own.
+    List {
+        /// In the order of the events.
+        payloads: Vec<Value>,
+    },
+    /// What a template makes of the event.
+    Template {
+        /// JSON in whose texts `{{index}}`, `{{index1}}`, `{{count}}`, `{{event_id}}`, `{{run_id}}`, `{{job_id}}` and
+        /// `{{launch_at}}` stand for what the event has.
+        payload_template: Value,
     },
 }
 
@@ -133,18 +126,6 @@ pub enum History {
     Failures,
 }
 
-impl Target {
-    /// A queue by its URL.
-    pub fn sqs(queue_url: impl Into<String>) -> Self {
-        Self::Sqs { queue_url: queue_url.into() }
-    }
-
-    /// An endpoint by its URL.
-    pub fn http(url: impl Into<String>) -> Self {
-        Self::Http { url: url.into() }
-    }
-}
-
 impl Job {
     /// One event for each firing, without a policy and a payload.
     pub fn new(trigger: Trigger, target: Target) -> Self {
@@ -153,8 +134,14 @@ impl Job {
             target,
             count: 1,
             policy_id: None,
-            payload: Value::Null,
+            payload: Payload::Same { payload: Value::Null },
             history: History::default(),
+            cost: None,
+            priority: None,
+            overlap: RunOverlap::Allow,
+            window: None,
+            max_failures: None,
+            on_completion: None,
             max_attempts: None,
             start_at: None,
             end_at: None,
@@ -179,10 +166,25 @@ impl Job {
         self
     }
 
-    /// The same with a payload.
+    /// The same with a payload, which every event carries.
     #[must_use]
     pub fn payload(mut self, payload: Value) -> Self {
-        self.payload = payload;
+        self.payload = Payload::Same { payload };
+        self
+    }
+
+    /// The same with a payload for each event: as many events as there are payloads.
+    #[must_use]
+    pub fn payloads(mut self, payloads: Vec<Value>) -> Self {
+        self.count = u32::try_from(payloads.len()).unwrap_or(u32::MAX);
+        self.payload = Payload::List { payloads };
+        self
+    }
+
+    /// The same with a template, in whose texts `{{index}}` and its like stand for what differs from event to event.
+    #[must_use]
+    pub fn payload_template(mut self, payload_template: Value) -> Self {
+        self.payload = Payload::Template { payload_template };
         self
     }
 }
@@ -204,8 +206,24 @@ pub struct JobStatus {
     pub policy_id: Option<String>,
     /// Where they go.
     pub target: Target,
-    /// What they carry.
+    /// Tokens that each event takes.
+    pub cost: u32,
+    /// Its place in its policy's line, 0 first and 9 last.
+    pub priority: u32,
+    /// What becomes of a run that is due while an earlier one is not finished.
+    pub overlap: RunOverlap,
+    /// The time that a run has.
+    pub window: Option<BatchWindow>,
+    /// So many events of a run that did not succeed stop it.
+    pub max_failures: Option<u32>,
+    /// Who is told when a run has come to its end.
+    pub on_completion: Option<Target>,
+    /// What every event carries; `Null` with a list or a template.
     pub payload: Value,
+    /// What the events carry, in their order.
+    pub payloads: Option<Vec<Value>>,
+    /// What their payloads are made from.
+    pub payload_template: Option<Value>,
     /// How much of what happened is kept.
     pub history: History,
     /// Deliveries of one event before it is recorded as dead.
@@ -237,77 +255,22 @@ struct Jobs {
     next_cursor: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct Policies {
-    policies: Vec<PolicyStatus>,
-    next_cursor: Option<String>,
-}
-
 /// A body with the name that is part of it when posted.
 #[derive(Serialize)]
-struct Named<'a, T> {
+pub(crate) struct Named<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    job_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    policy_id: Option<&'a str>,
+    pub(crate) job_id: Option<&'a str>,
     #[serde(flatten)]
-    body: &'a T,
+    pub(crate) body: &'a Job,
 }
 
 impl Client {
-    /// Creates a policy. One that says the same already is no error, one that says something else is.
-    ///
-    /// # Errors
-    /// When the API refuses it, or the call fails.
-    pub async fn create_policy(&self, policy_id: &str, policy: &Policy) -> Result<PolicyStatus, Error> {
-        let body = Named { job_id: None, policy_id: Some(policy_id), body: policy };
-        self.post(Route::Policies, &body).await
-    }
-
-    /// Creates or replaces a policy; with `expected`, only at that revision.
-    ///
-    /// # Errors
-    /// When the API refuses it, or the call fails.
-    pub async fn put_policy(
-        &self,
-        policy_id: &str,
-        policy: &Policy,
-        expected: Option<u32>,
-    ) -> Result<PolicyStatus, Error> {
-        self.put(Route::Policy(policy_id), policy, expected).await
-    }
-
-    /// A policy, with what it holds at present.
-    ///
-    /// # Errors
-    /// When there is none, or the call fails.
-    pub async fn policy(&self, policy_id: &str) -> Result<PolicyStatus, Error> {
-        self.get(Route::Policy(policy_id), None).await
-    }
-
-    /// A page of the client's policies; the first page when `cursor` is `None`.
-    ///
-    /// # Errors
-    /// When the call fails.
-    pub async fn policies(&self, cursor: Option<&str>) -> Result<Page<PolicyStatus>, Error> {
-        let page: Policies = self.get(Route::Policies, cursor).await?;
-        Ok(Page { rows: page.policies, next_cursor: page.next_cursor })
-    }
-
-    /// Deletes a policy that no job names and that holds nothing; with `expected`, only at that revision.
-    ///
-    /// # Errors
-    /// When there is none, it is in use, or the call fails.
-    pub async fn delete_policy(&self, policy_id: &str, expected: Option<u32>) -> Result<(), Error> {
-        self.delete(Route::Policy(policy_id), expected).await
-    }
-
     /// Creates a job. Without a `job_id` each call makes another one; with it, the same job again is no error.
     ///
     /// # Errors
     /// When the API refuses it, or the call fails.
     pub async fn create_job(&self, job_id: Option<&str>, job: &Job) -> Result<JobStatus, Error> {
-        self.post(Route::Jobs, &Named { job_id, policy_id: None, body: job }).await
+        self.post(Route::Jobs, &Named { job_id, body: job }).await
     }
 
     /// Creates or replaces a job; with `expected`, only at that revision.
@@ -341,5 +304,21 @@ impl Client {
     /// When there is none, or the call fails.
     pub async fn delete_job(&self, job_id: &str, expected: Option<u32>) -> Result<(), Error> {
         self.delete(Route::Job(job_id), expected).await
+    }
+
+    /// Pauses a job: from now on its launches are recorded as not made. With `expected`, only at that revision.
+    ///
+    /// # Errors
+    /// When there is none, or the call fails.
+    pub async fn pause_job(&self, job_id: &str, expected: Option<u32>) -> Result<JobStatus, Error> {
+        self.act(Route::PauseJob(job_id), expected).await
+    }
+
+    /// Resumes a job. What was not launched in the meantime is not made up for. With `expected`, only at that revision.
+    ///
+    /// # Errors
+    /// When there is none, or the call fails.
+    pub async fn resume_job(&self, job_id: &str, expected: Option<u32>) -> Result<JobStatus, Error> {
+        self.act(Route::ResumeJob(job_id), expected).await
     }
 }

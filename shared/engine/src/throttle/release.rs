@@ -8,10 +8,14 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{LEASE_SECONDS, SLOTS_PER_GROUP, WRITE_ROUNDS};
+use tidegate_domain::shares;
 use tidegate_domain::token::Token;
+use tidegate_store::events::Record;
 use tidegate_store::slots::{Change, GroupKey, Held, Outcome, SlotGroup, SlotRelease};
 use tracing::warn;
 
+use super::serve::marked;
+use super::shares::Facts;
 use crate::deliver::granted::granted_in;
 use crate::message::Message;
 use crate::queue::Outgoing;
@@ -24,6 +28,15 @@ pub struct Release {
     pub token: Token,
     /// What came of its event.
     pub outcome: Outcome,
+    /// What the consumer says about it: a result, or an error.
+    pub text: Option<String>,
+}
+
+impl Release {
+    /// A release without a word.
+    pub fn new(token: Token, outcome: Outcome) -> Self {
+        Self { token, outcome, text: None }
+    }
 }
 
 /// What came of a release.
@@ -31,8 +44,10 @@ pub struct Release {
 pub enum Released {
     /// The token is free, or went on to the next event.
     Released,
-    /// The lease ended before: it was released, or ran out and was taken back.
+    /// It was released before.
     AlreadyReleased,
+    /// The lease ran out, and the token was taken back: the event may be with another consumer.
+    Reclaimed,
     /// It belongs to another client.
     NotYours,
     /// No such token was ever given.
@@ -104,8 +119,8 @@ impl Engine {
             .map(|release| {
                 let succeeded = release.outcome == Outcome::Succeeded;
                 let dead = release.outcome == Outcome::Dead;
-                let token = release.token.to_string();
-                Outgoing::now(client, Message::Release { token, succeeded, dead })
+                let (token, text) = (release.token.to_string(), release.text.clone());
+                Outgoing::now(client, Message::Release { token, succeeded, dead, text })
             })
             .collect();
         self.dispatch(&messages).await
@@ -113,12 +128,13 @@ impl Engine {
 
     /// Ends leases of one slot group and hands their slots on: one write where the group's range suffices.
     async fn release_group(&self, key: &GroupKey, releases: Vec<Release>) -> Result<Answers, EngineError> {
-        let Some(lease) = self.lease(&key.client, &key.policy).await? else {
+        let Some(facts) = self.facts(&key.client, &key.policy, 0).await? else {
             return Ok(releases.into_iter().map(|r| (r.token, Released::Unknown)).collect());
         };
+        self.keep_texts(key, &releases).await?;
         let mut answers = Vec::with_capacity(releases.len());
         let mut pending: Vec<(Token, SlotRelease)> = Vec::with_capacity(releases.len());
-        for Release { token, outcome } in releases {
+        for Release { token, outcome, .. } in releases {
             let slot = slot_release(&token, outcome);
             match token.slot < SLOTS_PER_GROUP && !pending.iter().any(|(_, p)| p.slot == slot.slot) {
                 true => pending.push((token, slot)),
@@ -127,27 +143,27 @@ impl Engine {
                     answers.push((token, Released::AlreadyReleased));
                 }
                 false if token.slot < SLOTS_PER_GROUP => {
-                    answers
-                        .extend(Box::pin(self.release_group(key, vec![Release { token, outcome }])).await?);
+                    let again = vec![Release::new(token, outcome)];
+                    answers.extend(Box::pin(self.release_group(key, again)).await?);
                 }
                 false => answers.push((token, Released::Unknown)),
             }
         }
-        let lease_end = self.now() + lease;
-        let mut hand_off = true;
+        let mut hand_off = facts.rate.is_none() && cost_alike(&pending);
         for _ in 0..WRITE_ROUNDS {
             if pending.is_empty() {
                 return Ok(answers);
             }
             let slots: Vec<SlotRelease> = pending.iter().map(|(_, slot)| *slot).collect();
+            let new = self.new_lease(facts.lease);
             let change = match hand_off {
-                true => self.store().hand_off(key, &slots, lease_end).await?,
+                true => self.store().hand_off(key, &slots, new, self.now()).await?,
                 false => self.store().free(key, &slots).await?,
             };
             match change {
                 Change::Done(group) => {
                     answers.extend(pending.drain(..).map(|(token, _)| (token, Released::Released)));
-                    self.follow_up(group, hand_off.then_some(&*slots), lease).await?;
+                    self.follow_up(group, hand_off.then_some(&*slots), facts).await?;
                     return Ok(answers);
                 }
                 Change::Refused(None) => {
@@ -155,23 +171,56 @@ impl Engine {
                 }
                 Change::Refused(Some(group)) => {
                     // The reply to our own write can be lost and the client library repeat it: then it is ours.
-                    let ours = |slot: &SlotRelease| handed_by_this_call(&group, slot, lease_end);
-                    if hand_off && pending.iter().any(|(_, slot)| ours(slot)) {
-                        let done: Vec<SlotRelease> =
-                            slots.iter().copied().filter(|slot| ours(slot)).collect();
-                        let (own, rest) = pending.into_iter().partition::<Vec<_>, _>(|(_, slot)| ours(slot));
-                        answers.extend(own.into_iter().map(|(token, _)| (token, Released::Released)));
-                        pending = rest;
-                        self.send_granted(granted_in(&group, done.iter().map(|slot| slot.slot))).await?;
+                    let ours = marked(&group, new.mark);
+                    if hand_off && !ours.is_empty() {
+                        // All of them or none: some may have been released again since.
+                        answers.extend(pending.drain(..).map(|(token, _)| (token, Released::Released)));
+                        self.send_granted(granted_in(&group, ours)).await?;
+                        return Ok(answers);
                     }
                     let (live, gone) = pending.into_iter().partition::<Vec<_>, _>(|(_, s)| group.holds(s));
                     answers.extend(gone.into_iter().map(|(token, slot)| (token, why_gone(&group, &slot))));
                     pending = live;
-                    hand_off = group.range.left as usize >= pending.len() && group.held <= group.cap;
+                    hand_off = cost_alike(&pending) && self.may_hand_off(&group, &pending);
                 }
             }
         }
         Err(EngineError::Contended { what: "a slot group", rounds: WRITE_ROUNDS })
+    }
+
+    /// Whether the slots of the named leases may go straight to the next events of the group's range.
+    fn may_hand_off(&self, group: &SlotGroup, pending: &[(Token, SlotRelease)]) -> bool {
+        let over = group.range.deadline.is_some_and(|deadline| deadline <= self.now());
+        !group.rated
+            && !over
+            && group.held <= group.cap
+            && group.range.left as usize >= pending.len()
+            && pending.iter().all(|(_, slot)| slot.cost == group.range.cost)
+    }
+
+    /// Keeps what consumers say about events whose leases they hold. Before the release: whoever repeats a call that died
+    /// in between says it again.
+    async fn keep_texts(&self, key: &GroupKey, releases: &[Release]) -> Result<(), EngineError> {
+        if releases.iter().all(|release| release.text.is_none()) {
+            return Ok(());
+        }
+        let Some(group) = self.store().slot_group(key).await? else { return Ok(()) };
+        let at = self.now();
+        let said = |release: &Release| {
+            let slot = slot_release(&release.token, release.outcome);
+            let run = group.run(slot.run_number).filter(|_| group.holds(&slot))?;
+            Some(Record::Said {
+                client: key.client.clone(),
+                run: run.clone(),
+                index: slot.index,
+                fence: slot.fence,
+                outcome: release.outcome,
+                text: release.text.clone()?,
+                at,
+            })
+        };
+        let records: Vec<Record> = releases.iter().filter_map(said).collect();
+        Ok(self.store().keep(&records).await?)
     }
 
     /// After leases ended: send what was granted, grant what became free, pack what has piled up.
@@ -179,18 +228,21 @@ impl Engine {
         &self,
         group: SlotGroup,
         handed: Option<&[SlotRelease]>,
-        lease: Duration,
+        facts: Facts,
     ) -> Result<(), EngineError> {
         let mut granted = granted_in(&group, handed.unwrap_or_default().iter().map(|slot| slot.slot));
         let group = match handed {
             Some(_) => group,
             None => {
-                let (group, more) = self.serve(group, lease).await?;
-                granted.extend(more);
-                group
+                let served = Box::pin(self.serve(group, facts)).await?;
+                granted.extend(served.granted);
+                served.group
             }
         };
         self.send_granted(granted).await?;
+        if handed.is_none() && is_draining(&group) {
+            Box::pin(self.after_drain(&group)).await?;
+        }
         self.flush_if_due(group).await.map(drop)
     }
 
@@ -216,7 +268,8 @@ impl Engine {
     }
 
     async fn extend_one(&self, token: &Token, lease_seconds: Option<u32>) -> Result<Extended, EngineError> {
-        let Some(own) = self.lease(&token.client, &token.policy).await? else { return Ok(Extended::Unknown) };
+        let facts = self.facts(&token.client, &token.policy, 0).await?;
+        let Some(own) = facts.map(|facts| facts.lease) else { return Ok(Extended::Unknown) };
         let chosen = lease_seconds.map(|s| s.clamp(*LEASE_SECONDS.start(), *LEASE_SECONDS.end()));
         let lease_end = self.now() + chosen.map_or(own, |s| Duration::seconds(s.into()));
         if token.slot >= SLOTS_PER_GROUP {
@@ -240,8 +293,18 @@ pub(crate) fn group_of(token: &Token) -> GroupKey {
 
 /// The lease that a token names.
 pub(crate) fn slot_release(token: &Token, outcome: Outcome) -> SlotRelease {
-    let Token { slot, fence, run_number, index, .. } = *token;
-    SlotRelease { slot, fence, run_number, index, outcome }
+    let Token { slot, fence, run_number, index, cost, .. } = *token;
+    SlotRelease { slot, fence, run_number, index, cost, outcome }
+}
+
+/// Whether the shares of its policy are on their way to a new limit, as far as a group can tell.
+fn is_draining(group: &SlotGroup) -> bool {
+    let goal = shares::target(group.limit, group.key.group);
+    group.groups > 1 && group.limit > 0 && (group.cap < goal || goal == 0)
+}
+
+fn cost_alike(pending: &[(Token, SlotRelease)]) -> bool {
+    pending.windows(2).all(|two| matches!(two, [(_, a), (_, b)] if a.cost == b.cost))
 }
 
 fn by_group(releases: Vec<Release>) -> BTreeMap<GroupKey, Vec<Release>> {
@@ -252,20 +315,17 @@ fn by_group(releases: Vec<Release>) -> BTreeMap<GroupKey, Vec<Release>> {
     groups
 }
 
-fn handed_by_this_call(group: &SlotGroup, release: &SlotRelease, lease_end: DateTime<Utc>) -> bool {
-    let end = lease_end.timestamp_millis();
-    let ours = |held: &Held| held.handed_by == release.fence && held.lease_end.timestamp_millis() == end;
-    // The outcome tells a forged token, whose fencing number alone is right, from the one that was released.
-    let mut outcomes = group.outcomes.iter().chain(&group.packing);
-    group.slots.get(&release.slot).is_some_and(ours)
-        && outcomes.any(|entry| (entry.run_number, entry.index) == (release.run_number, release.index))
-}
-
 /// A fencing number that was never given is nobody's token.
-fn why_gone(group: &SlotGroup, release: &SlotRelease) -> Released {
-    match release.fence < group.next_fence && !is_forged(group, release) {
-        true => Released::AlreadyReleased,
-        false => Released::Unknown,
+pub(crate) fn why_gone(group: &SlotGroup, release: &SlotRelease) -> Released {
+    // The same event under a later number: it was delivered again.
+    let again = |held: &Held| {
+        (held.run_number, held.index) == (release.run_number, release.index) && held.fence > release.fence
+    };
+    match () {
+        () if release.fence >= group.next_fence || is_forged(group, release) => Released::Unknown,
+        () if group.reclaimed.contains(&release.fence) => Released::Reclaimed,
+        () if group.slots.get(&release.slot).is_some_and(again) => Released::Reclaimed,
+        () => Released::AlreadyReleased,
     }
 }
 

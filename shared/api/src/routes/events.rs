@@ -1,0 +1,27 @@
+//! Single events: why one is where it is.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use tidegate_domain::ids::EventId;
+
+use super::not_found;
+use crate::ApiState;
+use crate::auth::Caller;
+use crate::body::id_to_find;
+use crate::problem::Problem;
+use crate::wire::explain::ExplanationView;
+
+/// Says why an event is where it is: who holds the tokens, its place in line, and when its turn is expected.
+#[utoipa::path(get, path = "/v1/events/{event_id}/explain", tag = "runs", params(("event_id" = String, Path)), responses(
+    (status = 200, description = "Why it is where it is", body = ExplanationView),
+))]
+pub(crate) async fn explain_event(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path(id): Path<String>,
+) -> Result<Json<ExplanationView>, Problem> {
+    let id: EventId = id_to_find("event", &id)?;
+    let found = state.engine.explain(&client.id, &id).await;
+    let found = found.map_err(|e| Problem::of_engine("explain an event", &e))?;
+    found.map(|explanation| Json(explanation.into())).ok_or_else(|| not_found("event", &id.to_string()))
+}

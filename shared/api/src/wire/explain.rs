@@ -1,0 +1,44 @@
+//! Why an event is where it is, as it travels: only ever read.
+
+use serde::Serialize;
+use tidegate_engine::Explanation;
+use utoipa::ToSchema;
+
+use crate::wire::holder::HolderView;
+use crate::wire::instant;
+use crate::wire::policy::PolicyStatusView;
+use crate::wire::run::EventView;
+
+/// Why an event is where it is.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Explanation)]
+pub(crate) struct ExplanationView {
+    event: EventView,
+    /// Why it is where it is, in a sentence.
+    because: String,
+    /// Events of its policy that are to be admitted before it; null when it does not wait.
+    events_before: Option<u64>,
+    /// The policy that throttles it, with what it holds; null when none does.
+    policy: Option<PolicyStatusView>,
+    /// Who holds the policy's tokens: at most 100 of them, those whose lease ends first in front.
+    holders: Vec<HolderView>,
+    /// When its turn is expected; null when that cannot be said, or when it does not wait.
+    #[schema(format = DateTime)]
+    expected_at: Option<String>,
+    /// How that was arrived at.
+    reasoning: String,
+}
+
+impl From<Explanation> for ExplanationView {
+    fn from(explanation: Explanation) -> Self {
+        Self {
+            event: explanation.record.into(),
+            because: explanation.because,
+            events_before: explanation.events_before,
+            policy: explanation.policy.as_ref().map(PolicyStatusView::new),
+            holders: explanation.holders.into_iter().map(HolderView::from).collect(),
+            expected_at: explanation.expected_at.map(instant),
+            reasoning: explanation.reasoning,
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! How a job's events go through their policy, as it travels.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, OnDeadline, Overlap, Priority};
+use tidegate_domain::job::Trigger;
+use tidegate_domain::limits::{EVENTS_PER_RUN, MAX_COST, MAX_PRIORITY, WINDOW_SECONDS};
+use tidegate_domain::rules::Rules;
+use utoipa::ToSchema;
+
+use crate::problem::FieldErrors;
+use crate::wire::target::TargetBody;
+use crate::wire::when::{read_ahead, span};
+use crate::wire::{Whole, instant};
+
+/// What becomes of a run that is due while an earlier run of its job is not finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = RunOverlap)]
+pub(crate) enum OverlapWord {
+    /// It takes its place in the line like any other.
+    #[default]
+    Allow,
+    /// It is recorded as `overlap_skipped`.
+    Skip,
+    /// It waits until the other is finished; any further one is recorded as `overlap_skipped`.
+    BufferOne,
+}
+
+/// What becomes of events that were not admitted within their window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = OnDeadline)]
+pub(crate) enum OnDeadlineWord {
+    /// They go on.
+    #[default]
+    Continue,
+    /// They are recorded as left out.
+    Expire,
+}
+
+/// How events are spread over their window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = Pace)]
+pub(crate) enum PaceWord {
+    /// As fast as tokens allow.
+    #[default]
+    None,
+    /// Evenly over the window.
+    Even,
+}
+
+/// The time that a run has: `seconds` from its launch, or `until` an instant.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Window, example = json!({"seconds": 3600, "on_deadline": "expire", "pace": "even"}))]
+pub(crate) struct WindowBody {
+    /// How long after the launch it ends: up to 7 days.
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 604_800)]
+    seconds: Option<Whole>,
+    /// When it ends: an instant in ISO 8601, with its offset, after every instant of the trigger. Only with `at`.
+    #[schema(format = DateTime)]
+    until: Option<String>,
+    /// What becomes of events that were not admitted by then; `continue` when left out.
+    #[serde(default)]
+    on_deadline: OnDeadlineWord,
+    /// How the events are spread over the window; `none` when left out.
+    #[serde(default)]
+    pace: PaceWord,
+}
+
+/// A window as it is answered.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WindowView)]
+pub(crate) struct WindowView {
+    /// How long after the launch it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<u32>,
+    /// When it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    until: Option<String>,
+    on_deadline: OnDeadlineWord,
+    pace: PaceWord,
+}
+
+/// The fields of a body that make up its flow.
+#[derive(Debug)]
+pub(crate) struct FlowFields<'b> {
+    pub(crate) cost: Option<Whole>,
+    pub(crate) priority: Option<Whole>,
+    pub(crate) overlap: OverlapWord,
+    pub(crate) window: Option<&'b WindowBody>,
+    pub(crate) max_failures: Option<Whole>,
+    pub(crate) on_completion: Option<&'b TargetBody>,
+}
+
+impl FlowFields<'_> {
+    /// Checks every field; `None` when one is wrong, and then `errors` says which. Who releases is the target's to say.
+    pub(crate) fn check(&self, now: DateTime<Utc>, errors: &mut FieldErrors) -> Option<Flow> {
+        let cost = match self.cost.map(|cost| cost.within("cost", 1..=MAX_COST, errors)) {
+            Some(cost) => cost.and_then(|cost| errors.keep("cost", cost, Cost::new(cost.into()))),
+            None => Some(Cost::default()),
+        };
+        let places = 0..=u32::from(MAX_PRIORITY);
+        let priority = match self.priority.map(|place| place.within("priority", places, errors)) {
+            Some(place) => {
+                place.and_then(|place| errors.keep("priority", place, Priority::new(place.into())))
+            }
+            None => Some(Priority::default()),
+        };
+        let window = self.window.map(|window| window.check(now, errors));
+        let max_failures =
+            self.max_failures.map(|failures| failures.within("max_failures", 1..=EVENTS_PER_RUN, errors));
+        let on_completion = self.on_completion.map(|target| target.check_untokened("on_completion", errors));
+        Some(Flow {
+            cost: cost?,
+            priority: priority?,
+            overlap: self.overlap.into(),
+            window: given(window)?,
+            max_failures: given(max_failures)?,
+            on_completion: given(on_completion)?,
+            release_on_response: false,
+        })
+    }
+}
+
+/// What was left out is right; what was given must have been.
+fn given<T>(checked: Option<Option<T>>) -> Option<Option<T>> {
+    match checked {
+        Some(checked) => checked.map(Some),
+        None => Some(None),
+    }
+}
+
+/// Notes each field that only a policy gives a meaning to, of a job that names none.
+pub(crate) fn check_has_policy(flow: &Flow, errors: &mut FieldErrors) {
+    let plain = Flow::default();
+    for (field, is_set) in [
+        ("cost", flow.cost != plain.cost),
+        ("priority", flow.priority != plain.priority),
+        ("overlap", flow.overlap != plain.overlap),
+        ("window", flow.window.is_some()),
+        ("max_failures", flow.max_failures.is_some()),
+        ("on_completion", flow.on_completion.is_some()),
+        ("target.http.release", flow.release_on_response),
+    ] {
+        if is_set {
+            let message = format!(
+                "{field} says how events go through a policy, and this job names none: give the job a policy_id, or leave \
+                    {field} out"
+            );
+            errors.add(field, (), message);
+        }
+    }
+}
+
+/// Notes a deadline that is an instant and does not suit the trigger.
+pub(crate) fn check_deadline(flow: &Flow, trigger: &Trigger, rules: &Rules, errors: &mut FieldErrors) {
+    let Some(BatchWindow { deadline: Deadline::At(until), .. }) = flow.window else { return };
+    let field = "window.until";
+    let Trigger::At(instants) = trigger else {
+        let message = "window.until goes with the trigger 'at' only: each run of any other has its own launch, so give \
+            window.seconds";
+        return errors.add(field, instant(until), message);
+    };
+    let (first, last) = (instants.first(), instants.last());
+    let latest = last + TimeDelta::seconds(rules.jitter.seconds().into());
+    if until <= latest {
+        let jitter = if latest == last { "" } else { " with its jitter" };
+        let message = format!(
+            "window.until is {}, which is not after the launch at {}{jitter}; give a later instant",
+            instant(until),
+            instant(latest)
+        );
+        return errors.add(field, instant(until), message);
+    }
+    let most = TimeDelta::seconds((*WINDOW_SECONDS.end()).into());
+    if until - first > most {
+        let message = format!(
+            "window.until is {} after the launch at {}; {} is the most",
+            span(until - first),
+            instant(first),
+            span(most)
+        );
+        errors.add(field, instant(until), message);
+    }
+}
+
+impl WindowBody {
+    fn check(&self, now: DateTime<Utc>, errors: &mut FieldErrors) -> Option<BatchWindow> {
+        let deadline = match (self.seconds, &self.until) {
+            (Some(seconds), None) => {
+                let seconds = seconds.within("window.seconds", WINDOW_SECONDS, errors)?;
+                errors.keep("window.seconds", seconds, Deadline::after(seconds.into()))?
+            }
+            (None, Some(until)) => {
+                let read = read_ahead("window.until", until, now);
+                Deadline::At(errors.keep("window.until", &**until, read)?)
+            }
+            (Some(_), Some(_)) => {
+                errors.add("window", (), "window has both 'seconds' and 'until'; give one");
+                return None;
+            }
+            (None, None) => {
+                let (field, what) = match (self.pace, self.on_deadline) {
+                    (PaceWord::Even, _) => ("window.pace", "window.pace 'even' spreads events over a window"),
+                    (_, OnDeadlineWord::Expire) => {
+                        ("window.on_deadline", "window.on_deadline 'expire' acts at a window's end")
+                    }
+                    _ => ("window", "window says nothing"),
+                };
+                let message = format!("{what}, and none is given: give window.seconds, or window.until");
+                errors.add(field, (), message);
+                return None;
+            }
+        };
+        let paced = self.pace == PaceWord::Even;
+        Some(BatchWindow { deadline, on_deadline: self.on_deadline.into(), paced })
+    }
+}
+
+impl From<BatchWindow> for WindowView {
+    fn from(window: BatchWindow) -> Self {
+        let (seconds, until) = match window.deadline {
+            Deadline::After { seconds } => (Some(seconds), None),
+            Deadline::At(until) => (None, Some(instant(until))),
+        };
+        let pace = if window.paced { PaceWord::Even } else { PaceWord::None };
+        Self { seconds, until, on_deadline: window.on_deadline.into(), pace }
+    }
+}
+
+impl From<OverlapWord> for Overlap {
+    fn from(word: OverlapWord) -> Self {
+        match word {
+            OverlapWord::Allow => Self::Allow,
+            OverlapWord::Skip => Self::Skip,
+            OverlapWord::BufferOne => Self::BufferOne,
+        }
+    }
+}
+
+impl From<Overlap> for OverlapWord {
+    fn from(overlap: Overlap) -> Self {
+        match overlap {
+            Overlap::Allow => Self::Allow,
+            Overlap::Skip => Self::Skip,
+            Overlap::BufferOne => Self::BufferOne,
+        }
+    }
+}
+
+impl From<OnDeadlineWord> for OnDeadline {
+    fn from(word: OnDeadlineWord) -> Self {
+        match word {
+            OnDeadlineWord::Continue => Self::Continue,
+            OnDeadlineWord::Expire => Self::Expire,
+        }
+    }
+}
+
+impl From<OnDeadline> for OnDeadlineWord {
+    fn from(rule: OnDeadline) -> Self {
+        match rule {
+            OnDeadline::Continue => Self::Continue,
+            OnDeadline::Expire => Self::Expire,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What the client library calls beside releasing and extending, over a real socket.
+
+use serde_json::{Value, json};
+use tidegate_client::{
+    BatchWindow, Calendar, Client, Event, FreeStatus, Interval, Job, OnDeadline, OnExpiry, Pace, Per, Policy,
+    PreviewQuery, Rate, Release, ReleaseStatus, RunOverlap, Target, Trigger,
+};
+
+use crate::world::{QUEUE, World};
+
+async fn client(world: &World) -> Client {
+    let url = world.serve().await;
+    let admin = Client::new(&url, &world.admin_key).unwrap();
+    let acme = admin.register_client("acme", &[]).await.unwrap();
+    Client::new(&url, acme.api_key).unwrap()
+}
+
+async fn receive(world: &World) -> Vec<Event> {
+    world.receive().await.iter().map(|event| event.to_string().parse().unwrap()).collect()
+}
+
+/// A job of five events that is due now.
+fn batch() -> Job {
+    Job::new(Trigger::at("2026-11-21T12:00:00Z"), Target::sqs(QUEUE)).count(5).policy("small")
+}
+
+#[tokio::test]
+async fn policies_with_all_their_fields() {
+    let world = World::new().await;
+    let client = client(&world).await;
+    let policy = Policy {
+        lease_seconds: Some(10),
+        on_expiry: OnExpiry::Hold,
+        rate: Some(Rate::per_minute(600).burst(50)),
+        max_waiting_runs: Some(9),
+        ..Policy::new(2)
+    };
+    let made = client.create_policy("small", &policy).await.unwrap();
+    assert_eq!((made.on_expiry, made.max_waiting_runs, made.paused), (OnExpiry::Hold, Some(9), false));
+    assert_eq!(made.rate, Some(Rate { events: 600, per: Per::Minute, burst: Some(50) }));
+    let paused = client.pause_policy("small", Some(made.revision)).await.unwrap();
+    assert!(paused.paused);
+    let shown = client.policy("small").await.unwrap();
+    assert_eq!(shown.status.as_deref(), Some("paused, 0 in flight, limit 2"));
+    assert!(!client.resume_policy("small", None).await.unwrap().paused);
+    let plain = client.put_policy("small", &Policy::new(2), None).await.unwrap();
+    assert_eq!((plain.on_expiry, plain.rate), (OnExpiry::Reclaim, None));
+}
+
+#[tokio::test]
+async fn jobs_with_all_their_fields() {
+    let world = World::new().await;
+    let client = client(&world).await;
+    client.put_policy("small", &Policy::new(4), None).await.unwrap();
+    let job = Job {
+        cost: Some(2),
+        priority: Some(0),
+        overlap: RunOverlap::Skip,
+        window: Some(BatchWindow::seconds(600).expiring().paced()),
+        max_failures: Some(3),
+        on_completion: Some(Target::http("https://acme.example/done")),
+        target: Target::http_released_on_response("https://acme.example/hook"),
+        ..batch()
+    };
+    let made = client.put_job("heavy", &job.clone().payload_template(json!({"n": "{{index}}"})), None).await;
+    let made = made.unwrap();
+    assert_eq!((made.cost, made.priority, made.overlap), (2, 0, RunOverlap::Skip));
+    assert_eq!((&made.target, &made.on_completion), (&job.target, &job.on_completion));
+    let window = made.window.unwrap();
+    assert_eq!(
+        (window.seconds, window.on_deadline, window.pace),
+        (Some(600), OnDeadline::Expire, Pace::Even)
+    );
+    assert_eq!((made.max_failures, &made.payload), (Some(3), &Value::Null));
+    assert_eq!(made.payload_template, Some(json!({"n": "{{index}}"})));
+    let list = vec![json!(1), json!("two")];
+    let made = client.put_job("listed", &batch().payloads(list.clone()), None).await.unwrap();
+    assert_eq!((made.count, made.payloads), (2, Some(list)));
+    let until = Job { window: Some(BatchWindow::until("2026-11-21T13:00:00Z")), ..batch() };
+    let made = client.put_job("until", &until, None).await.unwrap();
+    assert_eq!(made.window, until.window);
+    let paused = client.pause_job("until", Some(made.revision)).await.unwrap();
+    assert!(paused.paused);
+    assert!(!client.resume_job("until", None).await.unwrap().paused);
+}
+
+#[tokio::test]
+async fn a_run_from_its_first_event_to_its_cancellation() {
+    let world = World::new().await;
+    let client = client(&world).await;
+    let held = Policy { on_expiry: OnExpiry::Hold, lease_seconds: Some(10), ..Policy::new(2) };
+    client.put_policy("small", &held, None).await.unwrap();
+    client.create_job(Some("batch"), &batch()).await.unwrap();
+    let events = receive(&world).await;
+    let tokens: Vec<&str> = events.iter().filter_map(|event| event.token.as_deref()).collect();
+    let holders = client.holders("small").await.unwrap();
+    assert_eq!((holders.len(), holders[0].cost, holders[0].expired), (2, 1, false));
+    let last = client.explain(&format!("{}.4", events[0].run_id)).await.unwrap();
+    assert_eq!((last.events_before, last.holders.len()), (Some(2), 2));
+    assert_eq!(last.policy.unwrap().status.as_deref(), Some("2 in flight, limit 2"));
+    let entry = Release::failed(tokens[0]).error("no disk");
+    let released = client.release_each(&[entry, Release::succeeded("nonsense")]).await.unwrap();
+    assert_eq!((released[0].status, &released[0].detail), (ReleaseStatus::Released, &None));
+    assert_eq!(released[1].status, ReleaseStatus::Malformed);
+    assert!(released[1].detail.is_some());
+    let failed = client.explain(&events[0].event_id).await.unwrap().event;
+    assert_eq!((failed.status.as_str(), failed.error.as_deref()), ("failed", Some("no disk")));
+    let detail = client.run("batch", &events[0].run_id).await.unwrap();
+    assert_eq!((detail.run.failed, detail.in_flight, detail.waiting), (1, 2, 2));
+    let cancelled = client.cancel_run("batch", &events[0].run_id).await.unwrap();
+    assert_eq!((cancelled.run.reason.as_deref(), cancelled.run.left_out), (Some("cancelled"), 2));
+    world.clock.advance_ms(60_000);
+    let freed = client.free(&[tokens[1], "nonsense"], false).await.unwrap();
+    assert_eq!((freed[0].status, freed[1].status), (FreeStatus::Freed, FreeStatus::Malformed));
+}
+
+#[tokio::test]
+async fn previews_upcoming_firings_bulk_calls_and_calendars() {
+    let world = World::new().await;
+    let client = client(&world).await;
+    let daily = Trigger::cron("30 2 * * *", "Europe/Berlin");
+    let query = PreviewQuery { count: Some(2), jitter_seconds: Some(60), ..PreviewQuery::of(daily.clone()) };
+    let preview = client.preview(&query).await.unwrap();
+    assert_eq!((preview.firings.len(), preview.canonical.as_deref()), (2, Some("30 2 * * *")));
+    assert_eq!(preview.firings[0].latest_at.as_deref(), Some("2026-11-22T01:31:00Z"));
+    let interval =
+        Interval { from: "2026-11-23T00:00:00Z".to_owned(), to: "2026-11-24T00:00:00Z".to_owned() };
+    let calendar = Calendar { intervals: vec![interval], ..Calendar::of_dates(["2026-12-24", "12-25"]) };
+    let made = client.put_calendar("holidays", &calendar, None).await.unwrap();
+    assert_eq!((made.revision, &made.dates, &made.intervals), (1, &calendar.dates, &calendar.intervals));
+    assert_eq!(client.calendar("holidays").await.unwrap(), made);
+    assert_eq!(client.calendars(None).await.unwrap().rows, [made]);
+    let job = Job { calendars: vec!["holidays".to_owned()], ..Job::new(daily, Target::sqs(QUEUE)) };
+    let broken = Job::new(Trigger::cron("61 * * * *", "UTC"), Target::sqs(QUEUE));
+    let results = client.create_jobs(&[(Some("nightly"), job), (None, broken)]).await.unwrap();
+    assert_eq!((results[0].status, results[0].job_id.as_deref()), (201, Some("nightly")));
+    assert_eq!((results[1].status, results[1].errors[0].field.as_str()), (422, "trigger.cron"));
+    let upcoming = client.upcoming("nightly", Some(2)).await.unwrap();
+    let skipped: Vec<Option<&str>> = upcoming.upcoming.iter().map(|next| next.skipped.as_deref()).collect();
+    assert_eq!((upcoming.zone.as_str(), skipped), ("Europe/Berlin", vec![None, Some("excluded")]));
+    assert_eq!(client.upcoming("nightly", None).await.unwrap().upcoming.len(), 10);
+    assert!(client.delete_calendar("holidays", None).await.is_err());
+    client.delete_job("nightly", None).await.unwrap();
+    client.delete_calendar("holidays", Some(1)).await.unwrap();
+}

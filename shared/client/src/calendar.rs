@@ -1,0 +1,102 @@
+//! Exclusion calendars: days and stretches on which the jobs that name them do not launch.
+
+use serde::{Deserialize, Serialize};
+
+use crate::client::{Client, Page, Route};
+use crate::error::Error;
+
+/// An exclusion calendar.
+///
+/// ```
+/// use tidegate_client::Calendar;
+///
+/// let holidays = Calendar { zone: Some("Europe/Berlin".to_owned()), ..Calendar::of_dates(["2026-12-24", "12-25"]) };
+/// assert_eq!(holidays.dates.len(), 2);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Calendar {
+    /// Days, such as `2026-12-25`, or `12-25` for every year.
+    pub dates: Vec<String>,
+    /// Stretches of real time.
+    pub intervals: Vec<Interval>,
+    /// The IANA zone whose days the dates are; that of each job when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+}
+
+/// A stretch of time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Its first instant, RFC 3339.
+    pub from: String,
+    /// The first instant after it, RFC 3339.
+    pub to: String,
+}
+
+/// A calendar as the API shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct CalendarStatus {
+    /// Its name.
+    pub calendar_id: String,
+    /// Rises by one with each change.
+    pub revision: u32,
+    /// The zone whose days the dates are.
+    pub zone: Option<String>,
+    /// Its days: those of one year first, then those of every year.
+    pub dates: Vec<String>,
+    /// Its stretches of real time, in UTC.
+    pub intervals: Vec<Interval>,
+}
+
+#[derive(Deserialize)]
+struct Calendars {
+    calendars: Vec<CalendarStatus>,
+    next_cursor: Option<String>,
+}
+
+impl Calendar {
+    /// A calendar of days in the zone of each job.
+    pub fn of_dates(dates: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { dates: dates.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+}
+
+impl Client {
+    /// Creates or replaces a calendar; with `expected`, only at that revision.
+    ///
+    /// # Errors
+    /// When the API refuses it, or the call fails.
+    pub async fn put_calendar(
+        &self,
+        calendar_id: &str,
+        calendar: &Calendar,
+        expected: Option<u32>,
+    ) -> Result<CalendarStatus, Error> {
+        self.put(Route::Calendar(calendar_id), calendar, expected).await
+    }
+
+    /// A calendar.
+    ///
+    /// # Errors
+    /// When there is none, or the call fails.
+    pub async fn calendar(&self, calendar_id: &str) -> Result<CalendarStatus, Error> {
+        self.get(Route::Calendar(calendar_id), None).await
+    }
+
+    /// A page of the client's calendars; the first page when `cursor` is `None`.
+    ///
+    /// # Errors
+    /// When the call fails.
+    pub async fn calendars(&self, cursor: Option<&str>) -> Result<Page<CalendarStatus>, Error> {
+        let page: Calendars = self.get(Route::Calendars, cursor).await?;
+        Ok(Page { rows: page.calendars, next_cursor: page.next_cursor })
+    }
+
+    /// Deletes a calendar that no job names; with `expected`, only at that revision.
+    ///
+    /// # Errors
+    /// When there is none, a job names it, or the call fails.
+    pub async fn delete_calendar(&self, calendar_id: &str, expected: Option<u32>) -> Result<(), Error> {
+        self.delete(Route::Calendar(calendar_id), expected).await
+    }
+}

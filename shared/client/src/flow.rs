@@ -1,0 +1,83 @@
+//! How a job's events go through their policy.
+
+use serde::{Deserialize, Serialize};
+
+/// What becomes of a run that is due while an earlier run of its job is not finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunOverlap {
+    /// It takes its place in the line like any other.
+    #[default]
+    Allow,
+    /// It is recorded as left out.
+    Skip,
+    /// It waits until the other is finished; any further one is recorded as left out.
+    BufferOne,
+}
+
+/// The time that a run has: `seconds` from its launch, or `until` an instant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BatchWindow {
+    /// How long after the launch it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u32>,
+    /// When it ends, RFC 3339; only with an `at` trigger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// What becomes of events that were not admitted by then.
+    #[serde(default)]
+    pub on_deadline: OnDeadline,
+    /// How the events are spread over the window.
+    #[serde(default)]
+    pub pace: Pace,
+}
+
+/// What becomes of events that were not admitted within their window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDeadline {
+    /// They go on.
+    #[default]
+    Continue,
+    /// They are recorded as left out.
+    Expire,
+}
+
+/// How events are spread over their window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pace {
+    /// As fast as tokens allow.
+    #[default]
+    None,
+    /// Evenly over the window.
+    Even,
+}
+
+impl BatchWindow {
+    /// A window that ends so many seconds after the launch. What is not admitted by then goes on.
+    pub fn seconds(seconds: u32) -> Self {
+        let (on_deadline, pace) = (OnDeadline::Continue, Pace::None);
+        Self { seconds: Some(seconds), until: None, on_deadline, pace }
+    }
+
+    /// A window that ends at an RFC 3339 instant. What is not admitted by then goes on.
+    pub fn until(instant: impl Into<String>) -> Self {
+        let (on_deadline, pace) = (OnDeadline::Continue, Pace::None);
+        Self { seconds: None, until: Some(instant.into()), on_deadline, pace }
+    }
+
+    /// The same where what is not admitted by the end is left out.
+    #[must_use]
+    pub fn expiring(mut self) -> Self {
+        self.on_deadline = OnDeadline::Expire;
+        self
+    }
+
+    /// The same with its events spread evenly.
+    #[must_use]
+    pub fn paced(mut self) -> Self {
+        self.pace = Pace::Even;
+        self
+    }
+}

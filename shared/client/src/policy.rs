@@ -1,0 +1,236 @@
+//! Policies: how many events may be in flight, for how long, and how fast they may begin.
+
+use serde::{Deserialize, Serialize};
+
+use crate::client::{Client, Page, Route};
+use crate::error::Error;
+
+/// A throttling policy.
+///
+/// ```
+/// use tidegate_client::{OnExpiry, Policy, Rate};
+///
+/// let policy = Policy { rate: Some(Rate::per_second(100)), on_expiry: OnExpiry::Hold, ..Policy::new(8) };
+/// assert_eq!((policy.max_in_flight, policy.lease_seconds), (8, None));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Policy {
+    /// The most tokens held at once; an event takes one, or its job's cost.
+    pub max_in_flight: u32,
+    /// How long a token may be held without a heartbeat, in seconds; 60 when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_seconds: Option<u32>,
+    /// What becomes of a token whose lease ran out.
+    pub on_expiry: OnExpiry,
+    /// How fast events may begin; as fast as tokens allow when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// How many runs may wait in its line; any number when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_waiting_runs: Option<u32>,
+}
+
+/// What becomes of a token whose lease ran out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnExpiry {
+    /// It is taken back; the event goes on by its job's retry rule.
+    #[default]
+    Reclaim,
+    /// It stays with its holder until that one releases it, or [`Client::free`] ends it.
+    Hold,
+}
+
+/// How fast events may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rate {
+    /// Events in that time.
+    pub events: u32,
+    /// The time.
+    pub per: Per,
+    /// How many may begin at once after a pause, at least a second's worth; that when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst: Option<u32>,
+}
+
+/// The length of time that a rate counts events in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Per {
+    /// One second.
+    Second,
+    /// Sixty of them.
+    Minute,
+}
+
+impl Rate {
+    /// So many events a second.
+    pub fn per_second(events: u32) -> Self {
+        Self { events, per: Per::Second, burst: None }
+    }
+
+    /// So many events a minute.
+    pub fn per_minute(events: u32) -> Self {
+        Self { events, per: Per::Minute, burst: None }
+    }
+
+    /// The same with a burst.
+    #[must_use]
+    pub fn burst(self, burst: u32) -> Self {
+        Self { burst: Some(burst), ..self }
+    }
+}
+
+impl Policy {
+    /// At most `max_in_flight` tokens at once, with the default lease.
+    pub fn new(max_in_flight: u32) -> Self {
+        Self {
+            max_in_flight,
+            lease_seconds: None,
+            on_expiry: OnExpiry::Reclaim,
+            rate: None,
+            max_waiting_runs: None,
+        }
+    }
+}
+
+/// A policy as the API shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct PolicyStatus {
+    /// Its name.
+    pub policy_id: String,
+    /// Rises by one with each change.
+    pub revision: u32,
+    /// The most tokens held at once.
+    pub max_in_flight: u32,
+    /// How long a token may be held without a heartbeat, in seconds.
+    pub lease_seconds: u32,
+    /// What becomes of a token whose lease ran out.
+    pub on_expiry: OnExpiry,
+    /// How fast events may begin.
+    pub rate: Option<Rate>,
+    /// How many runs may wait in its line.
+    pub max_waiting_runs: Option<u32>,
+    /// Whether it is paused.
+    pub paused: bool,
+    /// Tokens held now; only from [`Client::policy`] and [`Client::explain`].
+    pub in_flight: Option<u32>,
+    /// Events that were launched and wait for a token; only where `in_flight` is.
+    pub waiting: Option<u32>,
+    /// Runs in its line, due or not; only where `in_flight` is.
+    pub waiting_runs: Option<u32>,
+    /// Whether more is in flight than a lowered limit allows; only where `in_flight` is.
+    pub draining: Option<bool>,
+    /// The same in a sentence, such as "12 in flight, limit 8, draining"; only where `in_flight` is.
+    pub status: Option<String>,
+}
+
+/// One token that is held.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Holder {
+    /// The token.
+    pub token: String,
+    /// The event that holds it.
+    pub event_id: String,
+    /// Which delivery of the event it is, from 1.
+    pub attempt: u32,
+    /// How many tokens of the limit it takes.
+    pub cost: u32,
+    /// When its lease ends, or ended, RFC 3339.
+    pub lease_expires_at: String,
+    /// Whether its lease ran out.
+    pub expired: bool,
+}
+
+#[derive(Deserialize)]
+struct Policies {
+    policies: Vec<PolicyStatus>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Holders {
+    holders: Vec<Holder>,
+}
+
+/// A body with the name that is part of it when posted.
+#[derive(Serialize)]
+struct Named<'a> {
+    policy_id: &'a str,
+    #[serde(flatten)]
+    body: &'a Policy,
+}
+
+impl Client {
+    /// Creates a policy. One that says the same already is no error, one that says something else is.
+    ///
+    /// # Errors
+    /// When the API refuses it, or the call fails.
+    pub async fn create_policy(&self, policy_id: &str, policy: &Policy) -> Result<PolicyStatus, Error> {
+        self.post(Route::Policies, &Named { policy_id, body: policy }).await
+    }
+
+    /// Creates or replaces a policy; with `expected`, only at that revision. A new limit acts on the next grant.
+    ///
+    /// # Errors
+    /// When the API refuses it, or the call fails.
+    pub async fn put_policy(
+        &self,
+        policy_id: &str,
+        policy: &Policy,
+        expected: Option<u32>,
+    ) -> Result<PolicyStatus, Error> {
+        self.put(Route::Policy(policy_id), policy, expected).await
+    }
+
+    /// A policy, with what it holds at present.
+    ///
+    /// # Errors
+    /// When there is none, or the call fails.
+    pub async fn policy(&self, policy_id: &str) -> Result<PolicyStatus, Error> {
+        self.get(Route::Policy(policy_id), None).await
+    }
+
+    /// A page of the client's policies; the first page when `cursor` is `None`.
+    ///
+    /// # Errors
+    /// When the call fails.
+    pub async fn policies(&self, cursor: Option<&str>) -> Result<Page<PolicyStatus>, Error> {
+        let page: Policies = self.get(Route::Policies, cursor).await?;
+        Ok(Page { rows: page.policies, next_cursor: page.next_cursor })
+    }
+
+    /// Deletes a policy that no job names and that holds nothing; with `expected`, only at that revision.
+    ///
+    /// # Errors
+    /// When there is none, it is in use, or the call fails.
+    pub async fn delete_policy(&self, policy_id: &str, expected: Option<u32>) -> Result<(), Error> {
+        self.delete(Route::Policy(policy_id), expected).await
+    }
+
+    /// Pauses a policy: nothing more is admitted, what is in flight ends as it would. With `expected`, only at that
+    /// revision.
+    ///
+    /// # Errors
+    /// When there is none, or the call fails.
+    pub async fn pause_policy(&self, policy_id: &str, expected: Option<u32>) -> Result<PolicyStatus, Error> {
+        self.act(Route::PausePolicy(policy_id), expected).await
+    }
+
+    /// Resumes a policy: its line goes on where it stood. With `expected`, only at that revision.
+    ///
+    /// # Errors
+    /// When there is none, or the call fails.
+    pub async fn resume_policy(&self, policy_id: &str, expected: Option<u32>) -> Result<PolicyStatus, Error> {
+        self.act(Route::ResumePolicy(policy_id), expected).await
+    }
+
+    /// Who holds the tokens of a policy, those whose lease ends first in front.
+    ///
+    /// # Errors
+    /// When there is no such policy, or the call fails.
+    pub async fn holders(&self, policy_id: &str) -> Result<Vec<Holder>, Error> {
+        let list: Holders = self.get(Route::Holders(policy_id), None).await?;
+        Ok(list.holders)
+    }
+}

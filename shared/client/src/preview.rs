@@ -1,0 +1,119 @@
+//! What is to come: previews of triggers, and the next firings of jobs.
+
+use serde::{Deserialize, Serialize};
+
+use crate::client::{Client, Route};
+use crate::error::Error;
+use crate::trigger::Trigger;
+
+/// A trigger to be looked at. Nothing is stored.
+///
+/// ```
+/// use tidegate_client::{PreviewQuery, Trigger};
+///
+/// let query = PreviewQuery { count: Some(5), ..PreviewQuery::of(Trigger::cron("30 2 * * *", "Europe/Berlin")) };
+/// assert_eq!(query.after, None);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PreviewQuery {
+    /// The trigger, as a job has it.
+    pub trigger: Trigger,
+    /// How many firings, 1 to 1,000; 10 when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+    /// Only firings after it, an RFC 3339 instant; now when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// Nothing fires before it, an RFC 3339 instant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_at: Option<String>,
+    /// Nothing fires at it or later, an RFC 3339 instant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_at: Option<String>,
+    /// The width of a flexible window, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter_seconds: Option<u32>,
+}
+
+impl PreviewQuery {
+    /// The next ten firings of a trigger.
+    pub fn of(trigger: Trigger) -> Self {
+        Self { trigger, count: None, after: None, start_at: None, end_at: None, jitter_seconds: None }
+    }
+}
+
+/// What a trigger means and when it fires.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Preview {
+    /// The zone of the local times.
+    pub zone: String,
+    /// The release of the IANA zone database that they are computed with.
+    pub zone_database: String,
+    /// The trigger in words; `None` when it never fires.
+    pub description: Option<String>,
+    /// The expression as a job would show it.
+    pub canonical: Option<String>,
+    /// Rows of the time index that are read for one launch, on the average.
+    pub reads_per_launch: Option<f64>,
+    /// The next firings, in order of time.
+    pub firings: Vec<Firing>,
+    /// What may not be as meant.
+    pub warnings: Vec<String>,
+}
+
+/// One firing of a preview.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Firing {
+    /// When it is due, in UTC, RFC 3339.
+    pub launch_at: String,
+    /// The same as the zone's wall clock shows it, with its offset.
+    pub local: String,
+    /// `gap`, `overlap`, or empty.
+    pub dst: String,
+    /// The end of the flexible window; only with jitter.
+    pub latest_at: Option<String>,
+}
+
+/// What is to come of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Upcoming {
+    /// The zone of the local times.
+    pub zone: String,
+    /// The release of the IANA zone database that they are computed with.
+    pub zone_database: String,
+    /// The next firings in order of time, those that will not be made among them.
+    pub upcoming: Vec<UpcomingFiring>,
+}
+
+/// One firing of a job that is to come.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct UpcomingFiring {
+    /// When it is due, in UTC, RFC 3339.
+    pub launch_at: String,
+    /// The same as the zone's wall clock shows it, with its offset.
+    pub local: String,
+    /// `gap`, `overlap`, or empty.
+    pub dst: String,
+    /// What the trigger says, in UTC; only when jitter moves the launch.
+    pub scheduled_at: Option<String>,
+    /// Why it will not be made, as things stand: `paused` or `excluded`.
+    pub skipped: Option<String>,
+}
+
+impl Client {
+    /// Says what a trigger means, when it fires, and what may not be as meant. Nothing is stored.
+    ///
+    /// # Errors
+    /// When the trigger is refused, or the call fails.
+    pub async fn preview(&self, query: &PreviewQuery) -> Result<Preview, Error> {
+        self.post(Route::Preview, query).await
+    }
+
+    /// The next firings of a job: 1 to 1,000, or 10 when `count` is `None`.
+    ///
+    /// # Errors
+    /// When there is no such job, or the call fails.
+    pub async fn upcoming(&self, job_id: &str, count: Option<u32>) -> Result<Upcoming, Error> {
+        self.get_count(Route::Upcoming(job_id), count).await
+    }
+}

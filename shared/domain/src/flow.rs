@@ -1,0 +1,260 @@
+//! How the events of a job go through their policy: weight, priority, overlap, window, end.
+//!
+//! All of it matters only where a policy throttles: what nothing throttles is delivered at once.
+
+use chrono::{DateTime, Duration, Utc};
+use thiserror::Error;
+
+use crate::limits::{MAX_COST, MAX_PRIORITY, WINDOW_SECONDS};
+use crate::target::Target;
+
+/// How a job's events go through their policy.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Flow {
+    /// How many tokens each event takes.
+    pub cost: Cost,
+    /// Its place in the line.
+    pub priority: Priority,
+    /// What becomes of a run whose predecessor is not finished.
+    pub overlap: Overlap,
+    /// The time that a run has.
+    pub window: Option<BatchWindow>,
+    /// So many events that did not succeed stop the run.
+    pub max_failures: Option<u32>,
+    /// Who is told when a run has come to its end.
+    pub on_completion: Option<Target>,
+    /// A 2xx answer of an HTTP target releases the token: the work was done in the call.
+    pub release_on_response: bool,
+}
+
+impl Flow {
+    /// Whether the end of a run means something to somebody, so that its outcomes are packed without delay.
+    pub fn is_watched(&self) -> bool {
+        self.overlap != Overlap::Allow || self.max_failures.is_some() || self.on_completion.is_some()
+    }
+
+    /// Whether it says anything at all that needs a policy.
+    pub fn needs_policy(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
+/// How many tokens an event takes: 1 to 12. An event heavier than its policy's whole limit takes all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cost(u32);
+
+/// A place in the line: 0 is served first, 9 last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Priority(u8);
+
+/// What becomes of a run that is due while an earlier run of its job is not finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Overlap {
+    /// It takes its place in the line like any other.
+    #[default]
+    Allow,
+    /// It is recorded as left out.
+    Skip,
+    /// It waits until the other is finished; any further one is recorded as left out.
+    BufferOne,
+}
+
+/// The time that a run has, from its launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchWindow {
+    /// When it is over.
+    pub deadline: Deadline,
+    /// What becomes of events that were not admitted by then.
+    pub on_deadline: OnDeadline,
+    /// Events are admitted evenly over the window, not as fast as tokens allow.
+    pub paced: bool,
+}
+
+/// When a batch window is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deadline {
+    /// So long after the launch.
+    After {
+        /// 1 second to 7 days.
+        seconds: u32,
+    },
+    /// At an instant.
+    At(DateTime<Utc>),
+}
+
+/// What becomes of the events that were not admitted within their window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnDeadline {
+    /// They go on.
+    #[default]
+    Continue,
+    /// They are recorded as left out.
+    Expire,
+}
+
+/// Why a flow is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FlowError {
+    /// No weight, or more than a slot group holds.
+    #[error("cost is {value}; it must lie between 1 and {MAX_COST}")]
+    Cost {
+        /// What was given.
+        value: u64,
+    },
+    /// Beyond the last place.
+    #[error("priority is {value}; it must lie between 0, which is served first, and {MAX_PRIORITY}")]
+    Priority {
+        /// What was given.
+        value: u64,
+    },
+    /// No time, or too long.
+    #[error("window.seconds is {value}; it must lie between {} and {}", WINDOW_SECONDS.start(), WINDOW_SECONDS.end())]
+    Window {
+        /// What was given.
+        value: u64,
+    },
+}
+
+impl Cost {
+    /// Checks a weight.
+    ///
+    /// # Errors
+    /// When it is 0 or over the limit.
+    pub fn new(value: u64) -> Result<Self, FlowError> {
+        match u32::try_from(value) {
+            Ok(cost @ 1..=MAX_COST) => Ok(Self(cost)),
+            _ => Err(FlowError::Cost { value }),
+        }
+    }
+
+    /// The number of tokens.
+    pub fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl Default for Cost {
+    fn default() -> Self {
+        Self(1)
+    }
+}
+
+impl Priority {
+    /// Checks a place.
+    ///
+    /// # Errors
+    /// When it is over the limit.
+    pub fn new(value: u64) -> Result<Self, FlowError> {
+        match u8::try_from(value) {
+            Ok(priority @ 0..=MAX_PRIORITY) => Ok(Self(priority)),
+            _ => Err(FlowError::Priority { value }),
+        }
+    }
+
+    /// The number: 0 to 9.
+    pub fn get(self) -> u8 {
+        self.0
+    }
+}
+
+impl Default for Priority {
+    fn default() -> Self {
+        Self(5)
+    }
+}
+
+impl Deadline {
+    /// So long after the launch.
+    ///
+    /// # Errors
+    /// When it is 0 or over the limit.
+    pub fn after(seconds: u64) -> Result<Self, FlowError> {
+        match u32::try_from(seconds) {
+            Ok(seconds) if WINDOW_SECONDS.contains(&seconds) => Ok(Self::After { seconds }),
+            _ => Err(FlowError::Window { value: seconds }),
+        }
+    }
+}
+
+impl BatchWindow {
+    /// When the window of a run is over.
+    pub fn ends_at(&self, launch_at: DateTime<Utc>) -> DateTime<Utc> {
+        match self.deadline {
+            Deadline::After { seconds } => launch_at + Duration::seconds(seconds.into()),
+            Deadline::At(instant) => instant,
+        }
+    }
+
+    /// Whether the rest of a run is left out at `now`.
+    pub fn is_over(&self, launch_at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+        self.on_deadline == OnDeadline::Expire && now >= self.ends_at(launch_at)
+    }
+
+    /// How many of a run's `count` events may have been admitted by `now`.
+    pub fn admissible(&self, launch_at: DateTime<Utc>, count: u32, now: DateTime<Utc>) -> u32 {
+        let length_ms = (self.ends_at(launch_at) - launch_at).num_milliseconds();
+        if !self.paced || length_ms <= 0 {
+            return count;
+        }
+        let past_ms = (now - launch_at).num_milliseconds();
+        if past_ms < 0 {
+            return 0;
+        }
+        // The first at the launch, each further one an equal step later.
+        let steps = i128::from(past_ms) * i128::from(count) / i128::from(length_ms);
+        u32::try_from(steps + 1).unwrap_or(u32::MAX).min(count)
+    }
+
+    /// When event `index` of a paced run of `count` may be admitted.
+    pub fn admits_at(&self, launch_at: DateTime<Utc>, count: u32, index: u32) -> DateTime<Utc> {
+        if !self.paced {
+            return launch_at;
+        }
+        let length_ms = (self.ends_at(launch_at) - launch_at).num_milliseconds().max(0);
+        let past_ms = (i128::from(length_ms) * i128::from(index) + i128::from(count.max(1)) - 1)
+            / i128::from(count.max(1));
+        launch_at + Duration::milliseconds(i64::try_from(past_ms).unwrap_or(length_ms))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(seconds: u64, on_deadline: OnDeadline, paced: bool) -> BatchWindow {
+        BatchWindow { deadline: Deadline::after(seconds).unwrap(), on_deadline, paced }
+    }
+
+    #[test]
+    fn numbers_outside_their_bounds_are_named() {
+        assert_eq!(Cost::new(13).unwrap_err().to_string(), "cost is 13; it must lie between 1 and 12");
+        assert!(Cost::new(0).is_err() && Cost::new(12).is_ok());
+        assert!(Priority::new(10).unwrap_err().to_string().starts_with("priority is 10; it must lie"));
+        assert!(Deadline::after(0).is_err());
+    }
+
+    #[test]
+    fn a_paced_run_is_admitted_evenly_and_whole() {
+        let launch_at = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
+        for (seconds, count) in [(100_u64, 10_u32), (7, 1_000), (3_600, 7), (60, 1)] {
+            let window = window(seconds, OnDeadline::Continue, true);
+            for index in 0..count {
+                let at = window.admits_at(launch_at, count, index);
+                assert!(window.admissible(launch_at, count, at) > index, "{seconds} {count} {index}");
+                let before = at - Duration::milliseconds(1);
+                assert!(window.admissible(launch_at, count, before) <= index, "{seconds} {count} {index}");
+            }
+            assert_eq!(window.admissible(launch_at, count, window.ends_at(launch_at)), count);
+        }
+    }
+
+    #[test]
+    fn a_window_is_over_only_for_runs_that_expire() {
+        let launch_at = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
+        let at = |seconds| launch_at + Duration::seconds(seconds);
+        assert!(window(60, OnDeadline::Expire, false).is_over(launch_at, at(60)));
+        assert!(!window(60, OnDeadline::Expire, false).is_over(launch_at, at(59)));
+        assert!(!window(60, OnDeadline::Continue, false).is_over(launch_at, at(61)));
+        assert_eq!(window(60, OnDeadline::Continue, false).admissible(launch_at, 9, launch_at), 9);
+    }
+}

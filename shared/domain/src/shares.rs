@@ -1,0 +1,177 @@
+//! How a policy's limit is shared out to its slot groups, and how the shares move when the limit changes.
+//!
+//! Each group grants within its own share, with a write on its own row. So the shares must never permit more than the
+//! limit together, and while more is in flight than a lowered limit, nobody may grant at all.
+
+use crate::limits::SLOTS_PER_GROUP;
+
+/// Which share each slot group of a policy has, in tokens.
+///
+/// Invariant: a plan with a higher number replaces one with a lower; a group that follows an older plan has a share that
+/// the newer one accounts for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharePlan {
+    /// Rises with each plan.
+    pub number: u64,
+    /// The shares, by group number. Groups of a former, higher limit stay at 0.
+    pub caps: Vec<u32>,
+}
+
+/// How many slot groups share a limit.
+pub fn groups(limit: u32) -> u32 {
+    limit.div_ceil(SLOTS_PER_GROUP)
+}
+
+/// The share that a group is to have in the end.
+pub fn target(limit: u32, group: u32) -> u32 {
+    limit.saturating_sub(group.saturating_mul(SLOTS_PER_GROUP)).min(SLOTS_PER_GROUP)
+}
+
+impl SharePlan {
+    /// The first plan of a policy.
+    pub fn new(number: u64, limit: u32) -> Self {
+        Self { number, caps: (0..groups(limit)).map(|group| target(limit, group)).collect() }
+    }
+
+    /// The share of a group; 0 beyond the last.
+    pub fn cap(&self, group: u32) -> u32 {
+        self.caps.get(group as usize).copied().unwrap_or(0)
+    }
+
+    /// How many groups there are, those of a former limit included.
+    pub fn groups(&self) -> u32 {
+        u32::try_from(self.caps.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The plan when the limit changes `from` one `to` another (0 while the policy is paused). A single group needs no
+    /// more than its new share: its own row knows all that is held. Several begin at nothing when the limit falls,
+    /// because none of them can see what the others hold; [`SharePlan::advanced`] then hands the shares out again.
+    #[must_use]
+    pub fn changed(&self, from: u32, to: u32) -> Self {
+        let length = self.groups().max(groups(to));
+        let caps = match length {
+            ..=1 => vec![to],
+            _ if to < from => vec![0; length as usize],
+            _ => (0..length).map(|group| self.cap(group)).collect(),
+        };
+        Self { number: self.number + 1, caps }
+    }
+
+    /// The next plan towards the shares of `limit`, given what the groups hold once they all follow this one; `None` when
+    /// nothing can be moved.
+    ///
+    /// Invariant: the sum of what each group holds or may hold, whichever is more, stays within the limit. What is
+    /// held may only have fallen since it was read below the old share, and never risen above it.
+    pub fn advanced(&self, limit: u32, held: &[u32]) -> Option<Self> {
+        let held = |group: u32| held.get(group as usize).copied().unwrap_or(0);
+        let numbers = 0..self.groups().max(groups(limit));
+        let reach = |cap: u32, group: u32| cap.max(held(group));
+        let taken: u32 = numbers.clone().map(|group| reach(self.cap(group), group)).sum();
+        let mut room = limit.checked_sub(taken)?;
+        let mut caps = Vec::with_capacity(self.caps.len());
+        for group in numbers {
+            let (cap, goal) = (self.cap(group), target(limit, group));
+            let free = reach(cap, group);
+            // Up to what it holds, a share costs no room.
+            let next = goal.min(free.saturating_add(room)).max(cap);
+            room -= reach(next, group) - free;
+            caps.push(next);
+        }
+        (caps != self.caps).then_some(Self { number: self.number + 1, caps })
+    }
+
+    /// Whether every group has the share that it is to have.
+    pub fn is_settled(&self, limit: u32) -> bool {
+        (0..self.groups().max(groups(limit))).all(|group| self.cap(group) == target(limit, group))
+    }
+
+    /// The shares as text, runs of equal ones together: `12x833,4`.
+    pub fn encode(&self) -> String {
+        let runs = self.caps.chunk_by(|a, b| a == b);
+        let text = |run: &[u32]| match run {
+            [cap] => cap.to_string(),
+            _ => format!("{}x{}", run.first().copied().unwrap_or(0), run.len()),
+        };
+        runs.map(text).collect::<Vec<_>>().join(",")
+    }
+
+    /// Reads what [`SharePlan::encode`] wrote; `None` when it did not.
+    pub fn decode(number: u64, text: &str) -> Option<Self> {
+        let mut caps = Vec::new();
+        for run in text.split(',') {
+            let (cap, times) = run.split_once('x').unwrap_or((run, "1"));
+            let times: usize = times.parse().ok().filter(|times| *times <= 10_000)?;
+            caps.extend(std::iter::repeat_n(cap.parse::<u32>().ok()?, times));
+        }
+        Some(Self { number, caps })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shares_add_up_to_the_limit_and_fit_their_groups() {
+        for limit in (1..200).chain([999, 1_000, 10_000]) {
+            let plan = SharePlan::new(1, limit);
+            assert_eq!(plan.caps.iter().sum::<u32>(), limit);
+            assert!(plan.caps.iter().all(|cap| (1..=SLOTS_PER_GROUP).contains(cap)), "{plan:?}");
+            assert!(plan.is_settled(limit));
+            assert_eq!(SharePlan::decode(1, &plan.encode()), Some(plan));
+        }
+        assert_eq!(SharePlan::new(1, 10_000).encode(), "12x833,4");
+        assert_eq!(SharePlan::decode(1, "12x"), None);
+    }
+
+    /// Whatever is held, whatever order limits and releases come in: the groups together grant nothing beyond the limit.
+    #[test]
+    fn no_order_of_changes_and_releases_lets_more_in_flight_than_the_limit() {
+        let mut dice: u64 = 7;
+        let mut roll = |sides: u32| {
+            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            u32::try_from(dice >> 33).unwrap_or(0) % sides
+        };
+        for _ in 0..300 {
+            let mut limit = 1 + roll(60);
+            let mut plan = SharePlan::new(1, limit);
+            let mut held = vec![0_u32; 6];
+            for _ in 0..120 {
+                match roll(6) {
+                    0 => {
+                        let before = limit;
+                        limit = roll(61);
+                        plan = plan.changed(before, limit);
+                    }
+                    1 => plan = plan.advanced(limit, &held).unwrap_or(plan),
+                    2 | 3 => {
+                        let group = roll(6);
+                        let in_all: u32 = held.iter().sum();
+                        if held[group as usize] < plan.cap(group) {
+                            held[group as usize] += 1;
+                            assert!(in_all < limit, "{in_all} in flight, limit {limit}: {plan:?} {held:?}");
+                        }
+                    }
+                    _ => {
+                        let group = roll(6) as usize;
+                        held[group] = held[group].saturating_sub(1);
+                    }
+                }
+            }
+            while let Some(next) = plan.advanced(limit, &[]) {
+                plan = next;
+            }
+            assert!(plan.is_settled(limit), "{limit}: {plan:?}");
+        }
+    }
+
+    #[test]
+    fn a_plan_that_cannot_move_says_so() {
+        let plan = SharePlan::new(1, 24).changed(24, 20);
+        assert_eq!(plan.caps, [0, 0]);
+        assert_eq!(plan.advanced(20, &[12, 12]), None);
+        let moved = plan.advanced(20, &[10, 9]).unwrap();
+        assert_eq!((moved.number, &*moved.caps), (3, &[11, 8][..]));
+        assert_eq!(moved.advanced(20, &[11, 8]).unwrap().caps, [12, 8]);
+    }
+}

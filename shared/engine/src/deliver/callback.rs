@@ -1,0 +1,143 @@
+//! Telling a client that a run has come to its end: a message to its queue or a signed POST to its endpoint.
+//!
+//! At least once, under the id `<run>.completed`. It travels through the dispatch queue, so nobody who counts the last
+//! outcome waits for an endpoint.
+
+use aws_sdk_sqs::error::ProvideErrorMetadata;
+use serde::{Deserialize, Serialize};
+use tidegate_domain::ids::{ClientId, RunId};
+use tidegate_domain::target::Target;
+use tidegate_store::runs::{Announced, RunRow};
+use tracing::{info, warn};
+
+use super::event::rfc3339;
+use super::{Sent, backoff};
+use crate::message::Message;
+use crate::queue::Outgoing;
+use crate::{Engine, EngineError};
+
+/// The body of a completion: an SQS message's text, or the body of a POST. Version 1; fields are only ever added.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompletionBody {
+    /// `run.completed`.
+    pub r#type: String,
+    /// The run. With `.completed` behind it, the idempotency key.
+    pub run_id: String,
+    /// The client's job.
+    pub job_id: String,
+    /// The client.
+    pub client_id: String,
+    /// `finished` or `stopped`.
+    pub state: String,
+    /// Why it was stopped.
+    pub reason: Option<String>,
+    /// How many events it has.
+    pub count: u32,
+    /// Released as succeeded.
+    pub succeeded: u32,
+    /// Released as failed.
+    pub failed: u32,
+    /// Never released.
+    pub expired: u32,
+    /// Could not be delivered.
+    pub dead: u32,
+    /// Never admitted, because the run was stopped.
+    pub left_out: u32,
+    /// When it was due, RFC 3339.
+    pub launch_at: String,
+    /// When its first event was admitted, RFC 3339; null when none was.
+    pub started_at: Option<String>,
+    /// When the last outcome was counted, RFC 3339; null when none was.
+    pub finished_at: Option<String>,
+}
+
+impl CompletionBody {
+    fn of(client: &ClientId, run: &RunRow) -> Self {
+        let tally = run.tally;
+        Self {
+            r#type: "run.completed".to_owned(),
+            run_id: run.id.to_string(),
+            job_id: run.id.job().to_string(),
+            client_id: client.to_string(),
+            state: if run.stopped.is_some() { "stopped" } else { "finished" }.to_owned(),
+            reason: run.stopped.clone(),
+            count: run.terms.count.get(),
+            succeeded: tally.succeeded,
+            failed: tally.failed,
+            expired: tally.expired,
+            dead: tally.dead,
+            left_out: tally.left_out,
+            launch_at: rfc3339(run.id.launch_at()),
+            started_at: run.started_at.map(rfc3339),
+            finished_at: run.last_outcome_at.map(rfc3339),
+        }
+    }
+}
+
+impl Engine {
+    /// Has a client told that a run has come to its end. Call it after the write that ended the run; calling it again
+    /// tells nobody twice, unless a process dies between telling and noting it.
+    pub(crate) async fn announce(&self, client: &ClientId, run: &RunId) -> Result<(), EngineError> {
+        self.dispatch(&[Outgoing::now(client, callback(client, run, 0))]).await
+    }
+
+    /// Tells a client of a run's end, now or, when that fails, later. `failures` is how often it failed.
+    pub(crate) async fn call_back(
+        &self,
+        client: &ClientId,
+        run: &RunId,
+        failures: u8,
+    ) -> Result<(), EngineError> {
+        let Some(row) = self.store().run(client, run).await?.filter(|row| row.announced.is_none()) else {
+            return Ok(());
+        };
+        let Some(target) = &row.terms.flow.on_completion else { return Ok(()) };
+        let body = serde_json::to_string(&CompletionBody::of(client, &row)).unwrap_or_default();
+        let now = self.now();
+        let failure = match self.tell(client, run, target, body).await? {
+            Sent::Done => None,
+            Sent::Failed { reason, retry_after } if failures + 1 < row.terms.max_attempts.get() => {
+                info!(%run, reason, failures, "a completion is tried again");
+                let not_before = now + backoff(failures + 1, retry_after);
+                let again = Outgoing::at(client, callback(client, run, failures + 1), not_before);
+                return self.dispatch(&[again]).await;
+            }
+            Sent::Failed { reason, .. } | Sent::Refused { reason } => {
+                warn!(%run, reason, "a completion cannot be delivered");
+                Some(reason)
+            }
+        };
+        self.store().mark_announced(client, run, &Announced { at: now, failure }).await?;
+        Ok(())
+    }
+
+    async fn tell(
+        &self,
+        client: &ClientId,
+        run: &RunId,
+        target: &Target,
+        body: String,
+    ) -> Result<Sent, EngineError> {
+        let id = format!("{run}.completed");
+        let Target::Sqs { queue_url } = target else {
+            let secret = self.store().client(client).await?.map(|client| client.webhook_secret);
+            let now_s = self.now().timestamp();
+            return Ok(self.http.post(target.url(), &id, body, &secret.unwrap_or_default(), now_s).await);
+        };
+        let mut call = self.sqs().send_message().queue_url(queue_url).message_body(body);
+        if queue_url.ends_with(".fifo") {
+            call = call.message_group_id(run.job().as_str()).message_deduplication_id(id);
+        }
+        Ok(match call.send().await {
+            Ok(_) => Sent::Done,
+            Err(e) => {
+                let reason = e.message().map_or_else(|| e.to_string(), str::to_owned);
+                Sent::Failed { reason, retry_after: None }
+            }
+        })
+    }
+}
+
+fn callback(client: &ClientId, run: &RunId, failures: u8) -> Message {
+    Message::Callback { client: client.to_string(), run: run.to_string(), failures }
+}

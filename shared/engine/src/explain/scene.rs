@@ -1,0 +1,254 @@
+//! A waiting event and what is around it: why it waits, what comes before it, when its turn is expected. Pure.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use tidegate_domain::flow::OnDeadline;
+use tidegate_domain::ids::RunId;
+use tidegate_domain::policy::OnExpiry;
+use tidegate_store::line::{LineEntry, Pending};
+use tidegate_store::runs::RunRow;
+use tidegate_store::slots::SlotGroup;
+
+use super::Holder;
+use crate::outlook::{clock_text, length_text, per_second, rate_text, seconds, speed_text};
+use crate::policies::PolicyStatus;
+
+/// Holders that are named in a sentence.
+const NAMED_HOLDERS: usize = 3;
+
+/// What there is to know about a policy around a waiting event.
+pub(super) struct Scene<'a> {
+    pub(super) run: &'a RunRow,
+    pub(super) index: u32,
+    pub(super) status: &'a PolicyStatus,
+    pub(super) groups: &'a [SlotGroup],
+    pub(super) holders: &'a [Holder],
+    pub(super) now: DateTime<Utc>,
+    /// When its policy's rate lets the next event begin.
+    pub(super) rate_allows_at: Option<DateTime<Utc>>,
+}
+
+/// Where a waiting event stands.
+pub(super) struct Place {
+    /// Its entry of the line; `None` when a slot group took it from there already.
+    pub(super) entry: Option<LineEntry>,
+    pub(super) events_before: u64,
+}
+
+/// A measured speed, and the words that say how.
+pub(super) struct Measured {
+    pub(super) per_second: f64,
+    pub(super) words: String,
+}
+
+/// What keeps an event that is to be admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hindrance {
+    /// Nothing is admitted until somebody does something.
+    Halt,
+    /// Not before an instant.
+    Until(DateTime<Utc>),
+    /// Others have the tokens, or come first.
+    Others,
+}
+
+impl Scene<'_> {
+    fn run_id(&self) -> &RunId {
+        &self.run.id
+    }
+
+    /// Where the event stands in the line, or in the part of it that a slot group took.
+    pub(super) fn place(&self, entries: Vec<LineEntry>) -> Place {
+        let own = |group: &&SlotGroup| {
+            let range = group.range;
+            group.serves(self.run_id()) && (range.next..range.next + range.left).contains(&self.index)
+        };
+        if let Some(group) = self.groups.iter().find(own) {
+            return Place { entry: None, events_before: (self.index - group.range.next).into() };
+        }
+        let is_own = |entry: &LineEntry| {
+            entry.run == *self.run_id() && (entry.cursor..entry.count).contains(&self.index)
+        };
+        let mut events_before: u64 = self.groups.iter().map(|group| u64::from(group.range.left)).sum();
+        let due_by = self.now.max(self.run_id().launch_at());
+        for entry in entries {
+            if is_own(&entry) {
+                events_before += u64::from(self.index - entry.cursor);
+                return Place { entry: Some(entry), events_before };
+            }
+            if entry.run.launch_at() <= due_by {
+                events_before += u64::from(entry.count - entry.cursor);
+            }
+        }
+        // On its way between two rows: what is left of the line has nothing to do with it.
+        Place { entry: None, events_before: 0 }
+    }
+
+    /// The run, other than the event's own, whose events hold most tokens.
+    pub(super) fn busiest_run(&self) -> Option<RunId> {
+        let mut held = BTreeMap::<&RunId, u32>::new();
+        for holder in self.holders {
+            *held.entry(holder.event.run()).or_default() += holder.cost;
+        }
+        held.remove(self.run_id());
+        held.into_iter().max_by_key(|(_, held)| *held).map(|(run, _)| run.clone())
+    }
+
+    /// Why the event waits: the first reason of which it would wait even if there were no other.
+    pub(super) fn because(&self, place: &Place) -> (String, Hindrance) {
+        self.unlaunched()
+            .or_else(|| self.halted(place))
+            .or_else(|| self.paced(place))
+            .or_else(|| self.full())
+            .or_else(|| self.rated())
+            .unwrap_or_else(|| match place.events_before {
+                0 => ("a token is free: it is about to be admitted".to_owned(), Hindrance::Until(self.now)),
+                before => {
+                    (format!("{before} events are before it, though tokens are free"), Hindrance::Others)
+                }
+            })
+    }
+
+    fn unlaunched(&self) -> Option<(String, Hindrance)> {
+        let launch_at = self.run_id().launch_at();
+        let text = || format!("its launch is in the future, at {}", clock_text(launch_at, self.now));
+        (launch_at > self.now).then(|| (text(), Hindrance::Until(launch_at)))
+    }
+
+    fn halted(&self, place: &Place) -> Option<(String, Hindrance)> {
+        if self.status.policy.paused {
+            let text = "its policy is paused: nothing is admitted until it is resumed";
+            return Some((text.to_owned(), Hindrance::Halt));
+        }
+        let (text, hindrance) = match place.entry.as_ref()?.overlap? {
+            Pending::Buffered => (
+                "an earlier run of its job is not finished, and one run may wait for that (overlap buffer_one)",
+                Hindrance::Halt,
+            ),
+            Pending::Skip | Pending::BufferOne => {
+                ("its job's overlap rule has not been applied to its run yet", Hindrance::Others)
+            }
+        };
+        Some((text.to_owned(), hindrance))
+    }
+
+    fn paced(&self, place: &Place) -> Option<(String, Hindrance)> {
+        let window = self.run.terms.flow.window.filter(|window| window.paced && place.entry.is_some())?;
+        let count = self.run.terms.count.get();
+        let admits_at = window.admits_at(self.run_id().launch_at(), count, self.index);
+        let (number, at) = (self.index + 1, clock_text(admits_at, self.now));
+        let text = || {
+            format!("its run is paced over its window: event {number} of {count} is admitted from {at} on")
+        };
+        (admits_at > self.now).then(|| (text(), Hindrance::Until(admits_at)))
+    }
+
+    fn full(&self) -> Option<(String, Hindrance)> {
+        let (held, limit) = (self.status.load.in_flight, self.status.policy.limit());
+        let cost = self.run.terms.flow.cost.get().min(limit);
+        let needs = if cost > 1 { format!(" and it takes {cost}") } else { String::new() };
+        let text = match () {
+            () if held > limit => format!("its policy drains: {held} in flight, limit {limit}"),
+            () if held == limit => format!("all {limit} tokens of its policy are held{}", self.held_by()),
+            () if held + cost > limit => {
+                format!("{held} of {limit} tokens of its policy are held{}{needs}", self.held_by())
+            }
+            () => return None,
+        };
+        Some((text, Hindrance::Others))
+    }
+
+    fn rated(&self) -> Option<(String, Hindrance)> {
+        let rate = self.status.policy.terms.rate()?;
+        let next_at = self.rate_allows_at.filter(|next_at| *next_at > self.now)?;
+        let (lets, next) = (rate_text(rate), clock_text(next_at, self.now));
+        let text = format!("its policy's rate lets {lets} begin, the next at {next}");
+        Some((text, Hindrance::Until(next_at)))
+    }
+
+    /// ` by a.1.2.3, a.1.2.4 and 6 others`.
+    fn held_by(&self) -> String {
+        let names: Vec<String> =
+            self.holders.iter().take(NAMED_HOLDERS).map(|holder| holder.event.to_string()).collect();
+        match self.holders.len().saturating_sub(NAMED_HOLDERS) {
+            _ if names.is_empty() => String::new(),
+            0 => format!(" by {}", names.join(", ")),
+            1 => format!(" by {} and another", names.join(", ")),
+            others => format!(" by {} and {others} others", names.join(", ")),
+        }
+    }
+
+    /// When its turn is expected, and how that was arrived at.
+    pub(super) fn expectation(
+        &self,
+        place: &Place,
+        hindrance: Hindrance,
+        measured: Option<Measured>,
+    ) -> (Option<DateTime<Utc>>, String) {
+        let mut words = vec![format!("{} events are before it", place.events_before)];
+        let from = match hindrance {
+            Hindrance::Halt => {
+                words.push("how long what holds it lasts is not known".to_owned());
+                return (None, words.join("; "));
+            }
+            Hindrance::Until(instant) => instant,
+            Hindrance::Others => self.now,
+        };
+        let free_now = hindrance != Hindrance::Others && place.events_before == 0;
+        let mut expected_at = match measured {
+            _ if free_now => Some(from),
+            Some(Measured { per_second, words: how }) => {
+                let wait = seconds((place.events_before as f64 + 1.0) / per_second);
+                words.push(how);
+                words.push(format!(
+                    "so its turn comes in about {} at {} a second",
+                    length_text(wait),
+                    speed_text(per_second)
+                ));
+                Some(from.max(self.now + wait))
+            }
+            None => {
+                words.push("no event has ended yet, so their speed is not known".to_owned());
+                words.extend(self.first_lease_end());
+                None
+            }
+        };
+        if let Some(rate) = self.status.policy.terms.rate() {
+            let bound = from + seconds(place.events_before as f64 / per_second(rate));
+            words.push(format!("its policy's rate lets {} begin", rate_text(rate)));
+            expected_at = expected_at.map(|at| at.max(bound));
+        }
+        (self.within_window(expected_at, &mut words), words.join("; "))
+    }
+
+    /// When the first token comes back at the latest, where silent consumers lose theirs.
+    fn first_lease_end(&self) -> Option<String> {
+        let first =
+            self.holders.first().filter(|_| self.status.policy.terms.on_expiry() == OnExpiry::Reclaim)?;
+        let end = clock_text(first.lease_end, self.now);
+        Some(format!("the first lease ends at {end}, unless it is extended"))
+    }
+
+    /// Beyond the end of its window, an event may have no turn.
+    fn within_window(
+        &self,
+        expected_at: Option<DateTime<Utc>>,
+        words: &mut Vec<String>,
+    ) -> Option<DateTime<Utc>> {
+        let window = self.run.terms.flow.window.filter(|window| window.on_deadline == OnDeadline::Expire);
+        let Some(window) = window else { return expected_at };
+        let ends_at = window.ends_at(self.run_id().launch_at());
+        let end = clock_text(ends_at, self.now);
+        match expected_at {
+            Some(at) if at >= ends_at => {
+                words.push(format!("that is after its window ends at {end}: it is then left out"));
+                None
+            }
+            _ => {
+                words.push(format!("if it is not admitted by {end}, it is left out"));
+                expected_at
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! A job's runs: where each stands, how fast it goes, and when it will be done.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
+use tidegate_store::Page;
+use tidegate_store::events::HistoryRow;
+use tidegate_store::runs::{RunRow, Skipped, Tally};
+use tidegate_store::slots::SlotGroup;
+
+use crate::history::Live;
+use crate::outlook::{Outlook, Standing};
+use crate::{Engine, EngineError};
+
+/// A run, as its client sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunSummary {
+    /// Which run.
+    pub id: RunId,
+    /// How many events it has.
+    pub count: u32,
+    /// Where it stands.
+    pub state: RunState,
+    /// How many of its events have come to which end.
+    pub tally: Tally,
+    /// Why nothing (more) of it is delivered.
+    pub reason: Option<String>,
+    /// Further occurrences of the job that were left out with it, for the same reason.
+    pub skipped: Option<Skipped>,
+}
+
+/// A run with how it gets on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunDetail {
+    /// Where it stands.
+    pub summary: RunSummary,
+    /// Its events that are with their consumers and hold tokens.
+    pub in_flight: u32,
+    /// Its events that wait for a token, or, where nothing throttles, for delivery.
+    pub waiting: u32,
+    /// When its first event was granted a token.
+    pub started_at: Option<DateTime<Utc>>,
+    /// When its window ends.
+    pub deadline: Option<DateTime<Utc>>,
+    /// Events that came to their end, by the second.
+    pub rate_per_second: Option<f64>,
+    /// When the last of its events is expected to come to its end.
+    pub predicted_finish_at: Option<DateTime<Utc>>,
+    /// How rate and prediction were arrived at, in words and numbers.
+    pub reasoning: String,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunState {
+    /// None of its events has come to an end yet.
+    Waiting,
+    /// Some have.
+    Running,
+    /// All have.
+    Finished,
+    /// Nothing (more) of it is delivered.
+    Stopped,
+}
+
+impl RunState {
+    /// Its name in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Finished => "finished",
+            Self::Stopped => "stopped",
+        }
+    }
+
+    fn of(stopped: bool, done: u32, count: u32) -> Self {
+        match done {
+            _ if stopped => Self::Stopped,
+            0 => Self::Waiting,
+            _ if done >= count => Self::Finished,
+            _ => Self::Running,
+        }
+    }
+}
+
+impl Engine {
+    /// A page of a job's runs, the latest launch first.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn runs(
+        &self,
+        client: &ClientId,
+        job: &JobId,
+        after: Option<String>,
+    ) -> Result<Page<RunSummary>, EngineError> {
+        let page = self.store().runs(client, job, after).await?;
+        let mut rows = Vec::with_capacity(page.rows.len());
+        let mut known: BTreeMap<Option<PolicyId>, Vec<SlotGroup>> = BTreeMap::new();
+        for run in page.rows {
+            let policy = run.terms.policy.clone();
+            if !is_settled(&run) && !known.contains_key(&policy) {
+                known.insert(policy.clone(), self.groups_of(client, &run).await?);
+            }
+            let live = known.get(&policy).map(|groups| Live::of(&run.id, groups)).unwrap_or_default();
+            rows.push(self.summary(client, run, &live).await?);
+        }
+        Ok(Page { rows, next: page.next })
+    }
+
+    /// A run with how it gets on; `None` when there is no such run.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn run_detail(&self, client: &ClientId, run: &RunId) -> Result<Option<RunDetail>, EngineError> {
+        let Some(row) = self.store().run(client, run).await? else { return Ok(None) };
+        let status = match &row.terms.policy {
+            Some(policy) if !is_settled(&row) => self.policy(client, policy).await?,
+            _ => None,
+        };
+        let groups = match &status {
+            Some(status) => self.groups_as_they_are(&status.policy).await?,
+            None => Vec::new(),
+        };
+        let live = Live::of(run, &groups);
+        let summary = self.summary(client, row.clone(), &live).await?;
+        let in_flight = u32::try_from(live.held.len()).unwrap_or(u32::MAX);
+        let waiting = match summary.state {
+            RunState::Stopped => 0,
+            _ => summary.count.saturating_sub(summary.tally.total()).saturating_sub(in_flight),
+        };
+        let outlook =
+            Outlook::of(&Standing::new(&row, &summary, (in_flight, waiting), status.as_ref(), self.now()));
+        Ok(Some(RunDetail {
+            summary,
+            in_flight,
+            waiting,
+            started_at: row.started_at,
+            deadline: row.terms.flow.window.map(|window| window.ends_at(run.launch_at())),
+            rate_per_second: outlook.rate_per_second,
+            predicted_finish_at: outlook.finish_at,
+            reasoning: outlook.reasoning,
+        }))
+    }
+
+    /// Where a run stands, given what the slot groups of its policy know of it.
+    pub(crate) async fn summary(
+        &self,
+        client: &ClientId,
+        run: RunRow,
+        live: &Live,
+    ) -> Result<RunSummary, EngineError> {
+        let count = run.terms.count.get();
+        let more = match &run.terms.policy {
+            _ if is_settled(&run) => Tally::default(),
+            Some(_) => Tally::of(live.outcomes.values().copied()),
+            None => self.parts_tally(client, &run.id).await?,
+        };
+        let tally = run.tally.plus(more);
+        let state = RunState::of(run.stopped.is_some(), tally.total(), count);
+        Ok(RunSummary { id: run.id, count, state, tally, reason: run.stopped, skipped: run.skipped })
+    }
+
+    /// How far an unthrottled run has come: the sum of its parts.
+    async fn parts_tally(&self, client: &ClientId, run: &RunId) -> Result<Tally, EngineError> {
+        let mut tally = Tally::default();
+        for row in self.history_rows(client, run).await? {
+            if let HistoryRow::Part(part) = row {
+                tally.dead += part.dead;
+                tally.delivered += (part.to - part.from).saturating_sub(part.dead);
+            }
+        }
+        Ok(tally)
+    }
+}
+
+/// Whether the row alone says all that there is to know of a run.
+fn is_settled(run: &RunRow) -> bool {
+    run.single.is_some() || run.has_ended()
+}

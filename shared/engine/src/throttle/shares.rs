@@ -1,0 +1,155 @@
+//! Shares: the slot groups of a policy follow its plan, and the plan moves towards the policy's limit.
+//!
+//! A plan is written in the policy's row before any group follows it, and the next one only when all of them do: so
+//! what is read of the groups then bounds what they may ever hold under that plan.
+
+use chrono::Duration;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use tidegate_domain::ids::{ClientId, PolicyId};
+use tidegate_domain::limits::WRITE_ROUNDS;
+use tidegate_domain::policy::Policy;
+use tidegate_domain::rate_limit::RateLimit;
+use tidegate_store::Write;
+use tidegate_store::slots::{Change, GroupKey, SlotGroup};
+
+use crate::{Engine, EngineError};
+
+/// Slot groups looked after at once.
+pub(crate) const GROUPS_AT_ONCE: usize = 8;
+/// Groups of a draining policy that a release looks at, to hand out shares at once; larger policies are woken instead.
+const GROUPS_SETTLED_AT_ONCE: u32 = 8;
+/// After how long a larger policy is woken whose shares may move, in seconds.
+const SETTLE_AFTER_SECONDS: i64 = 2;
+
+/// What of a policy is believed for half a minute, or until a group follows a later plan. No limit depends on it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Facts {
+    /// The number of the plan at which it was read.
+    pub(crate) plan: u64,
+    /// How long a new lease lasts.
+    pub(crate) lease: Duration,
+    /// How fast events may begin.
+    pub(crate) rate: Option<RateLimit>,
+    /// How many runs may wait.
+    pub(crate) max_waiting_runs: Option<u32>,
+}
+
+impl From<&Policy> for Facts {
+    fn from(policy: &Policy) -> Self {
+        Self {
+            plan: policy.plan.number,
+            lease: lease_of(policy),
+            rate: policy.terms.rate(),
+            max_waiting_runs: policy.terms.max_waiting_runs(),
+        }
+    }
+}
+
+impl Engine {
+    /// Brings the groups of a policy in step with its plan, and the plan as near to its limit as what is held allows.
+    ///
+    /// Repeating it changes nothing that is in order.
+    pub(crate) async fn settle(&self, mut policy: Policy) -> Result<(Policy, Vec<SlotGroup>), EngineError> {
+        for _ in 0..WRITE_ROUNDS {
+            let groups = self.groups_in_step(&policy).await?;
+            if policy.plan.is_settled(policy.limit()) {
+                return Ok((policy, groups));
+            }
+            let is_current = groups.iter().all(|group| group.plan == policy.plan.number);
+            let held: Vec<u32> = groups.iter().map(|group| group.held).collect();
+            let next = policy.plan.advanced(policy.limit(), &held);
+            let moved = match next {
+                _ if !is_current => Write::Refused,
+                None => return Ok((policy, groups)),
+                Some(plan) => {
+                    let written = self.store().replace_plan(&policy, &plan).await?;
+                    policy.plan = plan;
+                    written
+                }
+            };
+            if moved == Write::Refused {
+                // Somebody else moves them, or the policy was changed.
+                let seen = self.store().policy(&policy.client, &policy.id).await?;
+                policy = seen.ok_or(EngineError::Contended { what: "a policy that goes", rounds: 1 })?;
+            }
+        }
+        Err(EngineError::Contended { what: "a policy's shares", rounds: WRITE_ROUNDS })
+    }
+
+    /// All slot groups of a policy, in step with its plan, in their order.
+    pub(crate) async fn groups_in_step(&self, policy: &Policy) -> Result<Vec<SlotGroup>, EngineError> {
+        let groups: Vec<_> =
+            (0..policy.plan.groups()).map(|group| self.group_in_step(policy, group)).collect();
+        stream::iter(groups).buffered(GROUPS_AT_ONCE).try_collect().await
+    }
+
+    /// A slot group with the share that the policy's plan gives it, or a later one.
+    pub(crate) async fn group_in_step(&self, policy: &Policy, group: u32) -> Result<SlotGroup, EngineError> {
+        let key = group_key(policy, group);
+        for _ in 0..WRITE_ROUNDS {
+            match self.store().slot_group(&key).await? {
+                None => drop(self.store().create_slot_group(&key, policy).await?),
+                Some(seen) if seen.plan >= policy.plan.number => return Ok(seen),
+                Some(_) => match self.store().set_share(&key, policy).await? {
+                    Change::Done(seen) => return Ok(seen),
+                    Change::Refused(_) => {}
+                },
+            }
+        }
+        Err(EngineError::Contended { what: "a slot group's share", rounds: WRITE_ROUNDS })
+    }
+
+    /// All slot groups of a policy as they are, in their order; those that nothing was ever put into are missing.
+    pub(crate) async fn groups_as_they_are(&self, policy: &Policy) -> Result<Vec<SlotGroup>, EngineError> {
+        let keys: Vec<GroupKey> = (0..policy.plan.groups()).map(|group| group_key(policy, group)).collect();
+        let reads: Vec<_> = keys.iter().map(|key| self.store().slot_group(key)).collect();
+        let groups: Vec<Option<SlotGroup>> =
+            stream::iter(reads).buffered(GROUPS_AT_ONCE).try_collect().await?;
+        Ok(groups.into_iter().flatten().collect())
+    }
+
+    /// After a release in a group that holds less than its share, or as much as a lowered limit leaves it: what drained
+    /// may be handed to others.
+    pub(crate) async fn after_drain(&self, group: &SlotGroup) -> Result<(), EngineError> {
+        let GroupKey { client, policy, .. } = &group.key;
+        if group.groups > GROUPS_SETTLED_AT_ONCE {
+            let due_at = self.now() + Duration::seconds(SETTLE_AFTER_SECONDS);
+            return self.wake_at(client, policy, due_at).await;
+        }
+        let Some(found) = self.store().policy(client, policy).await? else { return Ok(()) };
+        if found.paused || found.plan.is_settled(found.limit()) {
+            return Ok(());
+        }
+        let before = found.plan.number;
+        let (settled, _) = self.settle(found).await?;
+        match settled.plan.number > before {
+            true => Box::pin(self.attend_line(client, policy)).await,
+            false => Ok(()),
+        }
+    }
+
+    /// What is believed of a policy; read anew when `plan` is later than what is believed. `None`: there is no such policy.
+    pub(crate) async fn facts(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        plan: u64,
+    ) -> Result<Option<Facts>, EngineError> {
+        let now = self.now();
+        if let Some(known) = self.memory().facts(client, policy, now).filter(|known| known.plan >= plan) {
+            return Ok(Some(known));
+        }
+        let Some(found) = self.store().policy(client, policy).await? else { return Ok(None) };
+        let facts = Facts::from(&found);
+        self.memory().keep_facts(client, policy, now, facts);
+        Ok(Some(facts))
+    }
+}
+
+pub(crate) fn lease_of(policy: &Policy) -> Duration {
+    Duration::seconds(policy.terms.lease_seconds().into())
+}
+
+pub(crate) fn group_key(policy: &Policy, group: u32) -> GroupKey {
+    GroupKey { client: policy.client.clone(), policy: policy.id.clone(), group }
+}

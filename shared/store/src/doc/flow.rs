@@ -1,0 +1,162 @@
+//! How a job's events go through their policy, as stored.
+
+use chrono::DateTime;
+use serde::{Deserialize, Serialize};
+use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, OnDeadline, Overlap, Priority};
+
+use super::terms::{joined, split};
+
+/// The flow of a job; what is absent is as by default.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FlowDoc {
+    /// Cost.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    c: Option<u32>,
+    /// Priority.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    p: Option<u8>,
+    /// Overlap: `s` for skip, `b` for a buffer of one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    o: Option<char>,
+    /// Length of the window, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    s: Option<u32>,
+    /// End of the window, in milliseconds since the epoch.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    e: Option<i64>,
+    /// What is not admitted in the window is left out.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    x: bool,
+    /// Events are spread over the window.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    v: bool,
+    /// Failures that stop a run.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    f: Option<u32>,
+    /// Queue URL of the completion.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    q: Option<String>,
+    /// HTTP URL of the completion.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    u: Option<String>,
+    /// A 2xx answer releases.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    r: bool,
+}
+
+impl From<&Flow> for FlowDoc {
+    fn from(flow: &Flow) -> Self {
+        let (s, e) = match flow.window.map(|window| window.deadline) {
+            None => (None, None),
+            Some(Deadline::After { seconds }) => (Some(seconds), None),
+            Some(Deadline::At(instant)) => (None, Some(instant.timestamp_millis())),
+        };
+        let (q, u) = flow.on_completion.as_ref().map_or((None, None), split);
+        Self {
+            c: (flow.cost != Cost::default()).then_some(flow.cost.get()),
+            p: (flow.priority != Priority::default()).then_some(flow.priority.get()),
+            o: match flow.overlap {
+                Overlap::Allow => None,
+                Overlap::Skip => Some('s'),
+                Overlap::BufferOne => Some('b'),
+            },
+            s,
+            e,
+            x: flow.window.is_some_and(|window| window.on_deadline == OnDeadline::Expire),
+            v: flow.window.is_some_and(|window| window.paced),
+            f: flow.max_failures,
+            q,
+            u,
+            r: flow.release_on_response,
+        }
+    }
+}
+
+impl FlowDoc {
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// About how many bytes it adds to a message.
+    pub(super) fn size(&self) -> usize {
+        let url = |url: &Option<String>| url.as_ref().map_or(0, String::len);
+        if self.is_default() { 0 } else { 96 + url(&self.q) + url(&self.u) }
+    }
+
+    fn window(&self) -> Result<Option<BatchWindow>, String> {
+        let deadline = match (self.s, self.e) {
+            (None, None) => return Ok(None),
+            (Some(seconds), None) => Deadline::after(seconds.into()).map_err(|e| e.to_string())?,
+            (None, Some(ms)) => Deadline::At(DateTime::from_timestamp_millis(ms).ok_or("'e': no instant")?),
+            (Some(_), Some(_)) => return Err("only one of 's' and 'e' may be there".to_owned()),
+        };
+        let on_deadline = if self.x { OnDeadline::Expire } else { OnDeadline::Continue };
+        Ok(Some(BatchWindow { deadline, on_deadline, paced: self.v }))
+    }
+
+    pub(super) fn read(&self) -> Result<Flow, String> {
+        let cost = self.c.map(|cost| Cost::new(cost.into())).transpose();
+        let priority = self.p.map(|priority| Priority::new(priority.into())).transpose();
+        Ok(Flow {
+            cost: cost.map_err(|e| e.to_string())?.unwrap_or_default(),
+            priority: priority.map_err(|e| e.to_string())?.unwrap_or_default(),
+            overlap: match self.o {
+                None => Overlap::Allow,
+                Some('s') => Overlap::Skip,
+                Some('b') => Overlap::BufferOne,
+                Some(other) => return Err(format!("'o': '{other}' is no rule for overlaps")),
+            },
+            window: self.window()?,
+            max_failures: self.f,
+            on_completion: joined(self.q.as_deref(), self.u.as_deref())?,
+            release_on_response: self.r,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_domain::target::Target;
+
+    use super::*;
+
+    #[test]
+    fn flows_read_back_and_their_stored_form_is_pinned() {
+        let window = |deadline, on_deadline, paced| Some(BatchWindow { deadline, on_deadline, paced });
+        let after = Deadline::after(3_600).unwrap();
+        let at = Deadline::At(DateTime::from_timestamp(1_790_000_000, 0).unwrap());
+        let default = Flow::default();
+        for (flow, pinned) in [
+            (Flow { cost: Cost::new(3).unwrap(), ..default.clone() }, r#"{"c":3}"#),
+            (
+                Flow {
+                    priority: Priority::new(0).unwrap(),
+                    overlap: Overlap::Skip,
+                    window: window(after, OnDeadline::Expire, true),
+                    max_failures: Some(10),
+                    on_completion: Some(Target::http("https://x/done").unwrap()),
+                    release_on_response: true,
+                    ..default.clone()
+                },
+                r#"{"p":0,"o":"s","s":3600,"x":true,"v":true,"f":10,"u":"https://x/done","r":true}"#,
+            ),
+            (
+                Flow {
+                    overlap: Overlap::BufferOne,
+                    window: window(at, OnDeadline::Continue, false),
+                    on_completion: Some(Target::sqs("https://x/1/done").unwrap()),
+                    ..default.clone()
+                },
+                r#"{"o":"b","e":1790000000000,"q":"https://x/1/done"}"#,
+            ),
+            (default, "{}"),
+        ] {
+            let doc = FlowDoc::from(&flow);
+            let text = serde_json::to_string(&doc).unwrap();
+            assert_eq!(text, pinned);
+            assert_eq!(serde_json::from_str::<FlowDoc>(&text).unwrap().read(), Ok(flow));
+        }
+        assert!(serde_json::from_str::<FlowDoc>(r#"{"o":"q"}"#).unwrap().read().is_err());
+    }
+}

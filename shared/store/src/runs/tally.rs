@@ -1,0 +1,65 @@
+//! How far a run has come, in numbers.
+
+use tidegate_domain::occurrence::Occurrence;
+
+use crate::slots::Outcome;
+
+/// How many events of a run have come to which end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Handed to the consumer, whose word is not awaited.
+    pub delivered: u32,
+    /// Released as succeeded.
+    pub succeeded: u32,
+    /// Released as failed.
+    pub failed: u32,
+    /// Never released.
+    pub expired: u32,
+    /// Could not be delivered.
+    pub dead: u32,
+    /// Never granted a token, because the run was stopped.
+    pub left_out: u32,
+}
+
+impl Tally {
+    /// Counts outcomes.
+    pub fn of(outcomes: impl IntoIterator<Item = Outcome>) -> Self {
+        let mut tally = Self::default();
+        for outcome in outcomes {
+            *match outcome {
+                Outcome::Succeeded => &mut tally.succeeded,
+                Outcome::Failed => &mut tally.failed,
+                Outcome::Expired => &mut tally.expired,
+                Outcome::Dead => &mut tally.dead,
+            } += 1;
+        }
+        tally
+    }
+
+    /// That of an occurrence of which nothing is delivered.
+    pub(super) fn none_of(occurrence: &Occurrence) -> Self {
+        Self { left_out: occurrence.terms.count.get(), ..Self::default() }
+    }
+
+    /// The sum of two tallies.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            delivered: self.delivered + other.delivered,
+            succeeded: self.succeeded + other.succeeded,
+            failed: self.failed + other.failed,
+            expired: self.expired + other.expired,
+            dead: self.dead + other.dead,
+            left_out: self.left_out + other.left_out,
+        }
+    }
+
+    /// How many events have come to an end.
+    pub fn total(self) -> u32 {
+        self.delivered + self.unsuccessful() + self.succeeded + self.left_out
+    }
+
+    /// How many were given to a consumer, or were to be, and did not succeed.
+    pub fn unsuccessful(self) -> u32 {
+        self.failed + self.expired + self.dead
+    }
+}

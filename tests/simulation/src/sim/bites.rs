@@ -1,0 +1,84 @@
+//! How often each fault took place: a simulator whose faults never happen proves nothing.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! bites {
+    ($($name:ident: $text:literal,)*) => {
+        /// Something that goes wrong in histories, or that a client does to the engine.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[allow(missing_docs, reason = "the texts of `Bite::name` say what each is")]
+        pub enum Bite {
+            $($name,)*
+        }
+
+        impl Bite {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// What it is.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => $text,)*
+                }
+            }
+        }
+    };
+}
+
+bites! {
+    Throttled: "requests that were throttled",
+    Internal: "requests that met an internal error",
+    Dropped: "requests that never arrived",
+    LostReply: "replies that were lost after a write took place",
+    SentTwice: "requests that arrived twice",
+    Reordered: "calls that overtook an older one",
+    Delayed: "calls during which time went on",
+    Crash: "crashes in the middle of calls",
+    CutOff: "calls that were cut off by their function's time limit",
+    HandledTwice: "messages that were handled twice",
+    HandledThrice: "messages that were handled three times",
+    ComesAgain: "messages that were handled and not deleted",
+    DuplicateTick: "ticks within a minute of the one before",
+    MissedTick: "ticks that came after one was missed",
+    OverlappingTicks: "ticks that began while another one was under way",
+    ClocksApart: "histories in which processes' clocks are apart",
+    ClockAhead: "clocks that jumped an hour ahead",
+    ClockBehind: "clocks that jumped an hour back",
+    LimitLowered: "limits that were lowered",
+    LimitRaised: "limits that were raised",
+    Paused: "policies that were paused",
+    Resumed: "policies that were resumed",
+    LastRelease: "last releases that raced a first enqueue",
+    MillionBesideTen: "runs of a million events that waited while one of ten was finished",
+    PoisonFreed: "tokens that came back from events that no target takes",
+    Unreleased: "consumers that died with a token",
+    Reclaimed: "tokens that were taken back after their lease",
+    Freed: "tokens that an operator freed",
+    Extended: "leases that were extended",
+    ReleasedTwice: "tokens that were released a second time",
+    Reassigned: "tokens that were released after their slot had gone to another event",
+    Forged: "forged tokens",
+}
+
+/// How often each took place. Histories in which something did not happen leave it out.
+pub type Bites = BTreeMap<Bite, u64>;
+
+/// Counts as a history goes on.
+#[derive(Debug)]
+pub(crate) struct Counter([AtomicU64; Bite::ALL.len()]);
+
+impl Counter {
+    pub(crate) fn new() -> Self {
+        Self([const { AtomicU64::new(0) }; Bite::ALL.len()])
+    }
+
+    pub(crate) fn count(&self, bite: Bite) {
+        self.0[bite as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn bites(&self) -> Bites {
+        let counts = self.0.iter().map(|count| count.load(Ordering::Relaxed));
+        Bite::ALL.iter().copied().zip(counts).filter(|(_, count)| *count > 0).collect()
+    }
+}

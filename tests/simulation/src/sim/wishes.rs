@@ -1,0 +1,166 @@
+//! What clients want in a history: jobs that come, change and go, and policies whose limits move.
+
+use anyhow::Result;
+use chrono::DateTime;
+use tidegate_domain::job::Trigger;
+use tidegate_engine::JobDraft;
+
+use super::bites::Bite;
+use super::history::History;
+use super::model::{JobModel, PolicyWish, Wish};
+use super::processes::{About, Call, Done};
+use super::setup;
+use crate::world::JobSpec;
+
+/// Jobs that clients have, but for those of races.
+const JOBS: usize = 7;
+
+impl History {
+    pub(crate) fn change_job(&mut self) -> Result<()> {
+        let open: Vec<usize> = (0..self.model.jobs.len())
+            .filter(|job| {
+                let model = &self.model.jobs[*job];
+                !model.busy && !model.kept && (model.wish.is_some() || self.dice.chance(250))
+            })
+            .collect();
+        let job = match self.dice.pick(&open) {
+            Some(job) => *job,
+            None if self.model.jobs.len() < JOBS => {
+                let Some(client) = self.dice.pick(&self.model.clients).cloned() else { return Ok(()) };
+                let number = self.model.jobs.len();
+                let id = if self.dice.chance(750) { Some(format!("job{number}").parse()?) } else { None };
+                self.model.jobs.push(JobModel::new(client, id));
+                number
+            }
+            None => return Ok(()),
+        };
+        if self.model.jobs[job].wish.is_none() {
+            let (now, client) = (self.now(), self.model.jobs[job].client.clone());
+            let live = self.model.jobs[job].is_live();
+            // One-time jobs with a generated id cannot be replaced.
+            let nameless = self.model.jobs[job].id.as_ref().is_none_or(|id| id.one_time_place().is_some());
+            if !live && nameless && !self.model.jobs[job].revisions.is_empty() {
+                return Ok(());
+            }
+            let wish = if live && self.dice.chance(300) {
+                let paused = self.model.jobs[job].is_paused();
+                Wish::Pause(!paused)
+            } else if live && (nameless || self.dice.chance(300)) {
+                Wish::Delete
+            } else {
+                let terms = setup::terms(&self.dice, &self.model, &client, &self.stage)?;
+                // Without an id, a cron job whose creation was not answered would fire for ever unknown.
+                let once = self.model.jobs[job].id.is_none();
+                let trigger = setup::trigger(&self.dice, now, once)?;
+                Wish::Put(Box::new(JobDraft { trigger, rules: setup::rules(&self.dice, now)?, terms }))
+            };
+            self.model.jobs[job].wish(wish, now);
+        }
+        self.call_for_job(job);
+        Ok(())
+    }
+
+    fn call_for_job(&mut self, job: usize) {
+        let (process, engine) = self.process();
+        let model = &mut self.model.jobs[job];
+        let (Some(wish), client, id) = (model.wish.clone(), model.client.clone(), model.id.clone()) else {
+            return;
+        };
+        model.busy = true;
+        model.asked(engine.clock().now());
+        let replaces = !model.revisions.is_empty();
+        let about = About::Job(job);
+        match (wish, id) {
+            (Wish::Put(draft), id) => {
+                let name = format!("a write of job {job} {id:?}: {}", drafted(&draft));
+                self.begin(Call { process, name, about, seconds: 29 }, async move {
+                    let result = match id {
+                        Some(id) if replaces => engine.replace_job(&client, id, *draft, None).await,
+                        id => engine.create_job(&client, id, *draft).await,
+                    };
+                    Done::Put { job, result: Box::new(result) }
+                });
+            }
+            (Wish::Pause(paused), Some(id)) => {
+                let name = format!("a call for job {job} {id}: paused is {paused}");
+                self.begin(Call { process, name, about, seconds: 29 }, async move {
+                    let result = engine.pause_job(&client, &id, paused, None).await;
+                    Done::Put { job, result: Box::new(result) }
+                });
+            }
+            (Wish::Delete, Some(id)) => {
+                let name = format!("a deletion of job {job} {id}");
+                self.begin(Call { process, name, about, seconds: 29 }, async move {
+                    Done::Deleted { job, result: engine.delete_job(&client, &id, None).await }
+                });
+            }
+            (Wish::Pause(_) | Wish::Delete, None) => {}
+        }
+    }
+
+    /// The last holder of a policy's tokens releases while something new joins its line.
+    pub(crate) fn race(&mut self) -> Result<()> {
+        let tokens = self.watch.last_tokens(&self.model);
+        let Some(token) = self.dice.pick(&tokens).cloned() else { return Ok(()) };
+        let (number, now) = (self.model.jobs.len(), self.now());
+        let (client, policy) = (token.client.clone(), token.policy.to_string());
+        let url = self.stage.queue_urls.first().cloned().unwrap_or_default();
+        let launch_at = DateTime::from_timestamp(now.timestamp(), 0).unwrap_or(now);
+        let spec = JobSpec::at(launch_at, &url)?.of(self.dice.within(1..=2))?.under(&policy)?;
+        let mut job = JobModel::new(client, Some(format!("job{number}").parse()?));
+        job.wish(Wish::Put(Box::new(spec.into_draft())), now);
+        self.model.jobs.push(job);
+        self.count(Bite::LastRelease);
+        self.release(vec![token], false);
+        self.call_for_job(number);
+        Ok(())
+    }
+
+    pub(crate) fn change_policy(&mut self) -> Result<()> {
+        let idle: Vec<usize> =
+            (0..self.model.policies.len()).filter(|number| !self.model.policies[*number].busy).collect();
+        let Some(number) = self.dice.pick(&idle).copied() else { return Ok(()) };
+        let dice = &self.dice;
+        let policy = &mut self.model.policies[number];
+        if policy.wish.is_none() {
+            let most = if policy.endless { 5 } else { 30 };
+            let wish = match policy.paused {
+                true if dice.chance(700) => PolicyWish::Pause(false),
+                false if dice.chance(300) => PolicyWish::Pause(true),
+                _ if dice.chance(500) => {
+                    PolicyWish::Limit(dice.within(1..=policy.terms.max_in_flight().into()) as u32)
+                }
+                _ => PolicyWish::Limit(dice.within(1..=most) as u32),
+            };
+            policy.ask(wish)?;
+        }
+        self.call_for_policy(number)
+    }
+
+    fn call_for_policy(&mut self, number: usize) -> Result<()> {
+        let (process, engine) = self.process();
+        let policy = &mut self.model.policies[number];
+        let Some(wish) = policy.wish else { return Ok(()) };
+        policy.busy = true;
+        let name = format!("a change of policy {}/{}: {wish:?}", policy.client, policy.id);
+        let call = policy.call(engine, wish);
+        self.begin(Call { process, name, about: About::Policy(number), seconds: 29 }, async move {
+            Done::Changed { policy: number, result: call.await }
+        });
+        Ok(())
+    }
+}
+
+fn drafted(draft: &JobDraft) -> String {
+    let JobDraft { trigger, rules, terms } = draft;
+    let when = match trigger {
+        Trigger::Cron { spec, zone } => format!("{:?} {zone}", spec.canonical()),
+        other => format!("{other:?}"),
+    };
+    let (count, attempts) = (terms.count.get(), terms.max_attempts.get());
+    let (policy, url) = (&terms.policy, terms.target.url());
+    format!(
+        "{when}, {count} to {url} under {policy:?} in {attempts} attempts, {rules:?}, {:?}",
+        terms.relevancy
+    )
+}

@@ -1,0 +1,278 @@
+//! Why an event is where it is, how its run gets on, and what it carries.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use chrono::Duration;
+use tidegate_domain::flow::{BatchWindow, Deadline, Flow, OnDeadline, Overlap};
+use tidegate_domain::ids::{ClientId, EventId, RunId};
+use tidegate_domain::job::Payload;
+use tidegate_domain::policy::{OnExpiry, PolicyTerms};
+use tidegate_domain::rate_limit::{Per, RateLimit};
+use tidegate_engine::clock::Clock as _;
+use tidegate_engine::{
+    EventStatus, Explanation, JobWrite, Outcome, PolicyWrite, Release, Released, RunCancel, RunDetail,
+    RunState,
+};
+use tidegate_simulation::World;
+use tidegate_simulation::world::{CLIENT, JobSpec, Received};
+
+fn client() -> ClientId {
+    CLIENT.parse().unwrap()
+}
+
+async fn start(world: &World, name: &str, job: JobSpec, flow: Flow) -> RunId {
+    let mut draft = job.under("small").unwrap().into_draft();
+    draft.terms.flow = flow;
+    let id = Some(name.parse().unwrap());
+    let written = world.engine.create_job(&client(), id, draft).await.unwrap();
+    assert!(matches!(written, JobWrite::Created(_)), "{written:?}");
+    world.pump().await.unwrap();
+    world.runs(name).await.unwrap().pop().unwrap().id
+}
+
+async fn batch(world: &World, name: &str, queue: &str, count: u64, flow: Flow) -> RunId {
+    let job = JobSpec::at(world.clock.now(), queue).unwrap().of(count).unwrap();
+    start(world, name, job, flow).await
+}
+
+async fn explain(world: &World, event: &EventId) -> Explanation {
+    world.engine.explain(&client(), event).await.unwrap().unwrap()
+}
+
+async fn detail(world: &World, run: &RunId) -> RunDetail {
+    world.engine.run_detail(&client(), run).await.unwrap().unwrap()
+}
+
+async fn release(world: &World, events: Vec<Received>, text: Option<&str>) {
+    let release = |event: Received| Release {
+        token: event.token.unwrap(),
+        outcome: Outcome::Succeeded,
+        text: text.map(str::to_owned),
+    };
+    let answers = world.engine.release(&client(), events.into_iter().map(release).collect()).await.unwrap();
+    assert!(answers.iter().all(|(_, answer)| *answer == Released::Released), "{answers:?}");
+    world.pump().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_event_is_explained_from_its_place_in_line_to_its_end() {
+    let world = World::new().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    world.policy("small", 4, 600).await.unwrap();
+    let run = batch(&world, "nightly", &queue, 100, Flow::default()).await;
+
+    let waiting = explain(&world, &run.event(50)).await;
+    assert_eq!(waiting.record.status, EventStatus::Waiting);
+    assert_eq!(
+        waiting.because,
+        format!("all 4 tokens of its policy are held by {run}.0, {run}.1, {run}.2 and another")
+    );
+    assert_eq!(waiting.events_before, Some(46), "{waiting:?}");
+    assert_eq!(waiting.expected_at, None);
+    assert!(waiting.reasoning.contains("their speed is not known"), "{}", waiting.reasoning);
+    let mut held: Vec<u32> = waiting.holders.iter().map(|holder| holder.event.index()).collect();
+    held.sort_unstable();
+    assert_eq!(held, [0, 1, 2, 3]);
+    assert_eq!(
+        world.engine.holders(&client(), &"small".parse().unwrap()).await.unwrap(),
+        Some(waiting.holders)
+    );
+
+    let in_flight = explain(&world, &run.event(2)).await;
+    assert_eq!(in_flight.record.status, EventStatus::InFlight);
+    assert_eq!(
+        in_flight.because,
+        "its consumer has it, delivery 1: granted or last extended at 12:00:00 UTC, lease until 12:10:00 UTC"
+    );
+    assert_eq!((in_flight.events_before, in_flight.expected_at), (None, None));
+
+    // Four end every two seconds: two a second.
+    for _ in 0..5 {
+        world.advance(2);
+        let events = world.consume(&queue).await.unwrap();
+        release(&world, events, Some("fine")).await;
+    }
+    let ended = explain(&world, &run.event(2)).await;
+    assert_eq!(ended.record.status, EventStatus::Succeeded);
+    assert_eq!(ended.record.text.as_deref(), Some("fine"));
+    assert_eq!(ended.because, "its consumer released it as succeeded at 12:00:02 UTC: fine");
+
+    let waiting = explain(&world, &run.event(50)).await;
+    assert_eq!(waiting.events_before, Some(26));
+    let expected_in = waiting.expected_at.unwrap() - world.clock.now();
+    assert_eq!(expected_in, Duration::milliseconds(13_500), "{}", waiting.reasoning);
+    assert!(
+        waiting.reasoning.contains("20 of 100 events have ended since 12:00:00 UTC, 2.0 a second"),
+        "{}",
+        waiting.reasoning
+    );
+
+    let detail = detail(&world, &run).await;
+    assert_eq!((detail.summary.tally.succeeded, detail.in_flight, detail.waiting), (20, 4, 76));
+    assert_eq!(detail.rate_per_second, Some(2.0));
+    assert_eq!(detail.predicted_finish_at, Some(world.clock.now() + Duration::seconds(40)));
+    assert_eq!(
+        detail.reasoning,
+        "20 of 100 events have ended since 12:00:00 UTC, 2.0 a second; 80 are left, so about 40 s more"
+    );
+}
+
+#[tokio::test]
+async fn what_is_ahead_in_the_line_counts() {
+    let world = World::new().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    world.policy("small", 4, 600).await.unwrap();
+    let first = batch(&world, "first", &queue, 1_000, Flow::default()).await;
+    world.advance(1);
+    let second = batch(&world, "second", &queue, 10, Flow::default()).await;
+    assert_eq!(explain(&world, &second.event(3)).await.events_before, Some(999));
+    let detail = detail(&world, &second).await;
+    assert_eq!((detail.summary.state, detail.started_at), (RunState::Waiting, None));
+
+    // Its own run has ended nothing yet: the one that holds the tokens tells how fast things go.
+    world.advance(3);
+    let events = world.consume(&queue).await.unwrap();
+    release(&world, events, None).await;
+    let waiting = explain(&world, &second.event(3)).await;
+    assert!(
+        waiting.reasoning.contains("of the run that holds the tokens, 4 of 1000"),
+        "{}",
+        waiting.reasoning
+    );
+    assert_eq!(
+        waiting.expected_at,
+        Some(world.clock.now() + Duration::seconds(996)),
+        "{}",
+        waiting.reasoning
+    );
+    assert_eq!(explain(&world, &first.event(0)).await.record.status, EventStatus::Succeeded);
+}
+
+#[tokio::test]
+async fn each_reason_to_wait_is_named() {
+    let world = World::new().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    world.policy("small", 4, 600).await.unwrap();
+    let id = "small".parse().unwrap();
+
+    // Its launch.
+    let later = JobSpec::at(world.clock.now() + Duration::seconds(90), &queue).unwrap();
+    world.engine.tick().await.unwrap();
+    let later = start(&world, "later", later, Flow::default()).await;
+    let soon = explain(&world, &later.event(0)).await;
+    assert_eq!(soon.because, "its launch is in the future, at 12:01:30 UTC");
+    assert_eq!(soon.expected_at, Some(later.launch_at()));
+
+    // Pacing, and the end of its window.
+    let deadline = Deadline::after(100).unwrap();
+    let window = Some(BatchWindow { deadline, on_deadline: OnDeadline::Expire, paced: true });
+    let paced = batch(&world, "paced", &queue, 10, Flow { window, ..Flow::default() }).await;
+    let fifth = explain(&world, &paced.event(5)).await;
+    assert_eq!(
+        fifth.because,
+        "its run is paced over its window: event 6 of 10 is admitted from 12:00:50 UTC on"
+    );
+    let outlook = detail(&world, &paced).await;
+    assert!(
+        outlook.reasoning.contains("it is paced over its window, which ends at 12:01:40 UTC"),
+        "{outlook:?}"
+    );
+    assert!(outlook.reasoning.contains("what is not admitted by 12:01:40 UTC is left out"), "{outlook:?}");
+    assert_eq!(outlook.deadline, Some(paced.launch_at() + Duration::seconds(100)));
+
+    // A pause.
+    let written = world.engine.pause_policy(&client(), &id, true, None).await.unwrap();
+    assert!(matches!(written, PolicyWrite::Done(_)), "{written:?}");
+    let paused = explain(&world, &paced.event(5)).await;
+    assert_eq!(paused.because, "its policy is paused: nothing is admitted until it is resumed");
+    assert_eq!(paused.expected_at, None);
+    assert_eq!(detail(&world, &paced).await.predicted_finish_at, None);
+    world.engine.pause_policy(&client(), &id, false, None).await.unwrap();
+
+    // A rate.
+    let rate = RateLimit::new(6, Per::Minute, None).unwrap();
+    let terms = PolicyTerms::new(4, 600).unwrap().with_rate(Some(rate));
+    world.engine.replace_policy(&client(), &id, terms, None).await.unwrap();
+    let rated = batch(&world, "rated", &queue, 10, Flow::default()).await;
+    let next = explain(&world, &rated.event(3)).await;
+    assert!(
+        next.because.starts_with("its policy's rate lets no more than 6 a minute begin, the next at"),
+        "{next:?}"
+    );
+
+    // A stop.
+    assert_eq!(world.engine.cancel_run(&client(), &rated).await.unwrap(), RunCancel::Done);
+    let stopped = explain(&world, &rated.event(9)).await;
+    assert_eq!(stopped.because, "its run was stopped (cancelled): it is not delivered");
+    assert!(world.engine.explain(&client(), &rated.event(10)).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_policy_that_drains_and_tokens_that_are_held_say_so() {
+    let world = World::new().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    world.policy("small", 4, 60).await.unwrap();
+    let run = batch(&world, "nightly", &queue, 10, Flow::default()).await;
+    let terms = PolicyTerms::new(2, 60).unwrap().with_on_expiry(OnExpiry::Hold);
+    world.engine.replace_policy(&client(), &"small".parse().unwrap(), terms, None).await.unwrap();
+    let waiting = explain(&world, &run.event(4)).await;
+    assert_eq!(waiting.because, "its policy drains: 4 in flight, limit 2");
+    let outlook = detail(&world, &run).await;
+    assert!(outlook.reasoning.contains("its policy drains: 4 in flight, limit 2"), "{outlook:?}");
+
+    world.advance(61);
+    world.engine.tick().await.unwrap();
+    world.pump().await.unwrap();
+    let held = explain(&world, &run.event(0)).await;
+    assert_eq!(
+        held.because,
+        "its consumer has it, delivery 1; the lease ran out at 12:01:00 UTC, and the policy holds the token until it is \
+         released or freed"
+    );
+    assert_eq!(held.holders.iter().map(|holder| holder.expired).collect::<Vec<_>>(), [true; 4]);
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_its_predecessor_says_so() {
+    let world = World::new().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    world.policy("small", 1, 600).await.unwrap();
+    world.engine.tick().await.unwrap();
+    let flow = Flow { overlap: Overlap::BufferOne, ..Flow::default() };
+    let job = JobSpec::cron("* * * * *", "UTC", &queue).unwrap().of(3).unwrap();
+    start(&world, "each", job, flow).await;
+    for _ in 0..2 {
+        world.advance(60);
+        world.engine.tick().await.unwrap();
+        world.pump().await.unwrap();
+    }
+    let runs = world.runs("each").await.unwrap();
+    let waiting = explain(&world, &runs[1].id.event(0)).await;
+    assert!(waiting.because.starts_with("an earlier run of its job is not finished"), "{waiting:?}");
+    assert_eq!(waiting.expected_at, None);
+}
+
+#[tokio::test]
+async fn a_list_and_a_template_give_each_event_its_own_payload() {
+    let world = World::new().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    world.policy("small", 4, 600).await.unwrap();
+    // The long one does not travel: it is read from its job.
+    let long = format!("[{},\"b\",{{\"c\" : 3}}]", serde_json::json!("a".repeat(500)));
+    for (name, payload, third) in [
+        ("short", Payload::list("[1,2, { \"c\" : 3 } ]".to_owned()).unwrap(), "{ \"c\" : 3 }"),
+        ("long", Payload::list(long).unwrap(), "{\"c\" : 3}"),
+        ("filled", Payload::template(r#"{"n":"{{index}}/{{count}}"}"#.to_owned()).unwrap(), r#"{"n":"2/3"}"#),
+    ] {
+        let job = JobSpec::at(world.clock.now(), &queue).unwrap().of(3).unwrap().under("small").unwrap();
+        let mut draft = job.into_draft();
+        draft.terms.payload = payload;
+        world.engine.create_job(&client(), Some(name.parse().unwrap()), draft).await.unwrap();
+        world.pump().await.unwrap();
+        let events = world.consume(&queue).await.unwrap();
+        let last = events.iter().find(|event| event.body.index == 2).unwrap();
+        assert_eq!(last.body.payload.get(), third, "{name}");
+        assert_eq!(events.len(), 3);
+        release(&world, events, None).await;
+    }
+}

@@ -1,0 +1,90 @@
+//! Leases: what becomes of tokens that nobody gives back, and what each release is answered.
+
+use tidegate_domain::flow::Flow;
+use tidegate_domain::policy::{OnExpiry, PolicyTerms};
+use tidegate_domain::token::Token;
+use tidegate_engine::clock::Clock as _;
+use tidegate_engine::{EventStatus, Outcome, Release, Released};
+use tidegate_simulation::world::JobSpec;
+
+use crate::stage::{Stage, client, terms};
+
+async fn answer(stage: &Stage, token: &Token) -> Released {
+    let release = Release::new(token.clone(), Outcome::Succeeded);
+    let answers = stage.world.engine.release(&client(), vec![release]).await.unwrap();
+    answers.into_iter().map(|(_, answer)| answer).next().unwrap()
+}
+
+#[tokio::test]
+async fn each_token_is_answered_by_what_became_of_its_lease() {
+    let stage = Stage::new().await;
+    stage.policy("small", PolicyTerms::new(2, 60).unwrap()).await;
+    let spec = JobSpec::at(stage.world.clock.now(), &stage.queue).unwrap().of(3).unwrap();
+    stage.put("batch", spec.under("small").unwrap().attempts(2).unwrap(), Flow::default()).await;
+    let held = stage.arrived().await;
+    let token = |index: usize| held[index].token.clone().unwrap();
+    assert_eq!(answer(&stage, &token(0)).await, Released::Released);
+    assert_eq!(answer(&stage, &token(0)).await, Released::AlreadyReleased);
+    let foreign = Token { client: "zeta".parse().unwrap(), ..token(1) };
+    assert_eq!(answer(&stage, &foreign).await, Released::NotYours);
+    let forged = Token { fence: token(1).fence + 900, ..token(1) };
+    assert_eq!(answer(&stage, &forged).await, Released::Unknown);
+    // Nobody releases the second: it comes again within a tick after its lease, under a new token.
+    let again = stage.wait(125).await;
+    let second = again.iter().find(|event| event.body.index == held[1].body.index).unwrap();
+    assert_eq!((second.body.attempt, &second.body.event_id), (2, &held[1].body.event_id));
+    assert!(second.token.as_ref().unwrap().fence > token(1).fence);
+    assert_eq!(answer(&stage, &token(1)).await, Released::Reclaimed);
+    // Nor the second time: it has expired, and its token is free.
+    stage.wait(130).await;
+    assert_eq!(answer(&stage, second.token.as_ref().unwrap()).await, Released::Reclaimed);
+    let run = stage.runs("batch").await.pop().unwrap();
+    assert_eq!((run.tally.succeeded, run.tally.expired, stage.load("small").await.in_flight), (1, 2, 0));
+}
+
+#[tokio::test]
+async fn under_hold_a_token_stays_until_it_is_released_or_freed() {
+    let stage = Stage::new().await;
+    stage.policy("small", terms(3).with_on_expiry(OnExpiry::Hold)).await;
+    stage.job("batch", 5, "small", Flow::default()).await;
+    let held = stage.arrived().await;
+    let token = |index: usize| held[index].token.clone().unwrap();
+    assert_eq!(stage.wait(400).await.len(), 0);
+    assert_eq!(stage.load("small").await.in_flight, 3);
+    // Late, and still its own.
+    assert_eq!(answer(&stage, &token(0)).await, Released::Released);
+    assert_eq!(stage.arrived().await.len(), 1);
+    let acme = client();
+    let free = |index: usize, redeliver| stage.world.engine.free_held(&acme, vec![token(index)], redeliver);
+    assert_eq!(free(1, true).await.unwrap()[0].1, Released::Released);
+    let again = stage.arrived().await;
+    assert_eq!((again.len(), again[0].body.attempt, &again[0].body.event_id), (1, 2, &held[1].body.event_id));
+    assert_eq!(free(2, false).await.unwrap()[0].1, Released::Released);
+    assert_eq!(stage.arrived().await.len(), 1, "the token goes to the next");
+    assert_eq!(free(2, false).await.unwrap()[0].1, Released::Reclaimed);
+    assert_eq!(answer(&stage, &token(1)).await, Released::Reclaimed);
+    assert_eq!(stage.load("small").await.in_flight, 3);
+}
+
+#[tokio::test]
+async fn what_a_consumer_says_at_release_is_kept_with_its_event() {
+    let stage = Stage::new().await;
+    stage.policy("small", terms(2)).await;
+    stage.job("batch", 2, "small", Flow::default()).await;
+    let held = stage.arrived().await;
+    let release = |index: usize, outcome, text: &str| Release {
+        token: held[index].token.clone().unwrap(),
+        outcome,
+        text: Some(text.to_owned()),
+    };
+    let releases = vec![release(0, Outcome::Succeeded, "3 rows"), release(1, Outcome::Failed, "no disk")];
+    stage.world.engine.release(&client(), releases).await.unwrap();
+    // Too late, so it changes nothing.
+    let late = vec![release(0, Outcome::Failed, "again")];
+    stage.world.engine.release(&client(), late).await.unwrap();
+    let run = stage.runs("batch").await.pop().unwrap().id;
+    let mut events = stage.world.engine.events(&client(), &run, None).await.unwrap().unwrap().rows;
+    events.sort_by_key(|event| event.id.index() != held[0].body.index);
+    let told: Vec<_> = events.iter().map(|event| (event.status, event.text.as_deref())).collect();
+    assert_eq!(told, [(EventStatus::Succeeded, Some("3 rows")), (EventStatus::Failed, Some("no disk"))]);
+}

@@ -1,0 +1,11 @@
+//! What a policy promises, each promise by itself and without faults: limits, rates, weights, leases, the line, windows.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod leases;
+mod limits;
+mod line;
+mod refills;
+mod release_queue;
+mod stage;
+mod windows;

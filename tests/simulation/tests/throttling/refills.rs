@@ -1,0 +1,57 @@
+//! A refill that two calls of one slot group finish, while another group takes of the same run.
+
+use std::sync::Arc;
+
+use tidegate_domain::flow::Flow;
+use tidegate_simulation::gate::{Gate, Task};
+use tidegate_store::line::{Portion, Take};
+
+use crate::stage::{Stage, client, terms};
+
+/// Found by a benchmark: the first call lost the race for the cursor and gave up, the second took a range under the same
+/// grant number, and nobody put it in place.
+#[tokio::test]
+async fn two_calls_that_finish_one_refill_take_the_same_range() {
+    let stage = Stage::new().await;
+    stage.policy("small", terms(24)).await;
+    stage.job_in(300, "batch", 500, "small", Flow::default()).await;
+    stage.world.advance(240);
+    stage.world.engine.tick().await.unwrap();
+    let (acme, policy) = (client(), "small".parse().unwrap());
+    let store = stage.world.engine.store();
+    let place = store.line(&acme, &policy, None).await.unwrap().rows.remove(0).place;
+    let portion = (Portion { cap: 12, of: 48 }, u32::MAX);
+
+    let gate = Arc::new(Gate::default());
+    let slow = stage.world.process(&gate).unwrap();
+    let (slow_client, slow_policy, slow_place) = (client(), policy.clone(), place.clone());
+    let mut first = Task::new(&gate, async move {
+        let group = (&slow_client, &slow_policy, 0);
+        slow.store().take_range(group, &slow_place, 1, portion).await
+    });
+    assert_eq!(first.steps(1), 1, "it has read the entry");
+    let other = store.take_range((&acme, &policy, 1), &place, 1, portion).await.unwrap();
+    assert_eq!(other, Take::Taken { start: 0, end: 125, last: false });
+    let first = first.finish().unwrap().unwrap();
+    let second = store.take_range((&acme, &policy, 0), &place, 1, portion).await.unwrap();
+    assert_eq!(first, second, "what one of them took is lost when the other gives up");
+    assert!(matches!(first, Take::Taken { start: 125, .. }), "{first:?}");
+}
+
+/// A paced run has nothing for the first call, and something for the second a moment later.
+#[tokio::test]
+async fn a_grant_that_found_nothing_finds_nothing_when_it_is_repeated() {
+    let stage = Stage::new().await;
+    stage.policy("small", terms(24)).await;
+    stage.job_in(300, "batch", 500, "small", Flow::default()).await;
+    stage.world.advance(240);
+    stage.world.engine.tick().await.unwrap();
+    let (acme, policy) = (client(), "small".parse().unwrap());
+    let store = stage.world.engine.store();
+    let place = store.line(&acme, &policy, None).await.unwrap().rows.remove(0).place;
+    let portion = Portion { cap: 12, of: 48 };
+    let take = |grant, upto| store.take_range((&acme, &policy, 0), &place, grant, (portion, upto));
+    let nothing = take(1, 0).await.unwrap();
+    assert_eq!(take(1, 100).await.unwrap(), nothing);
+    assert!(matches!(take(2, 100).await.unwrap(), Take::Taken { start: 0, end: 100, .. }));
+}
