@@ -108,7 +108,8 @@ impl RateLimit {
     pub fn allow(self, arrival_us: i64, now_us: i64, wanted: u32) -> Allowed {
         let interval = self.interval_us();
         let span = i64::from(self.bucket()).saturating_mul(interval);
-        let from = arrival_us.max(now_us);
+        // No right clock leaves it beyond: then one that was ahead has been here.
+        let from = arrival_us.clamp(now_us, now_us.saturating_add(span));
         let free = (now_us.saturating_add(span) - from).max(0) / interval;
         let events = u32::try_from(free).unwrap_or(u32::MAX).min(wanted);
         let arrival_us = from.saturating_add(i64::from(events).saturating_mul(interval));
@@ -165,6 +166,14 @@ mod tests {
         assert_eq!((first.events, first.next_us), (2, 10_500_000));
         assert_eq!(rate.allow(first.arrival_us, first.next_us - 1, 5).events, 0);
         assert_eq!(rate.allow(first.arrival_us, first.next_us, 5).events, 1);
+    }
+
+    #[test]
+    fn a_clock_that_was_an_hour_ahead_uses_up_no_more_than_the_bucket() {
+        let rate = RateLimit::new(2, Per::Second, None).unwrap();
+        let ahead = rate.allow(0, 3_600_000_000, 5);
+        let back = rate.allow(ahead.arrival_us, 1_000_000, 5);
+        assert_eq!((back.events, back.next_us), (0, 1_500_000));
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl Seam {
         if operation.starts_with("SendMessage") {
             // The receiver that this woke stands next in this very thread, where no other can take it over: without this
             // pause it waits until the sender does, through all that the sender still asks of services that never pause.
-            tokio::task::yield_now().await;
+            pause().await;
         }
         after(fault, reply)
     }
@@ -157,4 +157,17 @@ impl HttpConnector for Seam {
             }
         }
     }
+}
+
+/// Lets others run once. It wakes itself, so it goes on under any executor, and by hand.
+async fn pause() {
+    let mut paused = false;
+    std::future::poll_fn(|context| match std::mem::replace(&mut paused, true) {
+        true => std::task::Poll::Ready(()),
+        false => {
+            context.waker().wake_by_ref();
+            std::task::Poll::Pending
+        }
+    })
+    .await;
 }
