@@ -119,6 +119,10 @@ impl Engine {
             return Ok(());
         }
         let line = self.store().line(&policy.client, &policy.id, None).await?;
+        // Whoever stopped a run and died may have left its entry, due or not.
+        for entry in line.rows.iter().filter(|entry| entry.is_exhausted()) {
+            self.remove_finished(&policy.client, &policy.id, entry).await?;
+        }
         if line.rows.is_empty() {
             self.store().retire_active(&active).await?;
         }

@@ -140,7 +140,7 @@ impl Engine {
     }
 
     /// Removes an entry of which nothing is left; of a run that was stopped, whoever waits for its end is told first.
-    async fn remove_finished(
+    pub(super) async fn remove_finished(
         &self,
         client: &ClientId,
         policy: &PolicyId,

@@ -182,7 +182,7 @@ pub(crate) async fn full_buckets(history: &History) -> Result<Result<(), Violati
     }
     for policy in &history.model.policies {
         let line = history.stage.store.line(&policy.client, &policy.id, None).await?;
-        if let Some(entry) = line.rows.first() {
+        if let Some(entry) = line.rows.iter().find(|entry| !entry.is_exhausted()) {
             return Ok(Err(Violation::new("I2", format!("an entry is left in the line: {entry:?}"))));
         }
     }
