@@ -47,7 +47,14 @@ pub(crate) async fn release_tokens(
     let results = entries.into_iter().map(|entry| match entry {
         Ok(Release { token, .. }) => {
             let status = release_status(statuses.get(&token));
-            ReleaseResult { token: token.to_string(), status, detail: None }
+            let text = token.to_string();
+            // Named again in this call, it was released before.
+            statuses.entry(token).and_modify(|answer| {
+                if *answer == Released::Released {
+                    *answer = Released::AlreadyReleased;
+                }
+            });
+            ReleaseResult { token: text, status, detail: None }
         }
         Err(Malformed { token, detail }) => {
             ReleaseResult { token, status: ReleaseStatus::Malformed, detail: Some(detail) }
