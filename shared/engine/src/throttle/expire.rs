@@ -53,9 +53,9 @@ impl Engine {
         let change = match again {
             true => {
                 let attempt = held.attempt.saturating_add(1);
-                self.store().renew_expired(&seen, &release, attempt, new).await?
+                self.store().renew_expired(&seen, &release, held.lease_end, attempt, new).await?
             }
-            false => self.store().free_expired(&seen, &release).await?,
+            false => self.store().free_expired(&seen, &release, held.lease_end).await?,
         };
         Ok(match change {
             Change::Done(now_seen) => {

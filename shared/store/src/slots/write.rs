@@ -120,10 +120,9 @@ impl Expression {
         self.when.push(format!("(attribute_not_exists(dl) OR dl > {now})"));
     }
 
-    /// Holds unless a heartbeat moved the end of a lease since it was seen.
-    fn ends_as_seen(&mut self, seen: &SlotGroup, slot: u32) {
-        let end = seen.slots.get(&slot).map_or(0, |held| held.lease_end.timestamp_millis());
-        let end = self.value(":seen".to_owned(), number(end));
+    /// Holds unless a heartbeat moved the end of a lease since it was found to have run out.
+    fn ends_at(&mut self, slot: u32, seen_end: DateTime<Utc>) {
+        let end = self.value(":seen".to_owned(), number(seen_end.timestamp_millis()));
         self.when.push(format!("e{slot} = {end}"));
     }
 
@@ -299,14 +298,20 @@ impl Store {
         self.change(key, e.into_update(key)).await
     }
 
-    /// Ends a lease of `seen` that ran out, unless a heartbeat moved its end, and leaves its slot free.
+    /// Ends a lease that ran out at `seen_end`, unless a heartbeat moved its end, and leaves its slot free. `seen` may be
+    /// newer than the look that found it so.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn free_expired(&self, seen: &SlotGroup, release: &SlotRelease) -> Result<Change> {
+    pub async fn free_expired(
+        &self,
+        seen: &SlotGroup,
+        release: &SlotRelease,
+        seen_end: DateTime<Utc>,
+    ) -> Result<Change> {
         let mut e = Expression::default();
         e.holds(release);
-        e.ends_as_seen(seen, release.slot);
+        e.ends_at(release.slot, seen_end);
         e.empty(release.slot);
         e.remember(seen, release.fence);
         let tokens = e.value(":tokens".to_owned(), number(release.cost));
@@ -359,7 +364,8 @@ impl Store {
         self.change(&seen.key, e.into_update(&seen.key)).await
     }
 
-    /// Ends a lease of `seen` that ran out and gives the same event a new one, under a new fencing number.
+    /// Ends a lease that ran out at `seen_end`, unless a heartbeat moved its end, and gives the same event a new one,
+    /// under a new fencing number.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
@@ -367,13 +373,14 @@ impl Store {
         &self,
         seen: &SlotGroup,
         release: &SlotRelease,
+        seen_end: DateTime<Utc>,
         attempt: u8,
         new: NewLease,
     ) -> Result<Change> {
         let slot = release.slot;
         let mut e = Expression::default();
         e.holds(release);
-        e.ends_as_seen(seen, slot);
+        e.ends_at(slot, seen_end);
         e.remember(seen, release.fence);
         e.lease(new);
         e.set.push(format!(

@@ -1,10 +1,13 @@
 //! Leases: what becomes of tokens that nobody gives back, and what each release is answered.
 
+use std::sync::Arc;
+
 use tidegate_domain::flow::Flow;
 use tidegate_domain::policy::{OnExpiry, PolicyTerms};
 use tidegate_domain::token::Token;
 use tidegate_engine::clock::Clock as _;
-use tidegate_engine::{EventStatus, Outcome, Release, Released};
+use tidegate_engine::{EventStatus, Extended, Handled, Outcome, Release, Released};
+use tidegate_simulation::gate::{Gate, Task};
 use tidegate_simulation::world::JobSpec;
 
 use crate::stage::{Stage, client, terms};
@@ -87,4 +90,25 @@ async fn what_a_consumer_says_at_release_is_kept_with_its_event() {
     events.sort_by_key(|event| event.id.index() != held[0].body.index);
     let told: Vec<_> = events.iter().map(|event| (event.status, event.text.as_deref())).collect();
     assert_eq!(told, [(EventStatus::Succeeded, Some("3 rows")), (EventStatus::Failed, Some("no disk"))]);
+}
+
+/// Two leases ran out; before the first is taken back, the consumer of the second says that it is at work.
+#[tokio::test]
+async fn a_heartbeat_that_comes_while_others_are_taken_back_keeps_its_lease() {
+    let stage = Stage::new().await;
+    stage.policy("small", terms(2)).await;
+    stage.job("batch", 2, "small", Flow::default()).await;
+    let held = stage.arrived().await;
+    let second = held[1].token.clone().unwrap();
+    stage.world.advance(61);
+    let gate = Arc::new(Gate::default());
+    gate.stop_only(|body| body["Key"]["sk"]["S"] == "slots");
+    let engine = stage.world.process(&gate).unwrap();
+    let wake = r#"{"v":1,"wake":{"client":"acme","policy":"small"}}"#;
+    let mut slow = Task::new(&gate, async move { engine.handle(wake, 1).await });
+    assert_eq!(slow.steps(1), 1, "it has read the group");
+    let extended = stage.world.engine.extend(&client(), vec![second.clone()], None).await.unwrap();
+    assert!(matches!(extended[0].1, Extended::Extended { .. }), "{extended:?}");
+    assert_eq!(slow.finish(), Some(Handled::Done));
+    assert_eq!(answer(&stage, &second).await, Released::Released);
 }
