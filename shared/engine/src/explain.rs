@@ -191,18 +191,8 @@ fn holders_in(groups: &[SlotGroup], now: DateTime<Utc>) -> Vec<Holder> {
 }
 
 fn holder(group: &SlotGroup, slot: u32, held: &Held, now: DateTime<Utc>) -> Option<Holder> {
-    let token = Token {
-        client: group.key.client.clone(),
-        policy: group.key.policy.clone(),
-        group: group.key.group,
-        slot,
-        fence: held.fence,
-        run_number: held.run_number,
-        index: held.index,
-        cost: held.cost,
-    };
     Some(Holder {
-        token,
+        token: group.token(slot)?,
         event: group.run(held.run_number)?.event(held.index),
         attempt: held.attempt,
         cost: held.cost,

@@ -39,16 +39,7 @@ fn granted(group: &SlotGroup, slot: u32) -> Option<Granted> {
         error!(group = ?group.key, slot, "a slot names a run that its group does not know");
         return None;
     };
-    let token = Token {
-        client: group.key.client.clone(),
-        policy: group.key.policy.clone(),
-        group: group.key.group,
-        slot,
-        fence: held.fence,
-        run_number: held.run_number,
-        index: held.index,
-        cost: held.cost,
-    };
+    let token = group.token(slot)?;
     Some(Granted { event: run.event(held.index), token, lease_end: held.lease_end, attempt: held.attempt })
 }
 

@@ -24,6 +24,16 @@ const REST: Duration = Duration::from_secs(1);
 pub(super) struct Inbox {
     sqs: Client,
     url: String,
+    handling: Handling,
+}
+
+/// How the messages of a receive are handled.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Handling {
+    /// Each by itself.
+    Single,
+    /// All together: releases of one slot group are one write.
+    Releases,
 }
 
 /// A message that was handled, and how it leaves the queue or stays.
@@ -42,23 +52,13 @@ pub(super) async fn handle_messages(engine: Engine, inbox: Inbox, mut stop: Stop
             received = inbox.receive() => received,
         };
         match received {
-            Some(messages) => inbox.settle(handle(&engine, messages).await).await,
-            None if stop.wait(REST).await == Wait::Stopped => return,
-            None => {}
-        }
-    }
-}
-
-/// The same for the release queue, whose messages are handled together: those of one slot group are one write.
-pub(super) async fn handle_releases(engine: Engine, inbox: Inbox, mut stop: Stop) {
-    loop {
-        let received = tokio::select! {
-            biased;
-            () = stop.asked() => return,
-            received = inbox.receive() => received,
-        };
-        match received {
-            Some(messages) => inbox.settle(release(&engine, messages).await).await,
+            Some(messages) => {
+                let settled = match inbox.handling {
+                    Handling::Single => handle(&engine, messages).await,
+                    Handling::Releases => release(&engine, messages).await,
+                };
+                inbox.settle(settled).await;
+            }
             None if stop.wait(REST).await == Wait::Stopped => return,
             None => {}
         }
@@ -108,8 +108,8 @@ fn again_in_seconds(received: u32) -> i32 {
 }
 
 impl Inbox {
-    pub(super) fn new(sqs: Client, url: String) -> Self {
-        Self { sqs, url }
+    pub(super) fn new(sqs: Client, url: String, handling: Handling) -> Self {
+        Self { sqs, url, handling }
     }
 
     /// `None` when the queue failed.

@@ -27,6 +27,7 @@ use tracing::{error, info};
 pub use queues::QueueError;
 
 use crate::{Embedded, OpenError};
+use handling::{Handling, Inbox};
 use stop::Stop;
 
 /// What the names of tables and queues begin with.
@@ -139,11 +140,11 @@ impl Runtime {
         loops.spawn(tending::sweep_expired(embedded.clone(), stopping.clone()));
         let inboxes = std::iter::repeat_n(&dispatch_queue_url, handlers);
         for queue_url in inboxes.chain(std::iter::repeat_n(&scan_queue_url, SCANNERS)) {
-            let inbox = handling::Inbox::new(sqs.clone(), queue_url.clone());
+            let inbox = Inbox::new(sqs.clone(), queue_url.clone(), Handling::Single);
             loops.spawn(handling::handle_messages(engine.clone(), inbox, stopping.clone()));
         }
-        let inbox = handling::Inbox::new(sqs, release_queue_url);
-        loops.spawn(handling::handle_releases(engine.clone(), inbox, stopping));
+        let inbox = Inbox::new(sqs, release_queue_url, Handling::Releases);
+        loops.spawn(handling::handle_messages(engine.clone(), inbox, stopping));
         Ok(Self { embedded, engine, stop, loops })
     }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::RunId;
 use tidegate_domain::limits::SLOTS_PER_GROUP;
+use tidegate_domain::token::Token;
 
 use super::{GroupKey, SlotRelease};
 use crate::Result;
@@ -193,6 +194,13 @@ impl SlotGroup {
             && self.wanted.is_none()
             && self.outcomes.is_empty()
             && self.packing.is_empty()
+    }
+
+    /// The token of a slot's present lease, as its consumer carries it; `None` when the slot is free.
+    pub fn token(&self, slot: u32) -> Option<Token> {
+        let Held { index, run_number, fence, cost, .. } = *self.slots.get(&slot)?;
+        let GroupKey { client, policy, group } = self.key.clone();
+        Some(Token { client, policy, group, slot, fence, run_number, index, cost })
     }
 
     /// Whether a lease is the present one of its slot.

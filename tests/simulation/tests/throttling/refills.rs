@@ -3,23 +3,31 @@
 use std::sync::Arc;
 
 use tidegate_domain::flow::Flow;
+use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_simulation::gate::{Gate, Task};
 use tidegate_store::line::{Portion, Take};
 
 use crate::stage::{Stage, client, terms};
 
-/// Found by a benchmark: the first call lost the race for the cursor and gave up, the second took a range under the same
-/// grant number, and nobody put it in place.
-#[tokio::test]
-async fn two_calls_that_finish_one_refill_take_the_same_range() {
+/// A run of 500 events in the line of a policy of two slot groups, and its place there.
+async fn waiting_run() -> (Stage, ClientId, PolicyId, String) {
     let stage = Stage::new().await;
     stage.policy("small", terms(24)).await;
     stage.job_in(300, "batch", 500, "small", Flow::default()).await;
     stage.world.advance(240);
     stage.world.engine.tick().await.unwrap();
     let (acme, policy) = (client(), "small".parse().unwrap());
+    let line = stage.world.engine.store().line(&acme, &policy, None).await.unwrap();
+    let place = line.rows[0].place.clone();
+    (stage, acme, policy, place)
+}
+
+/// Found by a benchmark: the first call lost the race for the cursor and gave up, the second took a range under the same
+/// grant number, and nobody put it in place.
+#[tokio::test]
+async fn two_calls_that_finish_one_refill_take_the_same_range() {
+    let (stage, acme, policy, place) = waiting_run().await;
     let store = stage.world.engine.store();
-    let place = store.line(&acme, &policy, None).await.unwrap().rows.remove(0).place;
     let portion = (Portion { cap: 12, of: 48 }, u32::MAX);
 
     let gate = Arc::new(Gate::default());
@@ -41,14 +49,8 @@ async fn two_calls_that_finish_one_refill_take_the_same_range() {
 /// A paced run has nothing for the first call, and something for the second a moment later.
 #[tokio::test]
 async fn a_grant_that_found_nothing_finds_nothing_when_it_is_repeated() {
-    let stage = Stage::new().await;
-    stage.policy("small", terms(24)).await;
-    stage.job_in(300, "batch", 500, "small", Flow::default()).await;
-    stage.world.advance(240);
-    stage.world.engine.tick().await.unwrap();
-    let (acme, policy) = (client(), "small".parse().unwrap());
+    let (stage, acme, policy, place) = waiting_run().await;
     let store = stage.world.engine.store();
-    let place = store.line(&acme, &policy, None).await.unwrap().rows.remove(0).place;
     let portion = Portion { cap: 12, of: 48 };
     let take = |grant, upto| store.take_range((&acme, &policy, 0), &place, grant, (portion, upto));
     let nothing = take(1, 0).await.unwrap();
