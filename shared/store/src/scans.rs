@@ -50,10 +50,12 @@ pub enum TakePart {
 }
 
 impl ScanPart {
-    /// What it is known by.
+    /// What it is known by. Its whole window belongs to it: the tick after one that died plans a longer window from the
+    /// same instant, and what it leaves of the added minutes must not be taken for the part that is there.
     pub fn id(&self) -> String {
         let first = self.range.as_ref().map_or("", |(first, _)| first);
-        format!("{:012}|{}|{first}", self.window.from().timestamp(), self.partition)
+        let (from_s, to_s) = (self.window.from().timestamp(), self.window.to().timestamp());
+        format!("{from_s:012}|{to_s:012}|{}|{first}", self.partition)
     }
 
     fn row(&self) -> Row {

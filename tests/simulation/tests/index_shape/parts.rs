@@ -39,9 +39,16 @@ fn large(draft: &JobDraft, launch_at: DateTime<Utc>, shard: u32, number: u64) ->
 /// A world whose next tick leaves two parts, and the ids of its jobs.
 async fn crowded() -> (World, BTreeSet<String>) {
     let world = World::new().await.unwrap();
-    let queue = world.queue("jobs").await.unwrap();
     world.engine.tick().await.unwrap();
-    let launch_at = world.clock.now() + Duration::seconds(150);
+    let ids = crowd(&world, 150).await;
+    world.advance(60);
+    (world, ids)
+}
+
+/// Adds the jobs of one minute, due so many seconds from now.
+async fn crowd(world: &World, due_in_seconds: i64) -> BTreeSet<String> {
+    let queue = world.queue("jobs").await.unwrap();
+    let launch_at = world.clock.now() + Duration::seconds(due_in_seconds);
     let mut draft = JobSpec::at(launch_at, &queue).unwrap().failures_only().into_draft();
     draft.terms.payload = Payload::new(format!("\"{}\"", "x".repeat(64_000))).unwrap();
     let mut ids = BTreeSet::new();
@@ -51,8 +58,7 @@ async fn crowded() -> (World, BTreeSet<String>) {
         world.engine.store().create_one_times(&jobs).await.unwrap();
         ids.extend(jobs.iter().map(|job| job.id.to_string()));
     }
-    world.advance(60);
-    (world, ids)
+    ids
 }
 
 /// What was emitted: for each job the ids of the chunks that have it, and whether those after the first say that they
@@ -120,6 +126,39 @@ impl FaultPlan for Dies {
             Fault::None
         }
     }
+}
+
+/// Dies before its second update of the watermark: the tick has left its parts and does not say that it is done.
+struct DiesUnconfirmed(AtomicI64);
+
+impl FaultPlan for DiesUnconfirmed {
+    fn on_request(&self, call: &Call) -> Fault {
+        let is_update = call.operation == "UpdateItem" && call.resource().ends_with("ticker");
+        if is_update && self.0.fetch_sub(1, Ordering::Relaxed) == 1 { Fault::Crash } else { Fault::None }
+    }
+}
+
+/// The next tick's window begins where the first one's did and is a minute longer: what it leaves of that minute must
+/// not be taken for what the dead tick left.
+#[tokio::test]
+async fn a_tick_that_dies_after_it_left_parts_hides_nothing_from_the_next() {
+    let world = World::new().await.unwrap();
+    world.engine.tick().await.unwrap();
+    let mut ids = crowd(&world, 150).await;
+    ids.append(&mut crowd(&world, 210).await);
+    world.advance(60);
+    world.embedded.inject(DiesUnconfirmed(AtomicI64::new(2)));
+    world.engine.tick().await.unwrap_err();
+    world.embedded.inject_nothing();
+    assert_eq!(parts_left(&world).await, 2);
+    world.advance(60);
+    world.engine.tick().await.unwrap();
+    world.pump_scans().await.unwrap();
+    assert_eq!(parts_left(&world).await, 0);
+    world.advance(180);
+    let mut emitted = Emitted::default();
+    emitted.collect(&world).await;
+    assert_eq!(emitted.0.keys().cloned().collect::<BTreeSet<_>>(), ids);
 }
 
 /// One worker dies when it has sent, the other when it has said how far it came. Their messages come no more in time:
