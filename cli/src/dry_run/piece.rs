@@ -19,7 +19,7 @@ const RANK_BITS: u32 = 26;
 pub(super) const MOST_LAUNCHES: usize = 4_000_000;
 
 const LABELS: [Dst; 3] = [Dst::Plain, Dst::Gap, Dst::Overlap];
-const REASONS: [NonRun; 8] = [
+const REASONS: [NonRun; 9] = [
     NonRun::Paused,
     NonRun::MisfireSkipped,
     NonRun::Expired,
@@ -28,6 +28,7 @@ const REASONS: [NonRun; 8] = [
     NonRun::Excluded,
     NonRun::Cancelled,
     NonRun::Rescheduled,
+    NonRun::NotEmittable,
 ];
 
 /// The place of a label in [`LABELS`].
@@ -50,6 +51,7 @@ fn reason_place(reason: NonRun) -> u64 {
         NonRun::Excluded => 6,
         NonRun::Cancelled => 7,
         NonRun::Rescheduled => 8,
+        NonRun::NotEmittable => 9,
     }
 }
 
@@ -196,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_number_holds_what_it_was_made_of_and_sorts_by_instant_and_job() {
-        let last = (u32::MAX, JOBS as u32 - 1, Dst::Overlap, Some(NonRun::Rescheduled));
+        let last = (u32::MAX, JOBS as u32 - 1, Dst::Overlap, Some(NonRun::NotEmittable));
         for (second, rank, label, reason) in [(0, 0, Dst::Plain, None), last] {
             let due = Due::new(second, rank, label, reason);
             assert_eq!((due.second(), due.rank(), due.label(), due.reason()), (second, rank, label, reason));

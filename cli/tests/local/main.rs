@@ -3,5 +3,6 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what a helper cannot do is a failed test")]
 
 mod demo;
+mod hostile;
 mod process;
 mod start;

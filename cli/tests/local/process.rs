@@ -1,6 +1,7 @@
 //! A `tidegate local` of a test's own, on free ports.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -67,6 +68,17 @@ impl Drop for Tidegate {
             let _ = child.wait();
         }
     }
+}
+
+/// One request over a plain connection; the whole answer.
+pub fn request(origin: &str, head: &str, body: &str) -> String {
+    let mut connection = TcpStream::connect(origin.strip_prefix("http://").unwrap()).unwrap();
+    let length = body.len();
+    write!(connection, "{head}\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}")
+        .unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 /// Stdout as text.

@@ -1,27 +1,15 @@
 //! How it starts, what it keeps, and what it says when it cannot.
 
-use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
 use serde_json::Value;
 use tidegate_client::Client;
 
-use crate::process::{Tidegate, stderr};
+use crate::process::{Tidegate, request, stderr};
 
 fn addresses(tidegate: &mut Tidegate) -> Value {
     let line = tidegate.first_line();
     serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
-}
-
-/// One request over a plain connection; the whole answer.
-fn request(origin: &str, head: &str, body: &str) -> String {
-    let mut connection = std::net::TcpStream::connect(origin.strip_prefix("http://").unwrap()).unwrap();
-    let length = body.len();
-    write!(connection, "{head}\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}")
-        .unwrap();
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).unwrap();
-    answer
 }
 
 #[tokio::test]

@@ -1,16 +1,21 @@
 //! Who calls: a client by its key, or the admin.
 //!
 //! Keys carry 256 random bits and are looked up by their SHA-256, so nothing here compares secrets byte by byte.
-//! A key that was found stays known for a little while; one that was not found is looked up each time.
+//! A key that was found stays known for a little while, and so does one that was not. A text that has not the form of a key
+//! is refused without a look: whoever sends garbage costs no read.
 
 use axum::extract::FromRequestParts;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
+use tidegate_domain::ids::ClientId;
 use tidegate_store::KeyHash;
 use tidegate_store::clients::Client;
 
 use crate::ApiState;
 use crate::problem::{Kind, Problem};
+
+/// Characters of a key's random part.
+const KEY_CHARACTERS: usize = 43;
 
 /// The client that a request comes from.
 pub(crate) struct Caller(pub(crate) Client);
@@ -22,14 +27,22 @@ impl FromRequestParts<ApiState> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
-        let hash = KeyHash::of(bearer(parts, "the client's API key")?);
+        let key = bearer(parts, "the client's API key")?;
+        let hash = KeyHash::of(key);
         let now = state.engine.clock().now();
         let client = match state.known_keys.find(&hash, now) {
             Some(client) => client,
+            None if !is_client_key(key) || state.refused_keys.find(&hash, now).is_some() => {
+                return Err(unknown_key(state, &hash));
+            }
             None => {
                 let found = state.engine.store().client_by_key(&hash).await;
                 let found = found.map_err(|e| Problem::of_store("look up a key", &e))?;
-                let Some(client) = found else { return Err(unknown_key(state, &hash)) };
+                let Some(client) = found else {
+                    let problem = unknown_key(state, &hash);
+                    state.refused_keys.keep(hash, now, ());
+                    return Err(problem);
+                };
                 state.known_keys.keep(hash, now, client.clone());
                 client
             }
@@ -37,6 +50,18 @@ impl FromRequestParts<ApiState> for Caller {
         tracing::Span::current().record("client", client.id.as_str());
         Ok(Self(client))
     }
+}
+
+/// Whether a text has the form of a client's key: `tg_<client>_` and 43 characters of base64, for 256 bits.
+fn is_client_key(text: &str) -> bool {
+    let random = text
+        .strip_prefix("tg_")
+        .and_then(|rest| rest.split_at_checked(rest.len().checked_sub(KEY_CHARACTERS)?));
+    random.is_some_and(|(client, random)| {
+        let id = client.strip_suffix('_').map(str::parse::<ClientId>);
+        matches!(id, Some(Ok(_)))
+            && random.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    })
 }
 
 fn unknown_key(state: &ApiState, hash: &KeyHash) -> Problem {
@@ -70,8 +95,12 @@ fn bearer<'p>(parts: &'p Parts, whose: &str) -> Result<&'p str, Problem> {
         let detail = format!("{what}; send {whose} in the header 'Authorization: Bearer <key>'");
         Problem::new(Kind::MissingKey, detail)
     };
-    let Some(value) = parts.headers.get(AUTHORIZATION) else {
-        return Err(missing("the request has no key"));
+    let mut values = parts.headers.get_all(AUTHORIZATION).iter();
+    let value = match (values.next(), values.next()) {
+        (Some(value), None) => value,
+        (None, _) => return Err(missing("the request has no key")),
+        // Whichever were taken, a proxy before this may have judged the other.
+        (Some(_), Some(_)) => return Err(missing("the request has several Authorization headers")),
     };
     let text = value.to_str().map_err(|_| missing("the header Authorization is not readable text"))?;
     match text.split_once(' ') {

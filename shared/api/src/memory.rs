@@ -1,6 +1,6 @@
 //! Answers of the store and of SQS that are believed for a little while, so that not every call asks again.
 //!
-//! Only what was there is remembered. What was not there is asked for each time, so that it is seen once it is.
+//! What was not there is asked for each time, so that it is seen once it is; keys are the exception.
 
 use std::hash::Hash;
 use std::num::NonZeroUsize;

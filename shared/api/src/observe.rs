@@ -7,10 +7,13 @@ use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use http::{HeaderName, HeaderValue};
+use tidegate_engine::contain;
 use tracing::Instrument as _;
 use tracing::field::Empty;
+
+use crate::problem::Problem;
 
 /// The header that names a request.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -19,11 +22,14 @@ pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 pub(crate) async fn observe(request: Request, next: Next) -> Response {
     let started = Instant::now();
     let id = request_id();
-    let route = request.extensions().get::<MatchedPath>().map_or("(none)", MatchedPath::as_str);
+    let route = request.extensions().get::<MatchedPath>().map_or("(none)", MatchedPath::as_str).to_owned();
     let span =
         tracing::info_span!("request", request_id = %id, method = %request.method(), route, client = Empty);
     async move {
-        let mut response = next.run(request).await;
+        // What one request does to the process ends with it.
+        let answered = contain(|| format!("route {route}"), next.run(request)).await;
+        let mut response =
+            answered.unwrap_or_else(|panicked| Problem::internal("answer", &panicked).into_response());
         let latency_ms = started.elapsed().as_secs_f64() * 1e3;
         tracing::info!(status = response.status().as_u16(), latency_ms, "answered");
         if let Ok(value) = HeaderValue::from_str(&id) {

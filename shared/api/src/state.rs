@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_engine::Engine;
+use tidegate_engine::{EmissionStatus, Engine};
 use tidegate_store::KeyHash;
 use tidegate_store::clients::Client;
 
@@ -12,12 +12,17 @@ use crate::memory::Memory;
 const KEY_SECONDS: i64 = 30;
 /// How long a queue is believed to be there, in seconds.
 const QUEUE_SECONDS: i64 = 60;
+/// How long what was read of emission is believed, in seconds: the health route needs no key, and must cost little.
+const EMISSION_SECONDS: i64 = 5;
 
 /// What every route works with. Cheap to clone.
 #[derive(Clone)]
 pub struct ApiState {
     pub(crate) engine: Engine,
     pub(crate) known_keys: Arc<Memory<KeyHash, Client>>,
+    /// Keys that no client has. Keys are random, so none of them will ever be given out.
+    pub(crate) refused_keys: Arc<Memory<KeyHash, ()>>,
+    pub(crate) known_emission: Arc<Memory<(), EmissionStatus>>,
     pub(crate) known_queues: Arc<Memory<String, ()>>,
     admin_key_sha256: Option<Arc<str>>,
 }
@@ -29,6 +34,8 @@ impl ApiState {
         Self {
             engine,
             known_keys: Arc::new(Memory::for_seconds(KEY_SECONDS)),
+            refused_keys: Arc::new(Memory::for_seconds(KEY_SECONDS)),
+            known_emission: Arc::new(Memory::for_seconds(EMISSION_SECONDS)),
             known_queues: Arc::new(Memory::for_seconds(QUEUE_SECONDS)),
             admin_key_sha256: admin_key_sha256.map(|hex| hex.trim().to_ascii_lowercase().into()),
         }

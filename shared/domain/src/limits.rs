@@ -50,6 +50,8 @@ pub const CHUNK_BYTES: usize = 60 * 1024;
 pub const SQS_DELAY_SECONDS: u32 = 900;
 /// Messages in one SQS batch call.
 pub const SQS_BATCH: usize = 10;
+/// Text of one SQS batch call, in bytes. SQS takes 1 MiB; a margin is left for what it counts beside the bodies.
+pub const SQS_BATCH_BYTES: usize = 1_000_000;
 /// How far ahead of now a tick plans, in seconds.
 pub const LOOK_AHEAD_SECONDS: u32 = 120;
 /// From the end of the look-ahead, how much longer the master emits a new child's launches itself, in seconds.

@@ -41,6 +41,9 @@ pub enum NonRun {
     Cancelled,
     /// Its job was changed.
     Rescheduled,
+    /// It could not be made into messages: its job holds what no queue takes, or what this version cannot handle. The
+    /// log says more.
+    NotEmittable,
 }
 
 impl NonRun {
@@ -55,6 +58,7 @@ impl NonRun {
             Self::Excluded => "excluded",
             Self::Cancelled => "cancelled",
             Self::Rescheduled => "rescheduled",
+            Self::NotEmittable => "not_emittable",
         }
     }
 }

@@ -44,8 +44,19 @@ pub enum TargetError {
         /// The field that carries it.
         field: &'static str,
     },
-    /// A queue URL that does not end in `/<account>/<name>`.
-    #[error("queue_url '{value}' names no queue; it must end in /<account>/<queue name>")]
+    /// A backslash, which some programs read as a slash: what the URL names would depend on its reader.
+    #[error("{field} '{value}' has a backslash; write it with '/'")]
+    Backslash {
+        /// The field that carries it.
+        field: &'static str,
+        /// What was given.
+        value: String,
+    },
+    /// A queue URL whose path is not exactly `/<account>/<name>`.
+    #[error(
+        "queue_url '{value}' names no queue; after its host it must be exactly /<account>/<queue name>, with an account \
+         of up to 12 digits and a name of up to 80 letters, digits, '-' and '_', with '.fifo' behind it for a FIFO queue"
+    )]
     NoQueue {
         /// What was given.
         value: String,
@@ -59,12 +70,10 @@ impl Target {
     /// When the text is not a queue's URL.
     pub fn sqs(queue_url: &str) -> Result<Self, TargetError> {
         check_url("queue_url", queue_url)?;
-        let path = queue_url.split_once("://").map_or("", |(_, rest)| rest);
-        let mut segments = path.split('/').skip(1).filter(|s| !s.is_empty());
-        if segments.next().is_none() || segments.next().is_none() {
-            return Err(TargetError::NoQueue { value: queue_url.to_owned() });
+        match queue_name(queue_url) {
+            Some(_) => Ok(Self::Sqs { queue_url: queue_url.to_owned() }),
+            None => Err(TargetError::NoQueue { value: queue_url.to_owned() }),
         }
-        Ok(Self::Sqs { queue_url: queue_url.to_owned() })
     }
 
     /// An HTTP endpoint by its URL.
@@ -91,15 +100,35 @@ impl Target {
 
     /// Whether a pattern of a client's allow-list covers it: the URL itself, or a text whose single `*` stands for
     /// any run of characters. The scheme is part of the text, so a queue and an endpoint are told apart by it.
+    ///
+    /// Invariant: a star in the host with text behind it covers names of hosts only. It crosses none of the characters
+    /// that end a host, so `https://*.acme.example/hook` covers nothing of `https://evil.example/.acme.example/hook`.
     pub fn is_covered_by(&self, pattern: &str) -> bool {
-        match pattern.split_once('*') {
-            None => self.url() == pattern,
-            Some((head, tail)) => {
-                let url = self.url();
-                url.len() >= head.len() + tail.len() && url.starts_with(head) && url.ends_with(tail)
-            }
-        }
+        let url = self.url();
+        let Some((head, tail)) = pattern.split_once('*') else { return url == pattern };
+        let Some(run) = url.strip_prefix(head).and_then(|rest| rest.strip_suffix(tail)) else { return false };
+        let is_in_host = head.split_once("://").is_some_and(|(_, rest)| !rest.contains('/'));
+        !(is_in_host && !tail.is_empty() && run.contains(['/', '?', '#', '\\', '@']))
     }
+}
+
+/// The name of the queue that a URL stands for; `None` when its path is not exactly `/<account>/<name>`.
+///
+/// One reading for acceptance and delivery: whoever compares two queues compares these.
+pub fn queue_name(queue_url: &str) -> Option<&str> {
+    let (_, rest) = queue_url.split_once("://")?;
+    let mut segments = rest.split('/');
+    let (Some(_host), Some(account), Some(name), None) =
+        (segments.next(), segments.next(), segments.next(), segments.next())
+    else {
+        return None;
+    };
+    let is_account = matches!(account.len(), 1..=12) && account.bytes().all(|b| b.is_ascii_digit());
+    let base = name.strip_suffix(".fifo").unwrap_or(name);
+    let is_name = matches!(name.len(), 1..=80)
+        && !base.is_empty()
+        && base.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+    (is_account && is_name).then_some(name)
 }
 
 fn check_url(field: &'static str, text: &str) -> Result<(), TargetError> {
@@ -111,6 +140,9 @@ fn check_url(field: &'static str, text: &str) -> Result<(), TargetError> {
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.contains('@') {
         return Err(TargetError::Credentials { field });
+    }
+    if text.contains('\\') {
+        return Err(TargetError::Backslash { field, value: text.to_owned() });
     }
     let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
     if host.is_empty() || text.chars().any(|c| c.is_whitespace() || c.is_control()) {
@@ -130,7 +162,25 @@ mod tests {
         for bad in ["jobs", "ftp://x/1/2", "https://", "https:///a/b", "http://a b/c/d"] {
             assert!(matches!(Target::sqs(bad), Err(TargetError::NotAUrl { .. })), "{bad}");
         }
-        assert!(matches!(Target::sqs("http://localhost:9324/jobs"), Err(TargetError::NoQueue { .. })));
+        for no_queue in [
+            "http://localhost:9324/jobs",
+            "http://localhost:9324/000000000000/x/tidegate-dispatch",
+            "http://localhost:9324//tidegate-dispatch",
+            "http://localhost:9324//0/tidegate-dispatch",
+            "http://localhost:9324/000000000000/jobs/",
+            "http://localhost:9324/000000000000/jobs?x",
+            "http://localhost:9324/000000000000/jobs#x",
+            "http://localhost:9324/000000000000/%6aobs",
+            "http://localhost:9324/0000000000000/jobs",
+            "http://localhost:9324/me/jobs",
+            "http://localhost:9324/000000000000/.fifo",
+            "http://localhost:9324/000000000000/jobs.fifo.fifo",
+        ] {
+            assert!(matches!(Target::sqs(no_queue), Err(TargetError::NoQueue { .. })), "{no_queue}");
+        }
+        assert!(Target::sqs("http://localhost:9324/000000000000/jobs-1_X.fifo").is_ok());
+        let backslash = "https://evil.example\\.acme.example/hook";
+        assert!(matches!(Target::http(backslash), Err(TargetError::Backslash { .. })));
         assert!(matches!(Target::http("https://me:secret@x/"), Err(TargetError::Credentials { .. })));
         assert!(matches!(
             Target::http(&format!("https://x/{}", "y".repeat(600))),
@@ -152,5 +202,23 @@ mod tests {
         ] {
             assert_eq!(target.is_covered_by(pattern), covers, "{pattern}");
         }
+    }
+
+    #[test]
+    fn a_star_in_the_host_stays_in_the_host() {
+        let pattern = "https://*.acme.example/hook";
+        for (url, covered) in [
+            ("https://a.acme.example/hook", true),
+            ("https://a.b.acme.example/hook", true),
+            ("https://evil.example/.acme.example/hook", false),
+            ("https://evil.example?.acme.example/hook", false),
+            ("https://evil.example#.acme.example/hook", false),
+        ] {
+            assert_eq!(Target::http(url).unwrap().is_covered_by(pattern), covered, "{url}");
+        }
+        let deep = Target::http("https://hooks.acme.example/a/b?c").unwrap();
+        assert!(deep.is_covered_by("https://*") && deep.is_covered_by("https://hooks.acme.example/*"));
+        let queue = Target::sqs("https://sqs.eu-west-1.amazonaws.com/123456789012/gamma-x").unwrap();
+        assert!(queue.is_covered_by("https://sqs.eu-west-1.amazonaws.com/123456789012/gamma-*"));
     }
 }

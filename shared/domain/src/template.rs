@@ -7,6 +7,12 @@ use chrono::SecondsFormat;
 use thiserror::Error;
 
 use crate::ids::EventId;
+use crate::limits::{JOB_ID_BYTES, PAYLOAD_BYTES};
+
+/// The longest number of an event: a run has at most a million.
+const NUMBER_BYTES: usize = 7;
+/// The longest id of a run: job, revision and launch second, with the dots between them.
+const RUN_ID_BYTES: usize = JOB_ID_BYTES + 10 + 12 + 2;
 
 /// A template, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +70,15 @@ pub enum TemplateError {
         /// The string, or its beginning.
         text: String,
     },
+    /// Too large when its placeholders are filled in.
+    #[error(
+        "payload_template may come to {bytes} bytes when it is filled in; {PAYLOAD_BYTES} is the most: use fewer \
+         placeholders, event_id, run_id and job_id above all"
+    )]
+    Expands {
+        /// Its size with the longest text of each placeholder.
+        bytes: usize,
+    },
 }
 
 fn known() -> String {
@@ -79,6 +94,17 @@ impl Placeholder {
 
     fn is_number(self) -> bool {
         matches!(self, Self::Index | Self::Index1 | Self::Count)
+    }
+
+    /// The longest text that it may have, in bytes.
+    const fn most_bytes(self) -> usize {
+        match self {
+            Self::Index | Self::Index1 | Self::Count => NUMBER_BYTES,
+            Self::EventId => RUN_ID_BYTES + 1 + NUMBER_BYTES,
+            Self::RunId => RUN_ID_BYTES,
+            Self::JobId => JOB_ID_BYTES,
+            Self::LaunchAt => 20,
+        }
     }
 
     /// Its text for one event: letters, digits and signs that JSON strings take as they are.
@@ -97,12 +123,19 @@ impl Placeholder {
 }
 
 impl Template {
-    /// Looks whether a JSON text is a template.
+    /// Looks whether a JSON text is a template that fills in to no more than a payload may have.
     ///
     /// # Errors
-    /// Names the placeholder that is not known, and those that are.
+    /// Names the placeholder that is not known, and those that are; or how large it may become.
     pub fn check(json: &str) -> Result<(), TemplateError> {
-        Self::parse(json).map(drop)
+        let size = |part: &Part| match part {
+            Part::Fixed(text) => text.len(),
+            Part::Value(placeholder) => placeholder.most_bytes(),
+        };
+        match Self::parse(json)?.parts.iter().map(size).sum() {
+            bytes if bytes > PAYLOAD_BYTES => Err(TemplateError::Expands { bytes }),
+            _ => Ok(()),
+        }
     }
 
     /// Reads a JSON text as a template. What is no JSON is read too, and rendered as what is no JSON.
@@ -222,6 +255,15 @@ mod tests {
             assert_eq!(rendered(template), expected, "{template}");
             assert!(serde_json::from_str::<Value>(expected).is_ok(), "{expected}");
         }
+    }
+
+    #[test]
+    fn what_becomes_too_large_is_refused_before_anybody_fills_it_in() {
+        let many = |count: usize| format!("\"{}\"", "{{run_id}}".repeat(count));
+        assert_eq!(Template::check(&many(100)), Ok(()));
+        let refused = Template::check(&many(6_500)).unwrap_err();
+        assert!(matches!(refused, TemplateError::Expands { bytes } if bytes > 400_000), "{refused}");
+        assert!(refused.to_string().contains("65536 is the most"), "{refused}");
     }
 
     #[test]

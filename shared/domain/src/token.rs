@@ -29,6 +29,47 @@ pub struct Token {
     pub cost: u32,
 }
 
+/// Bytes of a token's MAC.
+pub const MAC_BYTES: usize = 16;
+
+/// A token as it travels to a consumer and back: with a MAC of the deployment that gave it, so that it cannot be guessed.
+///
+/// That its form is right says nothing: whoever takes one from outside must verify its MAC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedToken {
+    /// The token.
+    pub token: Token,
+    /// The first bytes of its HMAC-SHA-256 under the deployment's key.
+    pub mac: [u8; MAC_BYTES],
+}
+
+impl fmt::Display for SignedToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.", self.token)?;
+        self.mac.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for SignedToken {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let bad =
+            || IdError::Form { what: "token", value: text.chars().take(200).collect(), form: SIGNED_FORM };
+        let (token, hex) = text.rsplit_once('.').ok_or_else(bad)?;
+        if hex.len() != 2 * MAC_BYTES || !hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
+            return Err(bad());
+        }
+        let mut mac = [0; MAC_BYTES];
+        for (byte, digits) in mac.iter_mut().zip(hex.as_bytes().chunks_exact(2)) {
+            let digits = str::from_utf8(digits).map_err(|_| bad())?;
+            *byte = u8::from_str_radix(digits, 16).map_err(|_| bad())?;
+        }
+        Ok(Self { token: token.parse().map_err(|_| bad())?, mac })
+    }
+}
+
+const SIGNED_FORM: &str = "of the token of a delivered message: tok.<client>.<policy>. and seven more parts";
 const FORM: &str = "tok.<client>.<policy>.<group>.<slot>.<fence>.<run number>.<index>[.<cost>]";
 
 impl fmt::Display for Token {
@@ -69,6 +110,19 @@ impl FromStr for Token {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_signed_token_reads_back_and_one_without_its_mac_is_refused() {
+        let token: Token = "tok.acme.small.0.3.17.2.9.4".parse().unwrap();
+        let signed = SignedToken { token, mac: std::array::from_fn(|n| n as u8 * 16) };
+        let text = signed.to_string();
+        assert_eq!(text, "tok.acme.small.0.3.17.2.9.4.00102030405060708090a0b0c0d0e0f0");
+        assert_eq!(text.parse::<SignedToken>(), Ok(signed));
+        let upper = text.to_uppercase();
+        for bad in ["", "tok.acme.small.0.3.17.2.9", &text[1..], &text[..text.len() - 1], &upper] {
+            assert!(bad.parse::<SignedToken>().is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn a_token_reads_back_and_a_broken_one_is_refused() {

@@ -1,5 +1,7 @@
 //! From occurrences to messages: chunks of events where nothing throttles, runs and wake-ups where a policy does.
 //!
+//! What no queue takes is set aside under its job, with a reason that its client sees; the rest of the window goes on (I9).
+//!
 //! Invariant (I3): an occurrence yields exactly the events 0 to n-1, whoever emits it and however often: chunks are cut
 //! by fixed rules, runs and marks are written under the occurrence's own key.
 
@@ -8,11 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::limits::{CHUNK_BYTES, EVENTS_PER_CHUNK, HTTP_EVENTS_PER_CHUNK};
-use tidegate_domain::occurrence::NonRun;
+use tidegate_domain::occurrence::{NonRun, Occurrence};
 use tidegate_store::Create;
 use tidegate_store::doc::TermsDoc;
 use tidegate_store::launch::Child;
 use tidegate_store::runs::Skipped;
+use tracing::error;
 
 use crate::message::{Chunk, ChunkItem, Message};
 use crate::queue::Outgoing;
@@ -46,6 +49,8 @@ pub(crate) struct Counts {
     pub(crate) chunks: u64,
     pub(crate) runs: u64,
     pub(crate) left_out: u64,
+    /// Launches that no queue takes.
+    pub(crate) set_aside: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -215,9 +220,44 @@ impl<'e> Emission<'e> {
     }
 
     async fn send_ready(&mut self) -> Result<(), EngineError> {
-        self.engine.dispatch(&self.ready).await?;
-        self.ready.clear();
+        let ready = std::mem::take(&mut self.ready);
+        for refusal in self.engine.dispatch_each(&ready).await? {
+            if let Some(Message::Chunk(chunk)) = ready.get(refusal.index).map(Outgoing::message) {
+                self.send_apart(chunk, &refusal.reason).await?;
+            }
+        }
         Ok(())
+    }
+
+    /// Sends the events of a chunk that was refused, each job's by themselves, and sets aside those that are refused again.
+    async fn send_apart(&mut self, chunk: &Chunk, reason: &str) -> Result<(), EngineError> {
+        let (client, launch_at) = chunk.head()?;
+        if let [item] = chunk.items.as_slice() {
+            return self.set_aside(&item.occurrence(&client, launch_at)?, reason).await;
+        }
+        let alone = |item: &ChunkItem| Chunk { items: vec![item.clone()], ..chunk.clone() };
+        let apart: Vec<Outgoing> = chunk
+            .items
+            .iter()
+            .map(|item| Outgoing::at(&client, Message::Chunk(alone(item)), launch_at))
+            .collect();
+        for refusal in self.engine.dispatch_each(&apart).await? {
+            if let Some(item) = chunk.items.get(refusal.index) {
+                self.set_aside(&item.occurrence(&client, launch_at)?, &refusal.reason).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records that an occurrence cannot be emitted. The window goes on.
+    async fn set_aside(&mut self, occurrence: &Occurrence, reason: &str) -> Result<(), EngineError> {
+        let Occurrence { client, job, launch_at, .. } = occurrence;
+        let (store, word) = (self.engine.store(), NonRun::NotEmittable.as_str());
+        self.counts.set_aside += 1;
+        error!(%client, %job, %launch_at, reason, "a launch is set aside: no queue takes its message");
+        store.record_non_run(occurrence, word, self.engine.now()).await?;
+        // A batch has its run already.
+        Ok(store.stop_run(client, &occurrence.run_id(), word).await.map(drop)?)
     }
 
     /// Sends what is left: open chunks, and a wake-up for each policy and instant at which something joins its line.

@@ -3,19 +3,27 @@
 use thiserror::Error;
 use tidegate_store::StoreError;
 
+use crate::contain::Panicked;
+
 /// Why the engine could not do what it was asked. Nothing was lost: the same call may be made again.
 #[derive(Debug, Error)]
 pub enum EngineError {
     /// DynamoDB.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A queue of our own did not take messages.
-    #[error("the dispatch queue took {taken} of {sent} messages: {reason}")]
+    /// The dispatch queue did not take messages.
+    #[error("failed to send {sent} messages to the dispatch queue: {reason} ({who})")]
     Queue {
         /// How many were to be sent.
         sent: usize,
-        /// How many it took.
-        taken: usize,
+        /// What it said.
+        reason: String,
+        /// Whose messages they are, and what the first of them is about.
+        who: String,
+    },
+    /// The scan queue did not take a message.
+    #[error("failed to send a message to the scan queue: {reason}")]
+    ScanQueue {
         /// What it said.
         reason: String,
     },
@@ -25,6 +33,9 @@ pub enum EngineError {
         /// Where, and what is wrong with it.
         reason: String,
     },
+    /// It panicked, and the panic was contained.
+    #[error(transparent)]
+    Panicked(#[from] Panicked),
     /// The same rows kept changing under us.
     #[error("{what} changed in each of {rounds} rounds")]
     Contended {
@@ -40,8 +51,17 @@ impl EngineError {
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Store(error) => error.may_pass(),
-            Self::Queue { .. } | Self::Contended { .. } => true,
-            Self::Message { .. } => false,
+            Self::Queue { .. } | Self::ScanQueue { .. } | Self::Contended { .. } => true,
+            Self::Message { .. } | Self::Panicked(_) => false,
+        }
+    }
+
+    /// Whether the one message or row that was worked on is at fault: the next one fares no worse, so it is set aside.
+    pub fn is_of_one_row(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_of_one_row(),
+            Self::Message { .. } | Self::Panicked(_) => true,
+            Self::Queue { .. } | Self::ScanQueue { .. } | Self::Contended { .. } => false,
         }
     }
 }

@@ -9,7 +9,7 @@ use tracing::{error, warn};
 use crate::message::Message;
 use crate::queue::Outgoing;
 use crate::throttle::release::Release;
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, Panicked, contain};
 
 /// What came of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,14 +25,35 @@ impl Engine {
     ///
     /// Messages are independent: one that cannot be read or handled stops no other.
     pub async fn handle(&self, body: &str, received: u32) -> Handled {
-        match Box::pin(self.try_handle(body, received)).await {
+        let handled = contain(|| whose(body), Box::pin(self.try_handle(body, received))).await;
+        match handled.map_err(EngineError::from).flatten() {
             Ok(()) => Handled::Done,
+            Err(EngineError::Panicked(panicked)) => self.after_panic(body, &panicked).await,
             Err(error @ EngineError::Message { .. }) => {
                 error!(%error, received, "a dispatch message is poison: it goes to the dead-letter queue");
                 Handled::Again
             }
             Err(error) => {
                 warn!(%error, received, "a dispatch message comes again");
+                Handled::Again
+            }
+        }
+    }
+
+    /// Sets aside what a message was about whose handling panicked, so that it does not come again and again.
+    async fn after_panic(&self, body: &str, panicked: &Panicked) -> Handled {
+        let set_aside = contain(|| whose(body), async {
+            match Message::decode(body)? {
+                Message::Chunk(chunk) => self.set_aside_chunk(&chunk, panicked).await,
+                Message::Event(event) => self.set_aside_granted(&event, panicked).await,
+                // Nothing of a client's is lost with these: they come again, a few times.
+                _ => Err(EngineError::Panicked(panicked.clone())),
+            }
+        });
+        match set_aside.await.map_err(EngineError::from).flatten() {
+            Ok(()) => Handled::Done,
+            Err(error) => {
+                warn!(%error, "a dispatch message that cannot be handled comes again");
                 Handled::Again
             }
         }
@@ -75,5 +96,24 @@ impl Engine {
                 self.release_now(&client, vec![Release { token, outcome, text }]).await.map(drop)
             }
         }
+    }
+}
+
+/// What a message is about, for the log.
+fn whose(body: &str) -> String {
+    let text = |text: &str| text.chars().take(200).collect::<String>();
+    match Message::decode(body) {
+        Ok(Message::Chunk(chunk)) => {
+            let job = chunk.items.first().map_or("", |item| &*item.job);
+            format!("client {}, job {}", text(&chunk.client), text(job))
+        }
+        Ok(Message::Event(event)) => format!("run {}, token {}", text(&event.run), text(&event.token)),
+        Ok(Message::Callback { client, run, .. }) => format!("client {}, run {}", text(&client), text(&run)),
+        Ok(Message::Wake { client, policy, .. }) => {
+            format!("client {}, policy {}", text(&client), text(&policy))
+        }
+        Ok(Message::Release { token, .. }) => format!("token {}", text(&token)),
+        Ok(Message::Scan { part }) => format!("part {}", text(&part)),
+        Err(_) => "a message that cannot be read".to_owned(),
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
@@ -15,6 +15,7 @@ use tidegate_store::index::IndexShape;
 
 use crate::deliver::Terms;
 use crate::throttle::shares::Facts;
+use crate::token_key::TokenKey;
 
 /// Runs that are remembered.
 const RUNS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(255);
@@ -36,6 +37,7 @@ pub(crate) struct Memory {
     wakes: Mutex<Wakes>,
     zones: Mutex<HashMap<Tz, DateTime<Utc>>>,
     shape: Mutex<Option<(DateTime<Utc>, Arc<IndexShape>)>>,
+    token_key: OnceLock<Arc<TokenKey>>,
 }
 
 impl Memory {
@@ -46,7 +48,17 @@ impl Memory {
             wakes: Mutex::new(LruCache::new(POLICIES)),
             zones: Mutex::default(),
             shape: Mutex::default(),
+            token_key: OnceLock::new(),
         }
+    }
+
+    /// The key that tokens are signed with, once it was read. It never changes.
+    pub(crate) fn token_key(&self) -> Option<Arc<TokenKey>> {
+        self.token_key.get().cloned()
+    }
+
+    pub(crate) fn keep_token_key(&self, key: TokenKey) -> Arc<TokenKey> {
+        Arc::clone(self.token_key.get_or_init(|| Arc::new(key)))
     }
 
     pub(crate) fn run(&self, client: &ClientId, run: &RunId) -> Option<Arc<Terms>> {

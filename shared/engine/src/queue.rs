@@ -5,9 +5,11 @@ use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::ClientId;
-use tidegate_domain::limits::{SQS_BATCH, SQS_DELAY_SECONDS, WRITE_ROUNDS};
+use tidegate_domain::limits::{SQS_DELAY_SECONDS, WRITE_ROUNDS};
+use tidegate_domain::target::queue_name;
 
-use crate::message::Message;
+use crate::batch::{batches, blames_a_message, blames_its_entry, sqs_text};
+use crate::message::{GrantedEvent, Message};
 use crate::{Config, Engine, EngineError};
 
 /// A message that comes more than this before it is due was cut short by the longest delay of SQS, in seconds. Within it,
@@ -35,6 +37,25 @@ impl Outgoing {
         Self { message, client: client.clone(), not_before: Some(not_before) }
     }
 
+    /// Whose it is and what it is about, for logs and errors.
+    fn describe(&self) -> String {
+        match &self.message {
+            Message::Chunk(chunk) => {
+                let job = chunk.items.first().map_or("", |item| &*item.job);
+                format!("client {}, job {job}", self.client)
+            }
+            Message::Event(GrantedEvent { run, .. }) | Message::Callback { run, .. } => {
+                format!("client {}, run {run}", self.client)
+            }
+            Message::Wake { policy, .. } => format!("client {}, policy {policy}", self.client),
+            Message::Release { .. } | Message::Scan { .. } => format!("client {}", self.client),
+        }
+    }
+
+    pub(crate) fn message(&self) -> &Message {
+        &self.message
+    }
+
     fn delay_seconds(&self, now: DateTime<Utc>) -> i32 {
         let Some(not_before) = self.not_before else { return 0 };
         let ms = (not_before - now).num_milliseconds().max(0);
@@ -59,48 +80,139 @@ pub enum QueueCheck {
     Unknown(String),
 }
 
+/// What became of a call.
+enum Taken {
+    /// All of its messages, but for those that are named as refused.
+    AllThatWillBe,
+    /// None: SQS refuses the call because of what is in it.
+    Refused { reason: String },
+}
+
+/// A message that the dispatch queue will never take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// The place of the message among those that were to be sent.
+    pub(crate) index: usize,
+    /// What SQS said.
+    pub(crate) reason: String,
+}
+
+/// A message as it is sent.
+struct Entry<'m> {
+    index: usize,
+    body: String,
+    outgoing: &'m Outgoing,
+}
+
 impl Engine {
-    /// Sends messages to the dispatch queue, ten to a call. Entries that are refused are sent again a few times.
+    /// Sends messages to the dispatch queue, as many to a call as it may hold. Entries that are refused for a reason that
+    /// may pass are sent again a few times.
     ///
     /// # Errors
     /// When some were not taken. Those that were are handled all the same: whatever sends again must be idempotent.
     pub(crate) async fn dispatch(&self, messages: &[Outgoing]) -> Result<(), EngineError> {
-        let calls: Vec<_> = messages.chunks(SQS_BATCH).map(|batch| self.dispatch_batch(batch)).collect();
-        stream::iter(calls).buffer_unordered(CALLS_AT_ONCE).try_collect().await
+        match self.dispatch_each(messages).await?.into_iter().next() {
+            None => Ok(()),
+            Some(Refusal { index, reason }) => {
+                let who = messages.get(index).map(Outgoing::describe).unwrap_or_default();
+                Err(EngineError::Queue { sent: messages.len(), reason, who })
+            }
+        }
     }
 
-    async fn dispatch_batch(&self, batch: &[Outgoing]) -> Result<(), EngineError> {
-        let failed = |taken: usize, reason: String| EngineError::Queue { sent: batch.len(), taken, reason };
-        let mut left: Vec<usize> = (0..batch.len()).collect();
+    /// The same for messages of many: one that SQS will never take is named, and stops no other.
+    ///
+    /// # Errors
+    /// When the queue does not answer, or took some not for a reason that may pass.
+    pub(crate) async fn dispatch_each(&self, messages: &[Outgoing]) -> Result<Vec<Refusal>, EngineError> {
+        let entries = messages.iter().enumerate().map(|(index, outgoing)| {
+            let body = sqs_text(outgoing.message.encode());
+            let bytes = body.len();
+            (Entry { index, body, outgoing }, bytes)
+        });
+        let calls: Vec<_> = batches(entries).into_iter().map(|batch| self.dispatch_batch(batch)).collect();
+        let answers: Vec<Vec<Refusal>> =
+            stream::iter(calls).buffer_unordered(CALLS_AT_ONCE).try_collect().await?;
+        Ok(answers.into_iter().flatten().collect())
+    }
+
+    async fn dispatch_batch(&self, batch: Vec<Entry<'_>>) -> Result<Vec<Refusal>, EngineError> {
+        let mut open = vec![batch];
+        let mut refusals = Vec::new();
+        while let Some(mut batch) = open.pop() {
+            match self.dispatch_call(&batch, &mut refusals).await? {
+                Taken::AllThatWillBe => {}
+                // Half of it at a time, until the message that is to blame stands alone.
+                Taken::Refused { reason } if batch.len() == 1 => {
+                    refusals.extend(
+                        batch.iter().map(|entry| Refusal { index: entry.index, reason: reason.clone() }),
+                    );
+                }
+                Taken::Refused { .. } => {
+                    let half = batch.split_off(batch.len() / 2);
+                    open.extend([half, batch]);
+                }
+            }
+        }
+        Ok(refusals)
+    }
+
+    async fn dispatch_call(
+        &self,
+        batch: &[Entry<'_>],
+        refusals: &mut Vec<Refusal>,
+    ) -> Result<Taken, EngineError> {
+        let who = || batch.first().map(|entry| entry.outgoing.describe()).unwrap_or_default();
+        let failed = |reason: String| EngineError::Queue { sent: batch.len(), reason, who: who() };
+        let mut left: Vec<&Entry<'_>> = batch.iter().collect();
         let mut reason = String::new();
         for _ in 0..WRITE_ROUNDS {
             let mut call = self.sqs().send_message_batch().queue_url(&self.config().dispatch_queue_url);
-            for index in &left {
-                call =
-                    call.entries(self.entry(*index, &batch[*index]).map_err(|e| failed(0, e.to_string()))?);
+            for (id, entry) in left.iter().enumerate() {
+                call = call.entries(self.entry(entry, id).map_err(|e| failed(e.to_string()))?);
             }
-            let out = call.send().await.map_err(|e| {
-                failed(batch.len() - left.len(), e.message().map_or_else(|| e.to_string(), str::to_owned))
-            })?;
-            left = out.failed().iter().filter_map(|f| f.id().parse().ok()).collect();
-            match out.failed().first() {
-                None => return Ok(()),
-                Some(first) => reason = first.message().unwrap_or(first.code()).to_owned(),
+            let out = match call.send().await {
+                Ok(out) => out,
+                Err(error) => {
+                    let reason = error.message().map_or_else(|| error.to_string(), str::to_owned);
+                    return match error.code().is_some_and(blames_a_message) {
+                        true => Ok(Taken::Refused { reason }),
+                        false => Err(failed(reason)),
+                    };
+                }
+            };
+            let mut again = Vec::new();
+            for refused in out.failed() {
+                let told = refused.message().unwrap_or(refused.code()).to_owned();
+                let entry = refused.id().parse().ok().and_then(|id: usize| left.get(id).copied());
+                match entry {
+                    Some(entry) if blames_its_entry(refused.code()) => {
+                        refusals.push(Refusal { index: entry.index, reason: told });
+                    }
+                    entry => {
+                        again.extend(entry);
+                        reason = told;
+                    }
+                }
             }
+            if again.is_empty() {
+                return Ok(Taken::AllThatWillBe);
+            }
+            left = again;
         }
-        Err(failed(batch.len() - left.len(), reason))
+        Err(failed(reason))
     }
 
     fn entry(
         &self,
-        index: usize,
-        outgoing: &Outgoing,
+        entry: &Entry<'_>,
+        id: usize,
     ) -> Result<SendMessageBatchRequestEntry, aws_sdk_sqs::error::BuildError> {
         SendMessageBatchRequestEntry::builder()
-            .id(index.to_string())
-            .message_body(outgoing.message.encode())
-            .message_group_id(outgoing.client.as_str())
-            .delay_seconds(outgoing.delay_seconds(self.now()))
+            .id(id.to_string())
+            .message_body(&entry.body)
+            .message_group_id(entry.outgoing.client.as_str())
+            .delay_seconds(entry.outgoing.delay_seconds(self.now()))
             .build()
     }
 
@@ -113,18 +225,21 @@ impl Engine {
     pub(crate) async fn send_scan(&self, message: &Message) -> Result<(), EngineError> {
         let call = self.sqs().send_message().queue_url(&self.config().scan_queue_url);
         let sent = call.message_body(message.encode()).send().await;
-        sent.map(drop).map_err(|e| EngineError::Queue {
-            sent: 1,
-            taken: 0,
+        sent.map(drop).map_err(|e| EngineError::ScanQueue {
             reason: e.message().map_or_else(|| e.to_string(), str::to_owned),
         })
     }
 
-    /// Looks whether a consumer's queue is there.
-    pub async fn check_queue(&self, queue_url: &str) -> QueueCheck {
+    /// Whether a URL names a queue of our own, whose messages nobody else may write.
+    pub(crate) fn is_own_queue(&self, queue_url: &str) -> bool {
         let Config { dispatch_queue_url, scan_queue_url, release_queue_url, .. } = self.config();
         let own = [dispatch_queue_url, scan_queue_url, release_queue_url];
-        if own.into_iter().any(|own_url| is_same_or_beside(own_url, queue_url)) {
+        own.into_iter().any(|own_url| is_same_or_beside(own_url, queue_url))
+    }
+
+    /// Looks whether a consumer's queue is there.
+    pub async fn check_queue(&self, queue_url: &str) -> QueueCheck {
+        if self.is_own_queue(queue_url) {
             return QueueCheck::Ours;
         }
         let look = self.sqs().get_queue_attributes().queue_url(queue_url);
@@ -139,15 +254,14 @@ impl Engine {
     }
 }
 
-/// Whether `queue_url` names the queue of `own_url`, or one whose name begins with it as its dead letters' does,
-/// under whatever host name.
+/// Whether `queue_url` names the queue of `own_url`, or one whose name begins with its name as its dead letters' does.
+///
+/// Names alone are compared: hosts have several spellings, and the embedded SQS goes by the name whatever the account. A
+/// URL that names no queue is taken for ours, since nobody can tell where it leads.
 fn is_same_or_beside(own_url: &str, queue_url: &str) -> bool {
-    let place = |url: &str| {
-        url.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map(|(_, p)| p.to_owned())
-    };
-    match (place(own_url), place(queue_url)) {
-        (Some(own), Some(other)) => other.trim_matches('/').starts_with(own.trim_matches('/')),
-        _ => false,
+    match (queue_name(own_url), queue_name(queue_url)) {
+        (Some(own), Some(other)) => other.starts_with(own),
+        (_, other) => other.is_none(),
     }
 }
 
@@ -161,9 +275,13 @@ mod tests {
         for (url, ours) in [
             (own, true),
             ("https://eu-west-1.queue.amazonaws.com/123456789012/tidegate-dispatch", true),
-            ("https://sqs.eu-west-1.amazonaws.com//123456789012/tidegate-dispatch-dead-letters", true),
+            ("https://sqs.eu-west-1.amazonaws.com/123456789012/tidegate-dispatch-dead-letters", true),
+            ("https://sqs.eu-west-1.amazonaws.com//123456789012/tidegate-dispatch", true),
+            ("http://127.0.0.1:9324/000000000000/x/tidegate-dispatch", true),
+            ("http://127.0.0.1:9324//tidegate-dispatch", true),
+            ("http://127.0.0.1:9324/0/tidegate-dispatch", true),
             ("https://sqs.eu-west-1.amazonaws.com/123456789012/jobs", false),
-            ("https://sqs.eu-west-1.amazonaws.com/999999999999/tidegate-dispatch", false),
+            ("https://sqs.eu-west-1.amazonaws.com/123456789012/my-tidegate-dispatch", false),
         ] {
             assert_eq!(is_same_or_beside(own, url), ours, "{url}");
         }

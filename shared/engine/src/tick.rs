@@ -18,7 +18,7 @@ use crate::message::Message;
 use crate::queue::Outgoing;
 use crate::scan::judge::{Plan, missed_before};
 use crate::scan::{Reach, Scan, ScanReport, plan_at_once};
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, contain};
 
 /// How long a tick holds the watermark, in seconds. The emitter's function must time out before.
 const TICK_LEASE_SECONDS: i64 = 57;
@@ -58,6 +58,8 @@ pub struct TickReport {
     pub rows_read: u64,
     /// Rows of the index that could not be read; each is in the log.
     pub rows_corrupt: u64,
+    /// Launches that were set aside, since they cannot be emitted; each is in the log, and in its job's runs.
+    pub set_aside: u64,
     /// Active policies that were woken.
     pub policies_woken: u64,
 }
@@ -69,11 +71,13 @@ impl TickReport {
         self.chunks += counts.chunks;
         self.runs += counts.runs;
         self.left_out += counts.left_out;
+        self.set_aside += counts.set_aside;
     }
 
     fn add_scan(&mut self, scan: ScanReport) {
         self.rows_read += scan.rows_read;
         self.rows_corrupt += scan.rows_corrupt;
+        self.set_aside += scan.set_aside;
         self.parts += scan.parts;
     }
 }
@@ -86,6 +90,10 @@ impl Engine {
     /// # Errors
     /// When a store or queue does not answer; the next tick then goes on from where this one came.
     pub async fn tick(&self) -> Result<TickReport, EngineError> {
+        contain(|| "the tick".to_owned(), self.run_tick()).await?
+    }
+
+    async fn run_tick(&self) -> Result<TickReport, EngineError> {
         let now = self.now();
         let minute = now - Duration::seconds(now.timestamp().rem_euclid(60)) - sub_second(now);
         let to = minute + Duration::seconds(LOOK_AHEAD_SECONDS.into());

@@ -46,6 +46,12 @@ impl StoreError {
         Self::Aws { operation, table, code, message }
     }
 
+    /// A secret of the deployment does not read as what this version makes.
+    pub fn unreadable_secret(name: &str) -> Self {
+        let reason = "it is no key of this version".to_owned();
+        Self::Corrupt { table: Table::Clients, key: format!("secret|{name}"), reason }
+    }
+
     /// Whether the same call may succeed a little later: throttling, conflicts and lost connections.
     pub fn may_pass(&self) -> bool {
         match self {
@@ -61,6 +67,15 @@ impl StoreError {
                     )
             }
             Self::Corrupt { .. } => false,
+        }
+    }
+
+    /// Whether what was read or written is at fault, and not the service, the deployment or the way there: another row
+    /// fares no worse.
+    pub fn is_of_one_row(&self) -> bool {
+        match self {
+            Self::Aws { code, .. } => code == "ValidationException",
+            Self::Corrupt { .. } => true,
         }
     }
 }

@@ -18,6 +18,7 @@ pub mod policies;
 mod rows;
 pub mod runs;
 pub mod scans;
+mod secrets;
 pub mod slots;
 pub mod tables;
 pub mod ticker;

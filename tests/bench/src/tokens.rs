@@ -7,7 +7,7 @@ use serde_json::Value;
 use tidegate_domain::ids::PolicyId;
 use tidegate_domain::job::{Terms, Trigger};
 use tidegate_domain::policy::PolicyTerms;
-use tidegate_domain::token::Token;
+use tidegate_domain::token::{SignedToken, Token};
 use tidegate_engine::clock::Clock as _;
 use tidegate_engine::{JobDraft, Outcome, Release, Released};
 
@@ -72,7 +72,9 @@ impl<'a> Tokens<'a> {
             }
             for message in &messages {
                 let body: Value = serde_json::from_str(message.body.as_deref().unwrap_or_default())?;
-                let token: Token = body["token"].as_str().context("an event without a token")?.parse()?;
+                let signed: SignedToken =
+                    body["token"].as_str().context("an event without a token")?.parse()?;
+                let token = signed.token;
                 self.held.entry(token.group).or_default().push_back(token);
             }
             self.stage.delete(&self.queue_url, messages).await?;

@@ -23,5 +23,8 @@ pub(crate) async fn explain_event(
     let id: EventId = id_to_find("event", &id)?;
     let found = state.engine.explain(&client.id, &id).await;
     let found = found.map_err(|e| Problem::of_engine("explain an event", &e))?;
-    found.map(|explanation| Json(explanation.into())).ok_or_else(|| not_found("event", &id.to_string()))
+    let key = state.engine.token_key().await.map_err(|e| Problem::of_engine("sign tokens", &e))?;
+    found
+        .map(|explanation| Json(ExplanationView::new(explanation, &key)))
+        .ok_or_else(|| not_found("event", &id.to_string()))
 }

@@ -183,7 +183,8 @@ pub(crate) async fn list_holders(
     let id: PolicyId = id_to_find("policy", &id)?;
     let found = state.engine.holders(&client.id, &id).await;
     let found = found.map_err(|e| Problem::of_engine("list the holders of a policy", &e))?;
-    found.map(|holders| Json(HolderList::new(holders))).ok_or_else(|| not_found("policy", id.as_str()))
+    let key = state.engine.token_key().await.map_err(|e| Problem::of_engine("sign tokens", &e))?;
+    found.map(|holders| Json(HolderList::new(holders, &key))).ok_or_else(|| not_found("policy", id.as_str()))
 }
 
 /// Deletes a policy that no job names and that holds nothing.

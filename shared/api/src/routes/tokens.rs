@@ -17,7 +17,8 @@ use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::instant;
 use crate::wire::token::{
     ExtendBody, ExtendResult, ExtendResults, ExtendStatus, FreeBody, FreeResult, FreeResults, FreeStatus,
-    Malformed, ReleaseBody, ReleaseResult, ReleaseResults, ReleaseStatus, check_number_of_tokens, read_entry,
+    ReleaseBody, ReleaseResult, ReleaseResults, ReleaseStatus, Unread, check_number_of_tokens, read_entry,
+    read_token,
 };
 
 /// The body of a release: a hundred texts of 2 KiB, each character of which may be escaped.
@@ -36,18 +37,18 @@ pub(crate) async fn release_tokens(
     let mut errors = FieldErrors::default();
     check_number_of_tokens(body.tokens.len(), &mut errors);
     errors.into_result(Kind::InvalidBody)?;
-    let entries: Vec<Result<Release, Malformed>> =
-        body.tokens.iter().map(|entry| read_entry(entry)).collect();
-    let releases = each_once(entries.iter().flatten());
+    let key = state.engine.token_key().await.map_err(|e| Problem::of_engine("verify tokens", &e))?;
+    let entries: Vec<(String, Result<Release, Unread>)> =
+        body.tokens.iter().map(|entry| read_entry(entry, &key)).collect();
+    let releases = each_once(entries.iter().filter_map(|(_, release)| release.as_ref().ok()));
     let mut statuses = HashMap::new();
     if !releases.is_empty() {
         let released = state.engine.release(&client.id, releases).await;
         statuses.extend(released.map_err(|e| Problem::of_engine("release tokens", &e))?);
     }
-    let results = entries.into_iter().map(|entry| match entry {
+    let results = entries.into_iter().map(|(text, entry)| match entry {
         Ok(Release { token, .. }) => {
             let status = release_status(statuses.get(&token));
-            let text = token.to_string();
             // Named again in this call, it was released before.
             statuses.entry(token).and_modify(|answer| {
                 if *answer == Released::Released {
@@ -56,9 +57,10 @@ pub(crate) async fn release_tokens(
             });
             ReleaseResult { token: text, status, detail: None }
         }
-        Err(Malformed { token, detail }) => {
-            ReleaseResult { token, status: ReleaseStatus::Malformed, detail: Some(detail) }
+        Err(Unread::Malformed(detail)) => {
+            ReleaseResult { token: text, status: ReleaseStatus::Malformed, detail: Some(detail) }
         }
+        Err(Unread::Unknown) => ReleaseResult { token: text, status: ReleaseStatus::Unknown, detail: None },
     });
     Ok(Json(ReleaseResults { results: results.collect() }))
 }
@@ -99,19 +101,20 @@ pub(crate) async fn extend_tokens(
     let lease_seconds =
         body.lease_seconds.and_then(|given| given.within("lease_seconds", LEASE_SECONDS, &mut errors));
     errors.into_result(Kind::InvalidBody)?;
-    let tokens = readable(&body.tokens);
+    let read = read_tokens(&state, body.tokens).await?;
+    let tokens = each_token_once(&read);
     let mut statuses = HashMap::new();
     if !tokens.is_empty() {
         let extended = state.engine.extend(&client.id, tokens, lease_seconds).await;
         statuses.extend(extended.map_err(|e| Problem::of_engine("extend leases", &e))?);
     }
-    let results = body.tokens.into_iter().map(|token| {
-        let (status, lease_expires_at) = match token.parse::<Token>().map(|parsed| statuses.get(&parsed)) {
+    let results = read.into_iter().map(|(token, read)| {
+        let (status, lease_expires_at) = match read.map(|read| statuses.get(&read)) {
             Ok(Some(Extended::Extended { lease_end })) => (ExtendStatus::Extended, Some(instant(*lease_end))),
             Ok(Some(Extended::Expired)) => (ExtendStatus::Expired, None),
             Ok(Some(Extended::NotYours)) => (ExtendStatus::NotYours, None),
-            Ok(Some(Extended::Unknown) | None) => (ExtendStatus::Unknown, None),
-            Err(_) => (ExtendStatus::Malformed, None),
+            Ok(Some(Extended::Unknown) | None) | Err(Unread::Unknown) => (ExtendStatus::Unknown, None),
+            Err(Unread::Malformed(_)) => (ExtendStatus::Malformed, None),
         };
         ExtendResult { token, status, lease_expires_at }
     });
@@ -131,16 +134,18 @@ pub(crate) async fn free_tokens(
     let mut errors = FieldErrors::default();
     check_number_of_tokens(body.tokens.len(), &mut errors);
     errors.into_result(Kind::InvalidBody)?;
-    let tokens = readable(&body.tokens);
+    let read = read_tokens(&state, body.tokens).await?;
+    let tokens = each_token_once(&read);
     let mut statuses = HashMap::new();
     if !tokens.is_empty() {
         let freed = state.engine.free_held(&client.id, tokens, body.redeliver).await;
         statuses.extend(freed.map_err(|e| Problem::of_engine("free tokens", &e))?);
     }
-    let results = body.tokens.into_iter().map(|token| {
-        let status = match token.parse::<Token>() {
-            Ok(parsed) => free_status(statuses.get(&parsed)),
-            Err(_) => FreeStatus::Malformed,
+    let results = read.into_iter().map(|(token, read)| {
+        let status = match read {
+            Ok(read) => free_status(statuses.get(&read)),
+            Err(Unread::Unknown) => FreeStatus::Unknown,
+            Err(Unread::Malformed(_)) => FreeStatus::Malformed,
         };
         FreeResult { token, status }
     });
@@ -157,9 +162,21 @@ fn free_status(freed: Option<&Released>) -> FreeStatus {
     }
 }
 
-/// The texts that read as tokens, each once.
-fn readable(texts: &[String]) -> Vec<Token> {
-    let mut tokens: Vec<Token> = texts.iter().filter_map(|text| text.parse().ok()).collect();
+type ReadTokens = Vec<(String, Result<Token, Unread>)>;
+
+/// Reads the tokens of a call, each by itself.
+async fn read_tokens(state: &ApiState, texts: Vec<String>) -> Result<ReadTokens, Problem> {
+    let key = state.engine.token_key().await.map_err(|e| Problem::of_engine("verify tokens", &e))?;
+    let read = |text: String| {
+        let token = read_token(&text, &key);
+        (text, token)
+    };
+    Ok(texts.into_iter().map(read).collect())
+}
+
+/// The tokens that this deployment gave, each once.
+fn each_token_once(read: &ReadTokens) -> Vec<Token> {
+    let mut tokens: Vec<Token> = read.iter().filter_map(|(_, token)| token.as_ref().ok().cloned()).collect();
     tokens.sort_unstable();
     tokens.dedup();
     tokens

@@ -1,7 +1,7 @@
 //! Why an event is where it is, as it travels: only ever read.
 
 use serde::Serialize;
-use tidegate_engine::Explanation;
+use tidegate_engine::{Explanation, TokenKey};
 use utoipa::ToSchema;
 
 use crate::wire::holder::HolderView;
@@ -29,14 +29,14 @@ pub(crate) struct ExplanationView {
     reasoning: String,
 }
 
-impl From<Explanation> for ExplanationView {
-    fn from(explanation: Explanation) -> Self {
+impl ExplanationView {
+    pub(crate) fn new(explanation: Explanation, key: &TokenKey) -> Self {
         Self {
             event: explanation.record.into(),
             because: explanation.because,
             events_before: explanation.events_before,
             policy: explanation.policy.as_ref().map(PolicyStatusView::new),
-            holders: explanation.holders.into_iter().map(HolderView::from).collect(),
+            holders: explanation.holders.into_iter().map(|holder| HolderView::new(holder, key)).collect(),
             expected_at: explanation.expected_at.map(instant),
             reasoning: explanation.reasoning,
         }

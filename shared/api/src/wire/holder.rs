@@ -1,7 +1,7 @@
 //! Who holds the tokens of a policy, as it travels: only ever read.
 
 use serde::Serialize;
-use tidegate_engine::Holder;
+use tidegate_engine::{Holder, TokenKey};
 use utoipa::ToSchema;
 
 use crate::wire::instant;
@@ -26,10 +26,11 @@ pub(crate) struct HolderView {
     expired: bool,
 }
 
-impl From<Holder> for HolderView {
-    fn from(holder: Holder) -> Self {
+impl HolderView {
+    /// A holder, with its token as its consumer has it.
+    pub(crate) fn new(holder: Holder, key: &TokenKey) -> Self {
         Self {
-            token: holder.token.to_string(),
+            token: key.sign(&holder.token).to_string(),
             event_id: holder.event.to_string(),
             attempt: holder.attempt,
             cost: holder.cost,
@@ -47,7 +48,7 @@ pub(crate) struct HolderList {
 }
 
 impl HolderList {
-    pub(crate) fn new(holders: Vec<Holder>) -> Self {
-        Self { holders: holders.into_iter().map(HolderView::from).collect() }
+    pub(crate) fn new(holders: Vec<Holder>, key: &TokenKey) -> Self {
+        Self { holders: holders.into_iter().map(|holder| HolderView::new(holder, key)).collect() }
     }
 }

@@ -34,7 +34,7 @@ pub(crate) struct RunView {
     /// Events that were never admitted, because the run was stopped.
     left_out: u32,
     /// Why nothing (more) of it is delivered: `paused`, `misfire_skipped`, `expired`, `overlap_skipped`, `line_full`,
-    /// `excluded`, `cancelled`, `rescheduled`, `deadline` or `failure_limit`.
+    /// `excluded`, `cancelled`, `rescheduled`, `not_emittable`, `deadline` or `failure_limit`.
     reason: Option<String>,
     /// How many firings of the job were left out for the same reason, this one included: they share this row. Only when
     /// they are more than this one.

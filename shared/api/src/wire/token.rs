@@ -7,9 +7,10 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tidegate_domain::ids::IdError;
 use tidegate_domain::limits::{RESULT_BYTES, TOKENS_PER_CALL};
-use tidegate_domain::token::Token;
-use tidegate_engine::{Outcome, Release};
+use tidegate_domain::token::{SignedToken, Token};
+use tidegate_engine::{Outcome, Release, TokenKey};
 use utoipa::ToSchema;
 
 use crate::body::read_part;
@@ -34,7 +35,7 @@ pub(crate) enum OutcomeWord {
 pub(crate) struct ReleaseBody {
     /// 1 to 100 tokens: each either the token's text, or an object that adds how the event ended. Each is read and answered
     /// by itself.
-    #[schema(value_type = Vec<ReleaseEntry>, min_items = 1, max_items = 100, example = json!(["tok.acme.small.0.3.17.2.9"]))]
+    #[schema(value_type = Vec<ReleaseEntry>, min_items = 1, max_items = 100, example = json!(["tok.acme.small.0.3.17.2.9.5f0c8d7a2b914e63a8d1f4077be2960c"]))]
     pub(crate) tokens: Vec<Box<RawValue>>,
 }
 
@@ -65,30 +66,35 @@ pub(crate) struct Ended {
     error: Option<String>,
 }
 
-/// An entry that cannot be served.
+/// Why a token of a call cannot be served.
 #[derive(Debug)]
-pub(crate) struct Malformed {
-    /// Its token, as far as it can be read.
-    pub(crate) token: String,
-    /// What is wrong and what to do about it.
-    pub(crate) detail: String,
+pub(crate) enum Unread {
+    /// What is wrong with it and what to do about it.
+    Malformed(String),
+    /// This deployment gave no such token.
+    Unknown,
 }
 
-/// Reads one entry by itself.
-pub(crate) fn read_entry(entry: &RawValue) -> Result<Release, Malformed> {
-    let malformed = |token: &str, detail: String| Malformed { token: token.to_owned(), detail };
+/// Reads the text of a token, which must be one that this deployment gave.
+pub(crate) fn read_token(text: &str, key: &TokenKey) -> Result<Token, Unread> {
+    let signed: SignedToken = text.parse().map_err(|error: IdError| Unread::Malformed(error.to_string()))?;
+    key.verify(signed).ok_or(Unread::Unknown)
+}
+
+/// Reads one entry by itself: the text of its token, as far as there is one, and what is to be done.
+pub(crate) fn read_entry(entry: &RawValue, key: &TokenKey) -> (String, Result<Release, Unread>) {
     let ended = match read_part::<ReleaseEntry>(entry) {
         Ok(ReleaseEntry::Succeeded(token)) => {
             Ended { token, outcome: OutcomeWord::Succeeded, result: None, error: None }
         }
         Ok(ReleaseEntry::Ended(ended)) => ended,
-        Err(problem) => return Err(malformed(&token_of(entry), problem.into_parts().1)),
+        Err(problem) => return (token_of(entry), Err(Unread::Malformed(problem.into_parts().1))),
     };
-    let text = ended.text().map_err(|detail| malformed(&ended.token, detail))?;
-    match ended.token.parse::<Token>() {
-        Ok(token) => Ok(Release { token, outcome: ended.outcome.into(), text }),
-        Err(error) => Err(malformed(&ended.token, error.to_string())),
-    }
+    let release = ended.text().map_err(Unread::Malformed).and_then(|text| {
+        let token = read_token(&ended.token, key)?;
+        Ok(Release { token, outcome: ended.outcome.into(), text })
+    });
+    (ended.token, release)
 }
 
 /// What an entry that does not read names as its token, for the answer.

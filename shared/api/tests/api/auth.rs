@@ -1,7 +1,11 @@
 //! Keys: missing, wrong, the admin's and a client's, and what one client may see of another.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use http::{Method, StatusCode};
 use serde_json::json;
+use tidegate_local::{Call, Fault, FaultPlan};
 
 use crate::world::{World, cron_job};
 
@@ -67,6 +71,57 @@ async fn the_header_must_hold_a_bearer_key() {
         let answer = world.send(Method::GET, "/v1/jobs", None, &[("authorization", &value)], "").await;
         assert_eq!(answer.status, status, "{value}");
     }
+}
+
+#[tokio::test]
+async fn two_keys_in_one_request_are_none() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    let (right, wrong) = (format!("Bearer {key}"), "Bearer tg_acme_wrong".to_owned());
+    for headers in [[("authorization", &*right), ("authorization", &*wrong)], [("authorization", &*right); 2]]
+    {
+        let answer = world.send(Method::GET, "/v1/jobs", None, &headers, "").await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+        assert!(
+            answer.json["detail"].as_str().unwrap().contains("several Authorization headers"),
+            "{}",
+            answer.text
+        );
+    }
+}
+
+/// Counts the requests that reach a table.
+#[derive(Clone, Default)]
+struct Reads(Arc<AtomicU32>);
+
+impl FaultPlan for Reads {
+    fn on_request(&self, _: &Call) -> Fault {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Fault::None
+    }
+}
+
+/// H6: whoever sends garbage makes us read nothing, and a key that nobody has is looked up once.
+#[tokio::test]
+async fn garbage_is_refused_without_a_read_and_a_miss_is_remembered() {
+    let world = World::new().await;
+    let reads = Reads::default();
+    world.embedded.inject(reads.clone());
+    let random = "x".repeat(43);
+    let short = format!("tg_acme_{}", &random[1..]);
+    let odd = format!("tg_acme_{}!", &random[1..]);
+    let nobody = format!("tg__{random}");
+    for garbage in ["x", "tg_acme_wrong", &short, &odd, &nobody, "tgadmin_1"] {
+        assert_eq!(world.get("/v1/jobs", garbage).await.status, StatusCode::UNAUTHORIZED, "{garbage}");
+    }
+    assert_eq!(reads.0.load(Ordering::Relaxed), 0);
+    let unknown = format!("tg_acme_{random}");
+    for _ in 0..3 {
+        assert_eq!(world.get("/v1/jobs", &unknown).await.status, StatusCode::UNAUTHORIZED);
+    }
+    assert_eq!(reads.0.load(Ordering::Relaxed), 1);
+    let key = world.register("acme").await;
+    assert_eq!(world.get("/v1/jobs", &key).await.status, StatusCode::OK);
 }
 
 #[tokio::test]
@@ -173,5 +228,5 @@ async fn a_key_stays_known_for_half_a_minute_and_a_broken_store_is_said_to_be_on
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{}", answer.text);
     assert_eq!(answer.header("retry-after"), "1");
     assert_eq!(answer.json["type"], "urn:tidegate:problem:unavailable");
-    assert_eq!(world.get("/v1/health", &key).await.status, StatusCode::OK);
+    assert_eq!(world.get("/v1/health", &key).await.status, StatusCode::SERVICE_UNAVAILABLE);
 }

@@ -1,8 +1,9 @@
 //! The OpenAPI document: complete, and equal to its copy in `docs/`.
 
 use http::{Method, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tidegate_api::openapi_json;
+use tidegate_local::{Call, Fault, FaultPlan};
 
 use crate::world::World;
 
@@ -111,12 +112,68 @@ fn references(value: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
+async fn health_says_since_when_launches_are_late_and_costs_little() {
+    let world = World::new().await;
+    world.engine.tick().await.unwrap();
+    let health = async || world.send(Method::GET, "/v1/health", None, &[], "").await;
+    let ok = health().await;
+    assert_eq!(
+        (ok.status, &ok.json["emission"]["planned_to"]),
+        (StatusCode::OK, &json!("2026-11-21T12:02:00Z"))
+    );
+    // No tick comes for three minutes. What was read is believed for five seconds, so nobody reads the store dry.
+    world.clock.advance_ms(4_000);
+    world.cut_off();
+    assert_eq!(health().await.status, StatusCode::OK);
+    world.embedded.inject_nothing();
+    world.clock.advance_ms(176_000);
+    let late = health().await;
+    assert_eq!(late.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(late.json["status"], "late");
+    assert_eq!(late.json["emission"]["late_since"], "2026-11-21T12:02:00Z");
+    assert_eq!(late.json["emission"]["late_seconds"], 60);
+    world.engine.tick().await.unwrap();
+    world.clock.advance_ms(5_000);
+    assert_eq!(health().await.json["status"], "ok");
+}
+
+/// Panics where a request touches a service: stands for any fault of ours.
+struct Panics;
+
+impl FaultPlan for Panics {
+    fn on_request(&self, _: &Call) -> Fault {
+        panic!("a fault of ours")
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_panics_is_answered_and_stops_no_other() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    world.embedded.inject(Panics);
+    let answer = world.get("/v1/jobs/nightly", &key).await;
+    assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert_eq!(answer.json["type"], "urn:tidegate:problem:internal");
+    assert!(
+        !answer.text.contains("a fault of ours") && !answer.header("x-request-id").is_empty(),
+        "{}",
+        answer.text
+    );
+    world.embedded.inject_nothing();
+    assert_eq!(world.get("/v1/jobs", &key).await.status, StatusCode::OK);
+    let health = world.send(Method::GET, "/v1/health", None, &[], "").await;
+    assert_eq!(health.json["panics"], 1);
+}
+
+#[tokio::test]
 async fn health_and_the_document_need_no_key() {
     let world = World::new().await;
     let health = world.send(Method::GET, "/v1/health", None, &[], "").await;
     assert_eq!(health.status, StatusCode::OK);
     assert_eq!(health.json["status"], "ok");
     assert_eq!(health.json["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(health.json["emission"], json!({"planned_to": null, "late_since": null, "late_seconds": 0}));
+    assert_eq!(health.json["panics"], 0);
     assert!(health.json["zone_database"].as_str().unwrap().starts_with("20"), "{}", health.text);
     let document = world.send(Method::GET, "/v1/openapi.json", None, &[], "").await;
     assert_eq!((document.status, document.header("content-type")), (StatusCode::OK, "application/json"));

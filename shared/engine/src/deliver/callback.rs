@@ -11,7 +11,8 @@ use tidegate_store::runs::{Announced, RunRow};
 use tracing::{info, warn};
 
 use super::event::rfc3339;
-use super::{Sent, backoff};
+use super::{Sent, backoff, fifo};
+use crate::batch::sqs_text;
 use crate::message::Message;
 use crate::queue::Outgoing;
 use crate::{Engine, EngineError};
@@ -124,9 +125,14 @@ impl Engine {
             let now_s = self.now().timestamp();
             return Ok(self.http.post(target.url(), &id, body, &secret.unwrap_or_default(), now_s).await);
         };
-        let mut call = self.sqs().send_message().queue_url(queue_url).message_body(body);
+        if self.is_own_queue(queue_url) {
+            return Ok(Sent::Refused { reason: "the queue is one of Tidegate's own".to_owned() });
+        }
+        let mut call = self.sqs().send_message().queue_url(queue_url).message_body(sqs_text(body));
         if queue_url.ends_with(".fifo") {
-            call = call.message_group_id(run.job().as_str()).message_deduplication_id(id);
+            call = call
+                .message_group_id(fifo::group_id(client, run.job()))
+                .message_deduplication_id(fifo::deduplication_id(client, &id));
         }
         Ok(match call.send().await {
             Ok(_) => Sent::Done,

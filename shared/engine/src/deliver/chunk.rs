@@ -10,6 +10,7 @@ use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::calendar::Exclusions;
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::{History, Job};
+use tidegate_domain::limits::EVENTS_PER_CHUNK;
 use tidegate_domain::occurrence::{NonRun, Occurrence};
 use tidegate_store::doc::TermsDoc;
 use tidegate_store::events::{EventRow, PartRow, Record};
@@ -21,7 +22,7 @@ use super::{Delivery, Sent, Terms, backoff};
 use crate::message::{Chunk, ChunkItem, Message};
 use crate::queue::Outgoing;
 use crate::scan::judge::is_excluded;
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, Panicked};
 
 /// Some events of one occurrence.
 struct Part {
@@ -61,6 +62,37 @@ impl Engine {
         let (parts, deliveries) = self.prepare(chunk, parts).await?;
         let sent = self.send(&deliveries).await;
         self.conclude(chunk, &parts, sent).await
+    }
+
+    /// Sets aside what a chunk panicked over. Its events are handled one by one from now on, so that the one at fault stands
+    /// alone; alone, it is recorded as dead.
+    pub(crate) async fn set_aside_chunk(
+        &self,
+        chunk: &Chunk,
+        panicked: &Panicked,
+    ) -> Result<(), EngineError> {
+        let (client, launch_at) = chunk.head()?;
+        if let [item] = chunk.items.as_slice()
+            && item.to.saturating_sub(item.from) == 1
+        {
+            let occurrence = item.occurrence(&client, launch_at)?;
+            let part = Part { occurrence, from: item.from, to: item.to };
+            let refused = Sent::Refused { reason: panicked.to_string() };
+            return self.conclude(chunk, &[part], vec![refused]).await;
+        }
+        let single = |item: &ChunkItem, index: u32| {
+            let items = vec![ChunkItem { from: index, to: index.saturating_add(1), ..item.clone() }];
+            Outgoing::at(&client, Message::Chunk(Chunk { items, ..chunk.clone() }), launch_at)
+        };
+        let singles: Vec<Outgoing> = chunk
+            .items
+            .iter()
+            .flat_map(|item| {
+                (item.from..item.to).take(EVENTS_PER_CHUNK as usize).map(move |index| (item, index))
+            })
+            .map(|(item, index)| single(item, index))
+            .collect();
+        self.dispatch(&singles).await
     }
 
     /// A chunk that is one part of a run is marked by that part's row; any other by a row of its own.

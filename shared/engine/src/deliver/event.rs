@@ -6,7 +6,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tidegate_domain::ids::{ClientId, EventId};
-use tidegate_domain::token::Token;
+use tidegate_domain::token::SignedToken;
 
 use super::Terms;
 
@@ -45,7 +45,8 @@ pub(crate) struct Delivery {
     pub(crate) client: ClientId,
     pub(crate) event: EventId,
     pub(crate) attempt: u8,
-    pub(crate) lease: Option<(Token, DateTime<Utc>)>,
+    /// The token that it holds, as its consumer gets it, and when the lease ends.
+    pub(crate) lease: Option<(SignedToken, DateTime<Utc>)>,
     pub(crate) terms: Arc<Terms>,
 }
 

@@ -17,7 +17,7 @@ use crate::message::{GrantedEvent, Message};
 use crate::queue::Outgoing;
 use crate::throttle::release::{Release, group_of, slot_release};
 use crate::throttle::stop::PAYLOAD_GONE;
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, Panicked, TokenKey};
 
 /// An event that was granted a token and has not been sent.
 #[derive(Debug, Clone)]
@@ -71,7 +71,7 @@ impl Engine {
                         later.push(Outgoing::now(&client, grant.message(0)));
                     }
                     Some(terms) => {
-                        deliveries.push(grant.delivery(client, terms));
+                        deliveries.push(grant.delivery(client, terms, &*self.token_key().await?));
                         here.push(grant);
                     }
                 }
@@ -135,7 +135,7 @@ impl Engine {
         };
         let max_attempts = terms.terms.max_attempts.get();
         let on_response = terms.terms.flow.release_on_response;
-        let sent = self.send(&[grant.delivery(client.clone(), terms)]).await.pop();
+        let sent = self.send(&[grant.delivery(client.clone(), terms, &*self.token_key().await?)]).await.pop();
         let (reason, retry_after) = match sent {
             Some(Sent::Done) if on_response => {
                 return self.give_back(vec![Release::new(grant.token, Outcome::Succeeded)]).await;
@@ -155,6 +155,21 @@ impl Engine {
         let again =
             Outgoing::at(&client, grant.message(failures), self.now() + backoff(failures, retry_after));
         self.dispatch(&[again]).await
+    }
+
+    /// Records a granted event as dead whose delivery panicked, and gives its token back.
+    pub(crate) async fn set_aside_granted(
+        &self,
+        message: &GrantedEvent,
+        panicked: &Panicked,
+    ) -> Result<(), EngineError> {
+        let bad = |reason: String| EngineError::Message { reason };
+        let token: Token = message.token.parse().map_err(|e| bad(format!("'token': {e}")))?;
+        let run: RunId = message.run.parse().map_err(|e| bad(format!("'run': {e}")))?;
+        let lease_end = DateTime::from_timestamp_millis(message.lease_end_ms).unwrap_or_default();
+        let grant = Granted { event: run.event(token.index), token, lease_end, attempt: message.attempt };
+        self.keep_reason(&grant, &panicked.to_string()).await?;
+        self.give_back(vec![Release::new(grant.token, Outcome::Dead)]).await
     }
 
     /// Whether a run is older than its job's relevancy window.
@@ -189,8 +204,8 @@ impl Engine {
 }
 
 impl Granted {
-    fn delivery(&self, client: ClientId, terms: std::sync::Arc<super::Terms>) -> Delivery {
-        let lease = Some((self.token.clone(), self.lease_end));
+    fn delivery(&self, client: ClientId, terms: std::sync::Arc<super::Terms>, key: &TokenKey) -> Delivery {
+        let lease = Some((key.sign(&self.token), self.lease_end));
         Delivery { client, event: self.event.clone(), attempt: self.attempt, lease, terms }
     }
 

@@ -1,14 +1,19 @@
 //! Delivery to HTTP endpoints: a signed POST per event, no redirects, and no way into the deployment's own network.
 
+use std::error::Error as StdError;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration as StdDuration;
+use std::{io, iter};
 
-use chrono::Duration;
+use chrono::{DateTime, Duration};
 use futures::stream::{self, StreamExt};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{StatusCode, Url};
+use thiserror::Error;
+use tidegate_domain::limits::{DELIVERY_SECONDS, SQS_DELAY_SECONDS};
+use tidegate_domain::time::seconds;
 
 use super::{Delivery, Sent, signature};
 use crate::Engine;
@@ -16,8 +21,10 @@ use crate::Engine;
 /// Calls under way at once.
 const CALLS_AT_ONCE: usize = 20;
 /// How long one call may take.
-const CALL_TIMEOUT: StdDuration = StdDuration::from_secs(10);
+const CALL_TIMEOUT: StdDuration = StdDuration::from_secs(DELIVERY_SECONDS as u64);
 const CONNECT_TIMEOUT: StdDuration = StdDuration::from_secs(3);
+/// Why an address of the deployment's own network is not called.
+const PRIVATE: &str = "the address is private, loopback or link-local, which this deployment does not allow";
 
 /// The way to HTTP endpoints.
 #[derive(Clone)]
@@ -66,9 +73,7 @@ impl HttpTarget {
             return refused("the URL cannot be read");
         };
         if !self.allow_private && literal_address(&url).is_some_and(|ip| !is_public(ip)) {
-            return refused(
-                "the address is private, loopback or link-local, which this deployment does not allow",
-            );
+            return refused(PRIVATE);
         }
         let mut call = client
             .post(url)
@@ -79,25 +84,62 @@ impl HttpTarget {
             call = call.header("webhook-signature", signature);
         }
         match call.body(body).send().await {
-            Err(e) => Sent::Failed { reason: without_url(e), retry_after: None },
+            Err(error) => unanswered(&error),
             Ok(answer) => {
-                judge(answer.status(), answer.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok()))
+                let retry_after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+                judge(answer.status(), retry_after.and_then(|text| asked_wait(text, now_s)))
             }
         }
     }
 }
 
-fn without_url(error: reqwest::Error) -> String {
-    use std::error::Error as _;
-    let error = error.without_url();
-    match error.source() {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
+/// What became of a call that got no answer, in words that say what happened and not which library says so.
+fn unanswered(error: &reqwest::Error) -> Sent {
+    let chain = || causes(error);
+    if chain().any(|cause| cause.is::<NoPublicAddress>()) {
+        return Sent::Refused { reason: PRIVATE.to_owned() };
     }
+    let io = chain().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+    let deepest = || chain().last().map(ToString::to_string).unwrap_or_default();
+    let reason = match io {
+        _ if error.is_timeout() && error.is_connect() => {
+            format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())
+        }
+        _ if error.is_timeout() => format!("no answer within {} s", CALL_TIMEOUT.as_secs()),
+        Some(io::ErrorKind::ConnectionRefused) => {
+            "connection refused: nothing listens at the address".to_owned()
+        }
+        Some(
+            io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe,
+        ) => "the connection was closed before an answer came".to_owned(),
+        _ if error.is_connect() => format!("no connection: {}", deepest()),
+        _ => format!("no answer that can be read: {}", deepest()),
+    };
+    Sent::Failed { reason, retry_after: None }
 }
 
-fn judge(status: StatusCode, retry_after: Option<&str>) -> Sent {
-    let retry_after = retry_after.and_then(|text| text.parse().ok()).map(Duration::seconds);
+/// An error and what caused it, down to the first cause.
+fn causes<'e>(error: &'e reqwest::Error) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
+    let mut next: Option<&'e (dyn StdError + 'static)> = Some(error);
+    iter::from_fn(move || {
+        let error = next?;
+        next = error.source();
+        Some(error)
+    })
+}
+
+/// How long an endpoint asks to be left alone: seconds or a date, at most what SQS can delay. `None` for anything else.
+fn asked_wait(text: &str, now_s: i64) -> Option<Duration> {
+    let text = text.trim();
+    let asked_s = match text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More digits than a number holds ask for longer than anybody waits.
+        true if !text.is_empty() => text.parse().unwrap_or(i64::MAX),
+        _ => DateTime::parse_from_rfc2822(text).ok()?.timestamp().saturating_sub(now_s),
+    };
+    Some(seconds(asked_s.clamp(0, SQS_DELAY_SECONDS.into())))
+}
+
+fn judge(status: StatusCode, retry_after: Option<Duration>) -> Sent {
     let reason = format!("the endpoint answered {status}");
     match status {
         _ if status.is_success() => Sent::Done,
@@ -112,6 +154,11 @@ fn judge(status: StatusCode, retry_after: Option<&str>) -> Sent {
     }
 }
 
+/// A name has none but addresses of the deployment's own network: what is behind them will not change by waiting.
+#[derive(Debug, Error)]
+#[error("the name leads to no public address")]
+struct NoPublicAddress;
+
 /// Resolves names, and refuses those that lead to addresses of the deployment's own network.
 struct PublicOnly {
     allow_private: bool,
@@ -125,7 +172,7 @@ impl Resolve for PublicOnly {
             let usable: Vec<SocketAddr> =
                 found.into_iter().filter(|a| allow_private || is_public(a.ip())).collect();
             match usable.is_empty() {
-                true => Err("the name leads to no public address".into()),
+                true => Err(NoPublicAddress.into()),
                 false => Ok(Box::new(usable.into_iter()) as Addrs),
             }
         })
@@ -139,7 +186,7 @@ fn literal_address(url: &Url) -> Option<IpAddr> {
 fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(v4) => {
-            let [a, b, ..] = v4.octets();
+            let [a, b, c, _] = v4.octets();
             !(v4.is_private()
                 || v4.is_loopback()
                 || v4.is_link_local()
@@ -151,6 +198,7 @@ fn is_public(ip: IpAddr) -> bool {
                 || a >= 240
                 || (a == 100 && (64..128).contains(&b))
                 || (a == 192 && b == 0)
+                || (a == 192 && b == 88 && c == 99)
                 || (a == 198 && (18..20).contains(&b)))
         }
         IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
@@ -162,6 +210,7 @@ fn is_public(ip: IpAddr) -> bool {
                     && first != 0x2002
                     && !(first == 0x2001 && second < 0x0200)
                     && !(first == 0x2001 && second == 0x0db8)
+                    && !(first == 0x3fff && second < 0x1000)
             }
         },
     }
@@ -218,11 +267,38 @@ mod tests {
             "64:ff9b::a00:1",
             "2002:a00:1::",
             "2001:db8::1",
+            "192.88.99.1",
+            "3fff::1",
+            "3fff:fff::1",
         ] {
             assert!(!is_public(private.parse().unwrap()), "{private}");
         }
-        for public in ["8.8.8.8", "172.32.0.1", "2606:4700::1111", "::ffff:8.8.8.8"] {
+        for public in
+            ["8.8.8.8", "172.32.0.1", "192.88.98.1", "2606:4700::1111", "::ffff:8.8.8.8", "3fff:1000::1"]
+        {
             assert!(is_public(public.parse().unwrap()), "{public}");
+        }
+    }
+
+    /// C1: the first of these stopped the whole process.
+    #[test]
+    fn whatever_an_endpoint_asks_for_is_bounded() {
+        let now_s = 1_445_412_480; // 21 October 2015, 07:28 UTC
+        for (text, waits_s) in [
+            ("9223372036854775807", Some(900)),
+            ("99999999999999999999999999", Some(900)),
+            ("0", Some(0)),
+            (" 7 ", Some(7)),
+            ("-1", None),
+            ("", None),
+            ("soon", None),
+            ("1.5", None),
+            ("Wed, 21 Oct 2015 07:28:30 GMT", Some(30)),
+            ("Wed, 21 Oct 2015 07:27:00 GMT", Some(0)),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", Some(900)),
+            ("Fri, 31 Dec 999999999 23:59:59 GMT", None),
+        ] {
+            assert_eq!(asked_wait(text, now_s).map(|wait| wait.num_seconds()), waits_s, "{text}");
         }
     }
 
@@ -230,10 +306,9 @@ mod tests {
     fn an_answer_decides_whether_to_try_again() {
         let judged = |code, after| judge(StatusCode::from_u16(code).unwrap(), after);
         assert_eq!(judged(204, None), Sent::Done);
-        assert!(
-            matches!(judged(503, Some("7")), Sent::Failed { retry_after: Some(d), .. } if d.num_seconds() == 7)
-        );
-        assert!(matches!(judged(429, Some("soon")), Sent::Failed { retry_after: None, .. }));
+        let seven = seconds(7);
+        assert!(matches!(judged(503, Some(seven)), Sent::Failed { retry_after: Some(d), .. } if d == seven));
+        assert!(matches!(judged(429, None), Sent::Failed { retry_after: None, .. }));
         assert!(matches!(judged(404, None), Sent::Refused { .. }));
         assert!(matches!(judged(302, None), Sent::Refused { reason } if reason.contains("redirects")));
     }

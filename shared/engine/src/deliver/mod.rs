@@ -6,6 +6,7 @@
 pub(crate) mod callback;
 pub(crate) mod chunk;
 pub mod event;
+mod fifo;
 pub(crate) mod granted;
 pub(crate) mod http;
 mod payload;
@@ -16,6 +17,8 @@ use chrono::Duration;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::ids::RunId;
 use tidegate_domain::job::{self, Payload};
+use tidegate_domain::limits::SQS_DELAY_SECONDS;
+use tidegate_domain::time::seconds;
 
 use crate::{Engine, EngineError};
 pub(crate) use event::Delivery;
@@ -80,10 +83,13 @@ impl Engine {
     }
 }
 
+/// The longest wait between two deliveries: the longest delay of SQS.
+const MOST_BACKOFF: Duration = seconds(SQS_DELAY_SECONDS as i64);
+
 /// How long to wait before delivery number `attempt + 1`: 2, 4, 8 ... seconds, at most 15 minutes.
 pub(crate) fn backoff(attempt: u8, asked_for: Option<Duration>) -> Duration {
-    let own = Duration::seconds(1_i64 << attempt.clamp(1, 9));
-    own.max(asked_for.unwrap_or_default()).min(Duration::seconds(900))
+    let own = seconds(1_i64 << attempt.clamp(1, 9));
+    own.max(asked_for.unwrap_or_default()).min(MOST_BACKOFF)
 }
 
 #[cfg(test)]
@@ -92,8 +98,7 @@ mod tests {
 
     #[test]
     fn backoff_doubles_and_honours_the_target_up_to_what_sqs_can_delay() {
-        let seconds =
-            |attempt, asked: Option<i64>| backoff(attempt, asked.map(Duration::seconds)).num_seconds();
+        let seconds = |attempt, asked: Option<i64>| backoff(attempt, asked.map(seconds)).num_seconds();
         assert_eq!([1, 2, 3, 20].map(|a| seconds(a, None)), [2, 4, 8, 512]);
         assert_eq!(seconds(1, Some(60)), 60);
         assert_eq!(seconds(1, Some(7_200)), 900);

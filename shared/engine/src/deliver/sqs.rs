@@ -1,19 +1,20 @@
-//! Delivery to queues, ten events to a call.
+//! Delivery to queues, as many events to a call as it may hold. Bodies are made when their call is sent: a chunk of large
+//! events never lies in memory as a whole.
 
 use std::collections::BTreeMap;
+use std::iter;
 
 use aws_sdk_sqs::error::ProvideErrorMetadata;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
-use futures::stream::{self, StreamExt};
-use tidegate_domain::limits::SQS_BATCH;
+use futures::stream::{FuturesUnordered, StreamExt};
+use tidegate_domain::ids::{ClientId, EventId};
 
-use super::{Delivery, Sent};
+use super::{Delivery, Sent, fifo};
 use crate::Engine;
+use crate::batch::{Batch, sqs_text};
 
 /// Batch calls under way at once.
 const CALLS_AT_ONCE: usize = 8;
-/// Text of one call, in bytes. SQS takes 1 MiB; a margin is left for what it counts beside the bodies.
-const CALL_BYTES: usize = 1_000_000;
 
 struct Call<'a> {
     queue_url: &'a str,
@@ -27,27 +28,37 @@ impl Engine {
         deliveries: &[Delivery],
         chosen: &[usize],
     ) -> Vec<(usize, Sent)> {
-        let calls = calls(deliveries, chosen);
-        let sends: Vec<_> = calls.iter().map(|call| self.send_call(deliveries, call)).collect();
-        let answers: Vec<_> = stream::iter(sends).buffer_unordered(CALLS_AT_ONCE).collect().await;
-        answers.into_iter().flatten().collect()
+        let mut calls = calls(deliveries, chosen);
+        let mut under_way = FuturesUnordered::new();
+        let mut answers = Vec::with_capacity(chosen.len());
+        loop {
+            let places = CALLS_AT_ONCE.saturating_sub(under_way.len());
+            under_way.extend(calls.by_ref().take(places).map(|call| self.send_call(deliveries, call)));
+            match under_way.next().await {
+                Some(answered) => answers.extend(answered),
+                None => return answers,
+            }
+        }
     }
 
-    async fn send_call(&self, deliveries: &[Delivery], call: &Call<'_>) -> Vec<(usize, Sent)> {
+    async fn send_call(&self, deliveries: &[Delivery], call: Call<'_>) -> Vec<(usize, Sent)> {
         let fail = |reason: String| {
             let failed = Sent::Failed { reason, retry_after: None };
             call.entries.iter().map(|(index, _)| (*index, failed.clone())).collect::<Vec<_>>()
         };
-        let fifo = call.queue_url.ends_with(".fifo");
+        if self.is_own_queue(call.queue_url) {
+            let refused = Sent::Refused { reason: "the queue is one of Tidegate's own".to_owned() };
+            return call.entries.iter().map(|(index, _)| (*index, refused.clone())).collect();
+        }
+        let is_fifo = call.queue_url.ends_with(".fifo");
         let mut request = self.sqs().send_message_batch().queue_url(call.queue_url);
         for (index, body) in &call.entries {
-            let event = &deliveries[*index].event;
             let entry = SendMessageBatchRequestEntry::builder().id(index.to_string()).message_body(body);
-            let entry = match fifo {
-                true => entry
-                    .message_group_id(event.run().job().as_str())
-                    .message_deduplication_id(deduplication_id(&deliveries[*index])),
-                false => entry,
+            let entry = match deliveries.get(*index) {
+                Some(Delivery { client, event, attempt, .. }) if is_fifo => entry
+                    .message_group_id(fifo::group_id(client, event.run().job()))
+                    .message_deduplication_id(deduplication_id(client, event, *attempt)),
+                _ => entry,
             };
             request = match entry.build() {
                 Ok(entry) => request.entries(entry),
@@ -76,34 +87,33 @@ impl Engine {
 }
 
 /// A repeat of one delivery is the same message to a FIFO queue; a new lease of the event is a new one.
-fn deduplication_id(delivery: &Delivery) -> String {
-    match delivery.attempt {
-        1 => delivery.event.to_string(),
-        attempt => format!("{}-{attempt}", delivery.event),
+fn deduplication_id(client: &ClientId, event: &EventId, attempt: u8) -> String {
+    match attempt {
+        1 => fifo::deduplication_id(client, &event.to_string()),
+        attempt => fifo::deduplication_id(client, &format!("{event}-{attempt}")),
     }
 }
 
-fn calls<'a>(deliveries: &'a [Delivery], chosen: &[usize]) -> Vec<Call<'a>> {
-    let mut by_queue: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for index in chosen {
-        by_queue.entry(deliveries[*index].terms.terms.target.url()).or_default().push(*index);
+/// The calls that take the chosen events to their queues, each made when it is asked for.
+fn calls<'a>(deliveries: &'a [Delivery], chosen: &[usize]) -> impl Iterator<Item = Call<'a>> + use<'a> {
+    let mut by_queue: BTreeMap<&str, Vec<(usize, &Delivery)>> = BTreeMap::new();
+    for (index, delivery) in chosen.iter().filter_map(|index| Some((*index, deliveries.get(*index)?))) {
+        by_queue.entry(delivery.terms.terms.target.url()).or_default().push((index, delivery));
     }
-    let mut calls = Vec::new();
-    for (queue_url, indexes) in by_queue {
-        let mut call = Call { queue_url, entries: Vec::new() };
-        let mut bytes = 0;
-        for index in indexes {
-            let body = deliveries[index].body();
-            if call.entries.len() == SQS_BATCH
-                || (bytes + body.len() > CALL_BYTES && !call.entries.is_empty())
-            {
-                calls.push(std::mem::replace(&mut call, Call { queue_url, entries: Vec::new() }));
-                bytes = 0;
+    by_queue.into_iter().flat_map(|(queue_url, events)| calls_of(queue_url, events))
+}
+
+fn calls_of<'a>(queue_url: &'a str, events: Vec<(usize, &'a Delivery)>) -> impl Iterator<Item = Call<'a>> {
+    let mut events = events.into_iter();
+    let mut open = Some(Batch::default());
+    iter::from_fn(move || {
+        for (index, delivery) in events.by_ref() {
+            let body = sqs_text(delivery.body());
+            let bytes = body.len();
+            if let Some(entries) = open.as_mut().and_then(|batch| batch.add((index, body), bytes)) {
+                return Some(Call { queue_url, entries });
             }
-            bytes += body.len();
-            call.entries.push((index, body));
         }
-        calls.push(call);
-    }
-    calls
+        open.take().and_then(Batch::rest).map(|entries| Call { queue_url, entries })
+    })
 }

@@ -1,7 +1,8 @@
 //! A scan: reads the rows of the index that are eligible in a window, judges their launches, hands them to a sink.
 //!
 //! The emitter's sink sends and records; a rehearsal's only looks. What is too much for one tick is left as parts, which
-//! are rows of their own before the tick says that it is done (I2), and are worked on in parallel.
+//! are rows of their own before the tick says that it is done (I2), and are worked on in parallel. A launch that cannot be
+//! judged or emitted is set aside under its job, and the window goes on (I9).
 
 pub(crate) mod judge;
 mod part;
@@ -16,12 +17,12 @@ use futures::stream::{self, StreamExt};
 use tidegate_domain::calendar::Exclusions;
 use tidegate_domain::ids::{CalendarId, ClientId};
 use tidegate_domain::occurrence::NonRun;
-use tidegate_domain::time::{Firing, LocalWindow, Window};
+use tidegate_domain::time::{Dst, Firing, LocalWindow, Window};
 use tidegate_store::index::IndexShape;
 use tidegate_store::launch::{Child, Shard};
 use tracing::error;
 
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, contain};
 pub use judge::Verdict;
 use judge::{Plan, firings, judge};
 pub use rehearse::Rehearsal;
@@ -55,6 +56,8 @@ pub struct ScanReport {
     pub rows_read: u64,
     /// Rows that could not be read; each is in the log.
     pub rows_corrupt: u64,
+    /// Launches that were set aside: they cannot be judged or emitted. Each is in the log, and in its job's runs.
+    pub set_aside: u64,
     /// Parts that were left to others.
     pub parts: u64,
 }
@@ -187,41 +190,106 @@ impl<'e> Scan<'e> {
     }
 
     async fn row(&mut self, child: &Child, again: bool, sink: &mut impl Sink) -> Result<(), EngineError> {
-        let zone = child.cadence.index_zone();
-        if let Some(zone) = zone {
-            self.local(zone);
+        let found = contain(|| whose(child), async {
+            let zone = child.cadence.index_zone();
+            if let Some(zone) = zone {
+                self.local(zone);
+            }
+            let local = zone.and_then(|zone| self.locals.get(&zone));
+            firings(child, local, self.plan.window, &mut self.firings);
+            self.firings.retain(|firing| firing.launch_at >= child.emit_from);
+        });
+        match found.await {
+            Ok(()) if self.firings.is_empty() => Ok(()),
+            Ok(()) => self.settle(child, again, sink).await,
+            Err(panicked) => {
+                // When it launches is what cannot be told: the window stands for all of it.
+                self.firings = vec![Firing { launch_at: self.plan.window.from(), label: Dst::Plain }];
+                self.set_aside_found(child, panicked.into(), sink).await
+            }
         }
-        let local = zone.and_then(|zone| self.locals.get(&zone));
-        firings(child, local, self.plan.window, &mut self.firings);
-        self.firings.retain(|firing| firing.launch_at >= child.emit_from);
-        if self.firings.is_empty() {
-            return Ok(());
-        }
-        self.settle(child, again, sink).await
     }
 
     /// Judges the launches that were found and hands them on.
     async fn settle(&mut self, child: &Child, again: bool, sink: &mut impl Sink) -> Result<(), EngineError> {
+        let judged = contain(|| whose(child), self.judge_found(child, again)).await;
+        match judged.map_err(EngineError::from).flatten() {
+            Ok(()) => {}
+            Err(error) => return self.set_aside_found(child, error, sink).await,
+        }
+        self.firings.clear();
+        let verdicts = std::mem::take(&mut self.verdicts);
+        for group in verdicts.chunk_by(|a, b| a.non_run.is_some() && a.non_run == b.non_run) {
+            let handed_on = contain(|| whose(child), async {
+                match group {
+                    [launch @ Verdict { non_run: None, launch_at, .. }] => {
+                        let repeat = again || *launch_at < self.plan.repeat_before;
+                        sink.launch(child, launch, repeat).await
+                    }
+                    [Verdict { non_run: Some(reason), .. }, ..] => {
+                        sink.leave_out(child, group, *reason).await
+                    }
+                    _ => Ok(()),
+                }
+            });
+            if let Err(error) = handed_on.await.map_err(EngineError::from).flatten() {
+                self.set_aside(child, group, error, sink).await?;
+            }
+        }
+        self.verdicts = verdicts;
+        self.verdicts.clear();
+        Ok(())
+    }
+
+    async fn judge_found(&mut self, child: &Child, again: bool) -> Result<(), EngineError> {
         let calendars = self.exclusions(child).await?;
         judge(child, &self.firings, &calendars, &self.plan, &mut self.verdicts);
-        self.firings.clear();
         for verdict in &mut self.verdicts {
             // Whoever emitted it before and died may have left its run without a message. Delivery judges its age anyway.
             let is_repeat = again || verdict.launch_at < self.plan.repeat_before;
             verdict.non_run = verdict.non_run.filter(|reason| !(is_repeat && *reason == NonRun::Expired));
         }
-        for group in self.verdicts.chunk_by(|a, b| a.non_run.is_some() && a.non_run == b.non_run) {
-            match group {
-                [launch @ Verdict { non_run: None, launch_at, .. }] => {
-                    let repeat = again || *launch_at < self.plan.repeat_before;
-                    sink.launch(child, launch, repeat).await?;
-                }
-                [Verdict { non_run: Some(reason), .. }, ..] => sink.leave_out(child, group, *reason).await?,
-                _ => {}
-            }
-        }
-        self.verdicts.clear();
         Ok(())
+    }
+
+    /// Sets aside the launches that were found and could not be judged.
+    async fn set_aside_found(
+        &mut self,
+        child: &Child,
+        error: EngineError,
+        sink: &mut impl Sink,
+    ) -> Result<(), EngineError> {
+        self.verdicts.clear();
+        let unjudged = |firing: Firing| Verdict {
+            firing,
+            launch_at: firing.launch_at,
+            non_run: Some(NonRun::NotEmittable),
+        };
+        let launches: Vec<Verdict> = self.firings.drain(..).map(unjudged).collect();
+        self.set_aside(child, &launches, error, sink).await
+    }
+
+    /// Sets launches aside whose job is at fault; whatever else went wrong stops the scan, which is then repeated.
+    async fn set_aside(
+        &mut self,
+        child: &Child,
+        launches: &[Verdict],
+        error: EngineError,
+        sink: &mut impl Sink,
+    ) -> Result<(), EngineError> {
+        if !error.is_of_one_row() {
+            return Err(error);
+        }
+        self.report.set_aside += launches.len() as u64;
+        error!(client = %child.client, job = %child.job, launches = launches.len(), %error, "launches are set aside");
+        let recorded = sink.leave_out(child, launches, NonRun::NotEmittable).await;
+        match recorded {
+            Err(error) if error.is_of_one_row() => {
+                error!(client = %child.client, job = %child.job, %error, "launches are set aside without a record");
+                Ok(())
+            }
+            recorded => recorded,
+        }
     }
 
     async fn exclusions(&mut self, child: &Child) -> Result<Vec<Arc<Exclusions>>, EngineError> {
@@ -248,6 +316,11 @@ impl<'e> Scan<'e> {
         self.firings = child.cadence.firings(window);
         self.settle(child, again, sink).await
     }
+}
+
+/// Whose launches are worked on, for the log.
+fn whose(child: &Child) -> String {
+    format!("client {}, job {}", child.client, child.job)
 }
 
 /// What somebody goes by who emits a job's launches at once, whatever their age.

@@ -1,7 +1,7 @@
 //! The release queue: consumers that release by a message instead of a call.
 //!
-//! A message names its client, since a queue does not say who sent it: whoever may send to the queue is trusted to be
-//! that client. Releases of many messages that fall on one slot group are one write. Nobody is answered, so what cannot
+//! A queue does not say who sent a message, and nobody needs to know: a token that this deployment signed is proof enough.
+//! Releases of many messages that fall on one slot group are one write. Nobody is answered, so what cannot
 //! be released is in the log.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,18 +10,20 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{RESULT_BYTES, TOKENS_PER_CALL};
-use tidegate_domain::token::Token;
+use tidegate_domain::token::SignedToken;
 use tidegate_store::slots::{GroupKey, Outcome};
 use tracing::{error, warn};
 
 use super::release::{Release, Released, group_of};
-use crate::{Engine, Handled};
+use crate::{Engine, EngineError, Handled, TokenKey, contain};
 
-/// A message of the release queue: the body of a release call, and whose it is.
+/// A message of the release queue: the body of a release call. It may name its client; then other clients' tokens are
+/// passed over.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Body {
-    client_id: String,
+    #[serde(default)]
+    client_id: Option<String>,
     tokens: Vec<Box<RawValue>>,
 }
 
@@ -58,16 +60,25 @@ impl Engine {
     /// are in their order. One that cannot be read spoils no other: it comes again, and ends in the dead letters.
     pub async fn handle_releases(&self, bodies: &[(String, u32)]) -> Vec<Handled> {
         let mut handled = vec![Handled::Done; bodies.len()];
+        let token_key = match self.token_key().await {
+            Ok(key) => key,
+            Err(error) => {
+                warn!(%error, messages = bodies.len(), "releases come again");
+                return vec![Handled::Again; bodies.len()];
+            }
+        };
         let mut sorted = Sorted::default();
-        for (number, (body, received)) in bodies.iter().enumerate() {
-            if let Err(reason) = sorted.add(number, body) {
+        for ((number, (body, received)), handled) in bodies.iter().enumerate().zip(&mut handled) {
+            if let Err(reason) = sorted.add(number, body, &token_key) {
                 error!(reason, received, "a release message cannot be read: it goes to the dead letters");
-                handled[number] = Handled::Again;
+                *handled = Handled::Again;
             }
         }
         for (key, releases) in sorted.by_group {
             let client = key.client.clone();
-            match Box::pin(self.release_now(&client, releases)).await {
+            let released =
+                contain(|| format!("{key:?}"), Box::pin(self.release_now(&client, releases))).await;
+            match released.map_err(EngineError::from).flatten() {
                 Ok(answers) => {
                     let idle = |answer: &Released| !matches!(answer, Released::Released);
                     for (token, answer) in answers.into_iter().filter(|(_, answer)| idle(answer)) {
@@ -77,7 +88,11 @@ impl Engine {
                 Err(error) => {
                     warn!(%error, group = ?key, "releases come again");
                     for number in sorted.messages.get(&key).into_iter().flatten() {
-                        handled[*number] = Handled::Again;
+                        handled
+                            .iter_mut()
+                            .skip(*number)
+                            .take(1)
+                            .for_each(|handled| *handled = Handled::Again);
                     }
                 }
             }
@@ -87,15 +102,16 @@ impl Engine {
 }
 
 impl Sorted {
-    fn add(&mut self, number: usize, body: &str) -> Result<(), String> {
+    fn add(&mut self, number: usize, body: &str, key: &TokenKey) -> Result<(), String> {
         let body: Body = serde_json::from_str(body).map_err(|e| e.to_string())?;
-        let client: ClientId = body.client_id.parse().map_err(|e| format!("client_id: {e}"))?;
+        let client: Option<ClientId> =
+            body.client_id.map(|id| id.parse()).transpose().map_err(|e| format!("client_id: {e}"))?;
         if !(1..=TOKENS_PER_CALL).contains(&body.tokens.len()) {
             return Err(format!("tokens holds {}; 1 to {TOKENS_PER_CALL} are taken", body.tokens.len()));
         }
         for entry in body.tokens {
             // Its neighbours are served whatever it says.
-            match read(&entry, &client) {
+            match read(&entry, client.as_ref(), key) {
                 Ok(release) => {
                     let key = group_of(&release.token);
                     self.messages.entry(key.clone()).or_default().insert(number);
@@ -109,19 +125,20 @@ impl Sorted {
 }
 
 /// Reads an entry: a token's text, or an object that says how its event ended.
-fn read(entry: &RawValue, client: &ClientId) -> Result<Release, String> {
+fn read(entry: &RawValue, client: Option<&ClientId>, key: &TokenKey) -> Result<Release, String> {
     let ended = match serde_json::from_str::<String>(entry.get()) {
         Ok(token) => Ended { token, outcome: Word::Succeeded, result: None, error: None },
         Err(_) => serde_json::from_str(entry.get()).map_err(|e| format!("{entry}: {e}"))?,
     };
-    ended.checked(client)
+    ended.checked(client, key)
 }
 
 impl Ended {
-    fn checked(self, client: &ClientId) -> Result<Release, String> {
+    fn checked(self, client: Option<&ClientId>, key: &TokenKey) -> Result<Release, String> {
         let ended = self;
-        let token: Token = ended.token.parse().map_err(|e| format!("token: {e}"))?;
-        if token.client != *client {
+        let signed: SignedToken = ended.token.parse().map_err(|e| format!("token: {e}"))?;
+        let token = key.verify(signed).ok_or("token: this deployment gave no such token")?;
+        if let Some(client) = client.filter(|client| **client != token.client) {
             return Err(format!("token '{token}' is not {client}'s"));
         }
         match (ended.outcome, &ended.result, &ended.error) {
@@ -145,15 +162,30 @@ impl Ended {
 mod tests {
     use super::*;
 
+    fn key() -> TokenKey {
+        TokenKey::new(&[7; 32]).unwrap()
+    }
+
+    fn signed(token: &str) -> String {
+        key().sign(&token.parse().unwrap()).to_string()
+    }
+
     #[test]
     fn a_message_is_sorted_by_slot_group_and_a_bad_token_spoils_no_other() {
         let mut sorted = Sorted::default();
-        let body = r#"{"client_id":"acme","tokens":["tok.acme.small.0.3.17.2.9",
-            {"token":"tok.acme.small.1.3.17.2.9","outcome":"failed","error":"no disk"},
-            "nonsense", "tok.zeta.small.0.3.17.2.9", 7, {"token":"tok.acme.small.0.5.18.2.11","more":1},
-            {"token":"tok.acme.small.0.6.19.2.12","error":"but it succeeded"}]}"#;
-        sorted.add(0, body).unwrap();
-        sorted.add(1, r#"{"client_id":"acme","tokens":["tok.acme.small.0.4.18.2.10"]}"#).unwrap();
+        let body = serde_json::json!({"client_id": "acme", "tokens": [
+            signed("tok.acme.small.0.3.17.2.9"),
+            {"token": signed("tok.acme.small.1.3.17.2.9"), "outcome": "failed", "error": "no disk"},
+            "nonsense", signed("tok.zeta.small.0.3.17.2.9"), 7,
+            {"token": signed("tok.acme.small.0.5.18.2.11"), "more": 1},
+            {"token": signed("tok.acme.small.0.6.19.2.12"), "error": "but it succeeded"},
+            // Neither guessed nor signed by somebody else.
+            "tok.acme.small.0.7.20.2.13",
+            TokenKey::new(&[8; 32]).unwrap().sign(&"tok.acme.small.0.7.20.2.13".parse().unwrap()).to_string(),
+        ]});
+        sorted.add(0, &body.to_string(), &key()).unwrap();
+        let unnamed = serde_json::json!({"tokens": [signed("tok.acme.small.0.4.18.2.10")]});
+        sorted.add(1, &unnamed.to_string(), &key()).unwrap();
         let sizes: Vec<usize> = sorted.by_group.values().map(Vec::len).collect();
         assert_eq!(sizes, [2, 1]);
         let second = sorted.by_group.values().nth(1).and_then(|releases| releases.first()).unwrap();
@@ -164,12 +196,12 @@ mod tests {
     fn what_is_no_release_message_says_why() {
         for (body, why) in [
             ("", "EOF"),
-            ("{}", "client_id"),
+            ("{}", "tokens"),
             (r#"{"client_id":"acme","tokens":[]}"#, "tokens holds 0"),
             (r#"{"client_id":"ac me","tokens":["a"]}"#, "client_id"),
             (r#"{"client_id":"acme","tokens":["a"],"more":1}"#, "more"),
         ] {
-            let reason = Sorted::default().add(0, body).unwrap_err();
+            let reason = Sorted::default().add(0, body, &key()).unwrap_err();
             assert!(reason.contains(why), "{body}: {reason}");
         }
     }

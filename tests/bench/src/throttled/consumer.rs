@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, Message};
 use serde_json::Value;
-use tidegate_domain::token::Token;
+use tidegate_domain::token::{SignedToken, Token};
 use tidegate_engine::{Engine, Outcome, Release, Released};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -76,7 +76,8 @@ impl Consumer {
         while let Some(message) = tokio.block_on(self.receive())? {
             let arrived_at = Instant::now();
             let body: Value = serde_json::from_str(&message.body.unwrap_or_default())?;
-            let token: Token = body["token"].as_str().context("an event without a token")?.parse()?;
+            let signed: SignedToken = body["token"].as_str().context("an event without a token")?.parse()?;
+            let token = signed.token;
             if locked(&self.book).begin(&token, arrived_at) {
                 be_busy_until(arrived_at + self.work);
                 locked(&self.book).end(&token, arrived_at);

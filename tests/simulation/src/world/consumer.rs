@@ -1,7 +1,7 @@
 //! What a consumer does: take events from its queue, release and extend tokens.
 
 use anyhow::{Context, Result};
-use tidegate_domain::token::Token;
+use tidegate_domain::token::{SignedToken, Token};
 use tidegate_engine::{EventBody, Outcome, Release, Released};
 
 use super::{CLIENT, World, pump};
@@ -22,7 +22,8 @@ impl Received {
     /// When it is no event.
     pub fn read(text: &str) -> Result<Self> {
         let body: EventBody = serde_json::from_str(text)?;
-        let token = body.token.as_deref().map(str::parse).transpose()?;
+        let signed = body.token.as_deref().map(str::parse::<SignedToken>).transpose()?;
+        let token = signed.map(|signed| signed.token);
         Ok(Self { body, token })
     }
 }

@@ -1,0 +1,92 @@
+//! How messages are cut into SQS batch calls: by count and by bytes, here and nowhere else; and what SQS refuses of them.
+//!
+//! A message that is larger than a call may be is a batch of its own, so that SQS refuses it alone.
+
+use tidegate_domain::limits::{SQS_BATCH, SQS_BATCH_BYTES};
+
+/// Gathers messages until they are a call.
+#[derive(Debug)]
+pub(crate) struct Batch<T> {
+    messages: Vec<T>,
+    bytes: usize,
+}
+
+impl<T> Default for Batch<T> {
+    fn default() -> Self {
+        Self { messages: Vec::new(), bytes: 0 }
+    }
+}
+
+impl<T> Batch<T> {
+    /// Adds a message of so many bytes. Returns the call that it no longer fits into.
+    pub(crate) fn add(&mut self, message: T, bytes: usize) -> Option<Vec<T>> {
+        let is_full = self.messages.len() >= SQS_BATCH || self.bytes.saturating_add(bytes) > SQS_BATCH_BYTES;
+        let full = (is_full && !self.messages.is_empty()).then(|| std::mem::take(self).messages);
+        self.messages.push(message);
+        self.bytes = self.bytes.saturating_add(bytes);
+        full
+    }
+
+    /// The last call, if there is anything in it.
+    pub(crate) fn rest(self) -> Option<Vec<T>> {
+        (!self.messages.is_empty()).then_some(self.messages)
+    }
+}
+
+/// Cuts messages with their sizes in bytes into calls.
+pub(crate) fn batches<T>(messages: impl IntoIterator<Item = (T, usize)>) -> Vec<Vec<T>> {
+    let mut open = Batch::default();
+    let mut calls: Vec<Vec<T>> =
+        messages.into_iter().filter_map(|(message, bytes)| open.add(message, bytes)).collect();
+    calls.extend(open.rest());
+    calls
+}
+
+/// Whether SQS refuses a whole call because of what a message in it says: it will refuse that message each time.
+pub(crate) fn blames_a_message(code: &str) -> bool {
+    ["BatchRequestTooLong", "InvalidMessageContents", "MessageTooLong"]
+        .iter()
+        .any(|known| code.contains(known))
+}
+
+/// The same for the code of one entry, which can be wrong in nothing but its text: all else is ours.
+pub(crate) fn blames_its_entry(code: &str) -> bool {
+    blames_a_message(code) || code.contains("InvalidParameterValue")
+}
+
+/// A JSON text as SQS takes it: the two characters of JSON that SQS refuses are written as escapes, which mean the same.
+pub(crate) fn sqs_text(json: String) -> String {
+    // Control characters are escaped in every JSON string, and surrogates cannot stand in a text.
+    match json.contains(['\u{fffe}', '\u{ffff}']) {
+        true => json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff"),
+        false => json,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(sizes: &[usize]) -> Vec<usize> {
+        batches(sizes.iter().map(|size| ((), *size))).iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn a_call_has_at_most_ten_messages_and_a_million_bytes() {
+        assert_eq!(cut(&[]), Vec::<usize>::new());
+        assert_eq!(cut(&[1; 25]), [10, 10, 5]);
+        // Ten chunks whose payloads are nothing but quotes: 131 KB each.
+        assert_eq!(cut(&[131_000; 10]), [7, 3]);
+        assert_eq!(cut(&[SQS_BATCH_BYTES, 1]), [1, 1]);
+        assert_eq!(cut(&[1, usize::MAX, 1]), [1, 1, 1]);
+    }
+
+    #[test]
+    fn what_sqs_refuses_in_a_text_is_escaped_and_means_the_same() {
+        let odd = serde_json::to_string("a\u{fffe}b\u{ffff}\u{1}\u{7f}\u{10ffff}é").unwrap();
+        let text = sqs_text(odd.clone());
+        assert_eq!(text, "\"a\\ufffeb\\uffff\\u0001\u{7f}\u{10ffff}é\"");
+        let read = |json: &str| serde_json::from_str::<String>(json).unwrap();
+        assert_eq!(read(&text), read(&odd));
+    }
+}

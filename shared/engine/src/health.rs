@@ -1,0 +1,29 @@
+//! How emission gets on: whether launches that are due have been looked at.
+
+use chrono::{DateTime, Utc};
+
+use crate::{Engine, EngineError};
+
+/// How emission gets on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EmissionStatus {
+    /// Every launch before it is planned: emitted, left out with a reason, or in a part of a scan. `None` before the first
+    /// tick.
+    pub scanned_to: Option<DateTime<Utc>>,
+    /// Launches since then are late: no tick has confirmed them, or a part of a large scan is not done. `None` when none is.
+    pub late_since: Option<DateTime<Utc>>,
+}
+
+impl Engine {
+    /// How emission gets on now.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn emission_status(&self) -> Result<EmissionStatus, EngineError> {
+        let scanned_to = self.store().watermark().await?.map(|watermark| watermark.scanned_to);
+        let part_from = self.store().oldest_scan_part().await?;
+        let now = self.now();
+        let late_since = scanned_to.into_iter().chain(part_from).min().filter(|settled_to| *settled_to < now);
+        Ok(EmissionStatus { scanned_to, late_since })
+    }
+}
