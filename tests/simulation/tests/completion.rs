@@ -72,6 +72,7 @@ async fn the_end_of_a_run_is_told_once_with_its_numbers() {
         told,
         [CompletionBody {
             r#type: "run.completed".to_owned(),
+            id: format!("{}.completed", run.id),
             run_id: run.id.to_string(),
             job_id: "nightly".to_owned(),
             client_id: CLIENT.to_owned(),

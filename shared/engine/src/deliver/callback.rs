@@ -22,7 +22,9 @@ use crate::{Engine, EngineError};
 pub struct CompletionBody {
     /// `run.completed`.
     pub r#type: String,
-    /// The run. With `.completed` behind it, the idempotency key.
+    /// The idempotency key: the same each time this is sent.
+    pub id: String,
+    /// The run.
     pub run_id: String,
     /// The client's job.
     pub job_id: String,
@@ -57,6 +59,7 @@ impl CompletionBody {
         let tally = run.tally;
         Self {
             r#type: "run.completed".to_owned(),
+            id: completion_id(&run.id),
             run_id: run.id.to_string(),
             job_id: run.id.job().to_string(),
             client_id: client.to_string(),
@@ -119,7 +122,7 @@ impl Engine {
         target: &Target,
         body: String,
     ) -> Result<Sent, EngineError> {
-        let id = format!("{run}.completed");
+        let id = completion_id(run);
         let Target::Sqs { queue_url } = target else {
             let secret = self.store().client(client).await?.map(|client| client.webhook_secret);
             let now_s = self.now().timestamp();
@@ -142,6 +145,11 @@ impl Engine {
             }
         })
     }
+}
+
+/// What a completion is known by: in its body, as `webhook-id`, and where a FIFO queue suppresses repeats.
+fn completion_id(run: &RunId) -> String {
+    format!("{run}.completed")
 }
 
 fn callback(client: &ClientId, run: &RunId, failures: u8) -> Message {
