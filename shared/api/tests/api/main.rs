@@ -15,6 +15,8 @@ mod guide;
 mod instants;
 mod jobs;
 mod log;
+mod messages;
+mod page;
 mod policies;
 mod preview;
 mod rules;

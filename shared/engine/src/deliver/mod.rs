@@ -5,6 +5,8 @@
 
 pub(crate) mod callback;
 pub(crate) mod chunk;
+#[cfg(test)]
+mod documented;
 pub mod event;
 mod fifo;
 pub(crate) mod granted;
