@@ -17,7 +17,7 @@ pub struct Run {
     pub count: u32,
     /// Where it stands: waiting, running, finished or stopped.
     pub state: String,
-    /// Events that were handed to a consumer whose word is not awaited.
+    /// Events of a job without a policy that were delivered: nobody releases them, so how they ended is not known.
     pub delivered: u32,
     /// Events that their consumer released as succeeded.
     pub succeeded: u32,

@@ -21,7 +21,7 @@ pub(crate) struct RunView {
     /// Where it stands: waiting, running, finished or stopped.
     #[schema(value_type = String)]
     state: &'static str,
-    /// Events that were handed to a consumer whose word is not awaited.
+    /// Events of a job without a policy that were delivered: nobody releases them, so how they ended is not known.
     delivered: u32,
     /// Events that their consumer released as succeeded.
     succeeded: u32,

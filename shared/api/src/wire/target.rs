@@ -49,7 +49,8 @@ pub(crate) struct HttpBody {
 #[serde(rename_all = "snake_case")]
 #[schema(as = ReleaseRule)]
 pub(crate) enum ReleaseWord {
-    /// A 2xx answer: the work was done in the call. Any other answer is retried, as without it.
+    /// A 2xx answer: the work was done in the call. Other answers are retried (408, 425, 429, 5xx) or final (3xx, other
+    /// 4xx), as without it.
     OnResponse,
     /// The consumer, by `POST /v1/tokens/release` or by a message to the release queue.
     ByConsumer,

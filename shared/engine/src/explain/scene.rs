@@ -95,7 +95,7 @@ impl Scene<'_> {
         held.into_iter().max_by_key(|(_, held)| *held).map(|(run, _)| run.clone())
     }
 
-    /// Why the event waits: the first reason of which it would wait even if there were no other.
+    /// Why the event waits: the first reason that applies, of those that may hold it back at once.
     pub(super) fn because(&self, place: &Place) -> (String, Hindrance) {
         self.unlaunched()
             .or_else(|| self.halted(place))

@@ -7,7 +7,7 @@ use crate::slots::Outcome;
 /// How many events of a run have come to which end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Handed to the consumer, whose word is not awaited.
+    /// Delivered without a policy: nobody releases them.
     pub delivered: u32,
     /// Released as succeeded.
     pub succeeded: u32,
