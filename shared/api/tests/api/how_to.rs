@@ -10,6 +10,9 @@ use crate::world::{QUEUE, World, at_job};
 const INDEX: Page = Page(include_str!("../../../../docs/how-to/README.md"));
 const WEBHOOK: Page = Page(include_str!("../../../../docs/how-to/webhook.md"));
 const WEEKLY_BATCH: Page = Page(include_str!("../../../../docs/how-to/weekly-batch.md"));
+const MAIL: Page = Page(include_str!("../../../../docs/how-to/limit-a-mail-provider.md"));
+const REMINDERS: Page = Page(include_str!("../../../../docs/how-to/reminders.md"));
+const INCIDENT: Page = Page(include_str!("../../../../docs/how-to/incident.md"));
 const REPEAT: Page = Page(include_str!("../../../../docs/how-to/repeat-what-failed.md"));
 
 /// A client and a guide that has the variables of all guides.
@@ -33,8 +36,10 @@ async fn run_of(world: &World, key: &str, job: &str) -> String {
 
 #[test]
 fn the_index_names_the_guides() {
-    for guide in ["webhook.md", "weekly-batch.md", "repeat-what-failed.md"] {
-        assert!(INDEX.0.contains(&format!("({guide})")), "{guide}");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/how-to");
+    for file in std::fs::read_dir(folder).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        assert!(name == "README.md" || INDEX.0.contains(&format!("({name})")), "{name}");
     }
 }
 
@@ -98,4 +103,82 @@ async fn failures_are_found_and_repeated() {
     let payloads: Vec<Value> =
         world.receive().await.into_iter().map(|event| event["payload"].clone()).collect();
     assert_eq!(payloads, [json!({"customer": 17}), json!({"customer": 23})]);
+}
+
+#[tokio::test]
+async fn a_mail_provider_is_kept_within_its_limit() {
+    let world = World::new().await;
+    let (key, mut guide) = begin(&world, MAIL).await;
+    guide.steps(3).await;
+    // The newsletter waits for Monday; another job of the policy is due now.
+    let mut due = at_job("2026-11-21T12:00:00Z");
+    due["policy_id"] = json!("mail");
+    due["count"] = json!(300);
+    world.put("/v1/jobs/due", &key, &due).await;
+    let mails = world.receive().await;
+    assert_eq!(mails.len(), 5);
+    guide.set("TOKEN", text(&mails[0], "token"));
+    let released = guide.step().await;
+    assert_eq!(text(&released.json["results"][0], "status"), "released");
+    let shown = guide.step().await;
+    assert_eq!(text(&shown.json, "status"), "5 in flight, limit 5");
+
+    let limit = guide.step().await.json;
+    assert_eq!((&limit["max_in_flight"], &limit["rate"]["events"]), (&json!(6), &json!(10)));
+    let rate = guide.step().await.json["rate"].clone();
+    assert_eq!((&rate["events"], &rate["per"]), (&json!(20), &json!("second")));
+    guide.step().await;
+    guide.end();
+    let policy = world.get("/v1/policies/mail", &key).await.json;
+    assert_eq!((&policy["max_in_flight"], &policy["rate"]), (&json!(6), &Value::Null));
+}
+
+#[tokio::test]
+async fn a_reminder_is_set_moved_and_cancelled() {
+    let world = World::new().await;
+    let (_, mut guide) = begin(&world, REMINDERS).await;
+    let set = guide.step().await;
+    assert_eq!(text(&set.json, "job_id"), "reminder:user@example.com");
+    guide.step().await;
+    guide.step().await;
+    let upcoming = guide.step().await;
+    assert_eq!(text(&upcoming.json["upcoming"][0], "launch_at"), "2027-01-16T08:00:00Z");
+    assert_eq!(guide.step().await.status, StatusCode::NO_CONTENT);
+    let bulk = guide.step().await;
+    assert_eq!(bulk.json["results"][1]["status"], 201, "{}", bulk.text);
+    guide.end();
+}
+
+#[tokio::test]
+async fn an_incident_is_lived_through() {
+    let world = World::new().await;
+    let (key, mut guide) = begin(&world, INCIDENT).await;
+    let rate = json!({"events": 100, "per": "second"});
+    world.put("/v1/policies/shops", &key, &json!({"max_in_flight": 12, "rate": rate})).await;
+    let mut job = at_job("2026-11-21T12:00:00Z");
+    job["policy_id"] = json!("shops");
+    job["count"] = json!(300);
+    let made = world.put("/v1/jobs/nightly", &key, &job).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+    let events = world.receive().await;
+    let run = text(&events[0], "run_id").to_owned();
+
+    guide.steps(2).await;
+    let holders = guide.step().await;
+    assert_eq!(holders.json["holders"].as_array().unwrap().len(), 12);
+    guide.set("EVENT", format!("{run}.40"));
+    let explained = guide.step().await;
+    assert!(text(&explained.json, "because").starts_with("its policy is paused"), "{}", explained.text);
+    let lowered = guide.step().await;
+    assert_eq!((&lowered.json["max_in_flight"], &lowered.json["rate"]["events"]), (&json!(6), &json!(100)));
+    guide.step().await;
+    let draining = guide.step().await;
+    assert_eq!(text(&draining.json, "status"), "12 in flight, limit 6, draining");
+    guide.set("TOKEN", text(&holders.json["holders"][0], "token"));
+    let freed = guide.step().await;
+    assert_eq!(text(&freed.json["results"][0], "status"), "freed");
+    guide.set("RUN", run);
+    assert_eq!(guide.step().await.json["left_out"], 288);
+    guide.step().await;
+    guide.end();
 }
