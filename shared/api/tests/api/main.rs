@@ -15,6 +15,7 @@ mod guide;
 mod how_to;
 mod instants;
 mod jobs;
+mod links;
 mod log;
 mod messages;
 mod page;
