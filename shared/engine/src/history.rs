@@ -9,7 +9,7 @@ use tidegate_domain::limits::PAGE_ROWS;
 use tidegate_store::Page;
 use tidegate_store::events::{EventRow, HistoryRow};
 use tidegate_store::runs::RunRow;
-use tidegate_store::slots::{Held, Outcome, SlotGroup};
+use tidegate_store::slots::{Ended, Held, Outcome, SlotGroup};
 
 use crate::{Engine, EngineError};
 
@@ -84,7 +84,7 @@ pub(crate) struct Live {
     /// Its events that are in flight, by their number.
     pub(crate) held: BTreeMap<u32, Held>,
     /// Outcomes that are not in its history yet. Those that are being packed may be there: they count once they are.
-    pub(crate) outcomes: BTreeMap<u32, Outcome>,
+    pub(crate) outcomes: BTreeMap<u32, Ended>,
 }
 
 impl Live {
@@ -96,7 +96,7 @@ impl Live {
             let held = group.slots.values().filter(|held| ours(held.run_number));
             live.held.extend(held.map(|held| (held.index, *held)));
             let outcomes = group.outcomes.iter().filter(|entry| ours(entry.run_number));
-            live.outcomes.extend(outcomes.map(|entry| (entry.index, entry.outcome)));
+            live.outcomes.extend(outcomes.map(|entry| (entry.ended.index, entry.ended)));
         }
         live
     }
@@ -191,7 +191,9 @@ fn fill_from_history(records: &mut BTreeMap<u32, EventRecord>, live: &Live, hist
     let (mut single_rows, mut said) = (Vec::new(), Vec::new());
     for row in history {
         match row {
-            HistoryRow::Packed(packed) => outcomes.extend(packed),
+            HistoryRow::Packed(packed) => {
+                outcomes.extend(packed.into_iter().map(|ended| (ended.index, ended)))
+            }
             HistoryRow::Event(event) => single_rows.push(event),
             HistoryRow::Said(words) => said.push(words),
             HistoryRow::Part(part) => {
@@ -201,9 +203,15 @@ fn fill_from_history(records: &mut BTreeMap<u32, EventRecord>, live: &Live, hist
             }
         }
     }
-    for (index, outcome) in outcomes {
+    for (index, ended) in outcomes {
         if let Some(record) = records.get_mut(&index) {
-            record.status = outcome.into();
+            record.status = ended.outcome.into();
+            record.attempts = Some(match ended.outcome {
+                // Given back before its last delivery was made, since its run was stopped. One that could not be delivered
+                // has a row of its own.
+                Outcome::Dead => ended.attempts.saturating_sub(1),
+                _ => ended.attempts,
+            });
         }
     }
     for event in single_rows {

@@ -115,7 +115,7 @@ pub struct GrantedEvent {
     pub token: String,
     /// When the lease ends, in milliseconds.
     pub lease_end_ms: i64,
-    /// Which lease of the event this is, from 1.
+    /// Which delivery of the event the first one under this lease was, from 1.
     pub attempt: u8,
     /// How often sending failed under this lease.
     pub failures: u8,

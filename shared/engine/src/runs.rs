@@ -155,7 +155,7 @@ impl Engine {
         let count = run.terms.count.get();
         let more = match &run.terms.policy {
             _ if is_settled(&run) => Tally::default(),
-            Some(_) => Tally::of(live.outcomes.values().copied()),
+            Some(_) => Tally::of(live.outcomes.values().map(|ended| ended.outcome)),
             None => self.parts_tally(client, &run.id).await?,
         };
         let tally = run.tally.plus(more);

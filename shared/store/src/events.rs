@@ -9,7 +9,7 @@ use tidegate_domain::occurrence::Occurrence;
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::Query;
 use crate::runs::{self, Tally};
-use crate::slots::Outcome;
+use crate::slots::{Ended, Outcome};
 use crate::tables::Table;
 use crate::{Page, Result, Store};
 
@@ -111,8 +111,8 @@ pub enum HistoryRow {
     Event(EventRow),
     /// A part that was sent.
     Part(PartRow),
-    /// Outcomes of released events: index and outcome.
-    Packed(Vec<(u32, Outcome)>),
+    /// How throttled events ended.
+    Packed(Vec<Ended>),
     /// What a consumer said about an event.
     Said(SaidRow),
 }
@@ -232,10 +232,10 @@ impl Store {
         client: &ClientId,
         run: &RunId,
         (group, flush): (u32, u64),
-        outcomes: &[(u32, Outcome)],
+        outcomes: &[Ended],
         now: DateTime<Utc>,
     ) -> Result<()> {
-        let packed: String = outcomes.iter().map(|(index, o)| format!("{index}{}", o.code())).collect();
+        let packed: String = outcomes.iter().map(|ended| ended.encode()).collect();
         let row = Row::new(&Key::new(partition(client, run), format!("o{group:04}.{flush:010}")))
             .with("packed", text(packed))
             .expiring(kept_from(now));
@@ -291,15 +291,6 @@ fn read(row: &Attributes) -> Result<HistoryRow> {
     })
 }
 
-fn unpack(item: Item<'_>) -> Result<Vec<(u32, Outcome)>> {
-    let packed = item.text("packed")?;
-    let mut outcomes = Vec::new();
-    let mut start = 0;
-    for (at, code) in packed.char_indices().filter(|(_, c)| !c.is_ascii_digit()) {
-        let index = item.parsed("packed", packed.get(start..at).unwrap_or_default())?;
-        let outcome = Outcome::from_code(code.encode_utf8(&mut [0; 4]));
-        outcomes.push((index, outcome.ok_or_else(|| item.corrupt(format!("'packed' has '{code}'")))?));
-        start = at + code.len_utf8();
-    }
-    Ok(outcomes)
+fn unpack(item: Item<'_>) -> Result<Vec<Ended>> {
+    Ended::decode_all(item.text("packed")?).map_err(|part| item.corrupt(format!("'packed' has '{part}'")))
 }

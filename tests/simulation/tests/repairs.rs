@@ -242,3 +242,35 @@ async fn a_repeated_lowering_reaches_the_groups_that_lose_their_share() {
     world.pump().await.unwrap();
     assert_eq!(world.consume(&queue).await.unwrap().len(), 0, "groups without a share grant nothing");
 }
+
+/// The reply to the first send to a FIFO queue is lost: the event has arrived, and its sender does not know.
+struct FirstFifoReplyIsLost(AtomicU64);
+
+impl FaultPlan for FirstFifoReplyIsLost {
+    fn on_request(&self, call: &Call) -> Fault {
+        let is_send = call.resource().ends_with(".fifo") && call.operation == "SendMessageBatch";
+        match is_send && self.0.fetch_add(1, Ordering::Relaxed) == 0 {
+            true => Fault::LoseReply,
+            false => Fault::None,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_repeat_of_one_delivery_stays_one_message_of_a_fifo_queue() {
+    for throttled in [false, true] {
+        let world = World::new().await.unwrap();
+        let fifo = aws_sdk_sqs::types::QueueAttributeName::FifoQueue;
+        let created =
+            world.embedded.sqs().create_queue().queue_name("jobs.fifo").attributes(fifo, "true").send();
+        let queue = created.await.unwrap().queue_url.unwrap();
+        let job = JobSpec::at(world.clock.now(), &queue).unwrap();
+        world.policy("small", 1, 60).await.unwrap();
+        world.embedded.inject(FirstFifoReplyIsLost(AtomicU64::new(0)));
+        world.create(if throttled { job.under("small").unwrap() } else { job }).await.unwrap();
+        world.pump().await.unwrap();
+        world.advance(2);
+        world.pump().await.unwrap();
+        assert_eq!(world.consume(&queue).await.unwrap().len(), 1, "throttled: {throttled}");
+    }
+}

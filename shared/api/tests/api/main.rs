@@ -1,6 +1,7 @@
 //! The API as its callers see it: requests in, answers out, over the embedded stores.
 #![cfg(test)]
 
+mod attempts;
 mod auth;
 mod bad_input;
 mod bad_schedules;
@@ -12,6 +13,7 @@ mod consumer;
 mod document;
 mod flow;
 mod guide;
+mod hook;
 mod how_to;
 mod instants;
 mod jobs;

@@ -193,6 +193,7 @@ impl Engine {
                 client: client.clone(),
                 event: run.event(index),
                 attempt: chunk.attempt,
+                repeats: 1,
                 lease: None,
                 terms: Arc::clone(&terms),
             }));

@@ -27,7 +27,7 @@ pub struct EventBody {
     pub count: u32,
     /// When the run was due, RFC 3339.
     pub launch_at: String,
-    /// Which delivery of the event this is, from 1.
+    /// Which delivery of the event this is, from 1. Deliveries that failed count.
     pub attempt: u8,
     /// To be released when the work is done; absent where nothing throttles.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -44,7 +44,11 @@ pub struct EventBody {
 pub(crate) struct Delivery {
     pub(crate) client: ClientId,
     pub(crate) event: EventId,
+    /// Which delivery of the event this is, from 1.
     pub(crate) attempt: u8,
+    /// The delivery that this one repeats because it failed; the same as `attempt` when it repeats none. To a FIFO queue
+    /// both are one message.
+    pub(crate) repeats: u8,
     /// The token that it holds, as its consumer gets it, and when the lease ends.
     pub(crate) lease: Option<(SignedToken, DateTime<Utc>)>,
     pub(crate) terms: Arc<Terms>,

@@ -4,12 +4,13 @@
 //! not take, travel through the dispatch queue. An event that cannot be delivered gives its token back.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, EventId, RunId};
 use tidegate_domain::occurrence::NonRun;
 use tidegate_domain::token::Token;
-use tidegate_store::slots::{GroupKey, Outcome, SlotGroup};
+use tidegate_store::slots::{Change, GroupKey, Outcome, SlotGroup};
 use tracing::{error, info, warn};
 
 use super::{Delivery, Sent, backoff};
@@ -25,6 +26,7 @@ pub(crate) struct Granted {
     pub(crate) event: EventId,
     pub(crate) token: Token,
     pub(crate) lease_end: DateTime<Utc>,
+    /// Which delivery of the event the first one under its lease is, from 1.
     pub(crate) attempt: u8,
 }
 
@@ -71,7 +73,7 @@ impl Engine {
                         later.push(Outgoing::now(&client, grant.message(0)));
                     }
                     Some(terms) => {
-                        deliveries.push(grant.delivery(client, terms, &*self.token_key().await?));
+                        deliveries.push(grant.delivery(client, terms, 0, &*self.token_key().await?));
                         here.push(grant);
                     }
                 }
@@ -124,29 +126,33 @@ impl Engine {
             info!(run = message.run, token = message.token, "the lease ended before its event was sent");
             return Ok(());
         }
-        if received > 1 && !self.is_held(&token).await? {
+        let grant = Granted { event: run.event(token.index), token, lease_end, attempt: message.attempt };
+        let attempt = grant.attempt_after(message.failures);
+        let is_wanted = match message.failures {
+            0 => received == 1 || self.is_held(&grant.token).await?,
+            _ => self.note_attempt(&grant.token, attempt).await?,
+        };
+        if !is_wanted {
             info!(run = message.run, token = message.token, "the event was sent and released before");
             return Ok(());
         }
-        let client = token.client.clone();
-        let grant = Granted { event: run.event(token.index), token, lease_end, attempt: message.attempt };
+        let client = grant.token.client.clone();
         let Some(terms) = self.run_terms(&client, &run).await? else {
             return self.give_back(vec![Release::new(grant.token, Outcome::Dead)]).await;
         };
         let max_attempts = terms.terms.max_attempts.get();
         let on_response = terms.terms.flow.release_on_response;
-        let sent = self.send(&[grant.delivery(client.clone(), terms, &*self.token_key().await?)]).await.pop();
+        let delivery = grant.delivery(client.clone(), terms, message.failures, &*self.token_key().await?);
+        let sent = self.send(&[delivery]).await.pop();
         let (reason, retry_after) = match sent {
             Some(Sent::Done) if on_response => {
                 return self.give_back(vec![Release::new(grant.token, Outcome::Succeeded)]).await;
             }
             None | Some(Sent::Done) => return Ok(()),
-            Some(Sent::Failed { reason, retry_after }) if message.failures + 1 < max_attempts => {
-                (reason, retry_after)
-            }
+            Some(Sent::Failed { reason, retry_after }) if attempt < max_attempts => (reason, retry_after),
             Some(Sent::Failed { reason, .. } | Sent::Refused { reason }) => {
                 warn!(event = %grant.event, reason, "an event cannot be delivered");
-                self.keep_reason(&grant, &reason).await?;
+                self.keep_reason(&grant, attempt, &reason).await?;
                 return self.give_back(vec![Release::new(grant.token, Outcome::Dead)]).await;
             }
         };
@@ -182,6 +188,13 @@ impl Engine {
         Ok(group.is_some_and(|group| group.holds(&slot_release(token, Outcome::Dead))))
     }
 
+    /// Notes that a lease is at a repeated delivery of its event; whether the lease is still the present one of its slot.
+    async fn note_attempt(&self, token: &Token, attempt: u8) -> Result<bool, EngineError> {
+        let lease = slot_release(token, Outcome::Dead);
+        let change = self.store().note_attempt(&group_of(token), &lease, attempt).await?;
+        Ok(matches!(change, Change::Done(_)))
+    }
+
     async fn give_back(&self, releases: Vec<Release>) -> Result<(), EngineError> {
         let Some(client) = releases.first().map(|release| release.token.client.clone()) else {
             return Ok(());
@@ -189,12 +202,12 @@ impl Engine {
         self.release(&client, releases).await.map(drop)
     }
 
-    async fn keep_reason(&self, grant: &Granted, reason: &str) -> Result<(), EngineError> {
+    async fn keep_reason(&self, grant: &Granted, attempts: u8, reason: &str) -> Result<(), EngineError> {
         use tidegate_store::events::{EventRow, Record};
         let event = EventRow {
             index: grant.event.index(),
             delivered: false,
-            attempts: grant.attempt,
+            attempts,
             at: self.now(),
             reason: Some(reason.to_owned()),
         };
@@ -204,9 +217,16 @@ impl Engine {
 }
 
 impl Granted {
-    fn delivery(&self, client: ClientId, terms: std::sync::Arc<super::Terms>, key: &TokenKey) -> Delivery {
+    /// Which delivery comes after so many that failed under its lease.
+    fn attempt_after(&self, failures: u8) -> u8 {
+        self.attempt.saturating_add(failures)
+    }
+
+    /// What is sent after so many deliveries that failed under its lease.
+    fn delivery(&self, client: ClientId, terms: Arc<super::Terms>, failures: u8, key: &TokenKey) -> Delivery {
         let lease = Some((key.sign(&self.token), self.lease_end));
-        Delivery { client, event: self.event.clone(), attempt: self.attempt, lease, terms }
+        let (event, attempt) = (self.event.clone(), self.attempt_after(failures));
+        Delivery { client, event, attempt, repeats: self.attempt, lease, terms }
     }
 
     fn message(&self, failures: u8) -> Message {

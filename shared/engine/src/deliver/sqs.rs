@@ -55,9 +55,9 @@ impl Engine {
         for (index, body) in &call.entries {
             let entry = SendMessageBatchRequestEntry::builder().id(index.to_string()).message_body(body);
             let entry = match deliveries.get(*index) {
-                Some(Delivery { client, event, attempt, .. }) if is_fifo => entry
+                Some(Delivery { client, event, repeats, .. }) if is_fifo => entry
                     .message_group_id(fifo::group_id(client, event.run().job()))
-                    .message_deduplication_id(deduplication_id(client, event, *attempt)),
+                    .message_deduplication_id(deduplication_id(client, event, *repeats)),
                 _ => entry,
             };
             request = match entry.build() {
@@ -86,11 +86,12 @@ impl Engine {
     }
 }
 
-/// A repeat of one delivery is the same message to a FIFO queue; a new lease of the event is a new one.
-fn deduplication_id(client: &ClientId, event: &EventId, attempt: u8) -> String {
-    match attempt {
+/// A delivery that failed may have arrived all the same, so its repeats are the same message to a FIFO queue; a new lease
+/// of the event makes a new one.
+fn deduplication_id(client: &ClientId, event: &EventId, repeats: u8) -> String {
+    match repeats {
         1 => fifo::deduplication_id(client, &event.to_string()),
-        attempt => fifo::deduplication_id(client, &format!("{event}-{attempt}")),
+        first => fifo::deduplication_id(client, &format!("{event}-{first}")),
     }
 }
 

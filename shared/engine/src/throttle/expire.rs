@@ -47,6 +47,7 @@ impl Engine {
             run_number: held.run_number,
             index: held.index,
             cost: held.cost,
+            attempt: held.attempt,
             outcome: Outcome::Expired,
         };
         let new = self.new_lease(lease);

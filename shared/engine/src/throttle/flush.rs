@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use tidegate_domain::limits::OUTCOMES_PER_FLUSH;
 use tidegate_store::runs::Tally;
-use tidegate_store::slots::{Change, Outcome, SlotGroup};
+use tidegate_store::slots::{Change, Ended, SlotGroup};
 use tracing::error;
 
 use crate::{Engine, EngineError};
@@ -31,9 +31,9 @@ impl Engine {
                 Change::Refused(now_seen) => return Ok(now_seen.unwrap_or(seen)),
             }
         }
-        let mut by_run: BTreeMap<u32, Vec<(u32, Outcome)>> = BTreeMap::new();
+        let mut by_run: BTreeMap<u32, Vec<Ended>> = BTreeMap::new();
         for entry in &seen.packing {
-            by_run.entry(entry.run_number).or_default().push((entry.index, entry.outcome));
+            by_run.entry(entry.run_number).or_default().push(entry.ended);
         }
         let packing = (seen.key.group, seen.flush);
         for (run_number, outcomes) in by_run {
@@ -43,7 +43,7 @@ impl Engine {
             };
             let client = &seen.key.client;
             self.store().keep_outcomes(client, run, packing, &outcomes, self.now()).await?;
-            let tally = Tally::of(outcomes.iter().map(|(_, outcome)| *outcome));
+            let tally = Tally::of(outcomes.iter().map(|ended| ended.outcome));
             let added = self.store().add_outcomes(client, run, packing, tally, self.now()).await?;
             if let Some(row) = added.row {
                 Box::pin(self.conclude_run(client, &row)).await?;

@@ -180,7 +180,7 @@ impl Engine {
                     }
                     let (live, gone) = pending.into_iter().partition::<Vec<_>, _>(|(_, s)| group.holds(s));
                     answers.extend(gone.into_iter().map(|(token, slot)| (token, why_gone(&group, &slot))));
-                    pending = live;
+                    pending = live.into_iter().map(|(token, slot)| (token, group.at_attempt(slot))).collect();
                     hand_off = cost_alike(&pending) && self.may_hand_off(&group, &pending);
                 }
             }
@@ -291,10 +291,10 @@ pub(crate) fn group_of(token: &Token) -> GroupKey {
     GroupKey { client: token.client.clone(), policy: token.policy.clone(), group: token.group }
 }
 
-/// The lease that a token names.
+/// The lease that a token names, at the first delivery of its event: a later one is seen when the write is refused.
 pub(crate) fn slot_release(token: &Token, outcome: Outcome) -> SlotRelease {
     let Token { slot, fence, run_number, index, cost, .. } = *token;
-    SlotRelease { slot, fence, run_number, index, cost, outcome }
+    SlotRelease { slot, fence, run_number, index, cost, attempt: 1, outcome }
 }
 
 /// Whether the shares of its policy are on their way to a new limit, as far as a group can tell.

@@ -7,7 +7,7 @@ use tidegate_domain::ids::RunId;
 use tidegate_domain::limits::SLOTS_PER_GROUP;
 use tidegate_domain::token::Token;
 
-use super::{GroupKey, SlotRelease};
+use super::{Ended, GroupKey, SlotRelease};
 use crate::Result;
 use crate::item::{Attributes, Item};
 use crate::tables::Table;
@@ -69,7 +69,7 @@ pub struct Held {
     pub lease_end: DateTime<Utc>,
     /// The mark of the write that gave the slot its lease: whoever chose it knows its own write by it.
     pub mark: u64,
-    /// Which delivery of the event this is, from 1.
+    /// Which delivery of the event this is, from 1: repeats under one lease count, once each is under way.
     pub attempt: u8,
     /// How many tokens it takes.
     pub cost: u32,
@@ -125,25 +125,18 @@ impl Outcome {
 pub struct OutcomeEntry {
     /// The run, as a number of [`SlotGroup::runs`].
     pub run_number: u32,
-    /// The event's number in its run.
-    pub index: u32,
-    /// What came of it.
-    pub outcome: Outcome,
+    /// How the event ended.
+    pub ended: Ended,
 }
 
 impl OutcomeEntry {
     pub(crate) fn encode(self) -> String {
-        format!("{}.{}{}", self.run_number, self.index, self.outcome.code())
+        format!("{}.{}", self.run_number, self.ended.encode())
     }
 
     fn decode(text: &str) -> Option<Self> {
-        let (run_number, rest) = text.split_once('.')?;
-        let (index, code) = rest.split_at_checked(rest.len().checked_sub(1)?)?;
-        Some(Self {
-            run_number: run_number.parse().ok()?,
-            index: index.parse().ok()?,
-            outcome: Outcome::from_code(code)?,
-        })
+        let (run_number, ended) = text.split_once('.')?;
+        Some(Self { run_number: run_number.parse().ok()?, ended: Ended::decode(ended)? })
     }
 }
 
@@ -183,7 +176,7 @@ impl SlotGroup {
             let number = entry.run_number;
             let open = self.slots.values().any(|held| held.run_number == number)
                 || (self.range.left > 0 && self.range.run_number == number);
-            self.watched.contains(&number) && (!open || entry.outcome != Outcome::Succeeded)
+            self.watched.contains(&number) && (!open || entry.ended.outcome != Outcome::Succeeded)
         })
     }
 
@@ -208,6 +201,12 @@ impl SlotGroup {
         let key = (lease.fence, lease.run_number, lease.index, lease.cost);
         let is_it = |held: &Held| (held.fence, held.run_number, held.index, held.cost) == key;
         self.slots.get(&lease.slot).is_some_and(is_it)
+    }
+
+    /// A lease at the delivery that its slot says, for the writes that record it.
+    pub fn at_attempt(&self, lease: SlotRelease) -> SlotRelease {
+        let held = self.slots.get(&lease.slot);
+        SlotRelease { attempt: held.map_or(lease.attempt, |held| held.attempt), ..lease }
     }
 
     /// Whether the group has events of a run left to grant.
@@ -296,8 +295,9 @@ mod tests {
 
     #[test]
     fn an_outcome_entry_reads_back_and_a_broken_one_does_not() {
-        for outcome in [Outcome::Succeeded, Outcome::Failed, Outcome::Expired, Outcome::Dead] {
-            let entry = OutcomeEntry { run_number: 3, index: 999_999, outcome };
+        for attempts in [1, 4] {
+            let ended = Ended { index: 999_999, outcome: Outcome::Failed, attempts };
+            let entry = OutcomeEntry { run_number: 3, ended };
             assert_eq!(OutcomeEntry::decode(&entry.encode()), Some(entry));
         }
         for broken in ["", "3", "3.", "3.1", "3.1q", "x.1s", "3.é"] {

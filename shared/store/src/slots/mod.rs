@@ -8,9 +8,11 @@
 //!
 //! Deliberately absent: any decision about whom to serve next, and any clock.
 
+mod ended;
 mod image;
 mod write;
 
+pub use ended::Ended;
 pub use image::{Held, Outcome, OutcomeEntry, Range, SlotGroup};
 pub use write::{Change, NewLease, RangeTerms, SlotRelease};
 

@@ -14,7 +14,7 @@ use tidegate_domain::ids::RunId;
 use tidegate_domain::policy::Policy;
 
 use super::image::WATCHED;
-use super::{GroupKey, Outcome, OutcomeEntry, Range, SlotGroup};
+use super::{Ended, GroupKey, Outcome, OutcomeEntry, Range, SlotGroup};
 use crate::item::{Row, number, text};
 use crate::line::returned_row;
 use crate::mutant::Mutant;
@@ -45,6 +45,9 @@ pub struct SlotRelease {
     pub index: u32,
     /// How many tokens the lease takes.
     pub cost: u32,
+    /// Which delivery of the event the lease is at, from 1. Recorded with the outcome, and so a condition of the writes
+    /// that record it; who extends a lease need not know it.
+    pub attempt: u8,
     /// What came of the event.
     pub outcome: Outcome,
 }
@@ -75,7 +78,8 @@ const RECLAIMED: usize = 8;
 
 impl SlotRelease {
     fn entry(&self) -> OutcomeEntry {
-        OutcomeEntry { run_number: self.run_number, index: self.index, outcome: self.outcome }
+        let ended = Ended { index: self.index, outcome: self.outcome, attempts: self.attempt };
+        OutcomeEntry { run_number: self.run_number, ended }
     }
 }
 
@@ -103,13 +107,23 @@ impl Expression {
         self.costs(&format!("w{slot}"), cost);
     }
 
-    /// Holds when attribute `name` says `cost`; it is absent where the cost is 1.
+    /// Holds when a lease is at the delivery that is recorded with its outcome.
+    fn is_at_attempt(&mut self, release: &SlotRelease) {
+        self.one_unless_said(&format!("t{}", release.slot), release.attempt.into());
+    }
+
+    /// Holds when attribute `name` says `cost`.
     fn costs(&mut self, name: &str, cost: u32) {
-        match cost {
+        self.one_unless_said(name, cost);
+    }
+
+    /// Holds when attribute `name` says `count`; it is absent where that is 1.
+    fn one_unless_said(&mut self, name: &str, count: u32) {
+        match count {
             1 => self.when.push(format!("attribute_not_exists({name})")),
             _ => {
-                let cost = self.value(format!(":c{name}"), number(cost));
-                self.when.push(format!("{name} = {cost}"));
+                let count = self.value(format!(":c{name}"), number(count));
+                self.when.push(format!("{name} = {count}"));
             }
         }
     }
@@ -247,7 +261,7 @@ impl Store {
 
     /// Ends the named leases and hands each slot to the next event of the group's range: one write, nothing read.
     ///
-    /// Refused when one of the leases is not the present one, the range has fewer events, or events of another cost, or is
+    /// Refused when one of the leases is not the present one or is at another delivery, the range has fewer events, or events of another cost, or is
     /// over at `now`, more is held than the share (a lowered limit drains), or the policy has a rate.
     ///
     /// # Errors
@@ -263,6 +277,7 @@ impl Store {
         for (offset, release) in releases.iter().enumerate() {
             if !self.lacks(Mutant::Release) {
                 e.holds(release);
+                e.is_at_attempt(release);
             }
             e.grant(release.slot, offset);
         }
@@ -279,7 +294,8 @@ impl Store {
         self.change(key, e.into_update(key)).await
     }
 
-    /// Ends the named leases and leaves their slots free.
+    /// Ends the named leases and leaves their slots free. Refused when one of them is not the present one, or is at another
+    /// delivery.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
@@ -288,6 +304,7 @@ impl Store {
         for release in releases {
             if !self.lacks(Mutant::Release) {
                 e.holds(release);
+                e.is_at_attempt(release);
             }
             e.empty(release.slot);
         }
@@ -311,6 +328,7 @@ impl Store {
     ) -> Result<Change> {
         let mut e = Expression::default();
         e.holds(release);
+        e.is_at_attempt(release);
         e.ends_at(release.slot, seen_end);
         e.empty(release.slot);
         e.remember(seen, release.fence);
@@ -380,6 +398,7 @@ impl Store {
         let slot = release.slot;
         let mut e = Expression::default();
         e.holds(release);
+        e.is_at_attempt(release);
         e.ends_at(slot, seen_end);
         e.remember(seen, release.fence);
         e.lease(new);
@@ -389,6 +408,21 @@ impl Store {
         e.value(":attempt".to_owned(), number(attempt));
         e.value(":one".to_owned(), number(1));
         self.change(&seen.key, e.into_update(&seen.key)).await
+    }
+
+    /// Notes which delivery of its event a lease is at, from 2. Refused when the lease is not the present one of its slot,
+    /// or is at a later delivery already.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn note_attempt(&self, key: &GroupKey, lease: &SlotRelease, attempt: u8) -> Result<Change> {
+        let mut e = Expression::default();
+        e.holds(lease);
+        let name = format!("t{}", lease.slot);
+        let attempt = e.value(":attempt".to_owned(), number(attempt));
+        e.when.push(format!("(attribute_not_exists({name}) OR {name} <= {attempt})"));
+        e.set.push(format!("{name} = {attempt}"));
+        self.change(key, e.into_update(key)).await
     }
 
     /// Moves the end of a lease.

@@ -162,7 +162,8 @@ impl Watch {
             let is_poison = run.as_ref().is_some_and(|run| is_poison(&run.terms.target));
             let stopped = run.is_some_and(|run| run.stopped.is_some() || run.tally.dead > 0);
             let dead = |entry: &tidegate_store::slots::OutcomeEntry| {
-                (entry.run_number, entry.index, entry.outcome) == (held.run_number, held.index, Outcome::Dead)
+                (entry.run_number, entry.ended.index, entry.ended.outcome)
+                    == (held.run_number, held.index, Outcome::Dead)
             };
             let undeliverable = seen.is_some_and(|seen| seen.outcomes.iter().chain(&seen.packing).any(dead));
             if undeliverable && is_poison {

@@ -1,0 +1,69 @@
+//! An HTTP endpoint that answers what a test says, and keeps what it was sent.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::routing::post;
+use http::StatusCode;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::world::at_job;
+
+/// An endpoint on loopback, for as long as the test lasts.
+#[derive(Clone)]
+pub struct Hook {
+    pub url: String,
+    answers: Arc<Mutex<VecDeque<u16>>>,
+    calls: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Hook {
+    /// Answers with these statuses in turn, then with 200.
+    pub async fn answering(statuses: &[u16]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let hook = Self {
+            url: format!("http://{}/hook?key=hidden", listener.local_addr().unwrap()),
+            answers: Arc::new(Mutex::new(statuses.iter().copied().collect())),
+            calls: Arc::default(),
+        };
+        let routes = Router::new().route("/hook", post(called)).with_state(hook.clone());
+        tokio::spawn(axum::serve(listener, routes).into_future());
+        hook
+    }
+
+    /// The bodies of the calls so far, in their order.
+    pub fn calls(&self) -> Vec<Value> {
+        self.calls.lock().unwrap().clone()
+    }
+
+    /// The `attempt` of each call so far.
+    pub fn attempts(&self) -> Vec<Value> {
+        self.calls().iter().map(|call| call["attempt"].clone()).collect()
+    }
+
+    /// A job for noon that calls it, with `count` events.
+    pub fn job(&self, count: u32) -> Value {
+        let mut job = at_job("2026-11-21T12:00:00Z");
+        job["count"] = json!(count);
+        job["target"] = json!({"http": {"url": self.url}});
+        job
+    }
+
+    /// The same under the policy `small`, where a 2xx answer releases the token.
+    pub fn throttled_job(&self, count: u32) -> Value {
+        let mut job = self.job(count);
+        job["target"]["http"]["release"] = json!("on_response");
+        job["policy_id"] = json!("small");
+        job
+    }
+}
+
+async fn called(State(hook): State<Hook>, body: Bytes) -> StatusCode {
+    hook.calls.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
+    let answer = hook.answers.lock().unwrap().pop_front();
+    StatusCode::from_u16(answer.unwrap_or(200)).unwrap()
+}
