@@ -44,13 +44,14 @@ pub struct EventRecord {
     pub event_id: String,
     /// Its number in the run, from 0.
     pub index: u32,
-    /// Where it stands: waiting, in_flight, delivered, succeeded, failed, expired or dead.
+    /// Where it stands: waiting, in_flight, delivered, succeeded, failed, expired, dead, or stopped: its run was stopped
+    /// before it was delivered.
     pub status: String,
-    /// How often it was delivered or tried, where that is known.
+    /// How often delivery was tried; `None` while it waits, and where that is not known.
     pub attempts: Option<u32>,
     /// When it came to its end, or when its lease ends, RFC 3339.
     pub at: Option<String>,
-    /// Why it failed, if it did.
+    /// Why it was not delivered: what its target answered, or why its run was stopped.
     pub reason: Option<String>,
     /// What its consumer said came of it.
     #[serde(default)]

@@ -107,7 +107,7 @@ impl Engine {
             record,
         };
         match (&explanation.record.status, &explanation.policy) {
-            (EventStatus::Waiting, Some(status)) if run.stopped.is_none() => {
+            (EventStatus::Waiting, Some(status)) => {
                 let rate_allows_at = self.rate_allows_at(status).await?;
                 let (groups, holders) = (&*groups, &*holders);
                 let scene = Scene { run: &run, index, status, groups, holders, now, rate_allows_at };
@@ -204,9 +204,6 @@ fn holder(group: &SlotGroup, slot: u32, held: &Held, now: DateTime<Utc>) -> Opti
 /// Why an event waits that waits for no token.
 fn unthrottled(run: &RunRow, now: DateTime<Utc>) -> (String, Option<DateTime<Utc>>) {
     let launch_at = run.id.launch_at();
-    if let Some(reason) = &run.stopped {
-        return (format!("its run was stopped ({reason}): it is not delivered"), None);
-    }
     if run.terms.policy.is_some() {
         return ("its policy was deleted: it is not delivered".to_owned(), None);
     }
@@ -230,6 +227,10 @@ fn ended(record: &EventRecord, policy: Option<&PolicyStatus>, now: DateTime<Utc>
             "nobody released it before its lease ended, in any of its deliveries".to_owned()
         }
         EventStatus::Dead => format!("it could not be delivered{at}{why}"),
+        EventStatus::Stopped => {
+            let reason = record.reason.as_deref().unwrap_or("no reason");
+            format!("its run was stopped ({reason}): it is not delivered")
+        }
         EventStatus::Delivered => format!("it was delivered{at}; nothing throttles it"),
         EventStatus::Waiting => "it waits".to_owned(),
     }

@@ -27,7 +27,7 @@ pub struct EventRecord {
     pub attempts: Option<u8>,
     /// When it came to its end, or when its lease ends.
     pub at: Option<DateTime<Utc>>,
-    /// Why it was not delivered.
+    /// Why it was not delivered: what the target answered, or why its run was stopped.
     pub reason: Option<String>,
     /// What its consumer said when it released it.
     pub text: Option<String>,
@@ -50,6 +50,8 @@ pub enum EventStatus {
     Expired,
     /// It could not be delivered.
     Dead,
+    /// It was not delivered, and will not be: its run was stopped first.
+    Stopped,
 }
 
 impl EventStatus {
@@ -63,6 +65,7 @@ impl EventStatus {
             Self::Failed => "failed",
             Self::Expired => "expired",
             Self::Dead => "dead",
+            Self::Stopped => "stopped",
         }
     }
 }
@@ -178,6 +181,10 @@ impl Engine {
                 record.at = Some(held.lease_end);
             }
         }
+        if let Some(reason) = &run.stopped {
+            let is_throttled = run.terms.policy.is_some();
+            records.values_mut().for_each(|record| stop(record, reason, is_throttled));
+        }
         Ok(records.into_values().collect())
     }
 }
@@ -228,6 +235,20 @@ fn fill_from_history(records: &mut BTreeMap<u32, EventRecord>, live: &Live, hist
             record.text = Some(words.text);
         }
     }
+}
+
+/// Says of an event that it is not delivered, or was given back undelivered, because its run was stopped.
+fn stop(record: &mut EventRecord, reason: &str, is_throttled: bool) {
+    match record.status {
+        EventStatus::Waiting => {
+            record.status = EventStatus::Stopped;
+            // It never held a token. Where nothing throttles, a delivery may have failed before.
+            record.attempts = is_throttled.then_some(0);
+        }
+        EventStatus::Dead if record.reason.is_none() => {}
+        _ => return,
+    }
+    record.reason = Some(reason.to_owned());
 }
 
 fn fill(record: &mut EventRecord, event: &EventRow) {

@@ -34,7 +34,8 @@ pub(crate) struct RunView {
     /// Events that were never admitted, because the run was stopped.
     left_out: u32,
     /// Why nothing (more) of it is delivered: `paused`, `misfire_skipped`, `expired`, `overlap_skipped`, `line_full`,
-    /// `excluded`, `cancelled`, `rescheduled`, `not_emittable`, `deadline` or `failure_limit`.
+    /// `excluded`, `cancelled`, `rescheduled`, `not_emittable`, `deadline`, `failure_limit`, `policy deleted` or
+    /// `payload deleted with its job`.
     reason: Option<String>,
     /// How many firings of the job were left out for the same reason, this one included: they share this row. Only when
     /// they are more than this one.
@@ -136,15 +137,16 @@ pub(crate) struct EventView {
     event_id: String,
     /// Its number in the run, from 0.
     index: u32,
-    /// Where it stands: waiting, in_flight, delivered, succeeded, failed, expired or dead.
+    /// Where it stands: waiting, in_flight, delivered, succeeded, failed, expired, dead, or stopped: its run was stopped
+    /// before it was delivered.
     #[schema(value_type = String)]
     status: &'static str,
-    /// How often it was delivered or tried, where that is known.
+    /// How often delivery was tried; null while it waits, and where that is not known.
     attempts: Option<u8>,
     /// When it came to its end, or when its lease ends.
     #[schema(format = DateTime)]
     at: Option<String>,
-    /// Why it failed, if it did.
+    /// Why it was not delivered: what its target answered, or why its run was stopped. Null when it was delivered.
     reason: Option<String>,
     /// What its consumer said came of it, when it released the token as succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::world::{Answer, World, batch};
+use crate::world::{Answer, QUEUE, World, batch};
 
 /// A client with two tokens and a batch `batch` of ten events that is due; its key, and the events in flight.
 async fn at_work(world: &World) -> (String, Vec<Value>) {
@@ -163,4 +163,87 @@ async fn an_event_in_flight_is_explained_too_and_one_that_there_is_not_is_not_fo
     }
     let other = world.register("other").await;
     assert_eq!(world.get(&format!("/v1/events/{id}/explain"), &other).await.status, StatusCode::NOT_FOUND);
+}
+
+/// Statuses, attempts and reasons of the events of a run, and each as its explanation shows it.
+async fn listed(world: &World, key: &str, run: &str) -> Vec<Value> {
+    let events = world.get(&format!("{run}/events"), key).await.json["events"].as_array().unwrap().clone();
+    for event in &events {
+        let path = format!("/v1/events/{}/explain", event["event_id"].as_str().unwrap());
+        let explained = world.get(&path, key).await.json;
+        assert_eq!(explained["event"], *event, "one event is shown alike everywhere");
+        if event["status"] == "stopped" {
+            let because =
+                format!("its run was stopped ({}): it is not delivered", event["reason"].as_str().unwrap());
+            assert_eq!(explained["because"], because);
+            assert_eq!(explained["expected_at"], Value::Null);
+        }
+    }
+    events
+}
+
+fn of_status<'e>(events: &'e [Value], status: &str) -> Vec<&'e Value> {
+    events.iter().filter(|event| event["status"] == status).collect()
+}
+
+#[tokio::test]
+async fn events_that_a_stopped_run_leaves_out_are_shown_as_stopped_with_the_reason() {
+    for (reason, window, max_failures) in [
+        ("cancelled", Value::Null, Value::Null),
+        ("deadline", json!({"seconds": 30, "on_deadline": "expire"}), Value::Null),
+        ("failure_limit", Value::Null, json!(1)),
+    ] {
+        let world = World::new().await;
+        let key = world.register("acme").await;
+        world.put("/v1/policies/small", &key, &json!({"max_in_flight": 2})).await;
+        let mut job = batch(10);
+        job["window"] = window;
+        job["max_failures"] = max_failures;
+        assert_eq!(world.put("/v1/jobs/batch", &key, &job).await.status, StatusCode::CREATED);
+        let events = world.receive().await;
+        let run = path(&events);
+        match reason {
+            "cancelled" => drop(post(&world, &key, &format!("{run}/cancel")).await),
+            "deadline" => world.clock.advance_ms(60_000),
+            _ => {
+                let failed = json!({"token": events[0]["token"], "outcome": "failed"});
+                world.post("/v1/tokens/release", &key, &json!({"tokens": [failed]})).await;
+            }
+        }
+        world.engine.tick().await.unwrap();
+        world.dispatch().await;
+        let shown = listed(&world, &key, &run).await;
+        assert!(of_status(&shown, "waiting").is_empty(), "{reason}: {shown:?}");
+        let stopped = of_status(&shown, "stopped");
+        let left_out = world.get(&run, &key).await.json["left_out"].as_u64().unwrap();
+        assert!(left_out >= 7, "{reason}: {left_out}");
+        assert_eq!(stopped.len() as u64, left_out, "{reason}");
+        for event in stopped {
+            assert_eq!((&event["reason"], &event["attempts"]), (&json!(reason), &json!(0)), "{event}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_event_of_a_launch_that_was_skipped_is_shown_as_stopped() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    world.engine.tick().await.unwrap();
+    let job = json!({"trigger": {"cron": "* * * * *"}, "target": {"sqs": {"queue_url": QUEUE}}});
+    assert_eq!(world.put("/v1/jobs/each", &key, &job).await.status, StatusCode::CREATED);
+    assert_eq!(post(&world, &key, "/v1/jobs/each/pause").await.status, StatusCode::OK);
+    for _ in 0..4 {
+        world.clock.advance_ms(60_000);
+        world.engine.tick().await.unwrap();
+        world.dispatch().await;
+    }
+    let runs = world.get("/v1/jobs/each/runs", &key).await.json;
+    let run = &runs["runs"][0];
+    assert_eq!(run["reason"], "paused", "{runs}");
+    let run = format!("/v1/jobs/each/runs/{}", run["run_id"].as_str().unwrap());
+    let events = listed(&world, &key, &run).await;
+    assert_eq!(
+        (events.len(), &events[0]["status"], &events[0]["reason"]),
+        (1, &json!("stopped"), &json!("paused"))
+    );
 }

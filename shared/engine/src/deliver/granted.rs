@@ -174,7 +174,7 @@ impl Engine {
         let run: RunId = message.run.parse().map_err(|e| bad(format!("'run': {e}")))?;
         let lease_end = DateTime::from_timestamp_millis(message.lease_end_ms).unwrap_or_default();
         let grant = Granted { event: run.event(token.index), token, lease_end, attempt: message.attempt };
-        self.keep_reason(&grant, &panicked.to_string()).await?;
+        self.keep_reason(&grant, grant.attempt_after(message.failures), &panicked.to_string()).await?;
         self.give_back(vec![Release::new(grant.token, Outcome::Dead)]).await
     }
 
