@@ -58,7 +58,7 @@ impl<'a> Standing<'a> {
             in_flight,
             waiting,
             started_at: run.started_at,
-            last_outcome_at: run.last_outcome_at,
+            last_outcome_at: summary.last_outcome_at,
             window: run.terms.flow.window,
             throttled: run.terms.policy.is_some(),
             policy,
@@ -71,10 +71,18 @@ impl<'a> Standing<'a> {
         self.started_at.unwrap_or(self.launch_at)
     }
 
-    /// Events that came to their end, by the second; `None` when there are none, or no time has passed.
+    /// Until when its events have been coming to their end: now, or, once it is over, when the last of them did.
+    fn until(&self) -> Option<DateTime<Utc>> {
+        match self.state {
+            RunState::Finished | RunState::Stopped => self.last_outcome_at,
+            RunState::Waiting | RunState::Running => Some(self.now),
+        }
+    }
+
+    /// Events that came to their end, by the second; `None` when there are none, no time has passed, or it is over and
+    /// nobody knows since when.
     pub(crate) fn speed(&self) -> Option<f64> {
-        let is_over = matches!(self.state, RunState::Finished | RunState::Stopped);
-        let until = self.last_outcome_at.filter(|_| is_over).unwrap_or(self.now);
+        let until = self.until()?;
         let past_ms = (until - self.since()).num_milliseconds();
         (self.done > 0 && past_ms > 0).then(|| f64::from(self.done) * 1_000.0 / past_ms as f64)
     }
@@ -176,7 +184,7 @@ fn within(
 
 fn finished(run: &Standing<'_>) -> String {
     let speed = run.speed().map(|speed| format!(", {} a second", speed_text(speed))).unwrap_or_default();
-    match run.last_outcome_at.filter(|_| run.started_at.is_some()) {
+    match run.last_outcome_at {
         Some(last_at) => {
             let (from, to) = (clock_text(run.since(), run.now), clock_text(last_at, run.now));
             format!("all {} events have ended, from {from} to {to}{speed}", run.count)

@@ -28,6 +28,8 @@ pub struct RunSummary {
     pub reason: Option<String>,
     /// Further occurrences of the job that were left out with it, for the same reason.
     pub skipped: Option<Skipped>,
+    /// When the last outcome that is known was counted.
+    pub last_outcome_at: Option<DateTime<Utc>>,
 }
 
 /// A run with how it gets on.
@@ -153,26 +155,43 @@ impl Engine {
         live: &Live,
     ) -> Result<RunSummary, EngineError> {
         let count = run.terms.count.get();
-        let more = match &run.terms.policy {
-            _ if is_settled(&run) => Tally::default(),
-            Some(_) => Tally::of(live.outcomes.values().map(|ended| ended.outcome)),
+        let (more, more_at) = match &run.terms.policy {
+            _ if is_settled(&run) => (Tally::default(), run.single.as_ref().map(|single| single.at)),
+            // When those ended is not known before they are packed, which is soon.
+            Some(_) => {
+                let outcomes = live.outcomes.values().map(|ended| ended.outcome);
+                (Tally::of(outcomes), (!live.outcomes.is_empty()).then(|| self.now()))
+            }
             None => self.parts_tally(client, &run.id).await?,
         };
         let tally = run.tally.plus(more);
         let state = RunState::of(run.stopped.is_some(), tally.total(), count);
-        Ok(RunSummary { id: run.id, count, state, tally, reason: run.stopped, skipped: run.skipped })
+        Ok(RunSummary {
+            id: run.id,
+            count,
+            state,
+            tally,
+            reason: run.stopped,
+            skipped: run.skipped,
+            last_outcome_at: run.last_outcome_at.max(more_at),
+        })
     }
 
-    /// How far an unthrottled run has come: the sum of its parts.
-    async fn parts_tally(&self, client: &ClientId, run: &RunId) -> Result<Tally, EngineError> {
-        let mut tally = Tally::default();
+    /// How far an unthrottled run has come, and when its last part was sent: the sum of its parts.
+    async fn parts_tally(
+        &self,
+        client: &ClientId,
+        run: &RunId,
+    ) -> Result<(Tally, Option<DateTime<Utc>>), EngineError> {
+        let (mut tally, mut sent_at) = (Tally::default(), None);
         for row in self.history_rows(client, run).await? {
             if let HistoryRow::Part(part) = row {
                 tally.dead += part.dead;
-                tally.delivered += (part.to - part.from).saturating_sub(part.dead);
+                tally.delivered += (part.to - part.from).saturating_sub(part.dead + part.retried);
+                sent_at = sent_at.max(part.at);
             }
         }
-        Ok(tally)
+        Ok((tally, sent_at))
     }
 }
 

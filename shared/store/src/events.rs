@@ -49,7 +49,7 @@ pub enum Record {
         run: RunId,
         /// The part.
         part: PartRow,
-        /// When.
+        /// Now: it is kept for a while from then on.
         at: DateTime<Utc>,
     },
     /// What a consumer said about an event when it released its token. The word of the latest lease stays.
@@ -102,6 +102,12 @@ pub struct PartRow {
     pub to: u32,
     /// How many could not be delivered.
     pub dead: u32,
+    /// How many are tried again: what becomes of them is in the rows of later attempts.
+    pub retried: u32,
+    /// Which attempt of delivery it was, from 1.
+    pub attempt: u8,
+    /// When it was sent; `None` in rows that do not say.
+    pub at: Option<DateTime<Utc>>,
 }
 
 /// A row of a run's history.
@@ -142,6 +148,12 @@ fn said_key(client: &ClientId, run: &RunId, index: u32) -> Key {
     Key::new(partition(client, run), format!("t{index:07}"))
 }
 
+/// The key of a part: later attempts have rows of their own, or one of them would take the place of the first.
+fn part_key(client: &ClientId, run: &RunId, from: u32, attempt: u8) -> Key {
+    let later = if attempt > 1 { format!(".{attempt}") } else { String::new() };
+    Key::new(partition(client, run), format!("c{from:07}{later}"))
+}
+
 fn kept_from(at: DateTime<Utc>) -> DateTime<Utc> {
     at + Duration::days(HISTORY_DAYS)
 }
@@ -165,9 +177,11 @@ impl Record {
                 (Table::Runs, row)
             }
             Self::Part { client, run, part, at } => {
-                let row = Row::new(&Key::new(partition(client, run), format!("c{:07}", part.from)))
+                let row = Row::new(&part_key(client, run, part.from, part.attempt))
                     .with("upto", number(part.to))
-                    .with("dd", number(part.dead));
+                    .with("dd", number(part.dead))
+                    .with_some("rt", (part.retried > 0).then(|| number(part.retried)))
+                    .with_some("done_at", part.at.map(|at| number(at.timestamp_millis())));
                 (Table::Events, row.expiring(kept_from(*at)))
             }
             Self::Said { client, run, index, fence, outcome, text: said, at } => {
@@ -218,7 +232,7 @@ impl Store {
     /// # Errors
     /// When DynamoDB does not answer.
     pub async fn was_part_sent(&self, client: &ClientId, run: &RunId, from: u32) -> Result<bool> {
-        let key = Key::new(partition(client, run), format!("c{from:07}"));
+        let key = part_key(client, run, from, 1);
         Ok(self.get(Table::Events, &key, true).await?.is_some())
     }
 
@@ -275,11 +289,17 @@ fn read(row: &Attributes) -> Result<HistoryRow> {
             at: item.instant_ms("done_at")?,
             reason: item.find_text("reason").map(str::to_owned),
         }),
-        "c" => HistoryRow::Part(PartRow {
-            from: item.parsed("sk", place)?,
-            to: item.number("upto")?,
-            dead: item.number("dd")?,
-        }),
+        "c" => {
+            let (from, attempt) = place.split_once('.').unwrap_or((place, "1"));
+            HistoryRow::Part(PartRow {
+                from: item.parsed("sk", from)?,
+                to: item.number("upto")?,
+                dead: item.number("dd")?,
+                retried: item.number_or("rt", 0)?,
+                attempt: item.parsed("sk", attempt)?,
+                at: item.find_instant_ms("done_at")?,
+            })
+        }
         "t" => HistoryRow::Said(SaidRow {
             index: item.parsed("sk", place)?,
             outcome: Outcome::from_code(item.text("outcome")?)

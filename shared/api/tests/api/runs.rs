@@ -3,6 +3,7 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::hook::Hook;
 use crate::world::{Answer, QUEUE, World, batch};
 
 /// A client with two tokens and a batch `batch` of ten events that is due; its key, and the events in flight.
@@ -246,4 +247,38 @@ async fn the_event_of_a_launch_that_was_skipped_is_shown_as_stopped() {
         (events.len(), &events[0]["status"], &events[0]["reason"]),
         (1, &json!("stopped"), &json!("paused"))
     );
+}
+
+#[tokio::test]
+async fn the_figures_of_a_run_stand_still_once_it_is_finished() {
+    for throttled in [false, true] {
+        let world = World::new().await;
+        let key = world.register("acme").await;
+        world.put("/v1/policies/small", &key, &json!({"max_in_flight": 3})).await;
+        // One of three events is tried again after two seconds.
+        let hook = Hook::answering(&[503]).await;
+        let job = if throttled { hook.throttled_job(3) } else { hook.job(3) };
+        assert_eq!(world.put("/v1/jobs/batch", &key, &job).await.status, StatusCode::CREATED);
+        world.dispatch().await;
+        world.clock.advance_ms(2_000);
+        world.dispatch().await;
+        let runs = world.get("/v1/jobs/batch/runs", &key).await.json;
+        let run = format!("/v1/jobs/batch/runs/{}", runs["runs"][0]["run_id"].as_str().unwrap());
+        let finished = world.get(&run, &key).await.json;
+        assert_eq!(
+            (&finished["state"], &finished["rate_per_second"]),
+            (&json!("finished"), &json!(1.5)),
+            "{finished}"
+        );
+        assert_eq!(
+            finished["reasoning"],
+            "all 3 events have ended, from 12:00:00 UTC to 12:00:02 UTC, 1.5 a second"
+        );
+        let done = if throttled { "succeeded" } else { "delivered" };
+        assert_eq!((&finished[done], &finished["dead"]), (&json!(3), &json!(0)), "{finished}");
+        world.clock.advance_ms(600_000);
+        world.engine.tick().await.unwrap();
+        world.dispatch().await;
+        assert_eq!(world.get(&run, &key).await.json, finished, "throttled: {throttled}");
+    }
 }

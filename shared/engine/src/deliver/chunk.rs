@@ -217,7 +217,14 @@ impl Engine {
             retry_after = retry_after.max(outcomes.retry_after);
             records.extend(outcomes.records);
             if part.occurrence.terms.count.get() > 1 {
-                let row = PartRow { from: part.from, to: part.to, dead: outcomes.dead };
+                let row = PartRow {
+                    from: part.from,
+                    to: part.to,
+                    dead: outcomes.dead,
+                    retried: u32::try_from(outcomes.retry.len()).unwrap_or(u32::MAX),
+                    attempt: chunk.attempt,
+                    at: Some(now),
+                };
                 let run = part.occurrence.run_id();
                 records.push(Record::Part { client: client.clone(), run, part: row, at: now });
             }
