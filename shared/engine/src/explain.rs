@@ -16,7 +16,7 @@ use crate::history::{EventRecord, EventStatus, Live};
 use crate::outlook::{Standing, clock_text};
 use crate::policies::PolicyStatus;
 use crate::{Engine, EngineError};
-use scene::{Measured, Scene};
+use scene::{Hindrance, Measured, Scene};
 
 /// Holders that an explanation names.
 const HOLDERS: usize = 100;
@@ -112,8 +112,12 @@ impl Engine {
                 let (groups, holders) = (&*groups, &*holders);
                 let scene = Scene { run: &run, index, status, groups, holders, now, rate_allows_at };
                 let place = scene.place(self.entries(&scene).await?);
-                let measured = self.measured(client, &scene).await?;
                 let (because, because_of) = scene.because(&place);
+                let measured = match because_of {
+                    // No speed makes a difference.
+                    Hindrance::Halt | Hindrance::Rate(_) => None,
+                    Hindrance::Until(_) | Hindrance::Others => self.measured(client, &scene).await?,
+                };
                 let (expected_at, reasoning) = scene.expectation(&place, because_of, measured);
                 explanation.because = because;
                 explanation.events_before = Some(place.events_before);

@@ -35,6 +35,21 @@ async fn batch(world: &World, name: &str, queue: &str, count: u64, flow: Flow) -
     start(world, name, job, flow).await
 }
 
+/// One-time jobs of one event each, for now; their runs, in their order.
+async fn singles(world: &World, queue: &str, count: u32) -> Vec<RunId> {
+    let mut runs = Vec::new();
+    for number in 0..count {
+        let name = format!("job-{number:03}");
+        let job = JobSpec::at(world.clock.now(), queue).unwrap().under("small").unwrap().named(&name);
+        world.create(job).await.unwrap();
+    }
+    world.pump().await.unwrap();
+    for number in 0..count {
+        runs.extend(world.runs(&format!("job-{number:03}")).await.unwrap().into_iter().map(|run| run.id));
+    }
+    runs
+}
+
 async fn explain(world: &World, event: &EventId) -> Explanation {
     world.engine.explain(&client(), event).await.unwrap().unwrap()
 }
@@ -194,11 +209,17 @@ async fn each_reason_to_wait_is_named() {
     let terms = PolicyTerms::new(4, 600).unwrap().with_rate(Some(rate));
     world.engine.replace_policy(&client(), &id, terms, None).await.unwrap();
     let rated = batch(&world, "rated", &queue, 10, Flow::default()).await;
-    let next = explain(&world, &rated.event(3)).await;
-    assert!(
-        next.because.starts_with("its policy's rate lets no more than 6 a minute begin, the next at"),
-        "{next:?}"
+    let next = explain(&world, &rated.event(1)).await;
+    assert_eq!(
+        next.because,
+        "its policy's rate lets no more than 6 a minute begin, the next at 12:00:10 UTC"
     );
+    let third = explain(&world, &rated.event(3)).await;
+    assert_eq!(
+        third.because,
+        "its policy's rate lets no more than 6 a minute begin, and 2 events are before it"
+    );
+    assert_eq!(third.expected_at, Some(rated.launch_at() + Duration::seconds(30)));
 
     // A stop.
     assert_eq!(world.engine.cancel_run(&client(), &rated).await.unwrap(), RunCancel::Done);
@@ -275,4 +296,71 @@ async fn a_list_and_a_template_give_each_event_its_own_payload() {
         assert_eq!(events.len(), 3);
         release(&world, events, None).await;
     }
+}
+
+#[tokio::test]
+async fn a_rate_that_runs_of_one_event_wait_for_is_named_and_says_when_each_has_its_turn() {
+    let world = World::new().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    world.engine.tick().await.unwrap();
+    let rate = RateLimit::new(2, Per::Second, None).unwrap();
+    let terms = PolicyTerms::new(12, 600).unwrap().with_rate(Some(rate));
+    world.engine.create_policy(&client(), "small".parse().unwrap(), terms).await.unwrap();
+    let runs = singles(&world, &queue, 20).await;
+    // Between two wake-ups, which come by the second, the rate has room for one.
+    for ms in [0, 600] {
+        world.clock.advance_ms(ms);
+        let mut waiting = Vec::new();
+        for run in &runs {
+            let explained = explain(&world, &run.event(0)).await;
+            if explained.record.status == EventStatus::Waiting {
+                waiting.push(explained);
+            }
+        }
+        assert_eq!(waiting.len(), 18);
+        waiting.sort_by_key(|explained| explained.events_before);
+        let last = waiting.last().unwrap();
+        assert_eq!(
+            last.because,
+            "its policy's rate lets no more than 2 a second begin, and 17 events are before it"
+        );
+        assert_eq!(
+            last.reasoning,
+            "17 events are before it; its policy's rate lets no more than 2 a second begin, so its turn comes at \
+             12:00:09 UTC"
+        );
+        // Two began at noon: the third is due half a second later, the twentieth after nine.
+        let noon = runs[0].launch_at();
+        let expected: Vec<i64> =
+            waiting.iter().map(|e| (e.expected_at.unwrap() - noon).num_milliseconds()).collect();
+        let due: Vec<i64> = (1..=18).map(|number| (number * 500).max(ms)).collect();
+        assert_eq!(expected, due);
+    }
+}
+
+#[tokio::test]
+async fn runs_of_one_event_that_wait_for_tokens_say_what_is_not_known_and_what_the_rate_bounds() {
+    let world = World::new().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    world.engine.tick().await.unwrap();
+    let rate = RateLimit::new(60, Per::Minute, Some(2)).unwrap();
+    let terms = PolicyTerms::new(2, 600).unwrap().with_rate(Some(rate));
+    world.engine.create_policy(&client(), "small".parse().unwrap(), terms).await.unwrap();
+    let runs = singles(&world, &queue, 5).await;
+    let mut last = explain(&world, &runs[0].event(0)).await;
+    for run in &runs {
+        let explained = explain(&world, &run.event(0)).await;
+        if explained.events_before > last.events_before {
+            last = explained;
+        }
+    }
+    assert_eq!(last.events_before, Some(2));
+    assert!(last.because.starts_with("all 2 tokens of its policy are held by job-"), "{last:?}");
+    assert_eq!(last.expected_at, None);
+    assert_eq!(
+        last.reasoning,
+        "2 events are before it; no event of the runs that hold tokens has ended yet, so their speed is not known; the \
+         first lease ends at 12:10:00 UTC, unless it is extended; its policy's rate lets no more than 60 a minute begin, \
+         so its turn comes no earlier than 12:00:03 UTC"
+    );
 }

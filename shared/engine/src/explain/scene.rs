@@ -49,6 +49,8 @@ pub(super) enum Hindrance {
     Halt,
     /// Not before an instant.
     Until(DateTime<Utc>),
+    /// Tokens are free, and its policy's rate lets it begin at an instant.
+    Rate(DateTime<Utc>),
     /// Others have the tokens, or come first.
     Others,
 }
@@ -95,17 +97,20 @@ impl Scene<'_> {
         held.into_iter().max_by_key(|(_, held)| *held).map(|(run, _)| run.clone())
     }
 
-    /// Why the event waits: the first reason that applies, of those that may hold it back at once.
+    /// Why the event waits. Of several reasons the first is told: its launch, a pause or overlap rule, pacing, tokens, the
+    /// rate. Each would keep it waiting even if none of the others did.
     pub(super) fn because(&self, place: &Place) -> (String, Hindrance) {
         self.unlaunched()
             .or_else(|| self.halted(place))
             .or_else(|| self.paced(place))
             .or_else(|| self.full())
-            .or_else(|| self.rated())
+            .or_else(|| self.rated(place))
             .unwrap_or_else(|| match place.events_before {
                 0 => ("a token is free: it is about to be admitted".to_owned(), Hindrance::Until(self.now)),
                 before => {
-                    (format!("{before} events are before it, though tokens are free"), Hindrance::Others)
+                    let text =
+                        format!("tokens are free, and {} to be admitted before it", events_are(before));
+                    (text, Hindrance::Others)
                 }
             })
     }
@@ -159,12 +164,27 @@ impl Scene<'_> {
         Some((text, Hindrance::Others))
     }
 
-    fn rated(&self) -> Option<(String, Hindrance)> {
+    /// Tokens are free, but the rate does not let the events before it and itself begin yet.
+    fn rated(&self, place: &Place) -> Option<(String, Hindrance)> {
         let rate = self.status.policy.terms.rate()?;
-        let next_at = self.rate_allows_at.filter(|next_at| *next_at > self.now)?;
-        let (lets, next) = (rate_text(rate), clock_text(next_at, self.now));
-        let text = format!("its policy's rate lets {lets} begin, the next at {next}");
-        Some((text, Hindrance::Until(next_at)))
+        let turn_at = self.rate_lets_it_begin_at(place, self.now)?;
+        let lets = rate_text(rate);
+        let text = match place.events_before {
+            0 => {
+                format!("its policy's rate lets {lets} begin, the next at {}", clock_text(turn_at, self.now))
+            }
+            before => format!("its policy's rate lets {lets} begin, and {} before it", events_are(before)),
+        };
+        (turn_at > self.now).then_some((text, Hindrance::Rate(turn_at)))
+    }
+
+    /// When the rate lets the event begin, if those before it begin from `from` on as soon as the rate lets them. An instant
+    /// of the past: at once.
+    fn rate_lets_it_begin_at(&self, place: &Place, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let rate = self.status.policy.terms.rate()?;
+        let next_at = self.rate_allows_at?;
+        let first_at = if from > self.now { next_at.max(from) } else { next_at };
+        Some(first_at + seconds(place.events_before as f64 / per_second(rate)))
     }
 
     /// ` by a.1.2.3, a.1.2.4 and 6 others`.
@@ -186,11 +206,15 @@ impl Scene<'_> {
         hindrance: Hindrance,
         measured: Option<Measured>,
     ) -> (Option<DateTime<Utc>>, String) {
-        let mut words = vec![format!("{} events are before it", place.events_before)];
+        let mut words = vec![format!("{} before it", events_are(place.events_before))];
         let from = match hindrance {
             Hindrance::Halt => {
-                words.push("how long what holds it lasts is not known".to_owned());
+                words.push("how long that lasts is not known, so neither is its turn".to_owned());
                 return (None, words.join("; "));
+            }
+            Hindrance::Rate(turn_at) => {
+                words.extend(self.rate_bound(turn_at, "comes at"));
+                return (self.within_window(Some(turn_at), &mut words), words.join("; "));
             }
             Hindrance::Until(instant) => instant,
             Hindrance::Others => self.now,
@@ -209,17 +233,26 @@ impl Scene<'_> {
                 Some(from.max(self.now + wait))
             }
             None => {
-                words.push("no event has ended yet, so their speed is not known".to_owned());
+                words.push(
+                    "no event of the runs that hold tokens has ended yet, so their speed is not known"
+                        .to_owned(),
+                );
                 words.extend(self.first_lease_end());
                 None
             }
         };
-        if let Some(rate) = self.status.policy.terms.rate() {
-            let bound = from + seconds(place.events_before as f64 / per_second(rate));
-            words.push(format!("its policy's rate lets {} begin", rate_text(rate)));
+        if let Some(bound) = self.rate_lets_it_begin_at(place, from) {
+            words.extend(self.rate_bound(bound, "comes no earlier than"));
             expected_at = expected_at.map(|at| at.max(bound));
         }
         (self.within_window(expected_at, &mut words), words.join("; "))
+    }
+
+    /// When the rate lets its turn come, in words.
+    fn rate_bound(&self, turn_at: DateTime<Utc>, comes: &str) -> Option<String> {
+        let rate = rate_text(self.status.policy.terms.rate()?);
+        let turn = clock_text(turn_at.max(self.now), self.now);
+        Some(format!("its policy's rate lets {rate} begin, so its turn {comes} {turn}"))
     }
 
     /// When the first token comes back at the latest, where silent consumers lose theirs.
@@ -250,5 +283,12 @@ impl Scene<'_> {
                 expected_at
             }
         }
+    }
+}
+
+fn events_are(count: u64) -> String {
+    match count {
+        1 => "1 event is".to_owned(),
+        _ => format!("{count} events are"),
     }
 }
