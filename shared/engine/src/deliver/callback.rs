@@ -101,13 +101,13 @@ impl Engine {
         let failure = match self.tell(client, run, target, body).await? {
             Sent::Done => None,
             Sent::Failed { reason, retry_after } if failures + 1 < row.terms.max_attempts.get() => {
-                info!(%run, reason, failures, "a completion is tried again");
+                info!(%client, %run, reason, failures, "a completion is tried again");
                 let not_before = now + backoff(failures + 1, retry_after);
                 let again = Outgoing::at(client, callback(client, run, failures + 1), not_before);
                 return self.dispatch(&[again]).await;
             }
             Sent::Failed { reason, .. } | Sent::Refused { reason } => {
-                warn!(%run, reason, "a completion cannot be delivered");
+                warn!(%client, %run, reason, "a completion cannot be delivered");
                 Some(reason)
             }
         };

@@ -16,8 +16,9 @@ use tidegate_store::doc::TermsDoc;
 use tidegate_store::events::{EventRow, PartRow, Record};
 use tidegate_store::jobs::JobRow;
 use tidegate_store::runs::Tally;
-use tracing::{info, warn};
+use tracing::info;
 
+use super::trouble::Troubles;
 use super::{Delivery, Sent, Terms, backoff};
 use crate::message::{Chunk, ChunkItem, Message};
 use crate::queue::Outgoing;
@@ -209,10 +210,11 @@ impl Engine {
         let mut retries = Vec::new();
         let mut retry_after = None;
         let mut records = Vec::new();
+        let mut troubles = Troubles::default();
         let mut sent = sent.into_iter();
         for part in parts {
             let of_part = sent.by_ref().take((part.to - part.from) as usize).collect();
-            let outcomes = outcomes(part, chunk.attempt, of_part, now);
+            let outcomes = outcomes(part, chunk.attempt, of_part, now, &mut troubles);
             retries.extend(ranges(&outcomes.retry).map(|(from, to)| item(part, from, to)));
             retry_after = retry_after.max(outcomes.retry_after);
             records.extend(outcomes.records);
@@ -229,8 +231,8 @@ impl Engine {
                 records.push(Record::Part { client: client.clone(), run, part: row, at: now });
             }
         }
+        troubles.log(&client, chunk.attempt);
         if !retries.is_empty() {
-            warn!(%client, events = retries.len(), attempt = chunk.attempt, "events are tried again");
             let again = Chunk { attempt: chunk.attempt + 1, repeat: false, items: retries, ..chunk.clone() };
             let not_before = now.max(launch_at) + backoff(chunk.attempt, retry_after);
             self.dispatch(&[Outgoing::at(&client, Message::Chunk(again), not_before)]).await?;
@@ -269,19 +271,29 @@ fn unwanted_because(occurrence: &Occurrence, known: &Known) -> Option<NonRun> {
     is_excluded(&known.exclusions, scheduled_at, job.trigger.zone()).then_some(NonRun::Excluded)
 }
 
-fn outcomes(part: &Part, attempt: u8, sent: Vec<Sent>, now: DateTime<Utc>) -> Outcomes {
+fn outcomes(
+    part: &Part,
+    attempt: u8,
+    sent: Vec<Sent>,
+    now: DateTime<Utc>,
+    troubles: &mut Troubles,
+) -> Outcomes {
     let terms = &part.occurrence.terms;
     let (single, keep_all) = (terms.count.get() == 1, terms.history == History::All);
     let mut outcomes = Outcomes { retry: Vec::new(), retry_after: None, records: Vec::new(), dead: 0 };
     for (index, sent) in (part.from..part.to).zip(sent) {
         let reason = match sent {
             Sent::Done => None,
-            Sent::Failed { retry_after, .. } if attempt < terms.max_attempts.get() => {
+            Sent::Failed { retry_after, reason } if attempt < terms.max_attempts.get() => {
+                troubles.retried(&part.occurrence.run_id().event(index), terms, &reason);
                 outcomes.retry.push(index);
                 outcomes.retry_after = outcomes.retry_after.max(retry_after);
                 continue;
             }
-            Sent::Failed { reason, .. } | Sent::Refused { reason } => Some(reason),
+            Sent::Failed { reason, .. } | Sent::Refused { reason } => {
+                troubles.dead(&part.occurrence.run_id().event(index), terms, &reason);
+                Some(reason)
+            }
         };
         let delivered = reason.is_none();
         outcomes.dead += u32::from(!delivered);

@@ -3,7 +3,7 @@
 //! Those for queues go out at once, from wherever the slot was granted. Those for endpoints, and those that a queue did
 //! not take, travel through the dispatch queue. An event that cannot be delivered gives its token back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -11,8 +11,9 @@ use tidegate_domain::ids::{ClientId, EventId, RunId};
 use tidegate_domain::occurrence::NonRun;
 use tidegate_domain::token::Token;
 use tidegate_store::slots::{Change, GroupKey, Outcome, SlotGroup};
-use tracing::{error, info, warn};
+use tracing::{error, info};
 
+use super::trouble::Troubles;
 use super::{Delivery, Sent, backoff};
 use crate::message::{GrantedEvent, Message};
 use crate::queue::Outgoing;
@@ -79,14 +80,18 @@ impl Engine {
                 }
             }
             let now = self.now();
-            for (grant, sent) in here.iter().zip(self.send(&deliveries).await) {
+            let mut troubles = BTreeMap::<(&ClientId, u8), Troubles>::new();
+            let sent = self.send(&deliveries).await;
+            for ((grant, delivery), sent) in here.iter().zip(&deliveries).zip(sent) {
                 let reason = match sent {
                     Sent::Done => continue,
                     Sent::Failed { reason, .. } | Sent::Refused { reason } => reason,
                 };
-                warn!(event = %grant.event, reason, "a granted event was not taken by its queue");
+                let troubles = troubles.entry((&delivery.client, delivery.attempt)).or_default();
+                troubles.retried(&grant.event, &delivery.terms.terms, &reason);
                 later.push(Outgoing::at(&grant.token.client, grant.message(1), now + backoff(1, None)));
             }
+            troubles.iter().for_each(|((client, attempt), troubles)| troubles.log(client, *attempt));
             if !later.is_empty() {
                 self.dispatch(&later).await?;
             }
@@ -142,8 +147,10 @@ impl Engine {
         };
         let max_attempts = terms.terms.max_attempts.get();
         let on_response = terms.terms.flow.release_on_response;
-        let delivery = grant.delivery(client.clone(), terms, message.failures, &*self.token_key().await?);
+        let key = self.token_key().await?;
+        let delivery = grant.delivery(client.clone(), Arc::clone(&terms), message.failures, &key);
         let sent = self.send(&[delivery]).await.pop();
+        let mut troubles = Troubles::default();
         let (reason, retry_after) = match sent {
             Some(Sent::Done) if on_response => {
                 return self.give_back(vec![Release::new(grant.token, Outcome::Succeeded)]).await;
@@ -151,13 +158,15 @@ impl Engine {
             None | Some(Sent::Done) => return Ok(()),
             Some(Sent::Failed { reason, retry_after }) if attempt < max_attempts => (reason, retry_after),
             Some(Sent::Failed { reason, .. } | Sent::Refused { reason }) => {
-                warn!(event = %grant.event, reason, "an event cannot be delivered");
+                troubles.dead(&grant.event, &terms.terms, &reason);
+                troubles.log(&client, attempt);
                 self.keep_reason(&grant, attempt, &reason).await?;
                 return self.give_back(vec![Release::new(grant.token, Outcome::Dead)]).await;
             }
         };
         let failures = message.failures + 1;
-        info!(event = %grant.event, reason, failures, "an event is tried again");
+        troubles.retried(&grant.event, &terms.terms, &reason);
+        troubles.log(&client, attempt);
         let again =
             Outgoing::at(&client, grant.message(failures), self.now() + backoff(failures, retry_after));
         self.dispatch(&[again]).await

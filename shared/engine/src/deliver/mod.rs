@@ -14,6 +14,7 @@ pub(crate) mod http;
 mod payload;
 mod signature;
 mod sqs;
+mod trouble;
 
 use chrono::Duration;
 use tidegate_domain::ids::ClientId;
