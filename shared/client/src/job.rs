@@ -51,7 +51,7 @@ pub struct Job {
     /// Who is told when a run has come to its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_completion: Option<Target>,
-    /// Deliveries of one event before it is recorded as dead; 5 when `None`.
+    /// The most deliveries of one event, those that failed and those under later leases included; 5 when `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
     /// Nothing is launched before it, an RFC 3339 instant.
@@ -226,7 +226,8 @@ pub struct JobStatus {
     pub payload_template: Option<Value>,
     /// How much of what happened is kept.
     pub history: History,
-    /// Deliveries of one event before it is recorded as dead.
+    /// The most deliveries of one event, those that failed and those under later leases included. After the last it is
+    /// recorded as `dead` when its target did not take it, as `expired` when nobody released it.
     pub max_attempts: u32,
     /// Nothing is launched before it, RFC 3339.
     pub start_at: Option<String>,

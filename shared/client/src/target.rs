@@ -11,7 +11,8 @@ pub enum Target {
         /// Its URL.
         queue_url: String,
     },
-    /// An endpoint that takes a POST for each event.
+    /// An endpoint that takes a POST for each event. 408, 425, 429, 5xx and failed connections are tried again; any other
+    /// answer than 2xx is final.
     Http {
         /// Its URL.
         url: String,

@@ -94,7 +94,7 @@ pub struct Terms {
     pub payload: Payload,
     /// How much of what happened is kept.
     pub history: History,
-    /// How often one event is delivered before it is recorded as dead.
+    /// The most deliveries of one event, those that failed and those under later leases included.
     pub max_attempts: Attempts,
     /// How old a launch may be when it is delivered; `None`: any age.
     pub relevancy: Option<Relevancy>,

@@ -69,7 +69,8 @@ pub(crate) struct JobBody {
     /// How much of what happened is kept; `all` when left out.
     #[serde(default)]
     history: HistoryWord,
-    /// Deliveries of one event before it is recorded as dead.
+    /// The most deliveries of one event, those that failed and those under later leases included. After the last it is
+    /// recorded as `dead` when its target did not take it, as `expired` when nobody released it.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 20, default = 5)]
     max_attempts: Option<Whole>,
     /// Nothing is launched before it: an instant in ISO 8601, with its offset.
@@ -274,7 +275,8 @@ pub(crate) struct JobView {
     payload_template: Option<Box<RawValue>>,
     /// How much of what happened is kept.
     history: HistoryWord,
-    /// Deliveries of one event before it is recorded as dead.
+    /// The most deliveries of one event, those that failed and those under later leases included. After the last it is
+    /// recorded as `dead` when its target did not take it, as `expired` when nobody released it.
     max_attempts: u8,
     /// Nothing is launched before it.
     #[schema(format = DateTime)]

@@ -32,7 +32,9 @@ pub(crate) struct SqsBody {
     release: Option<ReleaseWord>,
 }
 
-/// An endpoint as a target.
+/// An endpoint as a target. An answer of 2xx means that it took the event. After 408, 425, 429 or 5xx, and when the
+/// connection fails or no answer comes in time, the event is sent again, up to `max_attempts` times in all, and no earlier
+/// than a `Retry-After` of seconds says. Any other answer is final, redirects included: the event is `dead`.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = HttpTarget)]
@@ -49,8 +51,8 @@ pub(crate) struct HttpBody {
 #[serde(rename_all = "snake_case")]
 #[schema(as = ReleaseRule)]
 pub(crate) enum ReleaseWord {
-    /// A 2xx answer: the work was done in the call. Other answers are retried (408, 425, 429, 5xx) or final (3xx, other
-    /// 4xx), as without it.
+    /// A 2xx answer: the work was done in the call. Other answers mean what they mean without it: 408, 425, 429, 5xx and
+    /// failed connections are tried again, any other answer is final and the event is dead.
     OnResponse,
     /// The consumer, by `POST /v1/tokens/release` or by a message to the release queue.
     ByConsumer,
