@@ -75,11 +75,11 @@ pub struct RunDetail {
     pub started_at: Option<String>,
     /// When its window ends, RFC 3339.
     pub deadline: Option<String>,
-    /// Events that came to their end, by the second.
+    /// Events that ended per second, until now or until the last one ended.
     pub rate_per_second: Option<f64>,
-    /// When the last event is expected to come to its end, RFC 3339.
+    /// When the last event is expected to end, RFC 3339.
     pub predicted_finish_at: Option<String>,
-    /// How rate and finish were arrived at.
+    /// What the rate and the finish follow from.
     pub reasoning: String,
 }
 
@@ -90,15 +90,15 @@ pub struct Explanation {
     pub event: EventRecord,
     /// Why it is where it is, in a sentence.
     pub because: String,
-    /// Events of its policy that are to be admitted before it; `None` when it does not wait.
+    /// How many due events of its policy come before it; `None` when it does not wait for a token.
     pub events_before: Option<u64>,
     /// The policy that throttles it, with what it holds.
     pub policy: Option<PolicyStatus>,
     /// Who holds the policy's tokens, at most 100.
     pub holders: Vec<Holder>,
-    /// When its turn is expected, RFC 3339.
+    /// When it is expected to be admitted, RFC 3339.
     pub expected_at: Option<String>,
-    /// How that was arrived at.
+    /// What `expected_at` follows from, or why nothing can be expected.
     pub reasoning: String,
 }
 

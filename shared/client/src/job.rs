@@ -307,7 +307,7 @@ impl Client {
         self.delete(Route::Job(job_id), expected).await
     }
 
-    /// Pauses a job: from now on its launches are recorded as not made. With `expected`, only at that revision.
+    /// Pauses a job: launches deliver nothing and are recorded as runs with the reason `paused`. With `expected`, only at that revision.
     ///
     /// # Errors
     /// When there is none, or the call fails.
@@ -315,7 +315,7 @@ impl Client {
         self.act(Route::PauseJob(job_id), expected).await
     }
 
-    /// Resumes a job. What was not launched in the meantime is not made up for. With `expected`, only at that revision.
+    /// Resumes a job. Launches that fell due in the meantime are not delivered later. With `expected`, only at that revision.
     ///
     /// # Errors
     /// When there is none, or the call fails.

@@ -1,6 +1,7 @@
 //! Why an event is where it is: who holds the tokens that it waits for, its place in line, when its turn is expected.
 //!
-//! Read without locks, row by row: what moves meanwhile may be seen in neither place. Nothing is decided by it.
+//! Rows are read one by one, without locks: an event that moves from one to another meanwhile may be found in neither. An
+//! explanation is for people; nothing is decided by it.
 
 mod scene;
 
@@ -47,15 +48,16 @@ pub struct Explanation {
     pub record: EventRecord,
     /// Why, in a sentence.
     pub because: String,
-    /// Events of its policy that are to be admitted before it; `None` when it does not wait for a token.
+    /// How many due events of its policy come before it: those in front of it in the line, and those that slot groups took
+    /// from the line and have not admitted. `None` when it does not wait for a token.
     pub events_before: Option<u64>,
     /// The policy that throttles it, and what goes on in it.
     pub policy: Option<PolicyStatus>,
     /// Who holds the tokens, those whose lease ends first in front; at most 100.
     pub holders: Vec<Holder>,
-    /// When its turn is expected.
+    /// When it is expected to be admitted.
     pub expected_at: Option<DateTime<Utc>>,
-    /// How that was arrived at, in words and numbers.
+    /// What `expected_at` follows from, in words and numbers, or why nothing can be expected.
     pub reasoning: String,
 }
 
@@ -205,7 +207,7 @@ fn holder(group: &SlotGroup, slot: u32, held: &Held, now: DateTime<Utc>) -> Opti
     })
 }
 
-/// Why an event waits that waits for no token.
+/// Why an event that waits for no token is not delivered yet.
 fn unthrottled(run: &RunRow, now: DateTime<Utc>) -> (String, Option<DateTime<Utc>>) {
     let launch_at = run.id.launch_at();
     if run.terms.policy.is_some() {

@@ -23,7 +23,7 @@ pub struct EventRecord {
     pub id: EventId,
     /// Where it stands.
     pub status: EventStatus,
-    /// How often it was delivered, where that is known.
+    /// How often delivery was tried; `None` while it waits, and where that is not known.
     pub attempts: Option<u8>,
     /// When it came to its end, or when its lease ends.
     pub at: Option<DateTime<Utc>>,
@@ -86,7 +86,8 @@ impl From<Outcome> for EventStatus {
 pub(crate) struct Live {
     /// Its events that are in flight, by their number.
     pub(crate) held: BTreeMap<u32, Held>,
-    /// Outcomes that are not in its history yet. Those that are being packed may be there: they count once they are.
+    /// Outcomes that are not in its history yet. Those that are being packed are not among them: they count when they are
+    /// in the history.
     pub(crate) outcomes: BTreeMap<u32, Ended>,
 }
 
@@ -227,7 +228,8 @@ fn fill_from_history(records: &mut BTreeMap<u32, EventRecord>, live: &Live, hist
         }
     }
     for words in said {
-        // A word whose release did not take place, or not as it says, is nobody's.
+        // A text is kept before its release is applied: if the release was refused, or another one ended the event, the
+        // text is not the event's.
         if let Some(record) = records.get_mut(&words.index)
             && record.status == words.outcome.into()
         {

@@ -1,7 +1,7 @@
 //! How fast a run goes and when it will be done, told in words that show the numbers.
 //!
-//! Pure. A prediction goes by what happened so far, and by what bounds the rest: a paused policy, its rate, a paced run,
-//! a deadline.
+//! Pure. A prediction follows from the speed so far and from what limits the rest: a paused policy, its rate, pacing, a
+//! deadline.
 
 use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::flow::{BatchWindow, OnDeadline};
@@ -66,12 +66,12 @@ impl<'a> Standing<'a> {
         }
     }
 
-    /// Since when its events have been coming to their end.
+    /// From when on its speed is measured: its first admission, or, without a policy, its launch.
     fn since(&self) -> DateTime<Utc> {
         self.started_at.unwrap_or(self.launch_at)
     }
 
-    /// Until when its events have been coming to their end: now, or, once it is over, when the last of them did.
+    /// Until when its speed is measured: now, or, once it is over, when its last event ended.
     fn until(&self) -> Option<DateTime<Utc>> {
         match self.state {
             RunState::Finished | RunState::Stopped => self.last_outcome_at,
@@ -79,8 +79,8 @@ impl<'a> Standing<'a> {
         }
     }
 
-    /// Events that came to their end, by the second; `None` when there are none, no time has passed, or it is over and
-    /// nobody knows since when.
+    /// Events that ended per second; `None` when none has, no time has passed, or the run is over and when it ended is not
+    /// known.
     pub(crate) fn speed(&self) -> Option<f64> {
         let until = self.until()?;
         let past_ms = (until - self.since()).num_milliseconds();
@@ -148,7 +148,7 @@ impl Outlook {
     }
 }
 
-/// What a window makes of a prediction.
+/// Bounds a prediction by the run's window.
 fn within(
     run: &Standing<'_>,
     window: &BatchWindow,

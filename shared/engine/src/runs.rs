@@ -45,11 +45,11 @@ pub struct RunDetail {
     pub started_at: Option<DateTime<Utc>>,
     /// When its window ends.
     pub deadline: Option<DateTime<Utc>>,
-    /// Events that came to their end, by the second.
+    /// Events that ended per second, until now or until the last one ended.
     pub rate_per_second: Option<f64>,
-    /// When the last of its events is expected to come to its end.
+    /// When the last of its events is expected to end.
     pub predicted_finish_at: Option<DateTime<Utc>>,
-    /// How rate and prediction were arrived at, in words and numbers.
+    /// What rate and prediction follow from, in words and numbers.
     pub reasoning: String,
 }
 
@@ -195,7 +195,7 @@ impl Engine {
     }
 }
 
-/// Whether the row alone says all that there is to know of a run.
+/// Whether the row alone says how the run's events ended: no slot group or history row adds to it.
 fn is_settled(run: &RunRow) -> bool {
     run.single.is_some() || run.has_ended()
 }

@@ -108,8 +108,8 @@ pub(crate) async fn delete_job(
     }
 }
 
-/// Pauses a job. From now on its launches are recorded as not made, with the reason `paused`; what was launched before
-/// goes on.
+/// Pauses a job. A launch that falls due while it is paused delivers nothing and is recorded as a run with the reason
+/// `paused`; runs that were launched before go on.
 #[utoipa::path(post, path = "/v1/jobs/{job_id}/pause", tag = "jobs",
     params(("job_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
     responses(
@@ -124,7 +124,7 @@ pub(crate) async fn pause_job(
     set_paused(&state, &client, &id, true, expected).await
 }
 
-/// Resumes a job. What was not launched in the meantime is not made up for.
+/// Resumes a job. Launches that fell due in the meantime are not delivered later.
 #[utoipa::path(post, path = "/v1/jobs/{job_id}/resume", tag = "jobs",
     params(("job_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
     responses(

@@ -91,7 +91,8 @@ fn run_of(job: &str, run: &str) -> Result<RunId, Problem> {
     if *run.job() == job { Ok(run) } else { Err(not_found("run", &run.to_string())) }
 }
 
-/// Lists the events of a run, by index. With history `failures` only those that failed are listed.
+/// Lists the events of a run, by index. Without a policy and with history `failures`, those that were delivered are listed
+/// without `attempts` and `at`.
 #[utoipa::path(get, path = "/v1/jobs/{job_id}/runs/{run_id}/events", tag = "runs",
     params(("job_id" = String, Path), ("run_id" = String, Path), ListQuery), responses(
     (status = 200, description = "A page of events", body = EventList),

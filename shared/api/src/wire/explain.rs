@@ -14,18 +14,20 @@ use crate::wire::run::EventView;
 #[schema(as = Explanation)]
 pub(crate) struct ExplanationView {
     event: EventView,
-    /// Why it is where it is, in a sentence.
+    /// Why it is where it is, in a sentence. Of several reasons to wait it names the first of: its launch is in the future,
+    /// the policy is paused or an earlier run must end, pacing, no token is free, the policy's rate.
     because: String,
-    /// Events of its policy that are to be admitted before it; null when it does not wait.
+    /// How many due events of its policy come before it: those in front of it in the line, and those that were taken from
+    /// the line and hold no token yet. Null when it does not wait for a token.
     events_before: Option<u64>,
     /// The policy that throttles it, with what it holds; null when none does.
     policy: Option<PolicyStatusView>,
     /// Who holds the policy's tokens: at most 100 of them, those whose lease ends first in front.
     holders: Vec<HolderView>,
-    /// When its turn is expected; null when that cannot be said, or when it does not wait.
+    /// When it is expected to be admitted; null when that cannot be said, or when it does not wait.
     #[schema(format = DateTime)]
     expected_at: Option<String>,
-    /// How that was arrived at.
+    /// What `expected_at` follows from, or why nothing can be expected.
     reasoning: String,
 }
 

@@ -291,7 +291,7 @@ pub(crate) struct JobView {
     relevancy_seconds: Option<u32>,
     /// The exclusion calendars on whose days it does not launch.
     calendars: Vec<String>,
-    /// Whether it is paused: its launches are then recorded as not made.
+    /// Whether it is paused: launches then deliver nothing and are recorded as runs with the reason `paused`.
     paused: bool,
     /// When this revision was written.
     #[schema(format = DateTime)]

@@ -83,12 +83,13 @@ pub(crate) struct RunDetailView {
     /// When its window ends, if it has one.
     #[schema(format = DateTime)]
     deadline: Option<String>,
-    /// Events that came to their end, by the second; null when that cannot be said yet.
+    /// Events that ended per second: from when the first was admitted (without a policy: was due) until now, or until the
+    /// last one ended when the run is over. Null when that cannot be said yet.
     rate_per_second: Option<f64>,
-    /// When the last event is expected to come to its end; null when that cannot be said.
+    /// When the last event is expected to end; null when that cannot be said.
     #[schema(format = DateTime)]
     predicted_finish_at: Option<String>,
-    /// How rate and finish were arrived at.
+    /// What the rate and the finish follow from.
     reasoning: String,
 }
 

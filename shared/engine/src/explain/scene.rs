@@ -83,7 +83,7 @@ impl Scene<'_> {
                 events_before += u64::from(entry.count - entry.cursor);
             }
         }
-        // On its way between two rows: what is left of the line has nothing to do with it.
+        // It is being moved between two rows, so its place is not known at the moment.
         Place { entry: None, events_before: 0 }
     }
 
@@ -199,7 +199,7 @@ impl Scene<'_> {
         }
     }
 
-    /// When its turn is expected, and how that was arrived at.
+    /// When it is expected to be admitted, and what that follows from.
     pub(super) fn expectation(
         &self,
         place: &Place,
@@ -255,7 +255,7 @@ impl Scene<'_> {
         Some(format!("its policy's rate lets {rate} begin, so its turn {comes} {turn}"))
     }
 
-    /// When the first token comes back at the latest, where silent consumers lose theirs.
+    /// When the first lease ends, where the policy then takes the token back.
     fn first_lease_end(&self) -> Option<String> {
         let first =
             self.holders.first().filter(|_| self.status.policy.terms.on_expiry() == OnExpiry::Reclaim)?;
@@ -263,7 +263,7 @@ impl Scene<'_> {
         Some(format!("the first lease ends at {end}, unless it is extended"))
     }
 
-    /// Beyond the end of its window, an event may have no turn.
+    /// An event that is not admitted before its window ends may never be.
     fn within_window(
         &self,
         expected_at: Option<DateTime<Utc>>,
