@@ -32,6 +32,13 @@ pub(super) struct Intake {
     pub(super) occupied: Occupied,
 }
 
+impl Intake {
+    /// Whether the run counts as failed: nothing could be computed, or something could not and that is not accepted.
+    pub(super) fn failed(&self, strict: bool) -> bool {
+        !self.refused.is_empty() && (strict || self.roster.len() == 0)
+    }
+}
+
 /// A row that is no job and no calendar.
 #[derive(Debug, Serialize)]
 pub(super) struct Refused {

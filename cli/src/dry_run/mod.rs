@@ -59,7 +59,7 @@ pub(crate) async fn run(args: DryRunArgs) -> anyhow::Result<ExitCode> {
     };
     match printed {
         Err(error) if !is_broken_pipe(&error) => Err(error),
-        _ if args.strict && !intake.refused.is_empty() => Ok(ExitCode::FAILURE),
+        _ if intake.failed(args.strict) => Ok(ExitCode::FAILURE),
         _ => Ok(ExitCode::SUCCESS),
     }
 }

@@ -87,6 +87,16 @@ fn strict_fails_when_a_row_was_refused() {
 }
 
 #[test]
+fn a_run_that_computes_nothing_fails() {
+    for (rows, code) in [("nonsense\nmore of it".to_owned(), 1), (format!("{GOOD}\nnonsense"), 0)] {
+        let output = run(&rows, "2026-05-01", "2026-05-02");
+        assert_eq!(output.status.code(), Some(code), "{rows}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("\"summary\"") && !text.contains("-0.0"), "{text}");
+    }
+}
+
+#[test]
 fn what_cannot_be_run_at_all_prints_nothing_and_says_why() {
     let nowhere = dry_run("no-such-file.jsonl", "2026-05-01", "2026-05-02").output().unwrap();
     for (output, code, says) in [

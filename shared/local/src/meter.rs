@@ -80,13 +80,15 @@ impl Usage {
     }
 
     /// Write units of all tables and indexes together.
+    ///
+    /// A fold: the sum of no floats is -0.0.
     pub fn write_units(&self) -> f64 {
-        self.capacity.values().map(|units| units.write).sum()
+        self.capacity.values().fold(0.0, |sum, units| sum + units.write)
     }
 
     /// Read units of all tables and indexes together.
     pub fn read_units(&self) -> f64 {
-        self.capacity.values().map(|units| units.read).sum()
+        self.capacity.values().fold(0.0, |sum, units| sum + units.read)
     }
 
     /// Calls of all DynamoDB operations together.
