@@ -17,22 +17,27 @@ use tidegate_engine::clock::SystemClock;
 use tidegate_engine::random::SystemRandom;
 use tidegate_engine::{Engine, Parts};
 use tidegate_store::Store;
+use tracing::{Level, Metadata};
 
 pub use environment::{Environment, EnvironmentError};
 pub use records::{Failures, Records};
 
 /// Writes structured logs to standard output, filtered by `TIDEGATE_LOG`.
 pub fn log_as_json() {
-    use tracing_subscriber::EnvFilter;
+    use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+    use tracing_subscriber::util::SubscriberInitExt as _;
+    use tracing_subscriber::{EnvFilter, filter, fmt};
     let filter = EnvFilter::try_from_env("TIDEGATE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let lines = fmt::layer().json().flatten_event(true).with_current_span(true).without_time();
+    let lines = lines.with_filter(filter::filter_fn(may_be_logged));
     // A second call in one process keeps the first subscriber.
-    let _already_set = tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
-        .with_current_span(true)
-        .without_time()
-        .with_env_filter(filter)
-        .try_init();
+    let _already_set = tracing_subscriber::registry().with(filter).with(lines).try_init();
+}
+
+/// Below `info` only Tidegate's own crates are heard: the SDK and the runtime write whole requests and rows there, with
+/// keys and webhook secrets in them.
+fn may_be_logged(of: &Metadata<'_>) -> bool {
+    *of.level() <= Level::INFO || of.target().starts_with("tidegate")
 }
 
 /// An engine over the tables and queues that the environment names.

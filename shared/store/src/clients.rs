@@ -12,7 +12,7 @@ use crate::tables::Table;
 use crate::{Create, Page, Result, Store, Write};
 
 /// A tenant.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Client {
     /// Its name.
     pub id: ClientId,
@@ -22,6 +22,16 @@ pub struct Client {
     pub webhook_secret: String,
     /// When it was registered.
     pub created_at: DateTime<Utc>,
+}
+
+/// Without the secret, which would end in a log.
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, allowed_targets, webhook_secret: _, created_at } = self;
+        let mut shown = f.debug_struct("Client");
+        shown.field("id", id).field("allowed_targets", allowed_targets).field("created_at", created_at);
+        shown.finish_non_exhaustive()
+    }
 }
 
 /// The SHA-256 of an API key, in hex. Keys have 256 random bits, so a fast hash is enough.
