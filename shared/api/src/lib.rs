@@ -23,7 +23,7 @@ use axum::extract::Request;
 use axum::middleware::from_fn;
 
 pub use openapi::openapi_json;
-pub use state::ApiState;
+pub use state::{ApiState, QueueHint};
 
 use problem::{Kind, Problem};
 

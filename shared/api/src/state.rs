@@ -15,6 +15,17 @@ const QUEUE_SECONDS: i64 = 60;
 /// How long what was read of emission is believed, in seconds: the health route needs no key, and must cost little.
 const EMISSION_SECONDS: i64 = 5;
 
+/// What the place that an API serves in knows of a queue's URL, beside what SQS says of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QueueHint {
+    /// Consumers reach no queue under this URL: why, and which one is right.
+    WrongUrl(String),
+    /// How the queue is created, for the case that it is missing.
+    HowToCreate(String),
+}
+
+type QueueHints = dyn Fn(&str) -> QueueHint + Send + Sync;
+
 /// What every route works with. Cheap to clone.
 #[derive(Clone)]
 pub struct ApiState {
@@ -25,6 +36,7 @@ pub struct ApiState {
     pub(crate) known_emission: Arc<Memory<(), EmissionStatus>>,
     pub(crate) known_queues: Arc<Memory<String, ()>>,
     admin_key_sha256: Option<Arc<str>>,
+    queue_hints: Option<Arc<QueueHints>>,
 }
 
 impl ApiState {
@@ -38,7 +50,18 @@ impl ApiState {
             known_emission: Arc::new(Memory::for_seconds(EMISSION_SECONDS)),
             known_queues: Arc::new(Memory::for_seconds(QUEUE_SECONDS)),
             admin_key_sha256: admin_key_sha256.map(|hex| hex.trim().to_ascii_lowercase().into()),
+            queue_hints: None,
         }
+    }
+
+    /// The same API, which asks `hints` about each queue URL that a job names.
+    #[must_use]
+    pub fn with_queue_hints(self, hints: impl Fn(&str) -> QueueHint + Send + Sync + 'static) -> Self {
+        Self { queue_hints: Some(Arc::new(hints)), ..self }
+    }
+
+    pub(crate) fn queue_hint(&self, queue_url: &str) -> Option<QueueHint> {
+        self.queue_hints.as_ref().map(|hints| hints(queue_url))
     }
 
     pub(crate) fn is_admin(&self, hash: &KeyHash) -> bool {

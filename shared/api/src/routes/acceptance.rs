@@ -13,11 +13,11 @@ use tidegate_engine::{JobDraft, QueueCheck};
 use tidegate_store::clients::Client;
 
 use super::same_id;
-use crate::ApiState;
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::job::JobBody;
 use crate::wire::target::url_field_of;
 use crate::wire::trigger::Findings;
+use crate::{ApiState, QueueHint};
 
 /// A job that may be written.
 pub(super) struct Accepted {
@@ -191,11 +191,19 @@ async fn is_calendar(
 
 async fn check_queue(state: &ApiState, name: &str, target: &Target, errors: &mut FieldErrors) -> Vec<String> {
     let Target::Sqs { queue_url } = target else { return Vec::new() };
+    let hint = state.queue_hint(queue_url);
+    if let Some(QueueHint::WrongUrl(message)) = hint {
+        errors.add(url_field_of(name, target), &**queue_url, message);
+        return Vec::new();
+    }
     match look_up_queue(state, queue_url).await {
         QueueCheck::Exists { .. } => {}
         QueueCheck::Missing => {
-            let message =
-                format!("no queue has the URL '{queue_url}'; create it, or check its account and region");
+            let fix = match hint {
+                Some(QueueHint::HowToCreate(fix)) => fix,
+                _ => "create it, or check its account and region".to_owned(),
+            };
+            let message = format!("no queue has the URL '{queue_url}'; {fix}");
             errors.add(url_field_of(name, target), &**queue_url, message);
         }
         QueueCheck::Ours => {
