@@ -7,6 +7,7 @@ use chrono::{DateTime, Datelike as _, NaiveDate, NaiveDateTime, NaiveTime, Secon
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::time::Window;
+use tidegate_local::runtime::ConsumerQueue;
 
 use crate::dry_run::WINDOW_DAYS;
 
@@ -29,21 +30,26 @@ pub(crate) enum Command {
     ///
     /// A row of the file is {"id", "expression", "zone"}, or a job or calendar as the API takes it. The window is from
     /// --from up to but not including --to, and the jobs are taken as created when it begins: a rate without an anchor
-    /// counts from there.
+    /// counts from there. A row that cannot be read is refused with its line and the reason, and the others are computed;
+    /// the exit status is 1 when no job is left.
     DryRun(DryRunArgs),
 }
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct LocalArgs {
     /// The folder that keeps all data [default: ./.tidegate; with --demo none, in memory]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "TIDEGATE_DATA", hide_env_values = true)]
     pub(crate) data: Option<PathBuf>,
     /// The port of the API on 127.0.0.1; 0 takes any that is free
-    #[arg(long, default_value_t = 8080)]
+    #[arg(long, default_value_t = 8080, env = "TIDEGATE_PORT", hide_env_values = true)]
     pub(crate) port: u16,
     /// The port of the queues on 127.0.0.1, for any AWS SDK; 0 takes any that is free
-    #[arg(long, default_value_t = 9324)]
+    #[arg(long, default_value_t = 9324, env = "TIDEGATE_SQS_PORT", hide_env_values = true)]
     pub(crate) sqs_port: u16,
+    /// A queue for your consumer, created if missing; may be given more than once, and a name that ends in .fifo makes
+    /// a FIFO queue
+    #[arg(long = "queue", value_name = "NAME")]
+    pub(crate) queues: Vec<ConsumerQueue>,
     /// Show what Tidegate does: a batch of 20 events under a limit of 3, a cron job, and a consumer
     #[arg(long)]
     pub(crate) demo: bool,
@@ -53,9 +59,13 @@ pub(crate) struct LocalArgs {
     /// How stdout reads: json is one object, with --demo the summary at the end, otherwise the addresses at the start
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
-    /// The key that registers clients [default: made once and kept in the data folder]
-    #[arg(long, value_name = "KEY", env = "TIDEGATE_ADMIN_KEY", hide_env_values = true)]
-    pub(crate) admin_key: Option<String>,
+    /// The file that holds the key which registers clients, at least 16 characters; the variable TIDEGATE_ADMIN_KEY may
+    /// hold the key instead [default: a key is made once and kept in the data folder]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) admin_key_file: Option<PathBuf>,
+    /// Refuse to call HTTP targets on this machine and in its network; only public addresses remain
+    #[arg(long)]
+    pub(crate) deny_private_targets: bool,
     /// How long the demo's consumer works on an event, on average, in milliseconds
     #[arg(long, hide = true, default_value_t = 1500)]
     pub(crate) work_ms: u64,
@@ -75,7 +85,7 @@ pub(crate) struct DryRunArgs {
     /// When it ends: the first instant that is no longer part of it
     #[arg(long, value_name = "T", value_parser = instant)]
     pub(crate) to: DateTime<Utc>,
-    /// Exit with 1 when a row was refused
+    /// Exit with 1 when any row was refused
     #[arg(long)]
     pub(crate) strict: bool,
     /// Whose jobs they are: where a launch lies in its flexible window follows from client and job

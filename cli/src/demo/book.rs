@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context as _;
+use tidegate_local::open_private;
 
 use super::score::{Entry, Score};
 
@@ -75,7 +76,7 @@ fn open(path: &Path) -> anyhow::Result<(File, Score)> {
         let entry = serde_json::from_str(line).with_context(|| format!("line {} is no entry", number + 1))?;
         score.apply(&entry);
     }
-    let file = File::options().create(true).append(true).open(path)?;
+    let file = open_private(File::options().create(true).append(true), path)?;
     file.set_len(whole as u64)?;
     Ok((file, score))
 }

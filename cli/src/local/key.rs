@@ -1,21 +1,54 @@
 //! Keys that are kept in the data folder, for its owner's eyes only.
 
+use std::env;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
 use anyhow::Context as _;
+use tidegate_local::open_private;
 
 /// The file of the admin key.
 const FILE: &str = "admin-key";
 
+/// The variable that may hold the admin key. Neither it nor a file shows in the list of processes, as an argument would.
+const VARIABLE: &str = "TIDEGATE_ADMIN_KEY";
+/// The fewest characters of an admin key. Keys that are made here have 64 hexadecimal digits; a person's key is at least
+/// not found by trying.
+const KEY_CHARACTERS: usize = 16;
+
+/// The admin key that a person chose, if one did: what the file holds, or the variable.
+pub(super) fn given(file: Option<&Path>) -> anyhow::Result<Option<String>> {
+    let (key, whence) = match (file, env::var(VARIABLE)) {
+        (Some(file), _) => {
+            let key = fs::read_to_string(file)
+                .with_context(|| format!("failed to read the admin key from {}", file.display()))?;
+            (key, file.display().to_string())
+        }
+        (None, Ok(key)) => (key, format!("the variable {VARIABLE}")),
+        (None, Err(env::VarError::NotPresent)) => return Ok(None),
+        (None, Err(error)) => return Err(error).with_context(|| format!("failed to read {VARIABLE}")),
+    };
+    checked(&key, &whence).map(Some)
+}
+
+fn checked(key: &str, whence: &str) -> anyhow::Result<String> {
+    let key = key.trim();
+    let characters = key.chars().count();
+    anyhow::ensure!(
+        characters >= KEY_CHARACTERS,
+        "the admin key in {whence} has {characters} characters; give it at least {KEY_CHARACTERS}, or leave it out to get \
+         one made"
+    );
+    Ok(key.to_owned())
+}
+
 /// The admin key: the one that was given, the one in the folder, or a new one, which is then kept there.
 ///
 /// Only for the process that holds the folder's lock: two at once would each keep their own.
-pub(super) fn admin_key(given: Option<&str>, folder: Option<&Path>) -> anyhow::Result<String> {
+pub(super) fn admin_key(given: Option<String>, folder: Option<&Path>) -> anyhow::Result<String> {
     if let Some(key) = given {
-        anyhow::ensure!(!key.trim().is_empty(), "the admin key is empty; leave it out to get one made");
-        return Ok(key.trim().to_owned());
+        return Ok(key);
     }
     let Some(folder) = folder else { return new_key() };
     let file = folder.join(FILE);
@@ -45,11 +78,8 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<Option<String>> {
 
 /// Keeps a key in a file that only the owner can read.
 pub(crate) fn keep(file: &Path, key: &str) -> anyhow::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options.open(file).and_then(|mut file| file.write_all(format!("{key}\n").as_bytes()));
+    let opened = open_private(OpenOptions::new().write(true).create(true).truncate(true), file);
+    let written = opened.and_then(|mut file| file.write_all(format!("{key}\n").as_bytes()));
     written.with_context(|| format!("failed to keep a key in {}", file.display()))
 }
 
@@ -64,14 +94,30 @@ mod tests {
         assert_eq!(key.len(), "tgadmin_".len() + 64);
         assert_eq!(admin_key(None, Some(folder.path())).unwrap(), key);
         assert_ne!(admin_key(None, None).unwrap(), key);
-        assert_eq!(admin_key(Some(" mine "), Some(folder.path())).unwrap(), "mine");
-        assert!(admin_key(Some(" "), None).is_err());
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
             let mode = fs::metadata(folder.path().join(FILE)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
+    }
+
+    #[test]
+    fn a_key_that_a_person_chose_has_sixteen_characters() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("key");
+        fs::write(&file, " sixteen-is-enough\n").unwrap();
+        let key = given(Some(&file)).unwrap();
+        assert_eq!(key.as_deref(), Some("sixteen-is-enough"));
+        assert_eq!(admin_key(key, Some(folder.path())).unwrap(), "sixteen-is-enough");
+        for (short, characters) in [("", 0), (" \n", 0), ("x", 1), ("fifteen-is-few!", 15)] {
+            fs::write(&file, short).unwrap();
+            let error = given(Some(&file)).unwrap_err().to_string();
+            let says =
+                format!("has {characters} characters; give it at least 16, or leave it out to get one made");
+            assert!(error.ends_with(&says), "{error}");
+        }
+        assert!(given(Some(&folder.path().join("none"))).is_err());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod banner;
 mod key;
+mod queue_urls;
 mod servers;
 mod signals;
 
@@ -25,19 +26,28 @@ const DEFAULT_FOLDER: &str = ".tidegate";
 /// Runs until it is told to end, or `--for` is over. The code tells whether a demo kept its promises.
 pub(crate) async fn run(args: LocalArgs) -> anyhow::Result<ExitCode> {
     let stop = signals::listen()?;
+    let given_key = key::given(args.admin_key_file.as_deref())?;
+    let key_given = given_key.is_some();
     let folder = folder(&args);
     // Ports first: whoever finds one taken leaves no folder behind.
     let listeners = Listeners::bind(args.port, args.sqs_port).await?;
     let place = folder.clone().map_or(Place::Memory, Place::Folder);
-    let runtime = Runtime::start(Options::new(place)).await?;
-    let admin_key = key::admin_key(args.admin_key.as_deref(), folder.as_deref())?;
+    let allow_private_targets = !args.deny_private_targets;
+    let runtime = Runtime::start(Options { allow_private_targets, ..Options::new(place) }).await?;
+    let admin_key = key::admin_key(given_key, folder.as_deref())?;
     let servers = Servers::start(&runtime, listeners, &admin_key)?;
+    let mut queues = Vec::new();
+    for queue in &args.queues {
+        queues.push(runtime.create_queue(queue).await?);
+    }
     let banner = Banner {
         api: servers.api_url(),
         sqs: servers.sqs_url(),
+        queues: &queues,
         data: folder.as_deref(),
         admin_key: &admin_key,
-        key_given: args.admin_key.is_some(),
+        key_given,
+        private_targets: allow_private_targets,
     };
     info!(api = banner.api, sqs = banner.sqs, "ready");
     banner.show(args.output, args.demo)?;

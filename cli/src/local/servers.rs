@@ -5,8 +5,13 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use serde_json::json;
 use tidegate_api::ApiState;
+use tidegate_local::loopback::{self, Limits, Refusal};
 use tidegate_local::runtime::Runtime;
 use tidegate_store::KeyHash;
 use tokio::net::TcpListener;
@@ -14,6 +19,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tracing::error;
+
+use super::queue_urls;
 
 /// How long requests under way may take when the servers stop; a consumer's long poll is cut off then.
 const GRACE: Duration = Duration::from_secs(1);
@@ -63,13 +70,12 @@ impl Servers {
             async move { drop(stopped.wait_for(|stop| *stop).await) }
         };
         let state = ApiState::new(runtime.engine().clone(), Some(KeyHash::of(admin_key).as_str()));
+        let state = state.with_queue_hints(queue_urls::hints(&sqs_url));
         let router: Router = tidegate_api::router(state).route("/", get(|| async { FRONT_PAGE }));
-        let serve_api = axum::serve(api, router).with_graceful_shutdown(stopped());
-        let (embedded, sqs_stopped) = (runtime.embedded().clone(), stopped());
-        let serving = [
-            ("API", tokio::spawn(async move { serve_api.await })),
-            ("SQS", tokio::spawn(async move { embedded.serve_sqs(sqs, sqs_stopped).await })),
-        ];
+        let limits = Limits::default();
+        let serve_api = loopback::serve(api, router, limits, refuse, stopped());
+        let serve_sqs = runtime.embedded().serve_sqs(sqs, limits, stopped());
+        let serving = [("API", tokio::spawn(serve_api)), ("SQS", tokio::spawn(serve_sqs))];
         Ok(Self { api_url, sqs_url, stop, serving })
     }
 
@@ -93,6 +99,17 @@ impl Servers {
             }
         }
     }
+}
+
+/// Answers a request that this server does not serve as the API answers what it refuses.
+fn refuse(refusal: &Refusal) -> Response {
+    let (status, detail) = (refusal.status(), refusal.to_string());
+    let body = json!({
+        "type": "urn:tidegate:problem:not-served-here", "title": "The request is not served here",
+        "status": status.as_u16(), "detail": detail,
+    });
+    let problem = [(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"))];
+    (status, problem, body.to_string()).into_response()
 }
 
 fn url(listener: &TcpListener) -> anyhow::Result<String> {

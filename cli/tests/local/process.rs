@@ -11,6 +11,15 @@ pub struct Tidegate(Option<Child>);
 
 impl Tidegate {
     pub fn start(data: Option<&Path>, args: &[&str]) -> Self {
+        Self::spawn(data, args, None)
+    }
+
+    /// The same with `TIDEGATE_LOG`.
+    pub fn start_logging(data: Option<&Path>, args: &[&str], log: &str) -> Self {
+        Self::spawn(data, args, Some(log))
+    }
+
+    fn spawn(data: Option<&Path>, args: &[&str], log: Option<&str>) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
         command.arg("local").args(args);
         for port in ["--port", "--sqs-port"] {
@@ -22,7 +31,13 @@ impl Tidegate {
             command.arg("--data").arg(folder);
         }
         // Logs of the machine's user must not decide what stderr holds.
-        command.env_remove("TIDEGATE_LOG").env_remove("TIDEGATE_ADMIN_KEY").stdin(Stdio::null());
+        for variable in ["LOG", "ADMIN_KEY", "PORT", "SQS_PORT", "DATA"] {
+            command.env_remove(format!("TIDEGATE_{variable}"));
+        }
+        if let Some(log) = log {
+            command.env("TIDEGATE_LOG", log);
+        }
+        command.stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Self(Some(command.spawn().unwrap()))
     }
@@ -37,6 +52,18 @@ impl Tidegate {
         let mut line = String::new();
         lines.read_line(&mut line).unwrap();
         line
+    }
+
+    /// Its lines up to the first that has `text` in it. Later ones are lost.
+    pub fn lines_until(&mut self, text: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        for line in BufReader::new(self.child().stdout.as_mut().unwrap()).lines() {
+            lines.push(line.unwrap());
+            if lines.last().is_some_and(|line| line.contains(text)) {
+                return lines;
+            }
+        }
+        panic!("it ended without {text:?}: {lines:?}")
     }
 
     /// Lets it live for a while and then ends it as a power switch would: no handler runs.
@@ -89,4 +116,23 @@ pub fn stdout(output: &Output) -> String {
 /// Stderr as text.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// One request over a plain connection; the whole answer.
+pub fn request(origin: &str, head: &str, body: &str) -> String {
+    request_to(origin, "localhost", head, body)
+}
+
+/// The same with a Host header of its own.
+pub fn request_to(origin: &str, host: &str, head: &str, body: &str) -> String {
+    let mut connection = TcpStream::connect(origin.strip_prefix("http://").unwrap()).unwrap();
+    let length = body.len();
+    write!(
+        connection,
+        "{head}\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    answer
 }

@@ -9,9 +9,9 @@ use crate::connector::{self, ClientOptions, Seam, Services};
 use crate::dynamodb::DynamoDb;
 use crate::faults::{FaultPlan, Faults};
 use crate::folder::Folder;
+use crate::loopback::{self, Limits};
 use crate::meter::Meter;
-use crate::serve;
-use crate::sqs::{Failure, Sqs};
+use crate::sqs::{Failure, OwnQueues, Sqs};
 
 /// Why the embedded services did not open.
 #[derive(Debug, thiserror::Error)]
@@ -70,11 +70,10 @@ impl Embedded {
     /// # Errors
     /// [`OpenError::InUse`] when another process has the folder.
     pub fn open(dir: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
-        let folder = Folder::take(dir)
-            .map_err(|error| OpenError::Folder(dir.to_owned(), error))?
-            .ok_or_else(|| OpenError::InUse(dir.to_owned()))?;
-        let dynamodb = DynamoDb::open(&folder.file("dynamodb.db"))?;
-        let sqs = Sqs::open(Some(&folder.file("sqs.db")), clock, getrandom::u64()?)?;
+        let failed = |error| OpenError::Folder(dir.to_owned(), error);
+        let folder = Folder::take(dir).map_err(failed)?.ok_or_else(|| OpenError::InUse(dir.to_owned()))?;
+        let dynamodb = DynamoDb::open(&folder.tables().map_err(failed)?)?;
+        let sqs = Sqs::open(Some(&folder.queues().map_err(failed)?), clock, getrandom::u64()?)?;
         Ok(Self::new(dynamodb, sqs, Some(folder)))
     }
 
@@ -152,20 +151,34 @@ impl Embedded {
         }
     }
 
+    /// Keeps these queues out of the reach of other processes, which come over HTTP.
+    pub(crate) fn hide_queues(&self, own: OwnQueues) {
+        self.services.sqs.hide(own);
+    }
+
     /// Serves the queues over HTTP on `listener` until `shutdown` resolves, to any AWS SDK that is given the address as
-    /// its endpoint. From then on queue URLs carry the listener's address; URLs given out before stay valid. Requests
-    /// that arrive here are not metered and meet no faults.
+    /// its endpoint. From this call on queue URLs carry the listener's address; URLs given out before stay valid.
+    /// Requests that arrive here are not metered and meet no faults, and do not reach the queues of a
+    /// [`Runtime`](crate::runtime::Runtime).
     ///
     /// Credentials are not checked: bind to a loopback address.
     ///
     /// # Errors
     /// When the listener has no address or the server fails.
-    pub async fn serve_sqs(
+    pub fn serve_sqs(
         &self,
         listener: tokio::net::TcpListener,
+        limits: Limits,
         shutdown: impl Future<Output = ()> + Send + 'static,
-    ) -> std::io::Result<()> {
-        self.services.sqs.set_origin(format!("http://{}", listener.local_addr()?));
-        serve::serve(Arc::clone(&self.services), listener, shutdown).await
+    ) -> impl Future<Output = std::io::Result<()>> + Send + 'static {
+        let services = Arc::clone(&self.services);
+        let address = listener.local_addr();
+        if let Ok(address) = address {
+            services.sqs.set_origin(format!("http://{address}"));
+        }
+        async move {
+            address?;
+            loopback::serve_sqs(services, listener, limits, shutdown).await
+        }
     }
 }

@@ -12,13 +12,14 @@ mod dynamodb;
 mod embedded;
 mod faults;
 mod folder;
+pub mod loopback;
 mod meter;
 pub mod runtime;
-mod serve;
 mod sqs;
 
 pub use around::around;
 pub use connector::ClientOptions;
 pub use embedded::{Embedded, OpenError};
 pub use faults::{Call, Fault, FaultPlan, Faults, Refusal, Service};
+pub use folder::open_private;
 pub use meter::{Meter, QueueUse, Units, Usage};

@@ -7,6 +7,7 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{Message, QueueAttributeName, SendMessageBatchRequestEntry};
 use chrono::{DateTime, Utc};
 use tidegate_engine::clock::{Clock, ManualClock};
+use tidegate_local::loopback::Limits;
 use tidegate_local::{Embedded, QueueUse};
 
 fn embedded() -> (Arc<ManualClock>, Embedded) {
@@ -158,7 +159,7 @@ async fn urls_carry_the_address_that_is_served_and_older_ones_stay_valid() {
     let before = queue(&client, "q").await;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    embedded.serve_sqs(listener, std::future::ready(())).await.unwrap();
+    embedded.serve_sqs(listener, Limits::default(), std::future::ready(())).await.unwrap();
     let after = queue(&client, "q").await;
     assert_eq!(after, format!("http://{address}/000000000000/q"));
     client.send_message().queue_url(&before).message_body("x").send().await.unwrap();

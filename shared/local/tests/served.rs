@@ -2,28 +2,35 @@
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_engine::clock::SystemClock;
 use tidegate_local::Embedded;
+use tidegate_local::loopback::Limits;
+use tidegate_local::runtime::{Options, Place, Runtime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+type Serving = tokio::task::JoinHandle<std::io::Result<()>>;
 
 /// Starts a server; returns its embedded services, a connection, what stops it, and its task.
-async fn served() -> (Embedded, TcpStream, oneshot::Sender<()>, tokio::task::JoinHandle<std::io::Result<()>>)
-{
+async fn served() -> (Embedded, TcpStream, oneshot::Sender<()>, Serving) {
     let embedded = Embedded::in_memory(Arc::new(SystemClock)).unwrap();
+    let (stream, stop, server) = serve(&embedded, Limits::default()).await;
+    (embedded, stream, stop, server)
+}
+
+async fn serve(embedded: &Embedded, limits: Limits) -> (TcpStream, oneshot::Sender<()>, Serving) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
-    let serving = embedded.clone();
-    let server = tokio::spawn(async move {
-        let stopped = async {
-            let _ = stopped.await;
-        };
-        serving.serve_sqs(listener, stopped).await
-    });
-    (embedded, TcpStream::connect(address).await.unwrap(), stop, server)
+    let stopped = async {
+        let _ = stopped.await;
+    };
+    let server = tokio::spawn(embedded.serve_sqs(listener, limits, stopped));
+    (TcpStream::connect(address).await.unwrap(), stop, server)
 }
 
 async fn post(stream: &mut TcpStream, headers: &str, body: &str) {
@@ -31,6 +38,14 @@ async fn post(stream: &mut TcpStream, headers: &str, body: &str) {
     let request =
         format!("POST / HTTP/1.1\r\nhost: localhost\r\n{headers}content-length: {length}\r\n\r\n{body}");
     stream.write_all(request.as_bytes()).await.unwrap();
+}
+
+/// What comes until the server closes the connection.
+async fn rest(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    // A reset is an end as well.
+    let _ = stream.read_to_end(&mut bytes).await;
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 async fn reply(stream: &mut TcpStream) -> String {
@@ -83,4 +98,104 @@ async fn an_error_carries_the_code_in_both_spellings() {
     stop.send(()).unwrap();
     drop(stream);
     server.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn only_loopback_names_and_no_web_page_of_others_are_served() {
+    let (embedded, mut stream, _stop, _server) = served().await;
+    embedded.sqs().create_queue().queue_name("q").send().await.unwrap();
+    let list = "x-amz-target: AmazonSQS.ListQueues\r\ncontent-length: 2\r\n\r\n{}";
+    for (head, status, says) in [
+        (
+            "host: evil.example\r\n",
+            "421",
+            "the Host header is 'evil.example'; this server answers only to 127.0.0.1",
+        ),
+        ("", "421", "the Host header is missing"),
+        (
+            "host: localhost\r\norigin: https://evil.example\r\n",
+            "403",
+            "the Origin header is 'https://evil.example'",
+        ),
+        ("host: localhost\r\norigin: null\r\n", "403", "the Origin header is 'null'"),
+        ("host: localhost\r\n", "200", "/000000000000/q"),
+        ("host: localhost:9324\r\norigin: http://localhost:9324\r\n", "200", "/000000000000/q"),
+    ] {
+        stream.write_all(format!("POST / HTTP/1.1\r\n{head}{list}").as_bytes()).await.unwrap();
+        let answer = reply(&mut stream).await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(says),
+            "{head}: {answer}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_queues_of_tidegate_itself_are_out_of_reach_but_for_releases() {
+    let runtime = Runtime::start(Options::new(Place::Memory)).await.unwrap();
+    runtime.create_queue(&"work".parse().unwrap()).await.unwrap();
+    let (mut stream, _stop, _server) = serve(runtime.embedded(), Limits::default()).await;
+    let mut call = async |operation: &str, body: &str| {
+        post(&mut stream, &format!("x-amz-target: AmazonSQS.{operation}\r\n"), body).await;
+        reply(&mut stream).await
+    };
+    let listed = call("ListQueues", "{}").await;
+    assert!(listed.contains("/work\"]") && !listed.contains("tidegate-"), "{listed}");
+    let missing = call("ReceiveMessage", r#"{"QueueUrl":"/none"}"#).await;
+    let body = |answer: &str| answer.rsplit("\r\n").next().unwrap().to_owned();
+    for queue in ["dispatch", "dispatch-dead-letters", "scan", "release-dead-letters"] {
+        let url =
+            format!(r#"{{"QueueUrl":"http://127.0.0.1/000000000000/tidegate-{queue}","MessageBody":"x"}}"#);
+        for operation in ["SendMessage", "ReceiveMessage", "PurgeQueue", "DeleteQueue", "GetQueueAttributes"]
+        {
+            assert_eq!(body(&call(operation, &url).await), body(&missing), "{operation} {queue}");
+        }
+        let by_name = call("GetQueueUrl", &format!(r#"{{"QueueName":"tidegate-{queue}"}}"#)).await;
+        assert_eq!(body(&by_name), body(&missing), "{queue}");
+    }
+    let release = r#"{"QueueUrl":"http://127.0.0.1/000000000000/tidegate-release","MessageBody":"x"}"#;
+    assert!(call("SendMessage", release).await.contains("MessageId"));
+    assert_eq!(body(&call("ReceiveMessage", release).await), body(&missing));
+    assert!(call("GetQueueUrl", r#"{"QueueName":"tidegate-release"}"#).await.contains("/tidegate-release"));
+    runtime.stop().await;
+}
+
+const SHORT: Duration = Duration::from_millis(50);
+
+#[tokio::test]
+async fn half_a_request_does_not_hold_its_connection() {
+    let embedded = Embedded::in_memory(Arc::new(SystemClock)).unwrap();
+    let limits = Limits { headers_within: SHORT, body_within: SHORT, ..Limits::default() };
+    let (mut stream, _stop, _server) = serve(&embedded, limits).await;
+    stream.write_all(b"POST / HTTP/1.1\r\nhost: loc").await.unwrap();
+    assert_eq!(rest(&mut stream).await, "", "half a head");
+
+    let mut idle = TcpStream::connect(address(&embedded).await).await.unwrap();
+    assert_eq!(rest(&mut idle).await, "", "no head at all");
+
+    let mut slow = TcpStream::connect(address(&embedded).await).await.unwrap();
+    let head = "POST / HTTP/1.1\r\nhost: localhost\r\nx-amz-target: AmazonSQS.ListQueues\r\ncontent-length: 9\r\n\r\n{";
+    slow.write_all(head.as_bytes()).await.unwrap();
+    let refused = rest(&mut slow).await;
+    assert!(refused.starts_with("HTTP/1.1 4") && refused.contains("body"), "{refused}");
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_wait_for_a_place() {
+    let embedded = Embedded::in_memory(Arc::new(SystemClock)).unwrap();
+    let (mut first, _stop, _server) = serve(&embedded, Limits { connections: 1, ..Limits::default() }).await;
+    post(&mut first, "x-amz-target: AmazonSQS.ListQueues\r\n", "{}").await;
+    assert!(reply(&mut first).await.starts_with("HTTP/1.1 200"));
+    let mut second = TcpStream::connect(first.peer_addr().unwrap()).await.unwrap();
+    post(&mut second, "x-amz-target: AmazonSQS.ListQueues\r\n", "{}").await;
+    assert!(timeout(SHORT, reply(&mut second)).await.is_err(), "the only place is taken");
+    drop(first);
+    assert!(reply(&mut second).await.starts_with("HTTP/1.1 200"));
+}
+
+/// Where the queues are served.
+async fn address(embedded: &Embedded) -> String {
+    let made = embedded.sqs().create_queue().queue_name("where").send().await.unwrap();
+    let url = made.queue_url.unwrap();
+    url.trim_start_matches("http://").split('/').next().unwrap().to_owned()
 }

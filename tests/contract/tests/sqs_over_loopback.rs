@@ -7,6 +7,7 @@ use tidegate_contract::endpoint::client_of;
 use tidegate_contract::{Bench, Outcome, Passage, for_each_sqs_case, sqs};
 use tidegate_engine::clock::ManualClock;
 use tidegate_local::Embedded;
+use tidegate_local::loopback::Limits;
 use tokio::net::TcpListener;
 
 /// Serves a service of its own, runs `case` on it, and ends the service.
@@ -18,7 +19,7 @@ async fn served(case: impl AsyncFnOnce(&Bench) -> Outcome) -> Outcome {
     let passage = Passage::Moved(clock, embedded.clone());
     let bench = Bench { client, prefix: "case".to_owned(), passage };
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let serving = embedded.serve_sqs(listener, async {
+    let serving = embedded.serve_sqs(listener, Limits::default(), async {
         let _ = stopped.await;
     });
     let working = async {

@@ -7,6 +7,7 @@
 //!
 //! It serves no API, opens no port and prints nothing: `tidegate local` does.
 
+mod consumer_queue;
 mod handling;
 mod queues;
 mod stop;
@@ -18,12 +19,13 @@ use std::sync::Arc;
 
 use tidegate_engine::clock::{Clock, SystemClock};
 use tidegate_engine::random::{Random, SystemRandom};
-use tidegate_engine::{Config, Engine, EngineError, Parts};
+use tidegate_engine::{Config, Engine, EngineError, Parts, TickReport};
 use tidegate_store::{Store, StoreError};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{error, info};
 
+pub use consumer_queue::{BadQueueName, ConsumerQueue};
 pub use queues::QueueError;
 
 use crate::{Embedded, OpenError};
@@ -54,14 +56,22 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// Where ids get their randomness.
     pub random: Arc<dyn Random>,
+    /// Whether HTTP targets may be private addresses: this machine and the network that it is in.
+    pub allow_private_targets: bool,
     /// How many handlers poll the dispatch queue. They wait for HTTP targets more than they work: several per core.
     pub handlers: usize,
 }
 
 impl Options {
-    /// The usual ones, with data in `place`: the machine's clock and randomness, eight handlers.
+    /// The usual ones, with data in `place`: the machine's clock and randomness, private targets, eight handlers.
     pub fn new(place: Place) -> Self {
-        Self { place, clock: Arc::new(SystemClock), random: Arc::new(SystemRandom), handlers: 8 }
+        Self {
+            place,
+            clock: Arc::new(SystemClock),
+            random: Arc::new(SystemRandom),
+            allow_private_targets: true,
+            handlers: 8,
+        }
     }
 }
 
@@ -108,13 +118,14 @@ impl Runtime {
     /// # Errors
     /// [`OpenError::InUse`] when another process has the folder; otherwise when the stores fail.
     pub async fn start(options: Options) -> Result<Self, StartError> {
-        let Options { place, clock, random, handlers } = options;
+        let Options { place, clock, random, allow_private_targets, handlers } = options;
         let embedded = match &place {
             Place::Memory => Embedded::in_memory(Arc::clone(&clock))?,
             Place::Folder(path) => Embedded::open(path, Arc::clone(&clock))?,
         };
         let store = Store::new(embedded.dynamodb(), PREFIX);
         store.create_tables().await?;
+        embedded.hide_queues(queues::hidden_from_others(PREFIX));
         let sqs = embedded.sqs();
         let dispatch_queue_url = queues::create_dispatch_queue(&sqs, PREFIX).await?;
         let scan_queue_url = queues::create_scan_queue(&sqs, PREFIX).await?;
@@ -126,11 +137,17 @@ impl Runtime {
             dispatch_queue_url: dispatch_queue_url.clone(),
             scan_queue_url: scan_queue_url.clone(),
             release_queue_url: release_queue_url.clone(),
-            allow_private_targets: true,
+            allow_private_targets,
         };
         let engine = Engine::new(Parts { store, sqs: sqs.clone(), clock, random, config });
         let taken_over = engine.take_over().await?;
-        info!(messages = released, policies = taken_over.policies_woken, "took over from the last process");
+        if released > 0 || taken_over != TickReport::default() {
+            info!(
+                messages = released,
+                policies = taken_over.policies_woken,
+                "took over from the last process"
+            );
+        }
 
         let (stop, stopping) = watch::channel(false);
         let stopping = Stop::new(stopping);
@@ -151,6 +168,14 @@ impl Runtime {
     /// The engine, for the API.
     pub fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// Creates a consumer's queue when it is missing, and returns its URL.
+    ///
+    /// # Errors
+    /// When the queue cannot be stored.
+    pub async fn create_queue(&self, queue: &ConsumerQueue) -> Result<String, QueueError> {
+        queue.create(&self.embedded.sqs()).await
     }
 
     /// The services, for consumers in this process and to serve the queues.

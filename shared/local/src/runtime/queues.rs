@@ -4,6 +4,8 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::ProvideErrorMetadata;
 use aws_sdk_sqs::types::QueueAttributeName;
 
+use crate::sqs::OwnQueues;
+
 /// How long a received message is invisible, in seconds: no handling takes longer.
 const VISIBILITY_SECONDS: u32 = 180;
 /// Receives of a message before it is a dead letter.
@@ -24,10 +26,24 @@ pub struct QueueError {
 }
 
 impl QueueError {
-    fn new(queue: &str, error: &(impl ProvideErrorMetadata + std::fmt::Display)) -> Self {
+    pub(super) fn new(queue: &str, error: &(impl ProvideErrorMetadata + std::fmt::Display)) -> Self {
         let reason = error.message().map_or_else(|| error.to_string(), str::to_owned);
         Self { queue: queue.to_owned(), reason }
     }
+}
+
+/// The names of all queues of our own.
+pub(super) fn own_names(prefix: &str) -> impl Iterator<Item = String> {
+    ["dispatch", "dispatch-dead-letters", "scan", "release", "release-dead-letters"]
+        .into_iter()
+        .map(move |name| format!("{prefix}-{name}"))
+}
+
+/// The queues of our own as other processes may see them: to the release queue consumers send, the others are hidden.
+pub(super) fn hidden_from_others(prefix: &str) -> OwnQueues {
+    let release = format!("{prefix}-release");
+    let hidden = own_names(prefix).filter(|name| *name != release).collect();
+    OwnQueues { hidden, release: Some(release) }
 }
 
 type Attributes = [(QueueAttributeName, String)];

@@ -153,13 +153,18 @@ pub(super) fn delete(store: &mut Store, url: &str) -> Result<(), Failure> {
 }
 
 /// The names of the queues that a list shows, and the token of its next page.
-pub(super) fn list(store: &Store, request: &ListQueues) -> Result<(Vec<QueueName>, Option<String>), Refused> {
+pub(super) fn list(
+    store: &Store,
+    request: &ListQueues,
+    visible: impl Fn(&QueueName) -> bool,
+) -> Result<(Vec<QueueName>, Option<String>), Refused> {
     if request.max_results.is_some_and(|most| !(1..=1000).contains(&most)) {
         return Err(Refused::new(Code::InvalidParameterValue, "MaxResults must be between 1 and 1000."));
     }
     let after = request.next_token.as_deref().unwrap_or_default();
-    let wanted =
-        |name: &&QueueName| name.as_str().starts_with(&request.queue_name_prefix) && name.as_str() > after;
+    let wanted = |name: &&QueueName| {
+        name.as_str().starts_with(&request.queue_name_prefix) && name.as_str() > after && visible(name)
+    };
     let mut names: Vec<QueueName> =
         store.queues.values().map(|queue| &queue.name).filter(wanted).cloned().collect();
     names.sort_unstable();

@@ -164,6 +164,11 @@ fn choice(name: &str, value: &str, no: &str, yes: &str) -> Result<bool, Refused>
     }
 }
 
+/// The dead-letter queue that attributes as they were sent ask for, if they do in a form that can be read.
+pub(super) fn redrive_target(given: &BTreeMap<String, String>) -> Option<QueueName> {
+    redrive(given.get("RedrivePolicy")?).ok()?.map(|redrive| redrive.target)
+}
+
 fn redrive(value: &str) -> Result<Option<Redrive>, Refused> {
     if value.is_empty() {
         return Ok(None);

@@ -13,6 +13,7 @@ mod fifo;
 mod limits;
 mod message;
 mod name;
+mod outside;
 mod poll;
 mod queue;
 mod receipt;
@@ -36,6 +37,8 @@ use tidegate_engine::clock::Clock;
 use crate::connector::Reply;
 use crate::meter::Meter;
 pub(crate) use error::Failure;
+pub(crate) use name::QueueName;
+pub(crate) use outside::OwnQueues;
 use requests::Served;
 use store::Store;
 
@@ -47,13 +50,14 @@ pub(crate) struct Sqs {
     clock: Arc<dyn Clock>,
     store: Mutex<Store>,
     origin: RwLock<String>,
+    own: RwLock<OwnQueues>,
 }
 
 impl Sqs {
     /// The queues in `file`, or none in memory; equal seeds give equal message ids.
     pub(crate) fn open(file: Option<&Path>, clock: Arc<dyn Clock>, seed: u64) -> rusqlite::Result<Self> {
         let store = Mutex::new(Store::open(file, seed)?);
-        Ok(Self { clock, store, origin: RwLock::new(IN_PROCESS_ORIGIN.to_owned()) })
+        Ok(Self { clock, store, origin: RwLock::new(IN_PROCESS_ORIGIN.to_owned()), own: RwLock::default() })
     }
 
     /// Serves one request; a receive may wait.

@@ -11,14 +11,14 @@ const FIFO_SUFFIX: &str = ".fifo";
 
 /// The name of a queue: 1 to 80 letters, digits, hyphens and underscores; FIFO names end in `.fifo`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct QueueName(String);
+pub(crate) struct QueueName(String);
 
 impl QueueName {
     /// The name, if it is one.
     ///
     /// # Errors
     /// `MissingParameter` and `InvalidParameterValue`.
-    pub(super) fn parse(name: &str) -> Result<Self, Refused> {
+    pub(crate) fn parse(name: &str) -> Result<Self, Refused> {
         if name.is_empty() {
             return Err(Refused::missing("QueueName"));
         }
@@ -39,11 +39,11 @@ impl QueueName {
             .and_then(|name| Self::parse(name).ok())
     }
 
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
-    pub(super) fn is_fifo(&self) -> bool {
+    pub(crate) fn is_fifo(&self) -> bool {
         self.0.ends_with(FIFO_SUFFIX)
     }
 

@@ -23,7 +23,7 @@ impl Served {
         Self { queue, body: serde_json::to_vec(response).unwrap_or_default(), payload_bytes, messages }
     }
 
-    fn plain(url: &str, response: &Value) -> Self {
+    pub(super) fn plain(url: &str, response: &Value) -> Self {
         Self::new(url, response, 0, 0)
     }
 
@@ -108,7 +108,7 @@ impl Sqs {
                 Ok(Served::plain(name.as_str(), &json!({ "QueueUrl": self.url(&name) })))
             }
             "ListQueues" => {
-                let (names, next) = admin::list(&self.lock(), &parse(body)?)?;
+                let (names, next) = admin::list(&self.lock(), &parse(body)?, |_| true)?;
                 Ok(Served::plain("", &self.listing("QueueUrls", &names, next)))
             }
             "ListDeadLetterSourceQueues" => {
@@ -180,7 +180,7 @@ impl Sqs {
         name.url(&self.origin())
     }
 
-    fn listing(&self, member: &str, names: &[QueueName], next: Option<String>) -> Value {
+    pub(super) fn listing(&self, member: &str, names: &[QueueName], next: Option<String>) -> Value {
         let origin = self.origin();
         let urls: Vec<String> = names.iter().map(|name| name.url(&origin)).collect();
         let mut listing = json!({ member: urls });

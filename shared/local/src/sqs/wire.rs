@@ -42,6 +42,8 @@ requests! {
     GetQueueUrl { queue_name: String }
     ListQueues { queue_name_prefix: String, max_results: Option<usize>, next_token: Option<String> }
     OneQueue { queue_url: String }
+    /// All that a request can name a queue by.
+    Named { queue_url: String, queue_name: String, attributes: BTreeMap<String, String> }
     GetQueueAttributes { queue_url: String, attribute_names: Vec<String> }
     SetQueueAttributes { queue_url: String, attributes: BTreeMap<String, String> }
     TagQueue { queue_url: String, tags: BTreeMap<String, String> }

@@ -1,7 +1,7 @@
 //! The queues over HTTP on loopback, for programs in other processes and other languages.
 //!
 //! The JSON protocol of SQS only: current SDKs of AWS speak it, the older Query protocol is answered with an error that
-//! says so. No TLS and no signature check, which is why it belongs on loopback.
+//! says so. No TLS and no signature check: whoever reaches it may use the queues, except those of Tidegate itself.
 
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use super::{Limits, Refusal};
 use crate::connector::{QUERY_ERROR_HEADER, Reply, Services};
 
 /// Room for a full batch whose every byte needs an escape.
@@ -26,9 +27,10 @@ struct Server {
 }
 
 /// Serves until `shutdown`, then ends the requests that are under way.
-pub(crate) async fn serve(
+pub(crate) async fn serve_sqs(
     services: Arc<Services>,
     listener: TcpListener,
+    limits: Limits,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
     let (close, closing) = watch::channel(false);
@@ -40,7 +42,17 @@ pub(crate) async fn serve(
         shutdown.await;
         close.send_replace(true);
     };
-    axum::serve(listener, router).with_graceful_shutdown(closed).await
+    super::serve(listener, router, limits, refuse, closed).await
+}
+
+fn refuse(refusal: &Refusal) -> Response<Body> {
+    let mut reply = Reply::error(
+        refusal.status().as_u16(),
+        "com.amazon.coral.service#AccessDeniedException",
+        &refusal.to_string(),
+    );
+    reply.query_error = Some("AccessDenied;Sender".to_owned());
+    into_response(reply)
 }
 
 /// Any path: SDKs send requests to the origin, to the queue's URL, or to either with a slash at the end.
@@ -51,7 +63,7 @@ async fn answer(State(mut server): State<Server>, headers: HeaderMap, body: Byte
         // Only a long poll ever waits, and while it does it has taken no message.
         Some(operation) => tokio::select! {
             biased;
-            reply = server.services.sqs.call(operation, &body, None) => reply,
+            reply = server.services.sqs.call_from_outside(operation, &body) => reply,
             _ = server.closing.wait_for(|closing| *closing) => Reply::ok(b"{}".to_vec()),
         },
         None => {
