@@ -7,6 +7,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tidegate_client::Event;
 
 use super::LIMIT;
+use super::look_around::LookAround;
 use super::score::Score;
 use crate::args::Output;
 
@@ -56,6 +57,11 @@ impl Display {
                 "The demonstration goes on: {events_before} events arrived before this start."
             ));
         }
+    }
+
+    /// What a reader may try meanwhile.
+    pub(super) fn told(&self, look_around: &LookAround) {
+        self.line(look_around.to_string());
     }
 
     /// An event arrived; `done_before` when its work was finished at an earlier arrival.

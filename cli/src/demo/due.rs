@@ -27,6 +27,11 @@ impl Plan {
         Self { batch_launch_ms, first_minute_ms }
     }
 
+    /// When the batch is due, in seconds since the epoch.
+    pub(super) fn batch_launch_s(&self) -> i64 {
+        self.batch_launch_ms.div_euclid(1_000)
+    }
+
     fn minutes_due(&self, now_ms: i64) -> u64 {
         let minutes = (now_ms - self.first_minute_ms).div_euclid(MINUTE_MS) + 1;
         u64::try_from(minutes).unwrap_or(0)

@@ -9,6 +9,7 @@ mod book;
 mod consumer;
 mod display;
 mod due;
+mod look_around;
 mod score;
 mod setup;
 mod summary;
@@ -21,6 +22,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use chrono::Utc;
+use tidegate_client::Client;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -31,6 +33,7 @@ use book::Book;
 use consumer::{Consumer, Work};
 use display::Display;
 use due::Plan;
+use look_around::LookAround;
 use summary::Summary;
 
 /// How many events may be in flight at once.
@@ -61,7 +64,8 @@ pub(crate) async fn run(args: &LocalArgs, stage: Stage<'_>, stop: StopAsked) -> 
     let work =
         Work::around(Duration::from_millis(args.work_ms), Duration::from_secs(args.lease_seconds.into()));
     let ends_at = args.run_for.map(|time| Instant::now() + time);
-    let client = setup::client(&stage).await?;
+    let key = setup::client_key(&stage).await?;
+    let client = Client::new(stage.api_url, &key)?;
     let queue_url = setup::queue(&stage.sqs, work.visibility()).await?;
     setup::policy(&client, args.lease_seconds).await?;
 
@@ -69,6 +73,8 @@ pub(crate) async fn run(args: &LocalArgs, stage: Stage<'_>, stop: StopAsked) -> 
         Consumer::new(stage.sqs.clone(), queue_url.clone(), client.clone(), Arc::clone(&book), work);
     let (stop_consuming, consuming) = consume(consumer, &display);
     let plan = setup::jobs(&client, &queue_url, &book, Utc::now).await?;
+    let look_around = LookAround::new(stage.api_url, &key, plan);
+    display.told(&look_around);
     let drawing = tokio::spawn(draw(Arc::clone(&display), Arc::clone(&book), plan));
     let left = ends_at.map(|at| at.saturating_duration_since(Instant::now()));
     local::wait(left, stop).await;
@@ -79,7 +85,7 @@ pub(crate) async fn run(args: &LocalArgs, stage: Stage<'_>, stop: StopAsked) -> 
     consuming.await.context("failed to let the consumer finish")?;
     drawing.abort();
     let waiting = setup::waiting(&client, &book).await?;
-    let summary = book.read(|score| Summary::new(score, plan, ended_ms, waiting));
+    let summary = book.read(|score| Summary::new(score, plan, ended_ms, waiting, look_around));
     book.read(|score| display.draw(plan.due(ended_ms), score));
     display.end();
     let mut stdout = std::io::stdout().lock();

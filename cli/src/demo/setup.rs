@@ -21,24 +21,25 @@ pub(super) const BATCH_JOB: &str = "batch-of-twenty";
 /// The cron job.
 pub(super) const CRON_JOB: &str = "every-minute";
 const CLIENT: &str = "demo";
-const POLICY: &str = "three-at-a-time";
+/// The policy of the batch.
+pub(super) const POLICY: &str = "three-at-a-time";
 const QUEUE: &str = "tidegate-demo";
 /// The file of the client's key in the data folder.
 const KEY_FILE: &str = "demo-client-key";
 /// Names that are tried for the client: one more is lost each time that the process dies before its key is kept.
 const CLIENT_NAMES: u32 = 20;
 
-/// The client of the demonstration, registered if need be.
-pub(super) async fn client(stage: &Stage<'_>) -> anyhow::Result<Client> {
+/// The key of the demonstration's client, which is registered if need be.
+pub(super) async fn client_key(stage: &Stage<'_>) -> anyhow::Result<String> {
     let file = stage.folder.map(|folder| folder.join(KEY_FILE));
     if let Some(key) = file.as_deref().map(read_key).transpose()?.flatten() {
-        return Ok(Client::new(stage.api_url, key)?);
+        return Ok(key);
     }
     let key = register(stage).await?;
     if let Some(file) = file.as_deref() {
         keep_key(file, &key)?;
     }
-    Ok(Client::new(stage.api_url, key)?)
+    Ok(key)
 }
 
 async fn register(stage: &Stage<'_>) -> anyhow::Result<String> {

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::LIMIT;
 use super::due::Plan;
+use super::look_around::LookAround;
 use super::score::{Fate, Score};
 
 /// The figures of a demonstration, restarts included.
@@ -22,7 +23,9 @@ pub(super) struct Summary {
     max_in_flight: u64,
     limit: u64,
     lateness_ms: Lateness,
-    /// Not part of the JSON, whose fields are fixed.
+    /// The key and the calls that were shown at the start of one that prints text.
+    look_around: LookAround,
+    /// Not part of the JSON.
     #[serde(skip)]
     waiting: u64,
 }
@@ -48,7 +51,13 @@ impl Lateness {
 
 impl Summary {
     /// Sums up what was due by `ended_ms`. `waiting` events were due, did not arrive, and are known to wait.
-    pub(super) fn new(score: &Score, plan: Plan, ended_ms: i64, waiting: u64) -> Self {
+    pub(super) fn new(
+        score: &Score,
+        plan: Plan,
+        ended_ms: i64,
+        waiting: u64,
+        look_around: LookAround,
+    ) -> Self {
         let counted: Vec<&Fate> = score.events.values().filter(|fate| plan.counts(fate, ended_ms)).collect();
         let late_ms = counted.iter().filter(|fate| Plan::is_unhindered(fate)).map(|fate| fate.late_ms);
         let (due, delivered) = (plan.due(ended_ms), counted.len() as u64);
@@ -61,6 +70,7 @@ impl Summary {
             max_in_flight: score.max_in_flight as u64,
             limit: LIMIT.into(),
             lateness_ms: Lateness::of(late_ms.collect()),
+            look_around,
             waiting,
         }
     }
@@ -115,18 +125,29 @@ mod tests {
         score
     }
 
+    fn look_around(plan: Plan) -> LookAround {
+        LookAround::new("http://127.0.0.1:1", "tg_demo", plan)
+    }
+
     #[test]
     fn the_json_has_exactly_the_promised_fields() {
-        let summary = Summary::new(&arrivals(20), Plan::new(60_000, 60_500, 60_500), 121_000, 0);
+        let plan = Plan::new(60_000, 60_500, 60_500);
+        let summary = Summary::new(&arrivals(20), plan, 121_000, 0, look_around(plan));
         let json = serde_json::to_string(&summary).unwrap();
-        let promised = r#"{"due":22,"delivered":21,"released":20,"lost":1,"duplicates":0,"max_in_flight":1,"limit":3,"lateness_ms":{"p50":10,"p99":12,"max":12}}"#;
+        let (json, look_around) = json.split_once(r#","look_around":"#).unwrap();
+        let command = "curl -s http://127.0.0.1:1/v1/events/batch-of-twenty.1.60.19/explain -H 'authorization: Bearer tg_demo'";
+        assert!(
+            look_around.starts_with(r#"{"api_key":"tg_demo","calls":["#) && look_around.contains(command),
+            "{look_around}"
+        );
+        let promised = r#"{"due":22,"delivered":21,"released":20,"lost":1,"duplicates":0,"max_in_flight":1,"limit":3,"lateness_ms":{"p50":10,"p99":12,"max":12}"#;
         assert_eq!(json, promised);
     }
 
     #[test]
     fn what_waits_is_not_lost_and_what_neither_waits_nor_arrived_is() {
         let plan = Plan::new(60_000, 61_000, 61_000);
-        let summary = |waiting| Summary::new(&arrivals(8), plan, 121_000, waiting);
+        let summary = |waiting| Summary::new(&arrivals(8), plan, 121_000, waiting, look_around(plan));
         assert_eq!((summary(12).lost, summary(12).delivered, summary(12).is_good()), (0, 9, true));
         assert_eq!((summary(11).lost, summary(11).is_good()), (1, false));
     }
@@ -138,7 +159,8 @@ mod tests {
             let event = format!("batch-of-twenty.1.60.{index}");
             score.apply(&arrived(&event, &event, true, 60_000, 60_010));
         }
-        let summary = Summary::new(&score, Plan::new(60_000, 61_000, 61_000), 121_000, 16);
+        let plan = Plan::new(60_000, 61_000, 61_000);
+        let summary = Summary::new(&score, plan, 121_000, 16, look_around(plan));
         assert_eq!((summary.lost, summary.max_in_flight, summary.is_good()), (0, 4, false));
         assert!(summary.to_string().ends_with("THE LIMIT WAS PASSED.\n"));
     }

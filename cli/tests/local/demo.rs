@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::process::{Tidegate, stderr, stdout};
+use crate::process::{Tidegate, request, stderr, stdout};
 
 /// The one JSON object on stdout.
 fn summary(output: &Output) -> Value {
@@ -27,8 +27,17 @@ fn a_demonstration_delivers_everything_once_and_keeps_the_limit() {
     assert!(output.status.success(), "{}", stderr(&output));
     let summary = summary(&output);
     let fields: Vec<&str> = summary.as_object().unwrap().keys().map(String::as_str).collect();
-    let promised =
-        ["delivered", "due", "duplicates", "lateness_ms", "limit", "lost", "max_in_flight", "released"];
+    let promised = [
+        "delivered",
+        "due",
+        "duplicates",
+        "lateness_ms",
+        "limit",
+        "look_around",
+        "lost",
+        "max_in_flight",
+        "released",
+    ];
     assert_eq!(fields.into_iter().collect::<BTreeSet<_>>(), promised.into());
     // A minute may have begun meanwhile.
     let due = number(&summary, "due");
@@ -51,6 +60,34 @@ fn what_still_waits_at_the_end_is_not_lost() {
     assert!(number(&summary, "delivered") < 20, "{summary}");
     assert_eq!((number(&summary, "lost"), number(&summary, "max_in_flight")), (0, 3), "{summary}");
     assert_eq!(number(&summary, "delivered"), number(&summary, "released"), "what was in hand is finished");
+}
+
+#[cfg(unix)]
+#[test]
+fn its_api_can_be_explored_beside_it_with_the_calls_that_it_prints() {
+    let mut tidegate = Tidegate::start(None, &["--demo", "--work-ms", "900"]);
+    let lines = tidegate.lines_until("why the last event waits");
+    let calls: Vec<(&str, &str)> = lines
+        .iter()
+        .skip_while(|line| !line.starts_with("Look around"))
+        .filter_map(|line| call(line))
+        .collect();
+    assert_eq!(calls.len(), 4, "{lines:?}");
+    for ((url, key), part) in
+        calls.into_iter().zip(["\"jobs\":", "\"runs\":", "\"policy_id\":", "\"because\":"])
+    {
+        let (origin, path) = url.split_at(url.find("/v1/").unwrap());
+        let answer = request(origin, &format!("GET {path} HTTP/1.1\r\nauthorization: Bearer {key}"), "");
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(part), "{url}: {answer}");
+    }
+    tidegate.interrupt();
+    assert!(tidegate.output().status.success());
+}
+
+/// The URL and the key of a printed call.
+fn call(line: &str) -> Option<(&str, &str)> {
+    let (url, rest) = line.trim().strip_prefix("curl -s ")?.split_once(" -H 'authorization: Bearer ")?;
+    Some((url, rest.split_once('\'')?.0))
 }
 
 #[cfg(unix)]
