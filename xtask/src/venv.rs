@@ -1,4 +1,4 @@
-//! Python environments at the versions of `infra/requirements-*.txt`, made once and kept until those change.
+//! Python environments at the versions and hashes of `infra/requirements-*.txt`, made once and kept until those change.
 
 use std::ffi::OsString;
 use std::fs;
@@ -32,6 +32,14 @@ impl Venv {
         Self::of(workspace, "ministack")
     }
 
+    /// What the README's consumer needs: `boto3`.
+    ///
+    /// # Errors
+    /// When Python is absent or the packages cannot be installed.
+    pub fn readme(workspace: &Workspace) -> Result<Self> {
+        Self::of(workspace, "readme")
+    }
+
     fn of(workspace: &Workspace, name: &str) -> Result<Self> {
         let requirements = workspace.root().join(format!("infra/requirements-{name}.txt"));
         let wanted = fs::read_to_string(&requirements)
@@ -52,8 +60,10 @@ impl Venv {
             fs::remove_dir_all(&self.folder).context("failed to remove the outdated environment")?;
         }
         run(Command::new("python3").args(["-m", "venv"]).arg(&self.folder))?;
-        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
-        run(self.program("python").args(pip).arg(requirements))
+        // The files hold the whole tree: pip resolves nothing, and takes nothing that has no hash there.
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+        let exactly = ["--no-deps", "--require-hashes", "--requirement"];
+        run(self.program("python").args(pip).args(exactly).arg(requirements))
     }
 
     /// A call of a program of this environment, which also finds the environment's other programs.
@@ -63,7 +73,8 @@ impl Venv {
         command
     }
 
-    fn bin(&self) -> PathBuf {
+    /// Where its programs lie.
+    pub fn bin(&self) -> PathBuf {
         self.folder.join("bin")
     }
 
