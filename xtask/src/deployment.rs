@@ -13,8 +13,15 @@ use crate::workspace::Workspace;
 
 const STACK: &str = "tidegate-e2e";
 
-/// What the stack is given beside its defaults: the end-to-end test listens on loopback.
-const PARAMETERS: &[&str] = &["TableDeletionPolicy=Delete", "AllowPrivateTargets=true", "LogRetentionDays=1"];
+/// What the stack is given beside its defaults: the end-to-end test listens on loopback, names its queues as it likes, and
+/// leaves nothing behind.
+const PARAMETERS: &[&str] = &[
+    "TableDeletionPolicy=Delete",
+    "TableDeletionProtection=false",
+    "TargetQueueArns=arn:aws:sqs:*:*:*",
+    "AllowPrivateTargets=true",
+    "LogRetentionDays=1",
+];
 
 /// The three functions by their names in the template, and what their binaries are called.
 pub const FUNCTIONS: &[(&str, &str)] =
