@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::command::{cargo, run};
 use crate::venv::Venv;
 use crate::workspace::Workspace;
-use crate::{layers, tools};
+use crate::{layers, readme, tools};
 
 /// Runs the checks, the quick ones first, the tests last.
 ///
@@ -29,7 +29,17 @@ pub fn check(workspace: &Workspace) -> Result<()> {
     run(cargo(workspace)
         .args(["doc", "--workspace", "--no-deps", "--locked"])
         .env("RUSTDOCFLAGS", "-D warnings"))?;
+    type_readme(workspace)?;
     run(tools::NEXTEST.command(workspace)?.args(["run", "--workspace", "--locked"]))
+}
+
+/// Types the README, with the binary as the tests build it: other features would compile everything once more.
+///
+/// # Errors
+/// When it cannot be built, or the README is not true.
+pub fn type_readme(workspace: &Workspace) -> Result<()> {
+    run(tools::NEXTEST.command(workspace)?.args(["run", "--workspace", "--locked", "--no-run"]))?;
+    readme::readme(workspace)
 }
 
 /// The advisory database is a git repository: `TIDEGATE_ADVISORIES=1` checks it too, where the network allows.

@@ -1,4 +1,4 @@
-//! The project's recipes: `cargo xtask check | e2e | bench | simulate`.
+//! The project's recipes: `cargo xtask check | readme | e2e | bench | simulate`.
 //!
 //! A recipe runs what a person would type, in order, and stops at the first failure. Tools that are not on the
 //! machine go into the project's cache (see [`workspace`]), at fixed versions; nothing has to be installed by hand.
@@ -12,6 +12,7 @@ mod e2e;
 mod figures;
 mod layers;
 mod ministack;
+mod readme;
 mod runtime_api;
 mod tools;
 mod venv;
@@ -27,7 +28,8 @@ use crate::workspace::Workspace;
 const USAGE: &str = "\
 usage: cargo xtask <recipe>
 
-  check                      format, lints, documentation, layers, template, dependencies, all tests
+  check                      format, lints, documentation, layers, template, dependencies, readme, all tests
+  readme                     type the README and the quick start as they are written, in local mode
   e2e                        deploy the real template to AWS_ENDPOINT_URL (or a MiniStack of its own) and use it
   bench [NAME] [N]           the benchmarks, or one of them with N events or jobs
   simulate [N] [--from SEED] [--mutant token-write|release|cursor]
@@ -49,6 +51,7 @@ fn recipe(arguments: &[String]) -> Result<()> {
     let workspace = Workspace::find()?;
     match name.as_str() {
         "check" => check::check(&workspace),
+        "readme" => check::type_readme(&workspace),
         "e2e" => e2e::e2e(&workspace),
         "bench" => run(cargo(&workspace).args(["run", "--release", "-p", "tidegate-bench", "--"]).args(rest)),
         "simulate" => run(cargo(&workspace)
