@@ -1,21 +1,12 @@
 //! What one client's endpoint answers ends no process, and keeps no neighbour's event away. On the real binary: the
 //! first answer here once ended it (review C1).
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
-
 use chrono::{SecondsFormat, Utc};
 use serde_json::Value;
 use tidegate_client::{At, Client, Job, Target, Trigger};
 
+use crate::endpoint::Endpoint;
 use crate::process::{Tidegate, request};
-
-/// How long anything may take to arrive, on however busy a machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 const HOSTILE: [&str; 8] = [
     "HTTP/1.1 503 Service Unavailable\r\nretry-after: 9223372036854775807\r\ncontent-length: 0\r\n\r\n",
@@ -27,38 +18,6 @@ const HOSTILE: [&str; 8] = [
     "no http at all",
     "",
 ];
-
-/// An endpoint that answers every call with one text and closes.
-struct Endpoint {
-    url: String,
-    calls: Arc<AtomicU32>,
-}
-
-impl Endpoint {
-    fn that_answers(answer: &'static str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/hook", listener.local_addr().unwrap());
-        let calls = Arc::new(AtomicU32::new(0));
-        let counted = Arc::clone(&calls);
-        thread::spawn(move || {
-            for mut connection in listener.incoming().flatten() {
-                let mut request = [0; 16 * 1024];
-                let _ = connection.read(&mut request);
-                counted.fetch_add(1, Ordering::Relaxed);
-                let _ = connection.write_all(answer.as_bytes());
-            }
-        });
-        Self { url, calls }
-    }
-
-    fn wait_for_a_call(&self) {
-        let started = Instant::now();
-        while self.calls.load(Ordering::Relaxed) == 0 {
-            assert!(started.elapsed() < PATIENCE, "{} was never called", self.url);
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
 
 async fn fire_at_once(client: &Client, job_id: &str, endpoint: &Endpoint) {
     let at = At::One(Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true));

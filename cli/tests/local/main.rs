@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what a helper cannot do is a failed test")]
 
 mod demo;
+mod endpoint;
 mod hostile;
 mod process;
 mod start;

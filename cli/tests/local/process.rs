@@ -97,17 +97,6 @@ impl Drop for Tidegate {
     }
 }
 
-/// One request over a plain connection; the whole answer.
-pub fn request(origin: &str, head: &str, body: &str) -> String {
-    let mut connection = TcpStream::connect(origin.strip_prefix("http://").unwrap()).unwrap();
-    let length = body.len();
-    write!(connection, "{head}\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}")
-        .unwrap();
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).unwrap();
-    answer
-}
-
 /// Stdout as text.
 pub fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()

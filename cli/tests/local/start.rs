@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use serde_json::Value;
 use tidegate_client::{Client, Job, Target, Trigger};
 
+use crate::endpoint::Endpoint;
 use crate::process::{Tidegate, request, request_to, stderr};
 
 fn addresses(tidegate: &mut Tidegate) -> Value {
@@ -172,24 +173,14 @@ async fn webhooks_on_this_machine_are_called_unless_they_are_denied() {
         let api = addresses["api"].as_str().unwrap();
         let admin = Client::new(api, addresses["admin_key"].as_str().unwrap()).unwrap();
         let acme = Client::new(api, admin.register_client("acme", &[]).await.unwrap().api_key).unwrap();
-        call_webhook(&acme, &endpoint()).await;
+        call_webhook(
+            &acme,
+            &Endpoint::that_answers("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").url,
+        )
+        .await;
         let event = first_event(&acme, "hook").await;
         assert_eq!(event.status, status, "{event:?}");
     }
-}
-
-/// An endpoint that answers every call with 204, for as long as the process lives.
-fn endpoint() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let _ = stream.read(&mut [0; 8192]).unwrap();
-            let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n");
-        }
-    });
-    format!("http://{address}/hook")
 }
 
 #[tokio::test]
@@ -200,7 +191,11 @@ async fn the_fullest_log_holds_no_secret_and_no_colour_codes() {
     let (api, admin_key) = (addresses["api"].as_str().unwrap(), addresses["admin_key"].as_str().unwrap());
     let acme = Client::new(api, admin_key).unwrap().register_client("acme", &[]).await.unwrap();
     let client = Client::new(api, &acme.api_key).unwrap();
-    call_webhook(&client, &endpoint()).await;
+    call_webhook(
+        &client,
+        &Endpoint::that_answers("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").url,
+    )
+    .await;
     first_event(&client, "hook").await;
     tidegate.interrupt();
     let log = stderr(&tidegate.output());
