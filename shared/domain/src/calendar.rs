@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::ids::{CalendarId, ClientId};
 use crate::limits::CALENDAR_ENTRIES;
-use crate::time::{WallClock, Window};
+use crate::time::{WallClock, Window, clamped};
 
 /// A calendar as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Exclusions {
 
     /// Whether a launch is excluded. `zone` is that of its job.
     pub fn excludes(&self, launch_at: DateTime<Utc>, zone: Tz) -> bool {
-        let day = launch_at.with_timezone(&WallClock::of(self.zone.unwrap_or(zone))).date_naive();
+        let day = clamped(launch_at).with_timezone(&WallClock::of(self.zone.unwrap_or(zone))).date_naive();
         self.dates.binary_search(&day).is_ok()
             || self.yearly.binary_search(&(day.month() as u8, day.day() as u8)).is_ok()
             || self.intervals.iter().any(|window| window.contains(launch_at))

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::limits::{MAX_COST, MAX_PRIORITY, WINDOW_SECONDS};
 use crate::target::Target;
+use crate::time::shifted;
 
 /// How a job's events go through their policy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -180,7 +181,7 @@ impl BatchWindow {
     /// When the window of a run is over.
     pub fn ends_at(&self, launch_at: DateTime<Utc>) -> DateTime<Utc> {
         match self.deadline {
-            Deadline::After { seconds } => launch_at + Duration::seconds(seconds.into()),
+            Deadline::After { seconds } => shifted(launch_at, Duration::seconds(seconds.into())),
             Deadline::At(instant) => instant,
         }
     }
@@ -213,7 +214,8 @@ impl BatchWindow {
         let length_ms = (self.ends_at(launch_at) - launch_at).num_milliseconds().max(0);
         let past_ms = (i128::from(length_ms) * i128::from(index) + i128::from(count.max(1)) - 1)
             / i128::from(count.max(1));
-        launch_at + Duration::milliseconds(i64::try_from(past_ms).unwrap_or(length_ms))
+        let past = Duration::try_milliseconds(i64::try_from(past_ms).unwrap_or(length_ms));
+        shifted(launch_at, past.unwrap_or_default())
     }
 }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use chrono::{DateTime, Utc};
 use thiserror::Error;
 
-use crate::limits::{AT_SHARDS, JOB_ID_BYTES, NAME_BYTES};
+use crate::limits::{AT_SHARDS, INSTANTS_S, JOB_ID_BYTES, NAME_BYTES};
 
 /// Why a text is not an id. Reads as "failed to read the client id: ...".
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -215,7 +215,9 @@ impl FromStr for RunId {
             return Err(bad());
         };
         let launch_s: i64 = launch.parse().map_err(|_| bad())?;
-        DateTime::from_timestamp(launch_s, 0).ok_or_else(bad)?;
+        if !INSTANTS_S.contains(&launch_s) {
+            return Err(bad());
+        }
         Ok(Self { job: job.parse()?, revision: revision.parse().map_err(|_| bad())?, launch_s })
     }
 }
@@ -292,6 +294,8 @@ mod tests {
             "nightly.3.1790000000",
             "a b.3.1.1",
             "n.3.99999999999999.1",
+            "n.3.-1.1",
+            "n.3.7258118401.1",
         ] {
             assert!(bad.parse::<EventId>().is_err(), "{bad}");
         }

@@ -1,5 +1,8 @@
 //! Every bound of the system, in one place, with the relations between them asserted.
 
+/// The instants that anybody may name, in seconds since the epoch: 1970-01-01 to 2200-01-01. No arithmetic that starts
+/// from one of them leaves what dates and wall clocks can show.
+pub const INSTANTS_S: std::ops::RangeInclusive<i64> = 0..=7_258_118_400;
 /// Longest client or policy id, in bytes.
 pub const NAME_BYTES: usize = 32;
 /// Longest job id, in bytes.

@@ -1,8 +1,9 @@
 //! What a job is going to do.
 
-use chrono::{DateTime, Duration, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::UPCOMING_FIRINGS;
+use tidegate_domain::time::shifted;
 use tidegate_store::launch::Child;
 
 use crate::scan::Verdict;
@@ -25,8 +26,9 @@ impl Engine {
         let count = count.min(UPCOMING_FIRINGS as usize);
         // Jitter moves launches on by less than an offset; start and end cut what the trigger alone would give.
         let offset = job.rules.jitter.offset(&job.client, &job.id);
-        let begin = after - offset;
-        let begin = job.rules.start_at.map_or(begin, |start_at| begin.max(start_at - Duration::seconds(1)));
+        let begin = shifted(after, -offset);
+        let before = |start_at| shifted(start_at, TimeDelta::seconds(-1));
+        let begin = job.rules.start_at.map_or(begin, |start_at| begin.max(before(start_at)));
         let firings = child.cadence.upcoming(begin, count);
         let calendars = self.exclusions(&job.client, &job.rules.calendars).await?;
         let mut verdicts = Vec::with_capacity(firings.len());

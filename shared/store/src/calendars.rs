@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_domain::calendar::{Calendar, Exclusions};
 use tidegate_domain::ids::{CalendarId, ClientId};
 use tidegate_domain::limits::PAGE_ROWS;
-use tidegate_domain::time::{Window, parse_zone};
+use tidegate_domain::time::{Window, clamped, parse_zone};
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::Query;
@@ -45,8 +45,9 @@ impl From<&Exclusions> for ExclusionsDoc {
 
 impl ExclusionsDoc {
     fn read(&self) -> std::result::Result<Exclusions, String> {
-        let instant =
-            |second| chrono::DateTime::from_timestamp(second, 0).ok_or("no such instant".to_owned());
+        let instant = |second| {
+            chrono::DateTime::from_timestamp(second, 0).map(clamped).ok_or("no such instant".to_owned())
+        };
         let window =
             |(from, to): &(i64, i64)| Window::new(instant(*from)?, instant(*to)?).map_err(|e| e.to_string());
         let zone = |name: &String| parse_zone(name).map_err(|e| e.to_string());

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
+use tidegate_domain::time::clamped;
 
 use crate::tables::{EXPIRES_AT, PARTITION_KEY, SORT_KEY, Table};
 use crate::{Result, StoreError};
@@ -131,6 +132,7 @@ impl<'a> Item<'a> {
     /// An instant that is stored as seconds since the epoch.
     pub(crate) fn instant_s(&self, name: &str) -> Result<DateTime<Utc>> {
         DateTime::from_timestamp(self.number(name)?, 0)
+            .map(clamped)
             .ok_or_else(|| self.corrupt(format!("'{name}' is no instant")))
     }
 
@@ -139,7 +141,9 @@ impl<'a> Item<'a> {
         let Some(AttributeValue::L(list)) = self.attributes.get(name) else {
             return Ok(vec![self.instant_s(name)?]);
         };
-        let read = |value: &AttributeValue| DateTime::from_timestamp(value.as_n().ok()?.parse().ok()?, 0);
+        let read = |value: &AttributeValue| {
+            DateTime::from_timestamp(value.as_n().ok()?.parse().ok()?, 0).map(clamped)
+        };
         let instants = list.iter().map(read).collect::<Option<_>>();
         instants.ok_or_else(|| self.corrupt(format!("'{name}' is no list of instants")))
     }

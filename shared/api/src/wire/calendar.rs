@@ -1,6 +1,6 @@
 //! Exclusion calendars as they travel.
 
-use chrono::NaiveDate;
+use chrono::{NaiveDate, NaiveTime};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::calendar::{Calendar, Exclusions};
 use tidegate_domain::limits::CALENDAR_ENTRIES;
@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::problem::FieldErrors;
 use crate::wire::instant;
-use crate::wire::when::read_instant;
+use crate::wire::when::{bounded, read_instant};
 
 /// Faults of one list that are told.
 const TOLD_FAULTS: usize = 20;
@@ -68,7 +68,12 @@ impl CalendarBody {
         for (index, text) in self.dates.iter().enumerate() {
             let field = format!("dates[{index}]");
             match read_date(text) {
-                Some(Date::Once(date)) => exclusions.dates.push(date),
+                Some(Date::Once(date)) => {
+                    match bounded("date", text, date.and_time(NaiveTime::MIN).and_utc()) {
+                        Ok(_) => exclusions.dates.push(date),
+                        Err(message) => faults.push((field, text.clone(), message)),
+                    }
+                }
                 Some(Date::Yearly(month, day)) => exclusions.yearly.push((month, day)),
                 None => {
                     let message =

@@ -6,6 +6,7 @@ use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, OnDeadline, Overl
 use tidegate_domain::job::Trigger;
 use tidegate_domain::limits::{EVENTS_PER_RUN, MAX_COST, MAX_PRIORITY, WINDOW_SECONDS};
 use tidegate_domain::rules::Rules;
+use tidegate_domain::time::shifted;
 use utoipa::ToSchema;
 
 use crate::problem::FieldErrors;
@@ -166,7 +167,7 @@ pub(crate) fn check_deadline(flow: &Flow, trigger: &Trigger, rules: &Rules, erro
         return errors.add(field, instant(until), message);
     };
     let (first, last) = (instants.first(), instants.last());
-    let latest = last + TimeDelta::seconds(rules.jitter.seconds().into());
+    let latest = shifted(last, TimeDelta::seconds(rules.jitter.seconds().into()));
     if until <= latest {
         let jitter = if latest == last { "" } else { " with its jitter" };
         let message = format!(

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_domain::job::Trigger;
 use tidegate_domain::limits::UPCOMING_FIRINGS;
 use tidegate_domain::rules::Rules;
-use tidegate_domain::time::{Dst, Firing, WallClock, Window, zone_database_version};
+use tidegate_domain::time::{Dst, Firing, WallClock, Window, shifted, zone_database_version};
 use utoipa::ToSchema;
 
 use crate::wire::rules::{RulesFields, first_after};
@@ -169,7 +169,7 @@ impl Preview {
             launch_at: instant(firing.launch_at),
             local: local(firing.launch_at, zone),
             dst: firing.label.as_str(),
-            latest_at: (!jitter.is_zero()).then(|| instant(firing.launch_at + jitter)),
+            latest_at: (!jitter.is_zero()).then(|| instant(shifted(firing.launch_at, jitter))),
         };
         Self {
             zone: zone.name(),
@@ -214,7 +214,7 @@ fn dst_warning(trigger: &Trigger, rules: &Rules, from: DateTime<Utc>) -> Option<
     let Trigger::Cron { zone, .. } = trigger else { return None };
     let cadence = trigger.cadence();
     let mut touched: Vec<Firing> = Vec::new();
-    for window in around_changes(*zone, from, from + TimeDelta::days(366)) {
+    for window in around_changes(*zone, from, shifted(from, TimeDelta::days(366))) {
         touched.extend(
             cadence
                 .firings(window)
@@ -243,11 +243,12 @@ fn dst_warning(trigger: &Trigger, rules: &Rules, from: DateTime<Utc>) -> Option<
 
 /// The days around each change of a zone's offset, cut so that they do not overlap.
 fn around_changes(zone: Tz, from: DateTime<Utc>, to: DateTime<Utc>) -> Vec<Window> {
-    let Ok(reach) = Window::new(from - TimeDelta::days(1), to) else { return Vec::new() };
+    let Ok(reach) = Window::new(shifted(from, TimeDelta::days(-1)), to) else { return Vec::new() };
     let mut windows: Vec<Window> = Vec::new();
     for changed_at in WallClock::of(zone).changes(reach) {
         let floor = windows.last().map_or(from, Window::to);
-        let (begin, end) = (changed_at - TimeDelta::days(1), changed_at + TimeDelta::days(1));
+        let day = |days| shifted(changed_at, TimeDelta::days(days));
+        let (begin, end) = (day(-1), day(1));
         let window = Window::new(begin.max(floor), end.min(to)).ok();
         windows.extend(window.filter(|window| window.from() < window.to()));
     }

@@ -9,6 +9,7 @@ use tidegate_domain::limits::{
     CALENDARS_PER_JOB, DEFAULT_MISFIRE_LAUNCHES, JITTER_SECONDS, MISFIRE_LAUNCHES, RELEVANCY_SECONDS,
 };
 use tidegate_domain::rules::{Jitter, Misfire, MisfireLaunches, Relevancy, Rules, RulesError};
+use tidegate_domain::time::shifted;
 use utoipa::ToSchema;
 
 use crate::problem::FieldErrors;
@@ -166,7 +167,7 @@ pub(crate) fn check_relevancy(given: Option<Whole>, errors: &mut FieldErrors) ->
 
 /// Where the first launch is looked for: after now, and not before the start.
 pub(crate) fn first_after(rules: &Rules, now: DateTime<Utc>) -> DateTime<Utc> {
-    let before_start = rules.start_at.map(|start_at| start_at - TimeDelta::nanoseconds(1));
+    let before_start = rules.start_at.map(|start_at| shifted(start_at, TimeDelta::nanoseconds(-1)));
     before_start.map_or(now, |before| before.max(now))
 }
 

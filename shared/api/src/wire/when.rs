@@ -5,7 +5,7 @@
 use chrono::{DateTime, LocalResult, NaiveDateTime, SecondsFormat, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 use tidegate_domain::limits::AT_HORIZON_DAYS;
-use tidegate_domain::time::WallClock;
+use tidegate_domain::time::{WallClock, clamped, shifted, within_bounds};
 
 use crate::wire::instant;
 
@@ -43,14 +43,20 @@ pub(crate) fn read(name: &str, text: &str) -> Result<Written, String> {
         .ok()
         .or_else(|| WITH_OFFSET.iter().find_map(|form| DateTime::parse_from_str(given, form).ok()));
     if let Some(at) = with_offset {
-        return Ok(Written::Instant(at.to_utc()));
+        return bounded(name, text, at.to_utc()).map(Written::Instant);
     }
     if let Some(local) = LOCAL.iter().find_map(|form| NaiveDateTime::parse_from_str(given, form).ok()) {
-        return Ok(Written::Local(local));
+        // Bounded as if it were UTC, so that no zone can bring it beyond what dates can show.
+        return bounded(name, text, local.and_utc()).map(|_| Written::Local(local));
     }
     Err(format!(
         "{name} '{text}' is no instant in ISO 8601; write it as 2026-11-21T12:00:00Z or 2026-11-21T13:00:00+01:00"
     ))
+}
+
+/// Refuses an instant beyond the years that Tidegate works with.
+pub(crate) fn bounded(name: &str, text: &str, at: DateTime<Utc>) -> Result<DateTime<Utc>, String> {
+    within_bounds(name, text, at).map_err(|error| error.to_string())
 }
 
 /// Reads an instant that must carry its offset, to the second, rounded up.
@@ -74,7 +80,7 @@ pub(crate) fn within_horizon(
     at: DateTime<Utc>,
     now: DateTime<Utc>,
 ) -> Result<(), String> {
-    if at <= now + TimeDelta::days(AT_HORIZON_DAYS) {
+    if at <= shifted(now, TimeDelta::days(AT_HORIZON_DAYS)) {
         return Ok(());
     }
     Err(format!("{name} '{text}' is {} ahead; {AT_HORIZON_DAYS} days is the most", span(at - now)))
@@ -109,7 +115,7 @@ pub(crate) fn resolve(local: NaiveDateTime, zone: Tz) -> Resolved {
 fn after_gap(local: NaiveDateTime, zone: Tz) -> DateTime<Utc> {
     let clock = WallClock::of(zone);
     let as_utc_s = local.and_utc().timestamp();
-    let at = |second: i64| DateTime::from_timestamp(second, 0).unwrap_or_default();
+    let at = |second: i64| clamped(DateTime::from_timestamp(second, 0).unwrap_or_default());
     let shows_more = |second: i64| clock.from_utc_datetime(&at(second).naive_utc()).naive_local() > local;
     let (mut before_s, mut after_s) = (as_utc_s - REACH_SECONDS, as_utc_s + REACH_SECONDS);
     while after_s - before_s > 1 {
@@ -121,7 +127,7 @@ fn after_gap(local: NaiveDateTime, zone: Tz) -> DateTime<Utc> {
 
 /// An instant as a zone's wall clock shows it, with its offset.
 pub(crate) fn local(at: DateTime<Utc>, zone: Tz) -> String {
-    at.with_timezone(&WallClock::of(zone)).to_rfc3339_opts(SecondsFormat::Secs, false)
+    clamped(at).with_timezone(&WallClock::of(zone)).to_rfc3339_opts(SecondsFormat::Secs, false)
 }
 
 /// A length of time in its largest whole unit.

@@ -67,7 +67,8 @@ async fn a_calendar_with_a_fault_is_refused_by_its_field_and_nothing_is_written(
     let world = World::new().await;
     let key = world.register("acme").await;
     let before = world.everything().await;
-    let many: Vec<String> = (0..1_001).map(|n| format!("{:04}-01-01", 2_000 + n)).collect();
+    let first = chrono::NaiveDate::from_ymd_opt(2026, 1, 1).unwrap();
+    let many: Vec<String> = first.iter_days().take(1_001).map(|day| day.to_string()).collect();
     let interval = |from: &str, to: &str| json!({"intervals": [{"from": from, "to": to}]});
     for (body, field, says) in [
         (json!({}), "dates", "calendar is empty: give 'dates', 'intervals' or both"),

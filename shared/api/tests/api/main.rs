@@ -11,6 +11,7 @@ mod calendars;
 mod client_library;
 mod consumer;
 mod document;
+mod far_instants;
 mod flow;
 mod guide;
 mod hook;

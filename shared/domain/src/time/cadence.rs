@@ -1,6 +1,6 @@
 //! What every kind of trigger has in common: the instants at which it launches, and the children that cover them.
 
-use chrono::{DateTime, Duration, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::cron::CompiledCron;
@@ -12,8 +12,8 @@ use super::local::LocalWindow;
 use super::rate::Rate;
 use super::window::Window;
 
-/// The first span that is searched backward for the latest launches, in seconds; each further one is longer.
-const BACKWARD_SECONDS: i64 = 3_600;
+/// The first span that is searched backward for the latest launches; each further one is longer.
+const BACKWARD: TimeDelta = TimeDelta::minutes(60);
 
 /// When something launches, compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,8 +91,10 @@ impl Cadence {
         match self {
             Self::Cron { cron, zone } => cron.upcoming(*zone, after, count),
             Self::Rate(rate) => rate.upcoming(after, count),
-            Self::At(instants) => Window::new(after + Duration::nanoseconds(1), DateTime::<Utc>::MAX_UTC)
-                .map_or_else(|_| Vec::new(), |window| instants.firings(window).take(count).collect()),
+            Self::At(instants) => {
+                let later = |firing: &Firing| firing.launch_at > after;
+                instants.iter().map(Firing::plain).filter(later).take(count).collect()
+            }
         }
     }
 
@@ -100,14 +102,14 @@ impl Cadence {
     /// than it has to.
     pub fn latest(&self, window: Window, count: usize) -> Vec<Firing> {
         let mut found: Vec<Firing> = Vec::new();
-        let (mut to, mut span) = (window.to(), Duration::seconds(BACKWARD_SECONDS));
+        let (mut to, mut span) = (window.to(), BACKWARD);
         while found.len() < count && to > window.from() {
-            let from = (to - span).max(window.from());
+            let from = to.checked_sub_signed(span).unwrap_or(window.from()).max(window.from());
             let Ok(piece) = Window::new(from, to) else { break };
             let mut earlier = self.firings(piece);
             earlier.append(&mut found);
             found = earlier;
-            (to, span) = (from, span * 4);
+            (to, span) = (from, span.checked_mul(4).unwrap_or(span));
         }
         found.split_off(found.len().saturating_sub(count))
     }

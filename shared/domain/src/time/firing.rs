@@ -41,6 +41,13 @@ pub enum Dst {
     Overlap,
 }
 
+impl Firing {
+    /// One that no change of the clocks touches.
+    pub(super) fn plain(launch_at: DateTime<Utc>) -> Self {
+        Self { launch_at, label: Dst::Plain }
+    }
+}
+
 impl Dst {
     /// Its word: `gap`, `overlap`, or empty.
     pub fn as_str(&self) -> &'static str {

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use thiserror::Error;
 
-use super::firing::{Dst, Firing};
+use super::firing::Firing;
 use super::window::Window;
 use crate::limits::AT_INSTANTS;
 
@@ -81,7 +81,7 @@ impl Instants {
     /// Those in a window.
     pub fn firings(&self, window: Window) -> impl Iterator<Item = Firing> + '_ {
         let inside = self.iter().filter(move |at| window.contains(*at));
-        inside.map(|launch_at| Firing { launch_at, label: Dst::Plain })
+        inside.map(Firing::plain)
     }
 }
 

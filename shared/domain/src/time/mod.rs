@@ -11,6 +11,7 @@
 //! Deliberately absent: reading a clock, and anything that suspends. Launches lie on whole seconds.
 
 mod at;
+mod bounds;
 mod cadence;
 mod cron;
 mod decompose;
@@ -32,6 +33,7 @@ mod window;
 mod zone;
 
 pub use at::{AtMinute, at_key};
+pub use bounds::{InstantError, clamped, shifted, within_bounds};
 pub use cadence::Cadence;
 pub use cron::{CompiledCron, CronError, CronFields, CronSpec, DecodeError, Field, split_zone_prefix};
 pub use decompose::{MAX_CHILDREN, decompose, launches_per_cycle, reads_per_cycle};

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use thiserror::Error;
 
 use super::decompose::{self, Times};
-use super::firing::{Dst, Firing};
+use super::firing::Firing;
 use super::launch::ChildKey;
 use super::window::Window;
 use crate::limits::RATE_SECONDS;
@@ -78,12 +78,12 @@ impl Rate {
     /// Its launches in a window, in order.
     pub fn firings(&self, window: Window) -> impl Iterator<Item = Firing> + use<> {
         let (from_s, to_s) = window.seconds();
-        self.seconds_from(from_s).take_while(move |second| *second < to_s).filter_map(firing)
+        self.seconds_from(from_s).take_while(move |second| *second < to_s).map_while(firing)
     }
 
     /// Its next launches after an instant.
     pub fn upcoming(&self, after: DateTime<Utc>, count: usize) -> Vec<Firing> {
-        self.seconds_from(after.timestamp() + 1).filter_map(firing).take(count).collect()
+        self.seconds_from(after.timestamp() + 1).map_while(firing).take(count).collect()
     }
 
     /// The last launch before an instant, if the beat had begun.
@@ -128,7 +128,7 @@ impl Rate {
 }
 
 fn firing(second: i64) -> Option<Firing> {
-    DateTime::from_timestamp(second, 0).map(|launch_at| Firing { launch_at, label: Dst::Plain })
+    DateTime::from_timestamp(second, 0).map(Firing::plain)
 }
 
 fn gcd(a: u32, b: u32) -> u32 {

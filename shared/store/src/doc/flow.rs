@@ -3,6 +3,7 @@
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, OnDeadline, Overlap, Priority};
+use tidegate_domain::time::clamped;
 
 use super::terms::{joined, split};
 
@@ -88,7 +89,9 @@ impl FlowDoc {
         let deadline = match (self.s, self.e) {
             (None, None) => return Ok(None),
             (Some(seconds), None) => Deadline::after(seconds.into()).map_err(|e| e.to_string())?,
-            (None, Some(ms)) => Deadline::At(DateTime::from_timestamp_millis(ms).ok_or("'e': no instant")?),
+            (None, Some(ms)) => {
+                Deadline::At(DateTime::from_timestamp_millis(ms).map(clamped).ok_or("'e': no instant")?)
+            }
             (Some(_), Some(_)) => return Err("only one of 's' and 'e' may be there".to_owned()),
         };
         let on_deadline = if self.x { OnDeadline::Expire } else { OnDeadline::Continue };

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::rules::{Jitter, Misfire, MisfireLaunches, Rules};
+use tidegate_domain::time::clamped;
 
 /// The rules of a job; what is absent is as by default.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -49,7 +50,9 @@ impl RulesDoc {
     /// Says which part no version of Tidegate would have written.
     pub fn read(&self) -> Result<Rules, String> {
         let instant = |name: &str, second: Option<i64>| -> Result<Option<DateTime<Utc>>, String> {
-            let read = |second| DateTime::from_timestamp(second, 0).ok_or(format!("'{name}': no instant"));
+            let read = |second| {
+                DateTime::from_timestamp(second, 0).map(clamped).ok_or(format!("'{name}': no instant"))
+            };
             second.map(read).transpose()
         };
         Ok(Rules {

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::job::Trigger;
-use tidegate_domain::time::{CronSpec, DstRules, Gap, Instants, Overlap, Rate, parse_zone};
+use tidegate_domain::time::{CronSpec, DstRules, Gap, Instants, Overlap, Rate, clamped, parse_zone};
 
 /// The trigger of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ impl TriggerDoc {
 }
 
 fn instant(second: i64) -> Result<DateTime<Utc>, String> {
-    DateTime::from_timestamp(second, 0).ok_or_else(|| "no such instant".to_owned())
+    DateTime::from_timestamp(second, 0).map(clamped).ok_or_else(|| "no such instant".to_owned())
 }
 
 /// A letter for each rule that is given: `n` or `s` for gaps, `f` or `b` for times that happen twice.

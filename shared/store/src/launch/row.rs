@@ -5,7 +5,9 @@ use chrono::{DateTime, Duration, NaiveDateTime, Utc};
 use chrono_tz::Tz;
 use tidegate_domain::job::{Job, Terms, Trigger};
 use tidegate_domain::limits::{AT_ROW_DAYS, HISTORY_DAYS};
-use tidegate_domain::time::{AtMinute, Cadence, ChildKey, CompiledCron, Instants, Rate, Window, parse_zone};
+use tidegate_domain::time::{
+    AtMinute, Cadence, ChildKey, CompiledCron, Instants, Rate, Window, clamped, parse_zone,
+};
 
 use super::shard::{at_key, child_key, owed_key};
 use super::{Child, Owed, Part};
@@ -176,5 +178,6 @@ fn read_cadence(item: Item<'_>, zone: Option<Tz>) -> Result<Cadence> {
 
 fn read_rate(text: &str) -> Option<Rate> {
     let (every, anchor) = text.split_once('@')?;
-    Rate::new(every.parse().ok()?, DateTime::from_timestamp(anchor.parse().ok()?, 0)?).ok()
+    let anchor = DateTime::from_timestamp(anchor.parse().ok()?, 0).map(clamped)?;
+    Rate::new(every.parse().ok()?, anchor).ok()
 }

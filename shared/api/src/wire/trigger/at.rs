@@ -9,12 +9,12 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::job::Trigger;
 use tidegate_domain::limits::AT_GRACE_SECONDS;
-use tidegate_domain::time::Instants;
+use tidegate_domain::time::{Instants, shifted};
 use utoipa::ToSchema;
 
 use super::{Findings, PastInstant, TriggerBody};
 use crate::wire::when::{
-    Resolved, Written, is_past, local, no_offset, read, resolve, whole_second, within_horizon,
+    Resolved, Written, bounded, is_past, local, no_offset, read, resolve, whole_second, within_horizon,
 };
 
 /// Faults of one list that are told: a list of thousands would make an answer of thousands.
@@ -130,7 +130,7 @@ impl TriggerBody {
         findings: &mut Findings,
     ) {
         let refused = self.past.unwrap_or_default() == PastWord::Refuse;
-        if refused && at < now - TimeDelta::seconds(AT_GRACE_SECONDS) {
+        if refused && at < shifted(now, TimeDelta::seconds(-AT_GRACE_SECONDS)) {
             let refusal = format!(
                 "{}; give an instant that is to come, or \"past\": \"fire\" to fire it at once",
                 is_past("at", text, at, now)
@@ -162,7 +162,7 @@ impl Reading<'_> {
                 at
             }
         };
-        let at = whole_second(at);
+        let at = bounded("at", self.text, whole_second(at))?;
         within_horizon("at", self.text, at, self.now).map(|()| at)
     }
 
