@@ -11,7 +11,7 @@ use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::HeaderMap;
-use http::header::{CONTENT_TYPE, IF_MATCH};
+use http::header::{CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
 use http::request::Parts;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -20,7 +20,7 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 use tidegate_domain::ids::IdError;
 use tidegate_domain::limits::REQUEST_BODY_BYTES;
-use tidegate_engine::EngineError;
+use tidegate_engine::{EngineError, Expect};
 use tidegate_store::StoreError;
 use utoipa::IntoParams;
 
@@ -225,6 +225,30 @@ impl<S: Send + Sync> FromRequestParts<S> for Expected {
                 ),
             )),
         }
+    }
+}
+
+/// What a PUT expects to find: `If-Match: "<revision>"`, `If-None-Match: *`, or anything.
+pub(crate) struct Precondition(pub(crate) Expect);
+
+impl<S: Send + Sync> FromRequestParts<S> for Precondition {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Expected(revision) = Expected::from_request_parts(parts, state).await?;
+        let Some(value) = parts.headers.get(IF_NONE_MATCH) else { return Ok(Self(revision.into())) };
+        let text = value.to_str().unwrap_or_default().trim();
+        if text != "*" {
+            let detail = format!(
+                "the header If-None-Match is '{text}'; a PUT takes If-None-Match: * only, which creates and never replaces"
+            );
+            return Err(Problem::new(Kind::MalformedRequest, detail));
+        }
+        if revision.is_some() {
+            let detail = "the request has both If-Match, which replaces, and If-None-Match: *, which creates; send one";
+            return Err(Problem::new(Kind::MalformedRequest, detail));
+        }
+        Ok(Self(Expect::Nothing))
     }
 }
 

@@ -33,6 +33,7 @@ pub(crate) enum Kind {
     ChangedMeanwhile,
     RunOver,
     RevisionMismatch,
+    AlreadyExists,
     BodyTooLarge,
     UnsupportedMediaType,
     InvalidBody,
@@ -66,6 +67,7 @@ impl Kind {
             Self::RevisionMismatch => {
                 (StatusCode::PRECONDITION_FAILED, "revision-mismatch", "It has another revision")
             }
+            Self::AlreadyExists => (StatusCode::PRECONDITION_FAILED, "already-exists", "It exists already"),
             Self::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "The body is too large"),
             Self::UnsupportedMediaType => (
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,

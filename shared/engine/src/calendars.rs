@@ -7,7 +7,7 @@ use tidegate_domain::ids::{CalendarId, ClientId, JobId};
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_store::{Create, Write};
 
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, Expect};
 
 /// What came of writing a calendar.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub enum CalendarWrite {
     RevisionIs(u32),
     /// There is none to replace.
     Absent,
+    /// There was to be none, and there is one.
+    Exists,
 }
 
 /// What came of deleting a calendar.
@@ -38,7 +40,7 @@ pub enum CalendarDelete {
 }
 
 impl Engine {
-    /// Creates a calendar, or replaces the one that has its name. `expected` names the revision to replace.
+    /// Creates a calendar, or replaces the one that has its name, if what is there is as expected.
     ///
     /// # Errors
     /// When the store does not answer. Repeating the call is safe.
@@ -47,14 +49,16 @@ impl Engine {
         client: &ClientId,
         id: CalendarId,
         exclusions: Exclusions,
-        expected: Option<u32>,
+        expected: impl Into<Expect>,
     ) -> Result<CalendarWrite, EngineError> {
+        let expected = expected.into();
         for _ in 0..WRITE_ROUNDS {
             let seen = self.store().calendar(client, &id).await?;
             let revision = seen.as_ref().map_or(0, |calendar| calendar.revision);
             match (&seen, expected) {
-                (None, Some(_)) => return Ok(CalendarWrite::Absent),
-                (Some(_), Some(expected)) if expected != revision => {
+                (None, Expect::Revision(_)) => return Ok(CalendarWrite::Absent),
+                (Some(_), Expect::Nothing) => return Ok(CalendarWrite::Exists),
+                (Some(_), expected) if expected.is_other_than(revision) => {
                     return Ok(CalendarWrite::RevisionIs(revision));
                 }
                 (Some(seen), _) if seen.exclusions == exclusions => {

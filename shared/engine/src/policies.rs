@@ -6,7 +6,7 @@ use tidegate_domain::policy::{Policy, PolicyTerms};
 use tidegate_domain::shares::SharePlan;
 use tidegate_store::{Create, Write};
 
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, Expect};
 
 /// Users of a policy that are named when it cannot be deleted.
 const NAMED_USERS: usize = 10;
@@ -24,6 +24,15 @@ pub enum PolicyWrite {
     Absent,
     /// It has another revision than was expected.
     RevisionIs(u32),
+}
+
+/// What came of putting a policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyPut {
+    /// There was none before.
+    pub is_new: bool,
+    /// What came of it.
+    pub written: PolicyWrite,
 }
 
 /// What came of deleting a policy.
@@ -85,6 +94,33 @@ impl Engine {
             Some(there) => PolicyWrite::Exists(there),
             None => PolicyWrite::Absent,
         })
+    }
+
+    /// Creates a policy, or changes the one that has its name, if what is there is as expected. When nothing is and
+    /// something is there, the answer is `Exists` or `Unchanged`.
+    ///
+    /// # Errors
+    /// When the store does not answer. Repeating the call is safe.
+    pub async fn put_policy(
+        &self,
+        client: &ClientId,
+        id: &PolicyId,
+        terms: PolicyTerms,
+        expected: impl Into<Expect>,
+    ) -> Result<PolicyPut, EngineError> {
+        let expected = expected.into();
+        if expected != Expect::Nothing {
+            let revision = match expected {
+                Expect::Revision(revision) => Some(revision),
+                Expect::Anything | Expect::Nothing => None,
+            };
+            let written = self.replace_policy(client, id, terms, revision).await?;
+            if written != PolicyWrite::Absent || expected != Expect::Anything {
+                return Ok(PolicyPut { is_new: false, written });
+            }
+        }
+        let written = self.create_policy(client, id.clone(), terms).await?;
+        Ok(PolicyPut { is_new: matches!(written, PolicyWrite::Done(_)), written })
     }
 
     /// Changes a policy. Acts on the next grant: a lowered limit drains, a raised one is used at once.

@@ -8,10 +8,10 @@ use tidegate_domain::calendar::Calendar;
 use tidegate_domain::ids::CalendarId;
 use tidegate_engine::{CalendarDelete, CalendarWrite};
 
-use super::{not_found, nothing_to_match, same_id, with_revision, wrong_revision};
+use super::{exists_already, not_found, nothing_to_match, same_id, with_revision, wrong_revision};
 use crate::ApiState;
 use crate::auth::Caller;
-use crate::body::{Body, Cursor, Expected, ListQuery, id_to_find, id_to_write};
+use crate::body::{Body, Cursor, Expected, ListQuery, Precondition, id_to_find, id_to_write};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::calendar::{CalendarBody, CalendarList, CalendarView};
 
@@ -49,7 +49,8 @@ pub(crate) async fn read_calendar(
 
 /// Creates or replaces a calendar. It acts on every job that names it, from the next launches that are planned.
 #[utoipa::path(put, path = "/v1/calendars/{calendar_id}", tag = "calendars", request_body = CalendarBody,
-    params(("calendar_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
+    params(("calendar_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected"),
+        ("if-none-match" = Option<String>, Header, description = "`*`: create it, and answer 412 when it exists already")),
     responses(
         (status = 200, description = "The calendar", body = CalendarView, headers(("etag" = String))),
         (status = 201, description = "It did not exist before", body = CalendarView),
@@ -58,7 +59,7 @@ pub(crate) async fn put_calendar(
     State(state): State<ApiState>,
     Caller(client): Caller,
     Path(id): Path<String>,
-    Expected(expected): Expected,
+    Precondition(expected): Precondition,
     Body(body): Body<CalendarBody>,
 ) -> Result<Response, Problem> {
     let id: CalendarId = id_to_write("calendar_id", &id)?;
@@ -78,6 +79,7 @@ pub(crate) async fn put_calendar(
             Ok(shown(StatusCode::OK, &calendar))
         }
         CalendarWrite::RevisionIs(current) => Err(wrong_revision("calendar", id.as_str(), current)),
+        CalendarWrite::Exists => Err(exists_already("calendar", id.as_str())),
         CalendarWrite::Absent => Err(nothing_to_match("calendar", id.as_str())),
     }
 }

@@ -5,14 +5,14 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use http::StatusCode;
 use tidegate_domain::ids::JobId;
-use tidegate_engine::{JobDelete, JobWrite};
+use tidegate_engine::{Expect, JobDelete, JobWrite};
 use tidegate_store::clients::Client;
 
 use super::acceptance::{Accepted, Seen, accept};
-use super::{id_taken, located, not_found, nothing_to_match, with_revision, wrong_revision};
+use super::{exists_already, id_taken, located, not_found, nothing_to_match, with_revision, wrong_revision};
 use crate::ApiState;
 use crate::auth::Caller;
-use crate::body::{Body, Cursor, Expected, ListQuery, id_to_find};
+use crate::body::{Body, Cursor, Expected, ListQuery, Precondition, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::job::{JobBody, JobList, JobView, check_job_id};
 
@@ -65,7 +65,8 @@ pub(crate) async fn read_job(
 
 /// Creates or replaces a job. A job that says the same already is left as it is.
 #[utoipa::path(put, path = "/v1/jobs/{job_id}", tag = "jobs", request_body = JobBody,
-    params(("job_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
+    params(("job_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected"),
+        ("if-none-match" = Option<String>, Header, description = "`*`: create it, and answer 412 when it exists already")),
     responses(
         (status = 200, description = "The job", body = JobView, headers(("etag" = String))),
         (status = 201, description = "It did not exist before", body = JobView),
@@ -74,7 +75,7 @@ pub(crate) async fn put_job(
     State(state): State<ApiState>,
     Caller(client): Caller,
     Path(id): Path<String>,
-    Expected(expected): Expected,
+    Precondition(expected): Precondition,
     Body(body): Body<JobBody>,
 ) -> Result<Response, Problem> {
     let mut errors = FieldErrors::default();
@@ -84,7 +85,11 @@ pub(crate) async fn put_job(
     let accepted = accept(&state, &client, Some(&id), body, &mut Seen::default()).await?;
     let Accepted { draft, warnings, .. } = accepted;
     let written = state.engine.replace_job(&client.id, id.clone(), draft, expected).await;
-    answer(written.map_err(|e| Problem::of_engine("write a job", &e))?, id.as_str(), warnings)
+    let written = written.map_err(|e| Problem::of_engine("write a job", &e))?;
+    if expected == Expect::Nothing && !matches!(written, JobWrite::Created(_)) {
+        return Err(exists_already("job", id.as_str()));
+    }
+    answer(written, id.as_str(), warnings)
 }
 
 /// Deletes a job. Nothing of it is delivered from then on; its history stays for as long as it would have.

@@ -57,6 +57,16 @@ fn nothing_to_match(what: &str, id: &str) -> Problem {
     )
 }
 
+/// `If-None-Match: *` on something that is there.
+fn exists_already(what: &str, id: &str) -> Problem {
+    Problem::new(
+        Kind::AlreadyExists,
+        format!(
+            "{what} '{id}' exists already, and If-None-Match: * replaces nothing; leave the header out to replace it"
+        ),
+    )
+}
+
 fn not_found(what: &str, id: &str) -> Problem {
     Problem::new(Kind::NotFound, format!("there is no {what} '{id}' among those of this client"))
 }

@@ -5,13 +5,15 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use http::StatusCode;
 use tidegate_domain::ids::PolicyId;
-use tidegate_engine::{PolicyDelete, PolicyWrite};
+use tidegate_engine::{Expect, PolicyDelete, PolicyPut, PolicyWrite};
 use tidegate_store::clients::Client;
 
-use super::{id_taken, located, not_found, nothing_to_match, same_id, with_revision, wrong_revision};
+use super::{
+    exists_already, id_taken, located, not_found, nothing_to_match, same_id, with_revision, wrong_revision,
+};
 use crate::ApiState;
 use crate::auth::Caller;
-use crate::body::{Body, Cursor, Expected, ListQuery, id_to_find, id_to_write};
+use crate::body::{Body, Cursor, Expected, ListQuery, Precondition, id_to_find, id_to_write};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::holder::HolderList;
 use crate::wire::policy::{CheckedPolicy, PolicyBody, PolicyList, PolicyStatusView, PolicyView};
@@ -87,7 +89,8 @@ pub(crate) async fn read_policy(
 
 /// Creates or replaces a policy. A new limit acts on the next grant; what is in flight beyond a lowered one drains.
 #[utoipa::path(put, path = "/v1/policies/{policy_id}", tag = "policies", request_body = PolicyBody,
-    params(("policy_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
+    params(("policy_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected"),
+        ("if-none-match" = Option<String>, Header, description = "`*`: create it, and answer 412 when it exists already")),
     responses(
         (status = 200, description = "The policy", body = PolicyView, headers(("etag" = String))),
         (status = 201, description = "It did not exist before", body = PolicyView),
@@ -96,23 +99,24 @@ pub(crate) async fn put_policy(
     State(state): State<ApiState>,
     Caller(client): Caller,
     Path(id): Path<String>,
-    Expected(expected): Expected,
+    Precondition(expected): Precondition,
     Body(body): Body<PolicyBody>,
 ) -> Result<Response, Problem> {
     let id: PolicyId = id_to_write("policy_id", &id)?;
     let CheckedPolicy { id: in_body, terms } = check(&body)?;
     same_id("policy_id", in_body.as_ref().map(PolicyId::as_str), id.as_str())?;
-    let failed = |e| Problem::of_engine("write a policy", &e);
-    let mut written = state.engine.replace_policy(&client.id, &id, terms, expected).await.map_err(failed)?;
-    let mut status = StatusCode::OK;
-    if matches!(written, PolicyWrite::Absent) && expected.is_none() {
-        written = state.engine.create_policy(&client.id, id.clone(), terms).await.map_err(failed)?;
-        status = StatusCode::CREATED;
-    }
-    match written {
-        PolicyWrite::Done(policy) => Ok(with_revision(status, policy.revision, PolicyView::from(&policy))),
-        PolicyWrite::Unchanged(policy) => {
-            Ok(with_revision(StatusCode::OK, policy.revision, PolicyView::from(&policy)))
+    let put = state.engine.put_policy(&client.id, &id, terms, expected).await;
+    answer_put(put.map_err(|e| Problem::of_engine("write a policy", &e))?, &id, expected)
+}
+
+fn answer_put(put: PolicyPut, id: &PolicyId, expected: Expect) -> Result<Response, Problem> {
+    let status = if put.is_new { StatusCode::CREATED } else { StatusCode::OK };
+    match put.written {
+        PolicyWrite::Exists(_) | PolicyWrite::Unchanged(_) if expected == Expect::Nothing => {
+            Err(exists_already("policy", id.as_str()))
+        }
+        PolicyWrite::Done(policy) | PolicyWrite::Unchanged(policy) => {
+            Ok(with_revision(status, policy.revision, PolicyView::from(&policy)))
         }
         PolicyWrite::Exists(_) => Err(Problem::new(
             Kind::ChangedMeanwhile,

@@ -10,6 +10,7 @@ mod bulk;
 mod calendars;
 mod client_library;
 mod consumer;
+mod create_only;
 mod document;
 mod far_instants;
 mod flow;

@@ -17,7 +17,7 @@ use tidegate_domain::time::AtMinute;
 use tidegate_store::jobs::JobRow;
 use tidegate_store::{Create, Page, Write};
 
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, Expect};
 use first::owed_of;
 
 /// What a client asks for: a job without its name.
@@ -93,7 +93,8 @@ impl Engine {
         }
     }
 
-    /// Creates a job under its id, or replaces the one that has it. `expected` names the revision to replace.
+    /// Creates a job under its id, or replaces the one that has it, if what is there is as expected. When nothing is and
+    /// something is there, the answer is `Taken`, or `Unchanged` when it says the same.
     ///
     /// # Errors
     /// When the store or our queue does not answer. Repeating the call is safe.
@@ -102,10 +103,9 @@ impl Engine {
         client: &ClientId,
         id: JobId,
         draft: JobDraft,
-        expected: Option<u32>,
+        expected: impl Into<Expect>,
     ) -> Result<JobWrite, EngineError> {
-        let expect = expected.map_or(Expect::Anything, Expect::Revision);
-        self.put_job(client, id, draft, expect).await
+        self.put_job(client, id, draft, expected.into()).await
     }
 
     async fn put_job(
@@ -129,7 +129,7 @@ impl Engine {
                 keep_what_was_left_open(old, &mut job);
             }
             match (&seen, expect) {
-                (Some(JobRow::Live(old)), Expect::Revision(r)) if old.revision != r => {
+                (Some(JobRow::Live(old)), expect) if expect.is_other_than(old.revision) => {
                     return Ok(JobWrite::RevisionIs(old.revision));
                 }
                 (Some(JobRow::Live(old)), _) if same_content(old, &job) => {
@@ -242,14 +242,6 @@ impl Engine {
     pub async fn jobs(&self, client: &ClientId, after: Option<String>) -> Result<Page<Job>, EngineError> {
         Ok(self.store().jobs(client, after).await?)
     }
-}
-
-/// What a write expects to find.
-#[derive(Debug, Clone, Copy)]
-enum Expect {
-    Nothing,
-    Anything,
-    Revision(u32),
 }
 
 /// The instant of a job that launches once.
