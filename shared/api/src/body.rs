@@ -58,7 +58,7 @@ fn declared_as_json(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-async fn collect(body: axum::body::Body, limit: usize) -> Result<Bytes, Problem> {
+pub(crate) async fn collect(body: axum::body::Body, limit: usize) -> Result<Bytes, Problem> {
     axum::body::to_bytes(body, limit).await.map_err(|error| {
         let too_large = error.source().is_some_and(|source| source.to_string().contains("length limit"));
         if too_large {
@@ -74,7 +74,8 @@ pub(crate) fn read_part<T: DeserializeOwned>(part: &RawValue) -> Result<T, Probl
     read(part.get().as_bytes())
 }
 
-fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+/// Reads a whole body.
+pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let (path, error) = match serde_path_to_error::deserialize(&mut reader) {
         Ok(body) => match reader.end() {

@@ -36,6 +36,7 @@ pub fn read_job(document: Value, now: DateTime<Utc>) -> Result<(Option<JobId>, J
     let body: JobBody = read_form(document)?;
     let mut findings = Findings::default();
     let checked = body.check(now, &mut findings);
+    findings.refuse_what_fires_no_more();
     finish(checked.map(|job| (job.id, job.draft)), findings.errors)
 }
 

@@ -11,6 +11,7 @@ mod auth;
 mod body;
 pub mod documents;
 mod memory;
+mod merge;
 mod observe;
 mod openapi;
 mod problem;

@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use crate::ApiState;
 use crate::problem::ProblemBody;
 use crate::routes::{
-    bulk, calendars, clients, events, health, index, jobs, policies, runs, schedules, tokens,
+    bulk, calendars, clients, events, health, index, jobs, patches, policies, runs, schedules, tokens,
 };
 
 #[derive(OpenApi)]
@@ -56,7 +56,7 @@ fn tell_of_problems(document: &mut utoipa::openapi::OpenApi) {
     let components = document.components.get_or_insert_default();
     components.responses.insert("Problem".to_owned(), problem.into());
     for item in document.paths.paths.values_mut() {
-        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
+        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.patch, &mut item.delete];
         for operation in operations.into_iter().flatten() {
             let problem = Ref::from_response_name("Problem");
             operation.responses.responses.insert("default".to_owned(), RefOr::Ref(problem));
@@ -69,12 +69,17 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(health::health))
         .routes(routes!(clients::register_client, clients::list_clients))
         .routes(routes!(policies::create_policy, policies::list_policies))
-        .routes(routes!(policies::read_policy, policies::put_policy, policies::delete_policy))
+        .routes(routes!(
+            policies::read_policy,
+            policies::put_policy,
+            patches::patch_policy,
+            policies::delete_policy
+        ))
         .routes(routes!(policies::pause_policy))
         .routes(routes!(policies::resume_policy))
         .routes(routes!(policies::list_holders))
         .routes(routes!(jobs::create_job, jobs::list_jobs))
-        .routes(routes!(jobs::read_job, jobs::put_job, jobs::delete_job))
+        .routes(routes!(jobs::read_job, jobs::put_job, patches::patch_job, jobs::delete_job))
         .routes(routes!(bulk::create_jobs))
         .routes(routes!(jobs::pause_job))
         .routes(routes!(jobs::resume_job))

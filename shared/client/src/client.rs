@@ -205,6 +205,15 @@ impl Client {
         answer(matching(self.call(Method::PUT, &route.path()).json(body), expected)).await
     }
 
+    pub(crate) async fn patch<T: DeserializeOwned>(
+        &self,
+        route: Route<'_>,
+        changes: &impl Serialize,
+        expected: Option<u32>,
+    ) -> Result<T, Error> {
+        answer(matching(self.call(Method::PATCH, &route.path()).json(changes), expected)).await
+    }
+
     pub(crate) async fn delete(&self, route: Route<'_>, expected: Option<u32>) -> Result<(), Error> {
         accepted(matching(self.call(Method::DELETE, &route.path()), expected)).await.map(drop)
     }

@@ -282,6 +282,21 @@ impl Client {
         self.put(Route::Job(job_id), job, expected).await
     }
 
+    /// Changes some fields of a job by a JSON merge patch, such as `json!({"count": 20, "window": null})`: null takes a
+    /// field out, which brings back its default. With `expected`, only at that revision; without, the patch is merged
+    /// into whatever is there.
+    ///
+    /// # Errors
+    /// When there is none, the API refuses what would come of it, or the call fails.
+    pub async fn patch_job(
+        &self,
+        job_id: &str,
+        changes: &impl Serialize,
+        expected: Option<u32>,
+    ) -> Result<JobStatus, Error> {
+        self.patch(Route::Job(job_id), changes, expected).await
+    }
+
     /// A job.
     ///
     /// # Errors

@@ -183,6 +183,21 @@ impl Client {
         self.put(Route::Policy(policy_id), policy, expected).await
     }
 
+    /// Changes some fields of a policy by a JSON merge patch, such as `json!({"max_in_flight": 6})`: null takes a field
+    /// out, which brings back its default, and what is not named stays. With `expected`, only at that revision; without,
+    /// the patch is merged into whatever is there.
+    ///
+    /// # Errors
+    /// When there is none, the API refuses what would come of it, or the call fails.
+    pub async fn patch_policy(
+        &self,
+        policy_id: &str,
+        changes: &impl Serialize,
+        expected: Option<u32>,
+    ) -> Result<PolicyStatus, Error> {
+        self.patch(Route::Policy(policy_id), changes, expected).await
+    }
+
     /// A policy, with what it holds at present.
     ///
     /// # Errors

@@ -15,6 +15,8 @@ pub const PAYLOAD_BYTES: usize = 64 * 1024;
 pub const INLINE_PAYLOAD_BYTES: usize = 400;
 /// A request body of the API, in bytes.
 pub const REQUEST_BODY_BYTES: usize = 256 * 1024;
+/// Objects within each other in a merge patch.
+pub const PATCH_DEPTH: u32 = 64;
 /// Tokens of one policy.
 pub const MAX_IN_FLIGHT: u32 = 10_000;
 /// Holders in one slot group: what fits into one write unit of 1 KB beside its outcomes.

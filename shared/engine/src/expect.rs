@@ -13,7 +13,7 @@ pub enum Expect {
 
 impl Expect {
     /// Whether something of this revision is not what was expected.
-    pub(crate) fn is_other_than(self, revision: u32) -> bool {
+    pub fn is_other_than(self, revision: u32) -> bool {
         matches!(self, Self::Revision(expected) if expected != revision)
     }
 }

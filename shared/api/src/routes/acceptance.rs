@@ -12,9 +12,10 @@ use tidegate_domain::target::Target;
 use tidegate_engine::{JobDraft, QueueCheck};
 use tidegate_store::clients::Client;
 
-use super::same_id;
+use super::{job_path, same_id};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::job::JobBody;
+use crate::wire::read_only::check_paused;
 use crate::wire::target::url_field_of;
 use crate::wire::trigger::Findings;
 use crate::{ApiState, QueueHint};
@@ -45,16 +46,23 @@ pub(super) async fn accept(
     seen: &mut Seen,
 ) -> Result<Accepted, Problem> {
     let mut findings = Findings::default();
+    let paused = body.paused;
     let checked = body.check(state.engine.clock().now(), &mut findings);
-    if !findings.past.is_empty() {
+    if !findings.past.is_empty() || findings.fires_no_more.is_some() || paused.is_some() {
         let id = in_path.or(checked.as_ref().and_then(|checked| checked.id.as_ref()));
         let stored = match id {
             Some(id) => state.engine.job(&client.id, id).await,
             None => Ok(None),
         };
         let stored = stored.map_err(|e| Problem::of_engine("read a job", &e))?;
-        let trigger = checked.as_ref().map(|checked| &checked.draft.trigger);
-        refuse_past_instants(&mut findings, trigger, stored.as_ref());
+        let draft = checked.as_ref().map(|checked| &checked.draft);
+        refuse_past_instants(&mut findings, draft.map(|draft| &draft.trigger), stored.as_ref());
+        if !draft.zip(stored.as_ref()).is_some_and(|(draft, job)| draft.launches_as(job)) {
+            findings.refuse_what_fires_no_more();
+        }
+        let is_paused = stored.is_some_and(|job| job.paused);
+        let path = job_path(id.map_or("<job_id>", JobId::as_str));
+        check_paused(paused, is_paused, &path, &mut findings.errors);
     }
     findings.errors.into_result(Kind::InvalidBody)?;
     let Some(checked) = checked else {

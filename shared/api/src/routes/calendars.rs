@@ -14,6 +14,7 @@ use crate::auth::Caller;
 use crate::body::{Body, Cursor, Expected, ListQuery, Precondition, id_to_find, id_to_write};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::calendar::{CalendarBody, CalendarList, CalendarView};
+use crate::wire::read_only::expectation;
 
 /// Lists the client's calendars.
 #[utoipa::path(get, path = "/v1/calendars", tag = "calendars", params(ListQuery), responses(
@@ -47,7 +48,7 @@ pub(crate) async fn read_calendar(
     Ok(with_revision(StatusCode::OK, calendar.revision, CalendarView::from(&calendar)))
 }
 
-/// Creates or replaces a calendar. It acts on every job that names it, from the next launches that are planned.
+/// Creates or replaces a calendar. What GET answers can be put back. It acts on every job that names it, from the next launches that are planned.
 #[utoipa::path(put, path = "/v1/calendars/{calendar_id}", tag = "calendars", request_body = CalendarBody,
     params(("calendar_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected"),
         ("if-none-match" = Option<String>, Header, description = "`*`: create it, and answer 412 when it exists already")),
@@ -59,7 +60,7 @@ pub(crate) async fn put_calendar(
     State(state): State<ApiState>,
     Caller(client): Caller,
     Path(id): Path<String>,
-    Precondition(expected): Precondition,
+    Precondition(by_header): Precondition,
     Body(body): Body<CalendarBody>,
 ) -> Result<Response, Problem> {
     let id: CalendarId = id_to_write("calendar_id", &id)?;
@@ -70,6 +71,7 @@ pub(crate) async fn put_calendar(
     let Some(exclusions) = exclusions else {
         return Err(Problem::new(Kind::InvalidBody, "the body is not that of a calendar"));
     };
+    let expected = expectation(by_header, body.revision)?;
     let written = state.engine.put_calendar(&client.id, id.clone(), exclusions, expected).await;
     let shown =
         |status, calendar: &Calendar| with_revision(status, calendar.revision, CalendarView::from(calendar));

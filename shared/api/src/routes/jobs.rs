@@ -9,12 +9,15 @@ use tidegate_engine::{Expect, JobDelete, JobWrite};
 use tidegate_store::clients::Client;
 
 use super::acceptance::{Accepted, Seen, accept};
-use super::{exists_already, id_taken, located, not_found, nothing_to_match, with_revision, wrong_revision};
+use super::{
+    exists_already, id_taken, job_path, located, not_found, nothing_to_match, with_revision, wrong_revision,
+};
 use crate::ApiState;
 use crate::auth::Caller;
 use crate::body::{Body, Cursor, Expected, ListQuery, Precondition, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::job::{JobBody, JobList, JobView, check_job_id};
+use crate::wire::read_only::expectation;
 
 /// Creates a job. The same job posted again under the same id is answered with 200.
 #[utoipa::path(post, path = "/v1/jobs", tag = "jobs", request_body = JobBody, responses(
@@ -63,7 +66,8 @@ pub(crate) async fn read_job(
     Ok(with_revision(StatusCode::OK, job.revision, JobView::new(&job, Vec::new())))
 }
 
-/// Creates or replaces a job. A job that says the same already is left as it is.
+/// Creates or replaces a job. What GET answers can be put back: `revision` is then the one that is expected, and what
+/// follows from the rest is not looked at. A job that says the same already is left as it is.
 #[utoipa::path(put, path = "/v1/jobs/{job_id}", tag = "jobs", request_body = JobBody,
     params(("job_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected"),
         ("if-none-match" = Option<String>, Header, description = "`*`: create it, and answer 412 when it exists already")),
@@ -75,13 +79,14 @@ pub(crate) async fn put_job(
     State(state): State<ApiState>,
     Caller(client): Caller,
     Path(id): Path<String>,
-    Precondition(expected): Precondition,
+    Precondition(by_header): Precondition,
     Body(body): Body<JobBody>,
 ) -> Result<Response, Problem> {
     let mut errors = FieldErrors::default();
     let in_path = check_job_id(&id, &mut errors);
     errors.into_result(Kind::InvalidBody)?;
     let Some(id) = in_path else { return Err(not_found("job", &id)) };
+    let expected = expectation(by_header, body.revision)?;
     let accepted = accept(&state, &client, Some(&id), body, &mut Seen::default()).await?;
     let Accepted { draft, warnings, .. } = accepted;
     let written = state.engine.replace_job(&client.id, id.clone(), draft, expected).await;
@@ -159,11 +164,12 @@ async fn set_paused(
     }
 }
 
-fn answer(written: JobWrite, id: &str, warnings: Vec<String>) -> Result<Response, Problem> {
+/// The answer to a job that was written.
+pub(super) fn answer(written: JobWrite, id: &str, warnings: Vec<String>) -> Result<Response, Problem> {
     match written {
         JobWrite::Created(job) => {
             let response = with_revision(StatusCode::CREATED, job.revision, JobView::new(&job, warnings));
-            Ok(located(response, &format!("/v1/jobs/{}", job.id)))
+            Ok(located(response, &job_path(job.id.as_str())))
         }
         JobWrite::Replaced(job) | JobWrite::Unchanged(job) => {
             Ok(with_revision(StatusCode::OK, job.revision, JobView::new(&job, warnings)))

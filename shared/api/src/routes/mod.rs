@@ -11,6 +11,7 @@ pub(crate) mod events;
 pub(crate) mod health;
 pub(crate) mod index;
 pub(crate) mod jobs;
+pub(crate) mod patches;
 pub(crate) mod policies;
 pub(crate) mod runs;
 pub(crate) mod schedules;
@@ -40,20 +41,27 @@ fn located(mut response: Response, path: &str) -> Response {
     response
 }
 
+/// The path of a job.
+fn job_path(id: &str) -> String {
+    format!("/v1/jobs/{id}")
+}
+
 fn wrong_revision(what: &str, id: &str, current: u32) -> Problem {
     Problem::new(
         Kind::RevisionMismatch,
         format!(
-            "{what} '{id}' is at revision {current}, not at the one in If-Match; read it again and decide anew"
+            "{what} '{id}' is at revision {current}, not at the one that If-Match or the body expects; read it again and decide anew"
         ),
     )
 }
 
-/// `If-Match` on something that is not there.
+/// An expected revision of something that is not there.
 fn nothing_to_match(what: &str, id: &str) -> Problem {
     Problem::new(
         Kind::RevisionMismatch,
-        format!("there is no {what} '{id}' that If-Match could match; leave the header out to create it"),
+        format!(
+            "there is no {what} '{id}' that If-Match or the body's revision could match; leave them out to create it"
+        ),
     )
 }
 

@@ -17,10 +17,18 @@ use crate::body::{Body, Cursor, Expected, ListQuery, Precondition, id_to_find, i
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::holder::HolderList;
 use crate::wire::policy::{CheckedPolicy, PolicyBody, PolicyList, PolicyStatusView, PolicyView};
+use crate::wire::read_only::{check_paused, expectation};
 
-fn check(body: &PolicyBody) -> Result<CheckedPolicy, Problem> {
+/// The path of a policy.
+pub(super) fn policy_path(id: &PolicyId) -> String {
+    format!("/v1/policies/{id}")
+}
+
+/// Checks a policy of the path `path`, which is paused at present or not.
+pub(super) fn check(body: &PolicyBody, path: &str, is_paused: bool) -> Result<CheckedPolicy, Problem> {
     let mut errors = FieldErrors::default();
     let checked = body.check(&mut errors);
+    check_paused(body.paused, is_paused, path, &mut errors);
     errors.into_result(Kind::InvalidBody)?;
     checked.ok_or_else(|| Problem::new(Kind::InvalidBody, "the body is not that of a policy"))
 }
@@ -34,7 +42,7 @@ pub(crate) async fn create_policy(
     Caller(client): Caller,
     Body(body): Body<PolicyBody>,
 ) -> Result<Response, Problem> {
-    let CheckedPolicy { id, terms } = check(&body)?;
+    let CheckedPolicy { id, terms } = check(&body, "/v1/policies/<policy_id>", false)?;
     let Some(id) = id else {
         let message = "policy_id is missing; give the policy a name that jobs refer to";
         return Err(Problem::of_field(Kind::InvalidBody, "policy_id", (), message));
@@ -43,7 +51,7 @@ pub(crate) async fn create_policy(
     match written.map_err(|e| Problem::of_engine("create a policy", &e))? {
         PolicyWrite::Done(policy) => {
             let response = with_revision(StatusCode::CREATED, policy.revision, PolicyView::from(&policy));
-            Ok(located(response, &format!("/v1/policies/{}", policy.id)))
+            Ok(located(response, &policy_path(&policy.id)))
         }
         PolicyWrite::Unchanged(policy) => {
             Ok(with_revision(StatusCode::OK, policy.revision, PolicyView::from(&policy)))
@@ -87,7 +95,8 @@ pub(crate) async fn read_policy(
     Ok(with_revision(StatusCode::OK, status.policy.revision, view))
 }
 
-/// Creates or replaces a policy. A new limit acts on the next grant; what is in flight beyond a lowered one drains.
+/// Creates or replaces a policy. What GET answers can be put back: `revision` is then the one that is expected, and what
+/// follows from the rest is not looked at. A new limit acts on the next grant; what is in flight beyond a lowered one drains.
 #[utoipa::path(put, path = "/v1/policies/{policy_id}", tag = "policies", request_body = PolicyBody,
     params(("policy_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected"),
         ("if-none-match" = Option<String>, Header, description = "`*`: create it, and answer 412 when it exists already")),
@@ -99,24 +108,41 @@ pub(crate) async fn put_policy(
     State(state): State<ApiState>,
     Caller(client): Caller,
     Path(id): Path<String>,
-    Precondition(expected): Precondition,
+    Precondition(by_header): Precondition,
     Body(body): Body<PolicyBody>,
 ) -> Result<Response, Problem> {
     let id: PolicyId = id_to_write("policy_id", &id)?;
-    let CheckedPolicy { id: in_body, terms } = check(&body)?;
+    // Only who says whether it is paused needs to know whether it is.
+    let there = match body.paused {
+        Some(_) => state.engine.store().policy(&client.id, &id).await,
+        None => Ok(None),
+    };
+    let there = there.map_err(|e| Problem::of_store("read a policy", &e))?;
+    let CheckedPolicy { id: in_body, terms } =
+        check(&body, &policy_path(&id), there.is_some_and(|policy| policy.paused))?;
     same_id("policy_id", in_body.as_ref().map(PolicyId::as_str), id.as_str())?;
+    let expected = expectation(by_header, body.revision)?;
     let put = state.engine.put_policy(&client.id, &id, terms, expected).await;
     answer_put(put.map_err(|e| Problem::of_engine("write a policy", &e))?, &id, expected)
 }
 
 fn answer_put(put: PolicyPut, id: &PolicyId, expected: Expect) -> Result<Response, Problem> {
-    let status = if put.is_new { StatusCode::CREATED } else { StatusCode::OK };
     match put.written {
         PolicyWrite::Exists(_) | PolicyWrite::Unchanged(_) if expected == Expect::Nothing => {
             Err(exists_already("policy", id.as_str()))
         }
+        PolicyWrite::Done(policy) if put.is_new => {
+            Ok(with_revision(StatusCode::CREATED, policy.revision, PolicyView::from(&policy)))
+        }
+        written => answer(written, id),
+    }
+}
+
+/// The answer to a policy that was written.
+pub(super) fn answer(written: PolicyWrite, id: &PolicyId) -> Result<Response, Problem> {
+    match written {
         PolicyWrite::Done(policy) | PolicyWrite::Unchanged(policy) => {
-            Ok(with_revision(status, policy.revision, PolicyView::from(&policy)))
+            Ok(with_revision(StatusCode::OK, policy.revision, PolicyView::from(&policy)))
         }
         PolicyWrite::Exists(_) => Err(Problem::new(
             Kind::ChangedMeanwhile,

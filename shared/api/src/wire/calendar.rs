@@ -8,8 +8,8 @@ use tidegate_domain::time::{Window, parse_zone};
 use utoipa::ToSchema;
 
 use crate::problem::FieldErrors;
-use crate::wire::instant;
 use crate::wire::when::{bounded, read_instant};
+use crate::wire::{Whole, instant};
 
 /// Faults of one list that are told.
 const TOLD_FAULTS: usize = 20;
@@ -24,6 +24,9 @@ pub(crate) struct CalendarBody {
     /// Its name, if it is given here too: the one in the path.
     #[schema(max_length = 32)]
     pub(crate) calendar_id: Option<String>,
+    /// The revision that is expected, as in `If-Match`.
+    #[schema(value_type = Option<u32>, minimum = 1)]
+    pub(crate) revision: Option<Whole>,
     /// Days, such as `2026-12-25`, or `12-25` for every year.
     #[serde(default)]
     #[schema(value_type = Option<Vec<String>>)]

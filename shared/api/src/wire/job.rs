@@ -11,20 +11,23 @@ use tidegate_domain::rules::Relevancy;
 use tidegate_engine::JobDraft;
 use utoipa::ToSchema;
 
-use crate::problem::FieldErrors;
+use crate::merge::{Members, members_of};
+use crate::problem::{FieldErrors, Problem};
 use crate::wire::flow::{FlowFields, OverlapWord, WindowBody, WindowView, check_deadline, check_has_policy};
 use crate::wire::payload::{CheckedPayload, PayloadFields};
+use crate::wire::read_only::Unread;
 use crate::wire::rules::{MisfireBody, MisfireView, RulesFields, check_relevancy, never_fires_within};
 use crate::wire::target::TargetBody;
-use crate::wire::trigger::{Findings, TriggerBody, TriggerView, in_words, trigger_warnings};
+use crate::wire::trigger::{Findings, FiresNoMore, TriggerBody, TriggerView, in_words, trigger_warnings};
 use crate::wire::{Whole, instant};
 
 /// What no job may be called: its path would be that of the bulk call.
 const BULK_PATH: &str = "bulk";
 
-/// A job as a client defines it.
+/// A job as a client defines it. The fields that only answers have may be sent back.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "the unread fields are there so that an answer can be sent back")]
 pub(crate) struct JobBody {
     /// Its name: 1 to 48 letters, digits, '-' or '_', not beginning with `at_` and not `bulk`. Generated when left out of a post; in
     /// the path when put.
@@ -93,6 +96,23 @@ pub(crate) struct JobBody {
     #[serde(default)]
     #[schema(value_type = Option<Vec<String>>, max_items = 8, example = json!(["holidays"]))]
     calendars: Vec<String>,
+    /// The revision that is expected, as in `If-Match`. Not looked at when posted.
+    #[schema(value_type = Option<u32>, minimum = 1)]
+    pub(crate) revision: Option<Whole>,
+    /// What holds at present, or nothing: the calls to pause and resume change it.
+    pub(crate) paused: Option<bool>,
+    /// Not looked at.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, read_only)]
+    description: Unread,
+    /// Not looked at.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = DateTime, read_only)]
+    changed_at: Unread,
+    /// Not looked at.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<String>>, read_only)]
+    warnings: Unread,
 }
 
 /// How much of what happened to a job's events is kept.
@@ -141,7 +161,8 @@ impl JobBody {
                 "end_at" => self.end_at.as_deref(),
                 _ => self.trigger.expression(),
             };
-            errors.add(field, given, message);
+            let given = given.map(str::to_owned);
+            findings.fires_no_more = Some(FiresNoMore { field, given, message });
         }
         let terms = self.check_terms(now, errors);
         if let (Some(trigger), Some(rules), Some(terms)) = (&trigger, &rules, &terms) {
@@ -301,6 +322,20 @@ pub(crate) struct JobView {
 }
 
 impl JobView {
+    /// A job as its client would send it, without what only answers have and without what follows from the rest: what a
+    /// patch is merged into.
+    pub(crate) fn as_sent(job: &Job) -> Result<Members, Problem> {
+        let mut view = Self::new(job, Vec::new());
+        view.trigger.leave_out_what_follows(&job.trigger);
+        let mut follows = vec!["revision", "description", "paused", "changed_at", "warnings"];
+        if view.payloads.is_some() || view.count == 1 {
+            follows.push("count");
+        }
+        let mut members = members_of(&view)?;
+        members.retain(|name, _| !follows.contains(&name.as_str()));
+        Ok(members)
+    }
+
     pub(crate) fn new(job: &Job, mut warnings: Vec<String>) -> Self {
         let (terms, flow) = (&job.terms, &job.terms.flow);
         warnings.extend(trigger_warnings(&job.trigger));

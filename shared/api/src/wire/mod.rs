@@ -14,6 +14,7 @@ pub(crate) mod job;
 pub(crate) mod payload;
 pub(crate) mod policy;
 pub(crate) mod preview;
+pub(crate) mod read_only;
 pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod target;

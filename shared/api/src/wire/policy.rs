@@ -10,15 +10,18 @@ use tidegate_domain::rate_limit::{Per, RateLimit};
 use tidegate_engine::{Load, PolicyStatus};
 use utoipa::ToSchema;
 
-use crate::problem::FieldErrors;
+use crate::merge::{Members, members_of};
+use crate::problem::{FieldErrors, Problem};
 use crate::wire::Whole;
+use crate::wire::read_only::Unread;
 
 /// The lease of a policy that does not name one, in seconds.
 const DEFAULT_LEASE_SECONDS: u32 = 60;
 
-/// A policy as a client defines it.
+/// A policy as a client defines it. The fields that only answers have may be sent back.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "the unread fields are there so that an answer can be sent back")]
 pub(crate) struct PolicyBody {
     /// Its name: 1 to 32 letters, digits, '-' or '_'. Needed when posted; in the path when put.
     #[schema(max_length = 32, example = "small")]
@@ -37,6 +40,31 @@ pub(crate) struct PolicyBody {
     /// How many runs may wait in its line; any number when left out. A run beyond them is recorded as `line_full`.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 10_000)]
     max_waiting_runs: Option<Whole>,
+    /// The revision that is expected, as in `If-Match`. Not looked at when posted.
+    #[schema(value_type = Option<u32>, minimum = 1)]
+    pub(crate) revision: Option<Whole>,
+    /// What holds at present, or nothing: the calls to pause and resume change it.
+    pub(crate) paused: Option<bool>,
+    /// Not looked at.
+    #[serde(default)]
+    #[schema(value_type = Option<u32>, read_only)]
+    in_flight: Unread,
+    /// Not looked at.
+    #[serde(default)]
+    #[schema(value_type = Option<u32>, read_only)]
+    waiting: Unread,
+    /// Not looked at.
+    #[serde(default)]
+    #[schema(value_type = Option<u32>, read_only)]
+    waiting_runs: Unread,
+    /// Not looked at.
+    #[serde(default)]
+    #[schema(value_type = Option<bool>, read_only)]
+    draining: Unread,
+    /// Not looked at.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, read_only)]
+    status: Unread,
 }
 
 /// What becomes of a token whose lease ran out.
@@ -189,6 +217,15 @@ pub(crate) struct PolicyView {
     max_waiting_runs: Option<u32>,
     /// Whether it is paused: nothing is admitted then.
     paused: bool,
+}
+
+impl PolicyView {
+    /// A policy as its client would send it: what a patch is merged into.
+    pub(crate) fn as_sent(policy: &Policy) -> Result<Members, Problem> {
+        let mut members = members_of(&Self::from(policy))?;
+        members.retain(|name, _| !["revision", "paused"].contains(&name.as_str()));
+        Ok(members)
+    }
 }
 
 impl From<&Policy> for PolicyView {

@@ -43,6 +43,8 @@ async fn policies_with_all_their_fields() {
     let shown = client.policy("small").await.unwrap();
     assert_eq!(shown.status.as_deref(), Some("paused, 0 in flight, limit 2"));
     assert!(!client.resume_policy("small", None).await.unwrap().paused);
+    let wider = client.patch_policy("small", &json!({"max_in_flight": 6}), None).await.unwrap();
+    assert_eq!((wider.max_in_flight, wider.rate), (6, made.rate));
     let plain = client.put_policy("small", &Policy::new(2), None).await.unwrap();
     assert_eq!((plain.on_expiry, plain.rate), (OnExpiry::Reclaim, None));
 }

@@ -61,6 +61,8 @@ async fn every_route_is_in_the_document_and_the_document_names_no_other() {
         "GET /v1/policies",
         "GET /v1/policies/{policy_id}",
         "GET /v1/policies/{policy_id}/holders",
+        "PATCH /v1/jobs/{job_id}",
+        "PATCH /v1/policies/{policy_id}",
         "POST /v1/clients",
         "POST /v1/jobs",
         "POST /v1/jobs/bulk",

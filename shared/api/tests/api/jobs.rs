@@ -98,7 +98,7 @@ async fn a_write_against_another_revision_changes_nothing() {
     assert_eq!(answer.status, StatusCode::PRECONDITION_FAILED);
     assert_eq!(
         answer.json["detail"],
-        "job 'nightly' is at revision 1, not at the one in If-Match; read it again and decide anew"
+        "job 'nightly' is at revision 1, not at the one that If-Match or the body expects; read it again and decide anew"
     );
     assert_eq!(put("/v1/jobs/other", "\"1\"").await.status, StatusCode::PRECONDITION_FAILED);
     let answer =

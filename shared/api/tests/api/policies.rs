@@ -59,7 +59,7 @@ async fn a_put_creates_then_replaces_under_its_revision() {
     assert_eq!(stale.status, StatusCode::PRECONDITION_FAILED);
     assert_eq!(
         stale.json["detail"],
-        "policy 'small' is at revision 2, not at the one in If-Match; read it again and decide anew"
+        "policy 'small' is at revision 2, not at the one that If-Match or the body expects; read it again and decide anew"
     );
     assert_eq!(world.get("/v1/policies/small", &key).await.json["max_in_flight"], 5);
 }

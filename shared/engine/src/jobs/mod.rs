@@ -36,6 +36,13 @@ impl JobDraft {
     pub fn new(trigger: Trigger, terms: Terms) -> Self {
         Self { trigger, rules: Rules::default(), terms }
     }
+
+    /// Whether a stored job launches as it would.
+    pub fn launches_as(&self, job: &Job) -> bool {
+        let mut trigger = self.trigger.clone();
+        keep_anchor(&job.trigger, &mut trigger);
+        trigger == job.trigger && self.rules == job.rules
+    }
 }
 
 /// What came of writing a job.
@@ -255,11 +262,17 @@ fn one_time_instant(draft: &JobDraft) -> Option<DateTime<chrono::Utc>> {
 /// A job that is sent again stays paused, and an anchor that it leaves open stays where it was.
 fn keep_what_was_left_open(old: &Job, new: &mut Job) {
     new.paused = old.paused;
-    if let (Trigger::Rate { rate: was, anchored: false }, Trigger::Rate { rate, anchored: false }) =
-        (&old.trigger, &mut new.trigger)
+    keep_anchor(&old.trigger, &mut new.trigger);
+}
+
+/// An anchor that nobody named stays where it was when it is left open again, and when the answer that showed it is sent
+/// back.
+fn keep_anchor(old: &Trigger, new: &mut Trigger) {
+    if let (Trigger::Rate { rate: was, anchored: false }, Trigger::Rate { rate, anchored }) = (old, &*new)
         && was.every_seconds() == rate.every_seconds()
+        && (!anchored || was.anchor() == rate.anchor())
     {
-        *rate = *was;
+        old.clone_into(new);
     }
 }
 

@@ -11,8 +11,10 @@ use utoipa::ToSchema;
 #[schema(as = Dst)]
 pub(crate) struct DstBody {
     /// For local times that the clocks jump over.
+    #[serde(skip_serializing_if = "Option::is_none")]
     gap: Option<GapWord>,
     /// For local times that happen twice.
+    #[serde(skip_serializing_if = "Option::is_none")]
     overlap: Option<OverlapWord>,
 }
 
@@ -53,14 +55,32 @@ impl DstBody {
 
     /// The rules that hold for an expression: those that were given, and those that follow from it.
     pub(super) fn in_force(spec: &CronSpec) -> Self {
-        let gap = match spec.compiled().gap() {
-            Gap::NextValid => GapWord::NextValid,
-            Gap::Skip => GapWord::Skip,
-        };
-        let overlap = match spec.compiled().overlap() {
-            Overlap::First => OverlapWord::First,
-            Overlap::Both => OverlapWord::Both,
-        };
-        Self { gap: Some(gap), overlap: Some(overlap) }
+        let (gap, overlap) = (spec.compiled().gap(), spec.compiled().overlap());
+        Self { gap: Some(gap.into()), overlap: Some(overlap.into()) }
+    }
+
+    /// The rules that were given and do not follow from the expression, if there are any.
+    pub(super) fn of_its_own(spec: &CronSpec) -> Option<Self> {
+        let DstRules { gap, overlap } = spec.dst();
+        (gap.is_some() || overlap.is_some())
+            .then(|| Self { gap: gap.map(Into::into), overlap: overlap.map(Into::into) })
+    }
+}
+
+impl From<Gap> for GapWord {
+    fn from(gap: Gap) -> Self {
+        match gap {
+            Gap::NextValid => Self::NextValid,
+            Gap::Skip => Self::Skip,
+        }
+    }
+}
+
+impl From<Overlap> for OverlapWord {
+    fn from(overlap: Overlap) -> Self {
+        match overlap {
+            Overlap::First => Self::First,
+            Overlap::Both => Self::Both,
+        }
     }
 }

@@ -61,6 +61,8 @@ pub(crate) struct Findings {
     pub(crate) warnings: Vec<String>,
     /// Instants that are past and not to be fired at once.
     pub(crate) past: Vec<PastInstant>,
+    /// A trigger that does not fire (again) between its start and its end.
+    pub(crate) fires_no_more: Option<FiresNoMore>,
     /// An expression that reads well and that no day of the calendar matches.
     pub(crate) never_fires: Option<NeverFires>,
 }
@@ -76,6 +78,17 @@ pub(crate) struct PastInstant {
     pub(crate) at: DateTime<Utc>,
     /// Why it is refused, when it is.
     pub(crate) refusal: String,
+}
+
+/// Why a trigger does not fire (again): refused, but for a stored job that is sent back.
+#[derive(Debug, Clone)]
+pub(crate) struct FiresNoMore {
+    /// The field to change.
+    pub(crate) field: &'static str,
+    /// What it says.
+    pub(crate) given: Option<String>,
+    /// Why it does not.
+    pub(crate) message: String,
 }
 
 /// A cron expression that never fires.
@@ -96,6 +109,15 @@ impl Findings {
     pub(crate) fn refuse_what_never_fires(&mut self) {
         if let Some(NeverFires { field, given, reason, .. }) = self.never_fires.take() {
             self.errors.add(field, given, reason);
+        }
+    }
+}
+
+impl Findings {
+    /// Refuses a trigger that does not fire (again).
+    pub(crate) fn refuse_what_fires_no_more(&mut self) {
+        if let Some(FiresNoMore { field, given, message }) = self.fires_no_more.take() {
+            self.errors.add(field, given, message);
         }
     }
 }

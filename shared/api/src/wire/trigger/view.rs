@@ -38,6 +38,18 @@ pub(crate) struct TriggerView {
     at: Option<AtBody>,
 }
 
+impl TriggerView {
+    /// Takes out what its client did not say: rules for the clocks that follow from the expression, an anchor that it left
+    /// open.
+    pub(crate) fn leave_out_what_follows(&mut self, trigger: &Trigger) {
+        match trigger {
+            Trigger::Cron { spec, .. } => self.dst = DstBody::of_its_own(spec),
+            Trigger::Rate { anchored: false, .. } => self.anchor = None,
+            Trigger::Rate { .. } | Trigger::At(_) => {}
+        }
+    }
+}
+
 impl From<&Trigger> for TriggerView {
     fn from(trigger: &Trigger) -> Self {
         let none = Self { cron: None, zone: None, dst: None, rate: None, anchor: None, at: None };

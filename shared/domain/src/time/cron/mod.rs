@@ -103,9 +103,14 @@ impl CronSpec {
         Ok(Self { canonical, compiled, interval, dst: DstRules::default() })
     }
 
-    /// The same with rules of its own for changes of the clocks. What they leave open follows from the expression again.
+    /// The same with rules of its own for changes of the clocks. What they leave open follows from the expression again;
+    /// a rule that follows from it anyway is none of its own.
     pub fn with_dst(mut self, rules: DstRules) -> Self {
-        self.dst = rules;
+        let follows = self.interval;
+        self.dst = DstRules {
+            gap: rules.gap.filter(|gap| (*gap == Gap::Skip) != follows),
+            overlap: rules.overlap.filter(|overlap| (*overlap == Overlap::Both) != follows),
+        };
         self.compiled.flags.skips_gaps = rules.gap.map_or(self.interval, |gap| gap == Gap::Skip);
         self.compiled.flags.repeats = rules.overlap.map_or(self.interval, |overlap| overlap == Overlap::Both);
         self

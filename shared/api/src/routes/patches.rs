@@ -1,0 +1,119 @@
+//! PATCH of jobs and policies: read, merged, checked like a PUT, and written only over the revision that was read.
+//!
+//! Without an expected revision a write that another overtook is merged anew into what is there then, a bounded number
+//! of times.
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use tidegate_domain::ids::{JobId, PolicyId};
+use tidegate_domain::limits::WRITE_ROUNDS;
+use tidegate_engine::{Expect, JobWrite, PolicyWrite};
+
+use super::acceptance::{Accepted, Seen, accept};
+use super::{jobs, not_found, policies, same_id, wrong_revision};
+use crate::ApiState;
+use crate::auth::Caller;
+use crate::body::{Expected, id_to_find, read_part};
+use crate::merge::Patch;
+use crate::problem::{Kind, Problem};
+use crate::wire::job::{JobBody, JobView};
+use crate::wire::policy::{PolicyBody, PolicyView};
+use crate::wire::read_only::expectation;
+
+/// Changes some fields of a job, by a JSON merge patch (RFC 7396): null takes a field out, which brings back its default;
+/// objects are merged. What comes of it is checked like a PUT. To change the kind of a trigger or target, name the members
+/// that go as well: `{"trigger": {"cron": null, "zone": null, "rate": "1h"}}`. Without `If-Match` a patch is merged anew
+/// when another write comes in between. A one-time job with a generated id cannot be changed.
+#[utoipa::path(patch, path = "/v1/jobs/{job_id}", tag = "jobs",
+    request_body(description = "What is to change",
+        content((serde_json::Value = "application/merge-patch+json", example = json!({"count": 20, "window": null})),
+            (serde_json::Value = "application/json"))),
+    params(("job_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
+    responses(
+        (status = 200, description = "The job", body = JobView, headers(("etag" = String))),
+))]
+pub(crate) async fn patch_job(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path(id): Path<String>,
+    Expected(by_header): Expected,
+    patch: Patch,
+) -> Result<Response, Problem> {
+    let id: JobId = id_to_find("job", &id)?;
+    for _ in 0..WRITE_ROUNDS {
+        let found = state.engine.job(&client.id, &id).await;
+        let found = found.map_err(|e| Problem::of_engine("read a job", &e))?;
+        let Some(job) = found else { return Err(not_found("job", id.as_str())) };
+        if id.one_time_place().is_some() {
+            return Err(generated(&id));
+        }
+        let body: JobBody = read_part(&*patch.applied_to(JobView::as_sent(&job)?)?)?;
+        let expected = expectation(by_header.into(), body.revision)?;
+        if expected.is_other_than(job.revision) {
+            return Err(wrong_revision("job", id.as_str(), job.revision));
+        }
+        let accepted = accept(&state, &client, Some(&id), body, &mut Seen::default()).await?;
+        let Accepted { draft, warnings, .. } = accepted;
+        let seen = Expect::Revision(job.revision);
+        let written = state.engine.replace_job(&client.id, id.clone(), draft, seen).await;
+        match written.map_err(|e| Problem::of_engine("write a job", &e))? {
+            JobWrite::RevisionIs(_) | JobWrite::Absent if expected == Expect::Anything => {}
+            JobWrite::Absent => return Err(not_found("job", id.as_str())),
+            written => return jobs::answer(written, id.as_str(), warnings),
+        }
+    }
+    Err(contended("job", id.as_str()))
+}
+
+/// Changes some fields of a policy, by a JSON merge patch (RFC 7396): null takes a field out, which brings back its
+/// default; objects are merged, so `{"rate": {"events": 5}}` leaves the rest of the rate. What comes of it is checked like
+/// a PUT. Without `If-Match` a patch is merged anew when another write comes in between.
+#[utoipa::path(patch, path = "/v1/policies/{policy_id}", tag = "policies",
+    request_body(description = "What is to change",
+        content((serde_json::Value = "application/merge-patch+json", example = json!({"max_in_flight": 6})),
+            (serde_json::Value = "application/json"))),
+    params(("policy_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
+    responses(
+        (status = 200, description = "The policy", body = PolicyView, headers(("etag" = String))),
+))]
+pub(crate) async fn patch_policy(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path(id): Path<String>,
+    Expected(by_header): Expected,
+    patch: Patch,
+) -> Result<Response, Problem> {
+    let id: PolicyId = id_to_find("policy", &id)?;
+    for _ in 0..WRITE_ROUNDS {
+        let found = state.engine.store().policy(&client.id, &id).await;
+        let found = found.map_err(|e| Problem::of_store("read a policy", &e))?;
+        let Some(policy) = found else { return Err(not_found("policy", id.as_str())) };
+        let body: PolicyBody = read_part(&*patch.applied_to(PolicyView::as_sent(&policy)?)?)?;
+        let expected = expectation(by_header.into(), body.revision)?;
+        if expected.is_other_than(policy.revision) {
+            return Err(wrong_revision("policy", id.as_str(), policy.revision));
+        }
+        let checked = policies::check(&body, &policies::policy_path(&id), policy.paused)?;
+        same_id("policy_id", checked.id.as_ref().map(PolicyId::as_str), id.as_str())?;
+        let seen = Some(policy.revision);
+        let written = state.engine.replace_policy(&client.id, &id, checked.terms, seen).await;
+        match written.map_err(|e| Problem::of_engine("write a policy", &e))? {
+            PolicyWrite::RevisionIs(_) | PolicyWrite::Absent if expected == Expect::Anything => {}
+            PolicyWrite::Absent => return Err(not_found("policy", id.as_str())),
+            written => return policies::answer(written, &id),
+        }
+    }
+    Err(contended("policy", id.as_str()))
+}
+
+fn generated(id: &JobId) -> Problem {
+    let message = format!(
+        "job '{id}' has a generated id and cannot be changed; delete it and create it anew, with a job_id if it may change"
+    );
+    Problem::of_field(Kind::InvalidBody, "job_id", id.as_str(), message)
+}
+
+fn contended(what: &str, id: &str) -> Problem {
+    let detail = format!("{what} '{id}' was changed by other calls again and again; send this one again");
+    Problem::new(Kind::ChangedMeanwhile, detail)
+}
