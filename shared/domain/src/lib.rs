@@ -15,6 +15,7 @@ pub mod rate_limit;
 pub mod rules;
 pub mod shard;
 pub mod shares;
+pub mod spelling;
 pub mod target;
 pub mod template;
 pub mod time;
