@@ -6,7 +6,8 @@ use thiserror::Error;
 
 use crate::flow::Flow;
 use crate::ids::{ClientId, JobId, PolicyId};
-use crate::limits::{DEFAULT_ATTEMPTS, EVENTS_PER_RUN, MAX_ATTEMPTS, PAYLOAD_BYTES};
+use crate::limits::{DEFAULT_ATTEMPTS, EVENTS_PER_RUN, JSON_DEPTH, MAX_ATTEMPTS, PAYLOAD_BYTES};
+use crate::nesting::levels;
 use crate::rules::{Relevancy, Rules};
 use crate::target::Target;
 use crate::time::{Cadence, ChildPlace, CronSpec, Instants, Rate};
@@ -156,6 +157,14 @@ pub enum JobError {
         /// Its size.
         bytes: usize,
     },
+    /// A payload that is nested too deep.
+    #[error("payload is {levels} levels deep; {most} is the most: make it flatter, or send it as a string")]
+    Depth {
+        /// Arrays and objects within one another.
+        levels: usize,
+        /// How many it may have.
+        most: usize,
+    },
 }
 
 impl Count {
@@ -204,25 +213,26 @@ impl Payload {
     /// Takes JSON text as a payload.
     ///
     /// # Errors
-    /// When it is over the limit.
+    /// When it is over the limit, or nested too deep.
     pub fn new(json: String) -> Result<Self, JobError> {
-        within_bounds(json).map(Self::Inline)
+        within_bounds(json, JSON_DEPTH).map(Self::Inline)
     }
 
     /// Takes a JSON array as the payloads of the events, in their order.
     ///
     /// # Errors
-    /// When it is over the limit.
+    /// When it is over the limit, or nested too deep.
     pub fn list(json: String) -> Result<Self, JobError> {
-        within_bounds(json).map(Self::List)
+        // Each payload lies one level down.
+        within_bounds(json, JSON_DEPTH + 1).map(Self::List)
     }
 
     /// Takes JSON text as a template of the payloads.
     ///
     /// # Errors
-    /// When it is over the limit.
+    /// When it is over the limit, or nested too deep.
     pub fn template(json: String) -> Result<Self, JobError> {
-        within_bounds(json).map(Self::Template)
+        within_bounds(json, JSON_DEPTH).map(Self::Template)
     }
 
     /// Its text, if it is here.
@@ -242,10 +252,11 @@ impl Payload {
     }
 }
 
-fn within_bounds(json: String) -> Result<String, JobError> {
-    match json.len() {
-        0..=PAYLOAD_BYTES => Ok(json),
-        bytes => Err(JobError::Payload { bytes }),
+fn within_bounds(json: String, depth: usize) -> Result<String, JobError> {
+    match (json.len(), levels(&json)) {
+        (bytes, _) if bytes > PAYLOAD_BYTES => Err(JobError::Payload { bytes }),
+        (_, levels) if levels > depth => Err(JobError::Depth { levels, most: depth }),
+        _ => Ok(json),
     }
 }
 
@@ -270,6 +281,16 @@ mod tests {
         );
         let error = Payload::new("x".repeat(PAYLOAD_BYTES + 1)).unwrap_err().to_string();
         assert!(error.starts_with("payload is 65537 bytes of JSON; 65536 is the most"), "{error}");
+    }
+
+    #[test]
+    fn a_payload_has_64_levels_at_the_most() {
+        let deep = |levels| "[".repeat(levels) + &"]".repeat(levels);
+        assert!(Payload::new(deep(64)).is_ok() && Payload::template(deep(64)).is_ok());
+        assert!(Payload::list(format!("[{}]", deep(64))).is_ok());
+        let error = Payload::new(deep(30_000)).unwrap_err().to_string();
+        assert!(error.starts_with("payload is 30000 levels deep; 64 is the most"), "{error}");
+        assert!(Payload::template(deep(65)).is_err() && Payload::list(format!("[{}]", deep(65))).is_err());
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod flow;
 pub mod ids;
 pub mod job;
 pub mod limits;
+pub mod nesting;
 pub mod occurrence;
 pub mod policy;
 pub mod rate_limit;

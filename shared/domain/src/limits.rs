@@ -11,6 +11,8 @@ pub const JOB_ID_BYTES: usize = 48;
 pub const EVENTS_PER_RUN: u32 = 1_000_000;
 /// A job's payload, as JSON text, in bytes.
 pub const PAYLOAD_BYTES: usize = 64 * 1024;
+/// Arrays and objects within one another in a payload: what consumers read without harm.
+pub const JSON_DEPTH: usize = 64;
 /// A payload up to this size rides in the index row and in the chunk; a larger one is read from its job.
 pub const INLINE_PAYLOAD_BYTES: usize = 400;
 /// A request body of the API, in bytes.
