@@ -5,6 +5,7 @@
 mod cadence;
 mod dialect;
 mod expression;
+mod foreign;
 mod index;
 mod launches;
 mod masks;

@@ -10,6 +10,7 @@ mod dialect;
 mod encoding;
 mod error;
 mod field;
+mod foreign;
 mod warnings;
 mod years;
 
