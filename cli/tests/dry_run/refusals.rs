@@ -54,7 +54,7 @@ fn a_row_that_is_refused_says_where_and_why_and_the_others_go_on() {
         (
             r#"{"job_id":"x","trigger":{"cron":"0 3 * * *"},"colour":"red"}"#,
             json!("x"),
-            "unknown field `colour`",
+            "the body has no field 'colour': its fields are",
         ),
         (r#"{"job_id":"x","trigger":{"cron":"0 3 * * *"},"count":0}"#, json!("x"), "count is 0; it must lie"),
         (r#"{"job_id":"x","trigger":{"cron":"0 3 * * *"},"paused":1}"#, json!("x"), "paused is 1"),

@@ -1,7 +1,6 @@
 //! Reading requests: JSON bodies, ids in paths, cursors, `If-Match`. Whatever does not read becomes a problem.
 //!
-//! Two stages for a body: its form is read here and stops at the first fault; what its fields say is checked in
-//! `wire`, where all faults are collected.
+//! What a body must look like is `form`'s to say.
 
 use std::error::Error as _;
 use std::str::FromStr;
@@ -15,27 +14,26 @@ use http::header::{CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
 use http::request::Parts;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
-use serde_json::error::Category;
-use serde_json::value::RawValue;
 use tidegate_domain::ids::IdError;
 use tidegate_domain::limits::REQUEST_BODY_BYTES;
 use tidegate_engine::{EngineError, Expect};
 use tidegate_store::StoreError;
 use utoipa::IntoParams;
 
+use crate::ApiState;
+use crate::form::{self, Form};
 use crate::problem::{Kind, Problem};
 
 /// A JSON body of at most `LIMIT` bytes.
 pub(crate) struct Body<T, const LIMIT: usize = REQUEST_BODY_BYTES>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned, const LIMIT: usize> FromRequest<S> for Body<T, LIMIT> {
+impl<T: Form, const LIMIT: usize> FromRequest<ApiState> for Body<T, LIMIT> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &ApiState) -> Result<Self, Problem> {
         declared_as_json(request.headers())?;
         let bytes = collect(request.into_body(), LIMIT).await?;
-        read(&bytes).map(Self)
+        form::read(&bytes, state.engine.clock().now()).map(Self)
     }
 }
 
@@ -67,74 +65,6 @@ pub(crate) async fn collect(body: axum::body::Body, limit: usize) -> Result<Byte
         }
         Problem::new(Kind::MalformedRequest, format!("the body ended early: {error}"))
     })
-}
-
-/// Reads one part of a body by itself.
-pub(crate) fn read_part<T: DeserializeOwned>(part: &RawValue) -> Result<T, Problem> {
-    read(part.get().as_bytes())
-}
-
-/// Reads a whole body.
-pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let (path, error) = match serde_path_to_error::deserialize(&mut reader) {
-        Ok(body) => match reader.end() {
-            Ok(()) => return Ok(body),
-            Err(error) => (String::new(), error),
-        },
-        Err(error) => (error.path().to_string(), error.into_inner()),
-    };
-    match error.classify() {
-        Category::Data => Err(wrong_form(bytes, &path, &error)),
-        Category::Syntax | Category::Eof | Category::Io => Err(not_json(bytes, &error)),
-    }
-}
-
-fn not_json(bytes: &[u8], error: &serde_json::Error) -> Problem {
-    if bytes.is_empty() {
-        return Problem::new(Kind::MalformedBody, "the body is empty; send a JSON object");
-    }
-    let (line, column) = (error.line(), error.column());
-    let reason = without_place(error);
-    let detail = format!("the body is not JSON: {reason} at line {line}, column {column}");
-    Problem::new(Kind::MalformedBody, detail)
-}
-
-/// JSON that has not the form of what is asked for: an unknown, missing or doubled field, or a wrong type.
-fn wrong_form(bytes: &[u8], path: &str, error: &serde_json::Error) -> Problem {
-    let message = without_place(error);
-    let parent = if path == "." { "" } else { path };
-    let named = ["unknown field `", "missing field `", "duplicate field `"]
-        .iter()
-        .find_map(|start| message.strip_prefix(start)?.split('`').next());
-    let field = match (named, parent) {
-        (Some(name), "") => name.to_owned(),
-        (Some(name), parent) if parent.rsplit('.').next() == Some(name) => parent.to_owned(),
-        (Some(name), parent) => format!("{parent}.{name}"),
-        (None, "") => "(body)".to_owned(),
-        (None, parent) => parent.to_owned(),
-    };
-    let value = serde_json::from_slice::<Value>(bytes).ok().and_then(|body| small_value_at(&body, &field));
-    Problem::of_field(Kind::InvalidBody, &field, value.unwrap_or_default(), format!("{field}: {message}"))
-}
-
-/// What a path such as `tokens[3].outcome` leads to, if that is no list and no object.
-fn small_value_at(body: &Value, path: &str) -> Option<Value> {
-    let pointer: String = path
-        .split(['.', '['])
-        .filter(|part| !part.is_empty())
-        .map(|part| format!("/{}", part.trim_end_matches(']')))
-        .collect();
-    body.pointer(&pointer).filter(|value| !value.is_object() && !value.is_array()).cloned()
-}
-
-/// serde_json's message without its own "at line 1 column 2".
-fn without_place(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    match text.rfind(" at line ") {
-        Some(place) => text[..place].to_owned(),
-        None => text,
-    }
 }
 
 /// The query of a request.

@@ -4,13 +4,13 @@
 //! stored under the same name already. Instants that are past are taken, as those of a stored job are.
 
 use chrono::{DateTime, Utc};
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tidegate_domain::calendar::Exclusions;
 use tidegate_domain::ids::{CalendarId, JobId};
 use tidegate_engine::JobDraft;
 
-use crate::problem::{FieldErrors, Kind};
+use crate::form::{self, Form};
+use crate::problem::{FieldErrors, Problem};
 use crate::wire::calendar::CalendarBody;
 use crate::wire::job::JobBody;
 use crate::wire::trigger::Findings;
@@ -33,7 +33,7 @@ use crate::wire::trigger::Findings;
 /// # Errors
 /// A sentence for each fault, in the words of the API.
 pub fn read_job(document: Value, now: DateTime<Utc>) -> Result<(Option<JobId>, JobDraft), Vec<String>> {
-    let body: JobBody = read_form(document)?;
+    let body: JobBody = read_form(&document, now)?;
     let mut findings = Findings::default();
     let checked = body.check(now, &mut findings);
     findings.refuse_what_fires_no_more();
@@ -45,7 +45,8 @@ pub fn read_job(document: Value, now: DateTime<Utc>) -> Result<(Option<JobId>, J
 /// # Errors
 /// A sentence for each fault, in the words of the API.
 pub fn read_calendar(document: Value) -> Result<(CalendarId, Exclusions), Vec<String>> {
-    let body: CalendarBody = read_form(document)?;
+    // No field of a calendar is measured by the time.
+    let body: CalendarBody = read_form(&document, DateTime::UNIX_EPOCH)?;
     let mut errors = FieldErrors::default();
     let id = match &body.calendar_id {
         Some(text) => errors.keep("calendar_id", &**text, text.parse()),
@@ -58,22 +59,14 @@ pub fn read_calendar(document: Value) -> Result<(CalendarId, Exclusions), Vec<St
     finish(id.zip(exclusions), errors)
 }
 
-fn read_form<T: DeserializeOwned>(document: Value) -> Result<T, Vec<String>> {
-    serde_path_to_error::deserialize(document).map_err(|error| {
-        let path = error.path().to_string();
-        let message = error.into_inner().to_string();
-        vec![if path == "." { message } else { format!("{path}: {message}") }]
-    })
+fn read_form<T: Form>(document: &Value, now: DateTime<Utc>) -> Result<T, Vec<String>> {
+    form::read(document.to_string().as_bytes(), now).map_err(Problem::into_messages)
 }
 
 fn finish<T>(read: Option<T>, errors: FieldErrors) -> Result<T, Vec<String>> {
-    let messages = match errors.into_result(Kind::InvalidBody) {
-        Ok(()) => Vec::new(),
-        Err(problem) => problem.into_parts().2.into_iter().map(|error| error.message).collect(),
-    };
     match read {
-        Some(read) if messages.is_empty() => Ok(read),
-        _ => Err(messages),
+        Some(read) if errors.is_empty() => Ok(read),
+        _ => Err(errors.into_messages()),
     }
 }
 
@@ -98,9 +91,9 @@ mod tests {
             job(json!({"trigger": {"cron": "60 * * * *"}, "target": target, "count": 0})).unwrap_err();
         assert_eq!(faults.len(), 2, "{faults:?}");
         let form = job(json!({"trigger": {"cron": 7}, "target": target})).unwrap_err();
-        assert!(form[0].starts_with("trigger.cron: "), "{form:?}");
+        assert!(form[0].starts_with("trigger.cron must be a string"), "{form:?}");
         let unknown = job(json!({"trigger": {"cron": "@daily"}, "target": target, "colour": 1})).unwrap_err();
-        assert!(unknown[0].contains("unknown field `colour`"), "{unknown:?}");
+        assert!(unknown[0].contains("has no field 'colour'"), "{unknown:?}");
     }
 
     #[test]

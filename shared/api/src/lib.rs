@@ -1,7 +1,7 @@
 //! The REST API of Tidegate: routes under `/v1`, their wire types, and the OpenAPI document that is generated from
 //! them. The same router serves behind Lambda (it takes requests with any body) and in `tidegate local`.
 //!
-//! A request passes four gates, and nothing is written before the last: its key (`auth`), its form (`body`), its
+//! A request passes four gates, and nothing is written before the last: its key (`auth`), its form (`body`, `form`), its
 //! fields (`wire`), what it refers to (`routes`). Whatever is refused is answered as a `problem`.
 //!
 //! Deliberately absent: rules of scheduling and throttling (the engine's), sessions, cookies and CORS (no browser
@@ -10,6 +10,7 @@
 mod auth;
 mod body;
 pub mod documents;
+mod form;
 mod memory;
 mod merge;
 mod observe;

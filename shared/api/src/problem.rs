@@ -15,7 +15,9 @@ use tidegate_store::StoreError;
 use utoipa::ToSchema;
 
 /// Longest text of a value that is repeated to the caller, in characters.
-const ECHOED_CHARACTERS: usize = 200;
+pub(crate) const ECHOED_CHARACTERS: usize = 200;
+/// Faults of one body that are listed; further ones are counted.
+const LISTED_FAULTS: usize = 50;
 
 /// What kind of refusal an answer is: its `type`, title and status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +88,7 @@ impl Kind {
 pub(crate) struct Problem {
     kind: Kind,
     detail: String,
-    errors: Vec<FieldError>,
+    errors: FieldErrors,
 }
 
 /// The body of every answer that is not a 2xx.
@@ -103,7 +105,7 @@ pub(crate) struct ProblemBody {
     status: u16,
     /// What is wrong and what to do about it.
     detail: String,
-    /// Each field that is wrong. Left out when the problem is not about fields.
+    /// Each field that is wrong, up to 50. Left out when the problem is not about fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<FieldError>,
 }
@@ -123,15 +125,20 @@ pub(crate) struct FieldError {
 
 impl Problem {
     pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), errors: Vec::new() }
+        Self { kind, detail: detail.into(), errors: FieldErrors::default() }
     }
 
     /// A problem that lies in fields: the detail is what is said about the first.
-    pub(crate) fn of_fields(kind: Kind, errors: Vec<FieldError>) -> Self {
-        let detail = match errors.as_slice() {
-            [] => String::new(),
-            [only] => only.message.clone(),
-            [first, rest @ ..] => format!("{} (and {} more, see errors)", first.message, rest.len()),
+    fn of_fields(kind: Kind, errors: FieldErrors) -> Self {
+        let detail = match (errors.listed.as_slice(), errors.further) {
+            ([], _) => String::new(),
+            ([only], 0) => only.message.clone(),
+            ([first, rest @ ..], 0) => format!("{} (and {} more, see errors)", first.message, rest.len()),
+            ([first, rest @ ..], further) => format!(
+                "{} (and {} more, the first {LISTED_FAULTS} of all are in errors)",
+                first.message,
+                rest.len() + further
+            ),
         };
         Self { kind, detail, errors }
     }
@@ -145,12 +152,17 @@ impl Problem {
     ) -> Self {
         let mut errors = FieldErrors::default();
         errors.add(field, value, message);
-        Self::of_fields(kind, errors.0)
+        Self::of_fields(kind, errors)
     }
 
     /// Its status, its detail and its fields: what a bulk call tells of one job.
     pub(crate) fn into_parts(self) -> (StatusCode, String, Vec<FieldError>) {
-        (self.kind.facts().0, self.detail, self.errors)
+        (self.kind.facts().0, self.detail, self.errors.listed)
+    }
+
+    /// What is wrong, a sentence for each field, or one for the whole.
+    pub(crate) fn into_messages(self) -> Vec<String> {
+        if self.errors.is_empty() { vec![self.detail] } else { self.errors.into_messages() }
     }
 
     /// A failure that is not the caller's. Its reason is logged here and told to nobody.
@@ -194,7 +206,7 @@ impl IntoResponse for Problem {
             title,
             status: status.as_u16(),
             detail: self.detail,
-            errors: self.errors,
+            errors: self.errors.listed,
         };
         let mut response = (status, axum::Json(body)).into_response();
         let headers = response.headers_mut();
@@ -218,8 +230,13 @@ impl IntoResponse for Problem {
 }
 
 /// The fields of one body that are wrong, collected so that the caller learns of all at once.
-#[derive(Debug, Default)]
-pub(crate) struct FieldErrors(Vec<FieldError>);
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FieldErrors {
+    /// The first of them.
+    listed: Vec<FieldError>,
+    /// How many there are beyond these.
+    further: usize,
+}
 
 impl FieldErrors {
     /// Notes that a field is wrong.
@@ -231,13 +248,27 @@ impl FieldErrors {
     ) {
         let value = match value.into() {
             Value::Null => None,
-            Value::String(text) if text.chars().nth(ECHOED_CHARACTERS).is_some() => {
-                let shown: String = text.chars().take(ECHOED_CHARACTERS).collect();
-                Some(Value::String(shown + "..."))
-            }
+            Value::String(text) => Some(Value::String(cut(&text, ECHOED_CHARACTERS))),
             value => Some(value),
         };
-        self.0.push(FieldError { field: field.into(), value, message: message.into() });
+        self.push(FieldError { field: field.into(), value, message: message.into() });
+    }
+
+    fn push(&mut self, error: FieldError) {
+        if self.is_full() {
+            return self.count_only();
+        }
+        self.listed.push(error);
+    }
+
+    /// Whether no further fault is listed.
+    pub(crate) fn is_full(&self) -> bool {
+        self.listed.len() >= LISTED_FAULTS
+    }
+
+    /// Notes that a further field is wrong, of which nothing can be told.
+    pub(crate) fn count_only(&mut self) {
+        self.further = self.further.saturating_add(1);
     }
 
     /// Takes the value out of a check, or notes what the check says.
@@ -258,18 +289,48 @@ impl FieldErrors {
 
     /// Says of everything noted about a field that another one is meant, where a short form stands for it.
     pub(crate) fn rename(&mut self, from: &str, to: &str) {
-        for error in self.0.iter_mut().filter(|error| error.field == from) {
+        for error in self.listed.iter_mut().filter(|error| error.field == from) {
             to.clone_into(&mut error.field);
         }
     }
 
+    /// The fields that are listed.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = &str> {
+        self.listed.iter().map(|error| &*error.field)
+    }
+
+    /// Adds what was noted elsewhere about the fields that `takes` says.
+    pub(crate) fn append(&mut self, other: Self, takes: impl Fn(&str) -> bool) {
+        for error in other.listed {
+            if takes(&error.field) {
+                self.push(error);
+            }
+        }
+        self.further = self.further.saturating_add(other.further);
+    }
+
     /// Whether every field was right so far.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.listed.is_empty()
     }
 
     /// Nothing, or the problem that these fields are.
     pub(crate) fn into_result(self, kind: Kind) -> Result<(), Problem> {
-        if self.0.is_empty() { Ok(()) } else { Err(Problem::of_fields(kind, self.0)) }
+        if self.is_empty() { Ok(()) } else { Err(Problem::of_fields(kind, self)) }
+    }
+
+    /// What is wrong, a sentence for each.
+    pub(crate) fn into_messages(self) -> Vec<String> {
+        let Self { listed, further } = self;
+        let further = (further > 0).then(|| format!("and {further} more"));
+        listed.into_iter().map(|error| error.message).chain(further).collect()
+    }
+}
+
+/// The beginning of a text, and dots when that is not all of it.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
     }
 }

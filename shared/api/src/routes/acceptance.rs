@@ -131,7 +131,9 @@ fn refuse_off_the_list(client: &Client, name: &str, target: &Target) -> Result<(
         return Ok(());
     }
     let message = format!(
-        "client '{}' may not target '{}'; its allowed_targets are {}: ask the admin to allow it",
+        "client '{}' may not target '{}'; its allowed_targets are {}. They are fixed when a client is registered: use an \
+            address that they cover, or let the admin register another client whose allowed_targets cover this one \
+            (POST /v1/clients)",
         client.id,
         target.url(),
         client.allowed_targets.join(", ")

@@ -14,7 +14,8 @@ use super::acceptance::{Accepted, Seen, accept};
 use super::{id_taken, nothing_to_match, wrong_revision};
 use crate::ApiState;
 use crate::auth::Caller;
-use crate::body::{Body, read_part};
+use crate::body::Body;
+use crate::form;
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::bulk::{BulkBody, BulkResult, BulkResults};
 use crate::wire::trigger::trigger_warnings;
@@ -67,7 +68,8 @@ async fn accept_part(
     seen: &mut Seen,
     names: &mut HashSet<JobId>,
 ) -> Result<Accepted, Problem> {
-    let accepted = accept(state, client, None, read_part(job)?, seen).await?;
+    let body = form::read(job.get().as_bytes(), state.engine.clock().now())?;
+    let accepted = accept(state, client, None, body, seen).await?;
     if let Some(id) = &accepted.id
         && !names.insert(id.clone())
     {

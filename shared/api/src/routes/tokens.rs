@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use axum::Json;
 use axum::extract::State;
-use tidegate_domain::limits::{LEASE_SECONDS, RESULT_BYTES, TOKENS_PER_CALL};
+use tidegate_domain::limits::{RESULT_BYTES, TOKENS_PER_CALL};
 use tidegate_domain::token::Token;
 use tidegate_engine::{Extended, Release, Released};
 
@@ -37,9 +37,10 @@ pub(crate) async fn release_tokens(
     let mut errors = FieldErrors::default();
     check_number_of_tokens(body.tokens.len(), &mut errors);
     errors.into_result(Kind::InvalidBody)?;
+    let now = state.engine.clock().now();
     let key = state.engine.token_key().await.map_err(|e| Problem::of_engine("verify tokens", &e))?;
     let entries: Vec<(String, Result<Release, Unread>)> =
-        body.tokens.iter().map(|entry| read_entry(entry, &key)).collect();
+        body.tokens.iter().map(|entry| read_entry(entry, &key, now)).collect();
     let releases = each_once(entries.iter().filter_map(|(_, release)| release.as_ref().ok()));
     let mut statuses = HashMap::new();
     if !releases.is_empty() {
@@ -97,9 +98,7 @@ pub(crate) async fn extend_tokens(
     Body(body): Body<ExtendBody>,
 ) -> Result<Json<ExtendResults>, Problem> {
     let mut errors = FieldErrors::default();
-    check_number_of_tokens(body.tokens.len(), &mut errors);
-    let lease_seconds =
-        body.lease_seconds.and_then(|given| given.within("lease_seconds", LEASE_SECONDS, &mut errors));
+    let lease_seconds = body.check(&mut errors);
     errors.into_result(Kind::InvalidBody)?;
     let read = read_tokens(&state, body.tokens).await?;
     let tokens = each_token_once(&read);

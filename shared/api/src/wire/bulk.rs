@@ -2,11 +2,13 @@
 //!
 //! Each job is read by itself, so that one of a wrong form spoils no other.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tidegate_domain::limits::BULK_JOBS;
 use utoipa::ToSchema;
 
+use crate::form::Form;
 use crate::problem::{FieldError, FieldErrors, Problem};
 use crate::wire::job::JobBody;
 
@@ -17,6 +19,14 @@ pub(crate) struct BulkBody {
     /// 1 to 1,000 jobs, each as it would be posted alone. The whole body may have 4 MiB.
     #[schema(value_type = Vec<JobBody>, min_items = 1, max_items = 1_000)]
     pub(crate) jobs: Vec<Box<RawValue>>,
+}
+
+impl Form for BulkBody {
+    const PARTS: Option<&'static str> = Some("jobs");
+
+    fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
+        self.check_number(errors);
+    }
 }
 
 impl BulkBody {

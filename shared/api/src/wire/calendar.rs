@@ -1,18 +1,17 @@
 //! Exclusion calendars as they travel.
 
-use chrono::{NaiveDate, NaiveTime};
+use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::calendar::{Calendar, Exclusions};
 use tidegate_domain::limits::CALENDAR_ENTRIES;
 use tidegate_domain::time::{Window, parse_zone};
 use utoipa::ToSchema;
 
+use crate::form::Form;
 use crate::problem::FieldErrors;
 use crate::wire::when::{bounded, read_instant};
 use crate::wire::{Whole, instant};
 
-/// Faults of one list that are told.
-const TOLD_FAULTS: usize = 20;
 /// A year with a 29 February, to read days of every year in.
 const LEAP_YEAR: &str = "2028-";
 
@@ -29,11 +28,9 @@ pub(crate) struct CalendarBody {
     pub(crate) revision: Option<Whole>,
     /// Days, such as `2026-12-25`, or `12-25` for every year.
     #[serde(default)]
-    #[schema(value_type = Option<Vec<String>>)]
     dates: Vec<String>,
     /// Stretches of real time.
     #[serde(default)]
-    #[schema(value_type = Option<Vec<IntervalBody>>)]
     intervals: Vec<IntervalBody>,
     /// The IANA zone whose days the dates are; that of each job when left out.
     #[schema(example = "Europe/Berlin")]
@@ -51,6 +48,12 @@ pub(crate) struct IntervalBody {
     /// The first instant after it.
     #[schema(format = DateTime)]
     to: String,
+}
+
+impl Form for CalendarBody {
+    fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
+        self.check(errors);
+    }
 }
 
 impl CalendarBody {
@@ -92,7 +95,7 @@ impl CalendarBody {
             }
         }
         let clean = faults.is_empty();
-        for (field, given, message) in faults.into_iter().take(TOLD_FAULTS) {
+        for (field, given, message) in faults {
             errors.add(field, given, message);
         }
         if !clean {

@@ -1,11 +1,13 @@
 //! Clients as they travel.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{ALLOWED_TARGETS, TARGET_URL_BYTES};
 use tidegate_store::clients::Client;
 use utoipa::ToSchema;
 
+use crate::form::Form;
 use crate::problem::FieldErrors;
 use crate::wire::instant;
 
@@ -20,6 +22,12 @@ pub(crate) struct ClientBody {
     /// when left out.
     #[schema(max_items = 50, example = json!(["https://sqs.eu-west-1.amazonaws.com/123456789012/acme-*"]))]
     allowed_targets: Option<Vec<String>>,
+}
+
+impl Form for ClientBody {
+    fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
+        self.check(errors);
+    }
 }
 
 impl ClientBody {

@@ -1,11 +1,13 @@
 //! The shape of the time index as it travels.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::limits::EXPRESSION_SHARDS;
 use tidegate_domain::time::{LaunchExpression, parse_zone, zone_database_version};
 use tidegate_store::index::IndexShape;
 use utoipa::ToSchema;
 
+use crate::form::Form;
 use crate::problem::FieldErrors;
 use crate::wire::Whole;
 
@@ -22,6 +24,12 @@ pub(crate) struct ShardsBody {
     /// How many partitions its children are spread over, 1 to 64. A number below the present one changes nothing.
     #[schema(value_type = u32, minimum = 1, maximum = 64, example = 8)]
     shards: Whole,
+}
+
+impl Form for ShardsBody {
+    fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
+        self.check(errors);
+    }
 }
 
 impl ShardsBody {

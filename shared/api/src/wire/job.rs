@@ -11,6 +11,7 @@ use tidegate_domain::rules::Relevancy;
 use tidegate_engine::JobDraft;
 use utoipa::ToSchema;
 
+use crate::form::Form;
 use crate::merge::{Members, members_of};
 use crate::problem::{FieldErrors, Problem};
 use crate::wire::flow::{FlowFields, OverlapWord, WindowBody, WindowView, check_deadline, check_has_policy};
@@ -94,7 +95,7 @@ pub(crate) struct JobBody {
     relevancy_seconds: Option<Whole>,
     /// The exclusion calendars on whose days it does not launch: at most 8 names.
     #[serde(default)]
-    #[schema(value_type = Option<Vec<String>>, max_items = 8, example = json!(["holidays"]))]
+    #[schema(max_items = 8, example = json!(["holidays"]))]
     calendars: Vec<String>,
     /// The revision that is expected, as in `If-Match`. Not looked at when posted.
     #[schema(value_type = Option<u32>, minimum = 1)]
@@ -133,6 +134,14 @@ pub(crate) struct CheckedJob {
     /// The name in the body, if there is one.
     pub(crate) id: Option<JobId>,
     pub(crate) draft: JobDraft,
+}
+
+impl Form for JobBody {
+    fn note_faults(self, now: DateTime<Utc>, errors: &mut FieldErrors) {
+        let mut findings = Findings::default();
+        self.check(now, &mut findings);
+        errors.append(findings.errors, |_| true);
+    }
 }
 
 impl JobBody {

@@ -1,7 +1,7 @@
 //! What travels over the API: bodies that are read and checked, answers that are written.
 //!
-//! Reading is in two stages. serde takes the form and stops at the first fault; `check` turns a body into domain
-//! values and collects every fault. Nothing here asks the store: whether a queue or policy exists is the routes' part.
+//! Reading is in two stages. `form` judges the form by the schemas that are derived here; `check` turns a body into
+//! domain values and collects every fault. Nothing here asks the store: whether a queue or policy exists is the routes' part.
 
 pub(crate) mod bulk;
 pub(crate) mod calendar;
@@ -20,6 +20,7 @@ pub(crate) mod run;
 pub(crate) mod target;
 pub(crate) mod token;
 pub(crate) mod trigger;
+mod unreadable;
 pub(crate) mod upcoming;
 pub(crate) mod when;
 
@@ -28,6 +29,7 @@ use std::ops::RangeInclusive;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::de::{Deserialize, Deserializer, Visitor};
+use serde::ser::{Serialize, Serializer};
 
 use crate::problem::FieldErrors;
 
@@ -69,6 +71,12 @@ impl Whole {
 impl From<u32> for Whole {
     fn from(number: u32) -> Self {
         Self(number.into())
+    }
+}
+
+impl Serialize for Whole {
+    fn serialize<S: Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
+        writer.serialize_i128(self.0)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Policies as they travel.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::PolicyId;
 use tidegate_domain::limits::{
@@ -10,6 +11,7 @@ use tidegate_domain::rate_limit::{Per, RateLimit};
 use tidegate_engine::{Load, PolicyStatus};
 use utoipa::ToSchema;
 
+use crate::form::Form;
 use crate::merge::{Members, members_of};
 use crate::problem::{FieldErrors, Problem};
 use crate::wire::Whole;
@@ -120,6 +122,12 @@ pub(crate) struct CheckedPolicy {
     /// The name in the body, if there is one.
     pub(crate) id: Option<PolicyId>,
     pub(crate) terms: PolicyTerms,
+}
+
+impl Form for PolicyBody {
+    fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
+        self.check(errors);
+    }
 }
 
 impl PolicyBody {

@@ -9,6 +9,8 @@ use tidegate_domain::rules::Rules;
 use tidegate_domain::time::{Dst, Firing, WallClock, Window, shifted, zone_database_version};
 use utoipa::ToSchema;
 
+use crate::form::Form;
+use crate::problem::FieldErrors;
 use crate::wire::rules::{RulesFields, first_after};
 use crate::wire::trigger::{Findings, NeverFires, TriggerBody, in_words, trigger_warnings};
 use crate::wire::upcoming::DEFAULT_FIRINGS;
@@ -56,6 +58,14 @@ pub(crate) struct CheckedPreview {
     rules: Rules,
     count: usize,
     after: DateTime<Utc>,
+}
+
+impl Form for PreviewBody {
+    fn note_faults(self, now: DateTime<Utc>, errors: &mut FieldErrors) {
+        let mut findings = Findings::default();
+        self.check(now, &mut findings);
+        errors.append(findings.errors, |_| true);
+    }
 }
 
 impl PreviewBody {

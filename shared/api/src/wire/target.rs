@@ -25,10 +25,10 @@ pub(crate) struct TargetBody {
 #[schema(as = SqsTarget)]
 pub(crate) struct SqsBody {
     /// The queue's URL. The queue must exist.
+    #[schema(example = "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs")]
     queue_url: String,
-    /// Read only so that it can be refused with a sentence.
-    #[serde(skip_serializing)]
-    #[schema(ignore)]
+    /// Only `by_consumer`, which holds anyway: a queue gives no answer that could end a lease.
+    #[serde(skip_serializing_if = "Option::is_none")]
     release: Option<ReleaseWord>,
 }
 
@@ -40,6 +40,7 @@ pub(crate) struct SqsBody {
 #[schema(as = HttpTarget)]
 pub(crate) struct HttpBody {
     /// Its URL.
+    #[schema(example = "https://example.com/hook")]
     url: String,
     /// Who ends the lease of a throttled event; `by_consumer` when left out.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,18 +2,19 @@
 
 use std::fmt;
 
+use chrono::{DateTime, Utc};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tidegate_domain::ids::IdError;
-use tidegate_domain::limits::{RESULT_BYTES, TOKENS_PER_CALL};
+use tidegate_domain::limits::{LEASE_SECONDS, RESULT_BYTES, TOKENS_PER_CALL};
 use tidegate_domain::token::{SignedToken, Token};
 use tidegate_engine::{Outcome, Release, TokenKey};
 use utoipa::ToSchema;
 
-use crate::body::read_part;
+use crate::form::{self, Form};
 use crate::problem::FieldErrors;
 use crate::wire::Whole;
 
@@ -54,6 +55,7 @@ pub(crate) enum ReleaseEntry {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Ended {
     /// The token of the delivered message.
+    #[schema(example = "tok.acme.small.0.3.17.2.9")]
     token: String,
     /// How the event ended; `succeeded` when left out.
     #[serde(default)]
@@ -75,6 +77,20 @@ pub(crate) enum Unread {
     Unknown,
 }
 
+impl Form for ReleaseBody {
+    const PARTS: Option<&'static str> = Some("tokens");
+
+    fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
+        check_number_of_tokens(self.tokens.len(), errors);
+    }
+}
+
+impl Form for ReleaseEntry {
+    const CALLED: &'static str = "the entry";
+
+    fn note_faults(self, _: DateTime<Utc>, _: &mut FieldErrors) {}
+}
+
 /// Reads the text of a token, which must be one that this deployment gave.
 pub(crate) fn read_token(text: &str, key: &TokenKey) -> Result<Token, Unread> {
     let signed: SignedToken = text.parse().map_err(|error: IdError| Unread::Malformed(error.to_string()))?;
@@ -82,13 +98,19 @@ pub(crate) fn read_token(text: &str, key: &TokenKey) -> Result<Token, Unread> {
 }
 
 /// Reads one entry by itself: the text of its token, as far as there is one, and what is to be done.
-pub(crate) fn read_entry(entry: &RawValue, key: &TokenKey) -> (String, Result<Release, Unread>) {
-    let ended = match read_part::<ReleaseEntry>(entry) {
+pub(crate) fn read_entry(
+    entry: &RawValue,
+    key: &TokenKey,
+    now: DateTime<Utc>,
+) -> (String, Result<Release, Unread>) {
+    let ended = match form::read::<ReleaseEntry>(entry.get().as_bytes(), now) {
         Ok(ReleaseEntry::Succeeded(token)) => {
             Ended { token, outcome: OutcomeWord::Succeeded, result: None, error: None }
         }
         Ok(ReleaseEntry::Ended(ended)) => ended,
-        Err(problem) => return (token_of(entry), Err(Unread::Malformed(problem.into_parts().1))),
+        Err(problem) => {
+            return (token_of(entry), Err(Unread::Malformed(problem.into_messages().join("; "))));
+        }
     };
     let release = ended.text().map_err(Unread::Malformed).and_then(|text| {
         let token = read_token(&ended.token, key)?;
@@ -182,7 +204,21 @@ pub(crate) struct ExtendBody {
     pub(crate) tokens: Vec<String>,
     /// From now on, in seconds; the policy's lease when left out.
     #[schema(value_type = Option<u32>, minimum = 10, maximum = 43_200)]
-    pub(crate) lease_seconds: Option<Whole>,
+    lease_seconds: Option<Whole>,
+}
+
+impl Form for ExtendBody {
+    fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
+        self.check(errors);
+    }
+}
+
+impl ExtendBody {
+    /// Checks every field; how long the leases are to last, if that is said.
+    pub(crate) fn check(&self, errors: &mut FieldErrors) -> Option<u32> {
+        check_number_of_tokens(self.tokens.len(), errors);
+        self.lease_seconds.and_then(|given| given.within("lease_seconds", LEASE_SECONDS, errors))
+    }
 }
 
 /// Notes a list of tokens that is empty or too long.
@@ -280,6 +316,12 @@ pub(crate) struct FreeBody {
     /// Whether their events are delivered again, under new leases; they are recorded as expired when not.
     #[serde(default)]
     pub(crate) redeliver: bool,
+}
+
+impl Form for FreeBody {
+    fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
+        check_number_of_tokens(self.tokens.len(), errors);
+    }
 }
 
 /// What came of a token that was to be freed.

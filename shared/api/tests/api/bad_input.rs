@@ -98,14 +98,14 @@ fn job_cases() -> Vec<Case> {
             fields(json!({"Hour": "3", "Minute": "0", "Second": "0"})),
             "trigger.cron.Second",
             json!("0"),
-            "trigger.cron.Second: unknown field `Second`, expected one of `Month`, `DayOfMonth`",
+            "trigger.cron has no field 'Second': the object has no seconds and no years; write 'cron' as text with six or seven",
         ),
         invalid(
             "a cron that is no text",
             fields(json!(5)),
             "trigger.cron",
             json!(5),
-            "expected a cron expression such as \"0 9 * * MON-FRI\", or an object of its fields",
+            "trigger.cron must be a string such as \"0 9 * * MON-FRI\", or a JSON object such as {\"Hour\": \"3\", \"Minute\": \"0\"}, not 5",
         ),
         invalid(
             "no trigger",
@@ -182,7 +182,7 @@ fn job_cases() -> Vec<Case> {
             set("/count", json!("ten")),
             "count",
             json!("ten"),
-            "count: invalid type: string \"ten\", expected a whole number",
+            "count must be a whole number, not \"ten\"",
         ),
         invalid(
             "too many attempts",
@@ -266,16 +266,22 @@ fn job_cases() -> Vec<Case> {
             set("/polcy_id", json!("small")),
             "polcy_id",
             json!("small"),
-            "polcy_id: unknown field `polcy_id`, expected one of `job_id`, `trigger`",
+            "the body has no field 'polcy_id': did you mean 'policy_id'?",
         ),
         invalid(
             "a history that there is not",
             set("/history", json!("none")),
             "history",
             json!("none"),
-            "history: unknown variant `none`, expected `all` or `failures`",
+            "history must be \"all\" or \"failures\", not \"none\"",
         ),
-        invalid("a list", json!([]), "(body)", Value::Null, "invalid length 0"),
+        invalid(
+            "a list",
+            json!([]),
+            "(body)",
+            Value::Null,
+            "the body must be a JSON object, not an array; many jobs go to POST /v1/jobs/bulk",
+        ),
     ]
 }
 
@@ -369,7 +375,7 @@ async fn a_policy_with_a_fault_is_refused_by_its_field_and_nothing_is_written() 
             json!({"policy_id": "small"}),
             "max_in_flight",
             Value::Null,
-            "missing field `max_in_flight`",
+            "max_in_flight is missing; give a whole number such as 3",
         ),
     ] {
         assert_refused(&world.post("/v1/policies", &key, &case.body).await, &case);
@@ -383,7 +389,13 @@ async fn a_client_with_a_fault_is_refused_by_its_field_and_nothing_is_written() 
     let before = world.everything().await;
     let long = "x".repeat(33);
     for case in [
-        invalid("no name", json!({}), "client_id", Value::Null, "missing field `client_id`"),
+        invalid(
+            "no name",
+            json!({}),
+            "client_id",
+            Value::Null,
+            "client_id is missing; give a string such as \"acme\"",
+        ),
         invalid(
             "too long a name",
             json!({"client_id": long}),
@@ -431,7 +443,8 @@ async fn a_target_off_the_allow_list_is_forbidden() {
         status: StatusCode::FORBIDDEN,
         field: "target.sqs.queue_url",
         value: json!(QUEUE),
-        says: "its allowed_targets are https://hooks.acme.example/*: ask the admin to allow it",
+        says: "its allowed_targets are https://hooks.acme.example/*. They are fixed when a client is registered: use an address \
+            that they cover, or let the admin register another client whose allowed_targets cover this one (POST /v1/clients)",
     };
     assert_refused(&world.post("/v1/jobs", &key, &case.body).await, &case);
     assert_eq!(world.everything().await, before);

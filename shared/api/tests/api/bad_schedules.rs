@@ -61,7 +61,7 @@ fn triggers() -> Vec<Case> {
             json!({"rate": 300}),
             "trigger.rate",
             json!(300),
-            "expected an interval such as \"5 minutes\", or {\"every_seconds\": 300}",
+            "trigger.rate must be a string such as \"5 minutes\", or a JSON object such as {\"every_seconds\": 300}, not 300",
         ),
         trigger(
             "a rate without a unit",
@@ -145,7 +145,7 @@ fn triggers() -> Vec<Case> {
             json!({"cron": "@daily", "dst": {"gap": "later"}}),
             "trigger.dst.gap",
             json!("later"),
-            "unknown variant `later`, expected `next_valid` or `skip`",
+            "trigger.dst.gap must be \"next_valid\" or \"skip\", not \"later\"",
         ),
         trigger(
             "what becomes of past times of an expression",
@@ -187,7 +187,7 @@ fn triggers() -> Vec<Case> {
             json!({"at": 1_790_000_000}),
             "trigger.at",
             json!(1_790_000_000),
-            "expected an instant such as \"2026-11-21T12:00:00Z\", or a list of them",
+            "trigger.at must be a string such as \"2026-11-21T12:00:00Z\", or an array such as",
         ),
         trigger(
             "a local time in a zone that there is not",
@@ -275,13 +275,19 @@ fn rules() -> Vec<Case> {
             "misfire.max",
             "goes with the rule 'all' only",
         ),
-        job("no rule", "misfire", json!({"max": 3}), "misfire.rule", "missing field `rule`"),
+        job(
+            "no rule",
+            "misfire",
+            json!({"max": 3}),
+            "misfire.rule",
+            "misfire.rule is missing; give \"skip\", \"latest\" or \"all\"",
+        ),
         invalid(
             "a rule that there is not",
             with(cron_job(), "/misfire", json!({"rule": "fire"})),
             "misfire.rule",
             json!("fire"),
-            "unknown variant `fire`",
+            "misfire.rule must be \"skip\", \"latest\" or \"all\", not \"fire\"",
         ),
         invalid(
             "a calendar that there is not",
@@ -332,7 +338,13 @@ async fn a_long_list_of_faults_is_told_in_part() {
     let body = with(cron_job(), "/trigger", json!({"at": vec!["soon"; 5_000]}));
     let answer = world.post("/v1/jobs", &key, &body).await;
     assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
-    assert_eq!(answer.json["errors"].as_array().unwrap().len(), 20, "{}", answer.text);
+    assert!(
+        answer.json["detail"]
+            .as_str()
+            .unwrap()
+            .ends_with("(and 4999 more, the first 50 of all are in errors)")
+    );
+    assert_eq!(answer.json["errors"].as_array().unwrap().len(), 50, "{}", answer.text);
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ fn policies() -> Vec<Case> {
             policy("/on_expiry", json!("forget")),
             "on_expiry",
             json!("forget"),
-            "on_expiry: unknown variant `forget`, expected `reclaim` or `hold`",
+            "on_expiry must be \"reclaim\" or \"hold\", not \"forget\"",
         ),
         invalid(
             "a rate of nothing",
@@ -69,14 +69,14 @@ fn policies() -> Vec<Case> {
             policy("/rate/per", json!("hour")),
             "rate.per",
             json!("hour"),
-            "unknown variant `hour`, expected `second` or `minute`",
+            "rate.per must be \"second\" or \"minute\", not \"hour\"",
         ),
         invalid(
             "a rate without its time",
             policy("/rate", json!({"events": 5})),
             "rate.per",
             Value::Null,
-            "missing field `per`",
+            "rate.per is missing; give \"second\" or \"minute\"",
         ),
         invalid(
             "a line without a place",
@@ -113,7 +113,7 @@ fn flows() -> Vec<Case> {
             "overlap",
             json!("queue"),
             "overlap",
-            "unknown variant `queue`, expected one of `allow`, `skip`, `buffer_one`",
+            "overlap must be \"allow\", \"skip\" or \"buffer_one\", not \"queue\"",
         ),
         job(
             "no failure",
@@ -247,7 +247,7 @@ fn targets() -> Vec<Case> {
             with(throttled(), "/target", json!({"http": {"url": "https://acme.example/", "release": "now"}})),
             "target.http.release",
             json!("now"),
-            "unknown variant `now`, expected `on_response` or `by_consumer`",
+            "target.http.release must be \"on_response\" or \"by_consumer\", not \"now\"",
         ),
         invalid(
             "a callback to nowhere",
@@ -297,7 +297,7 @@ fn payloads() -> Vec<Case> {
             list(json!("one")),
             "payloads",
             json!("one"),
-            "payloads: invalid type: string \"one\", expected a sequence",
+            "payloads must be an array, not \"one\"",
         ),
         invalid(
             "a list and a payload",

@@ -87,7 +87,7 @@ async fn a_thousand_jobs_of_more_than_a_single_body_are_taken_and_no_more() {
             "jobs holds 1001; 1000 is the most, so send several calls",
         ),
         (json!({"jobs": []}), "jobs", "jobs is empty; give one job or more"),
-        (json!({"job": []}), "job", "unknown field `job`"),
+        (json!({"job": []}), "job", "the body has no field 'job': did you mean 'jobs'?"),
     ] {
         let answer = world.post("/v1/jobs/bulk", &key, &body).await;
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", answer.text);

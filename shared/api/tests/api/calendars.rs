@@ -86,11 +86,11 @@ async fn a_calendar_with_a_fault_is_refused_by_its_field_and_nothing_is_written(
         (
             interval("2026-12-01", "2026-12-02T00:00:00Z"),
             "intervals[0].from",
-            "from '2026-12-01' is no instant",
+            "from '2026-12-01' has no time of day; write 2026-12-01T00:00:00Z",
         ),
         (interval("2026-12-01T00:00:00Z", "2026-12-02T00:00"), "intervals[0].to", "has no offset"),
         (interval("2026-12-02T00:00:00Z", "2026-12-02T00:00:00Z"), "intervals[0].to", "is not after from"),
-        (json!({"days": ["12-25"]}), "days", "unknown field `days`"),
+        (json!({"days": ["12-25"]}), "days", "the body has no field 'days': write 'dates'"),
         (json!({"dates": ["12-25"], "calendar_id": "other"}), "calendar_id", "but the path says 'holidays'"),
     ] {
         let answer = world.put("/v1/calendars/holidays", &key, &body).await;

@@ -14,6 +14,7 @@ mod create_only;
 mod document;
 mod far_instants;
 mod flow;
+mod forms;
 mod guide;
 mod hook;
 mod how_to;

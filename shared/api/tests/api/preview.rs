@@ -140,7 +140,7 @@ async fn what_does_not_read_is_refused_by_its_field() {
         (json!({"expression": "@daily", "count": 1_001}), "count", "it must lie between 1 and 1000"),
         (json!({"expression": "@daily", "after": "now"}), "after", "after 'now' is no instant"),
         (json!({"expression": "@daily", "jitter_seconds": 3_601}), "jitter_seconds", "between 0 and 3600"),
-        (json!({"expression": 5}), "expression", "expected a string"),
+        (json!({"expression": 5}), "expression", "expression must be a string such as \"30 2 * * *\", not 5"),
     ] {
         let answer = preview(body.clone()).await;
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{body}: {}", answer.text);

@@ -122,15 +122,23 @@ async fn a_malformed_entry_is_told_why_and_the_rest_is_served() {
     let [first, second, third] = [0, 1, 2].map(|number| token(&events[number]).to_owned());
     let long = "x".repeat(2_049);
     let cases = [
-        (json!(5), "", "expected a token's text, or {\"token\": \"...\""),
-        (json!({"outcome": "failed"}), "", "missing field `token`"),
+        (
+            json!(5),
+            "",
+            "the entry must be a string, or a JSON object such as {\"token\": \"tok.acme.small.0.3.17.2.9\"}, not 5",
+        ),
+        (json!({"outcome": "failed"}), "", "token is missing; give a string such as"),
         (json!("nonsense"), "nonsense", "token 'nonsense' has not the form tok.<client>"),
         (
             json!({"token": second, "outcome": "maybe"}),
             &*second,
-            "outcome: unknown variant `maybe`, expected `succeeded` or `failed`",
+            "outcome must be \"succeeded\" or \"failed\", not \"maybe\"",
         ),
-        (json!({"token": second, "reason": "x"}), &*second, "unknown field `reason`"),
+        (
+            json!({"token": second, "reason": "x"}),
+            &*second,
+            "the entry has no field 'reason': write 'error' for why it failed",
+        ),
         (
             json!({"token": second, "outcome": "failed", "result": "a", "error": "b"}),
             &*second,

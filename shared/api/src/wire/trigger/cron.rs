@@ -32,6 +32,7 @@ pub(crate) enum CronBody {
 /// A cron expression as an object. Months and days that are left out are `*`; hour and minute are needed.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "PascalCase")]
+#[schema(example = json!({"Hour": "3", "Minute": "0"}))]
 pub(crate) struct CronFieldsBody {
     /// 1 to 12, or names.
     month: Option<String>,

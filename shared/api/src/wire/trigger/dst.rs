@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 /// `next_valid` and `first` when its hour and minute are fixed, `skip` and `both` when one of them begins with `*`.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = Dst)]
+#[schema(as = Dst, example = json!({"gap": "skip"}))]
 pub(crate) struct DstBody {
     /// For local times that the clocks jump over.
     #[serde(skip_serializing_if = "Option::is_none")]

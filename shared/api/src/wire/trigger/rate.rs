@@ -16,7 +16,8 @@ use crate::wire::Whole;
 use crate::wire::when::{read_ahead, whole_second};
 
 /// The interval of a rate.
-#[derive(Debug, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
 #[schema(as = Rate)]
 pub(crate) enum RateBody {
     /// As text: a number and seconds, minutes, hours or days, such as `5 minutes`, `90s` or `2d`.
@@ -27,7 +28,7 @@ pub(crate) enum RateBody {
 }
 
 /// An interval as an object.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Every)]
 pub(crate) struct EveryBody {

@@ -1,0 +1,67 @@
+//! Reading a body: its form, as its schema in the OpenAPI document says it, and then its fields.
+//!
+//! Every fault of form is found in one pass, and then, of a body that has any, what its other fields say is checked
+//! too, so that one answer tells all. A body of the right form is read by serde; its routes check its fields.
+//!
+//! Deliberately absent: forms that the document does not describe. What is accepted and what is documented cannot differ.
+
+mod mend;
+mod names;
+mod schema;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+use chrono::{DateTime, Utc};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use utoipa::ToSchema;
+
+use crate::problem::{FieldErrors, Kind, Problem};
+use schema::Schema;
+use walk::{Body, walk};
+
+/// What can be sent as a body, or as a part of one that is read by itself.
+pub(crate) trait Form: DeserializeOwned + ToSchema {
+    /// What it is called in sentences.
+    const CALLED: &'static str = "the body";
+    /// The member whose items are read each by itself, so that one that is wrong spoils no other.
+    const PARTS: Option<&'static str> = None;
+
+    /// Notes each field that is wrong although its form is right. Asks no store.
+    fn note_faults(self, now: DateTime<Utc>, errors: &mut FieldErrors);
+}
+
+/// Reads a body. `now` is what its instants are measured by.
+///
+/// # Errors
+/// When it is not JSON, or not of this form; then every fault is told that can be told without asking the store.
+pub(crate) fn read<T: Form>(text: &[u8], now: DateTime<Utc>) -> Result<T, Problem> {
+    let mut errors = FieldErrors::default();
+    if let Some(schema) = Schema::named(&T::name()) {
+        let body = Body { called: T::CALLED, schema, parts: T::PARTS };
+        walk(text, &body, &mut errors).map_err(|error| unreadable::<T>(text, &error))?;
+        if !errors.is_empty() {
+            mend::note_further::<T>(text, schema, now, &mut errors);
+        }
+    }
+    errors.into_result(Kind::InvalidBody)?;
+    serde_json::from_slice(text).map_err(|error| unreadable::<T>(text, &error))
+}
+
+/// A text that is not JSON, or is JSON with a number or a text in it that nothing here can hold.
+fn unreadable<T: Form>(text: &[u8], error: &serde_json::Error) -> Problem {
+    if text.is_empty() {
+        return Problem::new(Kind::MalformedBody, "the body is empty; send a JSON object");
+    }
+    let (line, column) = (error.line(), error.column());
+    let told = error.to_string();
+    let reason = told.rfind(" at line ").map_or(&*told, |place| &told[..place]);
+    let is_json = std::str::from_utf8(text).is_ok() && serde_json::from_slice::<IgnoredAny>(text).is_ok();
+    if is_json {
+        let message = format!("{} cannot be read: {reason} at line {line}, column {column}", T::CALLED);
+        return Problem::of_field(Kind::InvalidBody, "(body)", (), message);
+    }
+    let detail = format!("{} is not JSON: {reason} at line {line}, column {column}", T::CALLED);
+    Problem::new(Kind::MalformedBody, detail)
+}

@@ -1,0 +1,120 @@
+//! What the schemas say and what serde reads are the same.
+
+use chrono::DateTime;
+use serde_json::{Value, json};
+
+use super::names::FOREIGN;
+use super::schema::{Kind, Schema};
+use super::{Form, read};
+use crate::wire::bulk::BulkBody;
+use crate::wire::calendar::CalendarBody;
+use crate::wire::client::ClientBody;
+use crate::wire::index::ShardsBody;
+use crate::wire::job::JobBody;
+use crate::wire::policy::PolicyBody;
+use crate::wire::preview::PreviewBody;
+use crate::wire::token::{ExtendBody, FreeBody, ReleaseBody, ReleaseEntry};
+
+/// A value with every member that its schema has.
+fn whole(schema: &'static Schema) -> Value {
+    let alternatives = schema.alternatives();
+    let Some(object) = alternatives.iter().find(|one| !one.properties.is_empty()) else {
+        return match schema.taking(Kind::Array).and_then(|array| array.items.as_deref()) {
+            Some(items) => json!([whole(items)]),
+            None => schema.stand_in(),
+        };
+    };
+    object.properties.iter().map(|(name, schema)| (name.clone(), whole(schema))).collect()
+}
+
+/// The path of each value within a value, itself among them.
+fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
+    found.push(at.to_owned());
+    match value {
+        Value::Object(members) => {
+            members.iter().for_each(|(name, value)| pointers(value, &format!("{at}/{name}"), found));
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(i, value)| pointers(value, &format!("{at}/{i}"), found));
+        }
+        _ => {}
+    }
+}
+
+/// Puts each kind of value in each place, and compares what is said of the form.
+fn check<T: Form>() {
+    let name = T::name();
+    let schema = Schema::named(&name).unwrap_or_else(|| panic!("{name} is not in the document"));
+    assert!(serde_json::from_value::<T>(schema.stand_in()).is_ok(), "{name}: {}", schema.stand_in());
+    let whole = whole(schema);
+    let form = |value: &Value| {
+        let text = value.to_string();
+        let by_serde = serde_json::from_str::<T>(&text).map(|_| ()).map_err(|error| error.to_string());
+        let said = read::<T>(text.as_bytes(), DateTime::UNIX_EPOCH)
+            .map(|_| ())
+            .map_err(|p| p.into_messages().join("; "));
+        (text, by_serde, said)
+    };
+    let (text, by_serde, said) = form(&whole);
+    assert_eq!((by_serde, said), (Ok(()), Ok(())), "{name}: {text}");
+    let mut places = Vec::new();
+    pointers(&whole, "", &mut places);
+    for place in &places {
+        for other in [
+            json!(null),
+            json!(true),
+            json!(1),
+            json!(-1),
+            json!(1.5),
+            json!(u64::MAX),
+            json!("x"),
+            json!([]),
+            json!(["x"]),
+            json!([[1]]),
+            json!({}),
+            json!({"x": 1}),
+        ] {
+            let mut body = whole.clone();
+            *body.pointer_mut(place).unwrap() = other.clone();
+            let (text, by_serde, said) = form(&body);
+            // serde would read the items of an array as the members of an object, in their order.
+            if !other.is_array() || said.is_ok() {
+                assert_eq!(by_serde.is_ok(), said.is_ok(), "{name}{place} {text}: {by_serde:?} {said:?}");
+            }
+            for foreign in ["expected struct", "invalid type", "Body", "`", "unknown variant"] {
+                assert!(!said.as_ref().is_err_and(|said| said.contains(foreign)), "{name}{place}: {said:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn each_foreign_name_belongs_to_an_object_of_the_document_that_has_no_such_field() {
+    for (within, names, say) in FOREIGN {
+        for object in *within {
+            let schema = Schema::named(object).unwrap_or_else(|| panic!("{object} is not in the document"));
+            for name in *names {
+                assert!(!schema.properties.contains_key(*name), "{object} has the field {name}: {say}");
+                let rows = FOREIGN
+                    .iter()
+                    .filter(|(within, names, _)| within.contains(object) && names.contains(name));
+                assert_eq!(rows.count(), 1, "{object} {name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_form_is_what_the_document_says_and_what_serde_reads() {
+    check::<BulkBody>();
+    check::<CalendarBody>();
+    check::<ClientBody>();
+    check::<ExtendBody>();
+    check::<FreeBody>();
+    check::<JobBody>();
+    check::<PolicyBody>();
+    check::<PreviewBody>();
+    check::<ReleaseBody>();
+    check::<ReleaseEntry>();
+    check::<ShardsBody>();
+}
