@@ -12,7 +12,8 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tidegate_domain::limits::{PATCH_DEPTH, REQUEST_BODY_BYTES};
 
-use crate::body::{collect, read};
+use crate::body::collect;
+use crate::form::read_members;
 use crate::problem::{Kind, Problem};
 
 /// The members of a JSON object, each as it is written.
@@ -38,7 +39,7 @@ impl<S: Send + Sync> FromRequest<S> for Patch {
             return Err(Problem::new(Kind::UnsupportedMediaType, detail));
         }
         let bytes = collect(request.into_body(), REQUEST_BODY_BYTES).await?;
-        read(&bytes).map(Self)
+        read_members(&bytes).map(Self)
     }
 }
 
@@ -52,7 +53,7 @@ impl Patch {
 
 /// The members of a view that are not null: null and absent mean the same to whoever reads a body.
 pub(crate) fn members_of(view: &impl Serialize) -> Result<Members, Problem> {
-    let mut members: Members = read(raw(view)?.get().as_bytes())?;
+    let mut members: Members = read_members(raw(view)?.get().as_bytes())?;
     members.retain(|_, member| member.get() != "null");
     Ok(members)
 }
@@ -72,10 +73,10 @@ fn merge(document: &mut Members, patch: &Members, depth: u32) -> Result<(), Prob
             document.remove(name);
         } else if is_object(change) {
             let mut inner = match document.get(name) {
-                Some(there) if is_object(there) => read(there.get().as_bytes())?,
+                Some(there) if is_object(there) => read_members(there.get().as_bytes())?,
                 _ => Members::new(),
             };
-            merge(&mut inner, &read(change.get().as_bytes())?, depth + 1)?;
+            merge(&mut inner, &read_members(change.get().as_bytes())?, depth + 1)?;
             document.insert(name.clone(), raw(&inner)?);
         } else {
             document.insert(name.clone(), change.clone());

@@ -13,8 +13,11 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::problem::{FieldErrors, Kind, Problem};
@@ -49,19 +52,43 @@ pub(crate) fn read<T: Form>(text: &[u8], now: DateTime<Utc>) -> Result<T, Proble
     serde_json::from_slice(text).map_err(|error| unreadable::<T>(text, &error))
 }
 
+/// Reads the members of a JSON object, each as it is written.
+///
+/// # Errors
+/// When the text is not JSON, or no object.
+pub(crate) fn read_members(text: &[u8]) -> Result<BTreeMap<String, Box<RawValue>>, Problem> {
+    serde_json::from_slice(text).map_err(|error| match serde_json::from_slice::<IgnoredAny>(text) {
+        Ok(_) => {
+            let message = "the body must be a JSON object";
+            Problem::of_field(Kind::InvalidBody, "(body)", (), message)
+        }
+        Err(_) => not_json("the body", text, &error),
+    })
+}
+
 /// A text that is not JSON, or is JSON with a number or a text in it that nothing here can hold.
 fn unreadable<T: Form>(text: &[u8], error: &serde_json::Error) -> Problem {
+    let is_json = std::str::from_utf8(text).is_ok() && serde_json::from_slice::<IgnoredAny>(text).is_ok();
+    if !is_json {
+        return not_json(T::CALLED, text, error);
+    }
+    let (reason, line, column) = told(error);
+    let message = format!("{} cannot be read: {reason} at line {line}, column {column}", T::CALLED);
+    Problem::of_field(Kind::InvalidBody, "(body)", (), message)
+}
+
+fn not_json(called: &str, text: &[u8], error: &serde_json::Error) -> Problem {
     if text.is_empty() {
         return Problem::new(Kind::MalformedBody, "the body is empty; send a JSON object");
     }
-    let (line, column) = (error.line(), error.column());
-    let told = error.to_string();
-    let reason = told.rfind(" at line ").map_or(&*told, |place| &told[..place]);
-    let is_json = std::str::from_utf8(text).is_ok() && serde_json::from_slice::<IgnoredAny>(text).is_ok();
-    if is_json {
-        let message = format!("{} cannot be read: {reason} at line {line}, column {column}", T::CALLED);
-        return Problem::of_field(Kind::InvalidBody, "(body)", (), message);
-    }
-    let detail = format!("{} is not JSON: {reason} at line {line}, column {column}", T::CALLED);
+    let (reason, line, column) = told(error);
+    let detail = format!("{called} is not JSON: {reason} at line {line}, column {column}");
     Problem::new(Kind::MalformedBody, detail)
+}
+
+/// What serde_json says, and where in the text.
+fn told(error: &serde_json::Error) -> (String, usize, usize) {
+    let told = error.to_string();
+    let reason = told.rsplit_once(" at line ").map_or(&*told, |(reason, _)| reason);
+    (reason.to_owned(), error.line(), error.column())
 }

@@ -13,7 +13,8 @@ use super::acceptance::{Accepted, Seen, accept};
 use super::{jobs, not_found, policies, same_id, wrong_revision};
 use crate::ApiState;
 use crate::auth::Caller;
-use crate::body::{Expected, id_to_find, read_part};
+use crate::body::{Expected, id_to_find};
+use crate::form;
 use crate::merge::Patch;
 use crate::problem::{Kind, Problem};
 use crate::wire::job::{JobBody, JobView};
@@ -47,7 +48,8 @@ pub(crate) async fn patch_job(
         if id.one_time_place().is_some() {
             return Err(generated(&id));
         }
-        let body: JobBody = read_part(&*patch.applied_to(JobView::as_sent(&job)?)?)?;
+        let merged = patch.applied_to(JobView::as_sent(&job)?)?;
+        let body: JobBody = form::read(merged.get().as_bytes(), state.engine.clock().now())?;
         let expected = expectation(by_header.into(), body.revision)?;
         if expected.is_other_than(job.revision) {
             return Err(wrong_revision("job", id.as_str(), job.revision));
@@ -88,7 +90,8 @@ pub(crate) async fn patch_policy(
         let found = state.engine.store().policy(&client.id, &id).await;
         let found = found.map_err(|e| Problem::of_store("read a policy", &e))?;
         let Some(policy) = found else { return Err(not_found("policy", id.as_str())) };
-        let body: PolicyBody = read_part(&*patch.applied_to(PolicyView::as_sent(&policy)?)?)?;
+        let merged = patch.applied_to(PolicyView::as_sent(&policy)?)?;
+        let body: PolicyBody = form::read(merged.get().as_bytes(), state.engine.clock().now())?;
         let expected = expectation(by_header.into(), body.revision)?;
         if expected.is_other_than(policy.revision) {
             return Err(wrong_revision("policy", id.as_str(), policy.revision));
