@@ -22,6 +22,7 @@ mod wishes;
 use std::fmt;
 
 pub use bites::{Bite, Bites};
+pub use dice::Dice;
 pub use history::Summary;
 pub use many::{Total, run_all};
 pub use tidegate_store::Mutant;

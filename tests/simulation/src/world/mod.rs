@@ -70,7 +70,16 @@ impl World {
         let retry = RetryConfig::standard().with_initial_backoff(Duration::ZERO);
         let options = ClientOptions { retry, ..ClientOptions::default() };
         let noon = DateTime::from_timestamp(NOON, 0).context("failed to read the first instant")?;
-        Self::with(noon, &options).await
+        Self::with(noon, &options, false).await
+    }
+
+    /// A world at noon whose HTTP targets may lie on this machine.
+    ///
+    /// # Errors
+    /// When the embedded services refuse.
+    pub async fn with_loopback_targets() -> Result<Self> {
+        let noon = DateTime::from_timestamp(NOON, 0).context("failed to read the first instant")?;
+        Self::with(noon, &ClientOptions::without_retries(), true).await
     }
 
     /// A world that begins at an instant of the test's choice. No request is repeated by its client.
@@ -78,10 +87,14 @@ impl World {
     /// # Errors
     /// When the embedded services refuse.
     pub async fn at(start: DateTime<Utc>) -> Result<Self> {
-        Self::with(start, &ClientOptions::without_retries()).await
+        Self::with(start, &ClientOptions::without_retries(), false).await
     }
 
-    async fn with(start: DateTime<Utc>, options: &ClientOptions) -> Result<Self> {
+    async fn with(
+        start: DateTime<Utc>,
+        options: &ClientOptions,
+        allow_private_targets: bool,
+    ) -> Result<Self> {
         let clock = Arc::new(ManualClock::new(start));
         let embedded = Embedded::in_memory(clock.clone())?;
         let store = Store::new(embedded.dynamodb_with(options), PREFIX);
@@ -94,7 +107,7 @@ impl World {
             dispatch_queue_url: dispatch_url.clone(),
             scan_queue_url: scan_url.clone(),
             release_queue_url: release_url.clone(),
-            allow_private_targets: false,
+            allow_private_targets,
         };
         let random = Arc::new(SeededRandom::new(1));
         let engine = Engine::new(Parts { store, sqs: sqs.clone(), clock: clock.clone(), random, config });
