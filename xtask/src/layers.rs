@@ -35,6 +35,16 @@ const LIBRARIES: &[&str] = &[
     "tidegate-aws",
 ];
 
+/// The fuzz suite plays on the worlds of the simulation, beside the libraries.
+const FUZZ: &[&str] = &[
+    "tidegate-domain",
+    "tidegate-store",
+    "tidegate-engine",
+    "tidegate-api",
+    "tidegate-local",
+    "tidegate-simulation",
+];
+
 const LAYERS: &[Layer] = &[
     library("tidegate-domain", &[]),
     library("tidegate-store", &["tidegate-domain"]),
@@ -49,6 +59,7 @@ const LAYERS: &[Layer] = &[
     top("tidegate", LIBRARIES),
     top("tidegate-contract", LIBRARIES),
     top("tidegate-simulation", LIBRARIES),
+    top("tidegate-fuzz", FUZZ),
     top("tidegate-e2e", LIBRARIES),
     top("tidegate-bench", LIBRARIES),
     top("xtask", &[]),

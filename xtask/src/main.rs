@@ -1,4 +1,4 @@
-//! The project's recipes: `cargo xtask check | readme | e2e | bench | simulate`.
+//! The project's recipes: `cargo xtask check | readme | e2e | bench | simulate | fuzz`.
 //!
 //! A recipe runs what a person would type, in order, and stops at the first failure. Tools that are not on the
 //! machine go into the project's cache (see [`workspace`]), at fixed versions; nothing has to be installed by hand.
@@ -33,7 +33,9 @@ usage: cargo xtask <recipe>
   e2e                        deploy the real template to AWS_ENDPOINT_URL (or a MiniStack of its own) and use it
   bench [NAME] [N]           the benchmarks, or one of them with N events or jobs
   simulate [N] [--from SEED] [--mutant token-write|release|cursor]
-                             N simulated histories over all cores, replayable by seed";
+                             N simulated histories over all cores, replayable by seed
+  fuzz [N] [--from SEED] [--all]
+                             N inputs to every entry over all cores, replayable by seed; --all goes on after a failure";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -57,6 +59,8 @@ fn recipe(arguments: &[String]) -> Result<()> {
         "simulate" => run(cargo(&workspace)
             .args(["run", "--profile", "simulate", "-p", "tidegate-simulation", "--"])
             .args(rest)),
+        // As the tests are built: with checks for overflow, and with the lines of a panic.
+        "fuzz" => run(cargo(&workspace).args(["run", "-p", "tidegate-fuzz", "--"]).args(rest)),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
             Ok(())

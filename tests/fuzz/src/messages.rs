@@ -1,0 +1,230 @@
+//! Messages of our own queues: every kind, sound or spoilt, with wild numbers, other versions and other clients' names.
+//!
+//! Deliberately absent: messages that say of a neighbour's own runs that they are over. Only somebody who may write to the
+//! dispatch queue could send them, and what that queue says is believed.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use tidegate_engine::message::{Chunk, ChunkItem, GrantedEvent, Message};
+use tidegate_simulation::sim::Dice;
+
+use crate::extremes::{any_of, numbers};
+use crate::json::Json;
+use crate::known::Known;
+use crate::known_failures;
+use crate::schema::mutate;
+
+/// Messages that are sent as they are drawn, in thousandths.
+const UNSPOILT: u64 = 150;
+/// Most changes to one message.
+const CHANGES: u64 = 4;
+/// Events of one item at the most while a larger number ends the process, see [`known_failures`].
+const EVENTS: i64 = 150;
+/// Where a delivery may be tried: see [`crate::extremes::addresses`].
+const SAFE: &[&str] = &["http://127.0.0.1:", "http://[::1]:1/"];
+
+/// The kinds of messages of the dispatch and scan queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Events that nothing throttles.
+    Chunk,
+    /// A look after a policy.
+    Wake,
+    /// A part of a scan.
+    Scan,
+    /// An event that holds a token.
+    Event,
+    /// The end of a run.
+    Callback,
+    /// A release that is tried again.
+    Release,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Chunk, Self::Wake, Self::Scan, Self::Event, Self::Callback, Self::Release];
+
+    /// The kind of a message. A new one does not compile until it is listed here, and then it is drawn.
+    pub fn of(message: &Message) -> Self {
+        match message {
+            Message::Chunk(_) => Self::Chunk,
+            Message::Wake { .. } => Self::Wake,
+            Message::Scan { .. } => Self::Scan,
+            Message::Event(_) => Self::Event,
+            Message::Callback { .. } => Self::Callback,
+            Message::Release { .. } => Self::Release,
+        }
+    }
+}
+
+/// A message of the dispatch or scan queue. `now_s` is the present, in seconds since the epoch.
+///
+/// # Errors
+/// When a sound message cannot be built.
+pub fn dispatch(dice: &Dice, known: &Known, now_s: i64) -> Result<Json> {
+    // Half of them chunks, which say most.
+    let kind = dice.pick(&Kind::ALL).copied().filter(|_| dice.chance(600)).unwrap_or(Kind::Chunk);
+    let sound = sound(kind, dice, known, now_s)?.encode();
+    let mut message = Json::from(&serde_json::from_str::<Value>(&sound)?);
+    spoil(dice, &mut message, known);
+    if known_failures::SKIPPED {
+        bound_events(&mut message);
+    }
+    Ok(message)
+}
+
+/// A message of the release queue.
+pub fn release(dice: &Dice, known: &Known) -> Json {
+    let tokens: Vec<Value> = (0..dice.within(1..=4))
+        .map(|_| match (known.tokens.any(dice), dice.below(4)) {
+            (token, 0 | 1) => json!(token),
+            (token, 2) => json!({"token": token, "outcome": "succeeded", "result": "done"}),
+            (token, _) => json!({"token": token, "outcome": "failed", "error": "no disk"}),
+        })
+        .collect();
+    let mut message = Json::from(&json!({"client_id": client(dice), "tokens": tokens}));
+    spoil(dice, &mut message, known);
+    message
+}
+
+/// A chunk of one event for an address, due now.
+///
+/// # Errors
+/// When it cannot be built.
+pub fn chunk_to(target: Value, job: &str, now_s: i64, events: u32) -> Result<Message> {
+    let mut terms = json!({"n": events, "b": "{}", "m": 2});
+    if let (Value::Object(terms), Value::Object(target)) = (&mut terms, target) {
+        terms.extend(target);
+    }
+    let terms = serde_json::from_value(terms)?;
+    let item = ChunkItem { job: job.to_owned(), revision: 1, from: 0, to: events, terms };
+    let (client, as_of_ms) = ("acme".to_owned(), now_s * 1_000);
+    Ok(Message::Chunk(Chunk {
+        client,
+        launch_s: now_s,
+        as_of_ms,
+        repeat: false,
+        attempt: 1,
+        items: vec![item],
+    }))
+}
+
+fn spoil(dice: &Dice, message: &mut Json, known: &Known) {
+    if !dice.chance(UNSPOILT) {
+        for _ in 0..dice.within(1..=CHANGES) {
+            mutate(dice, message, known);
+        }
+    }
+    message.each_member(&mut |name, value| {
+        if let ("u" | "url", Json::Text(text)) = (name, value)
+            && text.contains("://")
+            && !SAFE.iter().any(|safe| text.starts_with(safe))
+        {
+            "http://127.0.0.1:1/".clone_into(text);
+        }
+    });
+}
+
+fn bound_events(message: &mut Json) {
+    message.each_member(&mut |name, value| {
+        if let ("a" | "b" | "n", Json::Raw(text)) = (name, value)
+            && text.parse::<i64>().is_ok_and(|number| number > EVENTS)
+        {
+            *text = EVENTS.to_string();
+        }
+    });
+}
+
+/// A client: that of the requests, most often; a neighbour; nobody.
+fn client(dice: &Dice) -> String {
+    any_of(dice, &["acme", "acme", "acme", "acme", "beta", "gamma", "nobody"])
+}
+
+fn sound(kind: Kind, dice: &Dice, known: &Known, now_s: i64) -> Result<Message> {
+    let client = client(dice);
+    let launch_s = if dice.chance(200) { numbers::whole(dice) } else { now_s - dice.below(120) as i64 };
+    Ok(match kind {
+        Kind::Chunk => {
+            let items = (0..dice.within(1..=3)).map(|_| item(dice, known)).collect::<Result<Vec<_>>>()?;
+            let (repeat, attempt) = (dice.chance(200), dice.within(1..=6) as u8);
+            Message::Chunk(Chunk { client, launch_s, as_of_ms: now_s * 1_000, repeat, attempt, items })
+        }
+        Kind::Wake => {
+            let policy = if client == "acme" { known.policies.any(dice) } else { "one".to_owned() };
+            Message::Wake { client, policy, due_s: dice.chance(600).then_some(launch_s) }
+        }
+        Kind::Scan => {
+            Message::Scan { part: any_of(dice, &["", "x", "UTC|H:03|0", "AT|1|0|1|2", "\u{0}", "part|1"]) }
+        }
+        Kind::Event => Message::Event(GrantedEvent {
+            run: known.runs.any(dice),
+            token: known.tokens.any(dice),
+            lease_end_ms: if dice.chance(300) { numbers::whole(dice) } else { (now_s + 60) * 1_000 },
+            attempt: dice.within(1..=6) as u8,
+            failures: dice.pick(&[0, 0, 1, 4, 5, 19, 20, 254, 255]).copied().unwrap_or_default(),
+        }),
+        Kind::Callback => Message::Callback {
+            client,
+            run: known.runs.any(dice),
+            failures: dice.pick(&[0, 0, 1, 4, 19, 20, 254, 255]).copied().unwrap_or_default(),
+        },
+        Kind::Release => Message::Release {
+            token: known.tokens.any(dice),
+            succeeded: dice.chance(500),
+            dead: dice.chance(200),
+            text: dice.chance(300).then(|| "done".to_owned()),
+        },
+    })
+}
+
+fn item(dice: &Dice, known: &Known) -> Result<ChunkItem> {
+    let events = dice.within(1..=4) as u32;
+    let mut terms = json!({"n": events, "b": r#"{"shop":7}"#, "m": 3});
+    let address =
+        if dice.chance(800) { ("q", known.queue_url.as_str()) } else { ("u", known.endpoint.as_str()) };
+    terms[address.0] = json!(address.1);
+    match dice.below(6) {
+        0 => terms["r"] = json!(dice.within(1..=600)),
+        1 => terms["w"] = json!({"c": 2, "p": 1, "o": "s", "s": 60, "x": true, "f": 3}),
+        2 => terms["w"] = json!({"e": (numbers::whole(dice)), "v": true, "r": true}),
+        3 => terms["p"] = json!(known.policies.any(dice)),
+        _ => {}
+    }
+    let terms = serde_json::from_value(terms)?;
+    Ok(ChunkItem {
+        job: known.jobs.any(dice),
+        revision: dice.within(1..=3) as u32,
+        from: 0,
+        to: events,
+        terms,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_drawn_and_reads_back_as_what_it_is() {
+        let (dice, known) = (Dice::new(1), Known::default());
+        for kind in Kind::ALL {
+            let message = sound(kind, &dice, &known, 1_795_262_400).unwrap();
+            assert_eq!(Kind::of(&Message::decode(&message.encode()).unwrap()), kind);
+        }
+    }
+
+    #[test]
+    fn no_message_names_an_address_of_another_machine() {
+        let dice = Dice::new(2);
+        let mut message = Json::from(
+            &json!({"i": [{"d": {"u": "http://example.invalid/"}}, {"u": "http://127.0.0.1:1/x"}]}),
+        );
+        spoil(&Dice::new(3), &mut message, &Known::default());
+        for _ in 0..2_000 {
+            let text = dispatch(&dice, &Known::default(), 0).unwrap().to_string();
+            assert!(!text.contains("example"), "{text}");
+        }
+        assert!(!message.to_string().contains("example"), "{message}");
+    }
+}
