@@ -7,6 +7,17 @@
 //! Deliberately absent: rules of scheduling and throttling (the engine's), sessions, cookies and CORS (no browser
 //! calls this yet), and rate limits per client.
 
+// Values from outside come here: nothing may panic on them.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::disallowed_methods,
+        clippy::indexing_slicing,
+        clippy::string_slice
+    )
+)]
+
 mod auth;
 mod body;
 pub mod documents;

@@ -5,6 +5,7 @@
 use std::hash::Hash;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
+use tidegate_domain::time::seconds;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use lru::LruCache;
@@ -21,7 +22,7 @@ pub(crate) struct Memory<K: Eq + Hash, V> {
 impl<K: Eq + Hash, V: Clone> Memory<K, V> {
     /// Nothing yet. What will be kept is believed for so many seconds.
     pub(crate) fn for_seconds(believed: i64) -> Self {
-        Self { believed: TimeDelta::seconds(believed), answers: Mutex::new(LruCache::new(ANSWERS)) }
+        Self { believed: seconds(believed), answers: Mutex::new(LruCache::new(ANSWERS)) }
     }
 
     /// What is believed at `now`, if anything.

@@ -3,6 +3,17 @@
 //! `tidegate-local` is the other place to stand. Deliberately absent: anything that decides; the functions' mains
 //! translate their events, the engine does the work.
 
+// Values from outside come here: nothing may panic on them.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::disallowed_methods,
+        clippy::indexing_slicing,
+        clippy::string_slice
+    )
+)]
+
 mod environment;
 mod records;
 

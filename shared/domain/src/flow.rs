@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::limits::{MAX_COST, MAX_PRIORITY, WINDOW_SECONDS};
 use crate::target::Target;
-use crate::time::shifted;
+use crate::time::{self, shifted};
 
 /// How a job's events go through their policy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -181,7 +181,7 @@ impl BatchWindow {
     /// When the window of a run is over.
     pub fn ends_at(&self, launch_at: DateTime<Utc>) -> DateTime<Utc> {
         match self.deadline {
-            Deadline::After { seconds } => shifted(launch_at, Duration::seconds(seconds.into())),
+            Deadline::After { seconds } => shifted(launch_at, time::seconds(seconds.into())),
             Deadline::At(instant) => instant,
         }
     }
@@ -193,11 +193,11 @@ impl BatchWindow {
 
     /// How many of a run's `count` events may have been admitted by `now`.
     pub fn admissible(&self, launch_at: DateTime<Utc>, count: u32, now: DateTime<Utc>) -> u32 {
-        let length_ms = (self.ends_at(launch_at) - launch_at).num_milliseconds();
+        let length_ms = self.ends_at(launch_at).signed_duration_since(launch_at).num_milliseconds();
         if !self.paced || length_ms <= 0 {
             return count;
         }
-        let past_ms = (now - launch_at).num_milliseconds();
+        let past_ms = now.signed_duration_since(launch_at).num_milliseconds();
         if past_ms < 0 {
             return 0;
         }
@@ -211,7 +211,7 @@ impl BatchWindow {
         if !self.paced {
             return launch_at;
         }
-        let length_ms = (self.ends_at(launch_at) - launch_at).num_milliseconds().max(0);
+        let length_ms = self.ends_at(launch_at).signed_duration_since(launch_at).num_milliseconds().max(0);
         let past_ms = (i128::from(length_ms) * i128::from(index) + i128::from(count.max(1)) - 1)
             / i128::from(count.max(1));
         let past = Duration::try_milliseconds(i64::try_from(past_ms).unwrap_or(length_ms));

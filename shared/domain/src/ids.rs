@@ -147,13 +147,13 @@ impl JobId {
 fn base36(mut value: u128) -> String {
     let mut digits = Vec::new();
     loop {
-        digits.push(b"0123456789abcdefghijklmnopqrstuvwxyz"[(value % 36) as usize]);
+        digits.push(char::from_digit((value % 36) as u32, 36).unwrap_or('0'));
         value /= 36;
         if value == 0 {
             break;
         }
     }
-    digits.iter().rev().map(|b| char::from(*b)).collect()
+    digits.iter().rev().collect()
 }
 
 /// A run's name within its client: job, revision and launch second, as `nightly.3.1790000000`.

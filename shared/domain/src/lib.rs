@@ -4,6 +4,17 @@
 //! random bytes arrive as arguments. Nothing here is `Serialize`: wire and stored formats are types of their own, in
 //! the crates that write them.
 
+// Values from outside come here: nothing may panic on them.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::disallowed_methods,
+        clippy::indexing_slicing,
+        clippy::string_slice
+    )
+)]
+
 pub mod calendar;
 pub mod flow;
 pub mod ids;

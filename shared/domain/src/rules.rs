@@ -1,5 +1,6 @@
 //! What a job says about its launches beside its trigger: from when to when, how late, on which days not.
 
+use crate::time::seconds;
 use chrono::{DateTime, Duration, Utc};
 use thiserror::Error;
 
@@ -130,7 +131,7 @@ impl Jitter {
 
     /// By how much the launches of a job come later: the same for all of them, so they keep their distances.
     pub fn offset(self, client: &ClientId, job: &JobId) -> Duration {
-        Duration::seconds(shard_of(&format!("jitter|{client}|{job}"), self.0 + 1).into())
+        seconds(shard_of(&format!("jitter|{client}|{job}"), self.0 + 1).into())
     }
 }
 
@@ -194,7 +195,7 @@ impl Relevancy {
 
     /// Whether a launch is too old to be delivered.
     pub fn is_over(self, launch_at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
-        now - launch_at > Duration::seconds(self.0.into())
+        now.signed_duration_since(launch_at) > seconds(self.0.into())
     }
 }
 

@@ -145,17 +145,17 @@ impl Template {
     pub fn parse(json: &str) -> Result<Self, TemplateError> {
         let mut template = Self { parts: Vec::new() };
         let mut rest = json;
-        while let Some(opening) = rest.find('"') {
-            let (before, string) = rest.split_at(opening + 1);
-            let (inside, after) = string.split_at(closing_quote(string));
+        while let Some((before, string)) = rest.split_once('"') {
+            let (inside, after) = string.split_at_checked(closing_quote(string)).unwrap_or((string, ""));
             let is_key = after.get(1..).is_some_and(|next| next.trim_start().starts_with(':'));
             match whole(inside).filter(|placeholder| placeholder.is_number() && !is_key) {
                 Some(number) => {
-                    template.fixed(&before[..opening]);
+                    template.fixed(before);
                     template.parts.push(Part::Value(number));
                 }
                 None => {
                     template.fixed(before);
+                    template.fixed("\"");
                     template.string(inside)?;
                     template.fixed(after.get(..1).unwrap_or_default());
                 }

@@ -177,12 +177,14 @@ impl<'e> Emission<'e> {
         }
         self.engine.store().create_run(&row.occurrence(launch_at), self.engine.now()).await?;
         self.counts.runs += 1;
-        for from in (0..count).step_by(per_chunk as usize) {
+        let mut from = 0;
+        while from < count {
             let to = count.min(from.saturating_add(per_chunk));
             // A part of a batch is a chunk of its own, so that its mark is the batch's progress.
             let items = vec![item(from, to, terms.clone())];
             self.close(&key, OpenChunk { items, events: to - from, bytes });
             self.send_if_many().await?;
+            from = to;
         }
         Ok(())
     }

@@ -5,9 +5,10 @@
 
 mod scene;
 
-use chrono::{DateTime, Duration, Utc};
+use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, EventId, PolicyId};
 use tidegate_domain::policy::OnExpiry;
+use tidegate_domain::time::{seconds, shifted};
 use tidegate_domain::token::Token;
 use tidegate_store::line::LineEntry;
 use tidegate_store::runs::RunRow;
@@ -257,7 +258,7 @@ fn in_flight(record: &EventRecord, policy: Option<&PolicyStatus>, now: DateTime<
         return format!("its consumer has it, delivery {attempt}; the lease ran out at {end}, and {becomes}");
     }
     // An extension by other than the policy's lease moves this by the difference.
-    let since = lease_end - Duration::seconds(terms.lease_seconds().into());
+    let since = shifted(lease_end, -seconds(terms.lease_seconds().into()));
     let since = clock_text(since.min(now), now);
     format!("its consumer has it, delivery {attempt}: granted or last extended at {since}, lease until {end}")
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Duration, Utc};
+use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use tidegate_domain::ids::JobId;
 use tidegate_domain::job::Trigger;
 use tidegate_domain::limits::EXPRESSION_SHARDS;
 use tidegate_domain::shard::shard_of;
-use tidegate_domain::time::{ChildPlace, LaunchExpression};
+use tidegate_domain::time::{ChildPlace, LaunchExpression, seconds, shifted};
 use tidegate_store::index::IndexShape;
 use tracing::info;
 
@@ -33,7 +33,7 @@ impl Engine {
 
     /// Takes the zones off the list that no job is left in.
     pub(crate) async fn sweep_zones(&self, now: DateTime<Utc>) -> Result<(), EngineError> {
-        let before = now - Duration::seconds(ZONE_KEPT_SECONDS);
+        let before = shifted(now, -seconds(ZONE_KEPT_SECONDS));
         for (zone, added_at) in self.store().index_shape().await?.zones {
             if added_at < before && !self.store().is_zone_used(zone).await? {
                 let removed = self.store().remove_zone(zone, before).await?;

@@ -8,6 +8,17 @@
 //!
 //! Nothing is held between calls but caches of what never changes. Clock, randomness and clients are arguments.
 
+// Values from outside come here: nothing may panic on them.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::disallowed_methods,
+        clippy::indexing_slicing,
+        clippy::string_slice
+    )
+)]
+
 pub mod clock;
 pub mod message;
 pub mod random;

@@ -6,6 +6,7 @@
 use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::flow::{BatchWindow, OnDeadline};
 use tidegate_domain::rate_limit::{Per, RateLimit};
+use tidegate_domain::time::{milliseconds, shifted};
 use tidegate_store::runs::RunRow;
 
 use crate::policies::PolicyStatus;
@@ -123,11 +124,11 @@ impl Outlook {
         let mut finish_at = rate_per_second.map(|speed| {
             let rest = seconds(f64::from(left) / speed);
             words.push(format!("{left} are left, so about {} more", length_text(rest)));
-            run.now + rest
+            shifted(run.now, rest)
         });
         if let Some(rate) = run.policy.and_then(|status| status.policy.terms.rate()) {
             words.push(format!("its policy's rate lets {} begin", rate_text(rate)));
-            let bound = run.now + seconds(f64::from(run.waiting) / per_second(rate));
+            let bound = shifted(run.now, seconds(f64::from(run.waiting) / per_second(rate)));
             finish_at = finish_at.map(|at| at.max(bound));
         }
         if let Some(status) = run.policy
@@ -209,7 +210,7 @@ fn stopped(run: &Standing<'_>) -> String {
 
 /// A number of seconds, kept within what an instant can take: a century.
 pub(crate) fn seconds(seconds: f64) -> Duration {
-    Duration::milliseconds((seconds.clamp(0.0, 3e9) * 1_000.0) as i64)
+    milliseconds((seconds.clamp(0.0, 3e9) * 1_000.0) as i64)
 }
 
 /// How many events a rate lets begin in a second, in the long run.

@@ -4,11 +4,11 @@
 //! it (`emit_from`, ahead of any watermark that can be reached while the child is written); the master emits what lies
 //! before, and leaves a row of what it owes until it has. A tick that dies is repeated from `scanned_to` by the next.
 
-use chrono::{DateTime, Duration, Utc};
+use chrono::{DateTime, Utc};
 use tidegate_domain::limits::{
     ACTIVE_SHARDS, CATCH_UP_SECONDS, CATCH_UP_STEP_SECONDS, LATE_SHARDS, LOOK_AHEAD_SECONDS,
 };
-use tidegate_domain::time::Window;
+use tidegate_domain::time::{Window, seconds, shifted};
 use tidegate_store::launch::Owed;
 use tidegate_store::ticker::{Advance, Terms, Watermark};
 use tracing::{error, info, warn};
@@ -95,12 +95,10 @@ impl Engine {
 
     async fn run_tick(&self) -> Result<TickReport, EngineError> {
         let now = self.now();
-        let minute = now - Duration::seconds(now.timestamp().rem_euclid(60)) - sub_second(now);
-        let to = minute + Duration::seconds(LOOK_AHEAD_SECONDS.into());
-        let terms = Terms {
-            lease_end: now + Duration::seconds(TICK_LEASE_SECONDS),
-            missed_before: missed_before(now),
-        };
+        let minute = DateTime::from_timestamp(now.timestamp().div_euclid(60) * 60, 0).unwrap_or(now);
+        let to = shifted(minute, seconds(LOOK_AHEAD_SECONDS.into()));
+        let terms =
+            Terms { lease_end: shifted(now, seconds(TICK_LEASE_SECONDS)), missed_before: missed_before(now) };
         let watermark = match self.store().advance_watermark(minute, to, now, terms).await? {
             Advance::Won(watermark) => watermark,
             Advance::Lost(watermark) => {
@@ -136,7 +134,7 @@ impl Engine {
         report: &mut TickReport,
     ) -> Result<(), EngineError> {
         let mut from = watermark.scanned_to;
-        let oldest = watermark.planned_to - Duration::seconds(CATCH_UP_SECONDS.into());
+        let oldest = shifted(watermark.planned_to, -seconds(CATCH_UP_SECONDS.into()));
         if from < oldest {
             warn!(%from, to = %oldest, "an outage is longer than what is caught up: its oldest part is skipped");
             self.store().record_skipped_window(from, oldest, "outage longer than the catch-up bound").await?;
@@ -149,7 +147,7 @@ impl Engine {
                 warn!(%from, to = %watermark.planned_to, "the rest of the window is left to the next tick");
                 break;
             }
-            let to = watermark.planned_to.min(from + Duration::seconds(step_seconds));
+            let to = watermark.planned_to.min(shifted(from, seconds(step_seconds)));
             let Ok(window) = Window::new(from, to) else { break };
             self.emit_window(window, &watermark, report).await?;
             self.store().finish_scan(watermark.fence, to).await?;
@@ -172,7 +170,7 @@ impl Engine {
         let now = self.now();
         let plan = Plan {
             window,
-            as_of: now - Duration::seconds(AS_OF_MARGIN_SECONDS),
+            as_of: shifted(now, -seconds(AS_OF_MARGIN_SECONDS)),
             repeat_before: watermark.taken_over_to,
             missed_before: watermark.missed_before,
             repeat_missed_before: watermark.taken_over_missed_before,
@@ -258,8 +256,4 @@ impl Engine {
 /// Zones that no job is left in are looked for once a day.
 fn is_sweep_minute(minute: DateTime<Utc>) -> bool {
     minute.timestamp().div_euclid(60).rem_euclid(1_440) == SWEEP_MINUTE
-}
-
-fn sub_second(instant: DateTime<Utc>) -> Duration {
-    Duration::nanoseconds(instant.timestamp_subsec_nanos().into())
 }

@@ -1,9 +1,9 @@
 //! What a job is going to do.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::UPCOMING_FIRINGS;
-use tidegate_domain::time::shifted;
+use tidegate_domain::time::{seconds, shifted};
 use tidegate_store::launch::Child;
 
 use crate::scan::Verdict;
@@ -27,7 +27,7 @@ impl Engine {
         // Jitter moves launches on by less than an offset; start and end cut what the trigger alone would give.
         let offset = job.rules.jitter.offset(&job.client, &job.id);
         let begin = shifted(after, -offset);
-        let before = |start_at| shifted(start_at, TimeDelta::seconds(-1));
+        let before = |start_at| shifted(start_at, seconds(-1));
         let begin = job.rules.start_at.map_or(begin, |start_at| begin.max(before(start_at)));
         let firings = child.cadence.upcoming(begin, count);
         let calendars = self.exclusions(&job.client, &job.rules.calendars).await?;

@@ -6,6 +6,12 @@
 //!
 //! It is no emulator of an AWS account: no identity, no policies, no other services.
 
+// Values from outside come here: nothing may panic on them.
+#![cfg_attr(
+    not(test),
+    deny(clippy::arithmetic_side_effects, clippy::disallowed_methods, clippy::string_slice)
+)]
+
 mod around;
 mod connector;
 mod dynamodb;

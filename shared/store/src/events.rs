@@ -1,10 +1,11 @@
 //! What happened to single events: a record each, or packed outcomes of throttled runs; and the marks of sent chunks.
 
-use chrono::{DateTime, Duration, Utc};
+use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::limits::{HISTORY_DAYS, PAGE_ROWS};
 use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::time::{days, shifted};
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::Query;
@@ -155,7 +156,7 @@ fn part_key(client: &ClientId, run: &RunId, from: u32, attempt: u8) -> Key {
 }
 
 fn kept_from(at: DateTime<Utc>) -> DateTime<Utc> {
-    at + Duration::days(HISTORY_DAYS)
+    shifted(at, days(HISTORY_DAYS))
 }
 
 impl Record {
@@ -193,7 +194,7 @@ impl Record {
                 (Table::Events, row.expiring(kept_from(*at)))
             }
             Self::Mark { chunk, at } => {
-                (Table::Events, Row::new(&mark_key(chunk)).expiring(*at + Duration::days(1)))
+                (Table::Events, Row::new(&mark_key(chunk)).expiring(shifted(*at, days(1))))
             }
         })
     }

@@ -4,9 +4,10 @@
 //! the new job has the identity of one of the old.
 
 use std::collections::HashSet;
+use tidegate_domain::time::{days, shifted};
 
 use aws_sdk_dynamodb::types::{Delete, Put, TransactWriteItem};
-use chrono::{DateTime, Duration, Utc};
+use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
@@ -234,7 +235,7 @@ impl Store {
         let tombstone = Row::new(&key(&job.client, &job.id))
             .with("rev", number(job.revision + 1))
             .with("changed_at", number(now.timestamp_millis()))
-            .expiring(now + Duration::days(2 * HISTORY_DAYS));
+            .expiring(shifted(now, days(2 * HISTORY_DAYS)));
         let mut items = vec![self.guarded_put(tombstone, Some(&JobRow::Live(job.clone())))?];
         for key in keys_of(job) {
             items.push(self.delete_item_of(Table::Launch, &key)?);

@@ -3,6 +3,17 @@
 //! Every write that matters is conditional, and a lost race is a value (`Create::Exists`), not an error. Nothing here
 //! decides what should happen: the engine does. Nothing here reads a clock.
 
+// Values from outside come here: nothing may panic on them.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::disallowed_methods,
+        clippy::indexing_slicing,
+        clippy::string_slice
+    )
+)]
+
 pub mod calendars;
 pub mod clients;
 pub mod doc;

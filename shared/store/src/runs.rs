@@ -2,12 +2,13 @@
 
 mod tally;
 
-use chrono::{DateTime, Duration, Utc};
+use chrono::{DateTime, Utc};
 use tidegate_domain::flow::Overlap;
 use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
 use tidegate_domain::job::Terms;
 use tidegate_domain::limits::{HISTORY_DAYS, PAGE_ROWS};
 use tidegate_domain::occurrence::{NonRun, Occurrence};
+use tidegate_domain::time::{days, shifted};
 
 use crate::doc::TermsDoc;
 use crate::events::EventRow;
@@ -110,7 +111,7 @@ pub(crate) fn row(occurrence: &Occurrence, tally: Tally, now: DateTime<Utc>) -> 
     let row = Row::new(&key(&occurrence.client, &run))
         .with("run", text(run.to_string()))
         .with("terms", text(terms))
-        .expiring(now.max(occurrence.launch_at) + Duration::days(HISTORY_DAYS));
+        .expiring(shifted(now.max(occurrence.launch_at), days(HISTORY_DAYS)));
     let counts = [
         ("dl", tally.delivered),
         ("ok", tally.succeeded),

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde::Serialize;
-use tidegate_domain::time::{between, zone_database_version};
+use tidegate_domain::time::zone_database_version;
 use tidegate_engine::{EmissionStatus, panics_contained};
 use utoipa::ToSchema;
 
@@ -67,7 +67,7 @@ pub(crate) async fn health(State(state): State<ApiState>) -> Result<Response, Pr
     let emission = EmissionHealth {
         planned_to: scanned_to.map(instant),
         late_since: late_since.map(instant),
-        late_seconds: late_since.map_or(0, |since| between(since, now).num_seconds()),
+        late_seconds: late_since.map_or(0, |since| now.signed_duration_since(since).num_seconds()),
     };
     let version = env!("CARGO_PKG_VERSION");
     let zone_database = zone_database_version();

@@ -1,12 +1,12 @@
 //! How a job's events go through their policy, as it travels.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, OnDeadline, Overlap, Priority};
 use tidegate_domain::job::Trigger;
 use tidegate_domain::limits::{EVENTS_PER_RUN, MAX_COST, MAX_PRIORITY, WINDOW_SECONDS};
 use tidegate_domain::rules::Rules;
-use tidegate_domain::time::shifted;
+use tidegate_domain::time::{seconds, shifted};
 use utoipa::ToSchema;
 
 use crate::problem::FieldErrors;
@@ -167,7 +167,7 @@ pub(crate) fn check_deadline(flow: &Flow, trigger: &Trigger, rules: &Rules, erro
         return errors.add(field, instant(until), message);
     };
     let (first, last) = (instants.first(), instants.last());
-    let latest = shifted(last, TimeDelta::seconds(rules.jitter.seconds().into()));
+    let latest = shifted(last, seconds(rules.jitter.seconds().into()));
     if until <= latest {
         let jitter = if latest == last { "" } else { " with its jitter" };
         let message = format!(
@@ -177,7 +177,7 @@ pub(crate) fn check_deadline(flow: &Flow, trigger: &Trigger, rules: &Rules, erro
         );
         return errors.add(field, instant(until), message);
     }
-    let most = TimeDelta::seconds((*WINDOW_SECONDS.end()).into());
+    let most = seconds((*WINDOW_SECONDS.end()).into());
     if until - first > most {
         let message = format!(
             "window.until is {} after the launch at {}; {} is the most",

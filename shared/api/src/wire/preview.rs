@@ -1,12 +1,12 @@
 //! Previews of triggers that need no job, as they travel.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 use tidegate_domain::job::Trigger;
 use tidegate_domain::limits::UPCOMING_FIRINGS;
 use tidegate_domain::rules::Rules;
-use tidegate_domain::time::{Dst, Firing, WallClock, Window, shifted, zone_database_version};
+use tidegate_domain::time::{Dst, Firing, WallClock, Window, days, seconds, shifted, zone_database_version};
 use utoipa::ToSchema;
 
 use crate::form::Form;
@@ -174,7 +174,7 @@ impl Preview {
         }
         warnings.extend(trigger_warnings(&trigger));
         warnings.extend(dst_warning(&trigger, &rules, first_after(&rules, now)));
-        let jitter = TimeDelta::seconds(rules.jitter.seconds().into());
+        let jitter = seconds(rules.jitter.seconds().into());
         let view = |firing: &Firing| FiringView {
             launch_at: instant(firing.launch_at),
             local: local(firing.launch_at, zone),
@@ -224,7 +224,7 @@ fn dst_warning(trigger: &Trigger, rules: &Rules, from: DateTime<Utc>) -> Option<
     let Trigger::Cron { zone, .. } = trigger else { return None };
     let cadence = trigger.cadence();
     let mut touched: Vec<Firing> = Vec::new();
-    for window in around_changes(*zone, from, shifted(from, TimeDelta::days(366))) {
+    for window in around_changes(*zone, from, shifted(from, days(366))) {
         touched.extend(
             cadence
                 .firings(window)
@@ -253,12 +253,11 @@ fn dst_warning(trigger: &Trigger, rules: &Rules, from: DateTime<Utc>) -> Option<
 
 /// The days around each change of a zone's offset, cut so that they do not overlap.
 fn around_changes(zone: Tz, from: DateTime<Utc>, to: DateTime<Utc>) -> Vec<Window> {
-    let Ok(reach) = Window::new(shifted(from, TimeDelta::days(-1)), to) else { return Vec::new() };
+    let Ok(reach) = Window::new(shifted(from, days(-1)), to) else { return Vec::new() };
     let mut windows: Vec<Window> = Vec::new();
     for changed_at in WallClock::of(zone).changes(reach) {
         let floor = windows.last().map_or(from, Window::to);
-        let day = |days| shifted(changed_at, TimeDelta::days(days));
-        let (begin, end) = (day(-1), day(1));
+        let (begin, end) = (shifted(changed_at, days(-1)), shifted(changed_at, days(1)));
         let window = Window::new(begin.max(floor), end.min(to)).ok();
         windows.extend(window.filter(|window| window.from() < window.to()));
     }

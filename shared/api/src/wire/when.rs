@@ -5,7 +5,7 @@
 use chrono::{DateTime, LocalResult, NaiveDateTime, SecondsFormat, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 use tidegate_domain::limits::AT_HORIZON_DAYS;
-use tidegate_domain::time::{WallClock, clamped, shifted, within_bounds};
+use tidegate_domain::time::{WallClock, clamped, days, shifted, within_bounds};
 
 use crate::problem::{ECHOED_CHARACTERS, cut};
 use crate::wire::instant;
@@ -80,7 +80,7 @@ pub(crate) fn within_horizon(
     at: DateTime<Utc>,
     now: DateTime<Utc>,
 ) -> Result<(), String> {
-    if at <= shifted(now, TimeDelta::days(AT_HORIZON_DAYS)) {
+    if at <= shifted(now, days(AT_HORIZON_DAYS)) {
         return Ok(());
     }
     Err(format!("{name} '{text}' is {} ahead; {AT_HORIZON_DAYS} days is the most", span(at - now)))

@@ -43,8 +43,8 @@ impl Window {
         let first = AtMinute::of(self.from()).starts_at.timestamp();
         let (_, to_s) = self.seconds();
         let end = if self.from() < self.to() { to_s } else { first };
-        (first..end)
-            .step_by(60)
+        std::iter::successors(Some(first), |second| second.checked_add(60))
+            .take_while(move |second| *second < end)
             .filter_map(|second| DateTime::from_timestamp(second, 0).map(|starts_at| AtMinute { starts_at }))
     }
 }

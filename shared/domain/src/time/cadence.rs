@@ -10,10 +10,11 @@ use super::instants::Instants;
 use super::launch::ChildKey;
 use super::local::LocalWindow;
 use super::rate::Rate;
+use super::span::seconds;
 use super::window::Window;
 
 /// The first span that is searched backward for the latest launches; each further one is longer.
-const BACKWARD: TimeDelta = TimeDelta::minutes(60);
+const BACKWARD: TimeDelta = seconds(3_600);
 
 /// When something launches, compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -141,7 +141,7 @@ fn too_long() -> String {
 }
 
 fn split_at_first(text: &str, stop: impl Fn(char) -> bool) -> (&str, &str) {
-    text.split_at(text.find(stop).unwrap_or(text.len()))
+    text.find(stop).and_then(|at| text.split_at_checked(at)).unwrap_or((text, ""))
 }
 
 fn first_word(text: &str) -> &str {

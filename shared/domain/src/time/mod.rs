@@ -47,7 +47,7 @@ pub use launch::{ChildKey, KeyError, LaunchClass, LaunchExpression};
 pub use local::LocalWindow;
 pub use place::ChildPlace;
 pub use rate::{Rate, RateError};
-pub use span::{between, days, earlier, later, milliseconds, seconds};
+pub use span::{days, milliseconds, seconds};
 pub use wall::{WallClock, WallOffset, zone_database_version};
 pub use window::{Window, WindowError};
 pub use zone::{ZoneError, parse_zone};

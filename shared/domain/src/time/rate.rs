@@ -113,7 +113,8 @@ impl Rate {
         let step = gcd(self.every_seconds, DAY_SECONDS);
         let phase = self.anchor_s.rem_euclid(i64::from(step)) as u32;
         let mut times = Times { hours: 0, minutes: 0 };
-        for second in (phase..DAY_SECONDS).step_by(step as usize) {
+        let of_a_day = std::iter::successors(Some(phase), |second| second.checked_add(step));
+        for second in of_a_day.take_while(|second| *second < DAY_SECONDS) {
             times.hours |= 1 << (second / 3_600);
             times.minutes |= 1 << (second / 60 % 60);
         }

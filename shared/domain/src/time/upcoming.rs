@@ -1,10 +1,11 @@
 //! The next launches of an expression, however far ahead: days are looked for on the calendar, only days that match
 //! are translated into real time.
 
-use chrono::{DateTime, Datelike, Duration, NaiveDate, Utc};
+use chrono::{DateTime, Datelike, NaiveDate, Utc};
 use chrono_tz::Tz;
 
 use super::cron::CompiledCron;
+use super::days;
 use super::firing::Firing;
 use super::local::{Day, LocalWindow};
 use super::window::Window;
@@ -61,9 +62,9 @@ impl CompiledCron {
                 return None;
             }
             if self.matches_day(Day::on(date)) {
-                return Some((date - NaiveDate::default()).num_seconds());
+                return Some(date.signed_duration_since(NaiveDate::default()).num_seconds());
             }
-            date = date.checked_add_signed(Duration::days(1))?;
+            date = date.checked_add_signed(days(1))?;
         }
     }
 }

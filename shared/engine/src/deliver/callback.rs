@@ -7,6 +7,7 @@ use aws_sdk_sqs::error::ProvideErrorMetadata;
 use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::target::Target;
+use tidegate_domain::time::shifted;
 use tidegate_store::runs::{Announced, RunRow};
 use tracing::{info, warn};
 
@@ -102,7 +103,7 @@ impl Engine {
             Sent::Done => None,
             Sent::Failed { reason, retry_after } if failures + 1 < row.terms.max_attempts.get() => {
                 info!(%client, %run, reason, failures, "a completion is tried again");
-                let not_before = now + backoff(failures + 1, retry_after);
+                let not_before = shifted(now, backoff(failures.saturating_add(1), retry_after));
                 let again = Outgoing::at(client, callback(client, run, failures + 1), not_before);
                 return self.dispatch(&[again]).await;
             }

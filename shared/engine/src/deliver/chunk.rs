@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tidegate_domain::time::shifted;
 
 use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::calendar::Exclusions;
@@ -234,7 +235,7 @@ impl Engine {
         troubles.log(&client, chunk.attempt);
         if !retries.is_empty() {
             let again = Chunk { attempt: chunk.attempt + 1, repeat: false, items: retries, ..chunk.clone() };
-            let not_before = now.max(launch_at) + backoff(chunk.attempt, retry_after);
+            let not_before = shifted(now.max(launch_at), backoff(chunk.attempt, retry_after));
             self.dispatch(&[Outgoing::at(&client, Message::Chunk(again), not_before)]).await?;
         }
         if single_part(chunk, parts).is_none() {
@@ -264,7 +265,7 @@ struct Known {
 /// trigger says: a change while jitter holds a launch back comes after it.
 fn unwanted_because(occurrence: &Occurrence, known: &Known) -> Option<NonRun> {
     let Some(job) = &known.job else { return Some(NonRun::Cancelled) };
-    let scheduled_at = occurrence.launch_at - job.rules.jitter.offset(&job.client, &job.id);
+    let scheduled_at = shifted(occurrence.launch_at, -job.rules.jitter.offset(&job.client, &job.id));
     if job.revision > occurrence.revision && scheduled_at > job.changed_at {
         return Some(if job.paused { NonRun::Paused } else { NonRun::Rescheduled });
     }

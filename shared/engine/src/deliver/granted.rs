@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use tidegate_domain::time::shifted;
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, EventId, RunId};
@@ -89,7 +90,11 @@ impl Engine {
                 };
                 let troubles = troubles.entry((&delivery.client, delivery.attempt)).or_default();
                 troubles.retried(&grant.event, &delivery.terms.terms, &reason);
-                later.push(Outgoing::at(&grant.token.client, grant.message(1), now + backoff(1, None)));
+                later.push(Outgoing::at(
+                    &grant.token.client,
+                    grant.message(1),
+                    shifted(now, backoff(1, None)),
+                ));
             }
             troubles.iter().for_each(|((client, attempt), troubles)| troubles.log(client, *attempt));
             if !later.is_empty() {
@@ -167,8 +172,11 @@ impl Engine {
         let failures = message.failures + 1;
         troubles.retried(&grant.event, &terms.terms, &reason);
         troubles.log(&client, attempt);
-        let again =
-            Outgoing::at(&client, grant.message(failures), self.now() + backoff(failures, retry_after));
+        let again = Outgoing::at(
+            &client,
+            grant.message(failures),
+            shifted(self.now(), backoff(failures, retry_after)),
+        );
         self.dispatch(&[again]).await
     }
 

@@ -223,9 +223,10 @@ impl Engine {
         deliveries: &[Delivery],
         chosen: &[usize],
     ) -> Vec<(usize, Sent)> {
-        let Some(first) = chosen.first() else { return Vec::new() };
+        let events = || chosen.iter().filter_map(|index| Some((*index, deliveries.get(*index)?)));
+        let Some((_, first)) = events().next() else { return Vec::new() };
         // All events of one call to `send` are of one client.
-        let secret = match self.store().client(&deliveries[*first].client).await {
+        let secret = match self.store().client(&first.client).await {
             Ok(client) => client.map(|c| c.webhook_secret).unwrap_or_default(),
             Err(e) => {
                 let failed = Sent::Failed { reason: e.to_string(), retry_after: None };
@@ -234,10 +235,8 @@ impl Engine {
         };
         let now_s = self.now().timestamp();
         let secret = secret.as_str();
-        let posts: Vec<_> = chosen
-            .iter()
-            .map(|index| self.http.post_event(*index, &deliveries[*index], secret, now_s))
-            .collect();
+        let posts: Vec<_> =
+            events().map(|(index, delivery)| self.http.post_event(index, delivery, secret, now_s)).collect();
         stream::iter(posts).buffer_unordered(CALLS_AT_ONCE).collect().await
     }
 }

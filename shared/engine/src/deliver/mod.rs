@@ -73,14 +73,16 @@ impl Engine {
 
     /// Sends events to their targets. The answers are in the order of the events.
     pub(crate) async fn send(&self, deliveries: &[Delivery]) -> Vec<Sent> {
-        let mut sent = vec![Sent::Done; deliveries.len()];
+        let is_http = |delivery: &Delivery| delivery.terms.terms.target.is_http();
         let (http, queues): (Vec<usize>, Vec<usize>) =
-            (0..deliveries.len()).partition(|i| deliveries[*i].terms.terms.target.is_http());
-        for (index, outcome) in self.send_to_queues(deliveries, &queues).await {
-            sent[index] = outcome;
-        }
-        for (index, outcome) in self.send_to_endpoints(deliveries, &http).await {
-            sent[index] = outcome;
+            (0..deliveries.len()).partition(|index| deliveries.get(*index).is_some_and(is_http));
+        let mut sent = vec![Sent::Done; deliveries.len()];
+        let answers =
+            [self.send_to_queues(deliveries, &queues).await, self.send_to_endpoints(deliveries, &http).await];
+        for (index, outcome) in answers.into_iter().flatten() {
+            if let Some(place) = sent.get_mut(index) {
+                *place = outcome;
+            }
         }
         sent
     }

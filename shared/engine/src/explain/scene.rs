@@ -1,6 +1,7 @@
 //! A waiting event and what is around it: why it waits, what comes before it, when its turn is expected. Pure.
 
 use std::collections::BTreeMap;
+use tidegate_domain::time::shifted;
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::flow::OnDeadline;
@@ -184,7 +185,7 @@ impl Scene<'_> {
         let rate = self.status.policy.terms.rate()?;
         let next_at = self.rate_allows_at?;
         let first_at = if from > self.now { next_at.max(from) } else { next_at };
-        Some(first_at + seconds(place.events_before as f64 / per_second(rate)))
+        Some(shifted(first_at, seconds(place.events_before as f64 / per_second(rate))))
     }
 
     /// ` by a.1.2.3, a.1.2.4 and 6 others`.
@@ -230,7 +231,7 @@ impl Scene<'_> {
                     length_text(wait),
                     speed_text(per_second)
                 ));
-                Some(from.max(self.now + wait))
+                Some(from.max(shifted(self.now, wait)))
             }
             None => {
                 words.push(

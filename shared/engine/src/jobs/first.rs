@@ -1,9 +1,9 @@
 //! The first launches of a job, and the last ones of a revision: those that the emitter cannot be relied on for.
 
-use chrono::{DateTime, Duration, Utc};
+use chrono::{DateTime, Utc};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::job::{Job, Trigger};
-use tidegate_domain::time::{Cadence, Instants, Window};
+use tidegate_domain::time::{Cadence, Instants, Window, seconds, shifted};
 use tidegate_store::launch::{Child, Owed};
 use tidegate_store::ticker::Watermark;
 use tracing::warn;
@@ -21,7 +21,7 @@ const WATERMARK_REACH_SECONDS: i64 = 7_200;
 impl Engine {
     /// Says that what was planned for a client must be looked up before it is delivered, from now on for a while.
     pub(crate) async fn unsettle(&self, client: &ClientId) -> Result<(), EngineError> {
-        let until = self.now() + Duration::seconds(UNSETTLED_SECONDS);
+        let until = shifted(self.now(), seconds(UNSETTLED_SECONDS));
         Ok(self.store().mark_unsettled(client, until).await?)
     }
 
@@ -43,7 +43,7 @@ impl Engine {
     pub(super) async fn emit_first_again(&self, job: &Job) -> Result<(), EngineError> {
         self.pay_what_is_owed(job).await?;
         let watermark = self.watermark_or_first().await?;
-        let is_recent = (self.now() - job.changed_at).abs() < Duration::hours(REPEATED_HOURS);
+        let is_recent = (self.now() - job.changed_at).abs() < seconds(REPEATED_HOURS * 3_600);
         match watermark.filter(|_| is_recent) {
             Some(watermark) => self.emit_passed(job, &watermark).await,
             None => Ok(()),
@@ -100,7 +100,7 @@ impl Engine {
 
 /// Whether no watermark can have passed the launches of a job that are the emitter's.
 pub(super) fn is_out_of_reach(job: &Job, owed: Option<&Owed>) -> bool {
-    let reach = job.emit_from + Duration::seconds(WATERMARK_REACH_SECONDS);
+    let reach = shifted(job.emit_from, seconds(WATERMARK_REACH_SECONDS));
     match &job.trigger {
         Trigger::At(instants) => instants.iter().all(|at| match owed {
             Some(owed) => owed.window.contains(at) || at > reach,

@@ -7,7 +7,7 @@ use chrono_tz::Tz;
 use tidegate_domain::calendar::Exclusions;
 use tidegate_domain::limits::MISFIRE_THRESHOLD_SECONDS;
 use tidegate_domain::occurrence::NonRun;
-use tidegate_domain::time::{Cadence, Firing, LocalWindow, Window};
+use tidegate_domain::time::{Cadence, Firing, LocalWindow, Window, seconds, shifted};
 use tidegate_store::launch::{Child, Part};
 
 /// What a scan goes by.
@@ -40,7 +40,7 @@ pub struct Verdict {
 
 /// Launches before it were missed by an outage, for somebody who plans at `now`.
 pub(crate) fn missed_before(now: DateTime<Utc>) -> DateTime<Utc> {
-    now - Duration::seconds(MISFIRE_THRESHOLD_SECONDS)
+    shifted(now, -seconds(MISFIRE_THRESHOLD_SECONDS))
 }
 
 impl Plan {
@@ -76,7 +76,7 @@ pub(crate) fn judge(
     };
     let mut cutoff = Cutoff::new(child, plan, offset);
     for firing in firings.iter().filter(|firing| child.rules.is_within(firing.launch_at)) {
-        let launch_at = firing.launch_at + offset;
+        let launch_at = shifted(firing.launch_at, offset);
         let missed_before = plan.missed_before(launch_at);
         let non_run = if child.paused {
             Some(NonRun::Paused)
@@ -136,7 +136,7 @@ impl<'a> Cutoff<'a> {
         }
         // What lies before the window is settled: it can only make the rest fewer than are kept.
         let from = rules.start_at.map_or(self.from, |start_at| start_at.max(self.from));
-        let to = missed_before - self.offset;
+        let to = shifted(missed_before, -self.offset);
         let to = rules.end_at.map_or(to, |end_at| end_at.min(to));
         let Ok(window) = Window::new(from, to) else { return from };
         let latest = self.child.cadence.latest(window, kept);

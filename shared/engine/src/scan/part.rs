@@ -1,6 +1,7 @@
 //! Parts of a large scan, worked on in parallel by whoever gets the message of the scan queue.
 
-use chrono::{DateTime, Duration, Utc};
+use chrono::{DateTime, Utc};
+use tidegate_domain::time::{seconds, shifted};
 use tidegate_store::Write;
 use tidegate_store::launch::Shard;
 use tidegate_store::scans::{ScanPart, TakePart};
@@ -124,5 +125,5 @@ impl Engine {
 }
 
 fn lease_end(now: DateTime<Utc>) -> DateTime<Utc> {
-    now + Duration::seconds(PART_LEASE_SECONDS)
+    shifted(now, seconds(PART_LEASE_SECONDS))
 }

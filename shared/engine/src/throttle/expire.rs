@@ -2,6 +2,7 @@
 
 use chrono::Duration;
 use tidegate_domain::policy::Policy;
+use tidegate_domain::time::shifted;
 use tidegate_store::slots::{Change, Held, NewLease, Outcome, SlotGroup, SlotRelease};
 use tracing::info;
 
@@ -74,6 +75,6 @@ impl Engine {
     }
 
     pub(super) fn new_lease(&self, lasts: Duration) -> NewLease {
-        NewLease { end: self.now() + lasts, mark: self.random().next_u64() >> 32 }
+        NewLease { end: shifted(self.now(), lasts), mark: self.random().next_u64() >> 32 }
     }
 }

@@ -4,8 +4,9 @@
 //! repeated, late and forged releases do not meet it.
 
 use std::collections::BTreeMap;
+use tidegate_domain::time::{seconds, shifted};
 
-use chrono::{DateTime, Duration, Utc};
+use chrono::{DateTime, Utc};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{LEASE_SECONDS, SLOTS_PER_GROUP, WRITE_ROUNDS};
 use tidegate_domain::shares;
@@ -271,7 +272,7 @@ impl Engine {
         let facts = self.facts(&token.client, &token.policy, 0).await?;
         let Some(own) = facts.map(|facts| facts.lease) else { return Ok(Extended::Unknown) };
         let chosen = lease_seconds.map(|s| s.clamp(*LEASE_SECONDS.start(), *LEASE_SECONDS.end()));
-        let lease_end = self.now() + chosen.map_or(own, |s| Duration::seconds(s.into()));
+        let lease_end = shifted(self.now(), chosen.map_or(own, |s| seconds(s.into())));
         if token.slot >= SLOTS_PER_GROUP {
             return Ok(Extended::Unknown);
         }

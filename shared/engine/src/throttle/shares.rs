@@ -9,6 +9,7 @@ use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::policy::Policy;
 use tidegate_domain::rate_limit::RateLimit;
+use tidegate_domain::time::{seconds, shifted};
 use tidegate_store::Write;
 use tidegate_store::slots::{Change, GroupKey, SlotGroup};
 
@@ -113,7 +114,7 @@ impl Engine {
     pub(crate) async fn after_drain(&self, group: &SlotGroup) -> Result<(), EngineError> {
         let GroupKey { client, policy, .. } = &group.key;
         if group.groups > GROUPS_SETTLED_AT_ONCE {
-            let due_at = self.now() + Duration::seconds(SETTLE_AFTER_SECONDS);
+            let due_at = shifted(self.now(), seconds(SETTLE_AFTER_SECONDS));
             return self.wake_at(client, policy, due_at).await;
         }
         let Some(found) = self.store().policy(client, policy).await? else { return Ok(()) };
@@ -147,7 +148,7 @@ impl Engine {
 }
 
 pub(crate) fn lease_of(policy: &Policy) -> Duration {
-    Duration::seconds(policy.terms.lease_seconds().into())
+    seconds(policy.terms.lease_seconds().into())
 }
 
 pub(crate) fn group_key(policy: &Policy, group: u32) -> GroupKey {

@@ -109,7 +109,8 @@ struct TooSlow(Duration);
 /// Passes a request on with a body that fails when it takes too long.
 async fn bound_body(within: Duration, request: Request, next: Next) -> Response<Body> {
     let (parts, body) = request.into_parts();
-    let until = Instant::now() + within;
+    let now = Instant::now();
+    let until = now.checked_add(within).unwrap_or(now);
     let bounded = stream::try_unfold(body.into_data_stream(), move |mut body| async move {
         match timeout_at(until, body.next()).await {
             Ok(None) => Ok(None),

@@ -1,12 +1,12 @@
 //! Rows of the index: what they say, and how they are read.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use chrono::{DateTime, Duration, NaiveDateTime, Utc};
+use chrono::{DateTime, NaiveDateTime, Utc};
 use chrono_tz::Tz;
 use tidegate_domain::job::{Job, Terms, Trigger};
 use tidegate_domain::limits::{AT_ROW_DAYS, HISTORY_DAYS};
 use tidegate_domain::time::{
-    AtMinute, Cadence, ChildKey, CompiledCron, Instants, Rate, Window, clamped, parse_zone,
+    AtMinute, Cadence, ChildKey, CompiledCron, Instants, Rate, Window, clamped, days, parse_zone, shifted,
 };
 
 use super::shard::{at_key, child_key, owed_key};
@@ -91,7 +91,7 @@ pub(crate) fn rows_of(job: &Job) -> Result<Vec<Row>> {
 
 /// The row of a minute. It names all instants of its job: which of them an outage missed depends on the others.
 fn at_row(job: &Job, instants: &Instants, minute: AtMinute) -> Result<Row> {
-    let expires_at = minute.starts_at().max(job.changed_at) + Duration::days(AT_ROW_DAYS);
+    let expires_at = shifted(minute.starts_at().max(job.changed_at), days(AT_ROW_DAYS));
     let row = common(&at_key(&job.client, &job.id, minute.starts_at()), job)?
         .with("due", due(instants.iter()))
         .expiring(expires_at);
@@ -108,7 +108,7 @@ pub(crate) fn owed_row(job: &Job, owed: &Owed) -> Result<Row> {
     let row = common(&owed_key(&job.client, &job.id), job)?
         .with("from_s", number(owed.window.from().timestamp()))
         .with("written_at", number(owed.written_at.timestamp_millis()))
-        .expiring(owed.written_at + Duration::days(HISTORY_DAYS));
+        .expiring(shifted(owed.written_at, days(HISTORY_DAYS)));
     Ok(match &owed.child.cadence {
         Cadence::Cron { cron, zone } => row.with("cron", text(cron.encode())).with("zone", text(zone.name())),
         Cadence::Rate(rate) => row.with("rate", rate_text(rate)),

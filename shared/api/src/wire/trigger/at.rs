@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::job::Trigger;
 use tidegate_domain::limits::AT_GRACE_SECONDS;
-use tidegate_domain::time::{Instants, shifted};
+use tidegate_domain::time::{Instants, seconds, shifted};
 use utoipa::ToSchema;
 
 use super::{Findings, PastInstant, TriggerBody};
@@ -125,7 +125,7 @@ impl TriggerBody {
         findings: &mut Findings,
     ) {
         let refused = self.past.unwrap_or_default() == PastWord::Refuse;
-        if refused && at < shifted(now, TimeDelta::seconds(-AT_GRACE_SECONDS)) {
+        if refused && at < shifted(now, seconds(-AT_GRACE_SECONDS)) {
             let refusal = format!(
                 "{}; give an instant that is to come, or \"past\": \"fire\" to fire it at once",
                 is_past("at", text, at, now)

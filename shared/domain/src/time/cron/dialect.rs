@@ -45,12 +45,12 @@ impl Split {
 
     /// Its written fields, one blank apart; taking them apart again gives the same.
     pub(super) fn canonical(&self) -> String {
-        let written = if self.written == 5 { &self.fields[1..6] } else { &self.fields[..self.written] };
-        written.join(" ")
+        let (first, last) = if self.written == 5 { (1, 6) } else { (0, self.written) };
+        self.fields.get(first..last).unwrap_or(&self.fields).join(" ")
     }
 
     pub(super) fn field(&self, field: Field) -> &str {
-        &self.fields[field as usize]
+        self.fields.get(field as usize).map_or("*", String::as_str)
     }
 
     /// Whether it looks as Quartz and Spring write it: with seconds, and `?` for a day field.
@@ -66,10 +66,9 @@ impl Split {
 pub fn split_zone_prefix(text: &str) -> (Option<&str>, &str) {
     let text = text.trim();
     for prefix in ["CRON_TZ=", "TZ="] {
-        if let Some(start) = text.get(..prefix.len())
+        if let Some((start, rest)) = text.split_at_checked(prefix.len())
             && start.eq_ignore_ascii_case(prefix)
         {
-            let rest = &text[prefix.len()..];
             let (zone, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
             return (Some(zone), rest.trim());
         }

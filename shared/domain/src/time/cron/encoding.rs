@@ -89,8 +89,7 @@ fn write(version: char, values: impl Iterator<Item = (u64, u64)>) -> String {
             value => push_base36(&mut text, value),
         }
     }
-    text.truncate(text.trim_end_matches('.').len());
-    text
+    text.trim_end_matches('.').to_owned()
 }
 
 fn decode(text: &str) -> Option<CompiledCron> {
@@ -114,8 +113,9 @@ fn decode(text: &str) -> Option<CompiledCron> {
 /// Reads values, each within its full mask; those that are cut off are 0.
 fn read<const N: usize>(text: &str, full: [u64; N]) -> Option<[u64; N]> {
     let mut values = [0u64; N];
-    for (index, field) in text.split('.').enumerate() {
-        let full = *full.get(index)?;
+    let mut places = values.iter_mut().zip(full);
+    for field in text.split('.') {
+        let (place, full) = places.next()?;
         let value = match field {
             "" => 0,
             "*" => full,
@@ -125,7 +125,7 @@ fn read<const N: usize>(text: &str, full: [u64; N]) -> Option<[u64; N]> {
         if value & !full != 0 {
             return None;
         }
-        values[index] = value;
+        *place = value;
     }
     Some(values)
 }

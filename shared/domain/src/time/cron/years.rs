@@ -19,7 +19,9 @@ impl Years {
         let mut words = [0; WORDS];
         for year in years.into_iter().filter(|year| (FIRST_YEAR..=LAST_YEAR).contains(year)) {
             let bit = usize::from(year - FIRST_YEAR);
-            words[bit / 64] |= 1 << (bit % 64);
+            if let Some(word) = words.get_mut(bit / 64) {
+                *word |= 1 << (bit % 64);
+            }
         }
         Self(words)
     }
@@ -41,8 +43,8 @@ impl Years {
 
     pub(in crate::time) fn contains(self, year: i32) -> bool {
         match usize::try_from(year - i32::from(FIRST_YEAR)) {
-            Ok(bit) if bit < WORDS * 64 => self.0[bit / 64] >> (bit % 64) & 1 == 1,
-            _ => self.is_any(),
+            Ok(bit) => self.0.get(bit / 64).map_or(self.is_any(), |word| word >> (bit % 64) & 1 == 1),
+            Err(_) => self.is_any(),
         }
     }
 

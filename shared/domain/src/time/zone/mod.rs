@@ -45,8 +45,8 @@ pub fn parse_zone(text: &str) -> Result<Tz, ZoneError> {
         return Ok(zone);
     }
     let (problem, fix) = (advice::advice(given), offset_fix(given));
-    let given = match given.char_indices().nth(GIVEN_CHARACTERS) {
-        Some((end, _)) => format!("{}...", &given[..end]),
+    let given = match given.char_indices().nth(GIVEN_CHARACTERS).and_then(|(end, _)| given.get(..end)) {
+        Some(start) => format!("{start}..."),
         None => given.to_owned(),
     };
     Err(match fix {
@@ -64,12 +64,13 @@ fn offset_fix(text: &str) -> Option<String> {
         b'-' => false,
         _ => return None,
     };
-    let digits: String = offset[1..].chars().filter(|c| *c != ':').collect();
+    let digits: String = offset.chars().skip(1).filter(|c| *c != ':').collect();
     if digits.is_empty() || digits.len() > 4 || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
+    let before_minutes = digits.len().checked_sub(2).filter(|at| *at > 0);
     let (hours, minutes) =
-        if digits.len() > 2 { digits.split_at(digits.len() - 2) } else { (&digits[..], "0") };
+        before_minutes.and_then(|at| digits.split_at_checked(at)).unwrap_or((&*digits, "0"));
     let (hours, minutes) = (hours.parse::<u8>().ok()?, minutes.parse::<u8>().ok()?);
     let most = if east { 14 } else { 12 };
     Some(match (hours, minutes) {
