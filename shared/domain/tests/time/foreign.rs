@@ -106,6 +106,8 @@ fn a_line_of_a_crontab_is_told_what_to_leave_out() {
 fn what_only_looks_like_a_crontab_or_a_sentence_is_judged_by_its_fields() {
     for text in [
         "0 0 9 * * MON-FRI/2",
+        "0 0 9 ? * MON-FRI 2027",
+        "0 0 9 ? * mon-fri *",
         "0 0 9 ? * MON 2027",
         "0 0 9 * * MON 2027/2",
         "0 0 9 * * sun,mon#1",
@@ -116,6 +118,8 @@ fn what_only_looks_like_a_crontab_or_a_sentence_is_judged_by_its_fields() {
     for (text, says) in [
         ("0 0 9 * * Monday", "day of week: 'MONDAY' is not a name of this field: write 'MON'"),
         ("0 0 9 * * MON#9", "day of week"),
+        ("0 0 9 * * MON-FRY 2027", "day of week"),
+        ("TZ=UTC TZ=UTC 0 9 * * *", "has a zone in front of it"),
         ("0 0 9 1 1 ? SUN", "stands in the year's place"),
         ("5 minutes", "it is an interval: write 'rate(5 minutes)'"),
         ("0 9, 10 * * * * * *", "has 9 fields"),

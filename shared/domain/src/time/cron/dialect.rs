@@ -5,7 +5,6 @@
 
 use super::aws;
 use super::error::{CronError, EXPRESSION_BYTES, Field};
-use super::foreign;
 use super::years::{FIRST_YEAR, LAST_YEAR};
 use crate::time::interval::parse_interval;
 
@@ -87,9 +86,6 @@ pub(super) fn split(text: &str) -> Result<Split, CronError> {
             given,
             format!("has a zone in front of it: write '{rest}' and name '{zone}' as the zone"),
         ));
-    }
-    if let Some(problem) = foreign::crontab_line(given).or_else(|| foreign::sentence(given)) {
-        return Err(unsupported(given, problem));
     }
     let upper = given.to_uppercase();
     if upper.starts_with('@') {

@@ -1,7 +1,8 @@
 //! What people write for a cron expression who come from elsewhere: sentences such as `every 5 minutes`, and lines of a
 //! crontab. Each is refused with what to write; a sentence is translated only where that is exact.
 
-use super::error::Field;
+use super::dialect::{split_zone_prefix, unsupported};
+use super::error::{CronError, Field};
 use super::field::normalise;
 use crate::time::interval::parse_interval;
 
@@ -9,8 +10,17 @@ const NICKNAMES: [&str; 8] =
     ["@YEARLY", "@ANNUALLY", "@MONTHLY", "@WEEKLY", "@DAILY", "@MIDNIGHT", "@HOURLY", "@REBOOT"];
 const FIVE_FIELDS: &str = "write five fields (minute, hour, day of month, month, day of week), such as '0 3 * * *' for 03:00 of each day";
 
+/// Why a text that is no expression is refused, when it is one of these.
+pub(super) fn refusal(given: &str) -> Option<CronError> {
+    // A zone in front has a sentence of its own.
+    if split_zone_prefix(given).0.is_some() {
+        return None;
+    }
+    crontab_line(given).or_else(|| sentence(given)).map(|problem| unsupported(given, problem))
+}
+
 /// What to say about a text that is a line of a crontab; `None` when it is none.
-pub(super) fn crontab_line(given: &str) -> Option<String> {
+fn crontab_line(given: &str) -> Option<String> {
     if given.starts_with('#') {
         return Some(format!("is a comment of a crontab: {FIVE_FIELDS}"));
     }
@@ -68,7 +78,7 @@ fn is_plain_word(word: &str) -> bool {
     word.len() >= 2
         && word.starts_with(|c: char| c.is_ascii_alphabetic())
         && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
-        && !is_name(word)
+        && !word.split('-').any(is_name)
 }
 
 /// Whether a word begins with the name of a month or weekday, or is made of the letters with a meaning.
@@ -80,7 +90,7 @@ fn is_name(word: &str) -> bool {
 }
 
 /// What to say about a text that is a sentence; `None` when it is none.
-pub(super) fn sentence(given: &str) -> Option<String> {
+fn sentence(given: &str) -> Option<String> {
     let lower = given.to_lowercase().replace(',', " ");
     let words: Vec<&str> = lower.split_whitespace().collect();
     let (first, rest) = words.split_first()?;

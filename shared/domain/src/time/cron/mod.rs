@@ -69,7 +69,12 @@ impl CronSpec {
     /// # Errors
     /// When the text is not such an expression, or never fires; the error names the field, the value and the fix.
     pub fn parse(text: &str) -> Result<Self, CronError> {
-        Self::from_split(&dialect::split(text)?)
+        let read = dialect::split(text).and_then(|split| Self::from_split(&split));
+        // Only what is no expression is looked at again: a text that is one means what it says.
+        read.map_err(|error| match error {
+            CronError::TooLong { .. } | CronError::NeverFires { .. } => error,
+            error => foreign::refusal(text.trim()).unwrap_or(error),
+        })
     }
 
     /// Takes a field object.
