@@ -48,7 +48,7 @@ pub struct Rate {
     pub events: u32,
     /// The time.
     pub per: Per,
-    /// How many may begin at once after a pause, at least a second's worth; that when `None`.
+    /// How many may begin at once after a pause; what one second allows when `None`. 1 spaces events evenly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<u32>,
 }
@@ -61,6 +61,10 @@ pub enum Per {
     Second,
     /// Sixty of them.
     Minute,
+    /// Sixty minutes.
+    Hour,
+    /// Twenty-four hours.
+    Day,
 }
 
 impl Rate {
@@ -74,7 +78,17 @@ impl Rate {
         Self { events, per: Per::Minute, burst: None }
     }
 
-    /// The same with a burst.
+    /// So many events an hour.
+    pub fn per_hour(events: u32) -> Self {
+        Self { events, per: Per::Hour, burst: None }
+    }
+
+    /// So many events a day.
+    pub fn per_day(events: u32) -> Self {
+        Self { events, per: Per::Day, burst: None }
+    }
+
+    /// The same with a burst; 1 spaces events evenly.
     #[must_use]
     pub fn burst(self, burst: u32) -> Self {
         Self { burst: Some(burst), ..self }

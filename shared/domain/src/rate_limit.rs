@@ -1,4 +1,4 @@
-//! How many events of a policy may begin in a second or a minute: a leaky bucket that lets a burst through.
+//! How many events of a policy may begin in a second, minute, hour or day: a leaky bucket that lets a burst through.
 //!
 //! The state is one instant (the theoretical arrival time of GCRA), so it fits an attribute of a row and one condition.
 
@@ -13,20 +13,50 @@ pub enum Per {
     Second,
     /// Sixty of them.
     Minute,
+    /// Sixty minutes.
+    Hour,
+    /// Twenty-four hours.
+    Day,
 }
 
 impl Per {
-    fn micros(self) -> i64 {
+    /// All lengths, the shortest first.
+    pub const ALL: [Self; 4] = [Self::Second, Self::Minute, Self::Hour, Self::Day];
+
+    /// Its word: `second`, `minute`, `hour` or `day`.
+    pub fn as_str(self) -> &'static str {
         match self {
-            Self::Second => 1_000_000,
-            Self::Minute => 60_000_000,
+            Self::Second => "second",
+            Self::Minute => "minute",
+            Self::Hour => "hour",
+            Self::Day => "day",
         }
+    }
+
+    /// The length of a word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|per| per.as_str() == word)
+    }
+
+    /// Its length, in seconds.
+    pub fn seconds(self) -> u32 {
+        match self {
+            Self::Second => 1,
+            Self::Minute => 60,
+            Self::Hour => 3_600,
+            Self::Day => 86_400,
+        }
+    }
+
+    fn micros(self) -> i64 {
+        i64::from(self.seconds()) * 1_000_000
     }
 }
 
-/// A rate of events, smooth to the second.
+/// A rate of events: a hard cap.
 ///
-/// Invariant: in any `t` seconds no more than `bucket + rate * t` events begin.
+/// Invariant: in any interval of length `t`, both ends included, at most `burst + rate * t` events begin, `t` counted in
+/// microseconds and rounded up. With a burst of 1 no two events begin closer to each other than the rate spaces them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
     events: u32,
@@ -63,7 +93,7 @@ pub struct Allowed {
 }
 
 impl RateLimit {
-    /// Checks a rate. Without a burst, what one second allows may begin at once.
+    /// Checks a rate. Without a burst, what one second allows may begin at once, and at least one event.
     ///
     /// # Errors
     /// Names the number that lies outside its bounds.
@@ -92,28 +122,44 @@ impl RateLimit {
         self.burst
     }
 
-    /// How far apart events are in the long run, in microseconds.
-    fn interval_us(self) -> i64 {
-        (self.per.micros() / i64::from(self.events)).max(1)
+    /// How many events begin in a second, in the long run.
+    pub fn per_second(self) -> f64 {
+        f64::from(self.events) / f64::from(self.per.seconds())
     }
 
-    /// How many events may begin at once: the burst, but no less than a second's worth, since what wakes a waiting
-    /// policy comes by the second.
+    /// What one second allows, and at least one event.
+    fn events_per_second(self) -> u32 {
+        (self.events / self.per.seconds()).max(1)
+    }
+
+    /// How many events may begin at once: the burst; without one, what one second allows.
     pub fn bucket(self) -> u32 {
-        let second = u32::try_from(1_000_000 / self.interval_us()).unwrap_or(u32::MAX);
-        self.burst.unwrap_or(1).max(second).max(1)
+        self.burst.unwrap_or_else(|| self.events_per_second())
+    }
+
+    /// Whether its bucket holds less than a second's worth: wake-ups, which come by the second, do not suffice for it.
+    pub fn needs_pacing(self) -> bool {
+        self.bucket() < self.events_per_second()
+    }
+
+    /// How long so many events take at this rate, in microseconds, rounded up: never faster than the rate.
+    fn length_us(self, events: u32) -> i64 {
+        let (per, in_it) = (i128::from(self.per.micros()), i128::from(self.events));
+        let length = (i128::from(events) * per + in_it - 1) / in_it;
+        i64::try_from(length).unwrap_or(i64::MAX)
     }
 
     /// How many of `wanted` events may begin at `now_us`, when `arrival_us` is what the bucket came to at last.
     pub fn allow(self, arrival_us: i64, now_us: i64, wanted: u32) -> Allowed {
-        let interval = self.interval_us();
-        let span = i64::from(self.bucket()).saturating_mul(interval);
+        let full_us = now_us.saturating_add(self.length_us(self.bucket()));
         // No right clock leaves it beyond: then one that was ahead has been here.
-        let from = arrival_us.clamp(now_us, now_us.saturating_add(span));
-        let free = (now_us.saturating_add(span) - from).max(0) / interval;
-        let events = u32::try_from(free).unwrap_or(u32::MAX).min(wanted);
-        let arrival_us = from.saturating_add(i64::from(events).saturating_mul(interval));
-        let next_us = arrival_us.saturating_add(interval) - span;
+        let from = arrival_us.clamp(now_us, full_us);
+        let room = i128::from(full_us.saturating_sub(from)) * i128::from(self.events);
+        let free = room / i128::from(self.per.micros());
+        let events = u32::try_from(free).unwrap_or(u32::MAX).min(wanted).min(self.bucket());
+        let arrival_us = from.saturating_add(self.length_us(events));
+        let next_us =
+            arrival_us.saturating_add(self.length_us(1)).saturating_sub(self.length_us(self.bucket()));
         Allowed { events, arrival_us, next_us }
     }
 }
@@ -142,20 +188,34 @@ mod tests {
         assert_eq!((slow.bucket(), by_second), (1, 6));
     }
 
-    /// In any stretch, whatever the pauses between the looks.
     #[test]
-    fn no_stretch_has_more_than_the_bucket_and_the_rate() {
-        for (events, burst, step_us) in [(7, Some(3), 130_000), (100, None, 10_000), (3, Some(9), 777_000)] {
-            let rate = RateLimit::new(events, Per::Second, burst).unwrap();
-            let begun = begun(rate, step_us, 20_000_000);
-            for (i, (from, _)) in begun.iter().enumerate() {
-                let mut sum = 0;
-                for (at, n) in &begun[i..] {
-                    sum += i64::from(*n);
-                    let most = i64::from(rate.bucket()) + (at - from) / rate.interval_us() + 1;
-                    assert!(sum <= most, "{sum} of {most} in {} us", at - from);
-                }
-            }
+    fn half_an_event_a_second_is_thirty_a_minute() {
+        let rate = RateLimit::new(30, Per::Minute, Some(1)).unwrap();
+        let at = |from: &[(i64, u32)]| -> Vec<i64> {
+            from.iter().filter(|(_, n)| *n > 0).map(|(at, _)| at / 1_000_000).collect()
+        };
+        assert_eq!(at(&begun(rate, 1_000_000, 10_000_000)), [0, 2, 4, 6, 8]);
+        let hourly = RateLimit::new(2, Per::Hour, None).unwrap();
+        assert_eq!(at(&begun(hourly, 60_000_000, 7_200_000_000)), [0, 1_800, 3_600, 5_400]);
+        let daily = RateLimit::new(3, Per::Day, Some(2)).unwrap();
+        let first_day: u32 = begun(daily, 60_000_000, 86_400_000_000).iter().map(|(_, n)| n).sum();
+        assert_eq!(first_day, 4);
+    }
+
+    #[test]
+    fn a_burst_of_one_spaces_events_evenly_and_less_than_a_second_s_worth_needs_pacing() {
+        let rate = RateLimit::new(2, Per::Second, Some(1)).unwrap();
+        let begun = begun(rate, 10_000, 2_000_000);
+        let at: Vec<i64> = begun.iter().filter(|(_, n)| *n > 0).map(|(at, _)| *at).collect();
+        assert_eq!(at, [0, 500_000, 1_000_000, 1_500_000]);
+        assert!(rate.needs_pacing());
+        for (events, per, burst) in
+            [(2, Per::Second, None), (2, Per::Second, Some(2)), (60, Per::Minute, Some(1))]
+        {
+            assert!(
+                !RateLimit::new(events, per, burst).unwrap().needs_pacing(),
+                "{events} {per:?} {burst:?}"
+            );
         }
     }
 

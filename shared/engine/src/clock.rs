@@ -1,5 +1,6 @@
 //! The one way time enters the engine and the embedded services: an argument, never a call to the system.
 
+use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, Utc};
@@ -8,7 +9,15 @@ use chrono::{DateTime, Utc};
 pub trait Clock: Send + Sync + 'static {
     /// The present instant, in UTC.
     fn now(&self) -> DateTime<Utc>;
+
+    /// Waits until an instant. A clock that does not go on by itself answers at once, and `now` is then before it.
+    fn wait_until(&self, _at: DateTime<Utc>) -> Waiting<'_> {
+        Box::pin(std::future::ready(()))
+    }
 }
+
+/// What ends when a clock shows an instant.
+pub type Waiting<'c> = Pin<Box<dyn Future<Output = ()> + Send + 'c>>;
 
 /// The machine's clock.
 #[derive(Debug, Clone, Copy, Default)]
@@ -17,6 +26,11 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     fn now(&self) -> DateTime<Utc> {
         Utc::now()
+    }
+
+    fn wait_until(&self, at: DateTime<Utc>) -> Waiting<'_> {
+        let left = (at - self.now()).to_std().unwrap_or_default();
+        Box::pin(tokio::time::sleep(left))
     }
 }
 

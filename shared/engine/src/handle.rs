@@ -81,7 +81,7 @@ impl Engine {
                         self.dispatch(&[Outgoing::at(&client, wake, due_at)]).await
                     }
                     // What is due in it: the tick looks after the rest.
-                    None if due_at.is_some() => self.attend_line(&client, &policy).await,
+                    None if due_at.is_some() => self.attend_paced(&client, &policy).await,
                     None => self.attend(&client, &policy).await,
                 }
             }

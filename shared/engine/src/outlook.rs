@@ -5,7 +5,7 @@
 
 use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::flow::{BatchWindow, OnDeadline};
-use tidegate_domain::rate_limit::{Per, RateLimit};
+use tidegate_domain::rate_limit::RateLimit;
 use tidegate_domain::time::{milliseconds, shifted};
 use tidegate_store::runs::RunRow;
 
@@ -215,19 +215,11 @@ pub(crate) fn seconds(seconds: f64) -> Duration {
 
 /// How many events a rate lets begin in a second, in the long run.
 pub(crate) fn per_second(rate: RateLimit) -> f64 {
-    let per = match rate.per() {
-        Per::Second => 1.0,
-        Per::Minute => 60.0,
-    };
-    f64::from(rate.events()) / per
+    rate.per_second()
 }
 
 pub(crate) fn rate_text(rate: RateLimit) -> String {
-    let per = match rate.per() {
-        Per::Second => "second",
-        Per::Minute => "minute",
-    };
-    format!("no more than {} a {per}", rate.events())
+    format!("no more than {} a {}", rate.events(), rate.per().as_str())
 }
 
 pub(crate) fn speed_text(speed: f64) -> String {

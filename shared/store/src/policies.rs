@@ -21,10 +21,7 @@ fn key(client: &ClientId, policy: &PolicyId) -> Key {
 fn row(policy: &Policy) -> Row {
     let terms = &policy.terms;
     let rate = terms.rate();
-    let per = rate.map(|rate| match rate.per() {
-        Per::Second => "second",
-        Per::Minute => "minute",
-    });
+    let per = rate.map(|rate| rate.per().as_str());
     Row::new(&key(&policy.client, &policy.id))
         .with("client", text(policy.client.as_str()))
         .with("policy", text(policy.id.as_str()))
@@ -63,7 +60,8 @@ fn read(row: &Attributes) -> Result<Policy> {
 
 fn read_rate(item: Item<'_>) -> Result<Option<RateLimit>> {
     let Some(events) = item.find_number("rate")? else { return Ok(None) };
-    let per = if item.text("rate_per")? == "second" { Per::Second } else { Per::Minute };
+    let per = Per::from_word(item.text("rate_per")?);
+    let per = per.ok_or_else(|| item.corrupt("'rate_per' is no length of time"))?;
     let rate = RateLimit::new(events, per, item.find_number("rate_burst")?);
     rate.map(Some).map_err(|e| item.corrupt(e.to_string()))
 }

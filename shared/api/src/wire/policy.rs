@@ -1,6 +1,9 @@
 //! Policies as they travel.
 
+use std::fmt;
+
 use chrono::{DateTime, Utc};
+use serde::de::{self, Deserializer, IntoDeserializer, Visitor};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::PolicyId;
 use tidegate_domain::limits::{
@@ -81,16 +84,20 @@ pub(crate) enum OnExpiryWord {
     Hold,
 }
 
-/// How fast events may begin: smooth to the second, with a burst.
+/// How fast events may begin. A hard cap: in any interval of length `t` at most `burst + rate * t` begin.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a rate such as {\"events\": 30, \"per\": \"minute\"}: a whole number of events per second, minute, hour or day"
+)]
 #[schema(as = PolicyRate, example = json!({"events": 100, "per": "second", "burst": 20}))]
 pub(crate) struct RateBody {
-    /// Events in that time.
+    /// Events in that time. For less than one of them, name a longer time: 0.5 a second is 30 a minute.
     #[schema(value_type = u32, minimum = 1, maximum = 100_000)]
-    events: Whole,
+    events: Events,
     per: PerWord,
-    /// How many may begin at once after a pause, at least a second's worth; that when left out.
+    /// How many may begin at once after a pause; what one second allows, and at least 1, when left out. With 1 they are
+    /// evenly spaced.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 10_000)]
     burst: Option<Whole>,
 }
@@ -102,7 +109,7 @@ pub(crate) struct RateView {
     /// Events in that time.
     events: u32,
     per: PerWord,
-    /// How many may begin at once after a pause, at least a second's worth; that when null.
+    /// How many may begin at once after a pause; what one second allows, and at least 1, when null.
     burst: Option<u32>,
 }
 
@@ -115,6 +122,73 @@ pub(crate) enum PerWord {
     Second,
     /// Sixty of them.
     Minute,
+    /// Sixty minutes.
+    Hour,
+    /// Twenty-four hours.
+    Day,
+}
+
+/// A number of events: whole, or a fraction that is refused with how to write it.
+#[derive(Debug, Clone, Copy)]
+enum Events {
+    Whole(Whole),
+    Fraction(f64),
+}
+
+impl<'de> Deserialize<'de> for Events {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        struct Reading;
+        impl Visitor<'_> for Reading {
+            type Value = Events;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number of events")
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Events, E> {
+                Whole::deserialize(number.into_deserializer()).map(Events::Whole)
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Events, E> {
+                Whole::deserialize(number.into_deserializer()).map(Events::Whole)
+            }
+
+            fn visit_f64<E>(self, number: f64) -> Result<Events, E> {
+                Ok(Events::Fraction(number))
+            }
+        }
+        reader.deserialize_any(Reading)
+    }
+}
+
+impl Events {
+    fn check(self, per: Per, errors: &mut FieldErrors) -> Option<u32> {
+        match self {
+            Self::Whole(events) => events.within("rate.events", 1..=RATE_EVENTS, errors),
+            Self::Fraction(number) => {
+                let instead = match whole_in_longer(number, per) {
+                    Some((events, per)) => {
+                        format!("write {{\"events\": {events}, \"per\": \"{}\"}}", per.as_str())
+                    }
+                    None => "count them over a longer time, such as a minute, an hour or a day".to_owned(),
+                };
+                let message = format!("rate.events is {number}; it must be a whole number: {instead}");
+                errors.add("rate.events", number, message);
+                None
+            }
+        }
+    }
+}
+
+/// The same rate over the first longer time in which it is a whole number of events.
+fn whole_in_longer(number: f64, per: Per) -> Option<(u64, Per)> {
+    let longer = Per::ALL.into_iter().filter(|longer| longer.seconds() >= per.seconds());
+    let in_it = longer.map(|longer| (number * f64::from(longer.seconds() / per.seconds()), longer));
+    let mut whole = in_it.filter(|(events, _)| {
+        (1.0..=f64::from(RATE_EVENTS)).contains(events)
+            && (events - events.round()).abs() < 1e-9 * events.abs()
+    });
+    whole.next().map(|(events, per)| (events.round() as u64, per))
 }
 
 /// A policy that has been checked.
@@ -159,7 +233,7 @@ impl PolicyBody {
 
 impl RateBody {
     fn check(&self, errors: &mut FieldErrors) -> Option<RateLimit> {
-        let events = self.events.within("rate.events", 1..=RATE_EVENTS, errors);
+        let events = self.events.check(self.per.into(), errors);
         let burst = match self.burst {
             Some(burst) => burst.within("rate.burst", 1..=RATE_BURST, errors).map(Some),
             None => Some(None),
@@ -173,6 +247,8 @@ impl From<RateLimit> for RateView {
         let per = match rate.per() {
             Per::Second => PerWord::Second,
             Per::Minute => PerWord::Minute,
+            Per::Hour => PerWord::Hour,
+            Per::Day => PerWord::Day,
         };
         Self { events: rate.events(), per, burst: rate.burst() }
     }
@@ -183,6 +259,8 @@ impl From<PerWord> for Per {
         match word {
             PerWord::Second => Self::Second,
             PerWord::Minute => Self::Minute,
+            PerWord::Hour => Self::Hour,
+            PerWord::Day => Self::Day,
         }
     }
 }

@@ -2,6 +2,8 @@ use tidegate_domain::flow::Deadline;
 use tidegate_domain::policy::{Policy, PolicyTerms};
 use tidegate_domain::shares::SharePlan;
 
+use tidegate_domain::rate_limit::Per;
+
 use super::*;
 use crate::policies::Load;
 

@@ -39,10 +39,15 @@ impl Engine {
     }
 
     /// Looks for free slots after something joined the line, or its time came: a few groups at a time, until the line has
-    /// nothing more or the slots are full. What it does not find, whoever releases does, and the tick.
-    pub(crate) async fn attend_line(&self, client: &ClientId, policy: &PolicyId) -> Result<(), EngineError> {
+    /// nothing more or the slots are full. What it does not find, whoever releases does, and the tick. Says whether it
+    /// granted any.
+    pub(crate) async fn attend_line(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+    ) -> Result<bool, EngineError> {
         let Some(policy) = self.store().policy(client, policy).await? else {
-            return self.abandon_line(client, policy).await;
+            return self.abandon_line(client, policy).await.map(|()| false);
         };
         self.judge_overlaps(client, &policy.id).await?;
         let facts = Facts::from(&policy);
@@ -51,20 +56,21 @@ impl Engine {
         let first =
             u32::try_from(self.now().timestamp_millis().rem_euclid(groups.max(1).into())).unwrap_or(0);
         let numbers: Vec<u32> = (0..groups).map(|step| (first + step) % groups).collect();
-        let mut full = 0;
+        let (mut full, mut any) = (0, false);
         for some in numbers.chunks(GROUPS_AT_ONCE) {
             let look = |number: &u32| self.serve_number(&policy, *number, facts);
             let served = try_join_all(some.iter().map(look)).await?;
             let granted = served.iter().any(|(_, granted)| *granted > 0);
+            any |= granted;
             if !granted && served.iter().any(|(line, _)| *line == Line::Nothing) {
-                return Ok(());
+                return Ok(any);
             }
             full = if granted { 0 } else { full + some.len() };
             if full >= FULL_GROUPS {
-                return Ok(());
+                return Ok(any);
             }
         }
-        Ok(())
+        Ok(any)
     }
 
     /// Serves one group; says how many events it granted.

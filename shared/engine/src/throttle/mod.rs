@@ -16,6 +16,7 @@ mod expire;
 mod flush;
 mod free;
 mod overlap;
+mod paced;
 mod refill;
 pub(crate) mod release;
 mod release_queue;

@@ -124,7 +124,7 @@ impl Engine {
         let before = found.plan.number;
         let (settled, _) = self.settle(found).await?;
         match settled.plan.number > before {
-            true => Box::pin(self.attend_line(client, policy)).await,
+            true => Box::pin(self.attend_line(client, policy)).await.map(drop),
             false => Ok(()),
         }
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use chrono::{DateTime, Utc};
-use tidegate_engine::clock::ManualClock;
+use tidegate_engine::clock::{Clock, ManualClock, Waiting};
 use tidegate_engine::random::SeededRandom;
 use tidegate_engine::{Config, Engine, Parts};
 use tidegate_local::{ClientOptions, Embedded};
@@ -36,6 +36,22 @@ pub const DISPATCH: &str = "dispatch";
 pub const SCAN: &str = "scan";
 /// The name of the queue that consumers release tokens through.
 pub const RELEASES: &str = "releases";
+
+/// The clock of an engine that is alone: it is moved on when the engine waits for it.
+struct Moved(Arc<ManualClock>);
+
+impl Clock for Moved {
+    fn now(&self) -> DateTime<Utc> {
+        self.0.now()
+    }
+
+    fn wait_until(&self, at: DateTime<Utc>) -> Waiting<'_> {
+        // To the millisecond, rounded up: never before.
+        let left_us = (at - self.now()).num_microseconds().unwrap_or_default();
+        self.0.advance_ms((left_us.max(0) + 999) / 1_000);
+        Box::pin(std::future::ready(()))
+    }
+}
 
 /// Tables, queues and an engine, with a clock that stands still until it is moved.
 pub struct World {
@@ -110,7 +126,8 @@ impl World {
             allow_private_targets,
         };
         let random = Arc::new(SeededRandom::new(1));
-        let engine = Engine::new(Parts { store, sqs: sqs.clone(), clock: clock.clone(), random, config });
+        let own = Arc::new(Moved(clock.clone()));
+        let engine = Engine::new(Parts { store, sqs: sqs.clone(), clock: own, random, config });
         let options = options.clone();
         Ok(Self { clock, embedded, engine, sqs, options, dispatch_url, scan_url, release_url })
     }

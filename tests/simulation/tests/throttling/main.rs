@@ -5,6 +5,7 @@
 mod leases;
 mod limits;
 mod line;
+mod rates;
 mod refills;
 mod release_queue;
 mod stage;
