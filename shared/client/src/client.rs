@@ -265,6 +265,8 @@ mod tests {
     fn a_name_cannot_reach_another_route() {
         assert_eq!(Route::Job("nightly-1_X").path(), "/v1/jobs/nightly-1_X");
         assert_eq!(Route::Job("a/../../clients?x#y").path(), "/v1/jobs/a%2F..%2F..%2Fclients%3Fx%23y");
+        let mail = Route::Job("reminder:user@example.com").path();
+        assert_eq!(mail, "/v1/jobs/reminder%3Auser%40example.com");
         let run = Route::Events("nightly", "nightly.3.1790000000").path();
         assert_eq!(run, "/v1/jobs/nightly/runs/nightly.3.1790000000/events");
         assert_eq!(Route::Free.path(), "/v1/tokens/free");

@@ -12,12 +12,14 @@ use crate::limits::{AT_SHARDS, INSTANTS_S, JOB_ID_BYTES, NAME_BYTES};
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum IdError {
     /// Nothing was given.
-    #[error("{what} is empty; use 1 to {limit} letters, digits, '-' or '_'")]
+    #[error("{what} is empty; use 1 to {limit} {allowed}")]
     Empty {
         /// Which id.
         what: &'static str,
         /// Its longest form, in bytes.
         limit: usize,
+        /// The characters that it may have.
+        allowed: &'static str,
     },
     /// More bytes than allowed.
     #[error("{what} '{value}' is {} bytes long; {limit} is the most", value.len())]
@@ -29,14 +31,26 @@ pub enum IdError {
         /// Its longest form, in bytes.
         limit: usize,
     },
-    /// A character outside letters, digits, '-' and '_'.
-    #[error("{what} '{value}' has the character '{character}'; use letters, digits, '-' or '_'")]
+    /// A character that the id may not have.
+    #[error("{what} '{value}' has the character {character:?}; use {allowed}")]
     Character {
         /// Which id.
         what: &'static str,
         /// What was given.
         value: String,
         /// The first character that does not fit.
+        character: char,
+        /// The characters that it may have.
+        allowed: &'static str,
+    },
+    /// A character that the id may have, but not in front.
+    #[error("{what} '{value}' begins with {character:?}; begin with a letter, a digit, '-' or '_'")]
+    First {
+        /// Which id.
+        what: &'static str,
+        /// What was given.
+        value: String,
+        /// Its first character.
         character: char,
     },
     /// The form is not that of such an id.
@@ -51,21 +65,49 @@ pub enum IdError {
     },
 }
 
-fn checked(what: &'static str, limit: usize, text: &str) -> Result<String, IdError> {
-    if text.is_empty() {
-        return Err(IdError::Empty { what, limit });
+/// What an id may look like. Letters and digits are those of ASCII.
+struct Rule {
+    what: &'static str,
+    /// Its longest form, in bytes.
+    limit: usize,
+    /// The characters that it may have beside letters, digits, '-' and '_', though not in front.
+    more: &'static str,
+    /// All that it may have, in words.
+    allowed: &'static str,
+}
+
+impl Rule {
+    const fn name(what: &'static str) -> Self {
+        Self { what, limit: NAME_BYTES, more: "", allowed: "letters, digits, '-' or '_'" }
     }
-    if text.len() > limit {
-        return Err(IdError::TooLong { what, value: text.to_owned(), limit });
+
+    /// Keys of the caller's own systems. `|` separates the parts of the store's keys, so it is never among them, and
+    /// neither is what must be escaped in JSON or cannot be shown.
+    const fn key(what: &'static str) -> Self {
+        let allowed = "letters, digits and - _ . : @ / + ~ = ,";
+        Self { what, limit: JOB_ID_BYTES, more: ".:@/+~=,", allowed }
     }
-    match text.chars().find(|c| !(c.is_ascii_alphanumeric() || *c == '-' || *c == '_')) {
-        Some(character) => Err(IdError::Character { what, value: text.to_owned(), character }),
-        None => Ok(text.to_owned()),
+
+    fn check(&self, text: &str) -> Result<String, IdError> {
+        let Self { what, limit, more, allowed } = *self;
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let value = || text.to_owned();
+        let Some(first) = text.chars().next() else { return Err(IdError::Empty { what, limit, allowed }) };
+        if text.len() > limit {
+            return Err(IdError::TooLong { what, value: value(), limit });
+        }
+        if let Some(character) = text.chars().find(|c| !plain(*c) && !more.contains(*c)) {
+            return Err(IdError::Character { what, value: value(), character, allowed });
+        }
+        if !plain(first) {
+            return Err(IdError::First { what, value: value(), character: first });
+        }
+        Ok(value())
     }
 }
 
 macro_rules! name {
-    ($(#[$doc:meta])* $name:ident, $what:literal, $limit:expr) => {
+    ($(#[$doc:meta])* $name:ident, $rule:expr) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(String);
@@ -87,7 +129,7 @@ macro_rules! name {
             type Err = IdError;
 
             fn from_str(text: &str) -> Result<Self, IdError> {
-                checked($what, $limit, text).map(Self)
+                $rule.check(text).map(Self)
             }
         }
     };
@@ -95,19 +137,20 @@ macro_rules! name {
 
 name! {
     /// A tenant's name: 1 to 32 letters, digits, '-' or '_'.
-    ClientId, "client_id", NAME_BYTES
+    ClientId, Rule::name("client_id")
 }
 name! {
     /// A policy's name, unique within its client.
-    PolicyId, "policy_id", NAME_BYTES
+    PolicyId, Rule::name("policy_id")
 }
 name! {
     /// An exclusion calendar's name, unique within its client.
-    CalendarId, "calendar_id", NAME_BYTES
+    CalendarId, Rule::name("calendar_id")
 }
 name! {
-    /// A job's name, unique within its client: chosen by the client, or generated.
-    JobId, "job_id", JOB_ID_BYTES
+    /// A job's name, unique within its client: chosen by the client, or generated. 1 to 200 letters, digits and
+    /// `- _ . : @ / + ~ = ,`, such as `reminder:user@example.com`; the first is a letter, a digit, '-' or '_'.
+    JobId, Rule::key("job_id")
 }
 
 /// What the generated id of a one-time job begins with. No client may choose an id that does.
@@ -156,7 +199,8 @@ fn base36(mut value: u128) -> String {
     digits.iter().rev().collect()
 }
 
-/// A run's name within its client: job, revision and launch second, as `nightly.3.1790000000`.
+/// A run's name within its client: job, revision and launch second, as `nightly.3.1790000000`. It is read from the right,
+/// since the names of jobs may have dots.
 ///
 /// Invariant: it is a function of the occurrence, so whoever materialises it names it the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -208,18 +252,21 @@ impl FromStr for RunId {
             value: text.to_owned(),
             form: "<job>.<revision>.<launch second>",
         };
-        let mut parts = text.split('.');
-        let (Some(job), Some(revision), Some(launch), None) =
-            (parts.next(), parts.next(), parts.next(), parts.next())
-        else {
+        let mut parts = text.rsplitn(3, '.');
+        let (Some(launch), Some(revision), Some(job)) = (parts.next(), parts.next(), parts.next()) else {
             return Err(bad());
         };
-        let launch_s: i64 = launch.parse().map_err(|_| bad())?;
+        let launch_s: i64 = whole(launch).ok_or_else(bad)?;
         if !INSTANTS_S.contains(&launch_s) {
             return Err(bad());
         }
-        Ok(Self { job: job.parse()?, revision: revision.parse().map_err(|_| bad())?, launch_s })
+        Ok(Self { job: job.parse()?, revision: whole(revision).ok_or_else(bad)?, launch_s })
     }
+}
+
+/// A number as ids have it: its only spelling, so that no two texts name the same thing.
+fn whole<T: FromStr + fmt::Display>(text: &str) -> Option<T> {
+    text.parse().ok().filter(|number: &T| number.to_string() == text)
 }
 
 /// An event's name within its client: run and index, as `nightly.3.1790000000.17`. The consumer's idempotency key.
@@ -256,7 +303,7 @@ impl FromStr for EventId {
         let form = "<job>.<revision>.<launch second>.<index>";
         let bad = || IdError::Form { what: "event_id", value: text.to_owned(), form };
         let (run, index) = text.rsplit_once('.').ok_or_else(bad)?;
-        Ok(Self { run: run.parse()?, index: index.parse().map_err(|_| bad())? })
+        Ok(Self { run: run.parse()?, index: whole(index).ok_or_else(bad)? })
     }
 }
 
@@ -295,9 +342,49 @@ mod tests {
             "a b.3.1.1",
             "n.3.99999999999999.1",
             "n.3.-1.1",
+            "n.3.1790000000.+1",
+            "n.03.1790000000.1",
+            ".3.1790000000.1",
             "n.3.7258118401.1",
         ] {
             assert!(bad.parse::<EventId>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_of_jobs_take_the_keys_of_other_systems() {
+        let longest = "x".repeat(200);
+        for good in ["reminder:user@example.com", "a/b+c~d=e,f.g", "nightly.3", "-x", "_x", "0", &longest] {
+            assert_eq!(good.parse::<JobId>().map(|id| id.to_string()).as_deref(), Ok(good));
+        }
+        let allowed = "use letters, digits and - _ . : @ / + ~ = ,";
+        let begin = "begin with a letter, a digit, '-' or '_'";
+        for (bad, says) in [
+            ("", "job_id is empty; use 1 to 200 letters, digits and - _ . : @ / + ~ = ,".to_owned()),
+            ("a|b", format!("job_id 'a|b' has the character '|'; {allowed}")),
+            ("a b", format!("job_id 'a b' has the character ' '; {allowed}")),
+            ("a\u{7}", format!("job_id 'a\u{7}' has the character '\\u{{7}}'; {allowed}")),
+            ("über", format!("job_id 'über' has the character 'ü'; {allowed}")),
+            (".hidden", format!("job_id '.hidden' begins with '.'; {begin}")),
+            ("/a", format!("job_id '/a' begins with '/'; {begin}")),
+        ] {
+            assert_eq!(bad.parse::<JobId>().unwrap_err().to_string(), says);
+        }
+        let long = "x".repeat(201).parse::<JobId>().unwrap_err().to_string();
+        assert!(long.ends_with("is 201 bytes long; 200 is the most"), "{long}");
+        assert!("a.b".parse::<ClientId>().is_err() && "a:b".parse::<PolicyId>().is_err());
+    }
+
+    /// A job may be called like a run of another: their runs and events are told apart all the same.
+    #[test]
+    fn ids_of_jobs_with_dots_read_back_from_the_right() {
+        let launch_at = DateTime::from_timestamp(1_790_000_000, 0).unwrap();
+        for job in ["a.b", "nightly.3.1790000000", "nightly.3.1790000000.17", "v1.2.3", "a@b.c:d/e+f"] {
+            let run = RunId::new(job.parse().unwrap(), 4, launch_at);
+            assert_eq!(run.to_string().parse::<RunId>().as_ref(), Ok(&run), "{job}");
+            let event = run.event(0);
+            assert_eq!(event.to_string().parse::<EventId>().as_ref(), Ok(&event), "{job}");
+            assert_eq!(event.run().job().as_str(), job);
         }
     }
 

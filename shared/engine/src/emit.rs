@@ -25,8 +25,10 @@ use crate::{Engine, EngineError};
 
 /// Messages that are gathered before they are sent: eight calls of ten.
 const MESSAGES_PER_FLUSH: usize = 80;
-/// What an item adds to its chunk beside its terms, in bytes, at the most.
+/// What an item adds to its chunk beside its terms, in bytes, at the most, with a job id of up to [`SHORT_ID_BYTES`].
 const ITEM_BYTES: usize = 120;
+/// What of a job's id is counted in [`ITEM_BYTES`].
+const SHORT_ID_BYTES: usize = 48;
 
 /// Occurrences on their way into the dispatch queue. Holds a bounded number of them, however many are pushed.
 pub(crate) struct Emission<'e> {
@@ -165,7 +167,7 @@ impl<'e> Emission<'e> {
         let http = row.terms.target.is_http();
         let per_chunk = if http { HTTP_EVENTS_PER_CHUNK } else { EVENTS_PER_CHUNK };
         let terms = TermsDoc::from(&row.terms);
-        let bytes = ITEM_BYTES + terms.size();
+        let bytes = ITEM_BYTES + row.job.as_str().len().saturating_sub(SHORT_ID_BYTES) + terms.size();
         let key = ChunkKey { client: row.client.clone(), launch_at, http, repeat };
         let item = |from, to, terms| {
             let (job, revision) = (row.job.to_string(), row.revision);

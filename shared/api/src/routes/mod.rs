@@ -43,7 +43,21 @@ fn located(mut response: Response, path: &str) -> Response {
 
 /// The path of a job.
 fn job_path(id: &str) -> String {
-    format!("/v1/jobs/{id}")
+    format!("/v1/jobs/{}", path_segment(id))
+}
+
+/// A name as one part of a path: whatever could end the part, or be read otherwise on the way, is percent-encoded.
+fn path_segment(name: &str) -> String {
+    let mut part = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'-' | b'_' | b'.' | b'~' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                part.push(char::from(byte))
+            }
+            other => part.push_str(&format!("%{other:02X}")),
+        }
+    }
+    part
 }
 
 fn wrong_revision(what: &str, id: &str, current: u32) -> Problem {

@@ -30,9 +30,10 @@ const BULK_PATH: &str = "bulk";
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "the unread fields are there so that an answer can be sent back")]
 pub(crate) struct JobBody {
-    /// Its name: 1 to 48 letters, digits, '-' or '_', not beginning with `at_` and not `bulk`. Generated when left out of a post; in
-    /// the path when put.
-    #[schema(max_length = 48, example = "nightly")]
+    /// Its name: 1 to 200 letters, digits and `- _ . : @ / + ~ = ,`, such as `reminder:user@example.com`; it begins with a
+    /// letter, a digit, '-' or '_', not with `at_`, and is not `bulk`. Percent-encoded in paths:
+    /// `/v1/jobs/reminder%3Auser%40example.com`. Generated when left out of a post; in the path when put.
+    #[schema(max_length = 200, example = "nightly")]
     job_id: Option<String>,
     trigger: TriggerBody,
     /// Events of one firing.

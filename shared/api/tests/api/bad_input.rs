@@ -249,10 +249,10 @@ fn job_cases() -> Vec<Case> {
         ),
         invalid(
             "a job's name with a dot",
-            set("/job_id", json!("night.ly")),
+            set("/job_id", json!("night ly")),
             "job_id",
-            json!("night.ly"),
-            "job_id 'night.ly' has the character '.'; use letters, digits, '-' or '_'",
+            json!("night ly"),
+            "job_id 'night ly' has the character ' '; use letters, digits and - _ . : @ / + ~ = ,",
         ),
         invalid(
             "a job's name that is kept",

@@ -19,6 +19,7 @@ mod guide;
 mod hook;
 mod how_to;
 mod instants;
+mod job_keys;
 mod jobs;
 mod links;
 mod log;
