@@ -1,5 +1,7 @@
 //! Rates are hard caps, whatever is asked for and whenever.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use proptest::prelude::*;
 use tidegate_domain::limits::{RATE_BURST, RATE_EVENTS};
 use tidegate_domain::rate_limit::{Per, RateLimit};

@@ -78,13 +78,7 @@ fn policies() -> Vec<Case> {
             json!(0.5),
             "write {\"events\": 30, \"per\": \"minute\"}",
         ),
-        invalid(
-            "a rate that is a number",
-            policy("/rate", json!(0.5)),
-            "rate",
-            json!(0.5),
-            "rate must be",
-        ),
+        invalid("a rate that is a number", policy("/rate", json!(0.5)), "rate", json!(0.5), "rate must be"),
         invalid(
             "a rate without its time",
             policy("/rate", json!({"events": 5})),
