@@ -26,6 +26,7 @@ mod memory;
 mod merge;
 mod observe;
 mod openapi;
+mod path;
 mod problem;
 mod routes;
 mod state;
@@ -45,6 +46,7 @@ pub fn router(state: ApiState) -> Router {
     openapi::routes()
         .fallback(unknown_route)
         .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn(path::must_be_text))
         .layer(from_fn(observe::observe))
         .with_state(state)
 }

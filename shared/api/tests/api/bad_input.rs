@@ -532,3 +532,17 @@ async fn routes_methods_queries_and_headers_that_there_are_not_are_named() {
         "the header If-Match is '3'; give the ETag of one answer, such as If-Match: \"3\""
     );
 }
+
+#[tokio::test]
+async fn a_path_that_is_no_text_is_refused_as_a_problem() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    for path in ["/v1/jobs/%ff", "/v1/jobs/%c3%28/runs/x/cancel", "/v1/policies/%ed%a0%80"] {
+        for method in [Method::GET, Method::PUT, Method::POST] {
+            let answer = world.send(method, path, Some(&key), &[], "").await;
+            assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path}");
+            assert_eq!(answer.header("content-type"), "application/problem+json", "{path}");
+            assert!(answer.json["detail"].as_str().unwrap().contains(path), "{}", answer.text);
+        }
+    }
+}
