@@ -7,7 +7,9 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tidegate_domain::ids::{ClientId, JobId};
+use tidegate_domain::limits::EVENTS_PER_CHUNK;
 use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::time::clamped;
 use tidegate_store::doc::TermsDoc;
 
 use crate::EngineError;
@@ -161,9 +163,18 @@ impl Chunk {
     pub(crate) fn head(&self) -> Result<(ClientId, DateTime<Utc>), EngineError> {
         let bad = |reason: String| EngineError::Message { reason };
         let client = self.client.parse().map_err(|e| bad(format!("'c': {e}")))?;
+        let mut events = 0_u32;
+        for ChunkItem { from, to, .. } in &self.items {
+            let of_item = to.checked_sub(*from).filter(|of_item| *of_item > 0);
+            let of_item = of_item.ok_or_else(|| bad(format!("'i': no event lies from {from} to {to}")))?;
+            events = events.saturating_add(of_item);
+        }
+        if events > EVENTS_PER_CHUNK {
+            return Err(bad(format!("'i': {events} events; {EVENTS_PER_CHUNK} is the most")));
+        }
         let launch_at =
             DateTime::from_timestamp(self.launch_s, 0).ok_or_else(|| bad("'l': no instant".into()))?;
-        Ok((client, launch_at))
+        Ok((client, clamped(launch_at)))
     }
 
     /// What it is known by: the same events in the same attempt have the same id, whoever sends them.
@@ -190,6 +201,10 @@ impl ChunkItem {
         let bad = |reason: String| EngineError::Message { reason };
         let job: JobId = self.job.parse().map_err(|e| bad(format!("'j': {e}")))?;
         let terms = self.terms.read().map_err(|e| bad(format!("'d': {e}")))?;
+        let count = terms.count.get();
+        if self.to > count {
+            return Err(bad(format!("'b': {} is beyond the {count} events of the run", self.to)));
+        }
         Ok(Occurrence { client: client.clone(), job, revision: self.revision, launch_at, terms })
     }
 }
@@ -217,6 +232,33 @@ mod tests {
             ["", "{}", "not json", r#"{"v":2,"wake":{"client":"a","policy":"b"}}"#, r#"{"v":1,"nap":{}}"#]
         {
             assert!(matches!(Message::decode(text), Err(EngineError::Message { .. })), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_chunk_of_events_that_are_none_or_too_many_is_refused() {
+        let chunk = |ranges: &[(u32, u32)]| {
+            let terms = serde_json::from_str(r#"{"n":1000,"q":"https://x/1/a","m":5}"#).unwrap();
+            let item = |(from, to): &(u32, u32)| ChunkItem {
+                job: "a".into(),
+                revision: 1,
+                from: *from,
+                to: *to,
+                terms: TermsDoc::clone(&terms),
+            };
+            let items = ranges.iter().map(item).collect();
+            Chunk { client: "acme".into(), launch_s: 1, as_of_ms: 1, repeat: false, attempt: 1, items }
+        };
+        let read = |ranges: &[(u32, u32)]| {
+            let chunk = chunk(ranges);
+            let (client, launch_at) = chunk.head()?;
+            chunk.items.iter().try_for_each(|item| item.occurrence(&client, launch_at).map(drop))
+        };
+        assert!(read(&[(0, 100)]).is_ok() && read(&[(900, 950), (960, 1_000)]).is_ok());
+        for ranges in
+            [&[(0, u32::MAX)][..], &[(0, 101)], &[(0, 60), (60, 120)], &[(2, 1)], &[(1, 1)], &[(999, 1_001)]]
+        {
+            assert!(matches!(read(ranges), Err(EngineError::Message { .. })), "{ranges:?}");
         }
     }
 

@@ -98,13 +98,13 @@ impl Engine {
         };
         let Some(target) = &row.terms.flow.on_completion else { return Ok(()) };
         let body = serde_json::to_string(&CompletionBody::of(client, &row)).unwrap_or_default();
-        let now = self.now();
+        let (now, tries) = (self.now(), failures.saturating_add(1));
         let failure = match self.tell(client, run, target, body).await? {
             Sent::Done => None,
-            Sent::Failed { reason, retry_after } if failures + 1 < row.terms.max_attempts.get() => {
+            Sent::Failed { reason, retry_after } if tries < row.terms.max_attempts.get() => {
                 info!(%client, %run, reason, failures, "a completion is tried again");
-                let not_before = shifted(now, backoff(failures.saturating_add(1), retry_after));
-                let again = Outgoing::at(client, callback(client, run, failures + 1), not_before);
+                let not_before = shifted(now, backoff(tries, retry_after));
+                let again = Outgoing::at(client, callback(client, run, tries), not_before);
                 return self.dispatch(&[again]).await;
             }
             Sent::Failed { reason, .. } | Sent::Refused { reason } => {
