@@ -29,7 +29,6 @@ pub mod found;
 pub mod input;
 pub mod json;
 pub mod known;
-pub mod known_failures;
 pub mod messages;
 pub mod neighbours;
 pub mod numbers;

@@ -11,15 +11,12 @@ use tidegate_simulation::sim::Dice;
 use crate::extremes::{any_of, numbers};
 use crate::json::Json;
 use crate::known::Known;
-use crate::known_failures;
 use crate::schema::mutate;
 
 /// Messages that are sent as they are drawn, in thousandths.
 const UNSPOILT: u64 = 150;
 /// Most changes to one message.
 const CHANGES: u64 = 4;
-/// Events of one item at the most while a larger number ends the process, see [`known_failures`].
-const EVENTS: i64 = 150;
 /// Where a delivery may be tried: see [`crate::extremes::addresses`].
 const SAFE: &[&str] = &["http://127.0.0.1:", "http://[::1]:1/"];
 
@@ -68,9 +65,6 @@ pub fn dispatch(dice: &Dice, known: &Known, now_s: i64) -> Result<Json> {
     let sound = sound(kind, dice, known, now_s)?.encode();
     let mut message = Json::from(&serde_json::from_str::<Value>(&sound)?);
     spoil(dice, &mut message, known);
-    if known_failures::SKIPPED {
-        bound_events(&mut message);
-    }
     Ok(message)
 }
 
@@ -122,16 +116,6 @@ fn spoil(dice: &Dice, message: &mut Json, known: &Known) {
             && !SAFE.iter().any(|safe| text.starts_with(safe))
         {
             "http://127.0.0.1:1/".clone_into(text);
-        }
-    });
-}
-
-fn bound_events(message: &mut Json) {
-    message.each_member(&mut |name, value| {
-        if let ("a" | "b" | "n", Json::Raw(text)) = (name, value)
-            && text.parse::<i64>().is_ok_and(|number| number > EVENTS)
-        {
-            *text = EVENTS.to_string();
         }
     });
 }

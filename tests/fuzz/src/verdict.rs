@@ -41,7 +41,8 @@ fn refusal_lacks(parts: &Parts, body: &[u8]) -> Option<&'static str> {
         return Some("no type, title or detail");
     }
     let errors = problem["errors"].as_array();
-    if errors.into_iter().flatten().any(|error| !says(&error["field"]) || !says(&error["message"])) {
+    // The name of a field may be empty: somebody sent such a field.
+    if errors.into_iter().flatten().any(|error| !error["field"].is_string() || !says(&error["message"])) {
         return Some("an error that names no field or says nothing of it");
     }
     let names_a_field = errors.is_some_and(|errors| !errors.is_empty());

@@ -1,16 +1,13 @@
 //! What failed once holds.
 
+use tidegate_fuzz::found;
 use tidegate_fuzz::stage::Stage;
-use tidegate_fuzz::{found, known_failures};
 
 #[tokio::test]
 async fn what_failed_once_holds() {
     let known = Stage::new().await.unwrap().known;
     let mut failed = Vec::new();
     for (name, inputs) in found::all(&known) {
-        if known_failures::SKIPPED && known_failures::FOUND.contains(&name) {
-            continue;
-        }
         let mut stage = Stage::new().await.unwrap();
         for step in found::steps(inputs) {
             if let Some(fault) = step.take(&mut stage).await.unwrap() {

@@ -7,14 +7,14 @@
 use chrono::{DateTime, TimeDelta};
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::rate_limit::RateLimit;
-use tidegate_domain::time::shifted;
+use tidegate_domain::time::{milliseconds, shifted};
 
 use crate::{Engine, EngineError};
 
 /// How long whoever is woken stays: the next wake-up comes after it.
-const STAY: TimeDelta = TimeDelta::milliseconds(1_000);
+const STAY: TimeDelta = milliseconds(1_000);
 /// The shortest wait: each look reads and writes rows.
-const SHORTEST_WAIT: TimeDelta = TimeDelta::milliseconds(10);
+const SHORTEST_WAIT: TimeDelta = milliseconds(10);
 
 impl Engine {
     /// Looks for free slots as [`Self::attend_line`] does, and once more at each instant of the next second at which the
