@@ -69,7 +69,8 @@ impl FromStr for SignedToken {
     }
 }
 
-const SIGNED_FORM: &str = "of the token of a delivered message: tok.<client>.<policy>. and seven more parts";
+const SIGNED_FORM: &str =
+    "tok.<client>.<policy>.<group>.<slot>.<fence>.<run number>.<index>[.<cost>].<signature>";
 const FORM: &str = "tok.<client>.<policy>.<group>.<slot>.<fence>.<run number>.<index>[.<cost>]";
 
 impl fmt::Display for Token {

@@ -238,7 +238,8 @@ pub(super) fn advice(body: &'static Schema, object: &'static Schema, given: &str
     if let Some(path) = elsewhere(body, &name) {
         return format!("it belongs elsewhere, write '{path}'");
     }
-    let names: Vec<String> = object.properties.keys().map(|name| format!("'{name}'")).collect();
+    let written = object.properties.iter().filter(|(_, property)| !property.read_only);
+    let names: Vec<String> = written.map(|(name, _)| format!("'{name}'")).collect();
     format!("its fields are {}", names.join(", "))
 }
 

@@ -66,6 +66,9 @@ pub(super) struct Schema {
     pub(super) required: Vec<String>,
     pub(super) items: Option<Box<Self>>,
     format: String,
+    /// Only answers say it: a body may repeat it, and nobody is told to write it.
+    #[serde(rename = "readOnly")]
+    pub(super) read_only: bool,
     minimum: Option<Value>,
     example: Option<Value>,
 }

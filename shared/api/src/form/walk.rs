@@ -17,6 +17,9 @@ use super::names::advice;
 use super::schema::{Kind, Schema};
 use crate::problem::{FieldErrors, cut};
 
+/// Where a fraction is most likely meant: a rate below one a second.
+const RATE_EVENTS: &str = "rate.events";
+
 /// Longest text of a value or name that a sentence repeats, in characters.
 const QUOTED_CHARACTERS: usize = 60;
 
@@ -95,6 +98,9 @@ impl Walk<'_> {
                 "; many jobs go to POST /v1/jobs/bulk, as {\"jobs\": [...]}"
             }
             _ if given == "null" && self.optional => "; leave it out if nothing is meant",
+            _ if value.is_f64() && self.field() == RATE_EVENTS => {
+                "; count them over a longer time: 0.5 a second is {\"events\": 30, \"per\": \"minute\"}"
+            }
             _ => "",
         };
         let wanted = match self.place {

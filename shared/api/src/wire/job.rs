@@ -106,15 +106,15 @@ pub(crate) struct JobBody {
     /// Not looked at.
     #[serde(default)]
     #[schema(value_type = Option<String>, read_only)]
-    description: Unread,
+    description: Unread<String>,
     /// Not looked at.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime, read_only)]
-    changed_at: Unread,
+    changed_at: Unread<String>,
     /// Not looked at.
     #[serde(default)]
     #[schema(value_type = Option<Vec<String>>, read_only)]
-    warnings: Unread,
+    warnings: Unread<Vec<String>>,
 }
 
 /// How much of what happened to a job's events is kept.

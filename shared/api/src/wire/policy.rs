@@ -53,23 +53,23 @@ pub(crate) struct PolicyBody {
     /// Not looked at.
     #[serde(default)]
     #[schema(value_type = Option<u32>, read_only)]
-    in_flight: Unread,
+    in_flight: Unread<i128>,
     /// Not looked at.
     #[serde(default)]
     #[schema(value_type = Option<u32>, read_only)]
-    waiting: Unread,
+    waiting: Unread<i128>,
     /// Not looked at.
     #[serde(default)]
     #[schema(value_type = Option<u32>, read_only)]
-    waiting_runs: Unread,
+    waiting_runs: Unread<i128>,
     /// Not looked at.
     #[serde(default)]
     #[schema(value_type = Option<bool>, read_only)]
-    draining: Unread,
+    draining: Unread<bool>,
     /// Not looked at.
     #[serde(default)]
     #[schema(value_type = Option<String>, read_only)]
-    status: Unread,
+    status: Unread<String>,
 }
 
 /// What becomes of a token whose lease ran out.

@@ -6,19 +6,27 @@
 //! | `paused` | must say what holds, since only the calls to pause and to resume change it |
 //! | any other | not looked at |
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny};
+use std::marker::PhantomData;
+
+use serde::de::{Deserialize, Deserializer};
 use tidegate_engine::Expect;
 
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::Whole;
 
-/// A field of an answer that a body may have and that is not looked at.
-#[derive(Debug, Default)]
-pub(crate) struct Unread;
+/// A field of an answer that a body may have, as the answer has it, and that is not looked at.
+#[derive(Debug)]
+pub(crate) struct Unread<T>(PhantomData<T>);
 
-impl<'de> Deserialize<'de> for Unread {
+impl<T> Default for Unread<T> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Unread<T> {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        IgnoredAny::deserialize(reader).map(|_| Self)
+        Option::<T>::deserialize(reader).map(|_| Self::default())
     }
 }
 

@@ -76,7 +76,7 @@ fn policies() -> Vec<Case> {
             policy("/rate", json!({"events": 0.5, "per": "second"})),
             "rate.events",
             json!(0.5),
-            "write {\"events\": 30, \"per\": \"minute\"}",
+            "0.5 a second is {\"events\": 30, \"per\": \"minute\"}",
         ),
         invalid("a rate that is a number", policy("/rate", json!(0.5)), "rate", json!(0.5), "rate must be"),
         invalid(
@@ -84,7 +84,7 @@ fn policies() -> Vec<Case> {
             policy("/rate", json!({"events": 5})),
             "rate.per",
             Value::Null,
-            "rate.per is missing; give \"second\" or \"minute\"",
+            "rate.per is missing; give \"second\", \"minute\", \"hour\" or \"day\"",
         ),
         invalid(
             "a line without a place",

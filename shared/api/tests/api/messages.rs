@@ -147,8 +147,14 @@ async fn what_arrives_in_a_queue_is_what_is_documented() {
     // Released by a message of the documented form.
     let sample = MESSAGES.section("## The release queue").blocks("json")[0];
     let message = sample
-        .replace("tok.acme.shops.0.0.4.1.3", events[0]["token"].as_str().unwrap())
-        .replace("tok.acme.shops.0.2.5.1.4", events[1]["token"].as_str().unwrap());
+        .replace(
+            "tok.acme.shops.0.0.4.1.3.5f0c8d7a2b914e63a8d1f4077be2960c",
+            events[0]["token"].as_str().unwrap(),
+        )
+        .replace(
+            "tok.acme.shops.0.2.5.1.4.5f0c8d7a2b914e63a8d1f4077be2960c",
+            events[1]["token"].as_str().unwrap(),
+        );
     assert_ne!(message, sample);
     let read: Value = serde_json::from_str(&message).unwrap();
     assert_eq!(fields(&read), fields(&schema("release.json")["properties"]));

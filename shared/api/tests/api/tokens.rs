@@ -61,7 +61,7 @@ async fn a_call_with_no_tokens_too_many_or_a_wrong_form_is_refused() {
             "release",
             json!({"tokens": "x"}),
             "tokens",
-            "tokens must be an array such as [\"tok.acme.small.0.3.17.2.9\"], not \"x\"",
+            "tokens must be an array such as [\"tok.acme.small.0.3.17.2.9.5f0c8d7a2b914e63a8d1f4077be2960c\"], not \"x\"",
         ),
         ("release", json!({}), "tokens", "tokens is missing; give an array such as"),
         (
