@@ -1,9 +1,6 @@
 //! Policies as they travel.
 
-use std::fmt;
-
 use chrono::{DateTime, Utc};
-use serde::de::{self, Deserializer, IntoDeserializer, Visitor};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::PolicyId;
 use tidegate_domain::limits::{
@@ -94,7 +91,7 @@ pub(crate) enum OnExpiryWord {
 pub(crate) struct RateBody {
     /// Events in that time. For less than one of them, name a longer time: 0.5 a second is 30 a minute.
     #[schema(value_type = u32, minimum = 1, maximum = 100_000)]
-    events: Events,
+    events: Whole,
     per: PerWord,
     /// How many may begin at once after a pause; what one second allows, and at least 1, when left out. With 1 they are
     /// evenly spaced.
@@ -126,69 +123,6 @@ pub(crate) enum PerWord {
     Hour,
     /// Twenty-four hours.
     Day,
-}
-
-/// A number of events: whole, or a fraction that is refused with how to write it.
-#[derive(Debug, Clone, Copy)]
-enum Events {
-    Whole(Whole),
-    Fraction(f64),
-}
-
-impl<'de> Deserialize<'de> for Events {
-    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        struct Reading;
-        impl Visitor<'_> for Reading {
-            type Value = Events;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a whole number of events")
-            }
-
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Events, E> {
-                Whole::deserialize(number.into_deserializer()).map(Events::Whole)
-            }
-
-            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Events, E> {
-                Whole::deserialize(number.into_deserializer()).map(Events::Whole)
-            }
-
-            fn visit_f64<E>(self, number: f64) -> Result<Events, E> {
-                Ok(Events::Fraction(number))
-            }
-        }
-        reader.deserialize_any(Reading)
-    }
-}
-
-impl Events {
-    fn check(self, per: Per, errors: &mut FieldErrors) -> Option<u32> {
-        match self {
-            Self::Whole(events) => events.within("rate.events", 1..=RATE_EVENTS, errors),
-            Self::Fraction(number) => {
-                let instead = match whole_in_longer(number, per) {
-                    Some((events, per)) => {
-                        format!("write {{\"events\": {events}, \"per\": \"{}\"}}", per.as_str())
-                    }
-                    None => "count them over a longer time, such as a minute, an hour or a day".to_owned(),
-                };
-                let message = format!("rate.events is {number}; it must be a whole number: {instead}");
-                errors.add("rate.events", number, message);
-                None
-            }
-        }
-    }
-}
-
-/// The same rate over the first longer time in which it is a whole number of events.
-fn whole_in_longer(number: f64, per: Per) -> Option<(u64, Per)> {
-    let longer = Per::ALL.into_iter().filter(|longer| longer.seconds() >= per.seconds());
-    let in_it = longer.map(|longer| (number * f64::from(longer.seconds() / per.seconds()), longer));
-    let mut whole = in_it.filter(|(events, _)| {
-        (1.0..=f64::from(RATE_EVENTS)).contains(events)
-            && (events - events.round()).abs() < 1e-9 * events.abs()
-    });
-    whole.next().map(|(events, per)| (events.round() as u64, per))
 }
 
 /// A policy that has been checked.
@@ -233,7 +167,7 @@ impl PolicyBody {
 
 impl RateBody {
     fn check(&self, errors: &mut FieldErrors) -> Option<RateLimit> {
-        let events = self.events.check(self.per.into(), errors);
+        let events = self.events.within("rate.events", 1..=RATE_EVENTS, errors);
         let burst = match self.burst {
             Some(burst) => burst.within("rate.burst", 1..=RATE_BURST, errors).map(Some),
             None => Some(None),
