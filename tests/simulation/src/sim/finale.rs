@@ -23,7 +23,7 @@ use super::watch::token;
 use crate::world::{Received, pump_delete, pump_receive};
 
 /// Rounds of a minute in which everything must come to its end.
-const ROUNDS: u64 = 60;
+const ROUNDS: u64 = 240;
 /// The most rounds in which jobs fire on that do so for ever.
 const BEATS: u64 = 12;
 /// How long a round is, in milliseconds.
