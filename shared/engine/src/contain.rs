@@ -55,14 +55,14 @@ fn text_of(payload: &(dyn Any + Send)) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_panic_becomes_an_error_that_says_what_it_said() {
+    #[tokio::test]
+    async fn a_panic_becomes_an_error_that_says_what_it_said() {
         let work = async { [0; 3].iter().map(|n| 7_u32.checked_div(*n).unwrap()).sum::<u32>() };
         let before = panics_contained();
-        let contained = futures::executor::block_on(contain(|| "client acme".to_owned(), work));
+        let contained = contain(|| "client acme".to_owned(), work).await;
         assert!(contained.unwrap_err().to_string().contains("unwrap"));
         assert!(panics_contained() > before);
-        let fine = futures::executor::block_on(contain(String::new, async { 7 }));
+        let fine = contain(String::new, async { 7 }).await;
         assert_eq!(fine, Ok(7));
     }
 }
