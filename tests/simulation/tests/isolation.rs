@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Duration, Utc};
 use serde_json::json;
 use tidegate_domain::ids::{ClientId, JobId};
@@ -88,7 +90,7 @@ impl Town {
 #[tokio::test]
 async fn events_that_are_large_once_they_are_encoded_fill_several_calls() {
     let town = Town::new().await;
-    let quotes = json!({"x": "\"".repeat(32_767)}).to_string();
+    let quotes = json!({"x": "\"".repeat(32_760)}).to_string();
     // With a generated id the payload rides in the row, and in each chunk.
     town.attack("", 1_000, Payload::new(quotes).unwrap()).await;
     let backslashes = json!("\\".repeat(32_000)).to_string();
@@ -203,7 +205,10 @@ async fn an_event_that_makes_us_panic_stands_alone() {
     town.world.embedded.inject(PanicsAt("poison"));
     town.minutes(12).await;
     assert!(panics_contained() > 0);
-    assert_eq!(town.attacked().await.len(), 2);
+    // What shared its chunk with it may come twice: nobody knows how far the panic let the others come.
+    let received: BTreeSet<String> =
+        town.attacked().await.into_iter().map(|event| event.body.event_id).collect();
+    assert_eq!(received.len(), 2);
     let store = town.world.engine.store();
     let tally = async |job: &JobId| {
         let runs = store.runs(&town.attacker, job, None).await.unwrap();

@@ -15,7 +15,7 @@ async fn messages_release_what_they_name_and_a_bad_one_spoils_no_other() {
     stage.policy("small", terms(10)).await;
     stage.job("batch", 40, "small", Flow::default()).await;
     let held = stage.arrived().await;
-    let tokens: Vec<String> = held.iter().map(|e| e.token.as_ref().unwrap().to_string()).collect();
+    let tokens: Vec<String> = held.iter().map(|e| e.body.token.clone().unwrap()).collect();
     let before = stage.world.embedded.meter().snapshot();
     let messages = vec![
         body(&tokens[..4]),
