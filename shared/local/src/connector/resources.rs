@@ -1,39 +1,54 @@
-//! Which tables or queue a request names. Only asked when a fault plan is in force: it costs a second parse.
+//! Which tables or queue a request names. Only asked when a fault plan is in force: it costs a second parse, of the names
+//! alone.
 
-use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::faults::Service;
 
+/// What names a table or a queue, of every request.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct Request<'a> {
+    #[serde(borrow)]
+    table_name: Option<Cow<'a, str>>,
+    request_items: BTreeMap<Cow<'a, str>, IgnoredAny>,
+    /// Each by its kind: `Put`, `Update` and the like.
+    #[serde(borrow)]
+    transact_items: Vec<BTreeMap<Cow<'a, str>, Request<'a>>>,
+    queue_url: Option<Cow<'a, str>>,
+    queue_name: Option<Cow<'a, str>>,
+}
+
 /// The tables or the queue that the request names, each once, in the order of the request.
 pub(super) fn named_in(service: Service, body: &[u8]) -> Vec<String> {
-    let Ok(request) = serde_json::from_slice::<Value>(body) else { return Vec::new() };
-    let mut names = Vec::new();
+    let Ok(request) = serde_json::from_slice::<Request<'_>>(body) else { return Vec::new() };
     match service {
-        Service::DynamoDb => tables(&request, &mut names),
+        Service::DynamoDb => tables(&request),
         Service::Sqs => {
-            let url = request["QueueUrl"].as_str().and_then(|url| url.rsplit('/').next());
-            names.extend(url.or(request["QueueName"].as_str()).map(str::to_owned));
+            let url = request.queue_url.as_deref().and_then(|url| url.rsplit('/').next());
+            url.or(request.queue_name.as_deref()).map(str::to_owned).into_iter().collect()
+        }
+    }
+}
+
+fn tables(request: &Request<'_>) -> Vec<String> {
+    let actions = request.transact_items.iter().flat_map(BTreeMap::values);
+    let named = request
+        .table_name
+        .iter()
+        .chain(request.request_items.keys())
+        .chain(actions.filter_map(|action| action.table_name.as_ref()));
+    let mut names: Vec<String> = Vec::new();
+    for name in named {
+        if !names.iter().any(|known| known == name) {
+            names.push(name.clone().into_owned());
         }
     }
     names
-}
-
-fn tables(request: &Value, names: &mut Vec<String>) {
-    let mut add = |name: &str| {
-        if !names.iter().any(|known| known == name) {
-            names.push(name.to_owned());
-        }
-    };
-    if let Some(name) = request["TableName"].as_str() {
-        add(name);
-    }
-    for name in request["RequestItems"].as_object().into_iter().flat_map(|items| items.keys()) {
-        add(name);
-    }
-    for action in request["TransactItems"].as_array().into_iter().flatten() {
-        let bodies = action.as_object().into_iter().flat_map(|action| action.values());
-        bodies.filter_map(|body| body["TableName"].as_str()).for_each(&mut add);
-    }
 }
 
 #[cfg(test)]
