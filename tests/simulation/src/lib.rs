@@ -14,3 +14,7 @@ pub mod sim;
 pub mod world;
 
 pub use world::{Account, World};
+
+/// Most of a history is requests through the SDK, and a quarter of those is allocation.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

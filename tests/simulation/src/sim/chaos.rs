@@ -34,6 +34,9 @@ const WRITES: [&str; 10] = [
     "ReceiveMessage",
 ];
 
+/// The sort key of a slot group, as it stands in a request.
+const SLOTS: &[u8] = br#""slots""#;
+
 /// What may go wrong in a history. Shared by all its clients.
 #[derive(Debug)]
 pub(crate) struct Chaos {
@@ -98,6 +101,9 @@ impl Chaos {
             return;
         }
         let body = request.body().bytes().unwrap_or_default();
+        if !body.windows(SLOTS.len()).any(|window| window == SLOTS) {
+            return;
+        }
         let Ok(body) = serde_json::from_slice::<serde_json::Value>(body) else { return };
         let writes = body["TransactItems"].as_array().into_iter().flatten();
         let writes = writes.filter_map(|write| write.as_object()?.values().next()).chain([&body]);
