@@ -33,7 +33,7 @@ usage: cargo xtask <recipe>
   e2e                        deploy the real template to AWS_ENDPOINT_URL (or a MiniStack of its own) and use it
   bench [NAME] [N]           the benchmarks, or one of them with N events or jobs
   simulate [N] [--from SEED] [--mutant token-write|release|cursor]
-                             N simulated histories over all cores, replayable by seed
+                             N simulated histories over all cores, replayable by seed, and a table of those that failed
   fuzz [N] [--from SEED] [--all]
                              N inputs to every entry over all cores, replayable by seed; --all goes on after a failure";
 

@@ -7,6 +7,7 @@ use tidegate_domain::token::Token;
 
 use super::bites::Bite;
 use super::dice::Dice;
+use super::mix::{HABITS, Habit};
 use crate::world::Received;
 
 /// What a consumer is going to do.
@@ -59,23 +60,25 @@ impl Agenda {
         let lease = i64::from(lease_seconds);
         let later = |seconds: i64| now + Duration::seconds(seconds);
         let work = dice.below(lease.unsigned_abs().min(20) + 1) as i64;
-        match dice.below(100) {
-            0..60 => self.add(later(work), Act::Release(token)),
-            60..70 => {
+        match dice.weighted(&HABITS) {
+            Habit::Releases => self.add(later(work), Act::Release(token)),
+            Habit::ReleasesTwice => {
                 self.add(later(work), Act::Release(token.clone()));
                 self.add(later(work + dice.below(20) as i64), Act::Release(token));
             }
-            70..78 => self.add(later(lease + dice.below(60) as i64), Act::Release(token)),
-            78..86 => {
+            Habit::ReleasesAfterLease => {
+                self.add(later(lease + dice.below(60) as i64), Act::Release(token));
+            }
+            Habit::ExtendsBefore => {
                 self.add(later(work), Act::Extend(token.clone()));
                 self.add(later(lease - 1), Act::Extend(token.clone()));
                 self.add(later(lease + work), Act::Release(token));
             }
-            86..92 => {
+            Habit::ForgesBefore => {
                 self.add(later(work), Act::Forge(forged(dice, &token)));
                 self.add(later(work), Act::Release(token));
             }
-            _ => return Some(Bite::Unreleased),
+            Habit::Dies => return Some(Bite::Unreleased),
         }
         None
     }

@@ -29,8 +29,36 @@ impl Dice {
         self.below(1_000) < parts
     }
 
+    /// One of the items of a table, which is not empty, each as often as its weight says.
+    pub fn weighted<'a, T>(&self, table: &'a [(T, u64)]) -> &'a T {
+        let mut left = self.below(table.iter().map(|(_, weight)| weight).sum());
+        let is_drawn = |(_, weight): &&(T, u64)| match left.checked_sub(*weight) {
+            Some(beyond) => {
+                left = beyond;
+                false
+            }
+            None => true,
+        };
+        let (item, _) = table.iter().find(is_drawn).unwrap_or(&table[0]);
+        item
+    }
+
     /// One of these; `None` when there are none.
     pub fn pick<'a, T>(&self, from: &'a [T]) -> Option<&'a T> {
         from.get(self.below(from.len() as u64) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_drawn_as_often_as_their_weights_say() {
+        let (dice, mut drawn) = (Dice::new(1), [0_u32; 3]);
+        for _ in 0..10_000 {
+            drawn[*dice.weighted(&[(0, 7), (1, 0), (2, 3)])] += 1;
+        }
+        assert!((6_800..7_200).contains(&drawn[0]) && drawn[1] == 0, "{drawn:?}");
     }
 }

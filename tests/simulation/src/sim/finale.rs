@@ -1,8 +1,7 @@
 //! The end of a history: the faults have stopped, time moves on, and everything that was promised must come true.
 //!
-//! I2 and I8: every occurrence of every job that a client was told of is delivered or recorded, every event has come to
-//! an end once. I3: no event was delivered that is not one of its run's. I5: every bucket is full again. I7: what
-//! others wait for came while one policy's tokens were held.
+//! What must hold by then stands in the checkers of I2, I3, I5, I6 and I7. First everybody else's work must come to its end
+//! while nobody releases the tokens of the policies that are last, then theirs.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -10,37 +9,41 @@ use std::ops::RangeInclusive;
 use anyhow::Result;
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::ClientId;
-use tidegate_engine::{Handled, Outcome, Release, Released};
+use tidegate_engine::{Outcome, Release, Released};
 use tidegate_store::slots::SlotGroup;
 
-use super::Violation;
 use super::bites::Bite;
+use super::checkers::i2_nothing_lost::{self, complete};
+use super::checkers::{
+    Verdict, Violation, i3_exact_ids, i5_tokens_return, i6_times, i7_no_waiting, i8_accepted,
+};
 use super::history::History;
 use super::model::{PolicyModel, PolicyWish, Wish};
 use super::processes::{Done, Treatment, poll_round};
-use super::verdict::{complete, full_buckets, only_what_was_promised};
 use super::watch::token;
 use crate::world::{Received, pump_delete, pump_receive};
 
-/// Rounds of a minute in which everything must come to its end.
-const ROUNDS: u64 = 240;
-/// The most rounds in which jobs fire on that do so for ever.
-const BEATS: u64 = 12;
+/// Minutes in which everything must come to its end.
+const MINUTES: i64 = 240;
+/// The least and the most minutes in which jobs fire on that do so for ever.
+const BEATS: RangeInclusive<i64> = 1..=12;
 /// How long a round is, in milliseconds.
 const ROUND_MS: i64 = 60_000;
-/// How long a part of a round is in which something waits for a rate, in milliseconds.
+/// The longest that a round may be: when no job launches any more, rounds in which nothing comes are followed by longer ones.
+const LONGEST_ROUND_MS: i64 = 300_000;
+/// How long the first part of a round is in which something waits for a rate, in milliseconds.
 const STEP_MS: i64 = 10_000;
-/// Rounds in which every message that was received and not deleted comes again.
-const LEAST: u64 = 4;
+/// Minutes in which every message that was received and not deleted comes again.
+const LEAST: i64 = 4;
 /// How long a message may be under way that a clock which was behind took for early: the longest delay, and its retries.
-const SENT_BACK_MINUTES: u64 = 18;
+const SENT_BACK_MINUTES: i64 = 18;
 /// How long a rate may be used up that a clock which was ahead has granted by.
-const JUMP_MINUTES: u64 = 65;
+const JUMP_MINUTES: i64 = 65;
 /// Rounds of a poller within one instant.
 const POLLS: u32 = 200;
 
 /// Brings a history to its end and looks at what became of it.
-pub(crate) async fn finish(history: &mut History) -> Result<Result<(), Violation>> {
+pub(crate) async fn finish(history: &mut History) -> Result<Verdict> {
     macro_rules! hold {
         ($checked:expr) => {
             if let Err(violation) = $checked {
@@ -52,32 +55,34 @@ pub(crate) async fn finish(history: &mut History) -> Result<Result<(), Violation
     let last_launch = history.model.jobs.iter().filter_map(|job| job.last_instant()).max();
     // What clocks that were ahead have left behind is as it should be when its time has come.
     let far = last_launch.into_iter().chain(left_ahead(history).await?).max();
-    let minutes = far.map_or(0, |at| (at - history.now()).num_minutes().max(0)).unsigned_abs();
+    let minutes = far.map_or(0, |at| (at - history.now()).num_minutes().max(0));
     let is_rated = history.model.policies.iter().any(|policy| policy.terms.rate().is_some());
     let minutes = minutes.max(match history.jumps {
         true if is_rated => JUMP_MINUTES,
         true => SENT_BACK_MINUTES,
         false => 0,
     });
-    hold!(settle(history, LEAST..=BEATS, false).await?);
+    hold!(settle(history, BEATS, false).await?);
     let until = history.now().max(last_launch.unwrap_or_default());
     hold!(end_jobs(history).await?);
     // Everybody but the hogged policies first: nothing of theirs may be waited for.
     let least = LEAST + minutes;
-    hold!(settle(history, least..=least.max(ROUNDS), false).await?);
-    hold!(complete(history, until, false).await?);
+    hold!(settle(history, least..=least.max(MINUTES), false).await?);
+    hold!(i7_no_waiting::beside_held(&history.model, complete(history, until, false).await?));
     hold!(end_the_endless(history).await?);
     if history.model.policies.iter().any(|policy| policy.is_last()) {
         history.stage.clock.advance_ms(7_200_000);
-        hold!(settle(history, LEAST..=ROUNDS, true).await?);
+        hold!(settle(history, LEAST..=MINUTES, true).await?);
         hold!(complete(history, until, true).await?);
     }
-    hold!(only_what_was_promised(history));
-    full_buckets(history).await
+    hold!(i3_exact_ids::delivered(&history.model));
+    hold!(i6_times::delivered(&history.model));
+    hold!(i5_tokens_return::all_returned(history.watch.groups()));
+    i2_nothing_lost::nothing_waits(history).await
 }
 
 /// Every call that got no answer is made again until it gets one.
-async fn keep_promises(history: &mut History) -> Result<Result<(), Violation>> {
+async fn keep_promises(history: &mut History) -> Result<Verdict> {
     let engine = history.engines[0].clone();
     for job in 0..history.model.jobs.len() {
         let model = &history.model.jobs[job];
@@ -88,10 +93,10 @@ async fn keep_promises(history: &mut History) -> Result<Result<(), Violation>> {
         history.model.jobs[job].asked(engine.clock().now());
         let done = match (wish, id) {
             (Wish::Put(draft), Some(id)) if replaces => {
-                Done::Put { job, result: Box::new(engine.replace_job(&client, id, *draft, None).await) }
+                Done::Put { job, result: Box::new(engine.replace_job(&client, id, draft.job, None).await) }
             }
             (Wish::Put(draft), id) => {
-                Done::Put { job, result: Box::new(engine.create_job(&client, id, *draft).await) }
+                Done::Put { job, result: Box::new(engine.create_job(&client, id, draft.job).await) }
             }
             (Wish::Pause(paused), Some(id)) => {
                 let result = engine.pause_job(&client, &id, paused, None).await;
@@ -105,8 +110,8 @@ async fn keep_promises(history: &mut History) -> Result<Result<(), Violation>> {
         if let Err(violation) = history.ended(&format!("the last call for job {job}"), done)? {
             return Ok(Err(violation));
         }
-        if history.model.jobs[job].wish.is_some() {
-            return Ok(Err(Violation::new("I8", format!("job {job} cannot be written without any fault"))));
+        if let Err(violation) = i8_accepted::written(job, history.model.jobs[job].wish.is_none()) {
+            return Ok(Err(violation));
         }
     }
     for policy in 0..history.model.policies.len() {
@@ -128,16 +133,22 @@ async fn keep_promises(history: &mut History) -> Result<Result<(), Violation>> {
     history.look().await
 }
 
-/// Until when leases and the watermark hold that were written by clocks which are right again.
+/// Until when what clocks that are right again have written ahead of its time holds: leases, the watermark, and the entries
+/// of lines.
 async fn left_ahead(history: &History) -> Result<Option<DateTime<Utc>>> {
     let watermark = history.stage.store.watermark().await?.map(|watermark| watermark.planned_to);
     let groups = history.watch.groups().filter(|group| !is_last(history, group));
     let leases = groups.flat_map(|group| group.slots.values().map(|held| held.lease_end));
-    Ok(leases.chain(watermark).max())
+    let mut last = leases.chain(watermark).max();
+    for policy in &history.model.policies {
+        let line = history.stage.store.line(&policy.client, &policy.id, None).await?;
+        last = last.max(line.rows.iter().map(|entry| entry.run.launch_at()).max());
+    }
+    Ok(last)
 }
 
 /// What would never end is cancelled, after everything else has ended beside it.
-async fn end_the_endless(history: &mut History) -> Result<Result<(), Violation>> {
+async fn end_the_endless(history: &mut History) -> Result<Verdict> {
     for job in 0..history.model.jobs.len() {
         let model = &history.model.jobs[job];
         let policy = model.revisions.last().and_then(|last| last.job.terms.policy.clone());
@@ -157,7 +168,7 @@ async fn end_the_endless(history: &mut History) -> Result<Result<(), Violation>>
 }
 
 /// Cron jobs and rates fire for ever: they are deleted, so that an end can come.
-async fn end_jobs(history: &mut History) -> Result<Result<(), Violation>> {
+async fn end_jobs(history: &mut History) -> Result<Verdict> {
     let engine = history.engines[0].clone();
     for job in 0..history.model.jobs.len() {
         let model = &history.model.jobs[job];
@@ -177,15 +188,16 @@ async fn end_jobs(history: &mut History) -> Result<Result<(), Violation>> {
     history.look().await
 }
 
-/// Lets time pass, for at least and at most so many rounds: ticks, pollers, and consumers that release everything at once.
-async fn settle(
-    history: &mut History,
-    rounds: RangeInclusive<u64>,
-    hogs_too: bool,
-) -> Result<Result<(), Violation>> {
-    for round in 0..*rounds.end() {
+/// Lets time pass, for at least and at most so many minutes: ticks, pollers, and consumers that release everything at once.
+async fn settle(history: &mut History, minutes: RangeInclusive<i64>, hogs_too: bool) -> Result<Verdict> {
+    let (began_at, mut round_ms) = (history.now(), ROUND_MS);
+    loop {
+        let passed = (history.now() - began_at).num_minutes();
+        if passed >= *minutes.end() {
+            return Ok(Ok(()));
+        }
         history.step += 1;
-        let engine = history.engines[0].clone();
+        let (engine, received) = (history.engines[0].clone(), history.received);
         let report = engine.tick().await;
         if let Err(violation) = history.ended("a last tick", Done::Ticked(report))? {
             return Ok(Err(violation));
@@ -194,41 +206,46 @@ async fn settle(
             return Ok(Err(violation));
         }
         // A rate lets a few through each second.
-        let mut left_ms = ROUND_MS;
-        while left_ms > STEP_MS && is_rate_waited_for(history, hogs_too) {
-            left_ms -= STEP_MS;
-            history.stage.clock.advance_ms(STEP_MS);
+        let (mut left_ms, mut step_ms) = (round_ms, STEP_MS);
+        while left_ms > step_ms && is_rate_waited_for(history, hogs_too) {
+            let received = history.received;
+            left_ms -= step_ms;
+            history.stage.clock.advance_ms(step_ms);
             if let Err(violation) = poll_dry(history, hogs_too).await? {
                 return Ok(Err(violation));
             }
+            step_ms = if history.received > received { STEP_MS } else { step_ms * 2 };
         }
-        if round >= *rounds.start() && is_quiet(history, hogs_too) {
-            break;
+        if passed >= *minutes.start() && is_quiet(history, hogs_too) {
+            return Ok(Ok(()));
         }
         if let Err(violation) = free_held(history, hogs_too).await? {
             return Ok(Err(violation));
         }
         history.stage.clock.advance_ms(left_ms);
+        round_ms = match history.received > received || history.model.may_launch_after(history.now()) {
+            true => ROUND_MS,
+            false => (round_ms * 2).min(LONGEST_ROUND_MS),
+        };
     }
-    Ok(Ok(()))
 }
 
 /// Handles and releases whatever there is within one instant.
-async fn poll_dry(history: &mut History, hogs_too: bool) -> Result<Result<(), Violation>> {
+async fn poll_dry(history: &mut History, hogs_too: bool) -> Result<Verdict> {
     let engine = history.engines[0].clone();
     for _ in 0..POLLS {
         let treatment = Treatment { times: 1, undeleted: false };
         let (sqs, url) = (history.stage.sqs.clone(), history.stage.site.dispatch_url.clone());
         let done = poll_round(engine.clone(), sqs, url, treatment).await;
         let Done::Pumped { handled, .. } = &done else { break };
-        let (none, failed) = (handled.is_empty(), handled.iter().any(|(_, h)| *h == Handled::Again));
-        if let Err(violation) = history.ended("a last poll", done)? {
+        let (none, handled) = (handled.is_empty(), i2_nothing_lost::handled(handled));
+        if let Err(violation) = history.ended("a last poll", done)?.and(handled) {
             return Ok(Err(violation));
         }
-        if failed {
-            return Ok(Err(Violation::new("I2", "a dispatch message fails without any fault")));
-        }
-        let released = release_all(history, hogs_too).await?;
+        let released = match release_all(history, hogs_too).await? {
+            Ok(released) => released,
+            Err(violation) => return Ok(Err(violation)),
+        };
         if let Err(violation) = history.look().await? {
             return Ok(Err(violation));
         }
@@ -246,7 +263,7 @@ fn is_rate_waited_for(history: &History, hogs_too: bool) -> bool {
 }
 
 /// An operator frees the tokens of silent consumers that nobody else takes back.
-async fn free_held(history: &mut History, hogs_too: bool) -> Result<Result<(), Violation>> {
+async fn free_held(history: &mut History, hogs_too: bool) -> Result<Verdict> {
     let mut tokens = Vec::new();
     for group in history.watch.groups().filter(|group| hogs_too || !is_last(history, group)) {
         let policy = history.model.policy(&group.key.client, &group.key.policy);
@@ -256,7 +273,7 @@ async fn free_held(history: &mut History, hogs_too: bool) -> Result<Result<(), V
         }
     }
     for token in tokens {
-        history.watch.asks(&token);
+        history.watch.releases.ask(&token);
         let (client, redeliver) = (token.client.clone(), history.dice.chance(300));
         let freed = history.engines[0].free_held(&client, vec![token], redeliver).await?;
         if freed.iter().any(|(_, answer)| *answer == Released::Released) {
@@ -277,7 +294,7 @@ fn is_last(history: &History, group: &SlotGroup) -> bool {
 }
 
 /// Consumers release everything at once. Whether any event came.
-async fn release_all(history: &mut History, hogs_too: bool) -> Result<bool> {
+async fn release_all(history: &mut History, hogs_too: bool) -> Result<Result<bool, Violation>> {
     let mut any = false;
     let mut releases: BTreeMap<ClientId, Vec<Release>> = BTreeMap::new();
     for url in history.stage.queue_urls.clone() {
@@ -286,21 +303,21 @@ async fn release_all(history: &mut History, hogs_too: bool) -> Result<bool> {
         any |= !messages.is_empty();
         for message in &messages {
             let event = Received::read(message.body().unwrap_or_default())?;
-            history
-                .note(format!("the last consumer receives {} {:?}", event.body.event_id, event.body.token));
-            let client: ClientId = event.body.client_id.parse()?;
-            history.model.delivered.entry(client.clone()).or_default().insert(event.body.event_id.clone());
+            if let Err(violation) = history.arrived("the last consumer", &event)? {
+                return Ok(Err(violation));
+            }
             let Some(token) = event.token else { continue };
-            let is_last = history.model.policy(&client, &token.policy).is_some_and(PolicyModel::is_last);
+            let is_last =
+                history.model.policy(&token.client, &token.policy).is_some_and(PolicyModel::is_last);
             if is_last && !hogs_too {
                 continue;
             }
-            history.watch.asks(&token);
-            releases.entry(client).or_default().push(Release::new(token, Outcome::Succeeded));
+            history.watch.releases.ask(&token);
+            releases.entry(token.client.clone()).or_default().push(Release::new(token, Outcome::Succeeded));
         }
     }
     for (client, releases) in releases {
         history.engines[0].release(&client, releases).await?;
     }
-    Ok(any)
+    Ok(Ok(any))
 }

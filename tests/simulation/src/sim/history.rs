@@ -9,14 +9,16 @@ use tidegate_engine::clock::Clock as _;
 use tidegate_engine::{Engine, Extended, JobDelete, JobWrite, Outcome, PolicyWrite, Release, Released};
 
 use super::bites::{Bite, Bites};
+use super::checkers::{Verdict, i6_times, i8_accepted};
 use super::clocks::{APART_MS, JUMP_MS};
 use super::consumer::{Act, Agenda};
 use super::dice::Dice;
+use super::mix::{self, Step};
 use super::model::Model;
 use super::processes::{About, Call, Done, Op, Treatment, poll_round};
 use super::setup::{self, Stage};
 use super::watch::Watch;
-use super::{Failure, Options, Violation, finale};
+use super::{Failure, Options, finale};
 use crate::world::{Received, pump_delete, pump_receive};
 
 /// Steps of a history before its faults stop.
@@ -46,9 +48,13 @@ pub(crate) struct History {
     pub(crate) agenda: Agenda,
     pub(crate) engines: Vec<Engine>,
     ops: Vec<Op>,
+    /// What its steps begin, and how often.
+    steps: Vec<(Step, u64)>,
     /// Whether clocks jump.
     pub(crate) jumps: bool,
     pub(crate) step: u64,
+    /// Events that consumers received, each as often as it came.
+    pub(crate) received: u64,
     ticked_at: DateTime<Utc>,
     last: VecDeque<String>,
     lines: usize,
@@ -68,6 +74,7 @@ pub(crate) async fn play(seed: u64, options: Options) -> Result<Result<Summary, 
         engine.tick().await?;
     }
     let mut history = History {
+        steps: mix::steps(jumps, model.tight),
         watch: Watch::new(&stage.chaos),
         dice,
         jumps,
@@ -78,6 +85,7 @@ pub(crate) async fn play(seed: u64, options: Options) -> Result<Result<Summary, 
         engines,
         ops: Vec::new(),
         step: 0,
+        received: 0,
         last: VecDeque::new(),
         lines: options.lines,
         trace: 0xcbf2_9ce4_8422_2325,
@@ -97,7 +105,7 @@ pub(crate) async fn play(seed: u64, options: Options) -> Result<Result<Summary, 
 }
 
 impl History {
-    async fn whole(&mut self) -> Result<Result<(), Violation>> {
+    async fn whole(&mut self) -> Result<Verdict> {
         self.stage.chaos.set_quiet(false);
         for _ in 0..STEPS {
             if let Err(violation) = self.one_step().await? {
@@ -122,15 +130,17 @@ impl History {
         for byte in line.bytes() {
             self.trace = (self.trace ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
-        if self.last.len() >= self.lines {
+        self.last.push_back(line);
+        if self.last.len() > self.lines {
             self.last.pop_front();
         }
-        self.last.push_back(line);
     }
 
-    async fn one_step(&mut self) -> Result<Result<(), Violation>> {
+    async fn one_step(&mut self) -> Result<Verdict> {
         self.step += 1;
-        self.begin_something().await?;
+        if let Err(violation) = self.begin_something().await? {
+            return Ok(Err(violation));
+        }
         let polls = self.dice.within(1..=6);
         for _ in 0..polls {
             if let Err(violation) = self.poll_something().await? {
@@ -145,7 +155,7 @@ impl History {
     }
 
     /// Holds the invariants against what was written since the last look.
-    pub(crate) async fn look(&mut self) -> Result<Result<(), Violation>> {
+    pub(crate) async fn look(&mut self) -> Result<Verdict> {
         let touched = self.stage.chaos.take_touched();
         if touched.is_empty() {
             return Ok(Ok(()));
@@ -158,39 +168,32 @@ impl History {
         Ok(held)
     }
 
-    async fn begin_something(&mut self) -> Result<()> {
+    async fn begin_something(&mut self) -> Result<Verdict> {
         self.cut_off();
-        let busy = self.ops.len() >= CALLS;
-        if self.jumps && self.dice.chance(20) {
-            self.jump();
-            return Ok(());
+        let step = *self.dice.weighted(&self.steps);
+        if step.is_call() && self.ops.len() >= CALLS {
+            return Ok(Ok(()));
         }
-        if self.model.tight && !busy && self.dice.chance(300) {
-            return self.race();
-        }
-        match self.dice.below(100) {
-            0..22 => self.advance(),
-            22..25 => {
+        match step {
+            Step::TimePasses => self.advance(),
+            Step::ProcessDies => {
                 let process = self.dice.below(self.engines.len() as u64) as usize;
                 self.crash(process);
             }
-            25..45 => self.receive().await?,
-            _ if busy => {}
-            45..62 => self.pump(),
-            62..70 => self.tick(),
-            70..82 => self.act(),
-            82..96 => self.change_job()?,
-            _ => self.change_policy()?,
+            Step::ConsumerReceives => return self.receive().await,
+            Step::PollerWorks => self.poll(),
+            Step::EmitterTicks => self.tick(),
+            Step::ConsumerActs => self.act(),
+            Step::JobChanges => self.change_job()?,
+            Step::PolicyChanges => self.change_policy()?,
+            Step::ClockJumps => self.jump(),
+            Step::LastReleaseRaces => self.race()?,
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
     fn advance(&mut self) {
-        let ms = match self.dice.below(10) {
-            0..4 => self.dice.below(900),
-            4..9 => self.dice.within(1_000..=12_000),
-            _ => self.dice.within(20_000..=80_000),
-        };
+        let ms = self.dice.within(self.dice.weighted(&mix::WAITS_MS).clone());
         if !self.ops.is_empty() {
             self.count(Bite::Delayed);
         }
@@ -298,13 +301,9 @@ impl History {
         self.begin(call, async move { Done::Ticked(engine.tick().await) });
     }
 
-    fn pump(&mut self) {
+    fn poll(&mut self) {
         let (process, engine) = self.process();
-        let times = match self.dice.below(100) {
-            0..6 => 3,
-            6..12 => 2,
-            _ => 1,
-        };
+        let times = *self.dice.weighted(&mix::HANDLED_TIMES);
         let treatment = Treatment { times, undeleted: self.dice.chance(60) };
         let name = format!("a round of its poller, {treatment:?}");
         let (sqs, url) = (self.stage.site.sqs.clone(), self.stage.site.dispatch_url.clone());
@@ -313,23 +312,36 @@ impl History {
     }
 
     /// A consumer takes what its queue has.
-    pub(crate) async fn receive(&mut self) -> Result<()> {
-        let Some(url) = self.dice.pick(&self.stage.queue_urls).cloned() else { return Ok(()) };
+    async fn receive(&mut self) -> Result<Verdict> {
+        let Some(url) = self.dice.pick(&self.stage.queue_urls).cloned() else { return Ok(Ok(())) };
         let messages = pump_receive(&self.stage.sqs, &url).await?;
         for message in &messages {
             let event = Received::read(message.body().unwrap_or_default())?;
-            self.received(&event)?;
+            if let Err(violation) = self.arrived("a consumer", &event)? {
+                return Ok(Err(violation));
+            }
+            self.plan(&event)?;
         }
         if !self.dice.chance(60) {
             pump_delete(&self.stage.sqs, &url, &messages).await?;
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
-    fn received(&mut self, event: &Received) -> Result<()> {
-        self.note(format!("a consumer receives {} {:?}", event.body.event_id, event.body.token));
+    /// An event has come to a consumer.
+    pub(crate) fn arrived(&mut self, consumer: &str, event: &Received) -> Result<Verdict> {
+        self.note(format!("{consumer} receives {} {:?}", event.body.event_id, event.body.token));
         let client = event.body.client_id.parse()?;
+        self.received += 1;
         self.model.delivered.entry(client).or_default().insert(event.body.event_id.clone());
+        // What a clock that was an hour ahead has sent may be read long after it was set right. Text that is no id is I3's.
+        let Ok(event) = event.body.event_id.parse() else { return Ok(Ok(())) };
+        let latest = self.stage.clocks.latest(self.now());
+        Ok(if self.jumps { Ok(()) } else { i6_times::arrived(&event, latest) })
+    }
+
+    /// What a consumer makes of an event with a token.
+    fn plan(&mut self, event: &Received) -> Result<()> {
         let Some(token) = &event.token else { return Ok(()) };
         let Some(policy) = self.model.policy(&token.client, &token.policy) else {
             bail!("a token of an unknown policy: {token}")
@@ -382,7 +394,7 @@ impl History {
         let name = format!("a release of {:?}", tokens.iter().map(ToString::to_string).collect::<Vec<_>>());
         match forged {
             true => self.count(Bite::Forged),
-            false => tokens.iter().for_each(|token| self.watch.asks(token)),
+            false => tokens.iter().for_each(|token| self.watch.releases.ask(token)),
         }
         let asked = if forged { Vec::new() } else { tokens.clone() };
         let outcome = if self.dice.chance(800) { Outcome::Succeeded } else { Outcome::Failed };
@@ -394,7 +406,7 @@ impl History {
         );
     }
 
-    async fn poll_something(&mut self) -> Result<Result<(), Violation>> {
+    async fn poll_something(&mut self) -> Result<Verdict> {
         if self.ops.is_empty() {
             return Ok(Ok(()));
         }
@@ -418,7 +430,7 @@ impl History {
     }
 
     /// Takes note of the end of a call.
-    pub(crate) fn ended(&mut self, name: &str, done: Done) -> Result<Result<(), Violation>> {
+    pub(crate) fn ended(&mut self, name: &str, done: Done) -> Result<Verdict> {
         let step = self.step;
         match done {
             Done::Ticked(result) => self.note(format!("{name}: {result:?}")),
@@ -453,7 +465,7 @@ impl History {
                         self.model.jobs[job].told(Some(new));
                     }
                     Ok(other) => {
-                        return Ok(Err(Violation::new("I8", format!("{name} was answered {other:?}"))));
+                        return Ok(Err(i8_accepted::refused(name, &format!("{other:?}"))));
                     }
                     Err(_) => {}
                 }
@@ -479,14 +491,7 @@ impl History {
                 self.note(format!("{name}: {result:?}"));
                 match result {
                     Ok(answers) if asked.is_empty() => {
-                        // In the instant in which the lease that it imitates is released, its answer may be that one's;
-                        // what the rows say is held against the real tokens only.
-                        let taken_in = |token: &Token| !self.watch.is_asked(token);
-                        let released = answers.iter().find(|(t, a)| *a == Released::Released && taken_in(t));
-                        if let Some((token, answer)) = released {
-                            let message = format!("the forged token {token} was answered {answer:?}");
-                            return Ok(Err(Violation::new("I4", message)));
-                        }
+                        return Ok(self.watch.releases.forged(&answers));
                     }
                     Ok(answers) => {
                         let late = [Released::AlreadyReleased, Released::Reclaimed];

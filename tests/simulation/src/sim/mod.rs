@@ -1,49 +1,38 @@
 //! Seeded histories: the production engine on embedded stores, a virtual clock, scripted consumers, and faults.
 //!
 //! One seed is one history, and gives the same one each time. [`run`] plays it, looks at the invariants after every step
-//! and, when the faults have stopped, at what must have come of it. Deliberately absent: endpoints that answer, which would
-//! take sockets; targets are queues, and places that take nothing.
+//! and, when the faults have stopped, at what must have come of it. What happens how often stands in `mix`, the invariants in
+//! `checkers`, when jobs must fire in `oracle`. Deliberately absent: endpoints that answer, which would take sockets;
+//! targets are queues, and places that take nothing.
 
 mod bites;
 mod chaos;
+mod checkers;
 mod clocks;
 mod consumer;
 mod dice;
 mod finale;
 mod history;
 mod many;
+mod mix;
 mod model;
+mod oracle;
 mod processes;
 mod setup;
-mod verdict;
 mod watch;
 mod wishes;
 
 use std::fmt;
 
 pub use bites::{Bite, Bites};
+pub use checkers::Violation;
 pub use dice::Dice;
 pub use history::Summary;
-pub use many::{Total, run_all};
+pub use many::{Report, run_all};
 pub use tidegate_store::Mutant;
 
 /// Lines of a history that a failure tells.
 const LAST: usize = 60;
-
-/// An invariant that does not hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    /// Its name in the design: `I1` to `I8`.
-    pub invariant: &'static str,
-    /// What was seen.
-    pub message: String,
-}
-
-impl Violation {
-    fn new(invariant: &'static str, message: impl Into<String>) -> Self {
-        Self { invariant, message: message.into() }
-    }
-}
 
 /// A history that failed.
 #[derive(Debug)]
@@ -65,8 +54,9 @@ impl fmt::Display for Failure {
         for line in &self.last {
             writeln!(f, "    {line}")?;
         }
-        writeln!(f, "seed {} failed in step {}: {}", self.seed, self.step, self.violation.invariant)?;
-        writeln!(f, "    {}", self.violation.message)?;
+        let Violation { invariant, kind, message } = &self.violation;
+        writeln!(f, "seed {} failed in step {}: {invariant}, {kind}", self.seed, self.step)?;
+        writeln!(f, "    {message}")?;
         write!(f, "replay it with: cargo xtask simulate 1 --from {}", self.seed)?;
         match self.mutant {
             None => Ok(()),
@@ -80,7 +70,7 @@ impl fmt::Display for Failure {
 /// How histories are played.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// How many lines of its history a failure tells.
+    /// How many lines of its history a failure tells, the last ones.
     pub lines: usize,
     /// The condition that the store lacks, to prove that it is missed.
     pub mutant: Option<Mutant>,

@@ -4,14 +4,16 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Duration, Utc};
-use tidegate_domain::ids::{ClientId, EventId, JobId, PolicyId};
+use croner::Cron;
+use tidegate_domain::ids::{ClientId, EventId, JobId, PolicyId, RunId};
 use tidegate_domain::job::{Job, Trigger};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::policy::{OnExpiry, PolicyTerms};
-use tidegate_domain::time::{Instants, Window};
+use tidegate_domain::time::Instants;
 use tidegate_engine::{Engine, EngineError, JobDraft, PolicyWrite};
 
 use super::bites::Bite;
+use super::oracle;
 
 /// A policy and the limits that were in force, by step of the history.
 #[derive(Debug)]
@@ -125,10 +127,18 @@ impl PolicyModel {
     }
 }
 
+/// A job as its client writes it.
+#[derive(Debug, Clone)]
+pub(crate) struct Draft {
+    pub(crate) job: JobDraft,
+    /// Its cron expression, as croner reads the client's own text.
+    pub(crate) cron: Option<Cron>,
+}
+
 /// What a client wants of a job.
 #[derive(Debug, Clone)]
 pub(crate) enum Wish {
-    Put(Box<JobDraft>),
+    Put(Box<Draft>),
     /// That it is paused, or goes on.
     Pause(bool),
     Delete,
@@ -138,6 +148,8 @@ pub(crate) enum Wish {
 #[derive(Debug)]
 pub(crate) struct Revision {
     pub(crate) job: Job,
+    /// Its cron expression, as croner reads the client's own text.
+    cron: Option<Cron>,
     /// When the call was first made that ended it.
     ended: Option<DateTime<Utc>>,
     /// The instants of the revision before it: those that were over when this one was written were that one's.
@@ -195,8 +207,7 @@ impl JobModel {
     pub(crate) fn told(&mut self, job: Option<Job>) {
         let unchanged =
             matches!((&job, self.revisions.last()), (Some(a), Some(b)) if a.revision == b.job.revision);
-        self.wish = None;
-        let wished = self.wished.take();
+        let (wish, wished) = (self.wish.take(), self.wished.take());
         if unchanged {
             return;
         }
@@ -210,7 +221,12 @@ impl JobModel {
         }
         if let Some(job) = job {
             self.id = Some(job.id.clone());
-            self.revisions.push(Revision { job, ended: None, had });
+            let cron = match wish {
+                Some(Wish::Put(draft)) => draft.cron,
+                // A pause changes no trigger.
+                _ => self.revisions.last().and_then(|last| last.cron.clone()),
+            };
+            self.revisions.push(Revision { job, cron, ended: None, had });
         }
     }
 
@@ -227,21 +243,20 @@ impl Revision {
         // An instant may lie a little in the past when its job arrives.
         let from =
             if let Trigger::At(instants) = &self.job.trigger { from.min(instants.first()) } else { from };
-        let Ok(window) = Window::new(from, to) else { return Vec::new() };
-        let firings = self.job.trigger.cadence().firings(window).into_iter();
-        let launches = firings.filter(|firing| self.is_own(firing.launch_at));
-        launches.map(|firing| self.occurrence(firing.launch_at + self.offset())).collect()
+        let firings = oracle::firings(&self.job.trigger, self.cron.as_ref(), from, to).into_iter();
+        let own = firings.filter(|firing| self.is_own(*firing));
+        own.map(|firing| self.occurrence(firing + self.offset())).collect()
     }
 
     fn is_own(&self, scheduled_at: DateTime<Utc>) -> bool {
         let is_over = scheduled_at <= self.job.changed_at;
-        let was_had = is_over && self.had.as_ref().is_some_and(|had| had.contains(scheduled_at));
-        self.job.rules.is_within(scheduled_at) && !was_had
+        let was_had = is_over && self.had.as_ref().is_some_and(|had| had.iter().any(|at| at == scheduled_at));
+        oracle::is_within(&self.job.rules, scheduled_at) && !was_had
     }
 
     /// By how much its launches come after their time.
     fn offset(&self) -> Duration {
-        self.job.rules.jitter.offset(&self.job.client, &self.job.id)
+        oracle::jitter(&self.job.client, &self.job.id, self.job.rules.jitter.seconds())
     }
 
     fn occurrence(&self, launch_at: DateTime<Utc>) -> Occurrence {
@@ -257,8 +272,8 @@ impl Revision {
     /// Whether it may launch at an instant at all.
     pub(crate) fn may_launch_at(&self, launch_at: DateTime<Utc>) -> bool {
         let scheduled_at = launch_at - self.offset();
-        let second = Window::new(scheduled_at, scheduled_at + Duration::seconds(1)).ok();
-        let launches = second.is_some_and(|second| !self.job.trigger.cadence().firings(second).is_empty());
+        let next = scheduled_at + Duration::seconds(1);
+        let launches = !oracle::firings(&self.job.trigger, self.cron.as_ref(), scheduled_at, next).is_empty();
         let is_instant = matches!(self.job.trigger, Trigger::At(_));
         let in_force = is_instant || scheduled_at >= self.job.changed_at - Duration::seconds(1);
         launches && in_force && self.is_own(scheduled_at) && !self.job.paused
@@ -278,9 +293,24 @@ pub(crate) struct Model {
 }
 
 impl Model {
+    /// Whether any job may launch after an instant.
+    pub(crate) fn may_launch_after(&self, at: DateTime<Utc>) -> bool {
+        self.jobs
+            .iter()
+            .filter(|job| job.is_live())
+            .any(|job| job.last_instant().is_none_or(|last| last > at))
+    }
+
     /// Whether a consumer has received an event.
     pub(crate) fn has_received(&self, client: &ClientId, event: &EventId) -> bool {
         self.delivered.get(client).is_some_and(|ids| ids.contains(&event.to_string()))
+    }
+
+    /// The revision that a run is of, if its client was told of it.
+    pub(crate) fn revision(&self, client: &ClientId, run: &RunId) -> Option<&Revision> {
+        let mut revisions =
+            self.jobs.iter().filter(|job| job.client == *client).flat_map(|job| &job.revisions);
+        revisions.find(|of| of.job.id == *run.job() && of.job.revision == run.revision())
     }
 
     pub(crate) fn policy(&self, client: &ClientId, id: &PolicyId) -> Option<&PolicyModel> {

@@ -1,10 +1,12 @@
 //! The beginning of a history: services, clients, policies, and what jobs may look like.
 
+use std::str::FromStr as _;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use chrono::{DateTime, Duration, Utc};
-use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, OnDeadline, Overlap, Priority};
+use croner::Cron;
+use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, OnDeadline, Priority};
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::job::{Attempts, Count, History as Kept, Payload, Terms, Trigger};
 use tidegate_domain::policy::{OnExpiry, PolicyTerms};
@@ -23,6 +25,7 @@ use super::bites::Bite;
 use super::chaos::{Chaos, Plan, Wire};
 use super::clocks::{APART_MS, Clocks};
 use super::dice::Dice;
+use super::mix::{self, MisfireRule, Place, TriggerKind};
 use super::model::{JobModel, Model, PolicyModel};
 use super::processes::{Site, create_policy};
 use crate::world::{DISPATCH, JobSpec, PREFIX, RELEASES, SCAN, create_queue};
@@ -70,7 +73,7 @@ pub(crate) async fn stage(seed: u64, dice: &Dice, mutant: Option<Mutant>) -> Res
     let start = DateTime::from_timestamp(1_795_262_400 + dice.below(7_200) as i64, 0).context("no start")?;
     let clock = Arc::new(ManualClock::new(start));
     let embedded = Embedded::in_memory(clock.clone())?;
-    let rate = [0, 5, 20, 60, 120][dice.below(5) as usize];
+    let rate = *dice.weighted(&mix::FAULT_RATES);
     let chaos = Chaos::new(seed ^ 0x00c0_ffee, rate);
     let plain = ClientOptions::without_retries();
     let faulty = plain.clone().with_faults(Faults::new(Plan(Arc::clone(&chaos))));
@@ -185,29 +188,34 @@ async fn million_beside_ten(stage: &Stage, dice: &Dice, engine: &Engine, model: 
     Ok(())
 }
 
-/// Something that a client may want.
-pub(crate) fn trigger(dice: &Dice, now: DateTime<Utc>, once: bool) -> Result<Trigger> {
-    if once || dice.chance(450) {
-        return Ok(Trigger::at(instant(dice, now).max(now - Duration::seconds(1))));
-    }
-    if dice.chance(200) {
-        let instants = (0..dice.within(2..=9)).map(|_| instant(dice, now));
-        return Ok(Trigger::At(Instants::new(instants)?));
-    }
-    if dice.chance(250) {
-        let every = dice.within(20..=200);
-        let anchored = dice.chance(500);
-        let anchor = if anchored { instant(dice, now) } else { now + Duration::seconds(every as i64) };
-        return Ok(Trigger::Rate { rate: Rate::new(every, anchor)?, anchored });
-    }
-    let cron = dice.pick(&CRONS).context("no expression")?;
-    let zone = dice.pick(&ZONES).context("no zone")?;
-    Ok(Trigger::Cron { spec: CronSpec::parse(cron)?, zone: parse_zone(zone)? })
+/// When a client may want something, with its cron expression.
+pub(crate) fn trigger(dice: &Dice, now: DateTime<Utc>, once: bool) -> Result<(Trigger, Option<Cron>)> {
+    let kind = if once { TriggerKind::Instant } else { *dice.weighted(&mix::TRIGGERS) };
+    let trigger = match kind {
+        TriggerKind::Instant => Trigger::at(instant(dice, now).max(now - Duration::seconds(1))),
+        TriggerKind::Instants => {
+            let instants = (0..dice.within(2..=9)).map(|_| instant(dice, now));
+            Trigger::At(Instants::new(instants)?)
+        }
+        TriggerKind::Rate => {
+            let every = dice.within(20..=200);
+            let anchored = dice.chance(500);
+            let anchor = if anchored { instant(dice, now) } else { now + Duration::seconds(every as i64) };
+            Trigger::Rate { rate: Rate::new(every, anchor)?, anchored }
+        }
+        TriggerKind::Cron => {
+            let cron = dice.pick(&CRONS).context("no expression")?;
+            let zone = dice.pick(&ZONES).context("no zone")?;
+            let trigger = Trigger::Cron { spec: CronSpec::parse(cron)?, zone: parse_zone(zone)? };
+            return Ok((trigger, Some(Cron::from_str(cron)?)));
+        }
+    };
+    Ok((trigger, None))
 }
 
-/// An instant from now on. The later ones are the emitter's alone.
+/// An instant from now on.
 fn instant(dice: &Dice, now: DateTime<Utc>) -> DateTime<Utc> {
-    let ahead = if dice.chance(800) { dice.below(300) } else { dice.within(300..=420) };
+    let ahead = dice.within(dice.weighted(&mix::AHEAD_SECONDS).clone());
     DateTime::from_timestamp(now.timestamp() + ahead as i64, 0).unwrap_or(now)
 }
 
@@ -215,11 +223,11 @@ fn instant(dice: &Dice, now: DateTime<Utc>) -> DateTime<Utc> {
 pub(crate) fn rules(dice: &Dice, now: DateTime<Utc>) -> Result<Rules> {
     let ahead = |seconds: u64| DateTime::from_timestamp(now.timestamp() + seconds as i64, 0);
     let mut rules = Rules::default();
-    match dice.below(10) {
-        0 => rules.misfire = Misfire::Skip,
-        1 => rules.misfire = Misfire::Latest,
-        2 => rules.misfire = Misfire::All(MisfireLaunches::new(dice.within(1..=4))?),
-        _ => {}
+    match dice.weighted(&mix::MISFIRES) {
+        MisfireRule::Nothing => {}
+        MisfireRule::Skip => rules.misfire = Misfire::Skip,
+        MisfireRule::Latest => rules.misfire = Misfire::Latest,
+        MisfireRule::SomeOf => rules.misfire = Misfire::All(MisfireLaunches::new(dice.within(1..=4))?),
     }
     if dice.chance(120) {
         rules.jitter = Jitter::new(dice.within(1..=120))?;
@@ -236,13 +244,8 @@ pub(crate) fn rules(dice: &Dice, now: DateTime<Utc>) -> Result<Rules> {
 pub(crate) fn terms(dice: &Dice, model: &Model, client: &ClientId, stage: &Stage) -> Result<Terms> {
     let policies: Vec<&PolicyModel> = model.policies.iter().filter(|p| p.client == *client).collect();
     let policy = if dice.chance(700) { dice.pick(&policies) } else { None };
-    let count = match dice.below(4) {
-        _ if model.tight => dice.within(1..=3),
-        0 => 1,
-        1 => dice.within(2..=5),
-        2 => dice.within(5..=30),
-        _ => dice.within(20..=120),
-    };
+    let count = if model.tight { mix::TIGHT_EVENTS } else { dice.weighted(&mix::EVENTS).clone() };
+    let count = dice.within(count);
     let size = if dice.chance(200) { 900 } else { 3 };
     let target = target(dice, stage)?;
     // What nobody takes holds its token for as long as it is tried: few, or a history never comes to an end.
@@ -269,11 +272,7 @@ fn flow(dice: &Dice, stage: &Stage) -> Result<Flow> {
     if dice.chance(200) {
         flow.priority = Priority::new(dice.below(10))?;
     }
-    match dice.below(10) {
-        0 => flow.overlap = Overlap::Skip,
-        1 => flow.overlap = Overlap::BufferOne,
-        _ => {}
-    }
+    flow.overlap = *dice.weighted(&mix::OVERLAPS);
     if dice.chance(150) {
         flow.window = Some(BatchWindow {
             deadline: Deadline::after(dice.within(10..=240))?,
@@ -310,10 +309,10 @@ fn policy_terms(dice: &Dice, limit: u32, lease_seconds: u32) -> Result<PolicyTer
 /// Where events go. Some of those places take none, ever.
 fn target(dice: &Dice, stage: &Stage) -> Result<Target> {
     let url = dice.pick(&stage.queue_urls).context("no queue")?;
-    Ok(match dice.below(100) {
-        0..9 => Target::sqs(&format!("{url}-{MISSING}"))?,
-        9..12 => Target::http(REFUSED_URL)?,
-        _ => Target::sqs(url)?,
+    Ok(match dice.weighted(&mix::PLACES) {
+        Place::Queue => Target::sqs(url)?,
+        Place::MissingQueue => Target::sqs(&format!("{url}-{MISSING}"))?,
+        Place::RefusedEndpoint => Target::http(REFUSED_URL)?,
     })
 }
 

@@ -7,7 +7,8 @@ use tidegate_engine::JobDraft;
 
 use super::bites::Bite;
 use super::history::History;
-use super::model::{JobModel, PolicyWish, Wish};
+use super::mix::{JOB_CHANGES, JobChange, NAMELESS_CHANGES, PAUSED_CHANGES, POLICY_CHANGES, PolicyChange};
+use super::model::{Draft, JobModel, PolicyWish, Wish};
 use super::processes::{About, Call, Done};
 use super::setup;
 use crate::world::JobSpec;
@@ -42,17 +43,19 @@ impl History {
             if !live && nameless && !self.model.jobs[job].revisions.is_empty() {
                 return Ok(());
             }
-            let wish = if live && self.dice.chance(300) {
-                let paused = self.model.jobs[job].is_paused();
-                Wish::Pause(!paused)
-            } else if live && (nameless || self.dice.chance(300)) {
-                Wish::Delete
-            } else {
-                let terms = setup::terms(&self.dice, &self.model, &client, &self.stage)?;
-                // Without an id, a cron job whose creation was not answered would fire for ever unknown.
-                let once = self.model.jobs[job].id.is_none();
-                let trigger = setup::trigger(&self.dice, now, once)?;
-                Wish::Put(Box::new(JobDraft { trigger, rules: setup::rules(&self.dice, now)?, terms }))
+            let changes: &[(JobChange, u64)] = if nameless { &NAMELESS_CHANGES } else { &JOB_CHANGES };
+            let change = if live { *self.dice.weighted(changes) } else { JobChange::Replace };
+            let wish = match change {
+                JobChange::PauseOrResume => Wish::Pause(!self.model.jobs[job].is_paused()),
+                JobChange::Delete => Wish::Delete,
+                JobChange::Replace => {
+                    let terms = setup::terms(&self.dice, &self.model, &client, &self.stage)?;
+                    // Without an id, a cron job whose creation was not answered would fire for ever unknown.
+                    let once = self.model.jobs[job].id.is_none();
+                    let (trigger, cron) = setup::trigger(&self.dice, now, once)?;
+                    let job = JobDraft { trigger, rules: setup::rules(&self.dice, now)?, terms };
+                    Wish::Put(Box::new(Draft { job, cron }))
+                }
             };
             self.model.jobs[job].wish(wish, now);
         }
@@ -72,11 +75,11 @@ impl History {
         let about = About::Job(job);
         match (wish, id) {
             (Wish::Put(draft), id) => {
-                let name = format!("a write of job {job} {id:?}: {}", drafted(&draft));
+                let name = format!("a write of job {job} {id:?}: {}", drafted(&draft.job));
                 self.begin(Call { process, name, about, seconds: 29 }, async move {
                     let result = match id {
-                        Some(id) if replaces => engine.replace_job(&client, id, *draft, None).await,
-                        id => engine.create_job(&client, id, *draft).await,
+                        Some(id) if replaces => engine.replace_job(&client, id, draft.job, None).await,
+                        id => engine.create_job(&client, id, draft.job).await,
                     };
                     Done::Put { job, result: Box::new(result) }
                 });
@@ -108,7 +111,7 @@ impl History {
         let launch_at = DateTime::from_timestamp(now.timestamp(), 0).unwrap_or(now);
         let spec = JobSpec::at(launch_at, &url)?.of(self.dice.within(1..=2))?.under(&policy)?;
         let mut job = JobModel::new(client, Some(format!("job{number}").parse()?));
-        job.wish(Wish::Put(Box::new(spec.into_draft())), now);
+        job.wish(Wish::Put(Box::new(Draft { job: spec.into_draft(), cron: None })), now);
         self.model.jobs.push(job);
         self.count(Bite::LastRelease);
         self.release(vec![token], false);
@@ -124,13 +127,13 @@ impl History {
         let policy = &mut self.model.policies[number];
         if policy.wish.is_none() {
             let most = if policy.endless { 5 } else { 30 };
-            let wish = match policy.paused {
-                true if dice.chance(700) => PolicyWish::Pause(false),
-                false if dice.chance(300) => PolicyWish::Pause(true),
-                _ if dice.chance(500) => {
+            let changes = if policy.paused { &PAUSED_CHANGES } else { &POLICY_CHANGES };
+            let wish = match dice.weighted(changes) {
+                PolicyChange::PauseOrResume => PolicyWish::Pause(!policy.paused),
+                PolicyChange::LowerLimit => {
                     PolicyWish::Limit(dice.within(1..=policy.terms.max_in_flight().into()) as u32)
                 }
-                _ => PolicyWish::Limit(dice.within(1..=most) as u32),
+                PolicyChange::AnyLimit => PolicyWish::Limit(dice.within(1..=most) as u32),
             };
             policy.ask(wish)?;
         }

@@ -1,0 +1,163 @@
+//! I2: every occurrence of every job is delivered, or recorded with the reason why not.
+//!
+//! At the end of a history, each occurrence that the model names has a run whose counts add up to its events, or was
+//! delivered whole, or is covered by a record of what was left out; nothing waits in any group or line; and no dispatch
+//! message fails once the faults have stopped.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use chrono::{DateTime, Utc};
+use tidegate_domain::occurrence::Occurrence;
+use tidegate_engine::Handled;
+use tidegate_store::runs::RunRow;
+
+use super::{Verdict, Violation};
+use crate::sim::history::History;
+use crate::sim::model::PolicyModel;
+
+/// Everything that is due was delivered or recorded, and has ended. Without `last_too`, the occurrences of policies whose
+/// tokens nobody releases yet are left out.
+pub(crate) async fn complete(history: &History, until: DateTime<Utc>, last_too: bool) -> Result<Verdict> {
+    for occurrence in history.model.jobs.iter().flat_map(|job| job.due(until)) {
+        let policy = occurrence.terms.policy.as_ref();
+        let policy = policy.and_then(|policy| history.model.policy(&occurrence.client, policy));
+        if policy.is_some_and(PolicyModel::is_last) && !last_too {
+            continue;
+        }
+        if let Err(violation) = ended(history, &occurrence).await? {
+            return Ok(Err(violation));
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// No group has a range that it does not serve, no line an entry that nobody takes.
+pub(crate) async fn nothing_waits(history: &History) -> Result<Verdict> {
+    for group in history.watch.groups() {
+        if group.range.left > 0 || group.wanted.is_some() {
+            let message = format!("{:?}: {:?}, {:?}", group.key, group.range, group.wanted);
+            return Ok(Err(Violation::new("I2", "a group is not served", message)));
+        }
+    }
+    for policy in &history.model.policies {
+        let line = history.stage.store.line(&policy.client, &policy.id, None).await?;
+        if let Some(entry) = line.rows.iter().find(|entry| !entry.is_exhausted()) {
+            return Ok(Err(Violation::new("I2", "an entry is left in the line", format!("{entry:?}"))));
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// What was handled without any fault is done.
+pub(crate) fn handled(outcomes: &[(String, Handled)]) -> Verdict {
+    match outcomes.iter().find(|(_, outcome)| *outcome == Handled::Again) {
+        Some((body, _)) => {
+            Err(Violation::new("I2", "a dispatch message fails without any fault", format!("{body:.300}")))
+        }
+        None => Ok(()),
+    }
+}
+
+async fn ended(history: &History, occurrence: &Occurrence) -> Result<Verdict> {
+    let run = occurrence.run_id();
+    let count = occurrence.terms.count.get();
+    let row = history.stage.store.run(&occurrence.client, &run).await?;
+    if let Some(row) = row.as_ref().filter(|row| row.stopped.is_some()) {
+        return Ok(adds_up(row, count));
+    }
+    let delivered = history.model.delivered.get(&occurrence.client);
+    let arrived = |index: u32| delivered.is_some_and(|ids| ids.contains(&run.event(index).to_string()));
+    let missing = (0..count).filter(|index| !arrived(*index)).count();
+    let of = format!("{missing} of the {count} events of {}/{run}", occurrence.client);
+    let Some(row) = row else {
+        // A single event whose success is not kept.
+        return Ok(match missing {
+            0 => Ok(()),
+            _ if is_left_out(history, occurrence).await? => Ok(()),
+            _ => {
+                let message =
+                    format!("{of} never came, and there is no run: {}", left_out(history, occurrence).await?);
+                Err(Violation::new("I2", "an occurrence has neither events nor a run", message))
+            }
+        });
+    };
+    let Some(_) = occurrence.terms.policy else {
+        if missing > 0 && !is_recorded(history, occurrence, &arrived).await? {
+            let message = format!("{of} never came, and no record says why: {row:?}");
+            return Ok(Err(Violation::new("I2", "an unthrottled event has no record", message)));
+        }
+        return Ok(Ok(()));
+    };
+    if missing as u32 > row.tally.dead + row.tally.expired {
+        let message = format!("{of} never came: {:?}", row.tally);
+        return Ok(Err(Violation::new("I2", "a throttled event never came", message)));
+    }
+    if row.tally.total() != count {
+        let message = format!("of {count} events of {}/{run}, {:?} have ended", occurrence.client, row.tally);
+        return Ok(Err(Violation::new("I2", "the counts of a run do not add up", message)));
+    }
+    Ok(Ok(()))
+}
+
+/// What of a stopped run was admitted has ended, and the rest is counted as left out.
+fn adds_up(row: &RunRow, count: u32) -> Verdict {
+    let began = row.terms.policy.is_some() && row.tally.total() > 0;
+    if began && row.tally.total() != count {
+        let message = format!("of {count} events of the stopped run {}, {:?} are counted", row.id, row.tally);
+        return Err(Violation::new("I2", "the counts of a stopped run do not add up", message));
+    }
+    Ok(())
+}
+
+/// What was recorded as left out of an occurrence's job.
+async fn left_out(history: &History, occurrence: &Occurrence) -> Result<String> {
+    let page = history.stage.store.runs(&occurrence.client, &occurrence.job, None).await?;
+    let stopped = page.rows.iter().filter_map(|row| {
+        let until = row.skipped.map(|skipped| skipped.until);
+        Some(format!("{} {until:?} {}", row.id, row.stopped.as_deref()?))
+    });
+    Ok(stopped.collect::<Vec<_>>().join(", "))
+}
+
+/// Whether a record of several occurrences that were left out covers this one.
+async fn is_left_out(history: &History, occurrence: &Occurrence) -> Result<bool> {
+    let mut after = None;
+    loop {
+        let page = history.stage.store.runs(&occurrence.client, &occurrence.job, after).await?;
+        let covers = |row: &RunRow| {
+            let until = row.skipped.map(|skipped| skipped.until);
+            let covered = row.id.launch_at()..=until.unwrap_or(row.id.launch_at());
+            row.stopped.is_some()
+                && row.id.revision() == occurrence.revision
+                && covered.contains(&occurrence.launch_at)
+        };
+        if page.rows.iter().any(covers) {
+            return Ok(true);
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(false);
+        }
+    }
+}
+
+/// Whether every event that did not arrive has a record of its own.
+async fn is_recorded(
+    history: &History,
+    occurrence: &Occurrence,
+    arrived: &(impl Fn(u32) -> bool + Sync),
+) -> Result<bool> {
+    let (mut recorded, mut after) = (BTreeMap::new(), None);
+    let run = occurrence.run_id();
+    loop {
+        let page = history.engines[0].events(&occurrence.client, &run, after).await?;
+        let Some(page) = page else { return Ok(false) };
+        recorded.extend(page.rows.into_iter().map(|record| (record.id.index(), record.reason.is_some())));
+        after = page.next.and_then(|next| next.parse().ok());
+        if after.is_none() {
+            break;
+        }
+    }
+    Ok((0..occurrence.terms.count.get()).all(|index| arrived(index) || recorded.get(&index) == Some(&true)))
+}

@@ -1,0 +1,115 @@
+//! I4: a release acts once, on its own lease only.
+//!
+//! A lease goes only by its own release, after its end, with its run, or because no target takes its event. Fencing
+//! numbers only rise. A forged token is answered as what it is.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use chrono::{DateTime, Utc};
+use tidegate_domain::token::Token;
+use tidegate_engine::Released;
+use tidegate_store::Store;
+use tidegate_store::slots::{Held, Outcome, OutcomeEntry};
+
+use super::{Verdict, Violation};
+use crate::sim::bites::Bite;
+use crate::sim::chaos::Chaos;
+use crate::sim::model::{Model, PolicyModel};
+use crate::sim::setup::is_poison;
+use crate::sim::watch::{Change, token};
+
+/// What consumers have asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Releases {
+    asked: BTreeSet<Token>,
+}
+
+impl Releases {
+    /// A consumer asks for the release of a token.
+    pub(crate) fn ask(&mut self, token: &Token) {
+        self.asked.insert(token.clone());
+    }
+
+    /// Whether a consumer has asked for the release of the lease that has this slot and fencing number.
+    fn is_asked(&self, token: &Token) -> bool {
+        let lease = |t: &Token| (t.client.clone(), t.policy.clone(), t.group, t.slot, t.fence);
+        self.asked.iter().any(|asked| lease(asked) == lease(token))
+    }
+
+    /// Holds the leases that ended against what may end them. `latest` is the latest instant that any process goes by.
+    pub(crate) async fn ended(
+        &self,
+        store: &Store,
+        model: &Model,
+        chaos: &Chaos,
+        change: &Change<'_>,
+        latest: DateTime<Utc>,
+    ) -> Result<Verdict> {
+        let Some(before) = change.before else { return Ok(Ok(())) };
+        let policy = model.policy(&change.key.client, &change.key.policy);
+        for (slot, held) in change.ended() {
+            if self.asked.contains(&token(before, slot, held)) {
+                continue;
+            }
+            if held.lease_end <= latest && !policy.is_some_and(PolicyModel::holds) {
+                chaos.count(Bite::Reclaimed);
+                continue;
+            }
+            let run = match before.run(held.run_number) {
+                Some(run) => store.run(&change.key.client, run).await?,
+                None => None,
+            };
+            let undeliverable = is_undeliverable(change, held);
+            if undeliverable && run.as_ref().is_some_and(|run| is_poison(&run.terms.target)) {
+                chaos.count(Bite::PoisonFreed);
+            }
+            let stopped = run.is_some_and(|run| run.stopped.is_some() || run.tally.dead > 0);
+            if !stopped && !undeliverable {
+                let message = format!("slot {slot} of {:?} lost {held:?}", change.key);
+                return Ok(Err(Violation::new("I4", "a live lease was lost that nobody released", message)));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// What a call with a forged token was answered. In the instant in which the lease that it imitates is released, its
+    /// answer may be that one's; what the rows say is held against the real tokens only.
+    pub(crate) fn forged(&self, answers: &[(Token, Released)]) -> Verdict {
+        let taken_in =
+            |(token, answer): &&(Token, Released)| *answer == Released::Released && !self.is_asked(token);
+        match answers.iter().find(taken_in) {
+            Some((token, answer)) => {
+                let message = format!("{token} was answered {answer:?}");
+                Err(Violation::new("I4", "a forged token was taken for a real one", message))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Fencing numbers only rise.
+pub(crate) fn fences(change: &Change<'_>) -> Verdict {
+    let Some(after) = change.after else { return Ok(()) };
+    let next_before = change.before.map_or(1, |before| before.next_fence);
+    if after.next_fence < next_before {
+        let message = format!("{:?}: from {next_before} to {}", change.key, after.next_fence);
+        return Err(Violation::new("I4", "a group's fencing number fell", message));
+    }
+    match change.began().find(|(_, held)| held.fence < next_before) {
+        Some((slot, held)) => {
+            let message = format!("slot {slot} of {:?}: {held:?}", change.key);
+            Err(Violation::new("I4", "a new lease has an old fencing number", message))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether the group tells of a lease's event that it is dead.
+fn is_undeliverable(change: &Change<'_>, held: &Held) -> bool {
+    let dead = |entry: &OutcomeEntry| {
+        (entry.run_number, entry.ended.index, entry.ended.outcome)
+            == (held.run_number, held.index, Outcome::Dead)
+    };
+    change.after.is_some_and(|after| after.outcomes.iter().chain(&after.packing).any(dead))
+}

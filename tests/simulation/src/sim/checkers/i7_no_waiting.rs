@@ -1,0 +1,31 @@
+//! I7: work of one client or policy never waits for another's tokens.
+//!
+//! A token is held by an event of its own client's policy. While nobody releases the tokens of some policies, or one has
+//! more to do than a history lasts, everybody else's work comes to its end (the checks of I2, made once before those
+//! policies go on).
+
+use super::{Verdict, Violation};
+use crate::sim::model::{Model, PolicyModel};
+use crate::sim::watch::Change;
+
+/// The leases that began are of events of the group's own policy. Unknown runs are I3's.
+pub(crate) fn own_policy(model: &Model, change: &Change<'_>) -> Verdict {
+    for (_, held) in change.began() {
+        let revision = change.run_of(held).and_then(|run| model.revision(&change.key.client, run));
+        // Its writer may not have been told of the newest revision yet.
+        let Some(revision) = revision else { continue };
+        if revision.job.terms.policy.as_ref() != Some(&change.key.policy) {
+            let message = format!("{held:?} of {} in {:?}", revision.job.id, change.key);
+            return Err(Violation::new("I7", "an event holds a token of another policy", message));
+        }
+    }
+    Ok(())
+}
+
+/// What is missing while the tokens of a policy are held may have waited for them.
+pub(crate) fn beside_held(model: &Model, complete: Verdict) -> Verdict {
+    complete.map_err(|violation| match model.policies.iter().any(PolicyModel::is_last) {
+        true => Violation { invariant: "I2 or I7", ..violation },
+        false => violation,
+    })
+}
