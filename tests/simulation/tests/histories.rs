@@ -1,5 +1,5 @@
-//! Seeded histories hold, a seed gives the same one each time, every fault occurs in them, and they fail when a condition
-//! of the store is taken off.
+//! Seeded histories hold (a fixed thousand, and every seed that ever failed), a seed gives the same one each time, every
+//! fault occurs in them, and they fail when a condition of the store is taken off.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test fails by panicking")]
 
@@ -57,6 +57,16 @@ histories! {
     histories_851_to_900 from 851
     histories_901_to_950 from 901
     histories_951_to_1000 from 951
+}
+
+/// See the file's head.
+#[test]
+fn seeds_that_failed_once() {
+    let lines = include_str!("seeds.txt").lines().filter(|line| !line.starts_with('#'));
+    for line in lines {
+        let seed = line.split_whitespace().next().unwrap().parse().unwrap();
+        sim::run(seed).unwrap().unwrap_or_else(|failure| panic!("{failure}\nformerly: {line}"));
+    }
 }
 
 #[test]
