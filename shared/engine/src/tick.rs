@@ -9,6 +9,7 @@ use tidegate_domain::limits::{
     ACTIVE_SHARDS, CATCH_UP_SECONDS, CATCH_UP_STEP_SECONDS, LATE_SHARDS, LOOK_AHEAD_SECONDS,
 };
 use tidegate_domain::time::{Window, seconds, shifted};
+use tidegate_store::Write;
 use tidegate_store::launch::Owed;
 use tidegate_store::ticker::{Advance, Terms, Watermark};
 use tracing::{error, info, warn};
@@ -147,10 +148,18 @@ impl Engine {
                 warn!(%from, to = %watermark.planned_to, "the rest of the window is left to the next tick");
                 break;
             }
-            let to = watermark.planned_to.min(shifted(from, seconds(step_seconds)));
+            let mut to = watermark.planned_to.min(shifted(from, seconds(step_seconds)));
+            // What a dead tick planned is repeated before anything new is judged: whoever takes over from here knows by
+            // `scanned_to` which of the two judgements holds.
+            if from < watermark.taken_over_to {
+                to = to.min(watermark.taken_over_to);
+            }
             let Ok(window) = Window::new(from, to) else { break };
             self.emit_window(window, &watermark, report).await?;
-            self.store().finish_scan(watermark.fence, to).await?;
+            if self.store().finish_scan(watermark.fence, to).await? == Write::Refused {
+                warn!(%from, %to, "another tick has taken over");
+                break;
+            }
             from = to;
             step_seconds = match (self.now() - step_began_at).num_seconds() {
                 ..QUICK_STEP_SECONDS => CATCH_UP_LONG_STEP_SECONDS.min(step_seconds * 4),

@@ -17,11 +17,11 @@ pub struct Watermark {
     pub planned_to: DateTime<Utc>,
     /// Every launch before it has been emitted.
     pub scanned_to: DateTime<Utc>,
-    /// Where `planned_to` stood before this tick: launches before it may have been emitted by a tick that died.
+    /// Launches before it may have been emitted by a tick that died, however many died since.
     pub taken_over_to: DateTime<Utc>,
     /// Launches before it were missed by an outage: the clock of the tick, less a threshold.
     pub missed_before: DateTime<Utc>,
-    /// The same for launches before `taken_over_to`: a tick that died judged them by it.
+    /// The same for launches before `taken_over_to`: the tick that planned them judged them by it.
     pub taken_over_missed_before: DateTime<Utc>,
     /// Rises with each tick that wins the row.
     pub fence: u64,
@@ -36,6 +36,17 @@ pub struct Terms {
     pub lease_end: DateTime<Utc>,
     /// Launches before it were missed.
     pub missed_before: DateTime<Utc>,
+}
+
+impl Terms {
+    fn put_into(self, update: Update, to: DateTime<Utc>, now: DateTime<Utc>) -> Update {
+        update
+            .value(":to", number(to.timestamp()))
+            .value(":now", number(now.timestamp_millis()))
+            .value(":lease", number(self.lease_end.timestamp_millis()))
+            .value(":missed", number(self.missed_before.timestamp()))
+            .value(":one", number(1))
+    }
 }
 
 /// What came of the attempt to move the watermark.
@@ -97,31 +108,42 @@ impl Store {
         start: DateTime<Utc>,
         to: DateTime<Utc>,
         now: DateTime<Utc>,
-        Terms { lease_end, missed_before }: Terms,
+        terms: Terms,
     ) -> Result<Advance> {
         let update = Update::new(
             Table::Ticker,
             key(),
-            "SET taken_over_to = if_not_exists(planned_to, :start), planned_to = :to, \
-             taken_over_missed = if_not_exists(missed, :missed), missed = :missed, scanned_to = if_not_exists(scanned_to, :start), lease_end = :lease ADD fence :one",
+            "SET taken_over_to = if_not_exists(planned_to, :start), \
+             taken_over_missed = if_not_exists(missed, :missed), planned_to = :to, missed = :missed, \
+             scanned_to = if_not_exists(scanned_to, :start), lease_end = :lease ADD fence :one",
         )
         .when(
             "attribute_not_exists(pk) OR (planned_to <= :to AND scanned_to = planned_to AND planned_to < :to) \
-             OR (planned_to <= :to AND scanned_to < planned_to AND lease_end < :now)",
+             OR (planned_to <= :to AND scanned_to < planned_to AND scanned_to >= taken_over_to AND lease_end < :now)",
         )
-        .value(":to", number(to.timestamp()))
-        .value(":start", number(start.timestamp()))
-        .value(":lease", number(lease_end.timestamp_millis()))
-        .value(":missed", number(missed_before.timestamp()))
-        .value(":now", number(now.timestamp_millis()))
-        .value(":one", number(1));
-        match self.update(update).await? {
+        .value(":start", number(start.timestamp()));
+        match self.update(terms.put_into(update, to, now)).await? {
             Updated::Done(row) => Ok(Advance::Won(read(Item::new(Table::Ticker, &row))?)),
             Updated::Refused(row) => {
-                let row = row.unwrap_or_default();
-                Ok(Advance::Lost(read(Item::new(Table::Ticker, &row))?))
+                let seen = read(Item::new(Table::Ticker, &row.unwrap_or_default()))?;
+                match seen.scanned_to < seen.taken_over_to {
+                    true => self.take_over_again(to, now, terms).await,
+                    false => Ok(Advance::Lost(seen)),
+                }
             }
         }
+    }
+
+    /// Takes over from a tick that died before it had repeated all that it had taken over itself. Those launches are still
+    /// judged as they were at first, and nobody has judged any after them.
+    async fn take_over_again(&self, to: DateTime<Utc>, now: DateTime<Utc>, terms: Terms) -> Result<Advance> {
+        let changes = "SET planned_to = :to, missed = :missed, lease_end = :lease ADD fence :one";
+        let update = Update::new(Table::Ticker, key(), changes)
+            .when("planned_to <= :to AND scanned_to < taken_over_to AND lease_end < :now");
+        Ok(match self.update(terms.put_into(update, to, now)).await? {
+            Updated::Done(row) => Advance::Won(read(Item::new(Table::Ticker, &row))?),
+            Updated::Refused(row) => Advance::Lost(read(Item::new(Table::Ticker, &row.unwrap_or_default()))?),
+        })
     }
 
     /// Says that all launches before `to` are emitted, if the tick with `fence` still has the row.

@@ -192,6 +192,43 @@ async fn a_tick_that_died_is_repeated_with_its_own_judgement() {
     assert_eq!(skipped, (7..=31).map(|minute| minute * 60).collect());
 }
 
+/// So does the tick after several that died: each had moved the watermark on, and none had repeated what the first one
+/// judged. The run of a batch that the first had begun would otherwise be missed by now, and have neither events nor a reason.
+#[tokio::test]
+async fn what_a_tick_began_is_finished_however_many_ticks_die_after_it() {
+    struct DiesAt(&'static str);
+    impl FaultPlan for DiesAt {
+        fn on_request(&self, call: &Call) -> Fault {
+            if call.operation == self.0 { Fault::Crash } else { Fault::None }
+        }
+    }
+    for deaths in 1..=3 {
+        let mut site = Site::new().await;
+        let job = site.job(cron("* * * * *"), "batch").of(2).unwrap();
+        site.create(job.ruled(misfire(Misfire::Latest))).await;
+        site.minutes(3).await;
+        // The first begins runs and sends nothing; the others die before they read a row.
+        for dies_at in ["SendMessageBatch", "Query", "Query"].into_iter().take(deaths) {
+            site.world.advance(200);
+            site.world.embedded.inject(DiesAt(dies_at));
+            assert!(site.world.engine.tick().await.is_err());
+            site.world.embedded.inject_nothing();
+        }
+        site.world.advance(200);
+        site.tick().await;
+        site.minutes(4).await;
+        let delivered: BTreeSet<i64> = site.delivered("batch").into_iter().collect();
+        let mut settled = delivered.clone();
+        for (first, last, _, reason) in site.left_out("batch").await {
+            assert_eq!(reason, "misfire_skipped");
+            settled.extend((first..=last).step_by(60));
+        }
+        let now_s = site.now().timestamp() - super::NOON;
+        let due: BTreeSet<i64> = (0..=now_s).step_by(60).collect();
+        assert_eq!(settled, due, "after {deaths} deaths, delivered: {delivered:?}");
+    }
+}
+
 #[tokio::test]
 async fn what_is_older_than_the_relevancy_window_is_recorded_as_expired() {
     let mut site = Site::new().await;
