@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::Duration;
+use tidegate_engine::JobWrite;
 use tidegate_engine::clock::Clock as _;
 use tidegate_local::{Call, Fault, FaultPlan};
 use tidegate_simulation::World;
-use tidegate_simulation::world::{JobSpec, Received};
+use tidegate_simulation::world::{CLIENT, JobSpec, Received};
+use tidegate_store::line::LineEntry;
 
 /// One fault, at request number `at` of a kind.
 struct Once {
@@ -200,6 +202,43 @@ async fn asking_again_emits_what_the_first_call_owed() {
     assert!(world.create(job).await.is_err(), "it is there already");
     assert_eq!(world.pump().await.unwrap().done, 1);
     assert_eq!(world.consume(&queue).await.unwrap().len(), 1);
+}
+
+/// A change died after its write: the second call found the job unchanged, and what waited of the revision before was
+/// delivered beside what followed from the change.
+#[tokio::test]
+async fn asking_again_stops_what_waits_of_the_revision_before() {
+    for pauses in [false, true] {
+        let mut unchanged = 0;
+        for at in 0.. {
+            let world = World::new().await.unwrap();
+            let queue = world.queue("jobs").await.unwrap();
+            world.policy("small", 5, 60).await.unwrap();
+            world.engine.tick().await.unwrap();
+            let (client, id) = (CLIENT.parse().unwrap(), "each".parse().unwrap());
+            let job = |expression| JobSpec::cron(expression, "UTC", &queue).unwrap().named("each");
+            world.create(job("30 * * * * *").under("small").unwrap()).await.unwrap();
+            let change = async || match pauses {
+                true => world.engine.pause_job(&client, &id, true, None).await,
+                false => {
+                    let draft = job("30 0 0 * * *").under("small").unwrap().into_draft();
+                    world.engine.replace_job(&client, id.clone(), draft, None).await
+                }
+            };
+            strike(&world, Fault::Crash, at, "");
+            if change().await.is_ok() {
+                break;
+            }
+            world.embedded.inject_nothing();
+            unchanged += u32::from(matches!(change().await.unwrap(), JobWrite::Unchanged(_)));
+            // Also where the first call had stopped the run, and died before it took its rest out of the line.
+            let line = world.engine.store().line(&client, &"small".parse().unwrap(), None).await.unwrap();
+            assert!(line.rows.iter().all(LineEntry::is_exhausted), "died at request {at}: {line:?}");
+            let arrived = settle(&world, &queue, 4).await;
+            assert_eq!(ids(&arrived), BTreeSet::new(), "died at request {at}, pauses: {pauses}");
+        }
+        assert!(unchanged > 2, "{unchanged} calls died after the write");
+    }
 }
 
 /// The first tick of a deployment began with its own minute, and what jobs had due before was never emitted.

@@ -58,7 +58,8 @@ impl Engine {
                 None => true,
                 Some(new) => run.id.revision() < new.revision && run.id.launch_at() > new.changed_at,
             };
-            if !superseded || run.stopped.is_some() || run.tally.total() >= run.terms.count.get() {
+            // Whoever stopped one that has not ended may have died before its rest was out of the line.
+            if !superseded || run.has_ended() {
                 continue;
             }
             let reason = if replaced_by.is_some() { NonRun::Rescheduled } else { NonRun::Cancelled };

@@ -39,11 +39,14 @@ impl Engine {
     }
 
     /// Does what a call may have left undone that died, or lost its answer, after it had written a job, and that is made
-    /// again now.
-    pub(super) async fn emit_first_again(&self, job: &Job) -> Result<(), EngineError> {
+    /// again now: what waits of the revision before is stopped, and the first launches are emitted.
+    pub(super) async fn finish_change(&self, job: &Job) -> Result<(), EngineError> {
+        let is_recent = (self.now() - job.changed_at).abs() < seconds(REPEATED_HOURS * 3_600);
+        if is_recent && job.revision > 1 {
+            self.stop_waiting_runs(job, &job.id, Some(job)).await?;
+        }
         self.pay_what_is_owed(job).await?;
         let watermark = self.watermark_or_first().await?;
-        let is_recent = (self.now() - job.changed_at).abs() < seconds(REPEATED_HOURS * 3_600);
         match watermark.filter(|_| is_recent) {
             Some(watermark) => self.emit_passed(job, &watermark).await,
             None => Ok(()),

@@ -140,8 +140,8 @@ impl Engine {
                     return Ok(JobWrite::RevisionIs(old.revision));
                 }
                 (Some(JobRow::Live(old)), _) if same_content(old, &job) => {
-                    // An earlier call may have died, or lost its answer, before it emitted the first launches.
-                    self.emit_first_again(old).await?;
+                    // An earlier call may have died, or lost its answer, before it had done all that follows from the change.
+                    self.finish_change(old).await?;
                     return Ok(JobWrite::Unchanged(old.clone()));
                 }
                 (Some(JobRow::Live(old)), Expect::Nothing) => return Ok(JobWrite::Taken(old.clone())),

@@ -28,7 +28,7 @@ impl Engine {
                 return Ok(JobWrite::RevisionIs(old.revision));
             }
             if old.paused == paused {
-                self.emit_first_again(&old).await?;
+                self.finish_change(&old).await?;
                 return Ok(JobWrite::Unchanged(old));
             }
             let draft =
