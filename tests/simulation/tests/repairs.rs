@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::Duration;
+use tidegate_domain::job::Trigger;
+use tidegate_domain::time::Instants;
 use tidegate_engine::JobWrite;
 use tidegate_engine::clock::Clock as _;
 use tidegate_local::{Call, Fault, FaultPlan};
@@ -239,6 +241,50 @@ async fn asking_again_stops_what_waits_of_the_revision_before() {
         }
         assert!(unchanged > 2, "{unchanged} calls died after the write");
     }
+}
+
+/// The second of a change was the old revision's and the new one's: what fell into it was delivered by both.
+#[tokio::test]
+async fn the_second_of_a_change_is_the_old_revisions() {
+    for old in ["at", "cron"] {
+        let world = World::new().await.unwrap();
+        let queue = world.queue("jobs").await.unwrap();
+        world.engine.tick().await.unwrap();
+        let each = JobSpec::cron("* * * * *", "UTC", &queue).unwrap().named("each");
+        let minute = world.clock.now() + Duration::seconds(60);
+        let instants = Instants::new([minute, minute + Duration::hours(1)]).unwrap();
+        let first = match old {
+            "at" => JobSpec::new(Trigger::At(instants), &queue).unwrap().named("each"),
+            _ => each.clone().attempts(2).unwrap(),
+        };
+        world.create(first).await.unwrap();
+        world.clock.advance_ms(60_900);
+        world.pump().await.unwrap();
+        world.replace(each).await.unwrap();
+        let arrived = settle(&world, &queue, 1).await;
+        let launched = |seconds| {
+            let launch_s = minute.timestamp() + seconds;
+            ids(&arrived).into_iter().filter(|id| id.ends_with(&format!(".{launch_s}.0"))).collect::<Vec<_>>()
+        };
+        assert_eq!(launched(0), [format!("each.1.{}.0", minute.timestamp())], "from {old}");
+        assert_eq!(launched(60), [format!("each.2.{}.0", minute.timestamp() + 60)], "from {old}");
+    }
+}
+
+/// A change within the very instant of a launch: it is the old revision's, though its emitter lags.
+#[tokio::test]
+async fn a_launch_at_the_instant_of_a_change_is_made() {
+    let world = World::new().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    world.engine.tick().await.unwrap();
+    let job = || JobSpec::cron("* * * * *", "UTC", &queue).unwrap().named("each");
+    world.create(job()).await.unwrap();
+    world.advance(600);
+    let at_s = world.clock.now().timestamp();
+    world.replace(job().attempts(2).unwrap()).await.unwrap();
+    let arrived = ids(&settle(&world, &queue, 1).await);
+    let launched: Vec<_> = arrived.iter().filter(|id| id.ends_with(&format!(".{at_s}.0"))).collect();
+    assert_eq!(launched, [&format!("each.1.{at_s}.0")]);
 }
 
 /// The first tick of a deployment began with its own minute, and what jobs had due before was never emitted.

@@ -84,7 +84,8 @@ impl Engine {
         let part_from = self.store().oldest_scan_part().await?;
         let settled_to = scanned_to.into_iter().chain(part_from).min();
         let from = job.emit_from.max(settled_to.unwrap_or(job.emit_from));
-        let Ok(window) = Window::new(from, now) else { return Ok(()) };
+        // What is due up to the change is the old revision's.
+        let Ok(window) = Window::new(from, next_second(now)) else { return Ok(()) };
         let behind = Owed { child: Child::of(job), window, written_at: now };
         self.emit_launches(&behind, true).await.map(drop)
     }
@@ -113,11 +114,14 @@ pub(super) fn is_out_of_reach(job: &Job, owed: Option<&Owed>) -> bool {
     }
 }
 
-/// What the master owes of a job: its launches before `emit_from`. `None` when there are none. Instants that the revision
-/// before it had, and that are over, were that one's.
+/// What the master owes of a job: its launches before `emit_from`. `None` when there are none. What was due up to a change
+/// is the old revision's, of instants those that it had: an instant may lie a little in the past when its job arrives.
 pub(super) fn owed_of(job: &Job, old: Option<&Job>) -> Option<Owed> {
     let mut child = Child::of(job);
-    let mut from = job.changed_at;
+    let mut from = match old {
+        Some(_) => next_second(job.changed_at),
+        None => job.changed_at,
+    };
     if let Trigger::At(instants) = &job.trigger {
         let had = |at: DateTime<Utc>| match old.map(|old| &old.trigger) {
             Some(Trigger::At(old)) => at <= job.changed_at && old.contains(at),
@@ -131,6 +135,11 @@ pub(super) fn owed_of(job: &Job, old: Option<&Job>) -> Option<Owed> {
     let window = Window::new(from, job.emit_from).ok()?;
     let owed = Owed { child, window, written_at: job.changed_at };
     launches_in(&owed).then_some(owed)
+}
+
+/// The first whole second after an instant.
+fn next_second(at: DateTime<Utc>) -> DateTime<Utc> {
+    DateTime::from_timestamp(at.timestamp() + 1, 0).unwrap_or(at)
 }
 
 fn launches_in(owed: &Owed) -> bool {

@@ -154,6 +154,8 @@ pub(crate) struct Revision {
     ended: Option<DateTime<Utc>>,
     /// The instants of the revision before it: those that were over when this one was written were that one's.
     had: Option<Instants>,
+    /// It took the place of another: what was due up to the change was that one's.
+    replaces: bool,
 }
 
 /// A job of a client's.
@@ -211,7 +213,7 @@ impl JobModel {
         if unchanged {
             return;
         }
-        let mut had = None;
+        let (mut had, replaces) = (None, self.is_live());
         if let Some(last) = self.revisions.last_mut().filter(|last| last.ended.is_none()) {
             let changed_at = job.as_ref().map(|job| job.changed_at);
             last.ended = wished.into_iter().chain(changed_at).min();
@@ -226,7 +228,7 @@ impl JobModel {
                 // A pause changes no trigger.
                 _ => self.revisions.last().and_then(|last| last.cron.clone()),
             };
-            self.revisions.push(Revision { job, cron, ended: None, had });
+            self.revisions.push(Revision { job, cron, ended: None, had, replaces });
         }
     }
 
@@ -238,7 +240,8 @@ impl JobModel {
 
 impl Revision {
     fn due(&self, until: DateTime<Utc>) -> Vec<Occurrence> {
-        let from = DateTime::from_timestamp(self.job.changed_at.timestamp(), 0).unwrap_or_default();
+        let from_s = self.job.changed_at.timestamp() + i64::from(self.replaces);
+        let from = DateTime::from_timestamp(from_s, 0).unwrap_or_default();
         let to = self.ended.map_or(until, |ended| until.min(ended));
         // An instant may lie a little in the past when its job arrives.
         let from =
@@ -275,7 +278,9 @@ impl Revision {
         let next = scheduled_at + Duration::seconds(1);
         let launches = !oracle::firings(&self.job.trigger, self.cron.as_ref(), scheduled_at, next).is_empty();
         let is_instant = matches!(self.job.trigger, Trigger::At(_));
-        let in_force = is_instant || scheduled_at >= self.job.changed_at - Duration::seconds(1);
+        // A job that was just created launches in its second too.
+        let before = Duration::seconds(i64::from(!self.replaces));
+        let in_force = is_instant || scheduled_at > self.job.changed_at - before;
         launches && in_force && self.is_own(scheduled_at) && !self.job.paused
     }
 }
