@@ -23,8 +23,9 @@ use super::processes::{Done, Treatment, poll_round};
 use super::watch::token;
 use crate::world::{Received, pump_delete, pump_receive};
 
-/// Minutes in which everything must come to its end.
-const MINUTES: i64 = 240;
+/// Minutes in which everything must come to its end: a policy with one token and a rate without a burst serves about two
+/// dozen events in a minute, and thousands may wait.
+const MINUTES: i64 = 1_000;
 /// The least and the most minutes in which jobs fire on that do so for ever.
 const BEATS: RangeInclusive<i64> = 1..=12;
 /// How long a round is, in milliseconds.

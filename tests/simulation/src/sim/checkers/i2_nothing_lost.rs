@@ -8,21 +8,21 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use chrono::{DateTime, Utc};
+use tidegate_domain::flow::Overlap;
+use tidegate_domain::job::Terms;
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_engine::Handled;
 use tidegate_store::runs::RunRow;
 
 use super::{Verdict, Violation};
 use crate::sim::history::History;
-use crate::sim::model::PolicyModel;
+use crate::sim::model::{JobModel, PolicyModel};
 
 /// Everything that is due was delivered or recorded, and has ended. Without `last_too`, the occurrences of policies whose
 /// tokens nobody releases yet are left out.
 pub(crate) async fn complete(history: &History, until: DateTime<Utc>, last_too: bool) -> Result<Verdict> {
     for occurrence in history.model.jobs.iter().flat_map(|job| job.due(until)) {
-        let policy = occurrence.terms.policy.as_ref();
-        let policy = policy.and_then(|policy| history.model.policy(&occurrence.client, policy));
-        if policy.is_some_and(PolicyModel::is_last) && !last_too {
+        if waits_for_the_last(history, &occurrence) && !last_too {
             continue;
         }
         if let Err(violation) = ended(history, &occurrence).await? {
@@ -57,6 +57,23 @@ pub(crate) fn handled(outcomes: &[(String, Handled)]) -> Verdict {
         }
         None => Ok(()),
     }
+}
+
+/// Whether an occurrence ends only after all others: by its own policy, or by its overlap rule, which makes it wait for the
+/// earlier runs of its job, whatever policy they are under.
+fn waits_for_the_last(history: &History, occurrence: &Occurrence) -> bool {
+    let is_last = |terms: &Terms| {
+        let policy = terms.policy.as_ref();
+        let policy = policy.and_then(|policy| history.model.policy(&occurrence.client, policy));
+        policy.is_some_and(PolicyModel::is_last)
+    };
+    let of_job =
+        |job: &&JobModel| job.client == occurrence.client && job.id.as_ref() == Some(&occurrence.job);
+    let mut revisions =
+        history.model.jobs.iter().filter(of_job).flat_map(|job| &job.revisions).map(|r| &r.job);
+    let is_ruled = occurrence.terms.flow.overlap != Overlap::Allow;
+    is_last(&occurrence.terms)
+        || (is_ruled && revisions.any(|job| job.revision < occurrence.revision && is_last(&job.terms)))
 }
 
 async fn ended(history: &History, occurrence: &Occurrence) -> Result<Verdict> {
