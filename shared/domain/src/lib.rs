@@ -27,6 +27,7 @@ pub mod rate_limit;
 pub mod rules;
 pub mod shard;
 pub mod shares;
+pub mod slots;
 pub mod spelling;
 pub mod target;
 pub mod template;

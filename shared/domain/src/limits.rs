@@ -109,8 +109,8 @@ pub const LATE_SHARDS: u32 = 4;
 pub const ACTIVE_SHARDS: u32 = 4;
 /// Events of a run that one slot group takes from the line at once.
 pub const GRANT_EVENTS: u32 = 250;
-/// Outcomes that a slot group keeps before they are packed into the run's history.
-pub const OUTCOMES_PER_FLUSH: usize = 36;
+/// Outcomes that a slot group keeps before they are compacted into their runs' history.
+pub const OUTCOMES_PER_COMPACTION: usize = 36;
 /// Rows on one page of a list.
 pub const PAGE_ROWS: i32 = 100;
 /// Days that runs, events and marks are kept.

@@ -46,6 +46,34 @@ pub enum NonRun {
     NotEmittable,
 }
 
+/// Why nothing more of a run is delivered that had begun to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StopReason {
+    /// Its client cancelled it.
+    Cancelled,
+    /// Its window is over.
+    Deadline,
+    /// Too many of its events did not succeed.
+    FailureLimit,
+    /// Its payload is gone with its job.
+    PayloadGone,
+    /// Its policy was deleted.
+    PolicyDeleted,
+}
+
+impl StopReason {
+    /// Its word in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cancelled => "cancelled",
+            Self::Deadline => "deadline",
+            Self::FailureLimit => "failure_limit",
+            Self::PayloadGone => "payload deleted with its job",
+            Self::PolicyDeleted => "policy deleted",
+        }
+    }
+}
+
 impl NonRun {
     /// Its word in the API.
     pub fn as_str(self) -> &'static str {

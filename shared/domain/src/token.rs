@@ -3,30 +3,26 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::ids::{ClientId, IdError, PolicyId};
+use crate::ids::{ClientId, IdError};
 use crate::limits::MAX_COST;
+use crate::slots::{GroupKey, LeaseId};
 
 /// Names one lease of one slot: whose it is, where it lies, what it holds and its fencing number.
 ///
 /// Invariant: two leases never have the same token, because the fencing number of a slot group only rises.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token {
-    /// The client whose policy it is.
-    pub client: ClientId,
-    /// The policy whose limit it counts against.
-    pub policy: PolicyId,
-    /// The slot group of the policy, from 0.
-    pub group: u32,
-    /// The slot of the group, from 0.
-    pub slot: u32,
-    /// The fencing number: it rises with each lease of the group.
-    pub fence: u64,
-    /// The group's own number for the run of the event.
-    pub run_number: u32,
-    /// The event's number in its run.
-    pub index: u32,
-    /// How many tokens of the limit the lease takes: the cost of its event.
-    pub cost: u32,
+    /// The slot group whose lease it is.
+    pub group: GroupKey,
+    /// The lease.
+    pub lease: LeaseId,
+}
+
+impl Token {
+    /// Whose policy its limit is.
+    pub fn client(&self) -> &ClientId {
+        &self.group.client
+    }
 }
 
 /// Bytes of a token's MAC.
@@ -75,7 +71,8 @@ const FORM: &str = "tok.<client>.<policy>.<group>.<slot>.<fence>.<run number>.<i
 
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { client, policy, group, slot, fence, run_number, index, cost } = self;
+        let Self { group: GroupKey { client, policy, group }, lease } = self;
+        let LeaseId { slot, fence, run_number, index, cost } = lease;
         write!(f, "tok.{client}.{policy}.{group}.{slot}.{fence}.{run_number}.{index}")?;
         if *cost == 1 { Ok(()) } else { write!(f, ".{cost}") }
     }
@@ -95,16 +92,19 @@ impl FromStr for Token {
             [cost] => cost.parse().ok().filter(|cost| (2..=MAX_COST).contains(cost)).ok_or_else(bad)?,
             _ => return Err(bad()),
         };
-        Ok(Self {
+        let group = GroupKey {
             client: client.parse()?,
             policy: policy.parse()?,
             group: group.parse().map_err(|_| bad())?,
+        };
+        let lease = LeaseId {
             slot: slot.parse().map_err(|_| bad())?,
             fence: fence.parse().map_err(|_| bad())?,
             run_number: run_number.parse().map_err(|_| bad())?,
             index: index.parse().map_err(|_| bad())?,
             cost,
-        })
+        };
+        Ok(Self { group, lease })
     }
 }
 
@@ -129,11 +129,11 @@ mod tests {
     fn a_token_reads_back_and_a_broken_one_is_refused() {
         let text = "tok.acme.small.0.3.17.2.9";
         let token: Token = text.parse().unwrap();
-        assert_eq!((token.slot, token.fence, token.run_number, token.index), (3, 17, 2, 9));
-        assert_eq!((token.cost, token.to_string()), (1, text.to_owned()));
+        assert_eq!(token.lease, LeaseId { slot: 3, fence: 17, run_number: 2, index: 9, cost: 1 });
+        assert_eq!(token.to_string(), text);
         let heavy = "tok.acme.small.0.3.17.2.9.4";
         assert_eq!(
-            heavy.parse::<Token>().map(|token| (token.cost, token.to_string())),
+            heavy.parse::<Token>().map(|token| (token.lease.cost, token.to_string())),
             Ok((4, heavy.to_owned()))
         );
         for bad in [

@@ -8,11 +8,11 @@ mod scene;
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, EventId, PolicyId};
 use tidegate_domain::policy::OnExpiry;
+use tidegate_domain::slots::{Lease, SlotGroup};
 use tidegate_domain::time::{seconds, shifted};
 use tidegate_domain::token::Token;
 use tidegate_store::line::LineEntry;
 use tidegate_store::runs::RunRow;
-use tidegate_store::slots::{Held, SlotGroup};
 
 use crate::history::{EventRecord, EventStatus, Live};
 use crate::outlook::{Standing, clock_text};
@@ -191,20 +191,20 @@ impl Engine {
 fn holders_in(groups: &[SlotGroup], now: DateTime<Utc>) -> Vec<Holder> {
     let mut holders: Vec<Holder> = groups
         .iter()
-        .flat_map(|group| group.slots.iter().filter_map(|(slot, held)| holder(group, *slot, held, now)))
+        .flat_map(|group| group.leases.values().filter_map(|lease| holder(group, lease, now)))
         .collect();
     holders.sort_by(|one, other| (one.lease_end, &one.token).cmp(&(other.lease_end, &other.token)));
     holders
 }
 
-fn holder(group: &SlotGroup, slot: u32, held: &Held, now: DateTime<Utc>) -> Option<Holder> {
+fn holder(group: &SlotGroup, lease: &Lease, now: DateTime<Utc>) -> Option<Holder> {
     Some(Holder {
-        token: group.token(slot)?,
-        event: group.run(held.run_number)?.event(held.index),
-        attempt: held.attempt,
-        cost: held.cost,
-        lease_end: held.lease_end,
-        expired: held.lease_end <= now,
+        token: group.token(lease.id.slot)?,
+        event: group.run(lease.id.run_number)?.event(lease.id.index),
+        attempt: lease.attempt,
+        cost: lease.id.cost,
+        lease_end: lease.ends_at,
+        expired: lease.ends_at <= now,
     })
 }
 

@@ -2,13 +2,13 @@
 
 use chrono::DateTime;
 use tidegate_domain::ids::{ClientId, PolicyId, RunId};
+use tidegate_domain::slots::Outcome;
 use tidegate_domain::token::Token;
-use tidegate_store::slots::Outcome;
 use tracing::{error, warn};
 
+use crate::effect::Release;
 use crate::message::Message;
 use crate::queue::Outgoing;
-use crate::throttle::release::Release;
 use crate::{Engine, EngineError, Panicked, contain};
 
 /// What came of a message.
@@ -45,7 +45,10 @@ impl Engine {
         let set_aside = contain(|| whose(body), async {
             match Message::decode(body)? {
                 Message::Chunk(chunk) => self.set_aside_chunk(&chunk, panicked).await,
-                Message::Event(event) => self.set_aside_granted(&event, panicked).await,
+                Message::Event(event) => {
+                    let effects = self.set_aside_granted(&event, panicked).await?;
+                    self.carry_out(effects).await.map(drop)
+                }
                 // Nothing of a client's is lost with these: they come again, a few times.
                 _ => Err(EngineError::Panicked(panicked.clone())),
             }
@@ -63,7 +66,10 @@ impl Engine {
         let bad = |reason: String| EngineError::Message { reason };
         match Message::decode(body)? {
             Message::Chunk(chunk) => self.deliver_chunk(&chunk, received).await,
-            Message::Event(event) => self.deliver_granted(&event, received).await,
+            Message::Event(event) => {
+                let effects = self.deliver_granted(&event, received).await?;
+                self.carry_out(effects).await.map(drop)
+            }
             Message::Scan { part } => self.scan_part(&part).await,
             Message::Callback { client, run, failures } => {
                 let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
@@ -81,8 +87,8 @@ impl Engine {
                         self.dispatch(&[Outgoing::at(&client, wake, due_at)]).await
                     }
                     // What is due in it: the tick looks after the rest.
-                    None if due_at.is_some() => self.attend_paced(&client, &policy).await,
-                    None => self.attend(&client, &policy).await,
+                    None if due_at.is_some() => self.admit_paced(&client, &policy).await,
+                    None => self.reconcile_policy(&client, &policy).await,
                 }
             }
             Message::Release { token, succeeded, dead, text } => {
@@ -92,7 +98,7 @@ impl Engine {
                     (false, true) => Outcome::Dead,
                     (false, false) => Outcome::Failed,
                 };
-                let client = token.client.clone();
+                let client = token.client().clone();
                 self.release_now(&client, vec![Release { token, outcome, text }]).await.map(drop)
             }
         }

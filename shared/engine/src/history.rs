@@ -6,10 +6,10 @@ use std::ops::Range;
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, EventId, RunId};
 use tidegate_domain::limits::PAGE_ROWS;
+use tidegate_domain::slots::{Ended, Lease, Outcome, SlotGroup};
 use tidegate_store::Page;
 use tidegate_store::events::{EventRow, HistoryRow};
 use tidegate_store::runs::RunRow;
-use tidegate_store::slots::{Ended, Held, Outcome, SlotGroup};
 
 use crate::{Engine, EngineError};
 
@@ -85,7 +85,7 @@ impl From<Outcome> for EventStatus {
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     /// Its events that are in flight, by their number.
-    pub(crate) held: BTreeMap<u32, Held>,
+    pub(crate) held: BTreeMap<u32, Lease>,
     /// Outcomes that are not in its history yet. Those that are being packed are not among them: they count when they are
     /// in the history.
     pub(crate) outcomes: BTreeMap<u32, Ended>,
@@ -97,8 +97,8 @@ impl Live {
         let mut live = Self::default();
         for group in groups {
             let ours = |number: u32| group.run(number) == Some(run);
-            let held = group.slots.values().filter(|held| ours(held.run_number));
-            live.held.extend(held.map(|held| (held.index, *held)));
+            let held = group.leases.values().filter(|lease| ours(lease.id.run_number));
+            live.held.extend(held.map(|lease| (lease.id.index, *lease)));
             let outcomes = group.outcomes.iter().filter(|entry| ours(entry.run_number));
             live.outcomes.extend(outcomes.map(|entry| (entry.ended.index, entry.ended)));
         }
@@ -179,7 +179,7 @@ impl Engine {
             if let Some(record) = records.get_mut(index) {
                 record.status = EventStatus::InFlight;
                 record.attempts = Some(held.attempt);
-                record.at = Some(held.lease_end);
+                record.at = Some(held.ends_at);
             }
         }
         if let Some(reason) = &run.stopped {

@@ -14,7 +14,7 @@ use tidegate_domain::ids::{ClientId, PolicyId, RunId};
 use tidegate_store::index::IndexShape;
 
 use crate::deliver::Terms;
-use crate::throttle::shares::Facts;
+use crate::throttle::shares::PolicySnapshot;
 use crate::token_key::TokenKey;
 
 /// Runs that are remembered.
@@ -28,7 +28,7 @@ pub(crate) const ZONE_BELIEF_SECONDS: i64 = 300;
 
 type Runs = LruCache<(ClientId, RunId), Arc<Terms>>;
 type Wakes = LruCache<(ClientId, PolicyId), DateTime<Utc>>;
-type Policies = LruCache<(ClientId, PolicyId), (DateTime<Utc>, Facts)>;
+type Policies = LruCache<(ClientId, PolicyId), (DateTime<Utc>, PolicySnapshot)>;
 
 /// What a process remembers.
 pub(crate) struct Memory {
@@ -73,13 +73,24 @@ impl Memory {
         locked(&self.runs).pop(&(client.clone(), run.clone()));
     }
 
-    pub(crate) fn facts(&self, client: &ClientId, policy: &PolicyId, now: DateTime<Utc>) -> Option<Facts> {
-        let (read_at, facts) = locked(&self.policies).get(&(client.clone(), policy.clone())).copied()?;
-        ((now - read_at).num_seconds().abs() < BELIEF_SECONDS).then_some(facts)
+    pub(crate) fn snapshot(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        now: DateTime<Utc>,
+    ) -> Option<PolicySnapshot> {
+        let (read_at, snapshot) = locked(&self.policies).get(&(client.clone(), policy.clone())).copied()?;
+        ((now - read_at).num_seconds().abs() < BELIEF_SECONDS).then_some(snapshot)
     }
 
-    pub(crate) fn keep_facts(&self, client: &ClientId, policy: &PolicyId, now: DateTime<Utc>, facts: Facts) {
-        locked(&self.policies).put((client.clone(), policy.clone()), (now, facts));
+    pub(crate) fn keep_snapshot(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        now: DateTime<Utc>,
+        snapshot: PolicySnapshot,
+    ) {
+        locked(&self.policies).put((client.clone(), policy.clone()), (now, snapshot));
     }
 }
 

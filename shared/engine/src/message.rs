@@ -6,7 +6,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tidegate_domain::ids::{ClientId, JobId};
+use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
 use tidegate_domain::limits::EVENTS_PER_CHUNK;
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::time::clamped;
@@ -135,6 +135,18 @@ struct Versioned<M> {
 }
 
 impl Message {
+    /// A wake-up of a policy in which something becomes due at an instant.
+    pub(crate) fn wake(client: &ClientId, policy: &PolicyId, due_at: DateTime<Utc>) -> Self {
+        // Whole seconds, rounded up: what is due is never looked at before.
+        let due_s = due_at.timestamp() + i64::from(due_at.timestamp_subsec_nanos() > 0);
+        Self::Wake { client: client.to_string(), policy: policy.to_string(), due_s: Some(due_s) }
+    }
+
+    /// Has a client told that a run has come to its end; telling failed `failures` times.
+    pub(crate) fn callback(client: &ClientId, run: &RunId, failures: u8) -> Self {
+        Self::Callback { client: client.to_string(), run: run.to_string(), failures }
+    }
+
     /// Its text.
     pub fn encode(&self) -> String {
         // Serialising plain structs to a string has no way to fail.

@@ -166,7 +166,7 @@ impl Engine {
             let mut new = change(&old);
             if new == old {
                 // A call that died half way may be repeated: the shares follow, whatever it left.
-                self.settle(old.clone()).await?;
+                self.converge(old.clone()).await?;
                 return Ok(PolicyWrite::Unchanged(old));
             }
             new.revision = old.revision + 1;
@@ -174,8 +174,8 @@ impl Engine {
             // On the list first: should we die half way, the next tick brings the shares into step.
             self.store().touch_active(client, id, self.now()).await?;
             if self.store().replace_policy(&new, &old).await? == Write::Done {
-                self.memory().keep_facts(client, id, self.now(), (&new).into());
-                self.attend(client, id).await?;
+                self.memory().keep_snapshot(client, id, self.now(), (&new).into());
+                self.reconcile_policy(client, id).await?;
                 return Ok(PolicyWrite::Done(new));
             }
         }
@@ -231,8 +231,8 @@ impl Engine {
         client: &ClientId,
         policy: &PolicyId,
     ) -> Result<Option<u32>, EngineError> {
-        let facts = self.facts(client, policy, 0).await?;
-        let Some(most) = facts.and_then(|facts| facts.max_waiting_runs) else { return Ok(None) };
+        let snapshot = self.snapshot(client, policy, 0).await?;
+        let Some(most) = snapshot.and_then(|snapshot| snapshot.max_waiting_runs) else { return Ok(None) };
         let (mut waiting, mut after) = (0, None);
         while waiting < most as usize {
             let page = self.store().line(client, policy, after).await?;
@@ -263,7 +263,7 @@ impl Engine {
         let mut load = Load::default();
         for group in self.groups_as_they_are(policy).await? {
             load.in_flight += group.held;
-            load.waiting += group.range.left;
+            load.waiting += group.range().map_or(0, |range| range.left);
         }
         let now = self.now();
         let mut after = None;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
+use tidegate_domain::slots::SlotGroup;
 use tidegate_store::Page;
 use tidegate_store::events::HistoryRow;
 use tidegate_store::runs::{RunRow, Skipped, Tally};
-use tidegate_store::slots::SlotGroup;
 
 use crate::history::Live;
 use crate::outlook::{Outlook, Standing};

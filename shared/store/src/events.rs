@@ -5,12 +5,13 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::limits::{HISTORY_DAYS, PAGE_ROWS};
 use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::slots::{Ended, Outcome};
 use tidegate_domain::time::{days, shifted};
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::Query;
 use crate::runs::{self, Tally};
-use crate::slots::{Ended, Outcome};
+use crate::slots::outcomes;
 use crate::tables::Table;
 use crate::{Page, Result, Store};
 
@@ -188,7 +189,7 @@ impl Record {
             Self::Said { client, run, index, fence, outcome, text: said, at } => {
                 let row = Row::new(&said_key(client, run, *index))
                     .with("fence", number(*fence))
-                    .with("outcome", text(outcome.code()))
+                    .with("outcome", text(outcomes::code(*outcome)))
                     .with("said", text(&**said))
                     .with("done_at", number(at.timestamp_millis()));
                 (Table::Events, row.expiring(kept_from(*at)))
@@ -247,12 +248,11 @@ impl Store {
         client: &ClientId,
         run: &RunId,
         (group, flush): (u32, u64),
-        outcomes: &[Ended],
+        ends: &[Ended],
         now: DateTime<Utc>,
     ) -> Result<()> {
-        let packed: String = outcomes.iter().map(|ended| ended.encode()).collect();
         let row = Row::new(&Key::new(partition(client, run), format!("o{group:04}.{flush:010}")))
-            .with("packed", text(packed))
+            .with("packed", text(outcomes::encode_all(ends)))
             .expiring(kept_from(now));
         self.put(Table::Events, row).await
     }
@@ -303,7 +303,7 @@ fn read(row: &Attributes) -> Result<HistoryRow> {
         }
         "t" => HistoryRow::Said(SaidRow {
             index: item.parsed("sk", place)?,
-            outcome: Outcome::from_code(item.text("outcome")?)
+            outcome: outcomes::from_code(item.text("outcome")?)
                 .ok_or_else(|| item.corrupt("'outcome' is none"))?,
             text: item.text("said")?.to_owned(),
             at: item.instant_ms("done_at")?,
@@ -313,5 +313,5 @@ fn read(row: &Attributes) -> Result<HistoryRow> {
 }
 
 fn unpack(item: Item<'_>) -> Result<Vec<Ended>> {
-    Ended::decode_all(item.text("packed")?).map_err(|part| item.corrupt(format!("'packed' has '{part}'")))
+    outcomes::decode_all(item.text("packed")?).map_err(|part| item.corrupt(format!("'packed' has '{part}'")))
 }

@@ -8,14 +8,14 @@ use tidegate_domain::flow::{Overlap, Priority};
 use tidegate_domain::ids::{ClientId, PolicyId, RunId};
 use tidegate_domain::limits::{GRANT_EVENTS, MAX_PRIORITY, WRITE_ROUNDS};
 use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::slots::GroupKey;
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::mutant::Mutant;
 use crate::rows::{Query, Sorted, Update, Updated};
 use crate::runs::left_out_update;
-use crate::slots::GroupKey;
 use crate::tables::Table;
-use crate::{Page, Result, Store, Write};
+use crate::{Page, Result, Store, StoreError, Write};
 
 /// An entry of the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,6 +137,19 @@ pub(crate) fn returned_row(
         .with("run", text(run.to_string()))
         .with("n", number(end))
         .with("cur", number(next))
+}
+
+/// The run whose entry is at a place of the line.
+///
+/// # Errors
+/// When it is no place.
+pub fn run_of_place(place: &str) -> Result<RunId> {
+    let run = place.rsplit('|').next().unwrap_or_default();
+    run.parse().map_err(|e| StoreError::Corrupt {
+        table: Table::Policies,
+        key: place.to_owned(),
+        reason: format!("no place in a line: {e}"),
+    })
 }
 
 pub(crate) fn entry_row(occurrence: &Occurrence, policy: &PolicyId) -> Row {

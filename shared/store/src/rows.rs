@@ -305,6 +305,7 @@ impl Store {
             .update_expression(update.changes)
             .set_condition_expression(update.condition)
             .set_expression_attribute_values(Some(update.values).filter(|v| !v.is_empty()))
+            .set_expression_attribute_names(Some(update.names).filter(|n| !n.is_empty()))
             .build()
             .map_err(|e| StoreError::Corrupt { table, key: String::new(), reason: e.to_string() })?;
         Ok(TransactWriteItem::builder().update(built).build())

@@ -75,7 +75,7 @@ impl<'a> Tokens<'a> {
                 let signed: SignedToken =
                     body["token"].as_str().context("an event without a token")?.parse()?;
                 let token = signed.token;
-                self.held.entry(token.group).or_default().push_back(token);
+                self.held.entry(token.group.group).or_default().push_back(token);
             }
             self.stage.delete(&self.queue_url, messages).await?;
         }

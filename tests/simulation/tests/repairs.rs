@@ -320,7 +320,7 @@ async fn a_repeated_lowering_reaches_the_groups_that_lose_their_share() {
     world.embedded.inject_nothing();
     world.change_policy("p", 6, 600).await.unwrap();
     // The first group holds twelve of them, which is more than the limit.
-    let is_beyond = |event: &&Received| event.token.as_ref().is_some_and(|token| token.group > 0);
+    let is_beyond = |event: &&Received| event.token.as_ref().is_some_and(|token| token.group.group > 0);
     let beyond: Vec<Received> = held.iter().filter(is_beyond).cloned().collect();
     assert_eq!(beyond.len(), 15);
     world.release(&beyond).await.unwrap();

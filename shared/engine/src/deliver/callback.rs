@@ -80,12 +80,6 @@ impl CompletionBody {
 }
 
 impl Engine {
-    /// Has a client told that a run has come to its end. Call it after the write that ended the run; calling it again
-    /// tells nobody twice, unless a process dies between telling and noting it.
-    pub(crate) async fn announce(&self, client: &ClientId, run: &RunId) -> Result<(), EngineError> {
-        self.dispatch(&[Outgoing::now(client, callback(client, run, 0))]).await
-    }
-
     /// Tells a client of a run's end, now or, when that fails, later. `failures` is how often it failed.
     pub(crate) async fn call_back(
         &self,
@@ -104,7 +98,7 @@ impl Engine {
             Sent::Failed { reason, retry_after } if tries < row.terms.max_attempts.get() => {
                 info!(%client, %run, reason, failures, "a completion is tried again");
                 let not_before = shifted(now, backoff(tries, retry_after));
-                let again = Outgoing::at(client, callback(client, run, tries), not_before);
+                let again = Outgoing::at(client, Message::callback(client, run, tries), not_before);
                 return self.dispatch(&[again]).await;
             }
             Sent::Failed { reason, .. } | Sent::Refused { reason } => {
@@ -151,8 +145,4 @@ impl Engine {
 /// What a completion is known by: in its body, as `webhook-id`, and where a FIFO queue suppresses repeats.
 fn completion_id(run: &RunId) -> String {
     format!("{run}.completed")
-}
-
-fn callback(client: &ClientId, run: &RunId, failures: u8) -> Message {
-    Message::Callback { client: client.to_string(), run: run.to_string(), failures }
 }

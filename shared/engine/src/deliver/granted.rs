@@ -5,120 +5,81 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tidegate_domain::time::shifted;
 
-use chrono::{DateTime, Utc};
-use tidegate_domain::ids::{ClientId, EventId, RunId};
-use tidegate_domain::occurrence::NonRun;
+use chrono::DateTime;
+use tidegate_domain::ids::{ClientId, RunId};
+use tidegate_domain::occurrence::{NonRun, StopReason};
+use tidegate_domain::slots::{GroupKey, Outcome, Transition};
+use tidegate_domain::time::shifted;
 use tidegate_domain::token::Token;
-use tidegate_store::slots::{Change, GroupKey, Outcome, SlotGroup};
-use tracing::{error, info};
+use tidegate_store::slots::Written;
+use tracing::info;
 
 use super::trouble::Troubles;
 use super::{Delivery, Sent, backoff};
+use crate::effect::{Effect, Granted, Release};
 use crate::message::{GrantedEvent, Message};
 use crate::queue::Outgoing;
-use crate::throttle::release::{Release, group_of, slot_release};
-use crate::throttle::stop::PAYLOAD_GONE;
 use crate::{Engine, EngineError, Panicked, TokenKey};
 
-/// An event that was granted a token and has not been sent.
-#[derive(Debug, Clone)]
-pub(crate) struct Granted {
-    pub(crate) event: EventId,
-    pub(crate) token: Token,
-    pub(crate) lease_end: DateTime<Utc>,
-    /// Which delivery of the event the first one under its lease is, from 1.
-    pub(crate) attempt: u8,
-}
-
-/// The events in the named slots of a group, as they must be sent now.
-pub(crate) fn granted_in(group: &SlotGroup, slots: impl IntoIterator<Item = u32>) -> Vec<Granted> {
-    slots.into_iter().filter_map(|slot| granted(group, slot)).collect()
-}
-
-fn granted(group: &SlotGroup, slot: u32) -> Option<Granted> {
-    let held = group.slots.get(&slot)?;
-    let Some(run) = group.run(held.run_number) else {
-        error!(group = ?group.key, slot, "a slot names a run that its group does not know");
-        return None;
-    };
-    let token = group.token(slot)?;
-    Some(Granted { event: run.event(held.index), token, lease_end: held.lease_end, attempt: held.attempt })
-}
+/// Events whose runs were stopped: their leases end unsent.
+type Stopped = Vec<(RunId, Release)>;
 
 impl Engine {
     /// Sends granted events. Events of runs that were stopped give their tokens back unsent.
-    ///
-    /// Boxed, since an event that cannot be sent is released, and a release grants.
-    pub(crate) fn send_granted(
-        &self,
-        granted: Vec<Granted>,
-    ) -> std::pin::Pin<Box<dyn Future<Output = Result<(), EngineError>> + Send + '_>> {
-        Box::pin(async move {
-            let (mut deliveries, mut here) = (Vec::new(), Vec::new());
-            let (mut later, mut stopped) = (Vec::new(), Vec::new());
-            for grant in granted {
-                let client = grant.token.client.clone();
-                match self.run_terms(&client, grant.event.run()).await? {
-                    None => {
-                        let release = Release::new(grant.token, Outcome::Dead);
-                        stopped.push((grant.event.run().clone(), release));
-                    }
-                    Some(terms) if self.is_too_old(grant.event.run(), &terms) => {
-                        let run = grant.event.run().clone();
-                        self.store().stop_run(&client, &run, NonRun::Expired.as_str()).await?;
-                        self.forget_run(&client, &run);
-                        stopped.push((run, Release::new(grant.token, Outcome::Dead)));
-                    }
-                    Some(terms) if terms.terms.target.is_http() => {
-                        later.push(Outgoing::now(&client, grant.message(0)));
-                    }
-                    Some(terms) => {
-                        deliveries.push(grant.delivery(client, terms, 0, &*self.token_key().await?));
-                        here.push(grant);
-                    }
+    pub(crate) async fn send_granted(&self, granted: Vec<Granted>) -> Result<Vec<Effect>, EngineError> {
+        let (mut deliveries, mut here) = (Vec::new(), Vec::new());
+        let (mut later, mut stopped) = (Vec::new(), Stopped::new());
+        for grant in granted {
+            let client = grant.token.client().clone();
+            let run = grant.event.run();
+            match self.run_terms(&client, run).await? {
+                None => stopped.push((run.clone(), Release::new(grant.token, Outcome::Dead))),
+                Some(terms) if self.is_too_old(run, &terms) => {
+                    self.store().stop_run(&client, run, NonRun::Expired.as_str()).await?;
+                    self.forget_run(&client, run);
+                    stopped.push((run.clone(), Release::new(grant.token, Outcome::Dead)));
+                }
+                Some(terms) if terms.terms.target.is_http() => {
+                    later.push(Outgoing::now(&client, grant.message(0)));
+                }
+                Some(terms) => {
+                    deliveries.push(grant.delivery(client, terms, 0, &*self.token_key().await?));
+                    here.push(grant);
                 }
             }
-            let now = self.now();
-            let mut troubles = BTreeMap::<(&ClientId, u8), Troubles>::new();
-            let sent = self.send(&deliveries).await;
-            for ((grant, delivery), sent) in here.iter().zip(&deliveries).zip(sent) {
-                let reason = match sent {
-                    Sent::Done => continue,
-                    Sent::Failed { reason, .. } | Sent::Refused { reason } => reason,
-                };
-                let troubles = troubles.entry((&delivery.client, delivery.attempt)).or_default();
-                troubles.retried(&grant.event, &delivery.terms.terms, &reason);
-                later.push(Outgoing::at(
-                    &grant.token.client,
-                    grant.message(1),
-                    shifted(now, backoff(1, None)),
-                ));
-            }
-            troubles.iter().for_each(|((client, attempt), troubles)| troubles.log(client, *attempt));
-            if !later.is_empty() {
-                self.dispatch(&later).await?;
-            }
-            self.give_back_stopped(stopped).await
-        })
+        }
+        let now = self.now();
+        let mut troubles = BTreeMap::<(&ClientId, u8), Troubles>::new();
+        let sent = self.send(&deliveries).await;
+        for ((grant, delivery), sent) in here.iter().zip(&deliveries).zip(sent) {
+            let reason = match sent {
+                Sent::Done => continue,
+                Sent::Failed { reason, .. } | Sent::Refused { reason } => reason,
+            };
+            let troubles = troubles.entry((&delivery.client, delivery.attempt)).or_default();
+            troubles.retried(&grant.event, &delivery.terms.terms, &reason);
+            let not_before = shifted(now, backoff(1, None));
+            later.push(Outgoing::at(&delivery.client, grant.message(1), not_before));
+        }
+        troubles.iter().for_each(|((client, attempt), troubles)| troubles.log(client, *attempt));
+        if !later.is_empty() {
+            self.dispatch(&later).await?;
+        }
+        self.give_back_stopped(stopped).await
     }
 
     /// Gives back the tokens of events whose runs were stopped; first what their groups still have of those runs is
     /// dropped, or each token would go on to another event that nobody wants.
-    async fn give_back_stopped(&self, stopped: Vec<(RunId, Release)>) -> Result<(), EngineError> {
-        let groups: BTreeSet<(GroupKey, &RunId)> =
-            stopped.iter().map(|(run, release)| (group_of(&release.token), run)).collect();
+    async fn give_back_stopped(&self, stopped: Stopped) -> Result<Vec<Effect>, EngineError> {
+        let groups: BTreeSet<(&GroupKey, &RunId)> =
+            stopped.iter().map(|(run, release)| (&release.token.group, run)).collect();
         for (key, run) in groups {
             // One whose payload is gone with its job was stopped by nobody yet; a first reason stays.
-            self.store().stop_run(&key.client, run, PAYLOAD_GONE).await?;
-            if let Some(group) = self.store().slot_group(&key).await?
-                && group.serves(run)
-            {
-                self.drop_range(&group, run).await?;
-            }
+            self.store().stop_run(&key.client, run, StopReason::PayloadGone.as_str()).await?;
+            self.drop_range_of(key, run).await?;
         }
-        self.give_back(stopped.into_iter().map(|(_, release)| release).collect()).await
+        Ok(give_back(stopped.into_iter().map(|(_, release)| release).collect()))
     }
 
     /// Sends a granted event that came through the dispatch queue. `received` is how often its message came.
@@ -126,7 +87,7 @@ impl Engine {
         &self,
         message: &GrantedEvent,
         received: u32,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Vec<Effect>, EngineError> {
         let bad = |reason: String| EngineError::Message { reason };
         let token: Token = message.token.parse().map_err(|e| bad(format!("'token': {e}")))?;
         let run: RunId = message.run.parse().map_err(|e| bad(format!("'run': {e}")))?;
@@ -134,9 +95,10 @@ impl Engine {
             .ok_or_else(|| bad("'lease_end_ms': no instant".to_owned()))?;
         if self.now() >= lease_end {
             info!(run = message.run, token = message.token, "the lease ended before its event was sent");
-            return Ok(());
+            return Ok(Vec::new());
         }
-        let grant = Granted { event: run.event(token.index), token, lease_end, attempt: message.attempt };
+        let grant =
+            Granted { event: run.event(token.lease.index), token, lease_end, attempt: message.attempt };
         let attempt = grant.attempt_after(message.failures);
         let is_wanted = match message.failures {
             0 => received == 1 || self.is_held(&grant.token).await?,
@@ -144,11 +106,11 @@ impl Engine {
         };
         if !is_wanted {
             info!(run = message.run, token = message.token, "the event was sent and released before");
-            return Ok(());
+            return Ok(Vec::new());
         }
-        let client = grant.token.client.clone();
+        let client = grant.token.client().clone();
         let Some(terms) = self.run_terms(&client, &run).await? else {
-            return self.give_back(vec![Release::new(grant.token, Outcome::Dead)]).await;
+            return Ok(give_back(vec![Release::new(grant.token, Outcome::Dead)]));
         };
         let max_attempts = terms.terms.max_attempts.get();
         let on_response = terms.terms.flow.release_on_response;
@@ -158,15 +120,15 @@ impl Engine {
         let mut troubles = Troubles::default();
         let (reason, retry_after) = match sent {
             Some(Sent::Done) if on_response => {
-                return self.give_back(vec![Release::new(grant.token, Outcome::Succeeded)]).await;
+                return Ok(give_back(vec![Release::new(grant.token, Outcome::Succeeded)]));
             }
-            None | Some(Sent::Done) => return Ok(()),
+            None | Some(Sent::Done) => return Ok(Vec::new()),
             Some(Sent::Failed { reason, retry_after }) if attempt < max_attempts => (reason, retry_after),
             Some(Sent::Failed { reason, .. } | Sent::Refused { reason }) => {
                 troubles.dead(&grant.event, &terms.terms, &reason);
                 troubles.log(&client, attempt);
                 self.keep_reason(&grant, attempt, &reason).await?;
-                return self.give_back(vec![Release::new(grant.token, Outcome::Dead)]).await;
+                return Ok(give_back(vec![Release::new(grant.token, Outcome::Dead)]));
             }
         };
         let failures = message.failures + 1;
@@ -177,7 +139,7 @@ impl Engine {
             grant.message(failures),
             shifted(self.now(), backoff(failures, retry_after)),
         );
-        self.dispatch(&[again]).await
+        self.dispatch(&[again]).await.map(|()| Vec::new())
     }
 
     /// Records a granted event as dead whose delivery panicked, and gives its token back.
@@ -185,14 +147,15 @@ impl Engine {
         &self,
         message: &GrantedEvent,
         panicked: &Panicked,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Vec<Effect>, EngineError> {
         let bad = |reason: String| EngineError::Message { reason };
         let token: Token = message.token.parse().map_err(|e| bad(format!("'token': {e}")))?;
         let run: RunId = message.run.parse().map_err(|e| bad(format!("'run': {e}")))?;
         let lease_end = DateTime::from_timestamp_millis(message.lease_end_ms).unwrap_or_default();
-        let grant = Granted { event: run.event(token.index), token, lease_end, attempt: message.attempt };
+        let grant =
+            Granted { event: run.event(token.lease.index), token, lease_end, attempt: message.attempt };
         self.keep_reason(&grant, grant.attempt_after(message.failures), &panicked.to_string()).await?;
-        self.give_back(vec![Release::new(grant.token, Outcome::Dead)]).await
+        Ok(give_back(vec![Release::new(grant.token, Outcome::Dead)]))
     }
 
     /// Whether a run is older than its job's relevancy window.
@@ -201,22 +164,14 @@ impl Engine {
     }
 
     async fn is_held(&self, token: &Token) -> Result<bool, EngineError> {
-        let group = self.store().slot_group(&group_of(token)).await?;
-        Ok(group.is_some_and(|group| group.holds(&slot_release(token, Outcome::Dead))))
+        let group = self.store().slot_group(&token.group).await?;
+        Ok(group.is_some_and(|group| group.holds(&token.lease)))
     }
 
     /// Notes that a lease is at a repeated delivery of its event; whether the lease is still the present one of its slot.
     async fn note_attempt(&self, token: &Token, attempt: u8) -> Result<bool, EngineError> {
-        let lease = slot_release(token, Outcome::Dead);
-        let change = self.store().note_attempt(&group_of(token), &lease, attempt).await?;
-        Ok(matches!(change, Change::Done(_)))
-    }
-
-    async fn give_back(&self, releases: Vec<Release>) -> Result<(), EngineError> {
-        let Some(client) = releases.first().map(|release| release.token.client.clone()) else {
-            return Ok(());
-        };
-        self.release(&client, releases).await.map(drop)
+        let noted = Transition::note_attempt(token.lease, attempt);
+        Ok(matches!(self.store().perform(&token.group, &noted).await?, Written::Done(_)))
     }
 
     async fn keep_reason(&self, grant: &Granted, attempts: u8, reason: &str) -> Result<(), EngineError> {
@@ -228,9 +183,15 @@ impl Engine {
             at: self.now(),
             reason: Some(reason.to_owned()),
         };
-        let (client, run) = (grant.token.client.clone(), grant.event.run().clone());
+        let (client, run) = (grant.token.client().clone(), grant.event.run().clone());
         Ok(self.store().keep(&[Record::Event { client, run, event }]).await?)
     }
+}
+
+/// The leases of events that cannot be sent end.
+fn give_back(releases: Vec<Release>) -> Vec<Effect> {
+    let client = releases.first().map(|release| release.token.client().clone());
+    client.map(|client| Effect::Release(client, releases)).into_iter().collect()
 }
 
 impl Granted {

@@ -7,9 +7,9 @@ use chrono::{DateTime, Utc};
 use tidegate_domain::flow::OnDeadline;
 use tidegate_domain::ids::RunId;
 use tidegate_domain::policy::OnExpiry;
+use tidegate_domain::slots::{Range, SlotGroup};
 use tidegate_store::line::{LineEntry, Pending};
 use tidegate_store::runs::RunRow;
-use tidegate_store::slots::SlotGroup;
 
 use super::Holder;
 use crate::outlook::{clock_text, length_text, per_second, rate_text, seconds, speed_text};
@@ -63,17 +63,16 @@ impl Scene<'_> {
 
     /// Where the event stands in the line, or in the part of it that a slot group took.
     pub(super) fn place(&self, entries: Vec<LineEntry>) -> Place {
-        let own = |group: &&SlotGroup| {
-            let range = group.range;
-            group.serves(self.run_id()) && (range.next..range.next + range.left).contains(&self.index)
-        };
-        if let Some(group) = self.groups.iter().find(own) {
-            return Place { entry: None, events_before: (self.index - group.range.next).into() };
+        let own = self.groups.iter().filter(|group| group.serves(self.run_id())).filter_map(SlotGroup::range);
+        let before = |range: &Range| self.index.checked_sub(range.next).filter(|before| *before < range.left);
+        if let Some(before) = own.filter_map(before).next() {
+            return Place { entry: None, events_before: before.into() };
         }
         let is_own = |entry: &LineEntry| {
             entry.run == *self.run_id() && (entry.cursor..entry.count).contains(&self.index)
         };
-        let mut events_before: u64 = self.groups.iter().map(|group| u64::from(group.range.left)).sum();
+        let mut events_before: u64 =
+            self.groups.iter().filter_map(SlotGroup::range).map(|range| u64::from(range.left)).sum();
         let due_by = self.now.max(self.run_id().launch_at());
         for entry in entries {
             if is_own(&entry) {

@@ -7,6 +7,7 @@ use tidegate_domain::occurrence::NonRun;
 use tidegate_store::Write;
 
 use super::JobDelete;
+use crate::effect::{Effect, PolicyRef, WaitingRun};
 use crate::{Engine, EngineError};
 
 impl Engine {
@@ -63,8 +64,9 @@ impl Engine {
                 continue;
             }
             let reason = if replaced_by.is_some() { NonRun::Rescheduled } else { NonRun::Cancelled };
-            let place = (&run.id, run.terms.flow.priority.get());
-            self.stop_rest(&job.client, policy, place, reason.as_str()).await?;
+            let (policy, priority) = (PolicyRef::new(&job.client, policy), run.terms.flow.priority.get());
+            let waiting = WaitingRun { policy, run: run.id, priority };
+            self.carry_out(vec![Effect::Stop(waiting, reason.as_str())]).await?;
         }
         Ok(())
     }

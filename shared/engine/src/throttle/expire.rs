@@ -2,79 +2,68 @@
 
 use chrono::Duration;
 use tidegate_domain::policy::Policy;
+use tidegate_domain::slots::{Lease, LeaseEnd, NewLease, Outcome, SlotGroup, Transition};
 use tidegate_domain::time::shifted;
-use tidegate_store::slots::{Change, Held, NewLease, Outcome, SlotGroup, SlotRelease};
+use tidegate_store::slots::Written;
 use tracing::info;
 
 use super::shares::lease_of;
-use crate::deliver::granted::{Granted, granted_in};
+use crate::effect::Granted;
 use crate::{Engine, EngineError};
 
 impl Engine {
-    /// Ends the leases that ran out: the event gets a new one, or its end if it had enough.
-    pub(super) async fn take_back(
+    /// Ends the leases that ran out: the event gets a new one, which must be sent, or its end if it had enough.
+    pub(super) async fn reclaim(
         &self,
         policy: &Policy,
         mut seen: SlotGroup,
     ) -> Result<(SlotGroup, Vec<Granted>), EngineError> {
         let now = self.now();
-        let expired: Vec<(u32, Held)> =
-            seen.slots.iter().filter(|(_, held)| held.lease_end <= now).map(|(s, h)| (*s, *h)).collect();
+        let expired: Vec<Lease> =
+            seen.leases.values().filter(|lease| lease.ends_at <= now).copied().collect();
         let mut granted = Vec::new();
-        for (slot, held) in expired {
-            let Some(run) = seen.run(held.run_number).cloned() else { continue };
+        for lease in expired {
+            let Some(run) = seen.run(lease.id.run_number).cloned() else { continue };
             let terms = self.run_terms(&policy.client, &run).await?;
             let max_attempts = terms.map_or(0, |terms| terms.terms.max_attempts.get());
-            let again = held.attempt < max_attempts;
-            info!(event = %run.event(held.index), attempt = held.attempt, again, "a lease ran out");
-            let (now_seen, more) = self.end_lease(seen, (slot, held), again, lease_of(policy)).await?;
+            let redeliver = lease.attempt < max_attempts;
+            info!(event = %run.event(lease.id.index), attempt = lease.attempt, redeliver, "a lease ran out");
+            let (now_seen, more) = self.end_lease(seen, &lease, redeliver.then(|| lease_of(policy))).await?;
             seen = now_seen;
             granted.extend(more);
         }
         Ok((seen, granted))
     }
 
-    /// Ends a lease as it was seen: `again`, its event gets a new one, which must be sent; otherwise the event has expired.
+    /// Ends a lease as it was seen. With a new lease's length its event gets one and must be sent; without, it has expired.
     pub(super) async fn end_lease(
         &self,
         seen: SlotGroup,
-        (slot, held): (u32, Held),
-        again: bool,
-        lease: Duration,
+        lease: &Lease,
+        redelivered_for: Option<Duration>,
     ) -> Result<(SlotGroup, Vec<Granted>), EngineError> {
-        let release = SlotRelease {
-            slot,
-            fence: held.fence,
-            run_number: held.run_number,
-            index: held.index,
-            cost: held.cost,
-            attempt: held.attempt,
-            outcome: Outcome::Expired,
-        };
-        let new = self.new_lease(lease);
-        let change = match again {
-            true => {
-                let attempt = held.attempt.saturating_add(1);
-                self.store().renew_expired(&seen, &release, held.lease_end, attempt, new).await?
+        let (transition, new) = match redelivered_for {
+            Some(lasts) => {
+                let new = self.new_lease(lasts);
+                (Transition::renew(&seen, lease, new), Some(new))
             }
-            false => self.store().free_expired(&seen, &release, held.lease_end).await?,
+            None => {
+                let end = LeaseEnd { lease: lease.id, attempt: lease.attempt, outcome: Outcome::Expired };
+                (Transition::expire(&seen, lease, end), None)
+            }
         };
-        Ok(match change {
-            Change::Done(now_seen) => {
-                let granted = if again { granted_in(&now_seen, [slot]) } else { Vec::new() };
+        let slots = |group: &SlotGroup| new.map(|new| group.given_by(new.write_id)).unwrap_or_default();
+        Ok(match self.store().perform(&seen.key, &transition).await? {
+            // Refused by our own write, when its reply was lost and the client library repeated it: then it is ours.
+            Written::Done(now_seen) | Written::Refused(Some(now_seen)) => {
+                let granted = Granted::all_in(&now_seen, slots(&now_seen));
                 (now_seen, granted)
             }
-            Change::Refused(Some(now_seen)) => {
-                // The reply to our own write can be lost, and the client library repeat it.
-                let is_ours = again && now_seen.slots.get(&slot).is_some_and(|held| held.mark == new.mark);
-                let granted = if is_ours { granted_in(&now_seen, [slot]) } else { Vec::new() };
-                (now_seen, granted)
-            }
-            Change::Refused(None) => (seen, Vec::new()),
+            Written::Refused(None) => (seen, Vec::new()),
         })
     }
 
     pub(super) fn new_lease(&self, lasts: Duration) -> NewLease {
-        NewLease { end: shifted(self.now(), lasts), mark: self.random().next_u64() >> 32 }
+        NewLease { ends_at: shifted(self.now(), lasts), write_id: self.random().next_u64() >> 32 }
     }
 }

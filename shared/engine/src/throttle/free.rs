@@ -2,9 +2,9 @@
 
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::token::Token;
-use tidegate_store::slots::{Outcome, SlotGroup};
 
-use super::release::{Released, group_of, slot_release, why_gone};
+use super::release::{Released, why_gone};
+use crate::effect::Effect;
 use crate::{Engine, EngineError};
 
 impl Engine {
@@ -22,7 +22,7 @@ impl Engine {
     ) -> Result<Vec<(Token, Released)>, EngineError> {
         let mut answers = Vec::with_capacity(tokens.len());
         for token in tokens {
-            let answer = match token.client == *client {
+            let answer = match token.client() == client {
                 true => self.free_one(&token, redeliver).await?,
                 false => Released::NotYours,
             };
@@ -32,28 +32,23 @@ impl Engine {
     }
 
     async fn free_one(&self, token: &Token, redeliver: bool) -> Result<Released, EngineError> {
-        let Some(facts) = self.facts(&token.client, &token.policy, 0).await? else {
+        let Some(snapshot) = self.snapshot(token.client(), &token.group.policy, 0).await? else {
             return Ok(Released::Unknown);
         };
-        let Some(group) = self.store().slot_group(&group_of(token)).await? else {
+        let Some(group) = self.store().slot_group(&token.group).await? else {
             return Ok(Released::Unknown);
         };
-        let lease = slot_release(token, Outcome::Expired);
-        let Some(held) = group.slots.get(&token.slot).copied().filter(|_| group.holds(&lease)) else {
-            return Ok(why_gone(&group, &lease));
+        let Some(lease) = group.leases.get(&token.lease.slot).copied().filter(|_| group.holds(&token.lease))
+        else {
+            return Ok(why_gone(&group, &token.lease));
         };
-        let (now_seen, granted) = self.end_lease(group, (token.slot, held), redeliver, facts.lease).await?;
-        if now_seen.holds(&lease) {
+        let (now_seen, granted) = self.end_lease(group, &lease, redeliver.then_some(snapshot.lease)).await?;
+        if now_seen.holds(&token.lease) {
             return Err(EngineError::Contended { what: "a lease", rounds: 1 });
         }
-        self.send_granted(granted).await?;
-        self.serve_and_send(now_seen, facts).await?;
+        let send = (!granted.is_empty()).then_some(Effect::Send(granted));
+        let effects = send.into_iter().chain([Effect::Serve(Box::new(now_seen))]).collect();
+        self.carry_out(effects).await?;
         Ok(Released::Released)
-    }
-
-    async fn serve_and_send(&self, group: SlotGroup, facts: super::shares::Facts) -> Result<(), EngineError> {
-        let served = self.serve(group, facts).await?;
-        self.send_granted(served.granted).await?;
-        self.flush_if_due(served.group).await.map(drop)
     }
 }

@@ -2,21 +2,26 @@
 //!
 //! | what | where |
 //! | --- | --- |
-//! | look after a policy | `attend` |
+//! | bring a whole policy in order | `reconcile` |
+//! | look for free slots when something waits | `admit`, `paced` |
 //! | give free slots to events | `serve`, `refill` |
 //! | share the limit out to the slot groups | `shares` |
 //! | decide about runs that overlap; stop a run | `overlap`, `stop` |
 //! | end leases | `release`, `release_queue`, `expire`, `free` |
-//! | pack outcomes into their runs | `flush` |
+//! | compact outcomes into their runs | `compaction` |
 //!
-//! Deliberately absent: sending. What is granted goes to `deliver`.
+//! The states and transitions of a slot group are `tidegate_domain::slots`. What follows from a write is an
+//! [`Effect`](crate::effect::Effect).
+//!
+//! Deliberately absent: sending. What is granted is an effect.
 
-mod attend;
+pub(crate) mod admit;
+mod compaction;
 mod expire;
-mod flush;
 mod free;
 mod overlap;
 mod paced;
+pub(crate) mod reconcile;
 mod refill;
 pub(crate) mod release;
 mod release_queue;

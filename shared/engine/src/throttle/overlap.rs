@@ -3,14 +3,14 @@
 //! It is decided when the run is due, not when it is planned: by the wake-up of its launch, by the tick, or by whoever
 //! finds it at the head of the line.
 
-use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::occurrence::NonRun;
 use tidegate_store::line::{LineEntry, Pending};
 
+use crate::effect::{Effect, PolicyRef, WaitingRun};
 use crate::{Engine, EngineError};
 
 /// Entries of a line whose rule is looked at in one call.
-const JUDGED: i32 = 100;
+const DECIDED: i32 = 100;
 
 /// What an overlap rule says of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,51 +19,48 @@ pub(crate) enum Turn {
     Go,
     /// It waits for the runs before it.
     Wait,
-    /// It was left out just now.
-    LeftOut,
+    /// It is skipped.
+    Skipped,
 }
 
 impl Engine {
     /// Decides about every run of the line that is due and whose rule has not spoken.
-    pub(crate) async fn judge_overlaps(
-        &self,
-        client: &ClientId,
-        policy: &PolicyId,
-    ) -> Result<(), EngineError> {
-        for entry in self.store().line_head(client, policy, self.now(), JUDGED).await? {
+    pub(super) async fn decide_overlaps(&self, policy: &PolicyRef) -> Result<Vec<Effect>, EngineError> {
+        let head = self.store().line_head(&policy.client, &policy.policy, self.now(), DECIDED).await?;
+        let mut effects = Vec::new();
+        for entry in head {
             if matches!(entry.overlap, Some(Pending::Skip | Pending::BufferOne)) {
-                self.turn_of(client, policy, &entry).await?;
+                effects.extend(self.turn_of(policy, &entry).await?.1);
             }
         }
-        Ok(())
+        Ok(effects)
     }
 
-    /// Whether a run of the line may go, and notes it in the line.
-    pub(crate) async fn turn_of(
+    /// Whether a run of the line may go, noted in the line; and how it is stopped when it is skipped. Until it is, its
+    /// rule stands in the line, and nobody serves it.
+    pub(super) async fn turn_of(
         &self,
-        client: &ClientId,
-        policy: &PolicyId,
+        policy: &PolicyRef,
         entry: &LineEntry,
-    ) -> Result<Turn, EngineError> {
-        let Some(pending) = entry.overlap else { return Ok(Turn::Go) };
-        let open = self.store().unfinished_before(client, &entry.run).await?;
-        let line = (client, policy);
+    ) -> Result<(Turn, Option<Effect>), EngineError> {
+        let Some(pending) = entry.overlap else { return Ok((Turn::Go, None)) };
+        let open = self.store().unfinished_before(&policy.client, &entry.run).await?;
+        let line = (&policy.client, &policy.policy);
         Ok(match pending {
             _ if open.is_empty() => {
                 self.store().settle_overlap(line, entry, None).await?;
-                Turn::Go
+                (Turn::Go, None)
             }
-            Pending::Buffered => Turn::Wait,
+            Pending::Buffered => (Turn::Wait, None),
             // The first of them is the one at work; a second one waits already.
             Pending::BufferOne if open.len() == 1 => {
                 self.store().settle_overlap(line, entry, Some(Pending::Buffered)).await?;
-                Turn::Wait
+                (Turn::Wait, None)
             }
             Pending::BufferOne | Pending::Skip => {
-                let place = (&entry.run, entry.priority());
-                let reason = NonRun::OverlapSkipped.as_str();
-                Box::pin(self.stop_rest(client, policy, place, reason)).await?;
-                Turn::LeftOut
+                let (run, priority) = (entry.run.clone(), entry.priority());
+                let waiting = WaitingRun { policy: policy.clone(), run, priority };
+                (Turn::Skipped, Some(Effect::Stop(waiting, NonRun::OverlapSkipped.as_str())))
             }
         })
     }

@@ -17,18 +17,20 @@ const STAY: TimeDelta = milliseconds(1_000);
 const SHORTEST_WAIT: TimeDelta = milliseconds(10);
 
 impl Engine {
-    /// Looks for free slots as [`Self::attend_line`] does, and once more at each instant of the next second at which the
+    /// Looks for free slots as [`Self::admission`] does, and once more at each instant of the next second at which the
     /// rate lets another event begin.
-    pub(crate) async fn attend_paced(&self, client: &ClientId, policy: &PolicyId) -> Result<(), EngineError> {
+    pub(crate) async fn admit_paced(&self, client: &ClientId, policy: &PolicyId) -> Result<(), EngineError> {
         let leave_at = shifted(self.now(), STAY);
         loop {
-            let granted = self.attend_line(client, policy).await?;
-            let facts = self.facts(client, policy, 0).await?;
-            let rate = facts.and_then(|facts| facts.rate).filter(|rate| RateLimit::needs_pacing(*rate));
+            let effects = self.admission(client, policy).await?;
+            let granted = self.carry_out(effects).await?;
+            let snapshot = self.snapshot(client, policy, 0).await?;
+            let rate =
+                snapshot.and_then(|snapshot| snapshot.rate).filter(|rate| RateLimit::needs_pacing(*rate));
             let Some(rate) = rate else { return Ok(()) };
             let allowed = self.store().rate_allows((client, policy), rate, self.now()).await?;
             let next_at = DateTime::from_timestamp_micros(allowed.next_us).unwrap_or_default();
-            if !granted && next_at <= self.now() {
+            if granted == 0 && next_at <= self.now() {
                 // The rate would let one begin: nothing waits, or no slot is free.
                 return Ok(());
             }

@@ -4,41 +4,22 @@
 //! repeated, late and forged releases do not meet it.
 
 use std::collections::BTreeMap;
-use tidegate_domain::time::{seconds, shifted};
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{LEASE_SECONDS, SLOTS_PER_GROUP, WRITE_ROUNDS};
-use tidegate_domain::shares;
+use tidegate_domain::slots::{Follow, GroupKey, Lease, LeaseEnd, LeaseId, Outcome, SlotGroup, Transition};
+use tidegate_domain::time::{seconds, shifted};
 use tidegate_domain::token::Token;
 use tidegate_store::events::Record;
-use tidegate_store::slots::{Change, GroupKey, Held, Outcome, SlotGroup, SlotRelease};
+use tidegate_store::slots::Written;
 use tracing::warn;
 
-use super::serve::marked;
-use super::shares::Facts;
-use crate::deliver::granted::granted_in;
+use super::shares::PolicySnapshot;
+use crate::effect::{Effect, Granted, Release};
 use crate::message::Message;
 use crate::queue::Outgoing;
 use crate::{Engine, EngineError};
-
-/// A token that its consumer is done with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Release {
-    /// The token.
-    pub token: Token,
-    /// What came of its event.
-    pub outcome: Outcome,
-    /// What the consumer says about it: a result, or an error.
-    pub text: Option<String>,
-}
-
-impl Release {
-    /// A release without a word.
-    pub fn new(token: Token, outcome: Outcome) -> Self {
-        Self { token, outcome, text: None }
-    }
-}
 
 /// What came of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +56,9 @@ pub enum Extended {
 
 type Answers = Vec<(Token, Released)>;
 
+/// Leases of one group that are to end, at the most one for each slot.
+type Pending = Vec<(Token, LeaseEnd)>;
+
 impl Engine {
     /// Releases tokens of a client. Each gets its own answer, in no particular order.
     ///
@@ -83,18 +67,12 @@ impl Engine {
     /// # Errors
     /// When neither the store nor the queue answers: nothing is lost, the consumer may call again.
     pub async fn release(&self, client: &ClientId, releases: Vec<Release>) -> Result<Answers, EngineError> {
-        let (own, foreign) = releases.into_iter().partition::<Vec<_>, _>(|r| r.token.client == *client);
+        let (own, foreign) = releases.into_iter().partition::<Vec<_>, _>(|r| r.token.client() == client);
         let mut answers: Answers = foreign.into_iter().map(|r| (r.token, Released::NotYours)).collect();
         for (key, releases) in by_group(own) {
-            let tokens: Vec<Release> = releases.clone();
-            match self.release_group(&key, releases).await {
+            match self.release_here(&key, releases.clone()).await {
                 Ok(answered) => answers.extend(answered),
-                Err(error) if error.may_pass() => {
-                    warn!(%error, group = ?key, "releases are left to the dispatch queue");
-                    self.defer(client, &tokens).await?;
-                    answers.extend(tokens.into_iter().map(|r| (r.token, Released::Deferred)));
-                }
-                Err(error) => return Err(error),
+                Err(error) => answers.extend(self.defer(client, &key, releases, error).await?),
             }
         }
         Ok(answers)
@@ -106,97 +84,127 @@ impl Engine {
         client: &ClientId,
         releases: Vec<Release>,
     ) -> Result<Answers, EngineError> {
+        let own = releases.into_iter().filter(|release| release.token.client() == client).collect();
         let mut answers = Vec::new();
-        for (key, releases) in by_group(releases.into_iter().filter(|r| r.token.client == *client).collect())
-        {
-            answers.extend(self.release_group(&key, releases).await?);
+        for (key, releases) in by_group(own) {
+            answers.extend(self.release_here(&key, releases).await?);
         }
         Ok(answers)
     }
 
-    async fn defer(&self, client: &ClientId, releases: &[Release]) -> Result<(), EngineError> {
-        let messages: Vec<Outgoing> = releases
-            .iter()
-            .map(|release| {
-                let succeeded = release.outcome == Outcome::Succeeded;
-                let dead = release.outcome == Outcome::Dead;
-                let (token, text) = (release.token.to_string(), release.text.clone());
-                Outgoing::now(client, Message::Release { token, succeeded, dead, text })
-            })
-            .collect();
-        self.dispatch(&messages).await
+    /// Ends the leases of events that cannot be sent. Nobody waits for answers.
+    pub(crate) async fn release_unsent(
+        &self,
+        client: &ClientId,
+        releases: Vec<Release>,
+    ) -> Result<Vec<Effect>, EngineError> {
+        let mut effects = Vec::new();
+        for (key, releases) in by_group(releases) {
+            match self.release_group(&key, releases.clone()).await {
+                Ok((_, more)) => effects.extend(more),
+                Err(error) => drop(self.defer(client, &key, releases, error).await?),
+            }
+        }
+        Ok(effects)
+    }
+
+    async fn release_here(&self, key: &GroupKey, releases: Vec<Release>) -> Result<Answers, EngineError> {
+        let (answers, effects) = self.release_group(key, releases).await?;
+        self.carry_out(effects).await?;
+        Ok(answers)
+    }
+
+    /// Leaves releases to the dispatch queue, when what stopped them may pass.
+    async fn defer(
+        &self,
+        client: &ClientId,
+        key: &GroupKey,
+        releases: Vec<Release>,
+        error: EngineError,
+    ) -> Result<Answers, EngineError> {
+        if !error.may_pass() {
+            return Err(error);
+        }
+        warn!(%error, group = ?key, "releases are left to the dispatch queue");
+        let message = |release: &Release| {
+            let succeeded = release.outcome == Outcome::Succeeded;
+            let dead = release.outcome == Outcome::Dead;
+            let (token, text) = (release.token.to_string(), release.text.clone());
+            Outgoing::now(client, Message::Release { token, succeeded, dead, text })
+        };
+        self.dispatch(&releases.iter().map(message).collect::<Vec<_>>()).await?;
+        Ok(releases.into_iter().map(|release| (release.token, Released::Deferred)).collect())
     }
 
     /// Ends leases of one slot group and hands their slots on: one write where the group's range suffices.
-    async fn release_group(&self, key: &GroupKey, releases: Vec<Release>) -> Result<Answers, EngineError> {
-        let Some(facts) = self.facts(&key.client, &key.policy, 0).await? else {
-            return Ok(releases.into_iter().map(|r| (r.token, Released::Unknown)).collect());
+    async fn release_group(
+        &self,
+        key: &GroupKey,
+        releases: Vec<Release>,
+    ) -> Result<(Answers, Vec<Effect>), EngineError> {
+        let Some(snapshot) = self.snapshot(&key.client, &key.policy, 0).await? else {
+            return Ok((releases.into_iter().map(|r| (r.token, Released::Unknown)).collect(), Vec::new()));
         };
         self.keep_texts(key, &releases).await?;
-        let mut answers = Vec::with_capacity(releases.len());
-        let mut pending: Vec<(Token, SlotRelease)> = Vec::with_capacity(releases.len());
-        for Release { token, outcome, .. } in releases {
-            let slot = slot_release(&token, outcome);
-            match token.slot < SLOTS_PER_GROUP && !pending.iter().any(|(_, p)| p.slot == slot.slot) {
-                true => pending.push((token, slot)),
-                // One lease a slot: of two tokens of one slot in a call, one at the most can be live.
-                false if pending.iter().any(|(t, _)| *t == token) => {
-                    answers.push((token, Released::AlreadyReleased));
-                }
-                false if token.slot < SLOTS_PER_GROUP => {
-                    let again = vec![Release::new(token, outcome)];
-                    answers.extend(Box::pin(self.release_group(key, again)).await?);
-                }
-                false => answers.push((token, Released::Unknown)),
-            }
+        let (mut answers, mut effects) = (Vec::with_capacity(releases.len()), Vec::new());
+        let mut open = releases;
+        // Of two tokens of one slot only one can be live, so they go into writes of their own.
+        while !open.is_empty() {
+            let (pending, later) = first_of_each_slot(open, &mut answers);
+            effects.extend(self.end_leases(key, pending, &snapshot, &mut answers).await?);
+            open = later;
         }
-        let mut hand_off = facts.rate.is_none() && cost_alike(&pending);
+        Ok((answers, effects))
+    }
+
+    async fn end_leases(
+        &self,
+        key: &GroupKey,
+        mut pending: Pending,
+        snapshot: &PolicySnapshot,
+        answers: &mut Answers,
+    ) -> Result<Vec<Effect>, EngineError> {
+        // Nothing is read before the first attempt: that the slots may be handed on is a condition of the write.
+        let mut hand_off = snapshot.rate.is_none() && is_of_one_cost(&pending);
         for _ in 0..WRITE_ROUNDS {
             if pending.is_empty() {
-                return Ok(answers);
+                return Ok(Vec::new());
             }
-            let slots: Vec<SlotRelease> = pending.iter().map(|(_, slot)| *slot).collect();
-            let new = self.new_lease(facts.lease);
-            let change = match hand_off {
-                true => self.store().hand_off(key, &slots, new, self.now()).await?,
-                false => self.store().free(key, &slots).await?,
+            let ends: Vec<LeaseEnd> = pending.iter().map(|(_, end)| *end).collect();
+            let lease = self.new_lease(snapshot.lease);
+            let transition = match hand_off {
+                true => Transition::hand_off(&ends, lease, self.now()),
+                false => Transition::free(&ends),
             };
-            match change {
-                Change::Done(group) => {
-                    answers.extend(pending.drain(..).map(|(token, _)| (token, Released::Released)));
-                    self.follow_up(group, hand_off.then_some(&*slots), facts).await?;
-                    return Ok(answers);
+            match self.store().perform(key, &transition).await? {
+                Written::Done(group) => {
+                    answers.extend(pending.into_iter().map(|(token, _)| (token, Released::Released)));
+                    return Ok(follow_up(&transition, &group));
                 }
-                Change::Refused(None) => {
-                    answers.extend(pending.drain(..).map(|(token, _)| (token, Released::Unknown)));
+                Written::Refused(None) => {
+                    answers.extend(pending.into_iter().map(|(token, _)| (token, Released::Unknown)));
+                    return Ok(Vec::new());
                 }
-                Change::Refused(Some(group)) => {
-                    // The reply to our own write can be lost and the client library repeat it: then it is ours.
-                    let ours = marked(&group, new.mark);
+                Written::Refused(Some(group)) => {
+                    // The reply to our own write can be lost and the client library repeat it: then it is ours. All of
+                    // its leases or none: some may have been released again since.
+                    let ours = group.given_by(lease.write_id);
                     if hand_off && !ours.is_empty() {
-                        // All of them or none: some may have been released again since.
-                        answers.extend(pending.drain(..).map(|(token, _)| (token, Released::Released)));
-                        self.send_granted(granted_in(&group, ours)).await?;
-                        return Ok(answers);
+                        answers.extend(pending.into_iter().map(|(token, _)| (token, Released::Released)));
+                        return Ok(vec![Effect::Send(Granted::all_in(&group, ours))]);
                     }
-                    let (live, gone) = pending.into_iter().partition::<Vec<_>, _>(|(_, s)| group.holds(s));
-                    answers.extend(gone.into_iter().map(|(token, slot)| (token, why_gone(&group, &slot))));
-                    pending = live.into_iter().map(|(token, slot)| (token, group.at_attempt(slot))).collect();
-                    hand_off = cost_alike(&pending) && self.may_hand_off(&group, &pending);
+                    let (live, gone): (Pending, Pending) =
+                        pending.into_iter().partition(|(_, end)| group.holds(&end.lease));
+                    answers
+                        .extend(gone.into_iter().map(|(token, end)| (token, why_gone(&group, &end.lease))));
+                    pending = live.into_iter().map(|(token, end)| (token, group.at_attempt(end))).collect();
+                    let ends: Vec<LeaseEnd> = pending.iter().map(|(_, end)| *end).collect();
+                    let again = Transition::hand_off(&ends, lease, self.now());
+                    hand_off = is_of_one_cost(&pending) && group.admits(&again);
                 }
             }
         }
         Err(EngineError::Contended { what: "a slot group", rounds: WRITE_ROUNDS })
-    }
-
-    /// Whether the slots of the named leases may go straight to the next events of the group's range.
-    fn may_hand_off(&self, group: &SlotGroup, pending: &[(Token, SlotRelease)]) -> bool {
-        let over = group.range.deadline.is_some_and(|deadline| deadline <= self.now());
-        !group.rated
-            && !over
-            && group.held <= group.cap
-            && group.range.left as usize >= pending.len()
-            && pending.iter().all(|(_, slot)| slot.cost == group.range.cost)
     }
 
     /// Keeps what consumers say about events whose leases they hold. Before the release: whoever repeats a call that died
@@ -208,13 +216,13 @@ impl Engine {
         let Some(group) = self.store().slot_group(key).await? else { return Ok(()) };
         let at = self.now();
         let said = |release: &Release| {
-            let slot = slot_release(&release.token, release.outcome);
-            let run = group.run(slot.run_number).filter(|_| group.holds(&slot))?;
+            let lease = release.token.lease;
+            let run = group.run(lease.run_number).filter(|_| group.holds(&lease))?;
             Some(Record::Said {
                 client: key.client.clone(),
                 run: run.clone(),
-                index: slot.index,
-                fence: slot.fence,
+                index: lease.index,
+                fence: lease.fence,
                 outcome: release.outcome,
                 text: release.text.clone()?,
                 at,
@@ -222,29 +230,6 @@ impl Engine {
         };
         let records: Vec<Record> = releases.iter().filter_map(said).collect();
         Ok(self.store().keep(&records).await?)
-    }
-
-    /// After leases ended: send what was granted, grant what became free, pack what has piled up.
-    async fn follow_up(
-        &self,
-        group: SlotGroup,
-        handed: Option<&[SlotRelease]>,
-        facts: Facts,
-    ) -> Result<(), EngineError> {
-        let mut granted = granted_in(&group, handed.unwrap_or_default().iter().map(|slot| slot.slot));
-        let group = match handed {
-            Some(_) => group,
-            None => {
-                let served = Box::pin(self.serve(group, facts)).await?;
-                granted.extend(served.granted);
-                served.group
-            }
-        };
-        self.send_granted(granted).await?;
-        if handed.is_none() && is_draining(&group) {
-            Box::pin(self.after_drain(&group)).await?;
-        }
-        self.flush_if_due(group).await.map(drop)
     }
 
     /// Extends leases, by the policy's lease or by `lease_seconds` from now. Each token gets its own answer.
@@ -259,7 +244,7 @@ impl Engine {
     ) -> Result<Vec<(Token, Extended)>, EngineError> {
         let mut answers = Vec::with_capacity(tokens.len());
         for token in tokens {
-            let answer = match token.client == *client {
+            let answer = match token.client() == client {
                 true => self.extend_one(&token, lease_seconds).await?,
                 false => Extended::NotYours,
             };
@@ -269,18 +254,17 @@ impl Engine {
     }
 
     async fn extend_one(&self, token: &Token, lease_seconds: Option<u32>) -> Result<Extended, EngineError> {
-        let facts = self.facts(&token.client, &token.policy, 0).await?;
-        let Some(own) = facts.map(|facts| facts.lease) else { return Ok(Extended::Unknown) };
+        let snapshot = self.snapshot(token.client(), &token.group.policy, 0).await?;
+        let Some(own) = snapshot.map(|snapshot| snapshot.lease) else { return Ok(Extended::Unknown) };
         let chosen = lease_seconds.map(|s| s.clamp(*LEASE_SECONDS.start(), *LEASE_SECONDS.end()));
         let lease_end = shifted(self.now(), chosen.map_or(own, |s| seconds(s.into())));
-        if token.slot >= SLOTS_PER_GROUP {
+        if token.lease.slot >= SLOTS_PER_GROUP {
             return Ok(Extended::Unknown);
         }
-        let slot = slot_release(token, Outcome::Succeeded);
-        Ok(match self.store().extend_lease(&group_of(token), &slot, lease_end).await? {
-            Change::Done(_) => Extended::Extended { lease_end },
-            Change::Refused(None) => Extended::Unknown,
-            Change::Refused(Some(group)) => match why_gone(&group, &slot) {
+        Ok(match self.store().perform(&token.group, &Transition::extend(token.lease, lease_end)).await? {
+            Written::Done(_) => Extended::Extended { lease_end },
+            Written::Refused(None) => Extended::Unknown,
+            Written::Refused(Some(group)) => match why_gone(&group, &token.lease) {
                 Released::Unknown => Extended::Unknown,
                 _ => Extended::Expired,
             },
@@ -288,49 +272,59 @@ impl Engine {
     }
 }
 
-pub(crate) fn group_of(token: &Token) -> GroupKey {
-    GroupKey { client: token.client.clone(), policy: token.policy.clone(), group: token.group }
+/// What follows from a transition that ended leases, given the group as it is then.
+fn follow_up(transition: &Transition, group: &SlotGroup) -> Vec<Effect> {
+    let effect = |follow: Follow| match follow {
+        Follow::Send(slots) => Effect::Send(Granted::all_in(group, slots)),
+        Follow::Serve => Effect::Serve(Box::new(group.clone())),
+        Follow::Reshare => Effect::Reshare(Box::new(group.clone())),
+        Follow::Compact => Effect::Compact(Box::new(group.clone())),
+    };
+    transition.follows(group).into_iter().map(effect).collect()
 }
 
-/// The lease that a token names, at the first delivery of its event: a later one is seen when the write is refused.
-pub(crate) fn slot_release(token: &Token, outcome: Outcome) -> SlotRelease {
-    let Token { slot, fence, run_number, index, cost, .. } = *token;
-    SlotRelease { slot, fence, run_number, index, cost, attempt: 1, outcome }
+/// The releases that one write can hold; those behind it, and at once answers for those that none can.
+fn first_of_each_slot(releases: Vec<Release>, answers: &mut Answers) -> (Pending, Vec<Release>) {
+    let (mut pending, mut later): (Pending, Vec<Release>) = (Vec::new(), Vec::new());
+    for release in releases {
+        let slot = release.token.lease.slot;
+        match () {
+            () if slot >= SLOTS_PER_GROUP => answers.push((release.token, Released::Unknown)),
+            () if pending.iter().any(|(token, _)| *token == release.token) => {
+                answers.push((release.token, Released::AlreadyReleased));
+            }
+            () if pending.iter().any(|(_, end)| end.lease.slot == slot) => later.push(release),
+            () => pending.push((release.token.clone(), release.end())),
+        }
+    }
+    (pending, later)
 }
 
-/// Whether the shares of its policy are on their way to a new limit, as far as a group can tell.
-fn is_draining(group: &SlotGroup) -> bool {
-    let goal = shares::target(group.limit, group.key.group);
-    group.groups > 1 && group.limit > 0 && (group.cap < goal || goal == 0)
-}
-
-fn cost_alike(pending: &[(Token, SlotRelease)]) -> bool {
-    pending.windows(2).all(|two| matches!(two, [(_, a), (_, b)] if a.cost == b.cost))
+fn is_of_one_cost(pending: &Pending) -> bool {
+    pending.windows(2).all(|two| matches!(two, [(_, a), (_, b)] if a.lease.cost == b.lease.cost))
 }
 
 fn by_group(releases: Vec<Release>) -> BTreeMap<GroupKey, Vec<Release>> {
     let mut groups: BTreeMap<GroupKey, Vec<Release>> = BTreeMap::new();
     for release in releases {
-        groups.entry(group_of(&release.token)).or_default().push(release);
+        groups.entry(release.token.group.clone()).or_default().push(release);
     }
     groups
 }
 
-/// A fencing number that was never given is nobody's token.
-pub(crate) fn why_gone(group: &SlotGroup, release: &SlotRelease) -> Released {
+/// Why a lease is not the present one of its slot. A fencing number that was never given is nobody's token.
+pub(crate) fn why_gone(group: &SlotGroup, lease: &LeaseId) -> Released {
+    let present = group.leases.get(&lease.slot);
+    // The slot's present lease has this number, for another event: nobody was given such a token.
+    let is_forged = present.is_some_and(|held| held.id.fence == lease.fence);
     // The same event under a later number: it was delivered again.
-    let again = |held: &Held| {
-        (held.run_number, held.index) == (release.run_number, release.index) && held.fence > release.fence
+    let is_renewed = |held: &Lease| {
+        (held.id.run_number, held.id.index) == (lease.run_number, lease.index) && held.id.fence > lease.fence
     };
     match () {
-        () if release.fence >= group.next_fence || is_forged(group, release) => Released::Unknown,
-        () if group.reclaimed.contains(&release.fence) => Released::Reclaimed,
-        () if group.slots.get(&release.slot).is_some_and(again) => Released::Reclaimed,
+        () if lease.fence >= group.next_fence || is_forged => Released::Unknown,
+        () if group.reclaimed.contains(&lease.fence) => Released::Reclaimed,
+        () if present.is_some_and(is_renewed) => Released::Reclaimed,
         () => Released::AlreadyReleased,
     }
-}
-
-/// The slot's present lease has this number, for another event: nobody was given such a token.
-fn is_forged(group: &SlotGroup, release: &SlotRelease) -> bool {
-    group.slots.get(&release.slot).is_some_and(|held| held.fence == release.fence)
 }

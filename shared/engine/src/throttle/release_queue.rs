@@ -10,11 +10,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{RESULT_BYTES, TOKENS_PER_CALL};
+use tidegate_domain::slots::{GroupKey, Outcome};
 use tidegate_domain::token::SignedToken;
-use tidegate_store::slots::{GroupKey, Outcome};
 use tracing::{error, warn};
 
-use super::release::{Release, Released, group_of};
+use super::release::Released;
+use crate::effect::Release;
 use crate::{Engine, EngineError, Handled, TokenKey, contain};
 
 /// A message of the release queue: the body of a release call. It may name its client; then other clients' tokens are
@@ -113,7 +114,7 @@ impl Sorted {
             // Its neighbours are served whatever it says.
             match read(&entry, client.as_ref(), key) {
                 Ok(release) => {
-                    let key = group_of(&release.token);
+                    let key = release.token.group.clone();
                     self.messages.entry(key.clone()).or_default().insert(number);
                     self.by_group.entry(key).or_default().push(release);
                 }
@@ -138,7 +139,7 @@ impl Ended {
         let ended = self;
         let signed: SignedToken = ended.token.parse().map_err(|e| format!("token: {e}"))?;
         let token = key.verify(signed).ok_or("token: this deployment gave no such token")?;
-        if let Some(client) = client.filter(|client| **client != token.client) {
+        if let Some(client) = client.filter(|client| *client != token.client()) {
             return Err(format!("token '{token}' is not {client}'s"));
         }
         match (ended.outcome, &ended.result, &ended.error) {

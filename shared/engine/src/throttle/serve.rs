@@ -1,15 +1,15 @@
 //! Serving a slot group: its free slots go to the events of its range, and to what waits in the line behind.
 
 use chrono::{DateTime, Utc};
-use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::limits::{SLOTS_PER_GROUP, WRITE_ROUNDS};
+use tidegate_domain::occurrence::StopReason;
+use tidegate_domain::slots::{Range, Refill, SlotGroup, Transition};
 use tidegate_store::Write;
-use tidegate_store::slots::{Change, GroupKey, SlotGroup};
+use tidegate_store::slots::Written;
 use tracing::warn;
 
-use super::shares::Facts;
-use super::stop::DEADLINE;
-use crate::deliver::granted::{Granted, granted_in};
+use super::shares::PolicySnapshot;
+use crate::effect::{Effect, Granted, PolicyRef, WaitingRun};
 use crate::message::Message;
 use crate::queue::Outgoing;
 use crate::{Engine, EngineError};
@@ -31,86 +31,180 @@ pub(crate) struct Served {
     pub(crate) group: SlotGroup,
     /// What must be sent.
     pub(crate) granted: Vec<Granted>,
+    /// What else follows.
+    more: Vec<Effect>,
     pub(crate) line: Line,
 }
 
+impl Served {
+    fn new(group: SlotGroup) -> Self {
+        Self { group, granted: Vec::new(), more: Vec::new(), line: Line::More }
+    }
+
+    /// All that follows: sending first.
+    pub(crate) fn effects(self) -> Vec<Effect> {
+        let compact = self.group.is_compaction_due().then(|| Effect::Compact(Box::new(self.group.clone())));
+        self.effects_without_compaction().into_iter().chain(compact).collect()
+    }
+
+    /// The same, for who compacts in any case.
+    pub(super) fn effects_without_compaction(self) -> Vec<Effect> {
+        let send = (!self.granted.is_empty()).then_some(Effect::Send(self.granted));
+        send.into_iter().chain(self.more).collect()
+    }
+}
+
+/// What a round of serving comes to.
+enum Round {
+    /// The group changed: there is another round.
+    Again,
+    /// Nothing more can be done now.
+    Over(Line),
+}
+
 impl Engine {
-    /// Grants free slots of a group until there is no room or nothing waits. What it returns must be sent.
-    pub(crate) async fn serve(&self, mut seen: SlotGroup, mut facts: Facts) -> Result<Served, EngineError> {
-        let mut granted = Vec::new();
-        let done = |group, granted, line| Ok(Served { group, granted, line });
+    /// Serves a group that has free slots.
+    pub(crate) async fn serve_group(&self, seen: SlotGroup) -> Result<Vec<Effect>, EngineError> {
+        let Some(snapshot) = self.snapshot(&seen.key.client, &seen.key.policy, seen.share.plan).await? else {
+            // The policy is gone: the tick stops what waits for it.
+            return Ok(Vec::new());
+        };
+        self.serve(seen, snapshot).await.map(Served::effects)
+    }
+
+    /// Grants free slots of a group until there is no room or nothing waits.
+    pub(super) async fn serve(
+        &self,
+        seen: SlotGroup,
+        mut snapshot: PolicySnapshot,
+    ) -> Result<Served, EngineError> {
+        let mut served = Served::new(seen);
         for _ in 0..SERVE_ROUNDS {
-            if seen.wanted.is_some() {
-                seen = self.finish_refill(seen).await?;
-                continue;
-            }
-            if seen.range.left == 0 {
-                if seen.room() == 0 || seen.free_slots().next().is_none() {
-                    return done(seen, granted, Line::More);
+            let round = match &served.group.refill {
+                Refill::Begun { entry } => {
+                    let entry = entry.clone();
+                    self.finish_refill(&mut served.group, &entry, &mut served.more).await?;
+                    Round::Again
                 }
-                match self.begin_refill(&seen).await? {
-                    Some(now_seen) => seen = now_seen,
-                    None => return done(seen, granted, Line::Nothing),
+                Refill::Idle => self.begin_refill(&mut served).await?,
+                Refill::Serving(range) => {
+                    let range = *range;
+                    self.grant(&mut served, range, &mut snapshot).await?
                 }
-                continue;
-            }
-            if seen.range.deadline.is_some_and(|deadline| deadline <= self.now()) {
-                seen = self.expire_range(seen).await?;
-                continue;
-            }
-            let mut take = seen.grantable();
-            if take == 0 {
-                return done(seen, granted, Line::More);
-            }
-            if seen.rated {
-                if facts.plan < seen.plan {
-                    let known = self.facts(&seen.key.client, &seen.key.policy, seen.plan).await?;
-                    facts = known.unwrap_or(facts);
-                }
-                take = self.take_rate(&seen.key, facts, take).await?;
-                if take == 0 {
-                    return done(seen, granted, Line::Nothing);
-                }
-            }
-            let slots: Vec<u32> = seen.free_slots().take(take as usize).collect();
-            let new = self.new_lease(facts.lease);
-            match self.store().grant(&seen, &slots, new, self.now()).await? {
-                Change::Done(now_seen) => {
-                    granted.extend(granted_in(&now_seen, slots));
-                    seen = now_seen;
-                }
-                Change::Refused(Some(now_seen)) => {
-                    granted.extend(granted_in(&now_seen, marked(&now_seen, new.mark)));
-                    seen = now_seen;
-                }
-                Change::Refused(None) => return done(seen, granted, Line::Nothing),
+            };
+            if let Round::Over(line) = round {
+                return Ok(Served { line, ..served });
             }
         }
         // The next release, wake-up or tick goes on from here.
-        warn!(group = ?seen.key, "a slot group is left after many rounds");
-        done(seen, granted, Line::More)
+        warn!(group = ?served.group.key, "a slot group is left after many rounds");
+        Ok(served)
     }
 
-    /// How many of `wanted` events may begin now under the policy's rate. When it is none, somebody comes back in time.
-    async fn take_rate(&self, key: &GroupKey, facts: Facts, wanted: u32) -> Result<u32, EngineError> {
-        let Some(rate) = facts.rate else { return Ok(wanted) };
-        let (client, policy) = (&key.client, &key.policy);
-        let allowed = self.store().take_rate((client, policy), rate, wanted, self.now()).await?;
-        if allowed.events < wanted {
-            let next_at = DateTime::from_timestamp_micros(allowed.next_us).unwrap_or_default();
-            self.wake_at(client, policy, next_at).await?;
+    async fn begin_refill(&self, served: &mut Served) -> Result<Round, EngineError> {
+        let group = &mut served.group;
+        if group.room() == 0 || group.free_slots().next().is_none() {
+            return Ok(Round::Over(Line::More));
         }
-        Ok(allowed.events)
+        let Some(entry) = self.next_entry(group, &mut served.more).await? else {
+            return Ok(Round::Over(Line::Nothing));
+        };
+        match self.store().perform(&group.key, &Transition::begin_refill(group, &entry)).await? {
+            Written::Done(now_seen) | Written::Refused(Some(now_seen)) => *group = now_seen,
+            Written::Refused(None) => return Ok(Round::Over(Line::Nothing)),
+        }
+        Ok(Round::Again)
+    }
+
+    /// Gives free slots to the next events of the range.
+    async fn grant(
+        &self,
+        served: &mut Served,
+        range: Range,
+        snapshot: &mut PolicySnapshot,
+    ) -> Result<Round, EngineError> {
+        if range.deadline.is_some_and(|deadline| deadline <= self.now()) {
+            return self.end_range(served, range).await;
+        }
+        let mut slots = served.group.grantable();
+        if slots.is_empty() {
+            return Ok(Round::Over(Line::More));
+        }
+        if served.group.share.rated {
+            let leave = self.take_rate(&served.group, snapshot, slots.len(), &mut served.more).await?;
+            slots.truncate(leave);
+            if slots.is_empty() {
+                return Ok(Round::Over(Line::Nothing));
+            }
+        }
+        let lease = self.new_lease(snapshot.lease);
+        let grant = Transition::grant(&served.group, &slots, lease, self.now());
+        match self.store().perform(&served.group.key, &grant).await? {
+            Written::Done(now_seen) => {
+                served.granted.extend(Granted::all_in(&now_seen, slots));
+                served.group = now_seen;
+            }
+            Written::Refused(Some(now_seen)) => {
+                // The reply to our own write can be lost and the client library repeat it: then it is ours.
+                served.granted.extend(Granted::all_in(&now_seen, now_seen.given_by(lease.write_id)));
+                served.group = now_seen;
+            }
+            Written::Refused(None) => return Ok(Round::Over(Line::Nothing)),
+        }
+        Ok(Round::Again)
+    }
+
+    /// How many of `wanted` events may begin now under the policy's rate. When it is fewer, the policy is woken in time.
+    async fn take_rate(
+        &self,
+        group: &SlotGroup,
+        snapshot: &mut PolicySnapshot,
+        wanted: usize,
+        more: &mut Vec<Effect>,
+    ) -> Result<usize, EngineError> {
+        let policy = PolicyRef::of(group);
+        if snapshot.plan < group.share.plan {
+            let known = self.snapshot(&policy.client, &policy.policy, group.share.plan).await?;
+            *snapshot = known.unwrap_or(*snapshot);
+        }
+        let Some(rate) = snapshot.rate else { return Ok(wanted) };
+        let asked = u32::try_from(wanted).unwrap_or(u32::MAX);
+        let allowed =
+            self.store().take_rate((&policy.client, &policy.policy), rate, asked, self.now()).await?;
+        if allowed.events < asked {
+            let next_at = DateTime::from_timestamp_micros(allowed.next_us).unwrap_or_default();
+            more.push(Effect::Wake(policy, next_at));
+        }
+        Ok(allowed.events as usize)
+    }
+
+    /// The window of the run that a group serves is over: the run is stopped, then the group is served on.
+    async fn end_range(&self, served: &mut Served, range: Range) -> Result<Round, EngineError> {
+        let group = &served.group;
+        let Some(run) = group.serving().cloned() else { return Ok(Round::Over(Line::More)) };
+        match self.run_terms(&group.key.client, &run).await? {
+            Some(terms) => {
+                let priority = terms.terms.flow.priority.get();
+                let waiting = WaitingRun { policy: PolicyRef::of(group), run, priority };
+                served.more.push(Effect::Stop(waiting, StopReason::Deadline.as_str()));
+                served.more.push(Effect::ServeAnew(group.key.clone()));
+                Ok(Round::Over(Line::More))
+            }
+            None => {
+                self.store().drop_range(group, range, &run).await?;
+                match self.store().slot_group(&group.key).await? {
+                    Some(now_seen) => served.group = now_seen,
+                    None => return Ok(Round::Over(Line::Nothing)),
+                }
+                Ok(Round::Again)
+            }
+        }
     }
 
     /// Sees to it that a policy is looked after at an instant. One message at a time is under way; when it is lost, the
     /// tick does the same.
-    pub(crate) async fn wake_at(
-        &self,
-        client: &ClientId,
-        policy: &PolicyId,
-        due_at: DateTime<Utc>,
-    ) -> Result<(), EngineError> {
+    pub(crate) async fn wake_at(&self, policy: &PolicyRef, due_at: DateTime<Utc>) -> Result<(), EngineError> {
+        let PolicyRef { client, policy } = policy;
         let now = self.now();
         // Messages come by the second.
         let second = due_at.timestamp() + i64::from(due_at.timestamp_subsec_nanos() > 0);
@@ -123,26 +217,6 @@ impl Engine {
         if claimed == Write::Refused {
             return Ok(());
         }
-        let (client_text, policy) = (client.to_string(), policy.to_string());
-        let wake = Message::Wake { client: client_text, policy, due_s: Some(second) };
-        self.dispatch(&[Outgoing::at(client, wake, due_at)]).await
+        self.dispatch(&[Outgoing::at(client, Message::wake(client, policy, due_at), due_at)]).await
     }
-
-    /// The window of the run that a group serves is over.
-    async fn expire_range(&self, seen: SlotGroup) -> Result<SlotGroup, EngineError> {
-        let GroupKey { client, policy, .. } = &seen.key;
-        let Some(run) = seen.run(seen.range.run_number) else { return Ok(seen) };
-        let priority = self.run_terms(client, run).await?.map(|terms| terms.terms.flow.priority.get());
-        match priority {
-            Some(priority) => Box::pin(self.stop_rest(client, policy, (run, priority), DEADLINE)).await?,
-            None => drop(self.drop_range(&seen, run).await?),
-        }
-        Ok(self.store().slot_group(&seen.key).await?.unwrap_or(seen))
-    }
-}
-
-/// The slots that a write gave their leases. The reply to our own write can be lost and the client library repeat it: the
-/// second is refused by the first.
-pub(crate) fn marked(group: &SlotGroup, mark: u64) -> Vec<u32> {
-    group.slots.iter().filter(|(_, held)| held.mark == mark).map(|(slot, _)| *slot).collect()
 }

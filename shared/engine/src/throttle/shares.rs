@@ -9,10 +9,12 @@ use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::policy::Policy;
 use tidegate_domain::rate_limit::RateLimit;
+use tidegate_domain::slots::{GroupKey, Share, SlotGroup, Transition};
 use tidegate_domain::time::{seconds, shifted};
 use tidegate_store::Write;
-use tidegate_store::slots::{Change, GroupKey, SlotGroup};
+use tidegate_store::slots::Written;
 
+use crate::effect::{Effect, PolicyRef};
 use crate::{Engine, EngineError};
 
 /// Slot groups looked after at once.
@@ -24,7 +26,7 @@ const SETTLE_AFTER_SECONDS: i64 = 2;
 
 /// What of a policy is believed for half a minute, or until a group follows a later plan. No limit depends on it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Facts {
+pub(crate) struct PolicySnapshot {
     /// The number of the plan at which it was read.
     pub(crate) plan: u64,
     /// How long a new lease lasts.
@@ -35,7 +37,7 @@ pub(crate) struct Facts {
     pub(crate) max_waiting_runs: Option<u32>,
 }
 
-impl From<&Policy> for Facts {
+impl From<&Policy> for PolicySnapshot {
     fn from(policy: &Policy) -> Self {
         Self {
             plan: policy.plan.number,
@@ -50,13 +52,13 @@ impl Engine {
     /// Brings the groups of a policy in step with its plan, and the plan as near to its limit as what is held allows.
     ///
     /// Repeating it changes nothing that is in order.
-    pub(crate) async fn settle(&self, mut policy: Policy) -> Result<(Policy, Vec<SlotGroup>), EngineError> {
+    pub(crate) async fn converge(&self, mut policy: Policy) -> Result<(Policy, Vec<SlotGroup>), EngineError> {
         for _ in 0..WRITE_ROUNDS {
             let groups = self.groups_in_step(&policy).await?;
             if policy.plan.is_settled(policy.limit()) {
                 return Ok((policy, groups));
             }
-            let is_current = groups.iter().all(|group| group.plan == policy.plan.number);
+            let is_current = groups.iter().all(|group| group.share.plan == policy.plan.number);
             let held: Vec<u32> = groups.iter().map(|group| group.held).collect();
             let next = policy.plan.advanced(policy.limit(), &held);
             let moved = match next {
@@ -89,12 +91,17 @@ impl Engine {
         let key = group_key(policy, group);
         for _ in 0..WRITE_ROUNDS {
             match self.store().slot_group(&key).await? {
-                None => drop(self.store().create_slot_group(&key, policy).await?),
-                Some(seen) if seen.plan >= policy.plan.number => return Ok(seen),
-                Some(_) => match self.store().set_share(&key, policy).await? {
-                    Change::Done(seen) => return Ok(seen),
-                    Change::Refused(_) => {}
-                },
+                None => {
+                    let new = SlotGroup::new(key.clone(), Share::of(policy, group));
+                    self.store().create_slot_group(&new).await?;
+                }
+                Some(seen) if seen.share.plan >= policy.plan.number => return Ok(seen),
+                Some(_) => {
+                    let follow = Transition::set_share(Share::of(policy, group));
+                    if let Written::Done(seen) = self.store().perform(&key, &follow).await? {
+                        return Ok(seen);
+                    }
+                }
             }
         }
         Err(EngineError::Contended { what: "a slot group's share", rounds: WRITE_ROUNDS })
@@ -111,39 +118,39 @@ impl Engine {
 
     /// After a release in a group that holds less than its share, or as much as a lowered limit leaves it: what drained
     /// may be handed to others.
-    pub(crate) async fn after_drain(&self, group: &SlotGroup) -> Result<(), EngineError> {
+    pub(crate) async fn reshare(&self, group: &SlotGroup) -> Result<Vec<Effect>, EngineError> {
         let GroupKey { client, policy, .. } = &group.key;
-        if group.groups > GROUPS_SETTLED_AT_ONCE {
+        if group.share.groups > GROUPS_SETTLED_AT_ONCE {
             let due_at = shifted(self.now(), seconds(SETTLE_AFTER_SECONDS));
-            return self.wake_at(client, policy, due_at).await;
+            return Ok(vec![Effect::Wake(PolicyRef::of(group), due_at)]);
         }
-        let Some(found) = self.store().policy(client, policy).await? else { return Ok(()) };
+        let Some(found) = self.store().policy(client, policy).await? else { return Ok(Vec::new()) };
         if found.paused || found.plan.is_settled(found.limit()) {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let before = found.plan.number;
-        let (settled, _) = self.settle(found).await?;
-        match settled.plan.number > before {
-            true => Box::pin(self.attend_line(client, policy)).await.map(drop),
-            false => Ok(()),
+        let (converged, _) = self.converge(found).await?;
+        match converged.plan.number > before {
+            true => self.admission(client, policy).await,
+            false => Ok(Vec::new()),
         }
     }
 
     /// What is believed of a policy; read anew when `plan` is later than what is believed. `None`: there is no such policy.
-    pub(crate) async fn facts(
+    pub(crate) async fn snapshot(
         &self,
         client: &ClientId,
         policy: &PolicyId,
         plan: u64,
-    ) -> Result<Option<Facts>, EngineError> {
+    ) -> Result<Option<PolicySnapshot>, EngineError> {
         let now = self.now();
-        if let Some(known) = self.memory().facts(client, policy, now).filter(|known| known.plan >= plan) {
+        if let Some(known) = self.memory().snapshot(client, policy, now).filter(|known| known.plan >= plan) {
             return Ok(Some(known));
         }
         let Some(found) = self.store().policy(client, policy).await? else { return Ok(None) };
-        let facts = Facts::from(&found);
-        self.memory().keep_facts(client, policy, now, facts);
-        Ok(Some(facts))
+        let snapshot = PolicySnapshot::from(&found);
+        self.memory().keep_snapshot(client, policy, now, snapshot);
+        Ok(Some(snapshot))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use tidegate_domain::occurrence::Occurrence;
 
-use crate::slots::Outcome;
+use tidegate_domain::slots::Outcome;
 
 /// How many events of a run have come to which end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

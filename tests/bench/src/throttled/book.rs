@@ -31,11 +31,11 @@ pub(super) struct Seen {
 impl Book {
     /// Notes an arrival; whether the event came for the first time.
     pub(super) fn begin(&mut self, token: &Token, arrived_at: Instant) -> bool {
-        if !self.indices.insert(token.index) {
+        if !self.indices.insert(token.lease.index) {
             self.seen.repeated += 1;
             return false;
         }
-        let since = self.free_since.remove(&(token.group, token.slot));
+        let since = self.free_since.remove(&(token.group.group, token.lease.slot));
         self.seen.gaps.extend(since.map(|since| arrived_at.saturating_duration_since(since)));
         self.running += 1;
         self.seen.most_at_once = self.seen.most_at_once.max(self.running);
@@ -47,7 +47,7 @@ impl Book {
         let now = Instant::now();
         self.seen.worked.push(now - arrived_at);
         self.running -= 1;
-        self.free_since.insert((token.group, token.slot), now);
+        self.free_since.insert((token.group.group, token.lease.slot), now);
     }
 
     /// Whether no job runs.

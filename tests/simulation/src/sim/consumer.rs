@@ -86,12 +86,13 @@ impl Agenda {
 
 fn forged(dice: &Dice, token: &Token) -> Token {
     let mut forged = token.clone();
+    let lease = &mut forged.lease;
     match dice.below(5) {
-        0 => forged.fence += 1_000 + dice.below(40),
-        1 => forged.index += 1,
-        2 => forged.run_number += 1,
-        3 => forged.slot = (forged.slot + 1) % 16,
-        _ => forged.group += 100 + dice.below(3) as u32,
+        0 => lease.fence += 1_000 + dice.below(40),
+        1 => lease.index += 1,
+        2 => lease.run_number += 1,
+        3 => lease.slot = (lease.slot + 1) % 16,
+        _ => forged.group.group += 100 + dice.below(3) as u32,
     }
     forged
 }

@@ -9,8 +9,8 @@ use std::ops::RangeInclusive;
 use anyhow::Result;
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::ClientId;
+use tidegate_domain::slots::SlotGroup;
 use tidegate_engine::{Outcome, Release, Released};
-use tidegate_store::slots::SlotGroup;
 
 use super::bites::Bite;
 use super::checkers::i2_nothing_lost::{self, complete};
@@ -20,7 +20,6 @@ use super::checkers::{
 use super::history::History;
 use super::model::{PolicyModel, PolicyWish, Wish};
 use super::processes::{Done, Treatment, poll_round};
-use super::watch::token;
 use crate::world::{Received, pump_delete, pump_receive};
 
 /// Minutes in which everything must come to its end: a policy with one token and a rate without a burst serves about two
@@ -139,7 +138,7 @@ async fn keep_promises(history: &mut History) -> Result<Verdict> {
 async fn left_ahead(history: &History) -> Result<Option<DateTime<Utc>>> {
     let watermark = history.stage.store.watermark().await?.map(|watermark| watermark.planned_to);
     let groups = history.watch.groups().filter(|group| !is_last(history, group));
-    let leases = groups.flat_map(|group| group.slots.values().map(|held| held.lease_end));
+    let leases = groups.flat_map(|group| group.leases.values().map(|lease| lease.ends_at));
     let mut last = leases.chain(watermark).max();
     for policy in &history.model.policies {
         let line = history.stage.store.line(&policy.client, &policy.id, None).await?;
@@ -260,7 +259,7 @@ async fn poll_dry(history: &mut History, hogs_too: bool) -> Result<Verdict> {
 /// Whether events wait for the rate of a policy.
 fn is_rate_waited_for(history: &History, hogs_too: bool) -> bool {
     let mut groups = history.watch.groups().filter(|group| hogs_too || !is_last(history, group));
-    groups.any(|group| group.rated && group.range.left > 0)
+    groups.any(|group| group.share.rated && group.range().is_some())
 }
 
 /// An operator frees the tokens of silent consumers that nobody else takes back.
@@ -269,13 +268,13 @@ async fn free_held(history: &mut History, hogs_too: bool) -> Result<Verdict> {
     for group in history.watch.groups().filter(|group| hogs_too || !is_last(history, group)) {
         let policy = history.model.policy(&group.key.client, &group.key.policy);
         if policy.is_some_and(PolicyModel::holds) {
-            let over = group.slots.iter().filter(|(_, held)| held.lease_end <= history.now());
-            tokens.extend(over.map(|(slot, held)| token(group, *slot, held)));
+            let over = group.leases.values().filter(|lease| lease.ends_at <= history.now());
+            tokens.extend(over.filter_map(|lease| group.token(lease.id.slot)));
         }
     }
     for token in tokens {
         history.watch.releases.ask(&token);
-        let (client, redeliver) = (token.client.clone(), history.dice.chance(300));
+        let (client, redeliver) = (token.client().clone(), history.dice.chance(300));
         let freed = history.engines[0].free_held(&client, vec![token], redeliver).await?;
         if freed.iter().any(|(_, answer)| *answer == Released::Released) {
             history.count(Bite::Freed);
@@ -309,12 +308,12 @@ async fn release_all(history: &mut History, hogs_too: bool) -> Result<Result<boo
             }
             let Some(token) = event.token else { continue };
             let is_last =
-                history.model.policy(&token.client, &token.policy).is_some_and(PolicyModel::is_last);
+                history.model.policy(token.client(), &token.group.policy).is_some_and(PolicyModel::is_last);
             if is_last && !hogs_too {
                 continue;
             }
             history.watch.releases.ask(&token);
-            releases.entry(token.client.clone()).or_default().push(Release::new(token, Outcome::Succeeded));
+            releases.entry(token.client().clone()).or_default().push(Release::new(token, Outcome::Succeeded));
         }
     }
     for (client, releases) in releases {

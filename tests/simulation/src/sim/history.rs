@@ -343,7 +343,7 @@ impl History {
     /// What a consumer makes of an event with a token.
     fn plan(&mut self, event: &Received) -> Result<()> {
         let Some(token) = &event.token else { return Ok(()) };
-        let Some(policy) = self.model.policy(&token.client, &token.policy) else {
+        let Some(policy) = self.model.policy(token.client(), &token.group.policy) else {
             bail!("a token of an unknown policy: {token}")
         };
         if !policy.hogged {
@@ -364,7 +364,7 @@ impl History {
                 let name = format!("an extension of {token}");
                 let call = Call { process, name, about: About::Nobody, seconds: 29 };
                 self.begin(call, async move {
-                    let client = token.client.clone();
+                    let client = token.client().clone();
                     Done::Extended { result: engine.extend(&client, vec![token], None).await }
                 });
             }
@@ -375,8 +375,9 @@ impl History {
                     .filter_map(|act| if let Act::Release(token) = act { Some(token) } else { None })
                     .collect();
                 // A call is one client's.
-                let client = tokens.first().map(|token| token.client.clone());
-                let (own, other) = tokens.drain(..).partition(|token| Some(&token.client) == client.as_ref());
+                let client = tokens.first().map(|token| token.client().clone());
+                let (own, other) =
+                    tokens.drain(..).partition(|token| Some(token.client()) == client.as_ref());
                 let other: Vec<_> = other;
                 for token in other {
                     let now = self.now();
@@ -389,7 +390,7 @@ impl History {
 
     pub(crate) fn release(&mut self, tokens: Vec<Token>, forged: bool) {
         let (process, engine) = self.process();
-        let Some(client) = tokens.first().map(|token| token.client.clone()) else { return };
+        let Some(client) = tokens.first().map(|token| token.client().clone()) else { return };
         let about = if forged { About::Nobody } else { About::Tokens(tokens.clone()) };
         let name = format!("a release of {:?}", tokens.iter().map(ToString::to_string).collect::<Vec<_>>());
         match forged {

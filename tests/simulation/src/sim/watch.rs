@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, PolicyId, RunId};
+use tidegate_domain::slots::{GroupKey, Lease, Refill, SlotGroup};
 use tidegate_domain::token::Token;
 use tidegate_store::Store;
-use tidegate_store::slots::{GroupKey, Held, Range, SlotGroup};
 
 use super::chaos::Chaos;
 use super::checkers::i1_in_flight::InFlight;
@@ -39,19 +39,19 @@ pub(crate) struct Change<'a> {
 }
 
 impl<'a> Change<'a> {
-    /// The leases that are new, by slot.
-    pub(crate) fn began(&self) -> impl Iterator<Item = (u32, &'a Held)> + use<'a> {
+    /// The leases that are new.
+    pub(crate) fn began(&self) -> impl Iterator<Item = &'a Lease> + use<'a> {
         leases_without(self.after, self.before)
     }
 
-    /// The leases that are gone, by slot.
-    pub(crate) fn ended(&self) -> impl Iterator<Item = (u32, &'a Held)> + use<'a> {
+    /// The leases that are gone.
+    pub(crate) fn ended(&self) -> impl Iterator<Item = &'a Lease> + use<'a> {
         leases_without(self.before, self.after)
     }
 
     /// The run of a new lease, as the group knows it.
-    pub(crate) fn run_of(&self, held: &Held) -> Option<&'a RunId> {
-        self.after.and_then(|after| after.run(held.run_number))
+    pub(crate) fn run_of(&self, lease: &Lease) -> Option<&'a RunId> {
+        self.after.and_then(|after| after.run(lease.id.run_number))
     }
 }
 
@@ -59,12 +59,12 @@ impl<'a> Change<'a> {
 fn leases_without<'a>(
     of: Option<&'a SlotGroup>,
     without: Option<&'a SlotGroup>,
-) -> impl Iterator<Item = (u32, &'a Held)> + use<'a> {
-    let leases = of.into_iter().flat_map(|group| &group.slots);
-    let is_in = move |slot: &u32, held: &Held| {
-        without.and_then(|group| group.slots.get(slot)).is_some_and(|other| other.fence == held.fence)
+) -> impl Iterator<Item = &'a Lease> + use<'a> {
+    let is_in = move |lease: &Lease| {
+        let other = without.and_then(|group| group.leases.get(&lease.id.slot));
+        other.is_some_and(|other| other.id.fence == lease.id.fence)
     };
-    leases.filter(move |(slot, held)| !is_in(slot, held)).map(|(slot, held)| (*slot, held))
+    of.into_iter().flat_map(|group| group.leases.values()).filter(move |lease| !is_in(lease))
 }
 
 fn group_key(pk: &str) -> Option<GroupKey> {
@@ -91,12 +91,8 @@ impl Watch {
 
     /// Whether the slot of a token is another lease's now.
     pub(crate) fn is_anothers(&self, token: &Token) -> bool {
-        let key = |t: &Token| (t.client.clone(), t.policy.clone(), t.group);
-        let group = self
-            .groups
-            .values()
-            .find(|g| (g.key.client.clone(), g.key.policy.clone(), g.key.group) == key(token));
-        group.and_then(|group| group.slots.get(&token.slot)).is_some_and(|held| held.fence != token.fence)
+        let lease = self.groups.get(&token.group).and_then(|group| group.leases.get(&token.lease.slot));
+        lease.is_some_and(|lease| lease.id.fence != token.lease.fence)
     }
 
     /// The tokens that are the only ones held of their policies, while nothing waits, and that consumers have received.
@@ -107,15 +103,14 @@ impl Watch {
         }
         let mut tokens = Vec::new();
         for groups in by_policy.into_values() {
-            let waits = groups.iter().any(|group| group.range.left > 0 || group.wanted.is_some());
-            let mut held = groups
-                .iter()
-                .flat_map(|group| group.slots.iter().map(move |(slot, held)| (group, slot, held)));
-            if let (false, Some((group, slot, last)), None) = (waits, held.next(), held.next())
+            let waits = groups.iter().any(|group| group.refill != Refill::Idle);
+            let mut held =
+                groups.iter().flat_map(|group| group.leases.values().map(move |lease| (group, lease.id)));
+            if let (false, Some((group, last)), None) = (waits, held.next(), held.next())
                 && let Some(run) = group.run(last.run_number)
                 && model.has_received(&group.key.client, &run.event(last.index))
             {
-                tokens.push(token(group, *slot, last));
+                tokens.extend(group.token(last.slot));
             }
         }
         tokens
@@ -142,7 +137,7 @@ impl Watch {
                 return Ok(Err(violation));
             }
             let granted = policies.entry((key.client.clone(), key.policy.clone())).or_default();
-            *granted |= change.began().any(|(_, held)| held.attempt == 1);
+            *granted |= change.began().any(|lease| lease.attempt == 1);
             if let Some(after) = after {
                 self.notes.push(told(&after));
                 self.groups.insert(key, after);
@@ -167,38 +162,24 @@ impl Watch {
     }
 }
 
-pub(crate) fn token(group: &SlotGroup, slot: u32, held: &Held) -> Token {
-    Token {
-        client: group.key.client.clone(),
-        policy: group.key.policy.clone(),
-        group: group.key.group,
-        slot,
-        fence: held.fence,
-        run_number: held.run_number,
-        index: held.index,
-        cost: held.cost,
-    }
-}
-
 fn told(group: &SlotGroup) -> String {
-    let slots: Vec<String> = group
-        .slots
-        .iter()
-        .map(|(slot, h)| format!("{slot}:{}.{}f{}c{}", h.run_number, h.index, h.fence, h.cost))
-        .collect();
-    let Range { run_number, next, left, .. } = group.range;
+    let lease = |lease: &Lease| {
+        let id = lease.id;
+        format!("{}:{}.{}f{}c{}", id.slot, id.run_number, id.index, id.fence, id.cost)
+    };
+    let leases: Vec<String> = group.leases.values().map(lease).collect();
     format!(
-        "{}/{}/{}: plan {}, cap {}, held {} [{}], range {run_number}.{next}+{left}, grant {}, wants {:?}, {}+{} outcomes",
+        "{}/{}/{}: plan {}, cap {}, held {} [{}], refill {} {:?}, {}+{} outcomes",
         group.key.client,
         group.key.policy,
         group.key.group,
-        group.plan,
-        group.cap,
+        group.share.plan,
+        group.share.cap,
         group.held,
-        slots.join(" "),
-        group.grant,
-        group.wanted,
+        leases.join(" "),
+        group.refills,
+        group.refill,
         group.outcomes.len(),
-        group.packing.len()
+        group.compacting().len()
     )
 }

@@ -106,7 +106,7 @@ impl History {
         let tokens = self.watch.last_tokens(&self.model);
         let Some(token) = self.dice.pick(&tokens).cloned() else { return Ok(()) };
         let (number, now) = (self.model.jobs.len(), self.now());
-        let (client, policy) = (token.client.clone(), token.policy.to_string());
+        let (client, policy) = (token.client().clone(), token.group.policy.to_string());
         let url = self.stage.queue_urls.first().cloned().unwrap_or_default();
         let launch_at = DateTime::from_timestamp(now.timestamp(), 0).unwrap_or(now);
         let spec = JobSpec::at(launch_at, &url)?.of(self.dice.within(1..=2))?.under(&policy)?;

@@ -28,15 +28,17 @@ async fn each_token_is_answered_by_what_became_of_its_lease() {
     let token = |index: usize| held[index].token.clone().unwrap();
     assert_eq!(answer(&stage, &token(0)).await, Released::Released);
     assert_eq!(answer(&stage, &token(0)).await, Released::AlreadyReleased);
-    let foreign = Token { client: "zeta".parse().unwrap(), ..token(1) };
+    let mut foreign = token(1);
+    foreign.group.client = "zeta".parse().unwrap();
     assert_eq!(answer(&stage, &foreign).await, Released::NotYours);
-    let forged = Token { fence: token(1).fence + 900, ..token(1) };
+    let mut forged = token(1);
+    forged.lease.fence += 900;
     assert_eq!(answer(&stage, &forged).await, Released::Unknown);
     // Nobody releases the second: it comes again within a tick after its lease, under a new token.
     let again = stage.wait(125).await;
     let second = again.iter().find(|event| event.body.index == held[1].body.index).unwrap();
     assert_eq!((second.body.attempt, &second.body.event_id), (2, &held[1].body.event_id));
-    assert!(second.token.as_ref().unwrap().fence > token(1).fence);
+    assert!(second.token.as_ref().unwrap().lease.fence > token(1).lease.fence);
     assert_eq!(answer(&stage, &token(1)).await, Released::Reclaimed);
     // Nor the second time: it has expired, and its token is free.
     stage.wait(130).await;

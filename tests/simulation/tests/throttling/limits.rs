@@ -74,7 +74,7 @@ async fn heavy_events_take_as_many_tokens_as_they_weigh() {
         stage.release(&[held.remove(0)]).await;
         done += 1;
         held.extend(stage.arrived().await);
-        let weight: u32 = held.iter().map(|event| event.token.as_ref().unwrap().cost).sum();
+        let weight: u32 = held.iter().map(|event| event.token.as_ref().unwrap().lease.cost).sum();
         assert!(weight <= 10 && weight == stage.load("small").await.in_flight, "{weight}");
     }
     assert_eq!(done, 29);

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use tidegate_domain::ids::{ClientId, PolicyId};
-use tidegate_store::slots::{GroupKey, Held, SlotGroup};
+use tidegate_domain::slots::{GroupKey, Lease, SlotGroup};
 
 use super::{Verdict, Violation};
 use crate::sim::model::Model;
@@ -22,16 +22,16 @@ pub(crate) struct InFlight {
 impl InFlight {
     /// Takes note of the leases that began.
     pub(crate) fn note(&mut self, change: &Change<'_>, step: u64) {
-        for (slot, held) in change.began() {
-            let since = self.held_since(change, slot, held).unwrap_or(step);
-            self.granted_in.insert((change.key.clone(), held.fence), since);
+        for lease in change.began() {
+            let since = self.held_since(change, lease).unwrap_or(step);
+            self.granted_in.insert((change.key.clone(), lease.id.fence), since);
         }
     }
 
     /// An event that is delivered again keeps the token that it was granted at first.
-    fn held_since(&self, change: &Change<'_>, slot: u32, held: &Held) -> Option<u64> {
-        let old = change.before?.slots.get(&slot)?;
-        let same = held.attempt > 1 && (old.run_number, old.index) == (held.run_number, held.index);
+    fn held_since(&self, change: &Change<'_>, lease: &Lease) -> Option<u64> {
+        let (new, old) = (lease.id, change.before?.leases.get(&lease.id.slot)?.id);
+        let same = lease.attempt > 1 && (old.run_number, old.index) == (new.run_number, new.index);
         same.then(|| self.granted_in.get(&(change.key.clone(), old.fence)).copied())?
     }
 
@@ -44,10 +44,11 @@ impl InFlight {
         granted_in: Option<u64>,
     ) -> Verdict {
         let of_policy = groups.values().filter(|g| g.key.client == *client && g.key.policy == *policy);
-        let leases: Vec<(&GroupKey, &Held)> =
-            of_policy.flat_map(|g| g.slots.values().map(|held| (&g.key, held))).collect();
-        let tokens: u32 = leases.iter().map(|(_, held)| held.cost).sum();
-        let began = |(key, held): &(&GroupKey, &Held)| self.granted_in.get(&((*key).clone(), held.fence));
+        let leases: Vec<(&GroupKey, &Lease)> =
+            of_policy.flat_map(|g| g.leases.values().map(|lease| (&g.key, lease))).collect();
+        let tokens: u32 = leases.iter().map(|(_, lease)| lease.id.cost).sum();
+        let began =
+            |(key, lease): &(&GroupKey, &Lease)| self.granted_in.get(&((*key).clone(), lease.id.fence));
         let oldest = leases.iter().filter_map(began).min().copied().unwrap_or(u64::MAX);
         let largest_since =
             |step| model.policy(client, policy).map_or(0, |policy| policy.largest_since(step));

@@ -11,6 +11,7 @@ use chrono::{DateTime, Utc};
 use tidegate_domain::flow::Overlap;
 use tidegate_domain::job::Terms;
 use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::slots::Refill;
 use tidegate_engine::Handled;
 use tidegate_store::runs::RunRow;
 
@@ -35,8 +36,8 @@ pub(crate) async fn complete(history: &History, until: DateTime<Utc>, last_too: 
 /// No group has a range that it does not serve, no line an entry that nobody takes.
 pub(crate) async fn nothing_waits(history: &History) -> Result<Verdict> {
     for group in history.watch.groups() {
-        if group.range.left > 0 || group.wanted.is_some() {
-            let message = format!("{:?}: {:?}, {:?}", group.key, group.range, group.wanted);
+        if group.refill != Refill::Idle {
+            let message = format!("{:?}: {:?}", group.key, group.refill);
             return Ok(Err(Violation::new("I2", "a group is not served", message)));
         }
     }

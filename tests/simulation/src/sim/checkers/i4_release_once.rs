@@ -7,17 +7,17 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use chrono::{DateTime, Utc};
+use tidegate_domain::slots::{Lease, Outcome, OutcomeEntry};
 use tidegate_domain::token::Token;
 use tidegate_engine::Released;
 use tidegate_store::Store;
-use tidegate_store::slots::{Held, Outcome, OutcomeEntry};
 
 use super::{Verdict, Violation};
 use crate::sim::bites::Bite;
 use crate::sim::chaos::Chaos;
 use crate::sim::model::{Model, PolicyModel};
 use crate::sim::setup::is_poison;
-use crate::sim::watch::{Change, token};
+use crate::sim::watch::Change;
 
 /// What consumers have asked for.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl Releases {
 
     /// Whether a consumer has asked for the release of the lease that has this slot and fencing number.
     fn is_asked(&self, token: &Token) -> bool {
-        let lease = |t: &Token| (t.client.clone(), t.policy.clone(), t.group, t.slot, t.fence);
+        let lease = |token: &Token| (token.group.clone(), token.lease.slot, token.lease.fence);
         self.asked.iter().any(|asked| lease(asked) == lease(token))
     }
 
@@ -48,25 +48,25 @@ impl Releases {
     ) -> Result<Verdict> {
         let Some(before) = change.before else { return Ok(Ok(())) };
         let policy = model.policy(&change.key.client, &change.key.policy);
-        for (slot, held) in change.ended() {
-            if self.asked.contains(&token(before, slot, held)) {
+        for lease in change.ended() {
+            if before.token(lease.id.slot).is_some_and(|token| self.asked.contains(&token)) {
                 continue;
             }
-            if held.lease_end <= latest && !policy.is_some_and(PolicyModel::holds) {
+            if lease.ends_at <= latest && !policy.is_some_and(PolicyModel::holds) {
                 chaos.count(Bite::Reclaimed);
                 continue;
             }
-            let run = match before.run(held.run_number) {
+            let run = match before.run(lease.id.run_number) {
                 Some(run) => store.run(&change.key.client, run).await?,
                 None => None,
             };
-            let undeliverable = is_undeliverable(change, held);
+            let undeliverable = is_undeliverable(change, lease);
             if undeliverable && run.as_ref().is_some_and(|run| is_poison(&run.terms.target)) {
                 chaos.count(Bite::PoisonFreed);
             }
             let stopped = run.is_some_and(|run| run.stopped.is_some() || run.tally.dead > 0);
             if !stopped && !undeliverable {
-                let message = format!("slot {slot} of {:?} lost {held:?}", change.key);
+                let message = format!("{:?} lost {lease:?}", change.key);
                 return Ok(Err(Violation::new("I4", "a live lease was lost that nobody released", message)));
             }
         }
@@ -96,9 +96,9 @@ pub(crate) fn fences(change: &Change<'_>) -> Verdict {
         let message = format!("{:?}: from {next_before} to {}", change.key, after.next_fence);
         return Err(Violation::new("I4", "a group's fencing number fell", message));
     }
-    match change.began().find(|(_, held)| held.fence < next_before) {
-        Some((slot, held)) => {
-            let message = format!("slot {slot} of {:?}: {held:?}", change.key);
+    match change.began().find(|lease| lease.id.fence < next_before) {
+        Some(lease) => {
+            let message = format!("{:?}: {lease:?}", change.key);
             Err(Violation::new("I4", "a new lease has an old fencing number", message))
         }
         None => Ok(()),
@@ -106,10 +106,10 @@ pub(crate) fn fences(change: &Change<'_>) -> Verdict {
 }
 
 /// Whether the group tells of a lease's event that it is dead.
-fn is_undeliverable(change: &Change<'_>, held: &Held) -> bool {
+fn is_undeliverable(change: &Change<'_>, lease: &Lease) -> bool {
     let dead = |entry: &OutcomeEntry| {
         (entry.run_number, entry.ended.index, entry.ended.outcome)
-            == (held.run_number, held.index, Outcome::Dead)
+            == (lease.id.run_number, lease.id.index, Outcome::Dead)
     };
-    change.after.is_some_and(|after| after.outcomes.iter().chain(&after.packing).any(dead))
+    change.after.is_some_and(|after| after.outcomes.iter().chain(after.compacting()).any(dead))
 }

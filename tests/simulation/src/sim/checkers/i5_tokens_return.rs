@@ -2,7 +2,7 @@
 //!
 //! A group says of itself that it holds as many tokens as its leases do; at the end of a history none holds any.
 
-use tidegate_store::slots::SlotGroup;
+use tidegate_domain::slots::SlotGroup;
 
 use super::{Verdict, Violation};
 use crate::sim::watch::Change;
@@ -10,7 +10,7 @@ use crate::sim::watch::Change;
 /// What a group says that it holds is what its leases hold.
 pub(crate) fn adds_up(change: &Change<'_>) -> Verdict {
     let Some(after) = change.after else { return Ok(()) };
-    let tokens: u32 = after.slots.values().map(|held| held.cost).sum();
+    let tokens: u32 = after.leases.values().map(|lease| lease.id.cost).sum();
     if after.held != tokens {
         let message = format!("{:?} says {} and has leases of {tokens}", change.key, after.held);
         return Err(Violation::new("I5", "a group miscounts its tokens", message));
@@ -20,9 +20,9 @@ pub(crate) fn adds_up(change: &Change<'_>) -> Verdict {
 
 /// No token is held.
 pub(crate) fn all_returned<'a>(mut groups: impl Iterator<Item = &'a SlotGroup>) -> Verdict {
-    match groups.find(|group| !group.slots.is_empty() || group.held > 0) {
+    match groups.find(|group| !group.leases.is_empty() || group.held > 0) {
         Some(group) => {
-            let message = format!("{:?}: {:?}", group.key, group.slots);
+            let message = format!("{:?}: {:?}", group.key, group.leases);
             Err(Violation::new("I5", "tokens are lost", message))
         }
         None => Ok(()),

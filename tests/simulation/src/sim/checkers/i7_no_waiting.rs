@@ -10,12 +10,12 @@ use crate::sim::watch::Change;
 
 /// The leases that began are of events of the group's own policy. Unknown runs are I3's.
 pub(crate) fn own_policy(model: &Model, change: &Change<'_>) -> Verdict {
-    for (_, held) in change.began() {
-        let revision = change.run_of(held).and_then(|run| model.revision(&change.key.client, run));
+    for lease in change.began() {
+        let revision = change.run_of(lease).and_then(|run| model.revision(&change.key.client, run));
         // Its writer may not have been told of the newest revision yet.
         let Some(revision) = revision else { continue };
         if revision.job.terms.policy.as_ref() != Some(&change.key.policy) {
-            let message = format!("{held:?} of {} in {:?}", revision.job.id, change.key);
+            let message = format!("{lease:?} of {} in {:?}", revision.job.id, change.key);
             return Err(Violation::new("I7", "an event holds a token of another policy", message));
         }
     }

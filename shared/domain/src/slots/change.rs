@@ -1,0 +1,145 @@
+//! What a transition changes: each change is one part of the update of a write.
+
+use chrono::{DateTime, Utc};
+
+use super::{Compaction, Lease, LeaseId, NewLease, OutcomeEntry, Range, Refill, RunRef, Share, SlotGroup};
+
+/// A change of a group.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// It gets another share.
+    SetShare(Share),
+    /// A slot gets a lease for the event that lies `offset` behind the head of the range, under the fencing number that
+    /// lies as far behind the next one. What held the slot before is gone.
+    Assign {
+        /// The slot.
+        slot: u32,
+        /// How far behind.
+        offset: u32,
+        /// How many tokens it takes.
+        cost: u32,
+        /// What the lease gets.
+        lease: NewLease,
+    },
+    /// The next events of the range, and as many fencing numbers, are taken.
+    Advance(u32),
+    /// A slot's event gets another lease, under the next fencing number.
+    Renew {
+        /// The slot.
+        slot: u32,
+        /// Which delivery of the event it is for.
+        attempt: u8,
+        /// What the lease gets.
+        lease: NewLease,
+    },
+    /// A slot's lease is at this delivery of its event.
+    SetAttempt {
+        /// The slot.
+        slot: u32,
+        /// The delivery, from 1.
+        attempt: u8,
+    },
+    /// A slot's lease ends at this instant.
+    SetEnd {
+        /// The slot.
+        slot: u32,
+        /// When.
+        ends_at: DateTime<Utc>,
+    },
+    /// A slot has no lease any more.
+    Empty(u32),
+    /// So many more tokens are held.
+    Hold(u32),
+    /// So many fewer tokens are held.
+    Free(u32),
+    /// Outcomes are kept behind those that are there.
+    Record(Vec<OutcomeEntry>),
+    /// These leases are remembered as the ones that were taken back last.
+    Remember(Vec<u64>),
+    /// A range of an entry of the line is being taken, under the next number.
+    BeginRefill {
+        /// The entry.
+        entry: String,
+    },
+    /// The refill that had begun is over.
+    EndRefill,
+    /// A range is in place, with the number of its run.
+    Serve(Range, RunRef),
+    /// These run numbers are not in use any more.
+    ForgetRuns(Vec<u32>),
+    /// Nothing is left of the range.
+    DropRange,
+    /// The outcomes are set apart, to be compacted under the next number.
+    BeginCompaction,
+    /// The outcomes that were set apart are in their runs' history.
+    EndCompaction,
+}
+
+impl Change {
+    /// Applies it. Like the update of a row it reads only the image from before the write.
+    pub(super) fn apply(&self, before: &SlotGroup, after: &mut SlotGroup) {
+        match self {
+            Self::SetShare(share) => after.share = *share,
+            Self::Assign { slot, offset, cost, lease } => {
+                let Some(range) = before.range() else { return };
+                let id = LeaseId {
+                    slot: *slot,
+                    fence: before.next_fence.saturating_add(u64::from(*offset)),
+                    run_number: range.run_number,
+                    index: range.next.saturating_add(*offset),
+                    cost: *cost,
+                };
+                after.leases.insert(*slot, lease.of(id, 1));
+            }
+            Self::Advance(events) => {
+                after.next_fence = before.next_fence.saturating_add(u64::from(*events));
+                let Some(range) = before.range() else { return };
+                let left = range.left.saturating_sub(*events);
+                let next = range.next.saturating_add(*events);
+                after.refill =
+                    if left == 0 { Refill::Idle } else { Refill::Serving(Range { next, left, ..*range }) };
+            }
+            Self::Renew { slot, attempt, lease } => {
+                let Some(held) = before.leases.get(slot) else { return };
+                after
+                    .leases
+                    .insert(*slot, lease.of(LeaseId { fence: before.next_fence, ..held.id }, *attempt));
+                after.next_fence = before.next_fence.saturating_add(1);
+            }
+            Self::SetAttempt { slot, attempt } => {
+                after.leases.entry(*slot).and_modify(|held| held.attempt = *attempt);
+            }
+            Self::SetEnd { slot, ends_at } => {
+                after.leases.entry(*slot).and_modify(|held| held.ends_at = *ends_at);
+            }
+            Self::Empty(slot) => drop(after.leases.remove(slot)),
+            Self::Hold(tokens) => after.held = before.held.saturating_add(*tokens),
+            Self::Free(tokens) => after.held = before.held.saturating_sub(*tokens),
+            Self::Record(entries) => after.outcomes.extend(entries),
+            Self::Remember(fences) => after.reclaimed.clone_from(fences),
+            Self::BeginRefill { entry } => {
+                after.refill = Refill::Begun { entry: entry.clone() };
+                after.refills = before.refills.saturating_add(1);
+            }
+            Self::EndRefill | Self::DropRange => after.refill = Refill::Idle,
+            Self::Serve(range, run) => {
+                after.refill = Refill::Serving(*range);
+                after.last_run = range.run_number;
+                after.runs.insert(range.run_number, run.clone());
+            }
+            Self::ForgetRuns(numbers) => numbers.iter().for_each(|number| drop(after.runs.remove(number))),
+            Self::BeginCompaction => {
+                after.compaction = Compaction::Begun(before.outcomes.clone());
+                after.outcomes.clear();
+                after.compactions = before.compactions.saturating_add(1);
+            }
+            Self::EndCompaction => after.compaction = Compaction::Idle,
+        }
+    }
+}
+
+impl NewLease {
+    fn of(self, id: LeaseId, attempt: u8) -> Lease {
+        Lease { id, ends_at: self.ends_at, write_id: self.write_id, attempt }
+    }
+}

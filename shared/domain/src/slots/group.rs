@@ -1,0 +1,311 @@
+//! The state of a slot group, and what can be read off it.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+
+use super::{Lease, LeaseEnd, LeaseId, Outcome, OutcomeEntry, Transition};
+use crate::ids::{ClientId, PolicyId, RunId};
+use crate::limits::{OUTCOMES_PER_COMPACTION, SLOTS_PER_GROUP};
+use crate::policy::Policy;
+use crate::shares;
+use crate::token::Token;
+
+/// Names a slot group: a policy's share number `group`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupKey {
+    /// Whose policy.
+    pub client: ClientId,
+    /// Which policy.
+    pub policy: PolicyId,
+    /// Its number, from 0.
+    pub group: u32,
+}
+
+/// A slot group.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SlotGroup {
+    /// Which group.
+    pub key: GroupKey,
+    /// What it may grant.
+    pub share: Share,
+    /// How many tokens are taken: the sum of the costs of its leases.
+    pub held: u32,
+    /// The leases, by slot.
+    pub leases: BTreeMap<u32, Lease>,
+    /// Where its next events come from.
+    pub refill: Refill,
+    /// Rises with each refill: what is taken from the line is taken under this number.
+    pub refills: u64,
+    /// The number of the run that it was last refilled from.
+    pub last_run: u32,
+    /// The run numbers in use, and the runs that they stand for.
+    pub runs: BTreeMap<u32, RunRef>,
+    /// What came of released events, not yet compacted into their runs' history.
+    pub outcomes: Vec<OutcomeEntry>,
+    /// Whether some are on their way there.
+    pub compaction: Compaction,
+    /// Rises with each compaction.
+    pub compactions: u64,
+    /// The fencing number of the next lease: every number below it was given, none from it on.
+    pub next_fence: u64,
+    /// The fencing numbers of the leases that were taken back last.
+    pub reclaimed: Vec<u64>,
+}
+
+/// What a policy's plan gives a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Share {
+    /// The number of the plan.
+    pub plan: u64,
+    /// How many groups that plan has.
+    pub groups: u32,
+    /// The limit that they share: 0 while their policy is paused.
+    pub limit: u32,
+    /// The group's part of the limit, in tokens.
+    pub cap: u32,
+    /// The policy has a rate: no slot is handed on without leave.
+    pub rated: bool,
+}
+
+/// Where a group's next events come from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Refill {
+    /// Nowhere: it has none, and takes none.
+    Idle,
+    /// A range of this entry of the line is being taken. Whoever finds it goes on from there, so that no range is lost
+    /// between two rows.
+    Begun {
+        /// The entry.
+        entry: String,
+    },
+    /// A range that it has.
+    Serving(Range),
+}
+
+/// The part of a run that a group may still grant: `left` events from `next` on. At least one is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Range {
+    /// The run, as a number of [`SlotGroup::runs`].
+    pub run_number: u32,
+    /// The first event that was not granted.
+    pub next: u32,
+    /// How many are left.
+    pub left: u32,
+    /// How many tokens each event takes.
+    pub cost: u32,
+    /// None is granted from then on.
+    pub deadline: Option<DateTime<Utc>>,
+}
+
+/// A run that a group has a number for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RunRef {
+    /// Which run.
+    pub run: RunId,
+    /// Somebody waits for its end: its outcomes are compacted without delay.
+    pub watched: bool,
+}
+
+/// Whether outcomes are on their way into their runs' history.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Compaction {
+    /// None are.
+    Idle,
+    /// These are; they no longer change until it is done.
+    Begun(Vec<OutcomeEntry>),
+}
+
+impl Share {
+    /// What the plan of a policy gives its group number `group`.
+    pub fn of(policy: &Policy, group: u32) -> Self {
+        Self {
+            plan: policy.plan.number,
+            groups: policy.plan.groups(),
+            limit: policy.limit(),
+            cap: policy.plan.cap(group),
+            rated: policy.terms.rate().is_some(),
+        }
+    }
+}
+
+impl SlotGroup {
+    /// A group that was never used. Its fencing numbers begin at 1.
+    pub fn new(key: GroupKey, share: Share) -> Self {
+        Self {
+            key,
+            share,
+            held: 0,
+            leases: BTreeMap::new(),
+            refill: Refill::Idle,
+            refills: 0,
+            last_run: 0,
+            runs: BTreeMap::new(),
+            outcomes: Vec::new(),
+            compaction: Compaction::Idle,
+            compactions: 0,
+            next_fence: 1,
+            reclaimed: Vec::new(),
+        }
+    }
+
+    /// The group after a transition; `None` when a clause of it does not hold, and nothing changes.
+    #[must_use]
+    pub fn after(&self, transition: &Transition) -> Option<Self> {
+        if !self.admits(transition) {
+            return None;
+        }
+        let mut after = self.clone();
+        for change in &transition.then {
+            change.apply(self, &mut after);
+        }
+        Some(after)
+    }
+
+    /// Whether every clause of a transition holds.
+    pub fn admits(&self, transition: &Transition) -> bool {
+        transition.when.iter().all(|clause| clause.holds(self))
+    }
+
+    /// What it may still grant, if it has a range.
+    pub fn range(&self) -> Option<&Range> {
+        match &self.refill {
+            Refill::Serving(range) => Some(range),
+            Refill::Idle | Refill::Begun { .. } => None,
+        }
+    }
+
+    /// The run that it serves, if it has a range.
+    pub fn serving(&self) -> Option<&RunId> {
+        self.range().and_then(|range| self.run(range.run_number))
+    }
+
+    /// Whether it has events of a run left to grant.
+    pub fn serves(&self, run: &RunId) -> bool {
+        self.serving() == Some(run)
+    }
+
+    /// The entry of the line that a range is being taken from.
+    pub fn refilling(&self) -> Option<&str> {
+        match &self.refill {
+            Refill::Begun { entry } => Some(entry),
+            Refill::Idle | Refill::Serving(_) => None,
+        }
+    }
+
+    /// The outcomes that are being compacted.
+    pub fn compacting(&self) -> &[OutcomeEntry] {
+        match &self.compaction {
+            Compaction::Idle => &[],
+            Compaction::Begun(entries) => entries,
+        }
+    }
+
+    /// The slots that are free, lowest first.
+    pub fn free_slots(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..SLOTS_PER_GROUP).filter(|slot| !self.leases.contains_key(slot))
+    }
+
+    /// How many tokens are free in its share.
+    pub fn room(&self) -> u32 {
+        self.share.cap.saturating_sub(self.held)
+    }
+
+    /// How many tokens an event takes whose job says `cost`: one that is heavier than the whole limit takes all of it.
+    pub fn weight(&self, cost: u32) -> u32 {
+        cost.min(self.share.limit).max(1)
+    }
+
+    /// Whether its share can ever hold an event of a cost.
+    pub fn can_hold(&self, cost: u32) -> bool {
+        self.share.cap >= self.weight(cost)
+    }
+
+    /// The slots that the next events of its range may have now: there must be room for their weight.
+    pub fn grantable(&self) -> Vec<u32> {
+        let Some(range) = self.range() else { return Vec::new() };
+        let fitting = self.room().checked_div(self.weight(range.cost)).unwrap_or(0);
+        self.free_slots().take(fitting.min(range.left) as usize).collect()
+    }
+
+    /// Whether outcomes should be compacted now: they are many, somebody waits for them, or nothing else will happen here.
+    pub fn is_compaction_due(&self) -> bool {
+        let is_quiet = self.held == 0 && self.range().is_none();
+        let due = self.outcomes.len() >= OUTCOMES_PER_COMPACTION || is_quiet || self.is_awaited();
+        self.compaction != Compaction::Idle || (due && !self.outcomes.is_empty())
+    }
+
+    /// Whether events of a run that somebody watches have come to an end here, and nothing of that run is left: or one
+    /// of them did not succeed.
+    fn is_awaited(&self) -> bool {
+        self.outcomes.iter().any(|entry| {
+            let number = entry.run_number;
+            let is_open = self.leases.values().any(|lease| lease.id.run_number == number)
+                || self.range().is_some_and(|range| range.run_number == number);
+            let is_watched = self.runs.get(&number).is_some_and(|known| known.watched);
+            is_watched && (!is_open || entry.ended.outcome != Outcome::Succeeded)
+        })
+    }
+
+    /// Whether nothing is held, left to grant, being taken or waiting to be compacted.
+    pub fn is_idle(&self) -> bool {
+        self.held == 0
+            && self.refill == Refill::Idle
+            && self.outcomes.is_empty()
+            && self.compaction == Compaction::Idle
+    }
+
+    /// Whether the shares of its policy are on their way to a new limit, as far as a group can tell.
+    pub fn is_draining(&self) -> bool {
+        let Share { groups, limit, cap, .. } = self.share;
+        let goal = shares::target(limit, self.key.group);
+        groups > 1 && limit > 0 && (cap < goal || goal == 0)
+    }
+
+    /// The token of a slot's present lease, as its consumer carries it; `None` when the slot is free.
+    pub fn token(&self, slot: u32) -> Option<Token> {
+        let lease = self.leases.get(&slot)?.id;
+        Some(Token { group: self.key.clone(), lease })
+    }
+
+    /// Whether a lease is the present one of its slot.
+    pub fn holds(&self, lease: &LeaseId) -> bool {
+        self.leases.get(&lease.slot).is_some_and(|held| held.id == *lease)
+    }
+
+    /// The end of a lease, at the delivery that its slot says.
+    #[must_use]
+    pub fn at_attempt(&self, end: LeaseEnd) -> LeaseEnd {
+        let held = self.leases.get(&end.lease.slot);
+        LeaseEnd { attempt: held.map_or(end.attempt, |held| held.attempt), ..end }
+    }
+
+    /// The slots whose leases a write gave.
+    pub fn given_by(&self, write_id: u64) -> Vec<u32> {
+        self.leases.values().filter(|lease| lease.write_id == write_id).map(|lease| lease.id.slot).collect()
+    }
+
+    /// The run that a number of this group stands for.
+    pub fn run(&self, number: u32) -> Option<&RunId> {
+        self.runs.get(&number).map(|known| &known.run)
+    }
+
+    /// The number for a run that a range is put in place of: the one that it has, or one beyond all that were in use.
+    pub(super) fn number_for(&self, run: &RunId) -> u32 {
+        let known = self.runs.iter().find(|(_, known)| known.run == *run).map(|(number, _)| *number);
+        let highest = self.runs.keys().copied().max().unwrap_or_default();
+        known.unwrap_or_else(|| highest.max(self.last_run).saturating_add(1))
+    }
+
+    /// The run numbers that nothing of the group refers to any more.
+    pub(super) fn stale_runs(&self) -> impl Iterator<Item = u32> + '_ {
+        let is_recorded = |number: u32| {
+            self.outcomes.iter().chain(self.compacting()).any(|entry| entry.run_number == number)
+        };
+        self.runs.keys().copied().filter(move |number| {
+            *number != self.last_run
+                && !self.leases.values().any(|lease| lease.id.run_number == *number)
+                && !is_recorded(*number)
+        })
+    }
+}

@@ -1,0 +1,219 @@
+//! State by event: what each transition does in each state of a group.
+
+use chrono::{DateTime, Utc};
+
+use super::*;
+
+fn at(second: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(second, 0).unwrap()
+}
+
+fn share(cap: u32) -> Share {
+    Share { plan: 1, groups: 1, limit: 4, cap, rated: false }
+}
+
+fn range(left: u32) -> Range {
+    Range { run_number: 1, next: 10, left, cost: 1, deadline: None }
+}
+
+fn run() -> RunRef {
+    RunRef { run: "job.1.1795262640".parse().unwrap(), watched: false }
+}
+
+const NEW: NewLease = NewLease { ends_at: DateTime::<Utc>::MAX_UTC, write_id: 9 };
+
+/// A group of four tokens that was never used.
+fn idle() -> SlotGroup {
+    let key = GroupKey { client: "acme".parse().unwrap(), policy: "small".parse().unwrap(), group: 0 };
+    SlotGroup::new(key, share(4))
+}
+
+fn begun() -> SlotGroup {
+    idle().after(&Transition::begin_refill(&idle(), "5|entry")).unwrap()
+}
+
+/// With five events left to grant.
+fn serving() -> SlotGroup {
+    let begun = begun();
+    begun.after(&Transition::commit_refill(&begun, Some((range(5), run())))).unwrap()
+}
+
+/// With two of them granted, in slots 0 and 1.
+fn holding() -> SlotGroup {
+    let serving = serving();
+    serving.after(&Transition::grant(&serving, &[0, 1], NEW, at(0))).unwrap()
+}
+
+/// With all four tokens held, and one event left.
+fn full() -> SlotGroup {
+    let holding = holding();
+    holding.after(&Transition::grant(&holding, &[2, 3], NEW, at(0))).unwrap()
+}
+
+/// Full, after the limit fell.
+fn draining() -> SlotGroup {
+    full().after(&Transition::set_share(Share { plan: 2, limit: 2, ..share(2) })).unwrap()
+}
+
+fn rated() -> SlotGroup {
+    full().after(&Transition::set_share(Share { plan: 2, rated: true, ..share(4) })).unwrap()
+}
+
+/// With its range used up and slot 0 released.
+fn spent() -> SlotGroup {
+    let handed = full().after(&Transition::hand_off(&[end(&full(), 1)], NEW, at(0))).unwrap();
+    let ended = Transition::free(&[end(&handed, 0)]);
+    handed.after(&ended).unwrap()
+}
+
+fn compacting() -> SlotGroup {
+    let spent = spent();
+    spent.after(&Transition::begin_compaction(&spent)).unwrap()
+}
+
+/// The end of a slot's lease; of one that never was, when the slot is free.
+fn end(group: &SlotGroup, slot: u32) -> LeaseEnd {
+    let never = LeaseId { slot, fence: 900, run_number: 1, index: 0, cost: 1 };
+    let lease = group.leases.get(&slot).map_or(never, |lease| lease.id);
+    LeaseEnd { lease, attempt: 1, outcome: Outcome::Succeeded }
+}
+
+type Event = (&'static str, fn(&SlotGroup) -> Transition);
+
+const EVENTS: [Event; 14] = [
+    ("grant slot 3", |group| Transition::grant(group, &[3], NEW, at(0))),
+    ("hand off slot 0", |group| Transition::hand_off(&[end(group, 0)], NEW, at(0))),
+    ("hand off slots 0 and 1", |group| Transition::hand_off(&[end(group, 0), end(group, 1)], NEW, at(0))),
+    ("free slot 1", |group| Transition::free(&[end(group, 1)])),
+    ("expire slot 1", |group| {
+        let end = end(group, 1);
+        let seen = Lease { id: end.lease, ends_at: NEW.ends_at, write_id: 0, attempt: 1 };
+        Transition::expire(group, &seen, end)
+    }),
+    ("renew slot 1", |group| {
+        let seen = Lease { id: end(group, 1).lease, ends_at: NEW.ends_at, write_id: 0, attempt: 1 };
+        Transition::renew(group, &seen, NewLease { ends_at: at(9), write_id: 3 })
+    }),
+    ("note attempt 2 of slot 1", |group| Transition::note_attempt(end(group, 1).lease, 2)),
+    ("extend slot 1", |group| Transition::extend(end(group, 1).lease, at(7))),
+    ("begin a refill", |group| Transition::begin_refill(group, "5|other")),
+    ("commit a refill", |group| Transition::commit_refill(group, Some((range(2), run())))),
+    ("drop the range", |group| Transition::drop_range(group, group.range().copied().unwrap_or(range(1)))),
+    ("set an earlier share", |_| Transition::set_share(share(4))),
+    ("begin a compaction", Transition::begin_compaction),
+    ("end a compaction", Transition::end_compaction),
+];
+
+/// Which events take place in which state: `x` in the order of [`EVENTS`].
+#[test]
+fn each_event_takes_place_in_the_states_that_admit_it() {
+    #[rustfmt::skip]
+    let table: [(&str, SlotGroup, &str); 9] = [
+        ("idle",       idle(),       "........x...x."),
+        ("begun",      begun(),      ".........x..x."),
+        ("serving",    serving(),    "x.........x.x."),
+        ("holding",    holding(),    "xxxxxxxx..x.x."),
+        ("full",       full(),       ".x.xxxxx..x.x."),
+        ("draining",   draining(),   "...xxxxx..x.x."),
+        ("rated",      rated(),      "...xxxxx..x.x."),
+        ("spent",      spent(),      "...xxxxxx...x."),
+        ("compacting", compacting(), "...xxxxxx....x"),
+    ];
+    for (name, group, expected) in table {
+        let takes_place: String =
+            EVENTS.iter().map(|(_, event)| if group.admits(&event(&group)) { 'x' } else { '.' }).collect();
+        assert_eq!(takes_place, expected, "{name}: {group:?}");
+    }
+}
+
+/// Whatever takes place: `held` is the sum of the leases, and no event or fencing number is given twice.
+#[test]
+fn no_event_breaks_what_always_holds() {
+    let states = [idle(), begun(), serving(), holding(), full(), draining(), rated(), spent(), compacting()];
+    for before in states {
+        for (name, event) in EVENTS {
+            let Some(after) = before.after(&event(&before)) else { continue };
+            let costs: u32 = after.leases.values().map(|lease| lease.id.cost).sum();
+            assert_eq!(after.held, costs, "{name}: {after:?}");
+            assert!(after.held <= before.held.max(after.share.cap), "{name}: {after:?}");
+            assert!(after.next_fence >= before.next_fence, "{name}");
+            for lease in after.leases.values() {
+                let is_known = before.leases.values().any(|known| known.id == lease.id);
+                assert!(is_known || lease.id.fence >= before.next_fence, "{name}: {lease:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn each_event_changes_what_it_says() {
+    let group = full();
+    let handed = group.after(&Transition::hand_off(&[end(&group, 1)], NEW, at(0))).unwrap();
+    let lease = handed.leases.get(&1).unwrap().id;
+    assert_eq!((lease.index, lease.fence), (14, group.next_fence));
+    assert_eq!((handed.refill.clone(), handed.outcomes.len()), (Refill::Idle, 1));
+    let seen = *group.leases.get(&1).unwrap();
+    let renewed = group.after(&Transition::renew(&group, &seen, NEW)).unwrap();
+    let lease = renewed.leases.get(&1).unwrap();
+    assert_eq!((lease.id.index, lease.attempt, lease.id.fence), (seen.id.index, 2, group.next_fence));
+    assert_eq!(renewed.reclaimed, [seen.id.fence]);
+    let expired = group.after(&Transition::expire(&group, &seen, end(&group, 1))).unwrap();
+    assert_eq!((expired.held, expired.leases.len(), &expired.reclaimed), (3, 3, &vec![seen.id.fence]));
+    let spent = spent();
+    let begun = spent.after(&Transition::begin_refill(&spent, "5|other")).unwrap();
+    let other = RunRef { run: "other.1.1795262640".parse().unwrap(), watched: true };
+    let committed = begun.after(&Transition::commit_refill(&begun, Some((range(2), other)))).unwrap();
+    // The number of the first run is still in use; the other one gets the next.
+    assert_eq!(committed.range().map(|range| range.run_number), Some(2));
+    assert_eq!(committed.runs.keys().copied().collect::<Vec<_>>(), [1, 2]);
+}
+
+#[test]
+fn a_deadline_and_a_cost_are_part_of_the_admission_rule() {
+    let begun = begun();
+    let late = Range { deadline: Some(at(100)), cost: 3, ..range(5) };
+    let group = begun.after(&Transition::commit_refill(&begun, Some((late, run())))).unwrap();
+    let grant = |now| Transition::grant(&group, &group.grantable(), NEW, now);
+    // Four tokens hold one event of three.
+    assert_eq!(group.grantable(), [0]);
+    assert!(!group.admits(&grant(at(100))));
+    let held = group.after(&grant(at(99))).unwrap();
+    assert_eq!((held.held, held.grantable()), (3, vec![]));
+    assert!(!held.admits(&Transition::hand_off(&[end(&held, 0)], NEW, at(100))));
+    assert!(held.admits(&Transition::hand_off(&[end(&held, 0)], NEW, at(99))));
+    // Slots of another cost are not handed on.
+    let other = LeaseEnd { lease: LeaseId { cost: 1, ..end(&held, 0).lease }, ..end(&held, 0) };
+    assert!(!held.admits(&Transition::hand_off(&[other], NEW, at(99))));
+}
+
+/// What may be granted is granted, and one more is refused.
+#[test]
+fn as_many_as_are_grantable_are_admitted() {
+    for (cap, cost, left) in [(4, 1, 9), (4, 1, 2), (4, 2, 9), (3, 2, 9), (4, 4, 1), (0, 1, 5), (12, 1, 30)] {
+        let mut begun = begun();
+        begun.share = Share { limit: cap, ..share(cap) };
+        let ranged = Range { cost, ..range(left) };
+        let group = begun.after(&Transition::commit_refill(&begun, Some((ranged, run())))).unwrap();
+        let slots = group.grantable();
+        let more: Vec<u32> = group.free_slots().take(slots.len() + 1).collect();
+        assert!(slots.is_empty() || group.admits(&Transition::grant(&group, &slots, NEW, at(0))));
+        assert!(more.len() == slots.len() || !group.admits(&Transition::grant(&group, &more, NEW, at(0))));
+    }
+}
+
+#[test]
+fn what_follows_is_said_by_the_transition() {
+    let follows =
+        |group: &SlotGroup, transition: Transition| transition.follows(&group.after(&transition).unwrap());
+    assert_eq!(
+        follows(&full(), Transition::hand_off(&[end(&full(), 2)], NEW, at(0))),
+        [Follow::Send(vec![2])]
+    );
+    assert_eq!(follows(&full(), Transition::free(&[end(&full(), 2)])), [Follow::Serve]);
+    let watched = RunRef { watched: true, ..run() };
+    let mut group = full();
+    group.runs.insert(1, watched);
+    let failed = LeaseEnd { outcome: Outcome::Failed, ..end(&group, 2) };
+    let both = [Follow::Send(vec![2]), Follow::Compact];
+    assert_eq!(follows(&group, Transition::hand_off(&[failed], NEW, at(0))), both);
+}

@@ -1,0 +1,201 @@
+//! The transitions of a slot group, as data: what must hold, what changes, what follows.
+
+use chrono::{DateTime, Utc};
+
+use super::{Change, Clause, Lease, LeaseEnd, LeaseId, NewLease, Range, RunRef, Share, SlotGroup};
+
+/// Leases that a group remembers to have taken back.
+const RECLAIMED: usize = 8;
+
+/// A transition of a slot group.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Transition {
+    /// What must hold: all of it, or nothing changes.
+    pub when: Vec<Clause>,
+    /// What changes, all at once.
+    pub then: Vec<Change>,
+    follow: Vec<Follow>,
+}
+
+/// What follows from a transition that took place. Whoever dies before it leaves it to the next look at the group.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Follow {
+    /// The events in these slots are to be sent.
+    Send(Vec<u32>),
+    /// Slots are free: what waits may have them. When nothing more happens then, outcomes are compacted.
+    Serve,
+    /// Tokens drained out of a group that has less than its share: they may be handed to others.
+    Reshare,
+    /// Outcomes are to be compacted into their runs' history.
+    Compact,
+}
+
+impl Transition {
+    fn new(when: Vec<Clause>, then: Vec<Change>) -> Self {
+        Self { when, then, follow: Vec::new() }
+    }
+
+    fn followed_by(self, follow: impl Into<Vec<Follow>>) -> Self {
+        Self { follow: follow.into(), ..self }
+    }
+
+    /// What is to be done once it took place, given the group as it is then.
+    pub fn follows(&self, after: &SlotGroup) -> Vec<Follow> {
+        let is_due = |follow: &Follow| match follow {
+            Follow::Send(_) | Follow::Serve => true,
+            Follow::Reshare => after.is_draining(),
+            Follow::Compact => after.is_compaction_due(),
+        };
+        self.follow.iter().filter(|follow| is_due(follow)).cloned().collect()
+    }
+
+    /// The group gets the share that follows from a later plan. Acts on the next grant.
+    pub fn set_share(share: Share) -> Self {
+        Self::new(vec![Clause::PlanIsBefore(share.plan)], vec![Change::SetShare(share)])
+    }
+
+    /// Free slots of `seen` go to the next events of its range.
+    ///
+    /// Refused when a slot was taken, the share changed, more is held than leaves room, or the range has fewer events,
+    /// others, or is over at `now`.
+    pub fn grant(seen: &SlotGroup, slots: &[u32], lease: NewLease, now: DateTime<Utc>) -> Self {
+        let cost = seen.range().map_or(1, |range| range.cost);
+        let weight = seen.weight(cost);
+        let (events, tokens) = counts(slots.len(), weight);
+        let mut when: Vec<Clause> = slots.iter().map(|slot| Clause::SlotIsFree(*slot)).collect();
+        when.extend(admission(events, cost, now));
+        when.push(Clause::CapIs(seen.share.cap));
+        when.push(Clause::HeldIsAtMost(i64::from(seen.share.cap) - i64::from(tokens)));
+        let mut then = assign(slots.iter().copied(), weight, lease);
+        then.extend([Change::Advance(events), Change::Hold(tokens)]);
+        Self::new(when, then).followed_by([Follow::Send(slots.to_vec())])
+    }
+
+    /// Leases end, and each slot goes straight to the next event of the range. Nothing needs to be read before.
+    ///
+    /// Refused when one of the leases is not the present one or is at another delivery, the range has fewer events, or
+    /// events of another cost, or is over at `now`, more is held than the share (a lowered limit drains), or the policy
+    /// has a rate. The leases must be of one cost.
+    pub fn hand_off(ends: &[LeaseEnd], lease: NewLease, now: DateTime<Utc>) -> Self {
+        let cost = ends.first().map_or(1, |end| end.lease.cost);
+        let (events, _) = counts(ends.len(), cost);
+        let mut when = are_present(ends);
+        when.extend(admission(events, cost, now));
+        // Each event takes what the lease before it gave back.
+        when.extend([Clause::WithinShare, Clause::Unrated]);
+        let slots: Vec<u32> = ends.iter().map(|end| end.lease.slot).collect();
+        let mut then = assign(slots.iter().copied(), cost, lease);
+        then.extend([Change::Advance(events), record(ends)]);
+        Self::new(when, then).followed_by([Follow::Send(slots), Follow::Compact])
+    }
+
+    /// Leases end, and their slots are free. Refused when one of them is not the present one, or is at another delivery.
+    pub fn free(ends: &[LeaseEnd]) -> Self {
+        let tokens = ends.iter().fold(0_u32, |sum, end| sum.saturating_add(end.lease.cost));
+        let mut then: Vec<Change> = ends.iter().map(|end| Change::Empty(end.lease.slot)).collect();
+        then.extend([Change::Free(tokens), record(ends)]);
+        Self::new(are_present(ends), then).followed_by([Follow::Serve, Follow::Reshare])
+    }
+
+    /// A lease that ran out as `seen` ends, and its slot is free. Refused when a heartbeat extended it.
+    pub fn expire(group: &SlotGroup, seen: &Lease, end: LeaseEnd) -> Self {
+        let Self { mut when, mut then, follow } = Self::free(&[end]);
+        when.push(Clause::LeaseEndsAt { slot: seen.id.slot, ends_at: seen.ends_at });
+        then.push(remember(group, seen.id.fence));
+        Self { when, then, follow }
+    }
+
+    /// A lease that ran out as `seen` ends, and its event gets another one, under another fencing number. Refused when
+    /// a heartbeat extended it.
+    pub fn renew(group: &SlotGroup, seen: &Lease, lease: NewLease) -> Self {
+        let (slot, attempt) = (seen.id.slot, seen.attempt);
+        let when = vec![
+            Clause::LeaseIs(seen.id),
+            Clause::AttemptIs { slot, attempt },
+            Clause::LeaseEndsAt { slot, ends_at: seen.ends_at },
+        ];
+        let renewed = Change::Renew { slot, attempt: attempt.saturating_add(1), lease };
+        Self::new(when, vec![renewed, remember(group, seen.id.fence)]).followed_by([Follow::Send(vec![slot])])
+    }
+
+    /// A lease is at a repeated delivery of its event. Refused when it is not the present one of its slot, or is at a
+    /// later delivery already.
+    pub fn note_attempt(lease: LeaseId, attempt: u8) -> Self {
+        let slot = lease.slot;
+        let when = vec![Clause::LeaseIs(lease), Clause::AttemptIsAtMost { slot, attempt }];
+        Self::new(when, vec![Change::SetAttempt { slot, attempt }])
+    }
+
+    /// A lease ends at another instant.
+    pub fn extend(lease: LeaseId, ends_at: DateTime<Utc>) -> Self {
+        Self::new(vec![Clause::LeaseIs(lease)], vec![Change::SetEnd { slot: lease.slot, ends_at }])
+    }
+
+    /// A range of an entry of the line is about to be taken: the first step of a refill.
+    pub fn begin_refill(seen: &SlotGroup, entry: &str) -> Self {
+        let when = vec![Clause::NoRefill, Clause::RefillsAre(seen.refills)];
+        Self::new(when, vec![Change::BeginRefill { entry: entry.to_owned() }])
+    }
+
+    /// What was taken under number `seen.refills` is put in place: the last step of a refill. `None`: nothing was taken.
+    pub fn commit_refill(seen: &SlotGroup, taken: Option<(Range, RunRef)>) -> Self {
+        let when = vec![Clause::RefillsAre(seen.refills), Clause::RefillBegun];
+        let mut then = vec![Change::EndRefill];
+        if let Some((range, run)) = taken.filter(|(range, _)| range.left > 0) {
+            let run_number = seen.number_for(&run.run);
+            let stale = seen.stale_runs().filter(|number| *number != run_number).collect();
+            then.extend([Change::Serve(Range { run_number, ..range }, run), Change::ForgetRuns(stale)]);
+        }
+        Self::new(when, then)
+    }
+
+    /// What is left of a range is taken away: given back to the line, or counted as not admitted, by the same transaction.
+    pub fn drop_range(seen: &SlotGroup, range: Range) -> Self {
+        Self::new(vec![Clause::RefillsAre(seen.refills), Clause::RangeIs(range)], vec![Change::DropRange])
+    }
+
+    /// The outcomes are set apart, to be compacted into their runs' history.
+    pub fn begin_compaction(seen: &SlotGroup) -> Self {
+        let when = vec![Clause::NoCompaction, Clause::CompactionsAre(seen.compactions)];
+        Self::new(when, vec![Change::BeginCompaction])
+    }
+
+    /// The outcomes that were set apart are forgotten: they are in their runs' history.
+    pub fn end_compaction(seen: &SlotGroup) -> Self {
+        let when = vec![Clause::CompactionBegun, Clause::CompactionsAre(seen.compactions)];
+        Self::new(when, vec![Change::EndCompaction])
+    }
+}
+
+/// The admission rule: events of the range may begin while so many are left at this cost, and its deadline is not
+/// reached. That they have tokens is said beside it: free ones, or those of leases that end in the same write.
+fn admission(events: u32, cost: u32, now: DateTime<Utc>) -> [Clause; 3] {
+    [Clause::RangeHas(events), Clause::RangeCosts(cost), Clause::RangeIsOpenAt(now)]
+}
+
+fn are_present(ends: &[LeaseEnd]) -> Vec<Clause> {
+    let present = |end: &LeaseEnd| {
+        let LeaseEnd { lease, attempt, .. } = *end;
+        [Clause::LeaseIs(lease), Clause::AttemptIs { slot: lease.slot, attempt }]
+    };
+    ends.iter().flat_map(present).collect()
+}
+
+fn assign(slots: impl Iterator<Item = u32>, cost: u32, lease: NewLease) -> Vec<Change> {
+    (0_u32..).zip(slots).map(|(offset, slot)| Change::Assign { slot, offset, cost, lease }).collect()
+}
+
+fn record(ends: &[LeaseEnd]) -> Change {
+    Change::Record(ends.iter().map(LeaseEnd::entry).collect())
+}
+
+fn remember(group: &SlotGroup, fence: u64) -> Change {
+    let known: Vec<u64> = group.reclaimed.iter().copied().chain([fence]).collect();
+    Change::Remember(known.into_iter().rev().take(RECLAIMED).rev().collect())
+}
+
+/// How many events there are, and how many tokens they take.
+fn counts(events: usize, weight: u32) -> (u32, u32) {
+    let events = u32::try_from(events).unwrap_or(u32::MAX);
+    (events, events.saturating_mul(weight))
+}

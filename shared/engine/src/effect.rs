@@ -1,0 +1,191 @@
+//! What follows from what was done, carried out by the engine's one loop.
+//!
+//! Throttling and delivery answer with effects instead of calling each other: a release grants, what is granted is sent,
+//! what cannot be sent is released. So nothing recurses, and either can be read without the other.
+//!
+//! Effects are carried out in order, and what follows from one comes before the next. At the first error the rest is
+//! left: each effect may be repeated, and whoever looks at the row next (a message that comes again, the tick) finds what
+//! was not done.
+
+use chrono::{DateTime, Utc};
+use tidegate_domain::ids::{ClientId, EventId, PolicyId, RunId};
+use tidegate_domain::slots::{GroupKey, LeaseEnd, Outcome, SlotGroup};
+use tidegate_domain::token::Token;
+use tidegate_store::line::LineEntry;
+use tidegate_store::runs::RunRow;
+use tracing::{error, warn};
+
+use crate::message::Message;
+use crate::queue::Outgoing;
+use crate::throttle::admit::Admission;
+use crate::throttle::reconcile::Reconciliation;
+use crate::{Engine, EngineError};
+
+/// Effects of one call. What is left beyond it waits for the tick.
+const EFFECTS_PER_CALL: usize = 10_000;
+
+/// Something that is still to be done.
+#[derive(Debug, Clone)]
+pub(crate) enum Effect {
+    /// Events that hold tokens are to reach their targets.
+    Send(Vec<Granted>),
+    /// Events cannot be sent: their leases end.
+    Release(ClientId, Vec<Release>),
+    /// Slots of a group are free: what waits may have them.
+    Serve(Box<SlotGroup>),
+    /// What a group had left was taken away: what waits behind it may have its slots.
+    ServeAnew(GroupKey),
+    /// More groups of a policy are to be looked at for free slots.
+    Admit(Box<Admission>),
+    /// More groups of a policy are to be brought in order.
+    Reconcile(Box<Reconciliation>),
+    /// Tokens drained out of a group: they may be handed to others.
+    Reshare(Box<SlotGroup>),
+    /// Outcomes of a group are to be compacted into their runs' history.
+    Compact(Box<SlotGroup>),
+    /// They are there.
+    EndCompaction(Box<SlotGroup>),
+    /// A policy is to be looked after at an instant.
+    Wake(PolicyRef, DateTime<Utc>),
+    /// A policy is to be looked after at once, though it may be about to be.
+    WakeNow(PolicyRef),
+    /// Nothing more of a run is delivered, for a reason.
+    Stop(WaitingRun, &'static str),
+    /// Outcomes were added to a run, or the rest of it was taken away: it may have come to its end.
+    Conclude(ClientId, Box<RunRow>),
+    /// Nothing is left of an entry of the line.
+    RemoveEntry(PolicyRef, Box<LineEntry>),
+    /// A client is to be told that a run has come to its end.
+    Announce(ClientId, RunId),
+}
+
+/// Names a policy.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct PolicyRef {
+    pub(crate) client: ClientId,
+    pub(crate) policy: PolicyId,
+}
+
+/// A run in a policy's line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WaitingRun {
+    pub(crate) policy: PolicyRef,
+    pub(crate) run: RunId,
+    pub(crate) priority: u8,
+}
+
+/// An event that was granted a token and has not been sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Granted {
+    pub(crate) event: EventId,
+    pub(crate) token: Token,
+    pub(crate) lease_end: DateTime<Utc>,
+    /// Which delivery of the event the first one under its lease is, from 1.
+    pub(crate) attempt: u8,
+}
+
+/// A token that its consumer is done with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Release {
+    /// The token.
+    pub token: Token,
+    /// What came of its event.
+    pub outcome: Outcome,
+    /// What the consumer says about it: a result, or an error.
+    pub text: Option<String>,
+}
+
+impl Release {
+    /// A release without a word.
+    pub fn new(token: Token, outcome: Outcome) -> Self {
+        Self { token, outcome, text: None }
+    }
+
+    /// The end of its lease, at the first delivery of its event: a later one is seen when the write is refused.
+    pub(crate) fn end(&self) -> LeaseEnd {
+        LeaseEnd { lease: self.token.lease, attempt: 1, outcome: self.outcome }
+    }
+}
+
+impl Granted {
+    /// The events in the named slots of a group, as they must be sent now.
+    pub(crate) fn all_in(group: &SlotGroup, slots: impl IntoIterator<Item = u32>) -> Vec<Self> {
+        slots.into_iter().filter_map(|slot| Self::of(group, slot)).collect()
+    }
+
+    fn of(group: &SlotGroup, slot: u32) -> Option<Self> {
+        let lease = group.leases.get(&slot)?;
+        let Some(run) = group.run(lease.id.run_number) else {
+            error!(group = ?group.key, slot, "a slot names a run that its group does not know");
+            return None;
+        };
+        let token = group.token(slot)?;
+        Some(Self {
+            event: run.event(lease.id.index),
+            token,
+            lease_end: lease.ends_at,
+            attempt: lease.attempt,
+        })
+    }
+}
+
+impl PolicyRef {
+    pub(crate) fn new(client: &ClientId, policy: &PolicyId) -> Self {
+        Self { client: client.clone(), policy: policy.clone() }
+    }
+
+    pub(crate) fn of(group: &SlotGroup) -> Self {
+        Self::new(&group.key.client, &group.key.policy)
+    }
+}
+
+impl Engine {
+    /// Carries out effects and all that follows from them. Says how many events were granted.
+    pub(crate) async fn carry_out(&self, effects: Vec<Effect>) -> Result<usize, EngineError> {
+        let mut open = effects;
+        open.reverse();
+        let mut granted = 0;
+        for _ in 0..EFFECTS_PER_CALL {
+            let Some(effect) = open.pop() else { return Ok(granted) };
+            if let Effect::Send(events) = &effect {
+                granted += events.len();
+            }
+            let mut more = self.carry_out_one(effect).await?;
+            more.reverse();
+            open.append(&mut more);
+        }
+        warn!(left = open.len(), next = ?open.last(), "effects are left to the next look");
+        Ok(granted)
+    }
+
+    async fn carry_out_one(&self, effect: Effect) -> Result<Vec<Effect>, EngineError> {
+        match effect {
+            Effect::Send(granted) => self.send_granted(granted).await,
+            Effect::Release(client, releases) => self.release_unsent(&client, releases).await,
+            Effect::Serve(group) => self.serve_group(*group).await,
+            Effect::ServeAnew(key) => match self.store().slot_group(&key).await? {
+                Some(group) => self.serve_group(group).await,
+                None => Ok(Vec::new()),
+            },
+            Effect::Admit(admission) => self.admit(*admission).await,
+            Effect::Reconcile(reconciliation) => self.reconcile(*reconciliation).await,
+            Effect::Reshare(group) => self.reshare(&group).await,
+            Effect::Compact(group) => self.compact(*group).await,
+            Effect::EndCompaction(group) => self.end_compaction(&group).await,
+            Effect::Wake(policy, due_at) => self.wake_at(&policy, due_at).await.map(|()| Vec::new()),
+            Effect::Stop(waiting, reason) => self.stop(waiting, reason).await,
+            Effect::Conclude(client, run) => Ok(self.conclude_run(&client, &run)),
+            Effect::RemoveEntry(policy, entry) => {
+                self.remove_entry(&policy, &entry).await.map(|()| Vec::new())
+            }
+            Effect::Announce(client, run) => self
+                .dispatch(&[Outgoing::now(&client, Message::callback(&client, &run, 0))])
+                .await
+                .map(|()| Vec::new()),
+            Effect::WakeNow(PolicyRef { client, policy }) => {
+                let wake = Message::wake(&client, &policy, self.now());
+                self.dispatch(&[Outgoing::now(&client, wake)]).await.map(|()| Vec::new())
+            }
+        }
+    }
+}

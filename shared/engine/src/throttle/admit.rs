@@ -1,0 +1,75 @@
+//! Admitting what waits: a few groups of a policy at a time are looked at for free slots.
+//!
+//! Whoever frees a slot looks at the line *after* that write; whoever joins the line looks at the slots *after* that
+//! write. So one of the two sees the other, and no slot stays idle beside a waiting event.
+
+use futures::future::try_join_all;
+use tidegate_domain::ids::{ClientId, PolicyId};
+use tidegate_domain::policy::Policy;
+
+use super::serve::{Line, Served};
+use super::shares::{GROUPS_AT_ONCE, PolicySnapshot};
+use crate::effect::{Effect, PolicyRef};
+use crate::{Engine, EngineError};
+
+/// Full groups that are looked at in a row before the rest is left to those who release.
+const FULL_GROUPS: usize = 16;
+
+/// A policy whose groups are looked at for free slots, and those that still are to be.
+#[derive(Debug, Clone)]
+pub(crate) struct Admission {
+    policy: Policy,
+    /// The numbers of the groups that are left, the last one first.
+    groups: Vec<u32>,
+    /// How many full ones were seen in a row.
+    full: usize,
+}
+
+impl Engine {
+    /// Looks for free slots after something joined the line, or its time came: until the line has nothing more or the
+    /// slots are full. What it does not find, whoever releases does, and the tick.
+    pub(crate) async fn admission(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+    ) -> Result<Vec<Effect>, EngineError> {
+        let name = PolicyRef::new(client, policy);
+        let Some(policy) = self.store().policy(client, policy).await? else {
+            return self.abandon_line(&name).await;
+        };
+        let mut effects = self.decide_overlaps(&name).await?;
+        let count = policy.plan.groups();
+        // Where to begin makes no difference, so it should not always be the same.
+        let first = u32::try_from(self.now().timestamp_millis().rem_euclid(count.max(1).into())).unwrap_or(0);
+        let groups = (0..count).rev().map(|step| (first + step) % count).collect();
+        effects.push(Effect::Admit(Box::new(Admission { policy, groups, full: 0 })));
+        Ok(effects)
+    }
+
+    /// Looks at the next groups. What they grant is sent before the ones behind them are looked at.
+    pub(crate) async fn admit(&self, mut open: Admission) -> Result<Vec<Effect>, EngineError> {
+        let some = open.groups.split_off(open.groups.len().saturating_sub(GROUPS_AT_ONCE));
+        let snapshot = PolicySnapshot::from(&open.policy);
+        let look = |number: &u32| self.serve_number(&open.policy, *number, snapshot);
+        let served: Vec<Served> = try_join_all(some.iter().rev().map(look)).await?;
+        let is_granted = served.iter().any(|served| !served.granted.is_empty());
+        let is_drained = served.iter().any(|served| served.line == Line::Nothing);
+        open.full = if is_granted { 0 } else { open.full + some.len() };
+        let is_over = open.groups.is_empty() || open.full >= FULL_GROUPS || (is_drained && !is_granted);
+        let mut effects: Vec<Effect> = served.into_iter().flat_map(Served::effects).collect();
+        if !is_over {
+            effects.push(Effect::Admit(Box::new(open)));
+        }
+        Ok(effects)
+    }
+
+    async fn serve_number(
+        &self,
+        policy: &Policy,
+        number: u32,
+        snapshot: PolicySnapshot,
+    ) -> Result<Served, EngineError> {
+        let seen = self.group_in_step(policy, number).await?;
+        self.serve(seen, snapshot).await
+    }
+}

@@ -1,0 +1,57 @@
+//! Compaction: outcomes of released events move from their slot group into the history of their runs.
+//!
+//! The outcomes are set apart under a number, then written as a row whose key follows from that number, then added to
+//! the run's tally, which counts each number once, then forgotten. Each step may be repeated, by anybody who finds
+//! outcomes set apart.
+
+use std::collections::BTreeMap;
+
+use tidegate_domain::slots::{Compaction, Ended, SlotGroup, Transition};
+use tidegate_store::runs::Tally;
+use tidegate_store::slots::Written;
+use tracing::error;
+
+use crate::effect::Effect;
+use crate::{Engine, EngineError};
+
+impl Engine {
+    /// Compacts the outcomes of a group, or finishes a compaction that somebody else began.
+    pub(crate) async fn compact(&self, mut seen: SlotGroup) -> Result<Vec<Effect>, EngineError> {
+        if seen.compaction == Compaction::Idle {
+            if seen.outcomes.is_empty() {
+                return Ok(Vec::new());
+            }
+            match self.store().perform(&seen.key, &Transition::begin_compaction(&seen)).await? {
+                Written::Done(now_seen) => seen = now_seen,
+                // Somebody else compacts them.
+                Written::Refused(_) => return Ok(Vec::new()),
+            }
+        }
+        let mut by_run: BTreeMap<u32, Vec<Ended>> = BTreeMap::new();
+        for entry in seen.compacting() {
+            by_run.entry(entry.run_number).or_default().push(entry.ended);
+        }
+        let number = (seen.key.group, seen.compactions);
+        let mut effects = Vec::new();
+        for (run_number, ends) in by_run {
+            let Some(run) = seen.run(run_number) else {
+                error!(group = ?seen.key, run_number, "outcomes name a run that their group does not know");
+                continue;
+            };
+            let client = &seen.key.client;
+            self.store().keep_outcomes(client, run, number, &ends, self.now()).await?;
+            let tally = Tally::of(ends.iter().map(|ended| ended.outcome));
+            let added = self.store().add_outcomes(client, run, number, tally, self.now()).await?;
+            effects.extend(added.row.map(|row| Effect::Conclude(client.clone(), Box::new(row))));
+        }
+        // Last: until then, whoever finds them set apart concludes their runs once more.
+        effects.push(Effect::EndCompaction(Box::new(seen)));
+        Ok(effects)
+    }
+
+    /// Forgets the outcomes that were compacted.
+    pub(crate) async fn end_compaction(&self, seen: &SlotGroup) -> Result<Vec<Effect>, EngineError> {
+        self.store().perform(&seen.key, &Transition::end_compaction(seen)).await?;
+        Ok(Vec::new())
+    }
+}

@@ -1,0 +1,135 @@
+//! Reconciling a policy: the tick brings all of its slot groups in order, some at a time.
+
+use chrono::{DateTime, Utc};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use tidegate_domain::ids::{ClientId, PolicyId};
+use tidegate_domain::occurrence::StopReason;
+use tidegate_domain::policy::{OnExpiry, Policy};
+use tidegate_domain::slots::SlotGroup;
+use tidegate_store::policies::ActivePolicy;
+
+use super::shares::GROUPS_AT_ONCE;
+use crate::effect::{Effect, PolicyRef, WaitingRun};
+use crate::{Engine, EngineError};
+
+/// How long a policy stays on the list of active ones after something last joined its line, in seconds.
+const RETIRE_AFTER_SECONDS: i64 = 120;
+
+/// A policy whose groups are brought in order, and those that still are to be.
+#[derive(Debug, Clone)]
+pub(crate) struct Reconciliation {
+    policy: Policy,
+    groups: Vec<SlotGroup>,
+    /// Whether all that were looked at so far have nothing to do.
+    is_idle: bool,
+}
+
+impl Engine {
+    /// Looks after all of a policy: repairs its shares, takes back what nobody released in time, grants what is free.
+    ///
+    /// Repeating it changes nothing that is in order.
+    pub(crate) async fn reconcile_policy(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+    ) -> Result<(), EngineError> {
+        let Some(policy) = self.store().policy(client, policy).await? else {
+            let effects = self.abandon_line(&PolicyRef::new(client, policy)).await?;
+            return self.carry_out(effects).await.map(drop);
+        };
+        let overlapping = self.decide_overlaps(&PolicyRef::new(client, &policy.id)).await?;
+        self.carry_out(overlapping).await?;
+        let (policy, mut groups) = self.converge(policy).await?;
+        groups.reverse();
+        let all = Reconciliation { policy, groups, is_idle: true };
+        self.carry_out(vec![Effect::Reconcile(Box::new(all))]).await.map(drop)
+    }
+
+    /// Brings the next groups in order. What they grant is sent before the ones behind them are looked at.
+    pub(crate) async fn reconcile(&self, mut open: Reconciliation) -> Result<Vec<Effect>, EngineError> {
+        let behind = open.groups.split_off(open.groups.len().saturating_sub(GROUPS_AT_ONCE));
+        if behind.is_empty() {
+            return if open.is_idle { self.retire(&open.policy).await } else { Ok(Vec::new()) };
+        }
+        let each = behind.into_iter().rev().map(|group| self.reconcile_group(&open.policy, group));
+        let done: Vec<(bool, Vec<Effect>)> =
+            stream::iter(each.collect::<Vec<_>>()).buffered(GROUPS_AT_ONCE).try_collect().await?;
+        open.is_idle &= done.iter().all(|(is_idle, _)| *is_idle);
+        let mut effects: Vec<Effect> = done.into_iter().flat_map(|(_, effects)| effects).collect();
+        effects.push(Effect::Reconcile(Box::new(open)));
+        Ok(effects)
+    }
+
+    async fn reconcile_group(
+        &self,
+        policy: &Policy,
+        seen: SlotGroup,
+    ) -> Result<(bool, Vec<Effect>), EngineError> {
+        let (seen, again) = match policy.terms.on_expiry() {
+            OnExpiry::Reclaim => self.reclaim(policy, seen).await?,
+            OnExpiry::Hold => (seen, Vec::new()),
+        };
+        let mut served = self.serve(seen, policy.into()).await?;
+        served.granted.splice(0..0, again);
+        self.return_what_does_not_fit(policy, &served.group).await?;
+        let group = served.group.clone();
+        let is_idle = group.is_idle();
+        let mut effects = served.effects_without_compaction();
+        effects.push(Effect::Compact(Box::new(group)));
+        Ok((is_idle, effects))
+    }
+
+    /// A group that will never grant what it has, since the limit was lowered, gives it back to the line.
+    async fn return_what_does_not_fit(&self, policy: &Policy, seen: &SlotGroup) -> Result<(), EngineError> {
+        let (Some(range), Some(run)) = (seen.range().copied(), seen.serving()) else { return Ok(()) };
+        let limit = policy.terms.max_in_flight();
+        if tidegate_domain::shares::target(limit, seen.key.group) >= range.cost.min(limit) {
+            return Ok(());
+        }
+        match self.run_terms(&policy.client, run).await? {
+            Some(terms) => self.store().return_range(seen, range, run, terms.terms.flow.priority).await?,
+            None => self.store().drop_range(seen, range, run).await?,
+        };
+        Ok(())
+    }
+
+    /// Takes an idle policy off the list of active ones, unless something joins its line.
+    async fn retire(&self, policy: &Policy) -> Result<Vec<Effect>, EngineError> {
+        let active = self.store().active_policy(&policy.client, &policy.id).await?;
+        let Some(active) = active.filter(|active| is_retirable(active, self.now())) else {
+            return Ok(Vec::new());
+        };
+        let line = self.store().line(&policy.client, &policy.id, None).await?;
+        if line.rows.is_empty() {
+            self.store().retire_active(&active).await?;
+        }
+        // Whoever stopped a run and died may have left its entry, due or not.
+        let policy = PolicyRef::new(&policy.client, &policy.id);
+        let mut effects = Vec::new();
+        for entry in line.rows.iter().filter(|entry| entry.is_exhausted()) {
+            effects.extend(self.exhausted(&policy, entry).await?);
+        }
+        Ok(effects)
+    }
+
+    /// The policy is gone: what waits for it never gets a token, and that is recorded.
+    pub(super) async fn abandon_line(&self, policy: &PolicyRef) -> Result<Vec<Effect>, EngineError> {
+        let line = self.store().line(&policy.client, &policy.policy, None).await?;
+        if line.rows.is_empty()
+            && let Some(active) = self.store().active_policy(&policy.client, &policy.policy).await?
+            && is_retirable(&active, self.now())
+        {
+            self.store().retire_active(&active).await?;
+        }
+        let stop = |entry: &tidegate_store::line::LineEntry| {
+            let waiting =
+                WaitingRun { policy: policy.clone(), run: entry.run.clone(), priority: entry.priority() };
+            Effect::Stop(waiting, StopReason::PolicyDeleted.as_str())
+        };
+        Ok(line.rows.iter().map(stop).collect())
+    }
+}
+
+fn is_retirable(active: &ActivePolicy, now: DateTime<Utc>) -> bool {
+    (now - active.touched_at).num_seconds() > RETIRE_AFTER_SECONDS
+}

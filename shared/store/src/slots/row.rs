@@ -1,0 +1,174 @@
+//! The row of a slot group: its attributes, and how it is read.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use tidegate_domain::limits::SLOTS_PER_GROUP;
+use tidegate_domain::slots::{Compaction, GroupKey, Lease, LeaseId, Range, Refill, RunRef, Share, SlotGroup};
+
+use super::outcomes::decode_entry;
+use crate::Result;
+use crate::item::{Attributes, Item, Row, number};
+use crate::tables::Table;
+
+/// Attributes of the group. Short, since the row must stay within one write unit.
+pub(super) mod attribute {
+    /// Its share, in tokens.
+    pub(crate) const CAP: &str = "cap";
+    /// Tokens that are held.
+    pub(crate) const HELD: &str = "held";
+    /// The number of the plan.
+    pub(crate) const PLAN: &str = "pr";
+    /// How many groups the plan has.
+    pub(crate) const GROUPS: &str = "ng";
+    /// The limit of the policy.
+    pub(crate) const LIMIT: &str = "lm";
+    /// Whether the policy has a rate.
+    pub(crate) const RATED: &str = "rt";
+    /// The next fencing number.
+    pub(crate) const FENCE: &str = "fc";
+    /// The run number of the range.
+    pub(crate) const RUN: &str = "rn";
+    /// The next event of the range.
+    pub(crate) const NEXT: &str = "nx";
+    /// How many events are left of the range; 0: there is none.
+    pub(crate) const LEFT: &str = "lf";
+    /// The cost of its events, when it is not 1.
+    pub(crate) const COST: &str = "rc";
+    /// Its deadline, if it has one.
+    pub(crate) const DEADLINE: &str = "dl";
+    /// How many refills have begun.
+    pub(crate) const REFILLS: &str = "gs";
+    /// The entry of the line that a range is being taken from.
+    pub(crate) const ENTRY: &str = "want";
+    /// Outcomes.
+    pub(crate) const OUTCOMES: &str = "oc";
+    /// Outcomes that are being compacted.
+    pub(crate) const COMPACTING: &str = "pk_oc";
+    /// How many compactions have begun.
+    pub(crate) const COMPACTIONS: &str = "fs";
+    /// Fencing numbers of leases that were taken back.
+    pub(crate) const RECLAIMED: &str = "rx";
+    /// Before the number of a run: its id.
+    pub(crate) const RUN_REF: &str = "x";
+    /// Behind the id of a run whose end somebody waits for.
+    pub(crate) const WATCHED: char = '!';
+}
+
+/// Attributes of a lease: each stands before the number of its slot.
+pub(super) mod slot {
+    /// The event's number in its run.
+    pub(crate) const INDEX: &str = "i";
+    /// The number of its run.
+    pub(crate) const RUN: &str = "r";
+    /// The fencing number; absent: the slot is free.
+    pub(crate) const FENCE: &str = "f";
+    /// When the lease ends.
+    pub(crate) const ENDS_AT: &str = "e";
+    /// The number of the write that gave it.
+    pub(crate) const WRITE_ID: &str = "p";
+    /// The delivery that it is at, when it is not the first.
+    pub(crate) const ATTEMPT: &str = "t";
+    /// Its cost, when it is not 1.
+    pub(crate) const COST: &str = "w";
+}
+
+use attribute as a;
+
+/// The row of a group that was never used.
+pub(super) fn new_row(group: &SlotGroup) -> Row {
+    let Share { plan, groups, limit, cap, rated } = group.share;
+    let row = Row::new(&super::key(&group.key))
+        .with(a::CAP, number(cap))
+        .with(a::PLAN, number(plan))
+        .with(a::GROUPS, number(groups))
+        .with(a::LIMIT, number(limit))
+        .with_some(a::RATED, rated.then_some(AttributeValue::Bool(true)))
+        .with(a::FENCE, number(group.next_fence))
+        .with(a::OUTCOMES, AttributeValue::L(Vec::new()));
+    [a::HELD, a::RUN, a::NEXT, a::LEFT, a::REFILLS, a::COMPACTIONS]
+        .into_iter()
+        .fold(row, |row, name| row.with(name, number(0)))
+}
+
+pub(super) fn read(key: &GroupKey, row: &Attributes) -> Result<SlotGroup> {
+    let item = Item::new(Table::Policies, row);
+    let entries = |name| {
+        let decoded =
+            |text: &str| decode_entry(text).ok_or_else(|| item.corrupt(format!("outcome '{text}'")));
+        item.texts(name).into_iter().map(decoded).collect::<Result<Vec<_>>>()
+    };
+    let compacting = row.contains_key(a::COMPACTING).then(|| entries(a::COMPACTING)).transpose()?;
+    Ok(SlotGroup {
+        key: key.clone(),
+        share: Share {
+            plan: item.number(a::PLAN)?,
+            groups: item.number(a::GROUPS)?,
+            limit: item.number(a::LIMIT)?,
+            cap: item.number(a::CAP)?,
+            rated: item.flag(a::RATED),
+        },
+        held: item.number(a::HELD)?,
+        leases: read_leases(item)?,
+        refill: read_refill(item)?,
+        refills: item.number(a::REFILLS)?,
+        last_run: item.number(a::RUN)?,
+        runs: read_runs(item)?,
+        outcomes: entries(a::OUTCOMES)?,
+        compaction: compacting.map_or(Compaction::Idle, Compaction::Begun),
+        compactions: item.number(a::COMPACTIONS)?,
+        next_fence: item.number(a::FENCE)?,
+        reclaimed: item.numbers(a::RECLAIMED),
+    })
+}
+
+fn read_leases(item: Item<'_>) -> Result<BTreeMap<u32, Lease>> {
+    let mut leases = BTreeMap::new();
+    for slot in 0..SLOTS_PER_GROUP {
+        let of_slot = |attribute: &str| format!("{attribute}{slot}");
+        let Some(fence) = item.find_number(&of_slot(slot::FENCE))? else { continue };
+        let id = LeaseId {
+            slot,
+            fence,
+            run_number: item.number(&of_slot(slot::RUN))?,
+            index: item.number(&of_slot(slot::INDEX))?,
+            cost: item.number_or(&of_slot(slot::COST), 1)?,
+        };
+        let lease = Lease {
+            id,
+            ends_at: item.instant_ms(&of_slot(slot::ENDS_AT))?,
+            write_id: item.number_or(&of_slot(slot::WRITE_ID), 0)?,
+            attempt: item.number_or(&of_slot(slot::ATTEMPT), 1)?,
+        };
+        leases.insert(slot, lease);
+    }
+    Ok(leases)
+}
+
+fn read_refill(item: Item<'_>) -> Result<Refill> {
+    if let Some(entry) = item.find_text(a::ENTRY) {
+        return Ok(Refill::Begun { entry: entry.to_owned() });
+    }
+    let left = item.number(a::LEFT)?;
+    if left == 0 {
+        return Ok(Refill::Idle);
+    }
+    Ok(Refill::Serving(Range {
+        run_number: item.number(a::RUN)?,
+        next: item.number(a::NEXT)?,
+        left,
+        cost: item.number_or(a::COST, 1)?,
+        deadline: item.find_instant_ms(a::DEADLINE)?,
+    }))
+}
+
+fn read_runs(item: Item<'_>) -> Result<BTreeMap<u32, RunRef>> {
+    let mut runs = BTreeMap::new();
+    for name in item.names() {
+        let Some(number) = name.strip_prefix(a::RUN_REF).and_then(|n| n.parse().ok()) else { continue };
+        let text = item.text(name)?;
+        let id = text.strip_suffix(a::WATCHED);
+        runs.insert(number, RunRef { run: item.parsed(name, id.unwrap_or(text))?, watched: id.is_some() });
+    }
+    Ok(runs)
+}
