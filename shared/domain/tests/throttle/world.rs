@@ -1,0 +1,214 @@
+//! What is stored, and what a worker knows: a policy, its slot groups, its line, and the steps of the engine.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use tidegate_domain::shares::SharePlan;
+use tidegate_domain::slots::{
+    Follow, GroupKey, LeaseEnd, LeaseId, NewLease, Outcome, Range, Refill, RunRef, Share, SlotGroup,
+    Transition,
+};
+
+/// Events of the run.
+pub(crate) const EVENTS: u32 = 5;
+/// Tokens of the policy.
+pub(crate) const TOKENS: u32 = 3;
+/// Events that a group takes at once.
+const PORTION: u32 = 3;
+/// Deliveries of an event.
+const ATTEMPTS: u8 = 2;
+
+/// All that lasts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Stored {
+    pub(crate) limit: u32,
+    pub(crate) plan: (u64, Vec<u32>),
+    pub(crate) groups: [SlotGroup; 2],
+    pub(crate) line: BTreeMap<String, Entry>,
+}
+
+/// An entry of the line.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Entry {
+    pub(crate) cursor: u32,
+    pub(crate) end: u32,
+    /// The last range that each group took, with its refill number.
+    taken: BTreeMap<usize, (u64, u32, u32)>,
+}
+
+/// What a worker is about to do. Whatever it knows may be out of date.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Task {
+    Rest,
+    /// It serves a group as it saw it.
+    Serve(usize, Box<SlotGroup>),
+    /// It took a range for a group as it saw it.
+    Commit(usize, Box<SlotGroup>, (u32, u32)),
+    /// It ends a lease, after a first attempt was refused by the group as it saw it then.
+    Release(usize, LeaseId, Box<SlotGroup>),
+    /// It ends a lease that ran out.
+    Reclaim(usize, LeaseId, Box<SlotGroup>),
+    /// It brings the plan forward; it has read what so many groups hold.
+    Converge(u64, Vec<u32>),
+}
+
+/// What a write came to, as its worker was told.
+pub(crate) enum Answer {
+    Done(SlotGroup),
+    Refused(SlotGroup),
+}
+
+impl Answer {
+    pub(crate) fn group(self) -> SlotGroup {
+        match self {
+            Self::Done(group) | Self::Refused(group) => group,
+        }
+    }
+}
+
+pub(crate) fn now() -> DateTime<Utc> {
+    DateTime::UNIX_EPOCH
+}
+
+/// Every write has a number of its own: the fencing number that it saw, its group and its kind are enough of one.
+pub(crate) fn lease(worker: usize, seen_fence: u64) -> NewLease {
+    NewLease { ends_at: now(), write_id: seen_fence * 10 + worker as u64 }
+}
+
+fn run() -> RunRef {
+    RunRef { run: "job.1.1795262640".parse().unwrap(), watched: false }
+}
+
+impl Stored {
+    pub(crate) fn new() -> Self {
+        let plan = SharePlan { number: 1, caps: vec![2, 1] };
+        let group = |group: u32| {
+            let key = GroupKey { client: "acme".parse().unwrap(), policy: "small".parse().unwrap(), group };
+            SlotGroup::new(key, share(&plan, TOKENS, group))
+        };
+        let groups = [group(0), group(1)];
+        let entry = Entry { cursor: 0, end: EVENTS, taken: BTreeMap::new() };
+        let line = BTreeMap::from([("5|run".to_owned(), entry)]);
+        Self { limit: TOKENS, plan: (plan.number, plan.caps), groups, line }
+    }
+
+    pub(crate) fn plan(&self) -> SharePlan {
+        SharePlan { number: self.plan.0, caps: self.plan.1.clone() }
+    }
+
+    /// The share that the plan gives a group.
+    pub(crate) fn share(&self, group: usize) -> Share {
+        share(&self.plan(), self.limit, group as u32)
+    }
+
+    /// The first entry that a group may take of.
+    pub(crate) fn next_entry(&self) -> Option<&String> {
+        self.line.iter().find(|(_, entry)| entry.cursor < entry.end).map(|(place, _)| place)
+    }
+
+    /// Takes a range for a group's refill, once for each number.
+    pub(crate) fn take(&mut self, group: usize, refills: u64, place: &str) -> (u32, u32) {
+        let Some(entry) = self.line.get_mut(place) else { return (0, 0) };
+        if let Some((number, start, end)) = entry.taken.get(&group)
+            && *number == refills
+        {
+            return (*start, *end);
+        }
+        let (start, end) = (entry.cursor, entry.end.min(entry.cursor + PORTION));
+        if start < end {
+            entry.cursor = end;
+            entry.taken.insert(group, (refills, start, end));
+        }
+        (start, end)
+    }
+
+    /// Gives what is left of a group's range back to the line: both or neither.
+    pub(crate) fn give_back(&mut self, group: usize, seen: &SlotGroup) {
+        let Some(range) = seen.range().copied() else { return };
+        if let Some(after) = self.groups[group].after(&Transition::drop_range(seen, range)) {
+            self.groups[group] = after;
+            let place = format!("5|+{group}.{}", seen.refills);
+            let (cursor, end) = (range.next, range.next + range.left);
+            self.line.insert(place, Entry { cursor, end, taken: BTreeMap::new() });
+        }
+    }
+
+    pub(crate) fn held(&self) -> u32 {
+        self.groups.iter().map(|group| group.held).sum()
+    }
+
+    /// The leases of all groups.
+    pub(crate) fn leases(&self) -> BTreeSet<(usize, LeaseId)> {
+        let of = |(group, row): (usize, &SlotGroup)| {
+            row.leases.values().map(|lease| (group, lease.id)).collect::<Vec<_>>()
+        };
+        self.groups.iter().enumerate().flat_map(of).collect()
+    }
+}
+
+fn share(plan: &SharePlan, limit: u32, group: u32) -> Share {
+    Share { plan: plan.number, groups: plan.groups(), limit, cap: plan.cap(group), rated: false }
+}
+
+/// The next write of serving a group as it was seen; `None`: there is none but what the line may have.
+pub(crate) fn serve(worker: usize, seen: &SlotGroup) -> Option<(Transition, NewLease)> {
+    let slots = seen.grantable();
+    let lease = lease(worker, seen.next_fence);
+    (!slots.is_empty()).then(|| (Transition::grant(seen, &slots, lease, now()), lease))
+}
+
+pub(crate) fn commit(seen: &SlotGroup, (start, end): (u32, u32)) -> Transition {
+    let range = Range { run_number: 0, next: start, left: end - start, cost: 1, deadline: None };
+    Transition::commit_refill(seen, Some((range, run())))
+}
+
+/// How a lease ends: handed on where what was seen admits it, and at first, when nothing was seen.
+pub(crate) fn release(worker: usize, id: LeaseId, seen: Option<&SlotGroup>) -> (Transition, NewLease) {
+    let end = LeaseEnd { lease: id, attempt: 1, outcome: Outcome::Succeeded };
+    let end = seen.map_or(end, |seen| seen.at_attempt(end));
+    let lease = lease(worker, id.fence * 100 + u64::from(seen.is_some()) * 10);
+    let hand_off = Transition::hand_off(&[end], lease, now());
+    match seen {
+        Some(seen) if !seen.admits(&hand_off) => (Transition::free(&[end]), lease),
+        _ => (hand_off, lease),
+    }
+}
+
+/// How a lease ends that ran out: its event is delivered again, or has expired.
+pub(crate) fn reclaim(worker: usize, seen: &SlotGroup, id: LeaseId) -> Option<(Transition, NewLease)> {
+    let held = seen.leases.get(&id.slot).filter(|held| held.id == id)?;
+    let lease = lease(worker, seen.next_fence);
+    let end = LeaseEnd { lease: id, attempt: held.attempt, outcome: Outcome::Expired };
+    Some(match held.attempt < ATTEMPTS {
+        true => (Transition::renew(seen, held, lease), lease),
+        false => (Transition::expire(seen, held, end), lease),
+    })
+}
+
+/// What a worker does once its write was answered: the leases whose events it sends, and what it does then.
+pub(crate) fn after(
+    group: usize,
+    transition: &Transition,
+    lease: NewLease,
+    answer: Answer,
+) -> (Vec<LeaseId>, Task) {
+    let (is_done, seen) = match answer {
+        Answer::Done(seen) => (true, seen),
+        Answer::Refused(seen) => (false, seen),
+    };
+    // A refused write may be ours, when its reply was lost.
+    let given: Vec<LeaseId> =
+        seen.given_by(lease.write_id).iter().filter_map(|slot| Some(seen.leases.get(slot)?.id)).collect();
+    let serves = !is_done || transition.follows(&seen).contains(&Follow::Serve);
+    let task = if serves && given.is_empty() { Task::Serve(group, Box::new(seen)) } else { Task::Rest };
+    (given, task)
+}
+
+/// Whether a group has something left that only a look at the line, or a crashed worker's next step, moves on.
+pub(crate) fn is_at_rest(stored: &Stored, group: &SlotGroup) -> bool {
+    match &group.refill {
+        Refill::Begun { .. } => false,
+        Refill::Serving(_) => group.grantable().is_empty(),
+        Refill::Idle => group.room() == 0 || stored.next_entry().is_none(),
+    }
+}
