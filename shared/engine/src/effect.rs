@@ -25,12 +25,12 @@ use crate::{Engine, EngineError};
 const EFFECTS_PER_CALL: usize = 10_000;
 
 /// Something that is still to be done.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) enum Effect {
     /// Events that hold tokens are to reach their targets.
     Send(Vec<Granted>),
     /// Events cannot be sent: their leases end.
-    Release(ClientId, Vec<Release>),
+    Release(Vec<Release>),
     /// Slots of a group are free: what waits may have them.
     Serve(Box<SlotGroup>),
     /// What a group had left was taken away: what waits behind it may have its slots.
@@ -57,6 +57,8 @@ pub(crate) enum Effect {
     RemoveEntry(PolicyRef, Box<LineEntry>),
     /// A client is to be told that a run has come to its end.
     Announce(ClientId, RunId),
+    /// The call fails, once what stands before it is done.
+    Fail(EngineError),
 }
 
 /// Names a policy.
@@ -161,7 +163,7 @@ impl Engine {
     async fn carry_out_one(&self, effect: Effect) -> Result<Vec<Effect>, EngineError> {
         match effect {
             Effect::Send(granted) => self.send_granted(granted).await,
-            Effect::Release(client, releases) => self.release_unsent(&client, releases).await,
+            Effect::Release(releases) => self.release_unsent(releases).await,
             Effect::Serve(group) => self.serve_group(*group).await,
             Effect::ServeAnew(key) => match self.store().slot_group(&key).await? {
                 Some(group) => self.serve_group(group).await,
@@ -182,6 +184,7 @@ impl Engine {
                 .dispatch(&[Outgoing::now(&client, Message::callback(&client, &run, 0))])
                 .await
                 .map(|()| Vec::new()),
+            Effect::Fail(error) => Err(error),
             Effect::WakeNow(PolicyRef { client, policy }) => {
                 let wake = Message::wake(&client, &policy, self.now());
                 self.dispatch(&[Outgoing::now(&client, wake)]).await.map(|()| Vec::new())

@@ -271,11 +271,7 @@ impl<'e> Emission<'e> {
             self.send_if_many().await?;
         }
         for (launch_at, client, policy) in std::mem::take(&mut self.wakes) {
-            let wake = Message::Wake {
-                client: client.to_string(),
-                policy: policy.to_string(),
-                due_s: Some(launch_at.timestamp()),
-            };
+            let wake = Message::wake(&client, &policy, launch_at);
             self.ready.push(Outgoing::at(&client, wake, launch_at));
         }
         self.send_ready().await?;

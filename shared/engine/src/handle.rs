@@ -82,8 +82,7 @@ impl Engine {
                 let due_at = due_s.and_then(|second| DateTime::from_timestamp(second, 0));
                 match due_at.filter(|due_at| self.is_early(*due_at)) {
                     Some(due_at) => {
-                        let wake =
-                            Message::Wake { client: client.to_string(), policy: policy.to_string(), due_s };
+                        let wake = Message::wake(&client, &policy, due_at);
                         self.dispatch(&[Outgoing::at(&client, wake, due_at)]).await
                     }
                     // What is due in it: the tick looks after the rest.

@@ -79,7 +79,7 @@ impl Engine {
             self.store().stop_run(&key.client, run, StopReason::PayloadGone.as_str()).await?;
             self.drop_range_of(key, run).await?;
         }
-        Ok(give_back(stopped.into_iter().map(|(_, release)| release).collect()))
+        Ok(vec![Effect::Release(stopped.into_iter().map(|(_, release)| release).collect())])
     }
 
     /// Sends a granted event that came through the dispatch queue. `received` is how often its message came.
@@ -88,17 +88,11 @@ impl Engine {
         message: &GrantedEvent,
         received: u32,
     ) -> Result<Vec<Effect>, EngineError> {
-        let bad = |reason: String| EngineError::Message { reason };
-        let token: Token = message.token.parse().map_err(|e| bad(format!("'token': {e}")))?;
-        let run: RunId = message.run.parse().map_err(|e| bad(format!("'run': {e}")))?;
-        let lease_end = DateTime::from_timestamp_millis(message.lease_end_ms)
-            .ok_or_else(|| bad("'lease_end_ms': no instant".to_owned()))?;
-        if self.now() >= lease_end {
+        let grant = Granted::read(message)?;
+        if self.now() >= grant.lease_end {
             info!(run = message.run, token = message.token, "the lease ended before its event was sent");
             return Ok(Vec::new());
         }
-        let grant =
-            Granted { event: run.event(token.lease.index), token, lease_end, attempt: message.attempt };
         let attempt = grant.attempt_after(message.failures);
         let is_wanted = match message.failures {
             0 => received == 1 || self.is_held(&grant.token).await?,
@@ -109,8 +103,8 @@ impl Engine {
             return Ok(Vec::new());
         }
         let client = grant.token.client().clone();
-        let Some(terms) = self.run_terms(&client, &run).await? else {
-            return Ok(give_back(vec![Release::new(grant.token, Outcome::Dead)]));
+        let Some(terms) = self.run_terms(&client, grant.event.run()).await? else {
+            return Ok(vec![Effect::Release(vec![Release::new(grant.token, Outcome::Dead)])]);
         };
         let max_attempts = terms.terms.max_attempts.get();
         let on_response = terms.terms.flow.release_on_response;
@@ -120,7 +114,7 @@ impl Engine {
         let mut troubles = Troubles::default();
         let (reason, retry_after) = match sent {
             Some(Sent::Done) if on_response => {
-                return Ok(give_back(vec![Release::new(grant.token, Outcome::Succeeded)]));
+                return Ok(vec![Effect::Release(vec![Release::new(grant.token, Outcome::Succeeded)])]);
             }
             None | Some(Sent::Done) => return Ok(Vec::new()),
             Some(Sent::Failed { reason, retry_after }) if attempt < max_attempts => (reason, retry_after),
@@ -128,7 +122,7 @@ impl Engine {
                 troubles.dead(&grant.event, &terms.terms, &reason);
                 troubles.log(&client, attempt);
                 self.keep_reason(&grant, attempt, &reason).await?;
-                return Ok(give_back(vec![Release::new(grant.token, Outcome::Dead)]));
+                return Ok(vec![Effect::Release(vec![Release::new(grant.token, Outcome::Dead)])]);
             }
         };
         let failures = message.failures + 1;
@@ -148,14 +142,9 @@ impl Engine {
         message: &GrantedEvent,
         panicked: &Panicked,
     ) -> Result<Vec<Effect>, EngineError> {
-        let bad = |reason: String| EngineError::Message { reason };
-        let token: Token = message.token.parse().map_err(|e| bad(format!("'token': {e}")))?;
-        let run: RunId = message.run.parse().map_err(|e| bad(format!("'run': {e}")))?;
-        let lease_end = DateTime::from_timestamp_millis(message.lease_end_ms).unwrap_or_default();
-        let grant =
-            Granted { event: run.event(token.lease.index), token, lease_end, attempt: message.attempt };
+        let grant = Granted::read(message)?;
         self.keep_reason(&grant, grant.attempt_after(message.failures), &panicked.to_string()).await?;
-        Ok(give_back(vec![Release::new(grant.token, Outcome::Dead)]))
+        Ok(vec![Effect::Release(vec![Release::new(grant.token, Outcome::Dead)])])
     }
 
     /// Whether a run is older than its job's relevancy window.
@@ -188,13 +177,16 @@ impl Engine {
     }
 }
 
-/// The leases of events that cannot be sent end.
-fn give_back(releases: Vec<Release>) -> Vec<Effect> {
-    let client = releases.first().map(|release| release.token.client().clone());
-    client.map(|client| Effect::Release(client, releases)).into_iter().collect()
-}
-
 impl Granted {
+    fn read(message: &GrantedEvent) -> Result<Self, EngineError> {
+        let bad = |reason: String| EngineError::Message { reason };
+        let token: Token = message.token.parse().map_err(|e| bad(format!("'token': {e}")))?;
+        let run: RunId = message.run.parse().map_err(|e| bad(format!("'run': {e}")))?;
+        let lease_end = DateTime::from_timestamp_millis(message.lease_end_ms)
+            .ok_or_else(|| bad("'lease_end_ms': no instant".to_owned()))?;
+        Ok(Self { event: run.event(token.lease.index), token, lease_end, attempt: message.attempt })
+    }
+
     /// Which delivery comes after so many that failed under its lease.
     fn attempt_after(&self, failures: u8) -> u8 {
         self.attempt.saturating_add(failures)

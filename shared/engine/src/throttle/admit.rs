@@ -3,7 +3,7 @@
 //! Whoever frees a slot looks at the line *after* that write; whoever joins the line looks at the slots *after* that
 //! write. So one of the two sees the other, and no slot stays idle beside a waiting event.
 
-use futures::future::try_join_all;
+use futures::future::join_all;
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::policy::Policy;
 
@@ -51,14 +51,23 @@ impl Engine {
         let some = open.groups.split_off(open.groups.len().saturating_sub(GROUPS_AT_ONCE));
         let snapshot = PolicySnapshot::from(&open.policy);
         let look = |number: &u32| self.serve_number(&open.policy, *number, snapshot);
-        let served: Vec<Served> = try_join_all(some.iter().rev().map(look)).await?;
+        let (mut served, mut failure) = (Vec::<Served>::new(), None);
+        for look in join_all(some.iter().rev().map(look)).await {
+            match look {
+                Ok(one) => served.push(one),
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
         let is_granted = served.iter().any(|served| !served.granted.is_empty());
         let is_drained = served.iter().any(|served| served.line == Line::Nothing);
         open.full = if is_granted { 0 } else { open.full + some.len() };
         let is_over = open.groups.is_empty() || open.full >= FULL_GROUPS || (is_drained && !is_granted);
         let mut effects: Vec<Effect> = served.into_iter().flat_map(Served::effects).collect();
-        if !is_over {
-            effects.push(Effect::Admit(Box::new(open)));
+        match failure {
+            // What the others granted is sent first: nobody else would send it before its lease ends.
+            Some(error) => effects.push(Effect::Fail(error)),
+            None if is_over => {}
+            None => effects.push(Effect::Admit(Box::new(open))),
         }
         Ok(effects)
     }

@@ -1,7 +1,7 @@
 //! Reconciling a policy: the tick brings all of its slot groups in order, some at a time.
 
 use chrono::{DateTime, Utc};
-use futures::stream::{self, StreamExt, TryStreamExt};
+use futures::future::join_all;
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::occurrence::StopReason;
 use tidegate_domain::policy::{OnExpiry, Policy};
@@ -52,11 +52,19 @@ impl Engine {
             return if open.is_idle { self.retire(&open.policy).await } else { Ok(Vec::new()) };
         }
         let each = behind.into_iter().rev().map(|group| self.reconcile_group(&open.policy, group));
-        let done: Vec<(bool, Vec<Effect>)> =
-            stream::iter(each.collect::<Vec<_>>()).buffered(GROUPS_AT_ONCE).try_collect().await?;
-        open.is_idle &= done.iter().all(|(is_idle, _)| *is_idle);
-        let mut effects: Vec<Effect> = done.into_iter().flat_map(|(_, effects)| effects).collect();
-        effects.push(Effect::Reconcile(Box::new(open)));
+        let mut effects = Vec::new();
+        let mut failure = None;
+        for done in join_all(each).await {
+            match done {
+                Ok((is_idle, more)) => {
+                    open.is_idle &= is_idle;
+                    effects.extend(more);
+                }
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        // What the others granted is sent first: nobody else would send it before its lease ends.
+        effects.push(failure.map_or_else(|| Effect::Reconcile(Box::new(open)), Effect::Fail));
         Ok(effects)
     }
 
@@ -72,9 +80,8 @@ impl Engine {
         let mut served = self.serve(seen, policy.into()).await?;
         served.granted.splice(0..0, again);
         self.return_what_does_not_fit(policy, &served.group).await?;
-        let group = served.group.clone();
+        let (mut effects, group) = served.into_parts();
         let is_idle = group.is_idle();
-        let mut effects = served.effects_without_compaction();
         effects.push(Effect::Compact(Box::new(group)));
         Ok((is_idle, effects))
     }

@@ -72,7 +72,7 @@ impl Engine {
         for (key, releases) in by_group(own) {
             match self.release_here(&key, releases.clone()).await {
                 Ok(answered) => answers.extend(answered),
-                Err(error) => answers.extend(self.defer(client, &key, releases, error).await?),
+                Err(error) => answers.extend(self.defer(&key, releases, error).await?),
             }
         }
         Ok(answers)
@@ -93,16 +93,12 @@ impl Engine {
     }
 
     /// Ends the leases of events that cannot be sent. Nobody waits for answers.
-    pub(crate) async fn release_unsent(
-        &self,
-        client: &ClientId,
-        releases: Vec<Release>,
-    ) -> Result<Vec<Effect>, EngineError> {
+    pub(crate) async fn release_unsent(&self, releases: Vec<Release>) -> Result<Vec<Effect>, EngineError> {
         let mut effects = Vec::new();
         for (key, releases) in by_group(releases) {
             match self.release_group(&key, releases.clone()).await {
                 Ok((_, more)) => effects.extend(more),
-                Err(error) => drop(self.defer(client, &key, releases, error).await?),
+                Err(error) => drop(self.defer(&key, releases, error).await?),
             }
         }
         Ok(effects)
@@ -117,7 +113,6 @@ impl Engine {
     /// Leaves releases to the dispatch queue, when what stopped them may pass.
     async fn defer(
         &self,
-        client: &ClientId,
         key: &GroupKey,
         releases: Vec<Release>,
         error: EngineError,
@@ -130,7 +125,7 @@ impl Engine {
             let succeeded = release.outcome == Outcome::Succeeded;
             let dead = release.outcome == Outcome::Dead;
             let (token, text) = (release.token.to_string(), release.text.clone());
-            Outgoing::now(client, Message::Release { token, succeeded, dead, text })
+            Outgoing::now(&key.client, Message::Release { token, succeeded, dead, text })
         };
         self.dispatch(&releases.iter().map(message).collect::<Vec<_>>()).await?;
         Ok(releases.into_iter().map(|release| (release.token, Released::Deferred)).collect())

@@ -41,16 +41,18 @@ impl Served {
         Self { group, granted: Vec::new(), more: Vec::new(), line: Line::More }
     }
 
-    /// All that follows: sending first.
+    /// All that follows: sending first, compaction last, when it is due.
     pub(crate) fn effects(self) -> Vec<Effect> {
-        let compact = self.group.is_compaction_due().then(|| Effect::Compact(Box::new(self.group.clone())));
-        self.effects_without_compaction().into_iter().chain(compact).collect()
+        let is_due = self.group.is_compaction_due();
+        let (mut effects, group) = self.into_parts();
+        effects.extend(is_due.then(|| Effect::Compact(Box::new(group))));
+        effects
     }
 
-    /// The same, for who compacts in any case.
-    pub(super) fn effects_without_compaction(self) -> Vec<Effect> {
+    /// What follows beside compaction, and the group.
+    pub(super) fn into_parts(self) -> (Vec<Effect>, SlotGroup) {
         let send = (!self.granted.is_empty()).then_some(Effect::Send(self.granted));
-        send.into_iter().chain(self.more).collect()
+        (send.into_iter().chain(self.more).collect(), self.group)
     }
 }
 

@@ -1,8 +1,10 @@
 //! Limits that change, weights and rates.
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use tidegate_domain::flow::{Cost, Flow};
 use tidegate_domain::rate_limit::{Per, RateLimit};
 use tidegate_engine::clock::Clock as _;
+use tidegate_simulation::world::PREFIX;
 
 use crate::stage::{Stage, terms};
 
@@ -125,4 +127,17 @@ async fn a_rate_holds_for_tokens_that_are_released_at_once() {
         stage.release(&events).await;
     }
     assert!((30..=31).contains(&arrived), "{arrived}");
+}
+
+/// What one slot group granted is sent, though the one beside it fails: nobody else would send it before its lease ends.
+#[tokio::test]
+async fn a_group_that_fails_keeps_no_other_from_sending() {
+    let stage = Stage::new().await;
+    stage.policy("small", terms(24)).await;
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let row = stage.world.embedded.dynamodb().put_item().table_name(format!("{PREFIX}-policies"));
+    let row = row.item("pk", text("acme|small|0001")).item("sk", text("slots")).item("held", text("none"));
+    row.send().await.unwrap();
+    stage.job("batch", 40, "small", Flow::default()).await;
+    assert_eq!(stage.arrived().await.len(), 12);
 }
