@@ -3,9 +3,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
-use tidegate_domain::slots::{
-    Change, Clause, LeaseId, NewLease, OutcomeEntry, Range, RunRef, Share, Transition,
-};
+use tidegate_domain::slots::{Change, Clause, LeaseId, NewLease, OutcomeEntry, Range, RunRef, Share};
 
 use super::outcomes::encode_entry;
 use super::row::{attribute as a, slot};
@@ -22,11 +20,11 @@ struct Expression {
     values: Vec<AttributeValue>,
 }
 
-/// What a transition writes.
-pub(super) fn update(key: Key, transition: &Transition) -> Update {
+/// What a transition writes: its changes, where its clauses hold.
+pub(super) fn update<'t>(key: Key, when: impl Iterator<Item = &'t Clause>, then: &[Change]) -> Update {
     let mut expression = Expression::default();
-    transition.when.iter().for_each(|clause| expression.require(clause));
-    transition.then.iter().for_each(|change| expression.make(change));
+    when.for_each(|clause| expression.require(clause));
+    then.iter().for_each(|change| expression.make(change));
     expression.into_update(key)
 }
 

@@ -89,9 +89,8 @@ impl Store {
     }
 
     fn update_of(&self, group: &GroupKey, transition: &Transition) -> Update {
-        let mut transition = transition.clone();
-        transition.when.retain(|clause| !self.is_taken_off(clause));
-        expression::update(key(group), &transition)
+        let when = transition.when.iter().filter(|clause| !self.is_taken_off(clause));
+        expression::update(key(group), when, &transition.then)
     }
 
     /// Whether a mutant takes a clause off: never, in what is deployed.
