@@ -4,10 +4,7 @@
 //! now must carry the URL under which its consumer finds the queue.
 
 use tidegate_api::QueueHint;
-use tidegate_local::runtime::{BadQueueName, ConsumerQueue};
-
-/// The account in the URLs of the embedded SQS.
-const ACCOUNT: &str = "000000000000";
+use tidegate_local::runtime::{BadQueueName, ConsumerQueue, place_of_queues};
 
 /// Says what a queue URL lacks, for the SQS at `sqs_url`.
 pub(super) fn hints(sqs_url: &str) -> impl Fn(&str) -> QueueHint + Send + Sync + 'static {
@@ -17,7 +14,7 @@ pub(super) fn hints(sqs_url: &str) -> impl Fn(&str) -> QueueHint + Send + Sync +
 
 fn hint(sqs_url: &str, queue_url: &str) -> QueueHint {
     let name = queue_url.rsplit('/').next().unwrap_or_default();
-    let place = format!("{sqs_url}/{ACCOUNT}");
+    let place = place_of_queues(sqs_url);
     let queue = match name.parse::<ConsumerQueue>() {
         Ok(queue) => queue,
         Err(own @ BadQueueName::Own(_)) => return QueueHint::WrongUrl(own.to_string()),

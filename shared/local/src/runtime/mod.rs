@@ -25,6 +25,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{error, info};
 
+pub use crate::sqs::place_of_queues;
 pub use consumer_queue::{BadQueueName, ConsumerQueue};
 pub use queues::QueueError;
 

@@ -38,6 +38,7 @@ use crate::connector::Reply;
 use crate::meter::Meter;
 pub(crate) use error::Failure;
 pub(crate) use name::QueueName;
+pub use name::place_of_queues;
 pub(crate) use outside::OwnQueues;
 use requests::Served;
 use store::Store;

@@ -53,8 +53,13 @@ impl QueueName {
 
     /// The queue's URL under `base`, an origin without a path.
     pub(super) fn url(&self, base: &str) -> String {
-        format!("{base}/{ACCOUNT}/{}", self.0)
+        format!("{}/{}", place_of_queues(base), self.0)
     }
+}
+
+/// What the URLs of queues begin with under `base`, an origin without a path.
+pub fn place_of_queues(base: &str) -> String {
+    format!("{base}/{ACCOUNT}")
 }
 
 /// The name in a queue URL: its last part. Host and account do not count, so a stored URL outlives a change of port.
