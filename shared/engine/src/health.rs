@@ -2,13 +2,14 @@
 
 use chrono::{DateTime, Utc};
 
+use crate::jobs::emit_from;
 use crate::{Engine, EngineError};
 
 /// How emission gets on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EmissionStatus {
-    /// Every launch before it is planned: emitted, left out with a reason, or in a part of a scan. `None` before the first
-    /// tick.
+    /// Every launch before it is planned: emitted, left out with a reason, or in a part of a scan. `None` before
+    /// anything was planned.
     pub scanned_to: Option<DateTime<Utc>>,
     /// Launches since then are late: no tick has confirmed them, or a part of a large scan is not done. `None` when none is.
     pub late_since: Option<DateTime<Utc>>,
@@ -20,10 +21,16 @@ impl Engine {
     /// # Errors
     /// When the store does not answer.
     pub async fn emission_status(&self) -> Result<EmissionStatus, EngineError> {
-        let scanned_to = self.store().watermark().await?.map(|watermark| watermark.scanned_to);
+        let watermark = self.store().watermark().await?;
+        let scanned_to = watermark.as_ref().map(|watermark| watermark.scanned_to);
+        // Before the first tick it stands where the first job was written, whose launches are not a tick's for a while.
+        let settled_to = watermark.map(|watermark| match watermark.fence {
+            0 => emit_from(watermark.scanned_to),
+            _ => watermark.scanned_to,
+        });
         let part_from = self.store().oldest_scan_part().await?;
         let now = self.now();
-        let late_since = scanned_to.into_iter().chain(part_from).min().filter(|settled_to| *settled_to < now);
+        let late_since = settled_to.into_iter().chain(part_from).min().filter(|settled_to| *settled_to < now);
         Ok(EmissionStatus { scanned_to, late_since })
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tidegate_api::openapi_json;
 use tidegate_local::{Call, Fault, FaultPlan};
 
-use crate::world::World;
+use crate::world::{World, cron_job};
 
 /// Set to write the copy anew: `TIDEGATE_UPDATE=1 cargo nextest run -p tidegate-api document`.
 const UPDATE: &str = "TIDEGATE_UPDATE";
@@ -137,6 +137,25 @@ async fn health_says_since_when_launches_are_late_and_costs_little() {
     world.engine.tick().await.unwrap();
     world.clock.advance_ms(5_000);
     assert_eq!(health().await.json["status"], "ok");
+}
+
+/// The first job of a deployment is often there before the first tick: until the launches that are left to ticks begin, the
+/// API emits them itself.
+#[tokio::test]
+async fn before_the_first_tick_nothing_is_late_until_a_launch_is_left_to_it() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    assert_eq!(world.put("/v1/jobs/first", &key, &cron_job()).await.status, StatusCode::CREATED);
+    let health = async || world.send(Method::GET, "/v1/health", None, &[], "").await;
+    for _ in 0..4 {
+        assert_eq!(health().await.status, StatusCode::OK);
+        world.clock.advance_ms(59_000);
+    }
+    assert_eq!(health().await.status, StatusCode::OK);
+    world.clock.advance_ms(6_000);
+    let late = health().await;
+    assert_eq!(late.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(late.json["emission"]["late_since"], "2026-11-21T12:04:00Z");
 }
 
 /// Panics where a request touches a service: stands for any fault of ours.

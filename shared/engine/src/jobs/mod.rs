@@ -8,7 +8,7 @@ mod delete;
 mod first;
 mod pause;
 
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, JobId, OneTimePlace};
 use tidegate_domain::job::{Job, Terms, Trigger};
 use tidegate_domain::limits::{AT_SHARDS, HANDOVER_SECONDS, LOOK_AHEAD_SECONDS, WRITE_ROUNDS};
@@ -71,6 +71,14 @@ pub enum JobDelete {
     Absent,
     /// It has another revision than was expected.
     RevisionIs(u32),
+}
+
+/// From when on the launches of a job that is written at an instant are the emitter's; the master emits those before.
+pub(crate) fn emit_from(written_at: DateTime<Utc>) -> DateTime<Utc> {
+    let ahead = i64::from(LOOK_AHEAD_SECONDS + HANDOVER_SECONDS);
+    // Whole minutes, so that children of one minute agree, and whole seconds, as rows keep them.
+    let second = written_at.timestamp().div_euclid(60) * 60 + ahead;
+    DateTime::from_timestamp(second, 0).unwrap_or(written_at)
 }
 
 impl Engine {
@@ -161,10 +169,7 @@ impl Engine {
     /// A job as it is going to be written, but for the places of its children.
     fn new_job(&self, client: &ClientId, id: JobId, revision: u32, draft: JobDraft) -> Job {
         let now = self.now();
-        let ahead = i64::from(LOOK_AHEAD_SECONDS + HANDOVER_SECONDS);
-        // Whole minutes, so that children of one minute agree, and whole seconds, as rows keep them.
-        let emit_from_s = now.timestamp().div_euclid(60) * 60 + ahead;
-        let emit_from = DateTime::from_timestamp(emit_from_s, 0).unwrap_or(now);
+        let emit_from = emit_from(now);
         let JobDraft { trigger, rules, terms } = draft;
         let (client, children, paused) = (client.clone(), Vec::new(), false);
         Job { client, id, revision, trigger, rules, paused, terms, children, emit_from, changed_at: now }
