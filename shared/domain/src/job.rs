@@ -265,6 +265,11 @@ impl Terms {
     pub fn to_travel(&self) -> Self {
         Self { payload: self.payload.to_travel(), ..self.clone() }
     }
+
+    /// Whether a launch is older by now than the relevancy window allows: then it is not delivered.
+    pub fn is_too_old(&self, launch_at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+        self.relevancy.is_some_and(|relevancy| relevancy.is_over(launch_at, now))
+    }
 }
 
 #[cfg(test)]

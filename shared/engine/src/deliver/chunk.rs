@@ -138,8 +138,7 @@ impl Engine {
     async fn still_relevant(&self, parts: Vec<Part>) -> Result<Vec<Part>, EngineError> {
         let mut relevant = Vec::with_capacity(parts.len());
         for part in parts {
-            let window = part.occurrence.terms.relevancy;
-            match window.is_some_and(|window| window.is_over(part.occurrence.launch_at, self.now())) {
+            match part.occurrence.terms.is_too_old(part.occurrence.launch_at, self.now()) {
                 false => relevant.push(part),
                 true => self.leave_out(&part, NonRun::Expired).await?,
             }

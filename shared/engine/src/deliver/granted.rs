@@ -35,7 +35,7 @@ impl Engine {
             let run = grant.event.run();
             match self.run_terms(&client, run).await? {
                 None => stopped.push((run.clone(), Release::new(grant.token, Outcome::Dead))),
-                Some(terms) if self.is_too_old(run, &terms) => {
+                Some(terms) if terms.terms.is_too_old(run.launch_at(), self.now()) => {
                     self.store().stop_run(&client, run, NonRun::Expired.as_str()).await?;
                     self.forget_run(&client, run);
                     stopped.push((run.clone(), Release::new(grant.token, Outcome::Dead)));
@@ -145,11 +145,6 @@ impl Engine {
         let grant = Granted::read(message)?;
         self.keep_reason(&grant, grant.attempt_after(message.failures), &panicked.to_string()).await?;
         Ok(vec![Effect::Release(vec![Release::new(grant.token, Outcome::Dead)])])
-    }
-
-    /// Whether a run is older than its job's relevancy window.
-    pub(crate) fn is_too_old(&self, run: &RunId, terms: &super::Terms) -> bool {
-        terms.terms.relevancy.is_some_and(|relevancy| relevancy.is_over(run.launch_at(), self.now()))
     }
 
     async fn is_held(&self, token: &Token) -> Result<bool, EngineError> {

@@ -84,7 +84,7 @@ pub(crate) fn judge(
             Some(NonRun::Excluded)
         } else if launch_at < missed_before && firing.launch_at < cutoff.before(missed_before) {
             Some(NonRun::MisfireSkipped)
-        } else if child.terms.relevancy.is_some_and(|relevancy| relevancy.is_over(launch_at, plan.now)) {
+        } else if child.terms.is_too_old(launch_at, plan.now) {
             Some(NonRun::Expired)
         } else {
             None

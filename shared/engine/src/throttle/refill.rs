@@ -6,13 +6,13 @@
 use chrono::{DateTime, Utc};
 use tidegate_domain::flow::{BatchWindow, OnDeadline};
 use tidegate_domain::ids::RunId;
+use tidegate_domain::job::Terms;
 use tidegate_domain::occurrence::{NonRun, StopReason};
 use tidegate_domain::slots::{GroupKey, Range, RunRef, SlotGroup, Transition};
 use tidegate_store::line::{LineEntry, Portion, Take, run_of_place};
 use tidegate_store::slots::Written;
 
 use super::overlap::Turn;
-use crate::deliver::Terms;
 use crate::effect::{Effect, PolicyRef, WaitingRun};
 use crate::{Engine, EngineError};
 
@@ -73,7 +73,7 @@ impl Engine {
         let reason = match &terms {
             // Stopped, or its payload is gone with its job; a first reason stays.
             None => Some(StopReason::PayloadGone.as_str()),
-            Some(terms) if self.is_too_old(&entry.run, terms) => Some(NonRun::Expired.as_str()),
+            Some(terms) if terms.terms.is_too_old(launch_at, now) => Some(NonRun::Expired.as_str()),
             Some(terms) => {
                 let window = terms.terms.flow.window;
                 window.filter(|window| window.is_over(launch_at, now)).map(|_| StopReason::Deadline.as_str())
@@ -109,7 +109,8 @@ impl Engine {
         let GroupKey { client, policy, group: number } = &group.key;
         let run = run_of_place(place)?;
         let terms = self.run_terms(client, &run).await?;
-        let upto = terms.as_deref().map_or(u32::MAX, |terms| self.admissible(&run, terms));
+        let terms = terms.as_deref().map(|terms| &terms.terms);
+        let upto = terms.map_or(u32::MAX, |terms| self.admissible(&run, terms));
         let part = (portion(group), upto);
         let taken = self.store().take_range((client, policy, *number), place, group.refills, part).await?;
         let (start, end, last) = match taken {
@@ -118,11 +119,11 @@ impl Engine {
             Take::Lost => return Ok(()),
         };
         // Of a single event that nobody waits for, its record says enough.
-        let is_told = |terms: &Terms| terms.terms.count.get() > 1 || terms.terms.flow.is_watched();
-        if start == 0 && end > 0 && terms.as_deref().is_some_and(is_told) {
+        let is_told = |terms: &Terms| terms.count.get() > 1 || terms.flow.is_watched();
+        if start == 0 && end > 0 && terms.is_some_and(is_told) {
             self.store().run_started(client, &run, self.now()).await?;
         }
-        let range = range_of(&run, terms.as_deref(), start, end);
+        let range = range_of(&run, terms, start, end);
         let commit = Transition::commit_refill(group, Some(range));
         let policy = PolicyRef::of(group);
         if let Written::Done(now_seen) | Written::Refused(Some(now_seen)) =
@@ -138,8 +139,7 @@ impl Engine {
 
     /// Up to which event of a run may be admitted now: a paced one keeps the rest for later.
     fn admissible(&self, run: &RunId, terms: &Terms) -> u32 {
-        let count = terms.terms.count.get();
-        let window = terms.terms.flow.window;
+        let (count, window) = (terms.count.get(), terms.flow.window);
         window.map_or(count, |window| window.admissible(run.launch_at(), count, self.now()))
     }
 
@@ -188,7 +188,7 @@ fn portion(group: &SlotGroup) -> Portion {
 
 /// The range `start..end` of a run. Without terms its run was stopped meanwhile: the group will drop what it took.
 fn range_of(run: &RunId, terms: Option<&Terms>, start: u32, end: u32) -> (Range, RunRef) {
-    let flow = terms.map(|terms| &terms.terms.flow);
+    let flow = terms.map(|terms| &terms.flow);
     let expires = |window: &BatchWindow| window.on_deadline == OnDeadline::Expire;
     let window = flow.and_then(|flow| flow.window).filter(expires);
     let range = Range {
