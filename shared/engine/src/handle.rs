@@ -70,7 +70,7 @@ impl Engine {
                 let effects = self.deliver_granted(&event, received).await?;
                 self.carry_out(effects).await.map(drop)
             }
-            Message::Scan { part } => self.scan_part(&part).await,
+            Message::Scan { part } => self.work_on_part(&part).await,
             Message::Callback { client, run, failures } => {
                 let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
                 let run: RunId = run.parse().map_err(|e| bad(format!("'run': {e}")))?;

@@ -11,7 +11,7 @@ pub struct EmissionStatus {
     /// Every launch before it is planned: emitted, left out with a reason, or in a part of a scan. `None` before
     /// anything was planned.
     pub scanned_to: Option<DateTime<Utc>>,
-    /// Launches since then are late: no tick has confirmed them, or a part of a large scan is not done. `None` when none is.
+    /// Launches since then are late: no tick has confirmed them, or a part of a large emission is not done. `None` when none is.
     pub late_since: Option<DateTime<Utc>>,
 }
 
@@ -28,9 +28,11 @@ impl Engine {
             0 => emit_from(watermark.scanned_to),
             _ => watermark.scanned_to,
         });
-        let part_from = self.store().oldest_scan_part().await?;
+        let window_from = self.store().oldest_window_part().await?;
+        let run_from = self.store().oldest_run_part().await?;
         let now = self.now();
-        let late_since = settled_to.into_iter().chain(part_from).min().filter(|settled_to| *settled_to < now);
+        let oldest = settled_to.into_iter().chain(window_from).chain(run_from).min();
+        let late_since = oldest.filter(|oldest| *oldest < now);
         Ok(EmissionStatus { scanned_to, late_since })
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
+use futures::stream::{self, StreamExt};
 use tidegate_domain::ids::JobId;
 use tidegate_domain::job::Trigger;
 use tidegate_domain::limits::EXPRESSION_SHARDS;
@@ -15,6 +16,8 @@ use tracing::info;
 use crate::memory::ZONE_BELIEF_SECONDS;
 use crate::{Engine, EngineError};
 
+/// Zones that are looked at at once.
+const ZONES_AT_ONCE: usize = 16;
 /// How long a zone stays after a job was last written in it, in seconds, whether it still has jobs or not: as long as a
 /// master believes that it is there, and then as long as its call may take.
 const ZONE_KEPT_SECONDS: i64 = ZONE_BELIEF_SECONDS + 300;
@@ -34,11 +37,17 @@ impl Engine {
     /// Takes the zones off the list that no job is left in.
     pub(crate) async fn sweep_zones(&self, now: DateTime<Utc>) -> Result<(), EngineError> {
         let before = shifted(now, -seconds(ZONE_KEPT_SECONDS));
-        for (zone, added_at) in self.store().index_shape().await?.zones {
-            if added_at < before && !self.store().is_zone_used(zone).await? {
-                let removed = self.store().remove_zone(zone, before).await?;
-                info!(%zone, ?removed, "no job is left in a zone");
-            }
+        let zones = self.store().index_shape().await?.zones;
+        let old = zones.into_iter().filter(|(_, added_at)| *added_at < before);
+        let sweeps: Vec<_> = old.map(|(zone, _)| self.sweep_zone(zone, before)).collect();
+        let swept: Vec<_> = stream::iter(sweeps).buffer_unordered(ZONES_AT_ONCE).collect().await;
+        swept.into_iter().collect()
+    }
+
+    async fn sweep_zone(&self, zone: Tz, before: DateTime<Utc>) -> Result<(), EngineError> {
+        if !self.store().is_zone_used(zone).await? {
+            let removed = self.store().remove_zone(zone, before).await?;
+            info!(%zone, ?removed, "no job is left in a zone");
         }
         Ok(())
     }

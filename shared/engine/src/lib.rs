@@ -36,6 +36,7 @@ mod explain;
 mod handle;
 mod health;
 mod history;
+mod housekeeping;
 mod index;
 mod jobs;
 mod memory;

@@ -3,9 +3,9 @@
 use aws_sdk_sqs::error::ProvideErrorMetadata;
 use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use chrono::{DateTime, Utc};
-use futures::stream::{self, StreamExt, TryStreamExt};
+use futures::stream::{self, StreamExt};
 use tidegate_domain::ids::ClientId;
-use tidegate_domain::limits::{SQS_DELAY_SECONDS, WRITE_ROUNDS};
+use tidegate_domain::limits::{SQS_BATCH, SQS_DELAY_SECONDS, WRITE_ROUNDS};
 use tidegate_domain::target::queue_name;
 
 use crate::batch::{batches, blames_a_message, blames_its_entry, sqs_text};
@@ -16,7 +16,7 @@ use crate::{Config, Engine, EngineError};
 /// clocks that differ may be the reason.
 const EARLY_SECONDS: i64 = 60;
 /// Batch calls under way at once.
-const CALLS_AT_ONCE: usize = 8;
+const CALLS_AT_ONCE: usize = 16;
 
 /// A message for the dispatch queue.
 #[derive(Debug, Clone)]
@@ -131,8 +131,9 @@ impl Engine {
             (Entry { index, body, outgoing }, bytes)
         });
         let calls: Vec<_> = batches(entries).into_iter().map(|batch| self.dispatch_batch(batch)).collect();
-        let answers: Vec<Vec<Refusal>> =
-            stream::iter(calls).buffer_unordered(CALLS_AT_ONCE).try_collect().await?;
+        // All of them, whatever becomes of one.
+        let answers: Vec<_> = stream::iter(calls).buffer_unordered(CALLS_AT_ONCE).collect().await;
+        let answers: Vec<Vec<Refusal>> = answers.into_iter().collect::<Result<_, _>>()?;
         Ok(answers.into_iter().flatten().collect())
     }
 
@@ -221,13 +222,27 @@ impl Engine {
         (due_at - self.now()).num_seconds() > EARLY_SECONDS
     }
 
-    /// Sends a message to the scan queue.
-    pub(crate) async fn send_scan(&self, message: &Message) -> Result<(), EngineError> {
-        let call = self.sqs().send_message().queue_url(&self.config().scan_queue_url);
-        let sent = call.message_body(message.encode()).send().await;
-        sent.map(drop).map_err(|e| EngineError::ScanQueue {
-            reason: e.message().map_or_else(|| e.to_string(), str::to_owned),
-        })
+    /// Tells workers of parts, through the scan queue.
+    pub(crate) async fn send_parts(&self, ids: &[String]) -> Result<(), EngineError> {
+        let calls: Vec<_> = ids.chunks(SQS_BATCH).map(|ids| self.send_parts_call(ids)).collect();
+        let sent: Vec<_> = stream::iter(calls).buffer_unordered(CALLS_AT_ONCE).collect().await;
+        sent.into_iter().collect()
+    }
+
+    async fn send_parts_call(&self, ids: &[String]) -> Result<(), EngineError> {
+        let failed = |reason: String| EngineError::ScanQueue { reason };
+        let mut call = self.sqs().send_message_batch().queue_url(&self.config().scan_queue_url);
+        for (number, part) in ids.iter().enumerate() {
+            let body = Message::Scan { part: part.clone() }.encode();
+            let entry = SendMessageBatchRequestEntry::builder().id(number.to_string()).message_body(body);
+            call = call.entries(entry.build().map_err(|e| failed(e.to_string()))?);
+        }
+        let sent = call.send().await;
+        let sent = sent.map_err(|e| failed(e.message().map_or_else(|| e.to_string(), str::to_owned)))?;
+        match sent.failed().first() {
+            None => Ok(()),
+            Some(refused) => Err(failed(refused.message().unwrap_or(refused.code()).to_owned())),
+        }
     }
 
     /// Whether a URL names a queue of our own, whose messages nobody else may write.

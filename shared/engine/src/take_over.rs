@@ -2,6 +2,9 @@
 //!
 //! Deployed functions never call this. They cannot know that nobody else is at work, and the next tick does the same.
 
+use chrono::{DateTime, Utc};
+
+use crate::housekeeping::Waking;
 use crate::{Engine, EngineError, TickReport};
 
 impl Engine {
@@ -14,11 +17,10 @@ impl Engine {
     pub async fn take_over(&self) -> Result<TickReport, EngineError> {
         let mut report = TickReport::default();
         self.store().break_tick_lease().await?;
-        self.store().break_scan_leases().await?;
-        self.wake_parts(self.now()).await?;
-        // Whoever wrote it is gone, whatever the clock says now: no grace.
-        self.pay_owed(self.now(), i64::MIN, &mut report).await?;
-        self.wake_active(&mut report).await?;
+        self.store().break_part_leases().await?;
+        // Whoever wrote what is owed is gone, whatever the clock says now: no grace, and no hurry.
+        let forever = DateTime::<Utc>::MAX_UTC;
+        self.keep_house(&mut Waking::of_all(), i64::MIN, forever, &mut report).await?;
         Ok(report)
     }
 
@@ -28,7 +30,7 @@ impl Engine {
     /// When a store or queue does not answer.
     pub async fn wake_policies(&self) -> Result<u64, EngineError> {
         let mut report = TickReport::default();
-        self.wake_active(&mut report).await?;
+        self.wake_active(&mut Waking::of_all(), DateTime::<Utc>::MAX_UTC, &mut report).await?;
         Ok(report.policies_woken)
     }
 }

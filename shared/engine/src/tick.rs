@@ -3,40 +3,51 @@
 //! Whatever order things happen in, a launch belongs to somebody. A child says from which instant on the emitter emits
 //! it (`emit_from`, ahead of any watermark that can be reached while the child is written); the master emits what lies
 //! before, and leaves a row of what it owes until it has. A tick that dies is repeated from `scanned_to` by the next.
+//!
+//! A tick never has much to do by itself: it leaves parts as soon as its emission is full. Housekeeping comes after the
+//! emission, and between the steps of a catch-up, so that neither keeps the other waiting.
 
 use chrono::{DateTime, Utc};
-use tidegate_domain::limits::{
-    ACTIVE_SHARDS, CATCH_UP_SECONDS, CATCH_UP_STEP_SECONDS, LATE_SHARDS, LOOK_AHEAD_SECONDS,
-};
+use tidegate_domain::limits::{CATCH_UP_SECONDS, CATCH_UP_STEP_SECONDS, LOOK_AHEAD_SECONDS};
 use tidegate_domain::time::{Window, seconds, shifted};
 use tidegate_store::Write;
 use tidegate_store::launch::Owed;
 use tidegate_store::ticker::{Advance, Terms, Watermark};
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
-use crate::emit::{Counts, Emission};
-use crate::message::Message;
-use crate::queue::Outgoing;
+use crate::emit::{Counts, Emission, Flushed};
+use crate::housekeeping::Waking;
 use crate::scan::judge::{Plan, missed_before};
-use crate::scan::{Reach, Scan, ScanReport, plan_at_once};
+use crate::scan::{Scan, ScanReport, plan_at_once};
 use crate::{Engine, EngineError, contain};
 
 /// How long a tick holds the watermark, in seconds. The emitter's function must time out before.
 const TICK_LEASE_SECONDS: i64 = 57;
 /// How long a tick begins new steps of a catch-up, in seconds.
-const TICK_WORK_SECONDS: i64 = 40;
+const TICK_WORK_SECONDS: i64 = 35;
+/// How long a tick begins new work of any kind, in seconds.
+const TICK_SECONDS: i64 = 45;
 /// How long the master has to pay what it owes, in seconds, before the emitter does.
 const OWED_GRACE_SECONDS: i64 = 60;
 /// A step of a catch-up that took less is followed by a longer one: little was due.
 const QUICK_STEP_SECONDS: i64 = 2;
 /// The longest part of an outage that is planned in one step, in seconds.
 const CATCH_UP_LONG_STEP_SECONDS: i64 = 6 * 3_600;
-/// Pages that a tick reads beside the first of each shard; what is left then is worked on in parallel.
-const INLINE_PAGES: u32 = 32;
 /// The minute of the day in which the list of zones is swept: 03:17 UTC.
 const SWEEP_MINUTE: i64 = 197;
 /// By how much a read may lag behind the clock of whoever changed the row, in seconds.
 const AS_OF_MARGIN_SECONDS: i64 = 10;
+/// How long the master works on the events of a run that it emits itself, in seconds; then workers take the rest.
+const OWN_WORK_SECONDS: i64 = 10;
+
+/// Who emits launches outside of a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Emitter {
+    /// A tick: it tells workers of the parts that it leaves.
+    Tick,
+    /// The master, which may not send to the scan queue: it works on them itself, and the next tick looks after the rest.
+    Master,
+}
 
 /// What a tick did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -57,7 +68,7 @@ pub struct TickReport {
     pub parts: u64,
     /// Rows of the index that were read.
     pub rows_read: u64,
-    /// Rows of the index that could not be read; each is in the log.
+    /// Rows of the index that could not be read; each is in the log, and in its job's runs.
     pub rows_corrupt: u64,
     /// Launches that were set aside, since they cannot be emitted; each is in the log, and in its job's runs.
     pub set_aside: u64,
@@ -66,7 +77,7 @@ pub struct TickReport {
 }
 
 impl TickReport {
-    fn add(&mut self, counts: Counts) {
+    pub(crate) fn add(&mut self, counts: Counts) {
         self.occurrences += counts.occurrences;
         self.events += counts.events;
         self.chunks += counts.chunks;
@@ -98,6 +109,7 @@ impl Engine {
         let now = self.now();
         let minute = DateTime::from_timestamp(now.timestamp().div_euclid(60) * 60, 0).unwrap_or(now);
         let to = shifted(minute, seconds(LOOK_AHEAD_SECONDS.into()));
+        let until = shifted(now, seconds(TICK_SECONDS));
         let terms =
             Terms { lease_end: shifted(now, seconds(TICK_LEASE_SECONDS)), missed_before: missed_before(now) };
         let watermark = match self.store().advance_watermark(minute, to, now, terms).await? {
@@ -106,14 +118,18 @@ impl Engine {
                 let mut report = TickReport::default();
                 // By a clock that was ahead: until its time comes no tick wins, and this is all that there is to do.
                 if watermark.planned_to > to {
-                    self.look_after(now, &mut report).await?;
+                    let mut waking = Waking::of_all();
+                    self.keep_house(&mut waking, OWED_GRACE_SECONDS, until, &mut report).await?;
                 }
                 return Ok(report);
             }
         };
         let mut report = TickReport { won: true, ..TickReport::default() };
-        self.look_after(now, &mut report).await?;
-        self.catch_up(now, watermark, &mut report).await?;
+        let mut waking = Waking::from(watermark.woken_to.as_deref(), watermark.fence, now);
+        let emitted = self.catch_up(now, &watermark, &mut waking, &mut report).await;
+        // Whatever became of the emission: neither stops the other.
+        let kept = self.keep_house(&mut waking, OWED_GRACE_SECONDS, until, &mut report).await;
+        emitted.and(kept)?;
         if is_sweep_minute(minute) {
             self.sweep_zones(now).await?;
         }
@@ -121,17 +137,11 @@ impl Engine {
         Ok(report)
     }
 
-    /// What is done in each tick, whatever is due: it may be done twice.
-    async fn look_after(&self, now: DateTime<Utc>, report: &mut TickReport) -> Result<(), EngineError> {
-        self.pay_owed(now, OWED_GRACE_SECONDS, report).await?;
-        self.wake_parts(now).await?;
-        self.wake_active(report).await
-    }
-
     async fn catch_up(
         &self,
         started_at: DateTime<Utc>,
-        watermark: Watermark,
+        watermark: &Watermark,
+        waking: &mut Waking,
         report: &mut TickReport,
     ) -> Result<(), EngineError> {
         let mut from = watermark.scanned_to;
@@ -144,20 +154,13 @@ impl Engine {
         let mut step_seconds = i64::from(CATCH_UP_STEP_SECONDS);
         while from < watermark.planned_to {
             let step_began_at = self.now();
-            if (self.now() - started_at).num_seconds() >= TICK_WORK_SECONDS {
-                warn!(%from, to = %watermark.planned_to, "the rest of the window is left to the next tick");
-                break;
-            }
-            let mut to = watermark.planned_to.min(shifted(from, seconds(step_seconds)));
-            // What a dead tick planned is repeated before anything new is judged: whoever takes over from here knows by
-            // `scanned_to` which of the two judgements holds.
-            if from < watermark.taken_over_to {
-                to = to.min(watermark.taken_over_to);
-            }
-            let Ok(window) = Window::new(from, to) else { break };
-            self.emit_window(window, &watermark, report).await?;
+            let plan = self.plan_step(watermark, from, step_seconds);
+            let walked = self.walk(plan, (None, None), None).await?;
+            report.add(walked.counts);
+            report.add_scan(walked.scan);
+            let to = plan.window.to();
             if self.store().finish_scan(watermark.fence, to).await? == Write::Refused {
-                warn!(%from, %to, "another tick has taken over");
+                warn!(%from, %to, "another tick has the watermark: the rest of the window is its own");
                 break;
             }
             from = to;
@@ -165,100 +168,72 @@ impl Engine {
                 ..QUICK_STEP_SECONDS => CATCH_UP_LONG_STEP_SECONDS.min(step_seconds * 4),
                 _ => CATCH_UP_STEP_SECONDS.into(),
             };
-        }
-        Ok(())
-    }
-
-    /// Emits all launches of a window, or leaves what is too much as parts.
-    async fn emit_window(
-        &self,
-        window: Window,
-        watermark: &Watermark,
-        report: &mut TickReport,
-    ) -> Result<(), EngineError> {
-        let now = self.now();
-        let plan = Plan {
-            window,
-            as_of: shifted(now, -seconds(AS_OF_MARGIN_SECONDS)),
-            repeat_before: watermark.taken_over_to,
-            missed_before: watermark.missed_before,
-            repeat_missed_before: watermark.taken_over_missed_before,
-            now,
-        };
-        let mut emission = Emission::new(self, plan.as_of);
-        let read = self.scan(plan, Reach::Pages(INLINE_PAGES), &mut emission).await?;
-        report.add(emission.finish().await?);
-        report.add_scan(read);
-        Ok(())
-    }
-
-    /// Emits what masters owed and did not pay in time: they died between a job's write and its first launches.
-    pub(crate) async fn pay_owed(
-        &self,
-        now: DateTime<Utc>,
-        grace_seconds: i64,
-        report: &mut TickReport,
-    ) -> Result<(), EngineError> {
-        for shard in 0..LATE_SHARDS {
-            let mut after = None;
-            loop {
-                let page = self.store().owed(shard, after).await?;
-                for row in page.rows {
-                    match row {
-                        Ok(owed) if (now - owed.written_at).num_seconds() < grace_seconds => {}
-                        Ok(owed) => report.add(self.pay(&owed, true).await?),
-                        Err(corrupt) => {
-                            report.rows_corrupt += 1;
-                            error!(error = %corrupt, "a row of owed launches is skipped");
-                        }
-                    }
-                }
-                after = page.next;
-                if after.is_none() {
+            if from < watermark.planned_to {
+                if (self.now() - started_at).num_seconds() >= TICK_WORK_SECONDS {
+                    warn!(%from, to = %watermark.planned_to, "the rest of the window is left to the next tick");
                     break;
                 }
+                // A page of each.
+                self.keep_house(waking, OWED_GRACE_SECONDS, self.now(), report).await?;
             }
         }
         Ok(())
     }
 
+    /// The next step of a catch-up. What a tick that died may have emitted is never planned together with what nobody has:
+    /// it is judged, and cut into chunks, as it was then.
+    fn plan_step(&self, watermark: &Watermark, from: DateTime<Utc>, step_seconds: i64) -> Plan {
+        let now = self.now();
+        let repeat = from < watermark.taken_over_to;
+        let (end, missed_before) = match repeat {
+            true => (watermark.taken_over_to, watermark.taken_over_missed_before),
+            false => (watermark.planned_to, watermark.missed_before),
+        };
+        let to = watermark.planned_to.min(end).min(shifted(from, seconds(step_seconds)));
+        let window = Window::new(from, to).unwrap_or(Window::of_none(from));
+        Plan { window, as_of: shifted(now, -seconds(AS_OF_MARGIN_SECONDS)), repeat, missed_before, now }
+    }
+
     /// Emits what is owed, then strikes it.
-    pub(crate) async fn pay(&self, owed: &Owed, repeat: bool) -> Result<Counts, EngineError> {
-        let counts = self.emit_launches(owed, repeat).await?;
+    pub(crate) async fn pay(
+        &self,
+        owed: &Owed,
+        repeat: bool,
+        emitter: Emitter,
+    ) -> Result<Counts, EngineError> {
+        let counts = self.emit_launches(owed, repeat, emitter).await?;
         self.store().strike_owed(&owed.child).await?;
         Ok(counts)
     }
 
     /// Emits launches of one job, whatever their age: nobody was late for them.
-    pub(crate) async fn emit_launches(&self, owed: &Owed, repeat: bool) -> Result<Counts, EngineError> {
-        let mut emission = Emission::new(self, owed.written_at);
-        let mut scan = Scan::new(self, plan_at_once(self.now()));
-        scan.launches(&owed.child, owed.window, repeat, &mut emission).await?;
-        emission.finish().await
-    }
-
-    pub(crate) async fn wake_active(&self, report: &mut TickReport) -> Result<(), EngineError> {
-        for shard in 0..ACTIVE_SHARDS {
-            let mut after = None;
-            loop {
-                let page = self.store().active_policies(shard, after).await?;
-                let wakes: Vec<Outgoing> = page
-                    .rows
-                    .iter()
-                    .map(|active| {
-                        let (client, policy) = (active.client.to_string(), active.policy.to_string());
-                        Outgoing::now(&active.client, Message::Wake { client, policy, due_s: None })
-                    })
-                    .collect();
-                report.policies_woken += wakes.len() as u64;
-                self.dispatch(&wakes).await?;
-                after = page.next;
-                if after.is_none() {
-                    break;
+    pub(crate) async fn emit_launches(
+        &self,
+        owed: &Owed,
+        repeat: bool,
+        emitter: Emitter,
+    ) -> Result<Counts, EngineError> {
+        let mut emission = Emission::new(self, owed.written_at, repeat);
+        let mut scan = Scan::new(self, plan_at_once(self.now(), repeat));
+        let mut after = None;
+        loop {
+            after = scan.launches(&owed.child, owed.window, after, &mut emission).await?;
+            let Flushed { failed, parts, .. } = emission.flush().await?;
+            if let Some((_, error)) = failed.into_iter().next() {
+                return Err(error);
+            }
+            match emitter {
+                Emitter::Tick => self.send_parts(&parts).await?,
+                Emitter::Master => {
+                    for part in parts {
+                        self.work_on(&part, OWN_WORK_SECONDS, false).await?;
+                    }
                 }
             }
+            if after.is_none() {
+                return Ok(emission.counts);
+            }
         }
-        Ok(())
     }
 }
 

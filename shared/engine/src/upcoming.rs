@@ -32,7 +32,7 @@ impl Engine {
         let firings = child.cadence.upcoming(begin, count);
         let calendars = self.exclusions(&job.client, &job.rules.calendars).await?;
         let mut verdicts = Vec::with_capacity(firings.len());
-        judge(&child, &firings, &calendars, &plan_at_once(after), &mut verdicts);
+        judge(&child, &firings, &calendars, &plan_at_once(after, false), &mut verdicts);
         verdicts.retain(|launch| launch.launch_at > after);
         verdicts.truncate(count);
         Ok(verdicts)

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
+use tidegate_domain::limits::EXPRESSION_SHARDS;
 use tidegate_domain::time::{LaunchExpression, parse_zone};
 
 use crate::item::{Item, Key, number};
@@ -22,6 +23,8 @@ const ZONE_PREFIX: &str = "zone|";
 pub struct IndexShape {
     /// The zones that have children, with the instant at which one was last added, in the order of their names.
     pub zones: Vec<(Tz, DateTime<Utc>)>,
+    /// What this version cannot read of it: names of zones that its database does not know. Their jobs do not launch.
+    pub unreadable: Vec<String>,
     shards: BTreeMap<String, u32>,
 }
 
@@ -49,17 +52,21 @@ impl Store {
     /// The shape of the index, read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a name is no zone of this version's database.
+    /// When DynamoDB does not answer.
     pub async fn index_shape(&self) -> Result<IndexShape> {
         let row = self.get(Table::Ticker, &key(), true).await?.unwrap_or_default();
         let item = Item::new(Table::Ticker, &row);
         let mut shape = IndexShape::default();
         for attribute in item.names() {
             if let Some(zone) = attribute.strip_prefix(ZONE_PREFIX) {
-                let zone = parse_zone(zone).map_err(|e| item.corrupt(e.to_string()))?;
-                shape.zones.push((zone, item.instant_s(attribute)?));
+                match parse_zone(zone) {
+                    // A zone whose instant cannot be read stays: it was added long ago.
+                    Ok(zone) => shape.zones.push((zone, item.instant_s(attribute).unwrap_or_default())),
+                    Err(_) => shape.unreadable.push(zone.to_owned()),
+                }
             } else if let Some(name) = attribute.strip_prefix(SHARDS_PREFIX) {
-                shape.shards.insert(name.to_owned(), item.number(attribute)?);
+                // Rather too many shards are read than too few.
+                shape.shards.insert(name.to_owned(), item.number(attribute).unwrap_or(EXPRESSION_SHARDS));
             }
         }
         shape.zones.sort_unstable_by_key(|(zone, _)| zone.name());

@@ -14,6 +14,9 @@ use crate::rows::{Query, Sorted, Update};
 use crate::tables::Table;
 use crate::{Create, Page, Result, Store, Write};
 
+/// Active policies on one page: what is woken between two looks at the clock.
+const ACTIVE_PER_PAGE: i32 = 500;
+
 fn key(client: &ClientId, policy: &PolicyId) -> Key {
     Key::new(client.as_str(), format!("policy|{policy}"))
 }
@@ -82,6 +85,8 @@ pub struct ActivePolicy {
     pub policy: PolicyId,
     /// When something last joined its line.
     pub touched_at: DateTime<Utc>,
+    /// Since when it has been on the list.
+    pub since: DateTime<Utc>,
 }
 
 fn active_key(client: &ClientId, policy: &PolicyId) -> Key {
@@ -95,6 +100,7 @@ fn read_active(row: &Attributes) -> Result<ActivePolicy> {
         client: item.id("client")?,
         policy: item.id("policy")?,
         touched_at: item.instant_ms("touched_at")?,
+        since: item.instant_ms("since")?,
     })
 }
 
@@ -175,21 +181,29 @@ impl Store {
     /// # Errors
     /// When DynamoDB does not answer.
     pub async fn touch_active(&self, client: &ClientId, policy: &PolicyId, now: DateTime<Utc>) -> Result<()> {
-        let row = Row::new(&active_key(client, policy))
-            .with("client", text(client.as_str()))
-            .with("policy", text(policy.as_str()))
-            .with("touched_at", number(now.timestamp_millis()));
-        self.put(Table::Policies, row).await
+        let changes = "SET #client = :client, #policy = :policy, touched_at = :now, #since = if_not_exists(#since, :now)";
+        let update = Update::new(Table::Policies, active_key(client, policy), changes)
+            .name("#client", "client")
+            .name("#policy", "policy")
+            .name("#since", "since")
+            .value(":client", text(client.as_str()))
+            .value(":policy", text(policy.as_str()))
+            .value(":now", number(now.timestamp_millis()));
+        self.update(update).await.map(drop)
     }
 
-    /// A page of the active policies of one shard.
+    /// A page of the active policies of one shard. One that cannot be read stands there with the reason.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn active_policies(&self, shard: u32, after: Option<String>) -> Result<Page<ActivePolicy>> {
-        let page =
-            self.query(Query { after, ..Query::of(Table::Policies, format!("active|{shard}")) }).await?;
-        Ok(Page { rows: page.rows.iter().map(read_active).collect::<Result<_>>()?, next: page.next })
+    pub async fn active_policies(
+        &self,
+        shard: u32,
+        after: Option<String>,
+    ) -> Result<Page<Result<ActivePolicy>>> {
+        let limit = Some(ACTIVE_PER_PAGE);
+        let query = Query { after, limit, ..Query::of(Table::Policies, format!("active|{shard}")) };
+        Ok(self.query(query).await?.map(|row| read_active(&row)))
     }
 
     /// A policy's place on the list of active ones, read consistently.

@@ -103,14 +103,24 @@ fn key(client: &ClientId, run: &RunId) -> Key {
     Key::new(format!("{client}|{}", run.job()), place)
 }
 
+/// What a run's row says when the terms of its job cannot be read.
+const UNREADABLE_TERMS: &str = r#"{"n":1,"q":"https://sqs.invalid/0/unreadable","m":1}"#;
+
+/// Terms as rows keep them.
+pub(crate) fn terms_json(terms: &Terms) -> Result<String> {
+    serde_json::to_string(&TermsDoc::from(terms)).map_err(|e| StoreError::Corrupt {
+        table: Table::Runs,
+        key: String::new(),
+        reason: e.to_string(),
+    })
+}
+
 /// The row of a run that has come to `tally` so far.
 pub(crate) fn row(occurrence: &Occurrence, tally: Tally, now: DateTime<Utc>) -> Result<Row> {
-    let terms = serde_json::to_string(&TermsDoc::from(&occurrence.terms))
-        .map_err(|e| StoreError::Corrupt { table: Table::Runs, key: String::new(), reason: e.to_string() })?;
     let run = occurrence.run_id();
     let row = Row::new(&key(&occurrence.client, &run))
         .with("run", text(run.to_string()))
-        .with("terms", text(terms))
+        .with("terms", text(terms_json(&occurrence.terms)?))
         .expiring(shifted(now.max(occurrence.launch_at), days(HISTORY_DAYS)));
     let counts = [
         ("dl", tally.delivered),
@@ -208,6 +218,29 @@ impl Store {
         now: DateTime<Utc>,
     ) -> Result<Create> {
         let row = row(occurrence, Tally::none_of(occurrence), now)?.with("stopped", text(reason));
+        self.put_new(Table::Runs, row).await
+    }
+
+    /// Records under a job that its launches at an instant cannot be read from the index. What is known of a run at that
+    /// instant stays.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn record_unreadable(
+        &self,
+        client: &ClientId,
+        job: &JobId,
+        at: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<Create> {
+        // Its revision cannot be read either; there is no revision 0.
+        let run = RunId::new(job.clone(), 0, at);
+        let row = Row::new(&key(client, &run))
+            .with("run", text(run.to_string()))
+            .with("terms", text(UNREADABLE_TERMS))
+            .with("stopped", text(NonRun::NotEmittable.as_str()))
+            .with("lo", number(1))
+            .expiring(shifted(now.max(at), days(HISTORY_DAYS)));
         self.put_new(Table::Runs, row).await
     }
 

@@ -1,77 +1,215 @@
-//! Parts of a scan that were too large for their tick: each is a row until it is done, so that no crash loses it.
+//! Parts of an emission that was too large for its call: each is a row until it is done, so that no crash loses it.
 //!
-//! A part is worked on under a lease, and its fencing number rises with each worker: one that was taken over writes no
-//! cursor any more.
+//! A part is worked on under a lease, and its fencing number rises with each worker: one that was taken over moves no
+//! cursor any more. A part that cannot be read is set aside with the reason, where operators find it.
 
 use chrono::{DateTime, Utc};
-use tidegate_domain::time::Window;
+use tidegate_domain::ids::RunId;
+use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::time::{Window, clamped};
 
+use crate::doc::TermsDoc;
 use crate::item::{Attributes, Item, Key, Row, number, text};
-use crate::rows::{Query, Update, Updated};
+use crate::rows::{Query, Sorted, Update, Updated};
+use crate::runs::{Tally, row as run_row, terms_json};
 use crate::tables::Table;
 use crate::{Create, Page, Result, Store, Write};
 
 const PARTITION: &str = "scan";
+const SET_ASIDE: &str = "set_aside";
+/// What the ids of the parts of runs begin with: they sort behind those of windows, which begin with a digit.
+const RUN: &str = "run|";
+/// How long a message of the scan queue may take, in seconds, before a tick sends another.
+const TOLD_SECONDS: i64 = 30;
+/// Parts on one page: a row may hold a payload.
+const PARTS_PER_PAGE: i32 = 200;
 
-/// The rest of a shard in a window.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScanPart {
-    /// The partition of the index that it reads.
-    pub partition: String,
-    /// The first and the last sort key; `None`: all of the partition.
-    pub range: Option<(String, String)>,
-    /// The sort key after which to go on.
-    pub cursor: Option<String>,
-    /// Which launches.
-    pub window: Window,
-    /// Launches before it may have been emitted before.
-    pub repeat_before: DateTime<Utc>,
-    /// Launches before it were missed.
-    pub missed_before: DateTime<Utc>,
-    /// The same for those before `repeat_before`.
-    pub repeat_missed_before: DateTime<Utc>,
-    /// When the first of its rows may have been read.
-    pub as_of: DateTime<Utc>,
+/// Work that a call of the emitter left to others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// What it is known by. What the work was when it was left is in it, so that no two works share an id.
+    pub id: String,
+    /// What is to be done, from the cursor on.
+    pub task: Task,
     /// Rises with each worker that takes it.
     pub fence: u64,
     /// Until when its worker has it.
     pub lease_end: DateTime<Utc>,
+    /// When a worker was last told of it, beside those whom ticks tell.
+    pub told_at: DateTime<Utc>,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Task {
+    /// Shards of a window, in the order of their names.
+    Shards {
+        /// Which launches.
+        plan: PartPlan,
+        /// Shards up to this name are done; `None`: none is.
+        after: Option<String>,
+        /// The last of the shards.
+        last: String,
+    },
+    /// The rows of a shard in a window.
+    Rows {
+        /// Which launches.
+        plan: PartPlan,
+        /// The partition of the index.
+        partition: String,
+        /// The first and the last sort key; `None`: all of the partition.
+        range: Option<(String, String)>,
+        /// How far it came.
+        place: Place,
+    },
+    /// The events of a run that nothing throttles.
+    Events {
+        /// The run.
+        occurrence: Occurrence,
+        /// When the row of the index may have been read that it follows from.
+        as_of: DateTime<Utc>,
+        /// Events before it may have been sent by a worker that died.
+        next: u32,
+    },
+}
+
+/// A place in a shard: everything before it is emitted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Rows up to this sort key are done; `None`: none is.
+    pub after: Option<String>,
+    /// A row of which a part is done: its sort key, and up to which of its launches, before jitter.
+    pub within: Option<(String, DateTime<Utc>)>,
+}
+
+/// Which launches of a window a part is about, and how they are judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartPlan {
+    /// Which launches, before jitter.
+    pub window: Window,
+    /// They may have been emitted before.
+    pub repeat: bool,
+    /// Launches before it were missed.
+    pub missed_before: DateTime<Utc>,
+    /// When the first of the rows may have been read.
+    pub as_of: DateTime<Utc>,
 }
 
 /// What came of the attempt to take a part.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum TakePart {
     /// It is ours until its lease ends.
-    Taken(ScanPart),
+    Taken(Box<Part>),
     /// Somebody else works on it.
     Busy,
     /// It is done.
     Gone,
 }
 
-impl ScanPart {
-    /// What it is known by. Its whole window belongs to it: the tick after one that died plans a longer window from the
-    /// same instant, and what it leaves of the added minutes must not be taken for the part that is there.
-    pub fn id(&self) -> String {
-        let first = self.range.as_ref().map_or("", |(first, _)| first);
-        let (from_s, to_s) = (self.window.from().timestamp(), self.window.to().timestamp());
-        format!("{from_s:012}|{to_s:012}|{}|{first}", self.partition)
+impl Part {
+    /// A part that nobody works on yet. Whoever writes it down tells a worker, or leaves that to a later tick.
+    pub fn new(task: Task, now: DateTime<Utc>) -> Self {
+        Self { id: task.id(), task, fence: 0, lease_end: DateTime::<Utc>::UNIX_EPOCH, told_at: now }
     }
 
-    fn row(&self) -> Row {
-        Row::new(&key(&self.id()))
-            .with("partition_key", text(&*self.partition))
-            .with_some("first", self.range.as_ref().map(|(first, _)| text(&**first)))
-            .with_some("last", self.range.as_ref().map(|(_, last)| text(&**last)))
-            .with_some("after", self.cursor.as_deref().map(text))
-            .with("from_s", number(self.window.from().timestamp()))
-            .with("to_s", number(self.window.to().timestamp()))
-            .with("repeat_s", number(self.repeat_before.timestamp()))
-            .with("missed_s", number(self.missed_before.timestamp()))
-            .with("repeat_missed_s", number(self.repeat_missed_before.timestamp()))
-            .with("as_of", number(self.as_of.timestamp_millis()))
+    /// Whether nobody works on it, and its message seems to be lost.
+    pub fn is_forgotten(&self, now: DateTime<Utc>) -> bool {
+        self.lease_end <= now && (now - self.told_at).num_seconds() >= TOLD_SECONDS
+    }
+
+    fn row(&self) -> Result<Row> {
+        let row = Row::new(&key(&self.id))
             .with("fence", number(self.fence))
             .with("lease_end", number(self.lease_end.timestamp_millis()))
+            .with("told_at", number(self.told_at.timestamp_millis()))
+            .with_some("cursor", self.task.cursor().map(text));
+        Ok(match &self.task {
+            Task::Shards { plan, last, .. } => {
+                plan.write(row).with("kind", text("shards")).with("last", text(&**last))
+            }
+            Task::Rows { plan, partition, range, .. } => plan
+                .write(row)
+                .with("kind", text("rows"))
+                .with("partition_key", text(&**partition))
+                .with_some("first", range.as_ref().map(|(first, _)| text(&**first)))
+                .with_some("last", range.as_ref().map(|(_, last)| text(&**last))),
+            Task::Events { occurrence, as_of, .. } => row
+                .with("kind", text("events"))
+                .with("client", text(occurrence.client.as_str()))
+                .with("run", text(occurrence.run_id().to_string()))
+                .with("terms", text(terms_json(&occurrence.terms)?))
+                .with("as_of", number(as_of.timestamp_millis())),
+        })
+    }
+}
+
+impl Task {
+    /// The whole work is in the id. A tick that repeats one that died may plan another window, or cut this one elsewhere: what
+    /// it leaves then must not be taken for the part that is there.
+    fn id(&self) -> String {
+        let of_window = |plan: &PartPlan| {
+            let (from_s, to_s) = (plan.window.from().timestamp(), plan.window.to().timestamp());
+            format!("{from_s:012}|{to_s:012}")
+        };
+        match self {
+            Self::Shards { plan, after, last } => {
+                format!("{}|{} to {last}", of_window(plan), after.as_deref().unwrap_or_default())
+            }
+            Self::Rows { plan, partition, range, .. } => {
+                let first = range.as_ref().map_or("", |(first, _)| first);
+                format!("{}|{partition}|{first}", of_window(plan))
+            }
+            Self::Events { occurrence, .. } => {
+                let launch_s = occurrence.launch_at.timestamp();
+                format!("{RUN}{launch_s:012}|{}|{}", occurrence.client, occurrence.run_id())
+            }
+        }
+    }
+
+    /// How far the work came, as it is stored.
+    fn cursor(&self) -> Option<String> {
+        match self {
+            Self::Shards { after, .. } => after.clone(),
+            Self::Rows { place, .. } => (*place != Place::default()).then(|| place.encode()),
+            Self::Events { next, .. } => (*next > 0).then(|| next.to_string()),
+        }
+    }
+}
+
+impl PartPlan {
+    fn write(&self, row: Row) -> Row {
+        row.with("from_s", number(self.window.from().timestamp()))
+            .with("to_s", number(self.window.to().timestamp()))
+            .with_some("repeat", self.repeat.then(|| number(1)))
+            .with("missed_s", number(self.missed_before.timestamp()))
+            .with("as_of", number(self.as_of.timestamp_millis()))
+    }
+
+    fn read(item: Item<'_>) -> Result<Self> {
+        let window = Window::new(item.instant_s("from_s")?, item.instant_s("to_s")?);
+        Ok(Self {
+            window: window.map_err(|e| item.corrupt(e.to_string()))?,
+            repeat: item.number_or("repeat", 0)? == 1,
+            missed_before: item.instant_s("missed_s")?,
+            as_of: item.instant_ms("as_of")?,
+        })
+    }
+}
+
+impl Place {
+    fn encode(&self) -> String {
+        let within = self.within.as_ref().map(|(row, to)| (row, to.timestamp()));
+        // A pair of texts and a number has no way to fail.
+        serde_json::to_string(&(&self.after, within)).unwrap_or_default()
+    }
+
+    fn decode(encoded: &str) -> Option<Self> {
+        let (after, within): (Option<String>, Option<(String, i64)>) = serde_json::from_str(encoded).ok()?;
+        let within = match within {
+            Some((row, to_s)) => Some((row, clamped(DateTime::from_timestamp(to_s, 0)?))),
+            None => None,
+        };
+        Some(Self { after, within })
     }
 }
 
@@ -79,22 +217,50 @@ fn key(id: &str) -> Key {
     Key::new(PARTITION, id)
 }
 
-fn read(row: &Attributes) -> Result<ScanPart> {
+fn read(row: &Attributes) -> Result<Part> {
     let item = Item::new(Table::Ticker, row);
     let own = |name| item.find_text(name).map(str::to_owned);
-    let window = Window::new(item.instant_s("from_s")?, item.instant_s("to_s")?);
-    Ok(ScanPart {
-        partition: item.text("partition_key")?.to_owned(),
-        range: own("first").zip(own("last")),
-        cursor: own("after"),
-        window: window.map_err(|e| item.corrupt(e.to_string()))?,
-        repeat_before: item.instant_s("repeat_s")?,
-        missed_before: item.instant_s("missed_s")?,
-        repeat_missed_before: item.instant_s("repeat_missed_s")?,
-        as_of: item.instant_ms("as_of")?,
+    let cursor = item.find_text("cursor").filter(|cursor| !cursor.is_empty());
+    let task = match item.text("kind")? {
+        "shards" => Task::Shards {
+            plan: PartPlan::read(item)?,
+            after: cursor.map(str::to_owned),
+            last: item.text("last")?.to_owned(),
+        },
+        "rows" => Task::Rows {
+            plan: PartPlan::read(item)?,
+            partition: item.text("partition_key")?.to_owned(),
+            range: own("first").zip(own("last")),
+            place: match cursor {
+                Some(place) => Place::decode(place).ok_or_else(|| item.corrupt("'cursor' is no place"))?,
+                None => Place::default(),
+            },
+        },
+        "events" => read_events(item, cursor)?,
+        other => return Err(item.corrupt(format!("'kind' is {other}, which this version does not know"))),
+    };
+    Ok(Part {
+        id: item.text("sk")?.to_owned(),
+        task,
         fence: item.number("fence")?,
         lease_end: item.instant_ms("lease_end")?,
+        told_at: item.instant_ms("told_at")?,
     })
+}
+
+fn read_events(item: Item<'_>, cursor: Option<&str>) -> Result<Task> {
+    let run: RunId = item.id("run")?;
+    let terms: TermsDoc =
+        serde_json::from_str(item.text("terms")?).map_err(|e| item.corrupt(format!("'terms': {e}")))?;
+    let occurrence = Occurrence {
+        client: item.id("client")?,
+        job: run.job().clone(),
+        revision: run.revision(),
+        launch_at: run.launch_at(),
+        terms: terms.read().map_err(|e| item.corrupt(format!("'terms': {e}")))?,
+    };
+    let next = cursor.map_or(Ok(0), |next| item.parsed("cursor", next))?;
+    Ok(Task::Events { occurrence, as_of: item.instant_ms("as_of")?, next })
 }
 
 impl Store {
@@ -102,35 +268,71 @@ impl Store {
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn put_scan_part(&self, part: &ScanPart) -> Result<Create> {
-        self.put_new(Table::Ticker, part.row()).await
+    pub async fn put_part(&self, part: &Part) -> Result<Create> {
+        self.put_new(Table::Ticker, part.row()?).await
     }
 
-    /// A page of the parts that are not done, oldest window first, read consistently.
+    /// Materialises a run whose events are sent by workers, with the part that says so: both or neither. Repeating it
+    /// changes nothing, also when all of them are sent.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn scan_parts(&self, after: Option<String>) -> Result<Page<ScanPart>> {
-        let query = Query { after, consistent: true, ..Query::of(Table::Ticker, PARTITION) };
-        let page = self.query(query).await?;
-        Ok(Page { rows: page.rows.iter().map(read).collect::<Result<_>>()?, next: page.next })
+    pub async fn create_run_in_part(
+        &self,
+        occurrence: &Occurrence,
+        part: &Part,
+        now: DateTime<Utc>,
+    ) -> Result<Create> {
+        let run = self.put_new_item_of(Table::Runs, run_row(occurrence, Tally::default(), now)?)?;
+        let part = self.put_item_of(Table::Ticker, part.row()?)?;
+        Ok(match self.transact(Table::Runs, vec![run, part]).await? {
+            Write::Done => Create::Done,
+            Write::Refused => Create::Exists,
+        })
     }
 
-    /// The beginning of the oldest window of which a part is not done, read consistently.
+    /// A page of the parts that are not done, those of windows first, the oldest first; read consistently. One that cannot be
+    /// read stands there with its id.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn oldest_scan_part(&self) -> Result<Option<DateTime<Utc>>> {
-        let query = Query { limit: Some(1), consistent: true, ..Query::of(Table::Ticker, PARTITION) };
+    pub async fn parts(&self, after: Option<String>) -> Result<Page<(String, Result<Part>)>> {
+        let limit = Some(PARTS_PER_PAGE);
+        let query = Query { after, limit, consistent: true, ..Query::of(Table::Ticker, PARTITION) };
         let page = self.query(query).await?;
-        page.rows.first().map(|row| read(row).map(|part| part.window.from())).transpose()
+        Ok(page.map(|row| (id_of(&row), read(&row))))
+    }
+
+    /// From when on launches may not have been found yet because a part of a window is not done; read consistently.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn oldest_window_part(&self) -> Result<Option<DateTime<Utc>>> {
+        self.oldest_part(Sorted::Between("0".to_owned(), "9~".to_owned()), "").await
+    }
+
+    /// The launch of the oldest run whose events are not all sent; read consistently.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn oldest_run_part(&self) -> Result<Option<DateTime<Utc>>> {
+        self.oldest_part(Sorted::Prefix(RUN.to_owned()), RUN).await
+    }
+
+    /// The instant at the beginning of the first id: it is told without reading the rest of a row, which may be unreadable.
+    async fn oldest_part(&self, sorted: Sorted, prefix: &str) -> Result<Option<DateTime<Utc>>> {
+        let query = Query { sorted, limit: Some(1), consistent: true, ..Query::of(Table::Ticker, PARTITION) };
+        let page = self.query(query).await?;
+        let id = page.rows.first().map(id_of);
+        let second = id.as_deref().and_then(|id| id.strip_prefix(prefix)?.split('|').next()?.parse().ok());
+        Ok(second.and_then(|second| DateTime::from_timestamp(second, 0)).map(clamped))
     }
 
     /// Takes a part until `lease_end`, if nobody has it.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
-    pub async fn take_scan_part(
+    /// When DynamoDB does not answer, or the part cannot be read.
+    pub async fn take_part(
         &self,
         id: &str,
         now: DateTime<Utc>,
@@ -142,26 +344,23 @@ impl Store {
             .value(":now", number(now.timestamp_millis()))
             .value(":one", number(1));
         Ok(match self.update(update).await? {
-            Updated::Done(row) => TakePart::Taken(read(&row)?),
+            Updated::Done(row) => TakePart::Taken(Box::new(read(&row)?)),
             Updated::Refused(Some(_)) => TakePart::Busy,
             Updated::Refused(None) => TakePart::Gone,
         })
     }
 
-    /// Says how far a worker came: everything up to `cursor` is emitted. `Refused` when it was taken over.
+    /// Says how far a worker came, and until when it has the part. `Refused` when it was taken over.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn move_scan_part(
-        &self,
-        part: &ScanPart,
-        cursor: &str,
-        lease_end: DateTime<Utc>,
-    ) -> Result<Write> {
-        let update = Update::new(Table::Ticker, key(&part.id()), "SET #after = :after, lease_end = :lease")
+    pub async fn move_part(&self, part: &Part, lease_end: DateTime<Utc>) -> Result<Write> {
+        let changes = "SET #cursor = :cursor, lease_end = :lease, told_at = :told";
+        let update = Update::new(Table::Ticker, key(&part.id), changes)
             .when("fence = :fence")
-            .name("#after", "after")
-            .value(":after", text(cursor))
+            .value(":told", number(part.told_at.timestamp_millis()))
+            .name("#cursor", "cursor")
+            .value(":cursor", text(part.task.cursor().unwrap_or_default()))
             .value(":lease", number(lease_end.timestamp_millis()))
             .value(":fence", number(part.fence));
         Ok(self.update(update).await?.into())
@@ -171,21 +370,47 @@ impl Store {
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn finish_scan_part(&self, part: &ScanPart) -> Result<Write> {
+    pub async fn finish_part(&self, part: &Part) -> Result<Write> {
         let values = Attributes::from([(":fence".to_owned(), number(part.fence))]);
-        self.remove_when(Table::Ticker, &key(&part.id()), "fence = :fence", values).await
+        self.remove_when(Table::Ticker, &key(&part.id), "fence = :fence", values).await
+    }
+
+    /// Takes a part that cannot be read out of the way, and keeps it with the reason: nobody works on it any more. Repeating
+    /// it changes nothing.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn set_part_aside(&self, id: &str, reason: &str, now: DateTime<Utc>) -> Result<()> {
+        let Some(row) = self.get(Table::Ticker, &key(id), true).await? else { return Ok(()) };
+        let kept = row.into_iter().filter(|(name, _)| name != "pk");
+        let aside =
+            kept.fold(Row::new(&Key::new(SET_ASIDE, id)), |aside, (name, value)| aside.with(&name, value));
+        let aside = aside.with("reason", text(reason)).with("set_aside_at", number(now.timestamp_millis()));
+        self.put(Table::Ticker, aside).await?;
+        self.remove(Table::Ticker, &key(id)).await
+    }
+
+    /// The ids of the first parts that were set aside, each with the reason.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn parts_set_aside(&self) -> Result<Vec<(String, String)>> {
+        let query = Query { limit: Some(PARTS_PER_PAGE), ..Query::of(Table::Ticker, SET_ASIDE) };
+        let page = self.query(query).await?;
+        let reason = |row| Item::new(Table::Ticker, row).find_text("reason").unwrap_or_default().to_owned();
+        Ok(page.rows.iter().map(|row| (id_of(row), reason(row))).collect())
     }
 
     /// Ends the leases of all parts. Only for a process that knows that no other one is alive.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn break_scan_leases(&self) -> Result<()> {
+    pub async fn break_part_leases(&self) -> Result<()> {
         let mut after = None;
         loop {
-            let page = self.scan_parts(after).await?;
-            for part in page.rows {
-                let update = Update::new(Table::Ticker, key(&part.id()), "SET lease_end = :zero")
+            let page = self.parts(after).await?;
+            for (id, _) in page.rows {
+                let update = Update::new(Table::Ticker, key(&id), "SET lease_end = :zero, told_at = :zero")
                     .when("attribute_exists(pk)")
                     .value(":zero", number(0));
                 self.update(update).await?;
@@ -196,4 +421,8 @@ impl Store {
             }
         }
     }
+}
+
+fn id_of(row: &Attributes) -> String {
+    Item::new(Table::Ticker, row).find_text("sk").unwrap_or_default().to_owned()
 }

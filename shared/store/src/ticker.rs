@@ -11,7 +11,7 @@ use crate::tables::Table;
 use crate::{Result, Store};
 
 /// The watermark row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watermark {
     /// Every launch before it belongs to some tick.
     pub planned_to: DateTime<Utc>,
@@ -27,6 +27,8 @@ pub struct Watermark {
     pub fence: u64,
     /// Until when the present tick has the row.
     pub lease_end: DateTime<Utc>,
+    /// Where the waking of active policies goes on; `None`: at the beginning.
+    pub woken_to: Option<String>,
 }
 
 /// On what terms a tick takes the row.
@@ -50,7 +52,7 @@ impl Terms {
 }
 
 /// What came of the attempt to move the watermark.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Advance {
     /// The tick has the row; it must scan from `scanned_to` to `planned_to`.
     Won(Watermark),
@@ -71,6 +73,7 @@ fn read(item: Item<'_>) -> Result<Watermark> {
         taken_over_missed_before: item.instant_s("taken_over_missed")?,
         fence: item.number("fence")?,
         lease_end: item.instant_ms("lease_end")?,
+        woken_to: item.find_text("woken_to").map(str::to_owned),
     })
 }
 
@@ -155,6 +158,20 @@ impl Store {
             .when("fence = :fence AND scanned_to <= :to AND :to <= planned_to")
             .value(":to", number(to.timestamp()))
             .value(":fence", number(fence));
+        Ok(self.update(update).await?.into())
+    }
+
+    /// Keeps where the waking of active policies goes on, if the tick with `fence` still has the row.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn keep_woken_to(&self, fence: u64, woken_to: Option<&str>) -> Result<crate::Write> {
+        let changes = if woken_to.is_some() { "SET woken_to = :to" } else { "REMOVE woken_to" };
+        let mut update =
+            Update::new(Table::Ticker, key(), changes).when("fence = :fence").value(":fence", number(fence));
+        if let Some(woken_to) = woken_to {
+            update = update.value(":to", text(woken_to));
+        }
         Ok(self.update(update).await?.into())
     }
 

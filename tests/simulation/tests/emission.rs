@@ -189,6 +189,10 @@ impl Case {
             }
             self.trouble(40);
             let ticked = self.world.engine.tick().await;
+            if self.dice.chance(50) {
+                // Workers die as ticks do.
+                let _may_fail = self.world.pump_scans().await;
+            }
             self.world.embedded.inject_nothing();
             assert!(self.troubled || ticked.is_ok(), "{ticked:?}");
             let seconds = match self.dice.below(10) {
@@ -208,11 +212,15 @@ impl Case {
         loop {
             self.world.advance(61);
             self.world.engine.tick().await.unwrap();
-            let watermark = self.world.engine.store().watermark().await.unwrap().unwrap();
-            if watermark.scanned_to == watermark.planned_to && watermark.scanned_to > end {
+            self.world.pump_scans().await.unwrap();
+            let store = self.world.engine.store();
+            let watermark = store.watermark().await.unwrap().unwrap();
+            let is_done = store.parts(None).await.unwrap().rows.is_empty();
+            if is_done && watermark.scanned_to == watermark.planned_to && watermark.scanned_to > end {
                 // Once more: what is owed has a minute of grace.
                 self.world.advance(61);
                 self.world.engine.tick().await.unwrap();
+                self.world.pump_scans().await.unwrap();
                 return end;
             }
         }

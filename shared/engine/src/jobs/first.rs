@@ -8,6 +8,7 @@ use tidegate_store::launch::{Child, Owed};
 use tidegate_store::ticker::Watermark;
 use tracing::warn;
 
+use crate::tick::Emitter;
 use crate::{Engine, EngineError};
 
 /// How long after a change what was planned before is checked before delivery, in seconds: longer than a call may take.
@@ -28,7 +29,7 @@ impl Engine {
     /// Emits the launches that are too near for the emitter, and whatever its watermark has passed while we wrote.
     pub(super) async fn emit_first(&self, job: &Job, owed: Option<&Owed>) -> Result<(), EngineError> {
         if let Some(owed) = owed {
-            self.pay(owed, false).await?;
+            self.pay(owed, false, Emitter::Master).await?;
         }
         if is_out_of_reach(job, owed) {
             return Ok(());
@@ -62,14 +63,14 @@ impl Engine {
         warn!(job = %job.id, from = %window.from(), to = %window.to(), "the watermark passed a job while it was written");
         let behind = Owed { child: Child::of(job), window, written_at: self.now() };
         match launches_in(&behind) {
-            true => self.pay(&behind, true).await.map(drop),
+            true => self.pay(&behind, true, Emitter::Master).await.map(drop),
             false => Ok(()),
         }
     }
 
     pub(super) async fn pay_what_is_owed(&self, job: &Job) -> Result<(), EngineError> {
         match self.store().owed_of(&job.client, &job.id).await? {
-            Some(owed) => self.pay(&owed, true).await.map(drop),
+            Some(owed) => self.pay(&owed, true, Emitter::Master).await.map(drop),
             None => Ok(()),
         }
     }
@@ -81,13 +82,13 @@ impl Engine {
         let now = self.now();
         let scanned_to = self.store().watermark().await?.map(|watermark| watermark.scanned_to);
         // What lies before `scanned_to` may still be in a part of a large scan that nobody has done.
-        let part_from = self.store().oldest_scan_part().await?;
+        let part_from = self.store().oldest_window_part().await?;
         let settled_to = scanned_to.into_iter().chain(part_from).min();
         let from = job.emit_from.max(settled_to.unwrap_or(job.emit_from));
         // What is due up to the change is the old revision's.
         let Ok(window) = Window::new(from, next_second(now)) else { return Ok(()) };
         let behind = Owed { child: Child::of(job), window, written_at: now };
-        self.emit_launches(&behind, true).await.map(drop)
+        self.emit_launches(&behind, true, Emitter::Master).await.map(drop)
     }
 
     /// The watermark. `None` when there was none: then it begins now, or a first tick that comes late would leave out

@@ -9,6 +9,7 @@ use tidegate_domain::limits::MISFIRE_THRESHOLD_SECONDS;
 use tidegate_domain::occurrence::NonRun;
 use tidegate_domain::time::{Cadence, Firing, LocalWindow, Window, seconds, shifted};
 use tidegate_store::launch::{Child, Part};
+use tidegate_store::scans::PartPlan;
 
 /// What a scan goes by.
 #[derive(Debug, Clone, Copy)]
@@ -17,12 +18,10 @@ pub(crate) struct Plan {
     pub(crate) window: Window,
     /// When the first row may have been read.
     pub(crate) as_of: DateTime<Utc>,
-    /// Launches before it may have been emitted before.
-    pub(crate) repeat_before: DateTime<Utc>,
-    /// Launches before it were missed by an outage.
+    /// They may have been emitted before, by somebody who died.
+    pub(crate) repeat: bool,
+    /// Launches before it were missed by an outage: for a repetition, what they were judged by the first time.
     pub(crate) missed_before: DateTime<Utc>,
-    /// The same for launches before `repeat_before`: whoever emitted them first judged them by it.
-    pub(crate) repeat_missed_before: DateTime<Utc>,
     /// What time it is.
     pub(crate) now: DateTime<Utc>,
 }
@@ -44,8 +43,16 @@ pub(crate) fn missed_before(now: DateTime<Utc>) -> DateTime<Utc> {
 }
 
 impl Plan {
-    fn missed_before(&self, launch_at: DateTime<Utc>) -> DateTime<Utc> {
-        if launch_at < self.repeat_before { self.repeat_missed_before } else { self.missed_before }
+    /// The plan that a part was left with.
+    pub(crate) fn of(part: PartPlan, now: DateTime<Utc>) -> Self {
+        let PartPlan { window, repeat, missed_before, as_of } = part;
+        Self { window, as_of, repeat, missed_before, now }
+    }
+
+    /// What a part of it is left with.
+    pub(crate) fn to_part(self) -> PartPlan {
+        let Self { window, as_of, repeat, missed_before, .. } = self;
+        PartPlan { window, repeat, missed_before, as_of }
     }
 }
 
@@ -77,7 +84,7 @@ pub(crate) fn judge(
     let mut cutoff = Cutoff::new(child, plan, offset);
     for firing in firings.iter().filter(|firing| child.rules.is_within(firing.launch_at)) {
         let launch_at = shifted(firing.launch_at, offset);
-        let missed_before = plan.missed_before(launch_at);
+        let missed_before = plan.missed_before;
         let non_run = if child.paused {
             Some(NonRun::Paused)
         } else if is_excluded(calendars, firing.launch_at, zone_of(child)) {

@@ -1,34 +1,31 @@
 //! A scan: reads the rows of the index that are eligible in a window, judges their launches, hands them to a sink.
 //!
-//! The emitter's sink sends and records; a rehearsal's only looks. What is too much for one tick is left as parts, which
+//! The emitter's sink sends and records; a rehearsal's only looks. What is too much for one call is left as parts, which
 //! are rows of their own before the tick says that it is done (I2), and are worked on in parallel. A launch that cannot be
-//! judged or emitted is set aside under its job, and the window goes on (I9).
+//! judged or emitted, or a row that cannot be read, is set aside under its job, and the window goes on (I9).
 
 pub(crate) mod judge;
 mod part;
 mod rehearse;
+mod walk;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
-use futures::stream::{self, StreamExt};
 use tidegate_domain::calendar::Exclusions;
 use tidegate_domain::ids::{CalendarId, ClientId};
 use tidegate_domain::occurrence::NonRun;
 use tidegate_domain::time::{Dst, Firing, LocalWindow, Window};
 use tidegate_store::index::IndexShape;
-use tidegate_store::launch::{Child, Shard};
+use tidegate_store::launch::{Child, IndexRow, Shard};
 use tracing::error;
 
 use crate::{Engine, EngineError, contain};
 pub use judge::Verdict;
 use judge::{Plan, firings, judge};
 pub use rehearse::Rehearsal;
-
-/// Shards read at once.
-const READS_AT_ONCE: usize = 16;
 
 /// Where the launches of a scan go.
 pub(crate) trait Sink {
@@ -37,8 +34,16 @@ pub(crate) trait Sink {
         true
     }
 
-    /// A launch of a row that is made. `repeat` when it may have been before.
-    async fn launch(&mut self, row: &Child, launch: &Verdict, repeat: bool) -> Result<(), EngineError>;
+    /// A row of the index comes next.
+    fn begin_row(&mut self, _row: &IndexRow) {}
+
+    /// Whether it takes nothing more before it is emptied.
+    fn is_full(&self) -> bool {
+        false
+    }
+
+    /// A launch of a row that is made.
+    async fn launch(&mut self, row: &Child, launch: &Verdict) -> Result<(), EngineError>;
 
     /// Launches of a row that are left out for one reason, in order.
     async fn leave_out(
@@ -47,6 +52,20 @@ pub(crate) trait Sink {
         left_out: &[Verdict],
         reason: NonRun,
     ) -> Result<(), EngineError>;
+
+    /// A row that cannot be read, which was eligible from `at` on.
+    async fn unreadable(&mut self, _row: &IndexRow, _at: DateTime<Utc>) -> Result<(), EngineError> {
+        Ok(())
+    }
+}
+
+/// Where the judging of a row ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RowEnd {
+    /// All of it is handed on.
+    Done,
+    /// The sink is full: the launches up to this one, before jitter, are handed on.
+    Cut(DateTime<Utc>),
 }
 
 /// What a scan read.
@@ -54,21 +73,12 @@ pub(crate) trait Sink {
 pub struct ScanReport {
     /// Rows of the index.
     pub rows_read: u64,
-    /// Rows that could not be read; each is in the log.
+    /// Rows that could not be read; each is in the log, and in its job's runs.
     pub rows_corrupt: u64,
     /// Launches that were set aside: they cannot be judged or emitted. Each is in the log, and in its job's runs.
     pub set_aside: u64,
     /// Parts that were left to others.
     pub parts: u64,
-}
-
-/// How much of each shard a scan reads itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// All of it.
-    All,
-    /// No more pages than this in all, beside the first of each shard; the rest is left as parts.
-    Pages(u32),
 }
 
 /// A scan under way.
@@ -82,49 +92,7 @@ pub(crate) struct Scan<'e> {
     pub(crate) report: ScanReport,
 }
 
-type ChildPage = tidegate_store::Page<tidegate_store::Result<Child>>;
-
 impl Engine {
-    /// Hands all launches of the plan's window to `sink`.
-    pub(crate) async fn scan(
-        &self,
-        plan: Plan,
-        reach: Reach,
-        sink: &mut impl Sink,
-    ) -> Result<ScanReport, EngineError> {
-        let shape = self.store().index_shape().await?;
-        let mut scan = Scan::new(self, plan);
-        let mut shards = scan.expression_shards(&shape);
-        shards.extend(Shard::instants(plan.window));
-        shards.retain(|shard| sink.reads(shard));
-        // In order: a scan that is repeated cuts the same chunks, whose marks are then found.
-        let reads: Vec<_> = shards.into_iter().map(|shard| self.first_page(shard)).collect();
-        let mut pages = stream::iter(reads).buffered(READS_AT_ONCE);
-        let mut further_pages = 0;
-        while let Some(read) = pages.next().await {
-            let (shard, mut page) = read?;
-            loop {
-                scan.page(page.rows, false, sink).await?;
-                let Some(next) = page.next else { break };
-                if let Reach::Pages(most) = reach
-                    && further_pages >= most
-                {
-                    self.leave_part(&plan, &shard, next).await?;
-                    scan.report.parts += 1;
-                    break;
-                }
-                further_pages += 1;
-                page = self.store().children(&shard, Some(next)).await?;
-            }
-        }
-        Ok(scan.report)
-    }
-
-    async fn first_page(&self, shard: Shard) -> Result<(Shard, ChildPage), EngineError> {
-        let page = self.store().children(&shard, None).await?;
-        Ok((shard, page))
-    }
-
     /// What the calendars of a job exclude; a calendar that is gone excludes nothing.
     pub(crate) async fn exclusions(
         &self,
@@ -153,6 +121,20 @@ impl<'e> Scan<'e> {
         }
     }
 
+    /// The shards that are eligible in the window. In the order of their names: who repeats a scan cuts the same chunks, and
+    /// a name says which shards are done.
+    async fn shards(&mut self, sink: &impl Sink) -> Result<Vec<Shard>, EngineError> {
+        let shape = self.engine.store().index_shape().await?;
+        for zone in &shape.unreadable {
+            error!(zone, "the jobs of a zone do not launch: this version does not know it");
+        }
+        let mut shards = self.expression_shards(&shape);
+        shards.extend(Shard::instants(self.plan.window));
+        shards.retain(|shard| sink.reads(shard));
+        shards.sort_by_cached_key(Shard::name);
+        Ok(shards)
+    }
+
     fn expression_shards(&mut self, shape: &IndexShape) -> Vec<Shard> {
         let mut shards = Vec::new();
         for (zone, _) in &shape.zones {
@@ -169,27 +151,24 @@ impl<'e> Scan<'e> {
         self.locals.entry(zone).or_insert_with(|| LocalWindow::new(zone, self.plan.window))
     }
 
-    /// Judges the rows of a page. `again` when the page may have been emitted before.
-    pub(crate) async fn page(
+    /// Judges the launches of a row, those after `after` where a part of them is done.
+    async fn row(
         &mut self,
-        rows: Vec<tidegate_store::Result<Child>>,
-        again: bool,
+        row: IndexRow,
+        after: Option<DateTime<Utc>>,
         sink: &mut impl Sink,
-    ) -> Result<(), EngineError> {
-        for row in rows {
-            self.report.rows_read += 1;
-            match row {
-                Ok(child) => self.row(&child, again, sink).await?,
-                Err(corrupt) => {
-                    self.report.rows_corrupt += 1;
-                    error!(error = %corrupt, "a row of the time index is skipped");
-                }
+    ) -> Result<RowEnd, EngineError> {
+        self.report.rows_read += 1;
+        sink.begin_row(&row);
+        let child = match &row.child {
+            Ok(child) => child,
+            Err(corrupt) => {
+                self.report.rows_corrupt += 1;
+                error!(error = %corrupt, "a row of the time index is set aside");
+                sink.unreadable(&row, self.plan.window.from()).await?;
+                return Ok(RowEnd::Done);
             }
-        }
-        Ok(())
-    }
-
-    async fn row(&mut self, child: &Child, again: bool, sink: &mut impl Sink) -> Result<(), EngineError> {
+        };
         let found = contain(|| whose(child), async {
             let zone = child.cadence.index_zone();
             if let Some(zone) = zone {
@@ -200,32 +179,38 @@ impl<'e> Scan<'e> {
             self.firings.retain(|firing| firing.launch_at >= child.emit_from);
         });
         match found.await {
-            Ok(()) if self.firings.is_empty() => Ok(()),
-            Ok(()) => self.settle(child, again, sink).await,
+            Ok(()) if self.firings.is_empty() => Ok(RowEnd::Done),
+            Ok(()) => self.settle(child, after, sink).await,
             Err(panicked) => {
                 // When it launches is what cannot be told: the window stands for all of it.
                 self.firings = vec![Firing { launch_at: self.plan.window.from(), label: Dst::Plain }];
-                self.set_aside_found(child, panicked.into(), sink).await
+                self.set_aside_found(child, panicked.into(), sink).await?;
+                Ok(RowEnd::Done)
             }
         }
     }
 
     /// Judges the launches that were found and hands them on.
-    async fn settle(&mut self, child: &Child, again: bool, sink: &mut impl Sink) -> Result<(), EngineError> {
-        let judged = contain(|| whose(child), self.judge_found(child, again)).await;
-        match judged.map_err(EngineError::from).flatten() {
-            Ok(()) => {}
-            Err(error) => return self.set_aside_found(child, error, sink).await,
+    async fn settle(
+        &mut self,
+        child: &Child,
+        after: Option<DateTime<Utc>>,
+        sink: &mut impl Sink,
+    ) -> Result<RowEnd, EngineError> {
+        let judged = contain(|| whose(child), self.judge_found(child)).await;
+        if let Err(error) = judged.map_err(EngineError::from).flatten() {
+            self.set_aside_found(child, error, sink).await?;
+            return Ok(RowEnd::Done);
         }
         self.firings.clear();
-        let verdicts = std::mem::take(&mut self.verdicts);
-        for group in verdicts.chunk_by(|a, b| a.non_run.is_some() && a.non_run == b.non_run) {
+        let mut verdicts = std::mem::take(&mut self.verdicts);
+        verdicts.retain(|verdict| after.is_none_or(|after| verdict.firing.launch_at > after));
+        let mut end = RowEnd::Done;
+        let mut groups = verdicts.chunk_by(|a, b| a.non_run.is_some() && a.non_run == b.non_run).peekable();
+        while let Some(group) = groups.next() {
             let handed_on = contain(|| whose(child), async {
                 match group {
-                    [launch @ Verdict { non_run: None, launch_at, .. }] => {
-                        let repeat = again || *launch_at < self.plan.repeat_before;
-                        sink.launch(child, launch, repeat).await
-                    }
+                    [launch @ Verdict { non_run: None, .. }] => sink.launch(child, launch).await,
                     [Verdict { non_run: Some(reason), .. }, ..] => {
                         sink.leave_out(child, group, *reason).await
                     }
@@ -235,19 +220,26 @@ impl<'e> Scan<'e> {
             if let Err(error) = handed_on.await.map_err(EngineError::from).flatten() {
                 self.set_aside(child, group, error, sink).await?;
             }
+            if let Some(last) = group.last()
+                && groups.peek().is_some()
+                && sink.is_full()
+            {
+                end = RowEnd::Cut(last.firing.launch_at);
+                break;
+            }
         }
         self.verdicts = verdicts;
         self.verdicts.clear();
-        Ok(())
+        Ok(end)
     }
 
-    async fn judge_found(&mut self, child: &Child, again: bool) -> Result<(), EngineError> {
+    async fn judge_found(&mut self, child: &Child) -> Result<(), EngineError> {
         let calendars = self.exclusions(child).await?;
         judge(child, &self.firings, &calendars, &self.plan, &mut self.verdicts);
         for verdict in &mut self.verdicts {
             // Whoever emitted it before and died may have left its run without a message. Delivery judges its age anyway.
-            let is_repeat = again || verdict.launch_at < self.plan.repeat_before;
-            verdict.non_run = verdict.non_run.filter(|reason| !(is_repeat && *reason == NonRun::Expired));
+            verdict.non_run =
+                verdict.non_run.filter(|reason| !(self.plan.repeat && *reason == NonRun::Expired));
         }
         Ok(())
     }
@@ -305,16 +297,20 @@ impl<'e> Scan<'e> {
         Ok(found)
     }
 
-    /// Judges launches of a job that were found otherwise than by its rows.
+    /// Judges launches of a job that were found otherwise than by its rows, those after `after`. Returns up to which one
+    /// they were handed on, when the sink is full before the last.
     pub(crate) async fn launches(
         &mut self,
         child: &Child,
         window: Window,
-        again: bool,
+        after: Option<DateTime<Utc>>,
         sink: &mut impl Sink,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Option<DateTime<Utc>>, EngineError> {
         self.firings = child.cadence.firings(window);
-        self.settle(child, again, sink).await
+        Ok(match self.settle(child, after, sink).await? {
+            RowEnd::Done => None,
+            RowEnd::Cut(to) => Some(to),
+        })
     }
 }
 
@@ -323,15 +319,9 @@ fn whose(child: &Child) -> String {
     format!("client {}, job {}", child.client, child.job)
 }
 
-/// What somebody goes by who emits a job's launches at once, whatever their age.
-pub(crate) fn plan_at_once(now: DateTime<Utc>) -> Plan {
-    let always = DateTime::<Utc>::MIN_UTC;
-    Plan {
-        window: Window::of_none(now),
-        as_of: now,
-        repeat_before: always,
-        missed_before: always,
-        repeat_missed_before: always,
-        now,
-    }
+/// What somebody goes by who emits a job's launches at once, whatever their age. With `repeat`, they may have been emitted
+/// before.
+pub(crate) fn plan_at_once(now: DateTime<Utc>, repeat: bool) -> Plan {
+    let missed_before = DateTime::<Utc>::MIN_UTC;
+    Plan { window: Window::of_none(now), as_of: now, repeat, missed_before, now }
 }

@@ -5,7 +5,7 @@ use tidegate_domain::time::Window;
 use tidegate_store::launch::{Child, Shard};
 
 use super::judge::{Plan, Verdict};
-use super::{Reach, ScanReport, Sink, plan_at_once};
+use super::{ScanReport, Sink, plan_at_once};
 use crate::{Engine, EngineError};
 
 /// Somebody who looks on. Launches of different jobs come in no particular order.
@@ -26,7 +26,7 @@ impl<R: Rehearsal> Sink for Looking<'_, R> {
         self.0.reads(shard)
     }
 
-    async fn launch(&mut self, row: &Child, launch: &Verdict, _repeat: bool) -> Result<(), EngineError> {
+    async fn launch(&mut self, row: &Child, launch: &Verdict) -> Result<(), EngineError> {
         self.0.judged(row, launch);
         Ok(())
     }
@@ -54,7 +54,7 @@ impl Engine {
         into: &mut impl Rehearsal,
     ) -> Result<ScanReport, EngineError> {
         // At its beginning nothing of the window has been missed, or emitted before.
-        let plan = Plan { window, ..plan_at_once(window.from()) };
-        self.scan(plan, Reach::All, &mut Looking(into)).await
+        let plan = Plan { window, ..plan_at_once(window.from(), false) };
+        self.look_over(plan, &mut Looking(into)).await
     }
 }

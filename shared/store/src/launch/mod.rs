@@ -44,6 +44,24 @@ pub struct Child {
     pub terms: Terms,
 }
 
+/// A row of the time index with its sort key, which names its job whatever else of it can be read.
+#[derive(Debug)]
+pub struct IndexRow {
+    /// Its place in the partition.
+    pub sort_key: String,
+    /// What it says.
+    pub child: Result<Child>,
+}
+
+impl IndexRow {
+    /// Whose job it belongs to, by its key.
+    pub fn owner(&self) -> Option<(ClientId, JobId)> {
+        let mut name = self.sort_key.rsplit('|');
+        let (job, client) = (name.next()?, name.next()?);
+        Some((client.parse().ok()?, job.parse().ok()?))
+    }
+}
+
 /// Which launches of its job a row stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
@@ -99,8 +117,8 @@ impl Store {
     /// A page of the rows of a shard. Read eventually: a row is older than its `emit_from` by more than any replica lags.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row cannot be read; the other rows of its page are then not returned.
-    pub async fn children(&self, shard: &Shard, after: Option<String>) -> Result<Page<Result<Child>>> {
+    /// When DynamoDB does not answer.
+    pub async fn children(&self, shard: &Shard, after: Option<String>) -> Result<Page<IndexRow>> {
         self.children_between(shard.partition(), shard.range(), after).await
     }
 
@@ -113,9 +131,12 @@ impl Store {
         partition: String,
         range: Option<(String, String)>,
         after: Option<String>,
-    ) -> Result<Page<Result<Child>>> {
+    ) -> Result<Page<IndexRow>> {
         let page = self.query(shard::query(partition, range, after)).await?;
-        Ok(page.map(|row| row::read_indexed(&row)))
+        Ok(page.map(|row| IndexRow {
+            sort_key: Item::new(Table::Launch, &row).find_text("sk").unwrap_or_default().to_owned(),
+            child: row::read_indexed(&row),
+        }))
     }
 
     /// Stores a one-time job whose id says where it lies: one row is the whole job.

@@ -44,6 +44,12 @@ impl Shard {
             .collect()
     }
 
+    /// What it is known by: its partition and its first sort key. A window's shards have different names.
+    pub fn name(&self) -> String {
+        let first = self.range().map(|(first, _)| first);
+        format!("{} {}", self.partition(), first.unwrap_or_default())
+    }
+
     /// Its partition key.
     pub fn partition(&self) -> String {
         match self {

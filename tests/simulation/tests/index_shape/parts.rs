@@ -15,9 +15,11 @@ use tidegate_simulation::World;
 use tidegate_simulation::gate::{Gate, Task};
 use tidegate_simulation::world::{CLIENT, JobSpec};
 
-/// One-time jobs of one minute, by shard: a page of the index holds 16 of them. The second shard is left to a part
-/// when it has been read for a while, the third at once.
+/// One-time jobs of one minute, by shard. A tick emits about 75 of them: the rest of the first shard is a part of its own, and
+/// so is the rest of the second, for the worker who has its first rows.
 const JOBS: [(u32, usize); 3] = [(3, 352), (9, 300), (40, 150)];
+/// The parts that a tick leaves of them: the rest of a shard, and the other shards in eight parts.
+const PARTS: usize = 9;
 
 /// A one-time job whose row carries a payload of nearly 64 KiB, in a shard of our choice.
 fn large(draft: &JobDraft, launch_at: DateTime<Utc>, shard: u32, number: u64) -> Job {
@@ -36,7 +38,7 @@ fn large(draft: &JobDraft, launch_at: DateTime<Utc>, shard: u32, number: u64) ->
     }
 }
 
-/// A world whose next tick leaves two parts, and the ids of its jobs.
+/// A world whose next tick leaves parts, and the ids of its jobs.
 async fn crowded() -> (World, BTreeSet<String>) {
     let world = World::new().await.unwrap();
     world.engine.tick().await.unwrap();
@@ -93,17 +95,18 @@ impl Emitted {
 }
 
 async fn parts_left(world: &World) -> usize {
-    world.engine.store().scan_parts(None).await.unwrap().rows.len()
+    world.engine.store().parts(None).await.unwrap().rows.len()
 }
 
 #[tokio::test]
 async fn a_large_scan_is_left_in_parts_and_each_event_comes_once() {
     let (world, ids) = crowded().await;
     let report = world.engine.tick().await.unwrap();
-    assert_eq!((report.parts, parts_left(&world).await), (2, 2));
+    assert_eq!((report.parts, parts_left(&world).await), (PARTS as u64, PARTS));
     assert!(report.occurrences < ids.len() as u64, "{report:?}");
     let pumped = world.pump_scans().await.unwrap();
-    assert_eq!((pumped.done, pumped.again, parts_left(&world).await), (2, 0, 0));
+    assert_eq!((pumped.again, parts_left(&world).await), (0, 0));
+    assert!(pumped.done > PARTS, "{pumped:?}");
     world.advance(120);
     let mut emitted = Emitted::default();
     emitted.collect(&world).await;
@@ -150,7 +153,7 @@ async fn a_tick_that_dies_after_it_left_parts_hides_nothing_from_the_next() {
     world.embedded.inject(DiesUnconfirmed(AtomicI64::new(2)));
     world.engine.tick().await.unwrap_err();
     world.embedded.inject_nothing();
-    assert_eq!(parts_left(&world).await, 2);
+    assert_eq!(parts_left(&world).await, PARTS);
     world.advance(60);
     world.engine.tick().await.unwrap();
     world.pump_scans().await.unwrap();
@@ -168,13 +171,18 @@ async fn whoever_dies_in_a_part_is_replaced() {
     let (world, ids) = crowded().await;
     world.engine.tick().await.unwrap();
     let messages = world.receive_scans().await.unwrap();
-    for (message, (operation, after)) in messages.iter().zip([("SendMessageBatch", 1), ("UpdateItem", 2)]) {
+    let mut deaths = vec![("UpdateItem", 2), ("SendMessageBatch", 1)];
+    for message in &messages {
+        let Some((operation, after)) = deaths.last().copied() else { break };
         world.embedded.inject(Dies { operation, after: AtomicI64::new(after) });
-        let handled = world.engine.handle(message.body().unwrap(), 1).await;
-        assert_eq!(handled, Handled::Again, "{operation}");
+        // A part in which there is nothing to do is done before anybody dies.
+        if world.engine.handle(message.body().unwrap(), 1).await == Handled::Again {
+            deaths.pop();
+        }
         world.embedded.inject_nothing();
     }
-    assert_eq!((messages.len(), parts_left(&world).await), (2, 2));
+    assert_eq!((deaths.len(), messages.len()), (0, PARTS));
+    assert!(parts_left(&world).await >= 2);
     world.advance(60);
     world.engine.tick().await.unwrap();
     world.pump_scans().await.unwrap();
@@ -191,7 +199,9 @@ async fn whoever_dies_in_a_part_is_replaced() {
 async fn a_worker_that_was_taken_over_stops() {
     let (world, ids) = crowded().await;
     world.engine.tick().await.unwrap();
-    let message = world.receive_scans().await.unwrap().remove(0);
+    // The part of a shard, not one of several shards.
+    let messages = world.receive_scans().await.unwrap();
+    let message = messages.iter().find(|message| !message.body().unwrap().contains(" to ")).unwrap();
     let gate = Arc::new(Gate::default());
     let engine = world.process(&gate).unwrap();
     let body = message.body().unwrap().to_owned();

@@ -42,14 +42,7 @@ fn outcome(child: &Child, from: &str, to: &str) -> (Vec<String>, Vec<(String, No
     let now = at("12:00");
     let window = Window::new(at(from), at(to)).unwrap();
     let missed_before = missed_before(now);
-    let plan = Plan {
-        window,
-        as_of: now,
-        repeat_before: window.from(),
-        missed_before,
-        repeat_missed_before: missed_before,
-        now,
-    };
+    let plan = Plan { window, as_of: now, repeat: false, missed_before, now };
     let (mut found, mut verdicts) = (Vec::new(), Vec::new());
     firings(child, None, window, &mut found);
     judge(child, &found, &[], &plan, &mut verdicts);

@@ -1,0 +1,17 @@
+//! Emission gets on however little time its calls have: what does not fit into one is done by others, and no client's
+//! herd keeps another's launches waiting (I2, I3, I9).
+//!
+//! Requests take time here, in a clock of their own, and each call of the emitter's function is cut off without a word.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and prints its figures"
+)]
+
+mod aside;
+mod herd;
+mod killed;
+mod stage;
+mod timeline;
