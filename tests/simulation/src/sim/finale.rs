@@ -234,13 +234,16 @@ async fn settle(history: &mut History, minutes: RangeInclusive<i64>, hogs_too: b
 async fn poll_dry(history: &mut History, hogs_too: bool) -> Result<Verdict> {
     let engine = history.engines[0].clone();
     for _ in 0..POLLS {
-        let treatment = Treatment { times: 1, undeleted: false };
-        let (sqs, url) = (history.stage.sqs.clone(), history.stage.site.dispatch_url.clone());
-        let done = poll_round(engine.clone(), sqs, url, treatment).await;
-        let Done::Pumped { handled, .. } = &done else { break };
-        let (none, handled) = (handled.is_empty(), i2_nothing_lost::handled(handled));
-        if let Err(violation) = history.ended("a last poll", done)?.and(handled) {
-            return Ok(Err(violation));
+        let mut none = true;
+        for url in [history.stage.site.scan_url.clone(), history.stage.site.dispatch_url.clone()] {
+            let treatment = Treatment { times: 1, undeleted: false };
+            let done = poll_round(engine.clone(), history.stage.sqs.clone(), url, treatment).await;
+            let Done::Pumped { handled, .. } = &done else { continue };
+            none &= handled.is_empty();
+            let handled = i2_nothing_lost::handled(handled);
+            if let Err(violation) = history.ended("a last poll", done)?.and(handled) {
+                return Ok(Err(violation));
+            }
         }
         let released = match release_all(history, hogs_too).await? {
             Ok(released) => released,

@@ -306,7 +306,10 @@ impl History {
         let times = *self.dice.weighted(&mix::HANDLED_TIMES);
         let treatment = Treatment { times, undeleted: self.dice.chance(60) };
         let name = format!("a round of its poller, {treatment:?}");
-        let (sqs, url) = (self.stage.site.sqs.clone(), self.stage.site.dispatch_url.clone());
+        // The parts of large windows have a queue of their own.
+        let site = &self.stage.site;
+        let url = if self.dice.chance(300) { &site.scan_url } else { &site.dispatch_url };
+        let (sqs, url) = (site.sqs.clone(), url.clone());
         let call = Call { process, name, about: About::Nobody, seconds: 30 };
         self.begin(call, poll_round(engine, sqs, url, treatment));
     }
