@@ -158,7 +158,7 @@ impl Store {
     pub async fn write_job(&self, job: &Job, seen: Option<&JobRow>, owed: Option<&Owed>) -> Result<Write> {
         let new_keys = keys_of(job);
         let kept: HashSet<(&str, &str)> = new_keys.iter().map(|k| (&*k.pk, &*k.sk)).collect();
-        let mut items = vec![self.guarded_put(row(job)?, seen)?];
+        let mut items = vec![self.guarded_put(Table::Jobs, row(job)?, seen.map(JobRow::revision))?];
         for row in rows_of(job)? {
             items.push(self.put_item_of(Table::Launch, row)?);
         }
@@ -236,7 +236,7 @@ impl Store {
             .with("rev", number(job.revision + 1))
             .with("changed_at", number(now.timestamp_millis()))
             .expiring(shifted(now, days(2 * HISTORY_DAYS)));
-        let mut items = vec![self.guarded_put(tombstone, Some(&JobRow::Live(job.clone())))?];
+        let mut items = vec![self.guarded_put(Table::Jobs, tombstone, Some(job.revision))?];
         for key in keys_of(job) {
             items.push(self.delete_item_of(Table::Launch, &key)?);
         }
@@ -255,13 +255,14 @@ impl Store {
         Ok(TransactWriteItem::builder().put(put.build().map_err(build_error)?).build())
     }
 
-    fn guarded_put(&self, row: Row, seen: Option<&JobRow>) -> Result<TransactWriteItem> {
-        let put = Put::builder().table_name(self.name(Table::Jobs)).set_item(Some(row.into_attributes()));
+    /// A put in the place of the revision that was seen, or of nothing.
+    pub(crate) fn guarded_put(&self, table: Table, row: Row, seen: Option<u32>) -> Result<TransactWriteItem> {
+        let put = Put::builder().table_name(self.name(table)).set_item(Some(row.into_attributes()));
         let put = match seen {
             None => put.condition_expression("attribute_not_exists(pk)"),
-            Some(seen) => put
-                .condition_expression("rev = :seen")
-                .expression_attribute_values(":seen", number(seen.revision())),
+            Some(seen) => {
+                put.condition_expression("rev = :seen").expression_attribute_values(":seen", number(seen))
+            }
         };
         Ok(TransactWriteItem::builder().put(put.build().map_err(build_error)?).build())
     }

@@ -10,7 +10,7 @@ use chrono::Duration;
 use tidegate_domain::job::Trigger;
 use tidegate_domain::time::Instants;
 use tidegate_engine::JobWrite;
-use tidegate_engine::clock::Clock as _;
+use tidegate_engine::clock::{Clock as _, ManualClock};
 use tidegate_local::{Call, Fault, FaultPlan};
 use tidegate_simulation::World;
 use tidegate_simulation::world::{CLIENT, JobSpec, Received};
@@ -240,6 +240,74 @@ async fn asking_again_stops_what_waits_of_the_revision_before() {
             assert_eq!(ids(&arrived), BTreeSet::new(), "died at request {at}, pauses: {pauses}");
         }
         assert!(unchanged > 2, "{unchanged} calls died after the write");
+    }
+}
+
+/// A resumption that died left what it owed behind, though the job stayed paused; the next one emitted it.
+#[tokio::test]
+async fn a_resumption_that_died_owes_nothing() {
+    let mut stayed_paused = 0;
+    for at in 0.. {
+        let world = World::new().await.unwrap();
+        let queue = world.queue("jobs").await.unwrap();
+        world.engine.tick().await.unwrap();
+        let launch_at = world.clock.now() + Duration::minutes(10);
+        let id = world.create(JobSpec::at(launch_at, &queue).unwrap()).await.unwrap();
+        let (client, id) = (CLIENT.parse().unwrap(), id.parse().unwrap());
+        world.engine.pause_job(&client, &id, true, None).await.unwrap();
+        world.advance(570);
+        strike(&world, Fault::Crash, at, "");
+        if world.engine.pause_job(&client, &id, false, None).await.is_ok() {
+            break;
+        }
+        world.embedded.inject_nothing();
+        if world.engine.job(&client, &id).await.unwrap().unwrap().paused {
+            world.advance(60);
+            world.engine.pause_job(&client, &id, false, None).await.unwrap();
+            let arrived = settle(&world, &queue, 4).await;
+            assert_eq!(ids(&arrived), BTreeSet::new(), "died at request {at}");
+            stayed_paused += 1;
+        }
+    }
+    assert!(stayed_paused > 2, "{stayed_paused} calls died before the write");
+}
+
+/// Moves the clock an hour back with the request of this number.
+struct JumpsBack {
+    clock: Arc<ManualClock>,
+    at: u64,
+    seen: AtomicU64,
+}
+
+impl FaultPlan for JumpsBack {
+    fn on_request(&self, _: &Call) -> Fault {
+        if self.seen.fetch_add(1, Ordering::Relaxed) == self.at {
+            self.clock.advance_ms(-3_600_000);
+        }
+        Fault::None
+    }
+}
+
+/// The clock jumped back while a job was replaced: what was due between the two readings was neither revision's.
+#[tokio::test]
+async fn a_clock_that_jumps_within_a_change_leaves_no_gap() {
+    // From the request on that follows the first look at the clock.
+    for at in 1..8 {
+        let world = World::new().await.unwrap();
+        let queue = world.queue("jobs").await.unwrap();
+        world.engine.tick().await.unwrap();
+        let job = |expression| JobSpec::cron(expression, "UTC", &queue).unwrap().named("each");
+        let start = world.clock.now().timestamp();
+        world.create(job("* * * * *")).await.unwrap();
+        world.advance(600);
+        let clock = Arc::clone(&world.clock);
+        world.embedded.inject(JumpsBack { clock, at, seen: AtomicU64::new(0) });
+        world.replace(job("0 0 1 1 *")).await.unwrap();
+        world.embedded.inject_nothing();
+        world.clock.set(chrono::DateTime::from_timestamp(start + 600, 0).unwrap());
+        let arrived = ids(&settle(&world, &queue, 1).await);
+        let due = (0..10).map(|minute| format!("each.1.{}.0", start + minute * 60)).collect::<BTreeSet<_>>();
+        assert!(arrived.is_superset(&due), "jumped at request {at}: {arrived:?}");
     }
 }
 

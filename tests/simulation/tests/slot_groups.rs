@@ -82,7 +82,9 @@ fn transition(kind: u8, seen: &SlotGroup, a: u32, b: u32) -> Transition {
         9 => Transition::begin_refill(seen, &format!("5|{a}")),
         10 => Transition::commit_refill(seen, (!b.is_multiple_of(5)).then(|| range(a, b))),
         // Something is left of whatever range anybody saw.
-        11 => Transition::drop_range(seen, seen.range().copied().unwrap_or(Range { left: 1, ..range(a, b).0 })),
+        11 => {
+            Transition::drop_range(seen, seen.range().copied().unwrap_or(Range { left: 1, ..range(a, b).0 }))
+        }
         12 => {
             let share = Share {
                 plan: seen.share.plan + 1 - u64::from(a.is_multiple_of(4)),

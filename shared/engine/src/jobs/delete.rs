@@ -30,12 +30,13 @@ impl Engine {
                 return Ok(JobDelete::RevisionIs(job.revision));
             }
             self.unsettle(client).await?;
-            self.emit_what_is_behind(&job).await?;
+            let deleted_at = self.now();
+            self.emit_what_is_behind(&job, deleted_at).await?;
             // Before the deletion: whoever repeats a call that died in between still finds the job.
             self.stop_waiting_runs(&job, id, None).await?;
             let deleted = match one_time {
                 true => self.store().delete_one_time(&job).await.map(|()| Write::Done)?,
-                false => self.store().delete_job(&job, self.now()).await?,
+                false => self.store().delete_job(&job, deleted_at).await?,
             };
             if deleted == Write::Done {
                 self.stop_waiting_runs(&job, id, None).await?;

@@ -76,18 +76,22 @@ impl Engine {
     }
 
     /// Emits the launches of a job that are due and that nobody may have emitted yet, before its rows change: those that
-    /// a master left behind, and those that an emitter which lags has still to scan.
-    pub(super) async fn emit_what_is_behind(&self, job: &Job) -> Result<(), EngineError> {
+    /// a master left behind, and those that an emitter which lags has still to scan. It takes the instant that the change
+    /// goes by: a clock that jumps meanwhile would leave a gap between the revisions.
+    pub(super) async fn emit_what_is_behind(
+        &self,
+        job: &Job,
+        changed_at: DateTime<Utc>,
+    ) -> Result<(), EngineError> {
         self.pay_what_is_owed(job).await?;
-        let now = self.now();
         let scanned_to = self.store().watermark().await?.map(|watermark| watermark.scanned_to);
         // What lies before `scanned_to` may still be in a part of a large scan that nobody has done.
         let part_from = self.store().oldest_window_part().await?;
         let settled_to = scanned_to.into_iter().chain(part_from).min();
         let from = job.emit_from.max(settled_to.unwrap_or(job.emit_from));
         // What is due up to the change is the old revision's.
-        let Ok(window) = Window::new(from, next_second(now)) else { return Ok(()) };
-        let behind = Owed { child: Child::of(job), window, written_at: now };
+        let Ok(window) = Window::new(from, next_second(changed_at)) else { return Ok(()) };
+        let behind = Owed { child: Child::of(job), window, written_at: self.now() };
         self.emit_launches(&behind, true, Emitter::Master).await.map(drop)
     }
 

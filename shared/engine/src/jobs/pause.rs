@@ -47,12 +47,9 @@ impl Engine {
 
     async fn replace_one_time(&self, job: &Job, old: &Job) -> Result<Write, EngineError> {
         self.unsettle(&job.client).await?;
-        self.emit_what_is_behind(old).await?;
+        self.emit_what_is_behind(old, job.changed_at).await?;
         let owed = super::owed_of(job, Some(old));
-        if let Some(owed) = &owed {
-            self.store().put_owed(job, owed).await?;
-        }
-        let written = self.store().replace_one_time(job, old).await?;
+        let written = self.store().replace_one_time(job, old, owed.as_ref()).await?;
         if written == Write::Done {
             self.stop_waiting_runs(job, &job.id, Some(job)).await?;
             self.emit_first(job, owed.as_ref()).await?;

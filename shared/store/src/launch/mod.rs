@@ -201,11 +201,18 @@ impl Store {
         Ok(())
     }
 
-    /// Writes a changed one-time job over its former revision.
+    /// Writes a changed one-time job over its former revision, and what is owed of it: neither is there without the other.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn replace_one_time(&self, job: &Job, seen: &Job) -> Result<Write> {
+    pub async fn replace_one_time(&self, job: &Job, seen: &Job, owed: Option<&Owed>) -> Result<Write> {
+        if let Some(owed) = owed {
+            let mut items = vec![self.put_item_of(Table::Launch, owed_row(job, owed)?)?];
+            for row in rows_of(job)? {
+                items.push(self.guarded_put(Table::Launch, row, Some(seen.revision))?);
+            }
+            return self.transact(Table::Launch, items).await;
+        }
         let mut written = Write::Refused;
         for row in rows_of(job)? {
             let values = Attributes::from([(":seen".to_owned(), number(seen.revision))]);
@@ -214,7 +221,7 @@ impl Store {
         Ok(written)
     }
 
-    /// Writes down what the master owes for a job that is not written in a transaction.
+    /// Writes down what the master owes of a new job that is not written in a transaction.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
