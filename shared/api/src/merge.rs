@@ -46,7 +46,7 @@ impl<S: Send + Sync> FromRequest<S> for Patch {
 impl Patch {
     /// The document with the patch merged in.
     pub(crate) fn applied_to(&self, mut document: Members) -> Result<Box<RawValue>, Problem> {
-        merge(&mut document, &self.0, 1)?;
+        merge(&mut document, &self.0, None, 1)?;
         raw(&document)
     }
 }
@@ -62,11 +62,17 @@ fn raw(value: &impl Serialize) -> Result<Box<RawValue>, Problem> {
     to_raw_value(value).map_err(|error| Problem::internal("write a merged document", &error))
 }
 
-fn merge(document: &mut Members, patch: &Members, depth: u32) -> Result<(), Problem> {
+/// `within` is the member of the whole document that a nested patch lies in.
+fn merge(document: &mut Members, patch: &Members, within: Option<&str>, depth: u32) -> Result<(), Problem> {
     if depth > PATCH_DEPTH {
-        let detail =
+        let message =
             format!("the patch is nested more than {PATCH_DEPTH} objects deep; send less, or PUT the whole");
-        return Err(Problem::new(Kind::InvalidBody, detail));
+        return Err(Problem::of_field(
+            Kind::InvalidBody,
+            within.unwrap_or_default(),
+            serde_json::Value::Null,
+            message,
+        ));
     }
     for (name, change) in patch {
         if change.get() == "null" {
@@ -76,7 +82,8 @@ fn merge(document: &mut Members, patch: &Members, depth: u32) -> Result<(), Prob
                 Some(there) if is_object(there) => read_members(there.get().as_bytes())?,
                 _ => Members::new(),
             };
-            merge(&mut inner, &read_members(change.get().as_bytes())?, depth + 1)?;
+            let within = within.unwrap_or(name);
+            merge(&mut inner, &read_members(change.get().as_bytes())?, Some(within), depth + 1)?;
             document.insert(name.clone(), raw(&inner)?);
         } else {
             document.insert(name.clone(), change.clone());
@@ -131,5 +138,14 @@ mod tests {
         assert!(apply(PATCH_DEPTH as usize).is_ok());
         assert!(apply(PATCH_DEPTH as usize + 1).is_err());
         assert!(apply(30_000).is_err());
+    }
+
+    #[test]
+    fn a_patch_that_is_nested_too_deep_names_the_member_that_it_lies_in() {
+        let deep = format!("{}1{}", "{\"a\":".repeat(70), "}".repeat(70));
+        let patch = Patch(members(&deep.replacen("\"a\"", "\"target\"", 1)));
+        let (status, _, errors) = patch.applied_to(Members::new()).unwrap_err().into_parts();
+        assert_eq!(status, 422);
+        assert_eq!(errors.iter().map(|error| &*error.field).collect::<Vec<_>>(), ["target"]);
     }
 }
