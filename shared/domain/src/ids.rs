@@ -265,7 +265,7 @@ impl FromStr for RunId {
 }
 
 /// A number as ids have it: its only spelling, so that no two texts name the same thing.
-fn whole<T: FromStr + fmt::Display>(text: &str) -> Option<T> {
+pub(crate) fn whole<T: FromStr + fmt::Display>(text: &str) -> Option<T> {
     text.parse().ok().filter(|number: &T| number.to_string() == text)
 }
 

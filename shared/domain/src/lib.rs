@@ -22,6 +22,7 @@ pub mod job;
 pub mod limits;
 pub mod nesting;
 pub mod occurrence;
+pub mod pack;
 pub mod policy;
 pub mod rate_limit;
 pub mod rules;

@@ -47,6 +47,10 @@ pub const TOKENS_PER_CALL: usize = 100;
 pub const MAX_ATTEMPTS: u8 = 20;
 /// Deliveries of one event when its job does not say.
 pub const DEFAULT_ATTEMPTS: u8 = 5;
+/// Single events that one pack holds at the most.
+pub const PACK_EVENTS: usize = 250;
+/// Text of one pack, in bytes: whoever sends an event of it reads all of it once.
+pub const PACK_BYTES: usize = 32 * 1024;
 /// Events that one dispatch message carries at the most.
 pub const EVENTS_PER_CHUNK: u32 = 100;
 /// The same for HTTP targets, which take a call each.

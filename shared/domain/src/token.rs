@@ -66,14 +66,14 @@ impl FromStr for SignedToken {
 }
 
 const SIGNED_FORM: &str =
-    "tok.<client>.<policy>.<group>.<slot>.<fence>.<run number>.<index>[.<cost>].<signature>";
-const FORM: &str = "tok.<client>.<policy>.<group>.<slot>.<fence>.<run number>.<index>[.<cost>]";
+    "tok.<client>.<policy>.<group>.<slot>.<fence>.<pack number>.<index>[.<cost>].<signature>";
+const FORM: &str = "tok.<client>.<policy>.<group>.<slot>.<fence>.<pack number>.<index>[.<cost>]";
 
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { group: GroupKey { client, policy, group }, lease } = self;
-        let LeaseId { slot, fence, run_number, index, cost } = lease;
-        write!(f, "tok.{client}.{policy}.{group}.{slot}.{fence}.{run_number}.{index}")?;
+        let LeaseId { slot, fence, pack_number, index, cost } = lease;
+        write!(f, "tok.{client}.{policy}.{group}.{slot}.{fence}.{pack_number}.{index}")?;
         if *cost == 1 { Ok(()) } else { write!(f, ".{cost}") }
     }
 }
@@ -84,7 +84,7 @@ impl FromStr for Token {
     fn from_str(text: &str) -> Result<Self, IdError> {
         let bad = || IdError::Form { what: "token", value: text.chars().take(200).collect(), form: FORM };
         let parts: Vec<&str> = text.split('.').collect();
-        let ["tok", client, policy, group, slot, fence, run_number, index, ref cost @ ..] = parts[..] else {
+        let ["tok", client, policy, group, slot, fence, pack_number, index, ref cost @ ..] = parts[..] else {
             return Err(bad());
         };
         let cost = match cost {
@@ -100,7 +100,7 @@ impl FromStr for Token {
         let lease = LeaseId {
             slot: slot.parse().map_err(|_| bad())?,
             fence: fence.parse().map_err(|_| bad())?,
-            run_number: run_number.parse().map_err(|_| bad())?,
+            pack_number: pack_number.parse().map_err(|_| bad())?,
             index: index.parse().map_err(|_| bad())?,
             cost,
         };
@@ -129,7 +129,7 @@ mod tests {
     fn a_token_reads_back_and_a_broken_one_is_refused() {
         let text = "tok.acme.small.0.3.17.2.9";
         let token: Token = text.parse().unwrap();
-        assert_eq!(token.lease, LeaseId { slot: 3, fence: 17, run_number: 2, index: 9, cost: 1 });
+        assert_eq!(token.lease, LeaseId { slot: 3, fence: 17, pack_number: 2, index: 9, cost: 1 });
         assert_eq!(token.to_string(), text);
         let heavy = "tok.acme.small.0.3.17.2.9.4";
         assert_eq!(

@@ -8,7 +8,8 @@
 //! was not done.
 
 use chrono::{DateTime, Utc};
-use tidegate_domain::ids::{ClientId, EventId, PolicyId, RunId};
+use tidegate_domain::ids::{ClientId, PolicyId, RunId};
+use tidegate_domain::pack::PackId;
 use tidegate_domain::slots::{GroupKey, LeaseEnd, Outcome, SlotGroup};
 use tidegate_domain::token::Token;
 use tidegate_store::line::LineEntry;
@@ -53,6 +54,8 @@ pub(crate) enum Effect {
     Stop(WaitingRun, &'static str),
     /// Outcomes were added to a run, or the rest of it was taken away: it may have come to its end.
     Conclude(ClientId, Box<RunRow>),
+    /// What waits of an entry of single events is delivered to nobody, for a reason.
+    StopSingles(PolicyRef, Box<LineEntry>, &'static str),
     /// Nothing is left of an entry of the line.
     RemoveEntry(PolicyRef, Box<LineEntry>),
     /// A client is to be told that a run has come to its end.
@@ -79,7 +82,11 @@ pub(crate) struct WaitingRun {
 /// An event that was granted a token and has not been sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Granted {
-    pub(crate) event: EventId,
+    /// The pack that it is of.
+    pub(crate) pack: PackId,
+    /// Whether it may not be wanted any more: that is asked before it is sent.
+    pub(crate) unsettled: bool,
+    /// Its token, which names its number in the pack.
     pub(crate) token: Token,
     pub(crate) lease_end: DateTime<Utc>,
     /// Which delivery of the event the first one under its lease is, from 1.
@@ -117,13 +124,14 @@ impl Granted {
 
     fn of(group: &SlotGroup, slot: u32) -> Option<Self> {
         let lease = group.leases.get(&slot)?;
-        let Some(run) = group.run(lease.id.run_number) else {
-            error!(group = ?group.key, slot, "a slot names a run that its group does not know");
+        let Some(known) = group.packs.get(&lease.id.pack_number) else {
+            error!(group = ?group.key, slot, "a slot names a pack that its group does not know");
             return None;
         };
         let token = group.token(slot)?;
         Some(Self {
-            event: run.event(lease.id.index),
+            pack: known.pack.clone(),
+            unsettled: known.unsettled,
             token,
             lease_end: lease.ends_at,
             attempt: lease.attempt,
@@ -137,7 +145,11 @@ impl PolicyRef {
     }
 
     pub(crate) fn of(group: &SlotGroup) -> Self {
-        Self::new(&group.key.client, &group.key.policy)
+        Self::of_key(&group.key)
+    }
+
+    pub(crate) fn of_key(key: &GroupKey) -> Self {
+        Self::new(&key.client, &key.policy)
     }
 }
 
@@ -177,6 +189,7 @@ impl Engine {
             Effect::Wake(policy, due_at) => self.wake_at(&policy, due_at).await.map(|()| Vec::new()),
             Effect::Stop(waiting, reason) => self.stop(waiting, reason).await,
             Effect::Conclude(client, run) => Ok(self.conclude_run(&client, &run)),
+            Effect::StopSingles(policy, entry, reason) => self.stop_entry(policy, *entry, reason).await,
             Effect::RemoveEntry(policy, entry) => {
                 self.remove_entry(&policy, &entry).await.map(|()| Vec::new())
             }

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, RunId};
+use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::pack::{Singles, SinglesId};
 use tidegate_store::Store;
 
 use crate::EngineError;
 use crate::clock::Clock;
 use crate::deliver::Terms;
 use crate::deliver::http::HttpTarget;
+use crate::effect::PolicyRef;
 use crate::memory::Memory;
 use crate::random::Random;
 
@@ -105,6 +108,36 @@ impl Engine {
         let Some(terms) = self.complete_terms(client, run, row.terms).await? else { return Ok(None) };
         let terms = Arc::new(terms);
         self.memory.keep_run(client, run, &terms);
+        Ok(Some(terms))
+    }
+
+    /// A pack of single events; `None` when its time is over.
+    pub(crate) async fn pack(
+        &self,
+        policy: &PolicyRef,
+        id: SinglesId,
+    ) -> Result<Option<Arc<Singles>>, EngineError> {
+        let PolicyRef { client, policy } = policy;
+        if let Some(known) = self.memory.pack(client, policy, id) {
+            return Ok(Some(known));
+        }
+        let Some(pack) = self.store().pack(client, policy, id).await? else { return Ok(None) };
+        let pack = Arc::new(pack);
+        self.memory.keep_pack(client, policy, &pack);
+        Ok(Some(pack))
+    }
+
+    /// The terms of a single event of a pack with its payload; `None` when that is gone with its job.
+    pub(crate) async fn member_terms(&self, member: &Occurrence) -> Result<Option<Arc<Terms>>, EngineError> {
+        let run = member.run_id();
+        if let Some(known) = self.memory.run(&member.client, &run) {
+            return Ok(Some(known));
+        }
+        let Some(terms) = self.complete_terms(&member.client, &run, member.terms.clone()).await? else {
+            return Ok(None);
+        };
+        let terms = Arc::new(terms);
+        self.memory.keep_run(&member.client, &run, &terms);
         Ok(Some(terms))
     }
 

@@ -16,6 +16,7 @@ use tidegate_store::runs::RunRow;
 
 use crate::history::{EventRecord, EventStatus, Live};
 use crate::outlook::{Standing, clock_text};
+use crate::packs::Packs;
 use crate::policies::PolicyStatus;
 use crate::{Engine, EngineError};
 use scene::{Hindrance, Measured, Scene};
@@ -73,7 +74,8 @@ impl Engine {
         policy: &PolicyId,
     ) -> Result<Option<Vec<Holder>>, EngineError> {
         let Some(policy) = self.store().policy(client, policy).await? else { return Ok(None) };
-        Ok(Some(holders_in(&self.groups_as_they_are(&policy).await?, self.now())))
+        let groups = self.groups_as_they_are(&policy).await?;
+        Ok(Some(holders_in(&groups, &self.packs_of(&groups).await?, self.now())))
     }
 
     /// Why an event is where it is; `None` when there is no such event.
@@ -85,7 +87,7 @@ impl Engine {
         client: &ClientId,
         event: &EventId,
     ) -> Result<Option<Explanation>, EngineError> {
-        let run = self.store().run(client, event.run()).await?;
+        let run = self.store().find_run(client, event.run()).await?;
         let Some(run) = run.filter(|run| event.index() < run.terms.count.get()) else { return Ok(None) };
         let policy = match &run.terms.policy {
             Some(policy) => self.policy(client, policy).await?,
@@ -95,11 +97,12 @@ impl Engine {
             Some(status) => self.groups_as_they_are(&status.policy).await?,
             None => Vec::new(),
         };
-        let live = Live::of(event.run(), &groups);
+        let live = Live::of(&run, &groups);
         let index = event.index();
         let record = self.records(client, &run, &live, index..index + 1).await?.pop();
         let Some(record) = record else { return Ok(None) };
-        let (now, mut holders) = (self.now(), holders_in(&groups, self.now()));
+        let now = self.now();
+        let mut holders = holders_in(&groups, &self.packs_of(&groups).await?, now);
         let mut explanation = Explanation {
             because: String::new(),
             events_before: None,
@@ -165,7 +168,7 @@ impl Engine {
             return Ok(Some(own));
         }
         let Some(other) = scene.busiest_run() else { return Ok(None) };
-        match self.store().run(client, &other).await? {
+        match self.store().find_run(client, &other).await? {
             Some(row) => self.speed_of(client, scene, row).await,
             None => Ok(None),
         }
@@ -177,7 +180,7 @@ impl Engine {
         scene: &Scene<'_>,
         run: RunRow,
     ) -> Result<Option<Measured>, EngineError> {
-        let live = Live::of(&run.id, scene.groups);
+        let live = Live::of(&run, scene.groups);
         let summary = self.summary(client, run.clone(), &live).await?;
         let standing = Standing::new(&run, &summary, (0, 0), Some(scene.status), scene.now);
         let of = if run.id == scene.run.id { "of its run" } else { "of the run that holds the tokens" };
@@ -188,19 +191,19 @@ impl Engine {
 }
 
 /// All who hold a token, those whose lease ends first in front.
-fn holders_in(groups: &[SlotGroup], now: DateTime<Utc>) -> Vec<Holder> {
+fn holders_in(groups: &[SlotGroup], packs: &Packs, now: DateTime<Utc>) -> Vec<Holder> {
     let mut holders: Vec<Holder> = groups
         .iter()
-        .flat_map(|group| group.leases.values().filter_map(|lease| holder(group, lease, now)))
+        .flat_map(|group| group.leases.values().filter_map(|lease| holder(group, packs, lease, now)))
         .collect();
     holders.sort_by(|one, other| (one.lease_end, &one.token).cmp(&(other.lease_end, &other.token)));
     holders
 }
 
-fn holder(group: &SlotGroup, lease: &Lease, now: DateTime<Utc>) -> Option<Holder> {
+fn holder(group: &SlotGroup, packs: &Packs, lease: &Lease, now: DateTime<Utc>) -> Option<Holder> {
     Some(Holder {
         token: group.token(lease.id.slot)?,
-        event: group.run(lease.id.run_number)?.event(lease.id.index),
+        event: packs.event(group, &lease.id)?,
         attempt: lease.attempt,
         cost: lease.id.cost,
         lease_end: lease.ends_at,

@@ -112,7 +112,7 @@ fn whose(body: &str) -> String {
             let job = chunk.items.first().map_or("", |item| &*item.job);
             format!("client {}, job {}", text(&chunk.client), text(job))
         }
-        Ok(Message::Event(event)) => format!("run {}, token {}", text(&event.run), text(&event.token)),
+        Ok(Message::Event(event)) => format!("pack {}, token {}", text(&event.pack), text(&event.token)),
         Ok(Message::Callback { client, run, .. }) => format!("client {}, run {}", text(&client), text(&run)),
         Ok(Message::Wake { client, policy, .. }) => {
             format!("client {}, policy {}", text(&client), text(&policy))

@@ -6,9 +6,10 @@ use std::ops::Range;
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, EventId, RunId};
 use tidegate_domain::limits::PAGE_ROWS;
+use tidegate_domain::pack::PackId;
 use tidegate_domain::slots::{Ended, Lease, Outcome, SlotGroup};
 use tidegate_store::Page;
-use tidegate_store::events::{EventRow, HistoryRow};
+use tidegate_store::events::{EventRow, HistoryOf, HistoryRow, SaidRow};
 use tidegate_store::runs::RunRow;
 
 use crate::{Engine, EngineError};
@@ -93,17 +94,53 @@ pub(crate) struct Live {
 
 impl Live {
     /// What groups know of a run.
-    pub(crate) fn of(run: &RunId, groups: &[SlotGroup]) -> Self {
+    pub(crate) fn of(run: &RunRow, groups: &[SlotGroup]) -> Self {
         let mut live = Self::default();
+        let (pack, own) = home(run);
         for group in groups {
-            let ours = |number: u32| group.run(number) == Some(run);
-            let held = group.leases.values().filter(|lease| ours(lease.id.run_number));
-            live.held.extend(held.map(|lease| (lease.id.index, *lease)));
-            let outcomes = group.outcomes.iter().filter(|entry| ours(entry.run_number));
-            live.outcomes.extend(outcomes.map(|entry| (entry.ended.index, entry.ended)));
+            let ours = |number: u32| group.pack(number) == Some(&pack);
+            let held = group.leases.values().filter(|lease| ours(lease.id.pack_number));
+            live.held.extend(held.filter_map(|lease| Some((number_in(own, lease.id.index)?, *lease))));
+            let outcomes = group.outcomes.iter().filter(|entry| ours(entry.pack_number));
+            let outcomes = outcomes.filter_map(|entry| ended_in(own, entry.ended));
+            live.outcomes.extend(outcomes.map(|ended| (ended.index, ended)));
         }
         live
     }
+}
+
+/// The pack that the events of a run wait in, and which one of it is the run's own, when there are others' too.
+pub(crate) fn home(run: &RunRow) -> (PackId, Option<u32>) {
+    match &run.place {
+        Some(place) => (PackId::Singles(place.pack), Some(place.index)),
+        None => (PackId::Run(run.id.clone()), None),
+    }
+}
+
+/// The number in its run of an event of a pack; `None` when it is another run's.
+fn number_in(own: Option<u32>, index: u32) -> Option<u32> {
+    match own {
+        None => Some(index),
+        Some(own) => (own == index).then_some(0),
+    }
+}
+
+fn ended_in(own: Option<u32>, ended: Ended) -> Option<Ended> {
+    Some(Ended { index: number_in(own, ended.index)?, ..ended })
+}
+
+/// What a row of a pack's history says of a run.
+fn row_in(own: Option<u32>, row: HistoryRow) -> Option<HistoryRow> {
+    Some(match row {
+        HistoryRow::Event(event) => {
+            HistoryRow::Event(EventRow { index: number_in(own, event.index)?, ..event })
+        }
+        HistoryRow::Part(part) => HistoryRow::Part(part),
+        HistoryRow::Packed(ends) => {
+            HistoryRow::Packed(ends.into_iter().filter_map(|ended| ended_in(own, ended)).collect())
+        }
+        HistoryRow::Said(said) => HistoryRow::Said(SaidRow { index: number_in(own, said.index)?, ..said }),
+    })
 }
 
 impl Engine {
@@ -123,12 +160,16 @@ impl Engine {
     pub(crate) async fn history_rows(
         &self,
         client: &ClientId,
-        run: &RunId,
+        run: &RunRow,
     ) -> Result<Vec<HistoryRow>, EngineError> {
         let (mut rows, mut after) = (Vec::new(), None);
+        let (of, own) = match &run.place {
+            Some(place) => (HistoryOf::Singles(place.policy.clone(), place.pack), Some(place.index)),
+            None => (HistoryOf::Run(run.id.clone()), None),
+        };
         for _ in 0..HISTORY_PAGES {
-            let page = self.store().history(client, run, after).await?;
-            rows.extend(page.rows);
+            let page = self.store().history(client, &of, after).await?;
+            rows.extend(page.rows.into_iter().filter_map(|row| row_in(own, row)));
             after = page.next;
             if after.is_none() {
                 break;
@@ -147,11 +188,11 @@ impl Engine {
         run: &RunId,
         after: Option<u32>,
     ) -> Result<Option<Page<EventRecord>>, EngineError> {
-        let Some(row) = self.store().run(client, run).await? else { return Ok(None) };
+        let Some(row) = self.store().find_run(client, run).await? else { return Ok(None) };
         let count = row.terms.count.get();
         let first = after.map_or(0, |index| index.saturating_add(1));
         let end = count.min(first.saturating_add(PAGE_ROWS as u32));
-        let live = Live::of(run, &self.groups_of(client, &row).await?);
+        let live = Live::of(&row, &self.groups_of(client, &row).await?);
         let rows = self.records(client, &row, &live, first..end).await?;
         let next = (end < count).then(|| end.saturating_sub(1).to_string());
         Ok(Some(Page { rows, next }))
@@ -172,7 +213,7 @@ impl Engine {
                 fill(record, single);
             }
         } else if records.values().any(|record| !live.held.contains_key(&record.id.index())) {
-            let history = self.history_rows(client, &run.id).await?;
+            let history = self.history_rows(client, run).await?;
             fill_from_history(&mut records, live, history);
         }
         for (index, held) in &live.held {

@@ -41,6 +41,7 @@ mod index;
 mod jobs;
 mod memory;
 mod outlook;
+mod packs;
 mod policies;
 mod queue;
 mod runs;

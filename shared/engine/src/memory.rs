@@ -1,4 +1,4 @@
-//! What a process remembers between calls: terms of runs, which never change; leases of policies and the shape of the
+//! What a process remembers between calls: terms of runs and packs, which never change; leases of policies and the shape of the
 //! index, for half a minute.
 //!
 //! Invariant: nothing that a limit depends on is remembered. Shares, holders and cursors live in the slot groups alone.
@@ -11,6 +11,7 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use lru::LruCache;
 use tidegate_domain::ids::{ClientId, PolicyId, RunId};
+use tidegate_domain::pack::{Singles, SinglesId};
 use tidegate_store::index::IndexShape;
 
 use crate::deliver::Terms;
@@ -19,6 +20,8 @@ use crate::token_key::TokenKey;
 
 /// Runs that are remembered.
 const RUNS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(255);
+/// Packs of single events that are remembered: a megabyte or a few.
+const PACKS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(31);
 /// Policies that are remembered.
 const POLICIES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1_023);
 /// How long what is read of a policy is believed, in seconds.
@@ -27,12 +30,14 @@ const BELIEF_SECONDS: i64 = 30;
 pub(crate) const ZONE_BELIEF_SECONDS: i64 = 300;
 
 type Runs = LruCache<(ClientId, RunId), Arc<Terms>>;
+type Packs = LruCache<(ClientId, PolicyId, SinglesId), Arc<Singles>>;
 type Wakes = LruCache<(ClientId, PolicyId), DateTime<Utc>>;
 type Policies = LruCache<(ClientId, PolicyId), (DateTime<Utc>, PolicySnapshot)>;
 
 /// What a process remembers.
 pub(crate) struct Memory {
     runs: Mutex<Runs>,
+    packs: Mutex<Packs>,
     policies: Mutex<Policies>,
     wakes: Mutex<Wakes>,
     zones: Mutex<HashMap<Tz, DateTime<Utc>>>,
@@ -44,6 +49,7 @@ impl Memory {
     pub(crate) fn new() -> Self {
         Self {
             runs: Mutex::new(LruCache::new(RUNS)),
+            packs: Mutex::new(LruCache::new(PACKS)),
             policies: Mutex::new(LruCache::new(POLICIES)),
             wakes: Mutex::new(LruCache::new(POLICIES)),
             zones: Mutex::default(),
@@ -71,6 +77,14 @@ impl Memory {
 
     pub(crate) fn forget_run(&self, client: &ClientId, run: &RunId) {
         locked(&self.runs).pop(&(client.clone(), run.clone()));
+    }
+
+    pub(crate) fn pack(&self, client: &ClientId, policy: &PolicyId, id: SinglesId) -> Option<Arc<Singles>> {
+        locked(&self.packs).get(&(client.clone(), policy.clone(), id)).map(Arc::clone)
+    }
+
+    pub(crate) fn keep_pack(&self, client: &ClientId, policy: &PolicyId, pack: &Arc<Singles>) {
+        locked(&self.packs).put((client.clone(), policy.clone(), pack.id), Arc::clone(pack));
     }
 
     pub(crate) fn snapshot(

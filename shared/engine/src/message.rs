@@ -111,8 +111,11 @@ pub struct ChunkItem {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GrantedEvent {
-    /// The run.
-    pub run: String,
+    /// The pack that it is of.
+    pub pack: String,
+    /// Whether it may not be wanted any more.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub unsettled: bool,
     /// The token that it holds.
     pub token: String,
     /// When the lease ends, in milliseconds.

@@ -2,10 +2,12 @@
 
 use tidegate_domain::ids::{ClientId, JobId, PolicyId};
 use tidegate_domain::limits::WRITE_ROUNDS;
+use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::{Policy, PolicyTerms};
 use tidegate_domain::shares::SharePlan;
 use tidegate_store::{Create, Write};
 
+use crate::effect::PolicyRef;
 use crate::{Engine, EngineError, Expect};
 
 /// Users of a policy that are named when it cannot be deleted.
@@ -236,7 +238,7 @@ impl Engine {
         let (mut waiting, mut after) = (0, None);
         while waiting < most as usize {
             let page = self.store().line(client, policy, after).await?;
-            waiting += page.rows.iter().filter(|entry| !entry.is_exhausted()).count();
+            waiting += page.rows.iter().map(|entry| entry.waiting_runs() as usize).sum::<usize>();
             after = page.next;
             if after.is_none() {
                 break;
@@ -269,11 +271,17 @@ impl Engine {
         let mut after = None;
         loop {
             let page = self.store().line(&policy.client, &policy.id, after).await?;
-            for entry in page.rows.iter().filter(|entry| !entry.is_exhausted()) {
-                load.waiting_runs += 1;
-                if entry.run.launch_at() <= now {
-                    load.waiting += entry.count - entry.cursor;
-                }
+            for entry in page.rows {
+                load.waiting_runs += entry.waiting_runs();
+                let due = match entry.pack {
+                    _ if entry.launch_at > now => 0,
+                    PackId::Run(_) => entry.count,
+                    PackId::Singles(id) => {
+                        let pack = self.pack(&PolicyRef::new(&policy.client, &policy.id), id).await?;
+                        pack.map_or(entry.count, |pack| pack.due(now))
+                    }
+                };
+                load.waiting += due.saturating_sub(entry.cursor);
             }
             after = page.next;
             if after.is_none() {

@@ -44,9 +44,8 @@ impl Outgoing {
                 let job = chunk.items.first().map_or("", |item| &*item.job);
                 format!("client {}, job {job}", self.client)
             }
-            Message::Event(GrantedEvent { run, .. }) | Message::Callback { run, .. } => {
-                format!("client {}, run {run}", self.client)
-            }
+            Message::Event(GrantedEvent { pack, .. }) => format!("client {}, pack {pack}", self.client),
+            Message::Callback { run, .. } => format!("client {}, run {run}", self.client),
             Message::Wake { policy, .. } => format!("client {}, policy {policy}", self.client),
             Message::Release { .. } | Message::Scan { .. } => format!("client {}", self.client),
         }

@@ -98,7 +98,7 @@ impl Engine {
         job: &JobId,
         after: Option<String>,
     ) -> Result<Page<RunSummary>, EngineError> {
-        let page = self.store().runs(client, job, after).await?;
+        let page = self.runs_listed(client, job, after).await?;
         let mut rows = Vec::with_capacity(page.rows.len());
         let mut known: BTreeMap<Option<PolicyId>, Vec<SlotGroup>> = BTreeMap::new();
         for run in page.rows {
@@ -106,7 +106,7 @@ impl Engine {
             if !is_settled(&run) && !known.contains_key(&policy) {
                 known.insert(policy.clone(), self.groups_of(client, &run).await?);
             }
-            let live = known.get(&policy).map(|groups| Live::of(&run.id, groups)).unwrap_or_default();
+            let live = known.get(&policy).map(|groups| Live::of(&run, groups)).unwrap_or_default();
             rows.push(self.summary(client, run, &live).await?);
         }
         Ok(Page { rows, next: page.next })
@@ -117,7 +117,7 @@ impl Engine {
     /// # Errors
     /// When the store does not answer.
     pub async fn run_detail(&self, client: &ClientId, run: &RunId) -> Result<Option<RunDetail>, EngineError> {
-        let Some(row) = self.store().run(client, run).await? else { return Ok(None) };
+        let Some(row) = self.store().find_run(client, run).await? else { return Ok(None) };
         let status = match &row.terms.policy {
             Some(policy) if !is_settled(&row) => self.policy(client, policy).await?,
             _ => None,
@@ -126,7 +126,7 @@ impl Engine {
             Some(status) => self.groups_as_they_are(&status.policy).await?,
             None => Vec::new(),
         };
-        let live = Live::of(run, &groups);
+        let live = Live::of(&row, &groups);
         let summary = self.summary(client, row.clone(), &live).await?;
         let in_flight = u32::try_from(live.held.len()).unwrap_or(u32::MAX);
         let waiting = match summary.state {
@@ -157,12 +157,13 @@ impl Engine {
         let count = run.terms.count.get();
         let (more, more_at) = match &run.terms.policy {
             _ if is_settled(&run) => (Tally::default(), run.single.as_ref().map(|single| single.at)),
-            // When those ended is not known before they are packed, which is soon.
+            Some(_) if run.place.is_some() => self.single_tally(client, &run, live).await?,
+            // When those ended is not known before they are compacted, which is soon.
             Some(_) => {
                 let outcomes = live.outcomes.values().map(|ended| ended.outcome);
                 (Tally::of(outcomes), (!live.outcomes.is_empty()).then(|| self.now()))
             }
-            None => self.parts_tally(client, &run.id).await?,
+            None => self.parts_tally(client, &run).await?,
         };
         let tally = run.tally.plus(more);
         let state = RunState::of(run.stopped.is_some(), tally.total(), count);
@@ -177,11 +178,32 @@ impl Engine {
         })
     }
 
+    /// What came of a single event that waited in a pack, and when its consumer said so.
+    async fn single_tally(
+        &self,
+        client: &ClientId,
+        run: &RunRow,
+        live: &Live,
+    ) -> Result<(Tally, Option<DateTime<Utc>>), EngineError> {
+        let (mut ends, mut at) = (live.outcomes.clone(), None);
+        for row in self.history_rows(client, run).await? {
+            match row {
+                HistoryRow::Packed(packed) => {
+                    ends.extend(packed.into_iter().map(|ended| (ended.index, ended)))
+                }
+                HistoryRow::Event(event) => at = at.max(Some(event.at)),
+                HistoryRow::Said(said) => at = at.max(Some(said.at)),
+                HistoryRow::Part(_) => {}
+            }
+        }
+        Ok((Tally::of(ends.values().map(|ended| ended.outcome)), at))
+    }
+
     /// How far an unthrottled run has come, and when its last part was sent: the sum of its parts.
     async fn parts_tally(
         &self,
         client: &ClientId,
-        run: &RunId,
+        run: &RunRow,
     ) -> Result<(Tally, Option<DateTime<Utc>>), EngineError> {
         let (mut tally, mut sent_at) = (Tally::default(), None);
         for row in self.history_rows(client, run).await? {

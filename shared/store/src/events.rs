@@ -2,9 +2,10 @@
 
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use tidegate_domain::ids::{ClientId, RunId};
+use tidegate_domain::ids::{ClientId, PolicyId, RunId};
 use tidegate_domain::limits::{HISTORY_DAYS, PAGE_ROWS};
 use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::pack::{PackId, SinglesId};
 use tidegate_domain::slots::{Ended, Outcome};
 use tidegate_domain::time::{days, shifted};
 
@@ -21,12 +22,12 @@ const SAID_AT_ONCE: usize = 8;
 /// A record to be kept. Writing one twice leaves one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
-    /// What happened to one event of a run of several.
+    /// What happened to one event of a run of several, or of a pack of single ones.
     Event {
         /// Whose.
         client: ClientId,
-        /// Which run.
-        run: RunId,
+        /// Whose history it belongs to.
+        of: HistoryOf,
         /// What happened.
         event: EventRow,
     },
@@ -58,8 +59,8 @@ pub enum Record {
     Said {
         /// Whose.
         client: ClientId,
-        /// Which run.
-        run: RunId,
+        /// Whose history it belongs to.
+        of: HistoryOf,
         /// Which event of it.
         index: u32,
         /// The fencing number of the lease.
@@ -78,6 +79,25 @@ pub enum Record {
         /// When.
         at: DateTime<Utc>,
     },
+}
+
+/// Whose history a row belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HistoryOf {
+    /// A run's.
+    Run(RunId),
+    /// That of a policy's pack of single events.
+    Singles(PolicyId, SinglesId),
+}
+
+impl HistoryOf {
+    /// The history of a pack of a policy.
+    pub fn pack(policy: &PolicyId, pack: &PackId) -> Self {
+        match pack {
+            PackId::Run(run) => Self::Run(run.clone()),
+            PackId::Singles(id) => Self::Singles(policy.clone(), *id),
+        }
+    }
 }
 
 /// One event's record.
@@ -138,7 +158,14 @@ pub struct SaidRow {
     pub at: DateTime<Utc>,
 }
 
-fn partition(client: &ClientId, run: &RunId) -> String {
+fn partition(client: &ClientId, of: &HistoryOf) -> String {
+    match of {
+        HistoryOf::Run(run) => run_partition(client, run),
+        HistoryOf::Singles(policy, pack) => format!("{client}|{pack}|{policy}"),
+    }
+}
+
+fn run_partition(client: &ClientId, run: &RunId) -> String {
     format!("{client}|{run}")
 }
 
@@ -146,14 +173,14 @@ fn mark_key(chunk: &str) -> Key {
     Key::new(format!("mark|{chunk}"), "-")
 }
 
-fn said_key(client: &ClientId, run: &RunId, index: u32) -> Key {
-    Key::new(partition(client, run), format!("t{index:07}"))
+fn said_key(client: &ClientId, of: &HistoryOf, index: u32) -> Key {
+    Key::new(partition(client, of), format!("t{index:07}"))
 }
 
 /// The key of a part: later attempts have rows of their own, or one of them would take the place of the first.
 fn part_key(client: &ClientId, run: &RunId, from: u32, attempt: u8) -> Key {
     let later = if attempt > 1 { format!(".{attempt}") } else { String::new() };
-    Key::new(partition(client, run), format!("c{from:07}{later}"))
+    Key::new(run_partition(client, run), format!("c{from:07}{later}"))
 }
 
 fn kept_from(at: DateTime<Utc>) -> DateTime<Utc> {
@@ -163,8 +190,8 @@ fn kept_from(at: DateTime<Utc>) -> DateTime<Utc> {
 impl Record {
     fn row(&self) -> Result<(Table, Row)> {
         Ok(match self {
-            Self::Event { client, run, event } => {
-                let row = Row::new(&Key::new(partition(client, run), format!("e{:07}", event.index)))
+            Self::Event { client, of, event } => {
+                let row = Row::new(&Key::new(partition(client, of), format!("e{:07}", event.index)))
                     .with("dl", aws_sdk_dynamodb::types::AttributeValue::Bool(event.delivered))
                     .with("tries", number(event.attempts))
                     .with("done_at", number(event.at.timestamp_millis()))
@@ -186,8 +213,8 @@ impl Record {
                     .with_some("done_at", part.at.map(|at| number(at.timestamp_millis())));
                 (Table::Events, row.expiring(kept_from(*at)))
             }
-            Self::Said { client, run, index, fence, outcome, text: said, at } => {
-                let row = Row::new(&said_key(client, run, *index))
+            Self::Said { client, of, index, fence, outcome, text: said, at } => {
+                let row = Row::new(&said_key(client, of, *index))
                     .with("fence", number(*fence))
                     .with("outcome", text(outcomes::code(*outcome)))
                     .with("said", text(&**said))
@@ -238,7 +265,7 @@ impl Store {
         Ok(self.get(Table::Events, &key, true).await?.is_some())
     }
 
-    /// Keeps packing number `flush` of slot group `group`: the outcomes of events of one run. Repeating it changes
+    /// Keeps compaction number `flush` of slot group `group`: the outcomes of events of one pack. Repeating it changes
     /// nothing.
     ///
     /// # Errors
@@ -246,18 +273,18 @@ impl Store {
     pub async fn keep_outcomes(
         &self,
         client: &ClientId,
-        run: &RunId,
+        of: &HistoryOf,
         (group, flush): (u32, u64),
         ends: &[Ended],
         now: DateTime<Utc>,
     ) -> Result<()> {
-        let row = Row::new(&Key::new(partition(client, run), format!("o{group:04}.{flush:010}")))
+        let row = Row::new(&Key::new(partition(client, of), format!("o{group:04}.{flush:010}")))
             .with("packed", text(outcomes::encode_all(ends)))
             .expiring(kept_from(now));
         self.put(Table::Events, row).await
     }
 
-    /// A page of a run's history: parts first, then single events by their index, packed
+    /// A page of a history: parts first, then single events by their index, packed
     /// outcomes, and what consumers said.
     ///
     /// # Errors
@@ -265,14 +292,14 @@ impl Store {
     pub async fn history(
         &self,
         client: &ClientId,
-        run: &RunId,
+        of: &HistoryOf,
         after: Option<String>,
     ) -> Result<Page<HistoryRow>> {
         let query = Query {
             limit: Some(PAGE_ROWS),
             consistent: true,
             after,
-            ..Query::of(Table::Events, partition(client, run))
+            ..Query::of(Table::Events, partition(client, of))
         };
         let page = self.query(query).await?;
         Ok(Page { rows: page.rows.iter().map(read).collect::<Result<_>>()?, next: page.next })

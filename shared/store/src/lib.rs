@@ -25,6 +25,7 @@ pub mod launch;
 pub mod line;
 mod mutant;
 pub mod pace;
+pub mod packs;
 pub mod policies;
 mod rows;
 pub mod runs;

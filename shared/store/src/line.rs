@@ -1,13 +1,14 @@
-//! A policy's waiting line: an entry per run that has events not yet granted, ordered by priority, then launch time.
+//! A policy's waiting line: an entry per pack that has events not yet granted, ordered by priority, then launch time.
 //!
 //! Invariant: every index below `cursor` was granted to exactly one slot group; the row remembers the last grant of
 //! each group until the group has put it in place, so a crash between the two rows loses nothing.
 
 use chrono::{DateTime, Utc};
-use tidegate_domain::flow::{Overlap, Priority};
+use tidegate_domain::flow::Overlap;
 use tidegate_domain::ids::{ClientId, PolicyId, RunId};
 use tidegate_domain::limits::{GRANT_EVENTS, MAX_PRIORITY, WRITE_ROUNDS};
 use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::pack::{PackId, Singles};
 use tidegate_domain::slots::GroupKey;
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
@@ -20,11 +21,13 @@ use crate::{Page, Result, Store, StoreError, Write};
 /// An entry of the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineEntry {
-    /// The run that waits.
-    pub run: RunId,
+    /// The pack that waits.
+    pub pack: PackId,
+    /// When the first of its events is due.
+    pub launch_at: DateTime<Utc>,
     /// Its place: what the line is ordered by.
     pub place: String,
-    /// How many events the run has.
+    /// How many events the pack has.
     pub count: u32,
     /// The first event that no group has.
     pub cursor: u32,
@@ -73,6 +76,23 @@ impl LineEntry {
         self.place.split('|').next().and_then(|priority| priority.parse().ok()).unwrap_or(MAX_PRIORITY)
     }
 
+    /// The run that waits, where the pack is one.
+    pub fn run(&self) -> Option<&RunId> {
+        match &self.pack {
+            PackId::Run(run) => Some(run),
+            PackId::Singles(_) => None,
+        }
+    }
+
+    /// How many runs have events in it that no group has.
+    pub fn waiting_runs(&self) -> u32 {
+        let left = self.count.saturating_sub(self.cursor);
+        match self.pack {
+            PackId::Run(_) => left.min(1),
+            PackId::Singles(_) => left,
+        }
+    }
+
     /// Whether all its events are with slot groups.
     pub fn is_exhausted(&self) -> bool {
         self.cursor >= self.count
@@ -119,33 +139,38 @@ fn partition(client: &ClientId, policy: &PolicyId) -> String {
     format!("{client}|{policy}|line")
 }
 
-fn place(run: &RunId, priority: Priority) -> String {
-    format!("{}|{:012}|{run}", priority.get(), run.launch_at().timestamp())
+fn place(pack: &PackId, priority: u8, launch_at: DateTime<Utc>) -> String {
+    format!("{priority}|{:012}|{pack}", launch_at.timestamp())
 }
 
-/// A part of a run that a slot group gave back: an entry of its own beside the run's. No grant gives back twice.
+/// When the events of a place of the line are due.
+fn launch_of(place: &str) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp(place.split('|').nth(1)?.parse().ok()?, 0)
+}
+
+/// A part of a pack that a slot group gave back: an entry of its own beside the pack's. No grant gives back twice.
 pub(crate) fn returned_row(
     key: &GroupKey,
     grant: u64,
-    (run, priority): (&RunId, Priority),
+    (pack, priority, launch_at): (&PackId, u8, DateTime<Utc>),
     (next, end): (u32, u32),
 ) -> Row {
-    let own = place(run, priority);
+    let own = place(pack, priority, launch_at);
     let (head, tail) = own.rsplit_once('|').unwrap_or_default();
     let place = format!("{head}|+{:04}.{grant:010}|{tail}", key.group);
     Row::new(&Key::new(partition(&key.client, &key.policy), place))
-        .with("run", text(run.to_string()))
+        .with("pack", text(pack.to_string()))
         .with("n", number(end))
         .with("cur", number(next))
 }
 
-/// The run whose entry is at a place of the line.
+/// The pack whose entry is at a place of the line.
 ///
 /// # Errors
 /// When it is no place.
-pub fn run_of_place(place: &str) -> Result<RunId> {
-    let run = place.rsplit('|').next().unwrap_or_default();
-    run.parse().map_err(|e| StoreError::Corrupt {
+pub fn pack_of_place(place: &str) -> Result<PackId> {
+    let pack = place.rsplit('|').next().unwrap_or_default();
+    pack.parse().map_err(|e| StoreError::Corrupt {
         table: Table::Policies,
         key: place.to_owned(),
         reason: format!("no place in a line: {e}"),
@@ -153,24 +178,40 @@ pub fn run_of_place(place: &str) -> Result<RunId> {
 }
 
 pub(crate) fn entry_row(occurrence: &Occurrence, policy: &PolicyId) -> Row {
-    let (run, flow) = (occurrence.run_id(), &occurrence.terms.flow);
-    Row::new(&Key::new(partition(&occurrence.client, policy), place(&run, flow.priority)))
-        .with("run", text(run.to_string()))
+    let (pack, flow) = (PackId::Run(occurrence.run_id()), &occurrence.terms.flow);
+    let place = place(&pack, flow.priority.get(), occurrence.launch_at);
+    Row::new(&Key::new(partition(&occurrence.client, policy), place))
+        .with("pack", text(pack.to_string()))
         .with("n", number(occurrence.terms.count.get()))
         .with("cur", number(0))
         .with_some("ov", Pending::of(flow.overlap).map(|pending| text(pending.code())))
 }
 
+pub(crate) fn singles_row(client: &ClientId, policy: &PolicyId, pack: &Singles) -> Row {
+    let place = place(&PackId::Singles(pack.id), pack.id.kind.priority, pack.launch_at());
+    Row::new(&Key::new(partition(client, policy), place))
+        .with("pack", text(pack.id.to_string()))
+        .with("n", number(pack.count()))
+        .with("cur", number(0))
+}
+
 fn read(row: &Attributes) -> Result<LineEntry> {
     let item = Item::new(Table::Policies, row);
     Ok(LineEntry {
-        run: item.id("run")?,
+        pack: item.parsed("pack", item.text("pack")?)?,
+        launch_at: launch_of(item.text("sk")?).ok_or_else(|| item.corrupt("'sk' is no place in a line"))?,
         place: item.text("sk")?.to_owned(),
         count: item.number("n")?,
         cursor: item.number("cur")?,
         groups: item.names().filter_map(|n| n.strip_prefix('g')?.parse().ok()).collect(),
         overlap: item.find_text("ov").and_then(Pending::from_code),
     })
+}
+
+/// How far an entry is, and how many events it has.
+fn progress(row: &Attributes) -> Result<(u32, u32)> {
+    let item = Item::new(Table::Policies, row);
+    Ok((item.number("cur")?, item.number("n")?))
 }
 
 /// The range that the entry's row says a grant has taken.
@@ -187,8 +228,8 @@ fn taken_before(row: &Attributes, group: u32, grant: u64) -> Result<Option<Take>
 impl Store {
     /// The first entries of the line that are due at `now`, read consistently. Exhausted ones are among them.
     ///
-    /// The line is sorted by priority, then launch: entries that are not due yet end a priority, and the next query begins
-    /// behind it. So it takes one query where nothing of the future is in the way.
+    /// The line is sorted by priority, then launch: where one query does not see all, entries that are not due yet end a
+    /// priority, and the next query begins behind it.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
@@ -199,7 +240,8 @@ impl Store {
         now: DateTime<Utc>,
         limit: i32,
     ) -> Result<Vec<LineEntry>> {
-        let last = format!("{MAX_PRIORITY}|{:012}|~", now.timestamp());
+        // Ids of packs may begin with the highest character of all.
+        let last = format!("{MAX_PRIORITY}|{:012}|~~", now.timestamp());
         let (mut due, mut from) = (Vec::new(), 0);
         while from <= MAX_PRIORITY {
             let query = Query {
@@ -210,8 +252,12 @@ impl Store {
             };
             let page = self.query(query).await?;
             let entries = page.rows.iter().map(read).collect::<Result<Vec<_>>>()?;
-            let future = entries.iter().find(|entry| entry.run.launch_at() > now).map(LineEntry::priority);
-            due.extend(entries.into_iter().take_while(|entry| entry.run.launch_at() <= now));
+            if page.next.is_none() {
+                due.extend(entries.into_iter().filter(|entry| entry.launch_at <= now));
+                break;
+            }
+            let future = entries.iter().find(|entry| entry.launch_at > now).map(LineEntry::priority);
+            due.extend(entries.into_iter().take_while(|entry| entry.launch_at <= now));
             match future {
                 // A lower priority may have something due behind what is not.
                 Some(priority) if due.len() < limit as usize => from = priority + 1,
@@ -253,7 +299,8 @@ impl Store {
     }
 
     /// Takes events of an entry for slot group `group`: its portion of what is left, but none from `upto` on, which a paced run keeps for later.
-    /// Repeating it with the same `grant` number answers with the same range.
+    /// Repeating it with the same `grant` number answers with the same range. `seen`, how far the entry was when it was
+    /// looked at, saves a read.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
@@ -263,16 +310,24 @@ impl Store {
         entry_place: &str,
         grant: u64,
         (share, upto): (Portion, u32),
+        seen: Option<&LineEntry>,
     ) -> Result<Take> {
         let key = || Key::new(partition(client, policy), entry_place);
+        let mut known = seen.map(|seen| (seen.cursor, seen.count));
         // Several calls may finish one refill. All must come to the same end: what one took is lost when another gives up.
         for _ in 0..WRITE_ROUNDS {
-            let Some(row) = self.get(Table::Policies, &key(), true).await? else { return Ok(Take::Empty) };
-            if let Some(taken) = taken_before(&row, group, grant)? {
-                return Ok(taken);
-            }
-            let item = Item::new(Table::Policies, &row);
-            let (cursor, count): (u32, u32) = (item.number("cur")?, item.number("n")?);
+            let (cursor, count) = match known {
+                Some(known) => known,
+                None => {
+                    let Some(row) = self.get(Table::Policies, &key(), true).await? else {
+                        return Ok(Take::Empty);
+                    };
+                    if let Some(taken) = taken_before(&row, group, grant)? {
+                        return Ok(taken);
+                    }
+                    progress(&row)?
+                }
+            };
             if cursor >= count {
                 return Ok(Take::Empty);
             }
@@ -287,9 +342,15 @@ impl Store {
                 .value(":start", number(cursor))
                 .value(":end", number(end))
                 .value(":grant", number(grant));
-            if let Updated::Done(_) = self.update(update).await? {
-                return Ok(Take::Taken { start: cursor, end, last: end == count });
+            let row = match self.update(update).await? {
+                Updated::Done(_) => return Ok(Take::Taken { start: cursor, end, last: end == count }),
+                Updated::Refused(None) => return Ok(Take::Empty),
+                Updated::Refused(Some(row)) => row,
+            };
+            if let Some(taken) = taken_before(&row, group, grant)? {
+                return Ok(taken);
             }
+            known = Some(progress(&row)?);
         }
         Ok(Take::Lost)
     }
@@ -317,6 +378,7 @@ impl Store {
     ) -> Result<Vec<String>> {
         let mut places = Vec::new();
         let launch = Sorted::Prefix(format!("{priority}|{:012}|", run.launch_at().timestamp()));
+        let pack = PackId::Run(run.clone());
         let mut after = None;
         loop {
             let query = Query {
@@ -328,9 +390,9 @@ impl Store {
             let page = self.query(query).await?;
             for row in &page.rows {
                 let entry = read(row)?;
-                if entry.run == *run {
+                if entry.pack == pack {
                     let place = entry.place.clone();
-                    self.exhaust_entry(client, policy, entry).await?;
+                    self.exhaust_entry((client, policy), run, entry).await?;
                     places.push(place);
                 }
             }
@@ -342,7 +404,12 @@ impl Store {
     }
 
     /// Leaves nothing in one entry of a run that was stopped; a group that takes of it meanwhile makes it try again.
-    async fn exhaust_entry(&self, client: &ClientId, policy: &PolicyId, mut entry: LineEntry) -> Result<()> {
+    async fn exhaust_entry(
+        &self,
+        (client, policy): (&ClientId, &PolicyId),
+        run: &RunId,
+        mut entry: LineEntry,
+    ) -> Result<()> {
         for _ in 0..WRITE_ROUNDS {
             if entry.is_exhausted() {
                 return Ok(());
@@ -355,12 +422,12 @@ impl Store {
             .when("cur = :cur")
             .value(":cur", number(entry.cursor))
             .value(":end", number(entry.count));
-            let counted = left_out_update(client, &entry.run, entry.count - entry.cursor);
+            let counted = left_out_update(client, run, entry.count - entry.cursor);
             let items = vec![self.update_item_of(to_end)?, self.update_item_of(counted)?];
             if self.transact(Table::Policies, items).await? == Write::Done {
                 return Ok(());
             }
-            if self.run(client, &entry.run).await?.is_none() {
+            if self.run(client, run).await?.is_none() {
                 // Its time is over: nobody counts any more.
                 return self.remove(Table::Policies, &Key::new(partition(client, policy), entry.place)).await;
             }
@@ -370,6 +437,24 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    /// Leaves nothing in an entry of a pack of single events: what no group had taken of it is nobody's any more. `Refused`
+    /// when a group took of it meanwhile.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn exhaust_singles(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        entry: &LineEntry,
+    ) -> Result<Write> {
+        let update =
+            Update::new(Table::Policies, Key::new(partition(client, policy), &*entry.place), "SET cur = n")
+                .when("cur = :cur")
+                .value(":cur", number(entry.cursor));
+        Ok(self.update(update).await?.into())
     }
 
     /// Notes what an overlap rule has said of an entry: it waits for the runs before it, or (`None`) may go.

@@ -8,12 +8,14 @@ use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
 use tidegate_domain::job::Terms;
 use tidegate_domain::limits::{HISTORY_DAYS, PAGE_ROWS};
 use tidegate_domain::occurrence::{NonRun, Occurrence};
+use tidegate_domain::pack::SinglesKind;
 use tidegate_domain::time::{days, shifted};
 
 use crate::doc::TermsDoc;
 use crate::events::EventRow;
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::line::entry_row;
+use crate::packs::SinglePlace;
 use crate::rows::{Query, Sorted, Update, Updated};
 use crate::tables::Table;
 use crate::{Create, Page, Result, Store, StoreError, Write};
@@ -38,6 +40,8 @@ pub struct RunRow {
     pub skipped: Option<Skipped>,
     /// What happened to the event of a run of one.
     pub single: Option<EventRow>,
+    /// Where its event waits or waited, when it is a single one in a pack of many.
+    pub place: Option<SinglePlace>,
     /// When the first of its events was granted a token.
     pub started_at: Option<DateTime<Utc>>,
     /// When outcomes were last added to the tally.
@@ -74,6 +78,28 @@ pub struct Skipped {
 }
 
 impl RunRow {
+    /// A run of a pack, of which nothing is known but that it was put there.
+    pub fn waiting(occurrence: &Occurrence) -> Self {
+        Self {
+            id: occurrence.run_id(),
+            terms: occurrence.terms.clone(),
+            stopped: None,
+            tally: Tally::default(),
+            skipped: None,
+            single: None,
+            place: None,
+            started_at: None,
+            last_outcome_at: None,
+            announced: None,
+        }
+    }
+
+    /// The occurrence that it is.
+    pub fn occurrence(&self, client: &ClientId) -> Occurrence {
+        let (job, revision, launch_at) = (self.id.job().clone(), self.id.revision(), self.id.launch_at());
+        Occurrence { client: client.clone(), job, revision, launch_at, terms: self.terms.clone() }
+    }
+
     /// Whether all its events have come to an end, those that were left out included.
     pub fn has_ended(&self) -> bool {
         self.tally.total() >= self.terms.count.get()
@@ -98,9 +124,18 @@ impl RunRow {
     }
 }
 
+/// The place of a run in the list of its job's runs: what the next page is asked with.
+pub fn place_in_list(run: &RunId) -> String {
+    format!("{:012}|{:010}", run.launch_at().timestamp(), run.revision())
+}
+
+/// When the run launched that a place in a list is of.
+pub fn launch_of_place(place: &str) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp(place.split('|').next()?.parse().ok()?, 0)
+}
+
 fn key(client: &ClientId, run: &RunId) -> Key {
-    let place = format!("{:012}|{:010}", run.launch_at().timestamp(), run.revision());
-    Key::new(format!("{client}|{}", run.job()), place)
+    Key::new(format!("{client}|{}", run.job()), place_in_list(run))
 }
 
 /// What a run's row says when the terms of its job cannot be read.
@@ -142,6 +177,7 @@ fn read(row: &Attributes) -> Result<RunRow> {
         stopped: item.find_text("stopped").map(str::to_owned),
         skipped: read_skipped(item)?,
         single: read_single(item)?,
+        place: None,
         tally: Tally {
             delivered: item.number_or("dl", 0)?,
             succeeded: item.number_or("ok", 0)?,
@@ -289,7 +325,36 @@ impl Store {
         Ok(self.update(update).await?.into())
     }
 
-    /// A run by its id, read consistently.
+    /// A run by its id, whether it has a row or is one of a pack of single events. Read consistently.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn find_run(&self, client: &ClientId, run: &RunId) -> Result<Option<RunRow>> {
+        let row = self.run(client, run).await?;
+        if row.as_ref().is_some_and(|row| SinglesKind::of(&row.occurrence(client)).is_none()) {
+            return Ok(row);
+        }
+        let Some((place, occurrence)) = self.pack_with(client, run).await? else { return Ok(row) };
+        let row = row.unwrap_or_else(|| RunRow::waiting(&occurrence));
+        Ok(Some(RunRow { place: Some(place), ..row }))
+    }
+
+    /// Records that a single event of a pack is not delivered, and why. A first reason stays. What came of its token, if it
+    /// held one, is in the history of its pack.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn stop_single(
+        &self,
+        occurrence: &Occurrence,
+        reason: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Create> {
+        let row = row(occurrence, Tally::default(), now)?.with("stopped", text(reason));
+        self.put_new(Table::Runs, row).await
+    }
+
+    /// A run by its id, where it has a row. Read consistently.
     ///
     /// # Errors
     /// When DynamoDB does not answer.

@@ -142,7 +142,11 @@ fn sound(kind: Kind, dice: &Dice, known: &Known, now_s: i64) -> Result<Message> 
             Message::Scan { part: any_of(dice, &["", "x", "UTC|H:03|0", "AT|1|0|1|2", "\u{0}", "part|1"]) }
         }
         Kind::Event => Message::Event(GrantedEvent {
-            run: known.runs.any(dice),
+            pack: match dice.chance(700) {
+                true => known.runs.any(dice),
+                false => any_of(dice, &["~29921044.5.1.0", "~0.0.1.0", "~x", "~29921044.5.1.4294967295"]),
+            },
+            unsettled: dice.chance(300),
             token: known.tokens.any(dice),
             lease_end_ms: if dice.chance(300) { numbers::whole(dice) } else { (now_s + 60) * 1_000 },
             attempt: dice.within(1..=6) as u8,

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use tidegate_domain::slots::{
-    GroupKey, Lease, LeaseEnd, LeaseId, NewLease, Outcome, Range, RunRef, Share, SlotGroup, Transition,
+    GroupKey, Lease, LeaseEnd, LeaseId, NewLease, Outcome, PackRef, Range, Share, SlotGroup, Transition,
 };
 use tidegate_simulation::World;
 use tidegate_store::Store;
@@ -18,7 +18,7 @@ use tidegate_store::slots::Written;
 /// A step: which transition, of what is seen now or was seen some steps ago, and two numbers to make up the rest.
 type Step = (u8, usize, u32, u32);
 
-const KINDS: u8 = 14;
+const KINDS: u8 = 15;
 
 fn at(number: u32) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(i64::from(number % 50)).unwrap()
@@ -31,7 +31,7 @@ fn outcome(number: u32) -> Outcome {
 /// A lease that the group has, when it has any; a made-up one otherwise, and now and then.
 fn lease(seen: &SlotGroup, a: u32, b: u32) -> Lease {
     let made_up =
-        LeaseId { slot: a % 12, fence: u64::from(b % 9), run_number: 1, index: b % 5, cost: 1 + a % 3 };
+        LeaseId { slot: a % 12, fence: u64::from(b % 9), pack_number: 1, index: b % 5, cost: 1 + a % 3 };
     let made_up = Lease { id: made_up, ends_at: at(b), write_id: 0, attempt: 1 };
     let known = seen.leases.values().nth(a as usize % seen.leases.len().max(1)).copied();
     known.filter(|_| !b.is_multiple_of(7)).unwrap_or(made_up)
@@ -48,12 +48,15 @@ fn ends(seen: &SlotGroup, a: u32, b: u32) -> Vec<LeaseEnd> {
     ends
 }
 
-fn range(a: u32, b: u32) -> (Range, RunRef) {
+fn range(a: u32, b: u32) -> (Range, PackRef) {
     let deadline = (a.is_multiple_of(4)).then(|| at(b));
-    let range = Range { run_number: 0, next: b % 50, left: a % 9, cost: 1 + b % 3, deadline };
-    let run =
-        RunRef { run: format!("job{}.1.1795262640", a % 3).parse().unwrap(), watched: b.is_multiple_of(2) };
-    (range, run)
+    let range = Range { pack_number: 0, next: b % 50, left: a % 9, cost: 1 + b % 3, deadline };
+    let pack = match a % 4 {
+        3 => format!("~29921044.5.1.{}", a % 5),
+        job => format!("job{job}.1.1795262640"),
+    };
+    let (watched, unsettled) = (b.is_multiple_of(2), b.is_multiple_of(3));
+    (range, PackRef { pack: pack.parse().unwrap(), watched, unsettled })
 }
 
 fn transition(kind: u8, seen: &SlotGroup, a: u32, b: u32) -> Transition {
@@ -92,6 +95,11 @@ fn transition(kind: u8, seen: &SlotGroup, a: u32, b: u32) -> Transition {
                 ..share(b)
             };
             Transition::set_share(share)
+        }
+        13 => {
+            let known = seen.packs.iter().nth(a as usize % seen.packs.len().max(1));
+            let (number, pack) = known.map_or((1, range(a, b).1), |(number, pack)| (*number, pack.clone()));
+            Transition::unsettle(number, &pack)
         }
         _ if a.is_multiple_of(2) => Transition::begin_compaction(seen),
         _ => Transition::end_compaction(seen),

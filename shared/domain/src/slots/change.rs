@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Compaction, Lease, LeaseId, NewLease, OutcomeEntry, Range, Refill, RunRef, Share, SlotGroup};
+use super::{Compaction, Lease, LeaseId, NewLease, OutcomeEntry, PackRef, Range, Refill, Share, SlotGroup};
 
 /// A change of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -63,15 +63,17 @@ pub enum Change {
     },
     /// The refill that had begun is over.
     EndRefill,
-    /// A range is in place, with the number of its run.
-    Serve(Range, RunRef),
-    /// These run numbers are not in use any more.
-    ForgetRuns(Vec<u32>),
+    /// A range is in place, with the number of its pack.
+    Serve(Range, PackRef),
+    /// What is said of the pack that has a number.
+    SetPack(u32, PackRef),
+    /// These pack numbers are not in use any more.
+    ForgetPacks(Vec<u32>),
     /// Nothing is left of the range.
     DropRange,
     /// The outcomes are set apart, to be compacted under the next number.
     BeginCompaction,
-    /// The outcomes that were set apart are in their runs' history.
+    /// The outcomes that were set apart are in their packs' history.
     EndCompaction,
 }
 
@@ -85,7 +87,7 @@ impl Change {
                 let id = LeaseId {
                     slot: *slot,
                     fence: before.next_fence.saturating_add(u64::from(*offset)),
-                    run_number: range.run_number,
+                    pack_number: range.pack_number,
                     index: range.next.saturating_add(*offset),
                     cost: *cost,
                 };
@@ -122,12 +124,13 @@ impl Change {
                 after.refills = before.refills.saturating_add(1);
             }
             Self::EndRefill | Self::DropRange => after.refill = Refill::Idle,
-            Self::Serve(range, run) => {
+            Self::Serve(range, pack) => {
                 after.refill = Refill::Serving(*range);
-                after.last_run = range.run_number;
-                after.runs.insert(range.run_number, run.clone());
+                after.last_pack = range.pack_number;
+                after.packs.insert(range.pack_number, pack.clone());
             }
-            Self::ForgetRuns(numbers) => numbers.iter().for_each(|number| drop(after.runs.remove(number))),
+            Self::SetPack(number, pack) => drop(after.packs.insert(*number, pack.clone())),
+            Self::ForgetPacks(numbers) => numbers.iter().for_each(|number| drop(after.packs.remove(number))),
             Self::BeginCompaction => {
                 after.compaction = Compaction::Begun(before.outcomes.clone());
                 after.outcomes.clear();

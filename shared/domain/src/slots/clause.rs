@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Compaction, LeaseId, Range, Refill, SlotGroup};
+use super::{Compaction, LeaseId, PackRef, Range, Refill, SlotGroup};
 
 /// A clause of a condition.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -40,6 +40,8 @@ pub enum Clause {
     RangeIsOpenAt(DateTime<Utc>),
     /// The range is exactly this one.
     RangeIs(Range),
+    /// A number stands for exactly this pack.
+    PackIs(u32, PackRef),
     /// No range is left, and none is being taken.
     NoRefill,
     /// A range is being taken.
@@ -81,6 +83,7 @@ impl Clause {
             Self::RangeCosts(cost) => range(&|range| range.cost == *cost),
             Self::RangeIsOpenAt(now) => range(&|range| range.deadline.is_none_or(|deadline| deadline > *now)),
             Self::RangeIs(expected) => range(&|range| range == expected),
+            Self::PackIs(number, pack) => group.packs.get(number) == Some(pack),
             Self::NoRefill => group.refill == Refill::Idle,
             Self::RefillBegun => group.refilling().is_some(),
             Self::RefillsAre(number) => group.refills == *number,

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 
 use super::{Lease, LeaseEnd, LeaseId, Outcome, OutcomeEntry, Transition};
-use crate::ids::{ClientId, PolicyId, RunId};
+use crate::ids::{ClientId, PolicyId};
 use crate::limits::{OUTCOMES_PER_COMPACTION, SLOTS_PER_GROUP};
+use crate::pack::PackId;
 use crate::policy::Policy;
 use crate::shares;
 use crate::token::Token;
@@ -37,11 +38,11 @@ pub struct SlotGroup {
     pub refill: Refill,
     /// Rises with each refill: what is taken from the line is taken under this number.
     pub refills: u64,
-    /// The number of the run that it was last refilled from.
-    pub last_run: u32,
-    /// The run numbers in use, and the runs that they stand for.
-    pub runs: BTreeMap<u32, RunRef>,
-    /// What came of released events, not yet compacted into their runs' history.
+    /// The number of the pack that it was last refilled from.
+    pub last_pack: u32,
+    /// The pack numbers in use, and the packs that they stand for.
+    pub packs: BTreeMap<u32, PackRef>,
+    /// What came of released events, not yet compacted into their packs' history.
     pub outcomes: Vec<OutcomeEntry>,
     /// Whether some are on their way there.
     pub compaction: Compaction,
@@ -83,11 +84,11 @@ pub enum Refill {
     Serving(Range),
 }
 
-/// The part of a run that a group may still grant: `left` events from `next` on. At least one is left.
+/// The part of a pack that a group may still grant: `left` events from `next` on. At least one is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Range {
-    /// The run, as a number of [`SlotGroup::runs`].
-    pub run_number: u32,
+    /// The pack, as a number of [`SlotGroup::packs`].
+    pub pack_number: u32,
     /// The first event that was not granted.
     pub next: u32,
     /// How many are left.
@@ -98,16 +99,19 @@ pub struct Range {
     pub deadline: Option<DateTime<Utc>>,
 }
 
-/// A run that a group has a number for.
+/// A pack that a group has a number for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct RunRef {
-    /// Which run.
-    pub run: RunId,
+pub struct PackRef {
+    /// Which pack.
+    pub pack: PackId,
     /// Somebody waits for its end: its outcomes are compacted without delay.
     pub watched: bool,
+    /// A job of its client changed after the rows may have been read that the pack follows from: whether an event of it is
+    /// still wanted is asked before it is sent.
+    pub unsettled: bool,
 }
 
-/// Whether outcomes are on their way into their runs' history.
+/// Whether outcomes are on their way into their packs' history.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Compaction {
     /// None are.
@@ -139,8 +143,8 @@ impl SlotGroup {
             leases: BTreeMap::new(),
             refill: Refill::Idle,
             refills: 0,
-            last_run: 0,
-            runs: BTreeMap::new(),
+            last_pack: 0,
+            packs: BTreeMap::new(),
             outcomes: Vec::new(),
             compaction: Compaction::Idle,
             compactions: 0,
@@ -175,14 +179,14 @@ impl SlotGroup {
         }
     }
 
-    /// The run that it serves, if it has a range.
-    pub fn serving(&self) -> Option<&RunId> {
-        self.range().and_then(|range| self.run(range.run_number))
+    /// The pack that it serves, if it has a range.
+    pub fn serving(&self) -> Option<&PackId> {
+        self.range().and_then(|range| self.pack(range.pack_number))
     }
 
-    /// Whether it has events of a run left to grant.
-    pub fn serves(&self, run: &RunId) -> bool {
-        self.serving() == Some(run)
+    /// Whether it has events of a pack left to grant.
+    pub fn serves(&self, pack: &PackId) -> bool {
+        self.serving() == Some(pack)
     }
 
     /// The entry of the line that a range is being taken from.
@@ -239,10 +243,10 @@ impl SlotGroup {
     /// of them did not succeed.
     fn is_awaited(&self) -> bool {
         self.outcomes.iter().any(|entry| {
-            let number = entry.run_number;
-            let is_open = self.leases.values().any(|lease| lease.id.run_number == number)
-                || self.range().is_some_and(|range| range.run_number == number);
-            let is_watched = self.runs.get(&number).is_some_and(|known| known.watched);
+            let number = entry.pack_number;
+            let is_open = self.leases.values().any(|lease| lease.id.pack_number == number)
+                || self.range().is_some_and(|range| range.pack_number == number);
+            let is_watched = self.packs.get(&number).is_some_and(|known| known.watched);
             is_watched && (!is_open || entry.ended.outcome != Outcome::Succeeded)
         })
     }
@@ -285,26 +289,26 @@ impl SlotGroup {
         self.leases.values().filter(|lease| lease.write_id == write_id).map(|lease| lease.id.slot).collect()
     }
 
-    /// The run that a number of this group stands for.
-    pub fn run(&self, number: u32) -> Option<&RunId> {
-        self.runs.get(&number).map(|known| &known.run)
+    /// The pack that a number of this group stands for.
+    pub fn pack(&self, number: u32) -> Option<&PackId> {
+        self.packs.get(&number).map(|known| &known.pack)
     }
 
-    /// The number for a run that a range is put in place of: the one that it has, or one beyond all that were in use.
-    pub(super) fn number_for(&self, run: &RunId) -> u32 {
-        let known = self.runs.iter().find(|(_, known)| known.run == *run).map(|(number, _)| *number);
-        let highest = self.runs.keys().copied().max().unwrap_or_default();
-        known.unwrap_or_else(|| highest.max(self.last_run).saturating_add(1))
+    /// The number for a pack that a range is put in place of: the one that it has, or one beyond all that were in use.
+    pub(super) fn number_for(&self, pack: &PackId) -> u32 {
+        let known = self.packs.iter().find(|(_, known)| known.pack == *pack).map(|(number, _)| *number);
+        let highest = self.packs.keys().copied().max().unwrap_or_default();
+        known.unwrap_or_else(|| highest.max(self.last_pack).saturating_add(1))
     }
 
-    /// The run numbers that nothing of the group refers to any more.
-    pub(super) fn stale_runs(&self) -> impl Iterator<Item = u32> + '_ {
+    /// The pack numbers that nothing of the group refers to any more.
+    pub(super) fn stale_packs(&self) -> impl Iterator<Item = u32> + '_ {
         let is_recorded = |number: u32| {
-            self.outcomes.iter().chain(self.compacting()).any(|entry| entry.run_number == number)
+            self.outcomes.iter().chain(self.compacting()).any(|entry| entry.pack_number == number)
         };
-        self.runs.keys().copied().filter(move |number| {
-            *number != self.last_run
-                && !self.leases.values().any(|lease| lease.id.run_number == *number)
+        self.packs.keys().copied().filter(move |number| {
+            *number != self.last_pack
+                && !self.leases.values().any(|lease| lease.id.pack_number == *number)
                 && !is_recorded(*number)
         })
     }

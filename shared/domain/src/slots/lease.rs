@@ -13,9 +13,9 @@ pub struct LeaseId {
     pub slot: u32,
     /// The fencing number: it rises with each lease of the group.
     pub fence: u64,
-    /// The run of the event, as a number of the group's own.
-    pub run_number: u32,
-    /// The event's number in its run.
+    /// The pack of the event, as a number of the group's own.
+    pub pack_number: u32,
+    /// The event's number in its pack.
     pub index: u32,
     /// How many tokens it takes.
     pub cost: u32,
@@ -58,7 +58,7 @@ pub struct LeaseEnd {
 impl LeaseEnd {
     /// What is recorded of it.
     pub fn entry(&self) -> OutcomeEntry {
-        let Self { lease: LeaseId { run_number, index, .. }, attempt, outcome } = *self;
-        OutcomeEntry { run_number, ended: Ended { index, outcome, attempts: attempt } }
+        let Self { lease: LeaseId { pack_number, index, .. }, attempt, outcome } = *self;
+        OutcomeEntry { pack_number, ended: Ended { index, outcome, attempts: attempt } }
     }
 }

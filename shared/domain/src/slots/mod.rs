@@ -19,7 +19,7 @@ mod transition;
 
 pub use change::Change;
 pub use clause::Clause;
-pub use group::{Compaction, GroupKey, Range, Refill, RunRef, Share, SlotGroup};
+pub use group::{Compaction, GroupKey, PackRef, Range, Refill, Share, SlotGroup};
 pub use lease::{Lease, LeaseEnd, LeaseId, NewLease};
 pub use outcome::{Ended, Outcome, OutcomeEntry};
 pub use transition::{Follow, Transition};

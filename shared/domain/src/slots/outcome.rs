@@ -16,7 +16,7 @@ pub enum Outcome {
 /// How an event came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ended {
-    /// The event's number in its run.
+    /// The event's number in its pack.
     pub index: u32,
     /// What came of it.
     pub outcome: Outcome,
@@ -24,11 +24,11 @@ pub struct Ended {
     pub attempts: u8,
 }
 
-/// An outcome that a slot group keeps until it is compacted into its run's history.
+/// An outcome that a slot group keeps until it is compacted into its pack's history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OutcomeEntry {
-    /// The run, as a number of [`super::SlotGroup::runs`].
-    pub run_number: u32,
+    /// The pack, as a number of [`super::SlotGroup::packs`].
+    pub pack_number: u32,
     /// How the event ended.
     pub ended: Ended,
 }

@@ -13,11 +13,11 @@ fn share(cap: u32) -> Share {
 }
 
 fn range(left: u32) -> Range {
-    Range { run_number: 1, next: 10, left, cost: 1, deadline: None }
+    Range { pack_number: 1, next: 10, left, cost: 1, deadline: None }
 }
 
-fn run() -> RunRef {
-    RunRef { run: "job.1.1795262640".parse().unwrap(), watched: false }
+fn run() -> PackRef {
+    PackRef { pack: "job.1.1795262640".parse().unwrap(), watched: false, unsettled: false }
 }
 
 const NEW: NewLease = NewLease { ends_at: DateTime::<Utc>::MAX_UTC, write_id: 9 };
@@ -73,7 +73,7 @@ fn compacting() -> SlotGroup {
 
 /// The end of a slot's lease; of one that never was, when the slot is free.
 fn end(group: &SlotGroup, slot: u32) -> LeaseEnd {
-    let never = LeaseId { slot, fence: 900, run_number: 1, index: 0, cost: 1 };
+    let never = LeaseId { slot, fence: 900, pack_number: 1, index: 0, cost: 1 };
     let lease = group.leases.get(&slot).map_or(never, |lease| lease.id);
     LeaseEnd { lease, attempt: 1, outcome: Outcome::Succeeded }
 }
@@ -161,11 +161,11 @@ fn each_event_changes_what_it_says() {
     assert_eq!((expired.held, expired.leases.len(), &expired.reclaimed), (3, 3, &vec![seen.id.fence]));
     let spent = spent();
     let begun = spent.after(&Transition::begin_refill(&spent, "5|other")).unwrap();
-    let other = RunRef { run: "other.1.1795262640".parse().unwrap(), watched: true };
+    let other = PackRef { pack: "other.1.1795262640".parse().unwrap(), watched: true, unsettled: false };
     let committed = begun.after(&Transition::commit_refill(&begun, Some((range(2), other)))).unwrap();
     // The number of the first run is still in use; the other one gets the next.
-    assert_eq!(committed.range().map(|range| range.run_number), Some(2));
-    assert_eq!(committed.runs.keys().copied().collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(committed.range().map(|range| range.pack_number), Some(2));
+    assert_eq!(committed.packs.keys().copied().collect::<Vec<_>>(), [1, 2]);
 }
 
 #[test]
@@ -210,9 +210,9 @@ fn what_follows_is_said_by_the_transition() {
         [Follow::Send(vec![2])]
     );
     assert_eq!(follows(&full(), Transition::free(&[end(&full(), 2)])), [Follow::Serve]);
-    let watched = RunRef { watched: true, ..run() };
+    let watched = PackRef { watched: true, ..run() };
     let mut group = full();
-    group.runs.insert(1, watched);
+    group.packs.insert(1, watched);
     let failed = LeaseEnd { outcome: Outcome::Failed, ..end(&group, 2) };
     let both = [Follow::Send(vec![2]), Follow::Compact];
     assert_eq!(follows(&group, Transition::hand_off(&[failed], NEW, at(0))), both);

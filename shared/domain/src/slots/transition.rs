@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Change, Clause, Lease, LeaseEnd, LeaseId, NewLease, Range, RunRef, Share, SlotGroup};
+use super::{Change, Clause, Lease, LeaseEnd, LeaseId, NewLease, PackRef, Range, Share, SlotGroup};
 
 /// Leases that a group remembers to have taken back.
 const RECLAIMED: usize = 8;
@@ -26,7 +26,7 @@ pub enum Follow {
     Serve,
     /// Tokens drained out of a group that has less than its share: they may be handed to others.
     Reshare,
-    /// Outcomes are to be compacted into their runs' history.
+    /// Outcomes are to be compacted into their packs' history.
     Compact,
 }
 
@@ -138,13 +138,13 @@ impl Transition {
     }
 
     /// What was taken under number `seen.refills` is put in place: the last step of a refill. `None`: nothing was taken.
-    pub fn commit_refill(seen: &SlotGroup, taken: Option<(Range, RunRef)>) -> Self {
+    pub fn commit_refill(seen: &SlotGroup, taken: Option<(Range, PackRef)>) -> Self {
         let when = vec![Clause::RefillsAre(seen.refills), Clause::RefillBegun];
         let mut then = vec![Change::EndRefill];
-        if let Some((range, run)) = taken.filter(|(range, _)| range.left > 0) {
-            let run_number = seen.number_for(&run.run);
-            let stale = seen.stale_runs().filter(|number| *number != run_number).collect();
-            then.extend([Change::Serve(Range { run_number, ..range }, run), Change::ForgetRuns(stale)]);
+        if let Some((range, pack)) = taken.filter(|(range, _)| range.left > 0) {
+            let pack_number = seen.number_for(&pack.pack);
+            let stale = seen.stale_packs().filter(|number| *number != pack_number).collect();
+            then.extend([Change::Serve(Range { pack_number, ..range }, pack), Change::ForgetPacks(stale)]);
         }
         Self::new(when, then)
     }
@@ -154,13 +154,19 @@ impl Transition {
         Self::new(vec![Clause::RefillsAre(seen.refills), Clause::RangeIs(range)], vec![Change::DropRange])
     }
 
-    /// The outcomes are set apart, to be compacted into their runs' history.
+    /// The events of a pack are looked up from now on before they are sent.
+    pub fn unsettle(number: u32, seen: &PackRef) -> Self {
+        let unsettled = PackRef { unsettled: true, ..seen.clone() };
+        Self::new(vec![Clause::PackIs(number, seen.clone())], vec![Change::SetPack(number, unsettled)])
+    }
+
+    /// The outcomes are set apart, to be compacted into their packs' history.
     pub fn begin_compaction(seen: &SlotGroup) -> Self {
         let when = vec![Clause::NoCompaction, Clause::CompactionsAre(seen.compactions)];
         Self::new(when, vec![Change::BeginCompaction])
     }
 
-    /// The outcomes that were set apart are forgotten: they are in their runs' history.
+    /// The outcomes that were set apart are forgotten: they are in their packs' history.
     pub fn end_compaction(seen: &SlotGroup) -> Self {
         let when = vec![Clause::CompactionBegun, Clause::CompactionsAre(seen.compactions)];
         Self::new(when, vec![Change::EndCompaction])

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use tidegate_domain::shares::SharePlan;
 use tidegate_domain::slots::{
-    Follow, GroupKey, LeaseEnd, LeaseId, NewLease, Outcome, Range, Refill, RunRef, Share, SlotGroup,
+    Follow, GroupKey, LeaseEnd, LeaseId, NewLease, Outcome, PackRef, Range, Refill, Share, SlotGroup,
     Transition,
 };
 
@@ -75,8 +75,8 @@ pub(crate) fn lease(worker: usize, seen_fence: u64) -> NewLease {
     NewLease { ends_at: now(), write_id: seen_fence * 10 + worker as u64 }
 }
 
-fn run() -> RunRef {
-    RunRef { run: "job.1.1795262640".parse().unwrap(), watched: false }
+fn run() -> PackRef {
+    PackRef { pack: "job.1.1795262640".parse().unwrap(), watched: false, unsettled: false }
 }
 
 impl Stored {
@@ -158,7 +158,7 @@ pub(crate) fn serve(worker: usize, seen: &SlotGroup) -> Option<(Transition, NewL
 }
 
 pub(crate) fn commit(seen: &SlotGroup, (start, end): (u32, u32)) -> Transition {
-    let range = Range { run_number: 0, next: start, left: end - start, cost: 1, deadline: None };
+    let range = Range { pack_number: 0, next: start, left: end - start, cost: 1, deadline: None };
     Transition::commit_refill(seen, Some((range, run())))
 }
 

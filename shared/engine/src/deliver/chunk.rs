@@ -8,22 +8,20 @@ use std::sync::Arc;
 use tidegate_domain::time::shifted;
 
 use chrono::{DateTime, Duration, Utc};
-use tidegate_domain::calendar::Exclusions;
 use tidegate_domain::ids::{ClientId, JobId};
-use tidegate_domain::job::{History, Job};
+use tidegate_domain::job::History;
 use tidegate_domain::limits::EVENTS_PER_CHUNK;
 use tidegate_domain::occurrence::{NonRun, Occurrence};
 use tidegate_store::doc::TermsDoc;
-use tidegate_store::events::{EventRow, PartRow, Record};
-use tidegate_store::jobs::JobRow;
+use tidegate_store::events::{EventRow, HistoryOf, PartRow, Record};
 use tidegate_store::runs::Tally;
 use tracing::info;
 
 use super::trouble::Troubles;
+use super::wanted::{Known, unwanted_because};
 use super::{Delivery, Sent, Terms, backoff};
 use crate::message::{Chunk, ChunkItem, Message};
 use crate::queue::Outgoing;
-use crate::scan::judge::is_excluded;
 use crate::{Engine, EngineError, Panicked};
 
 /// Some events of one occurrence.
@@ -153,27 +151,6 @@ impl Engine {
         Ok(())
     }
 
-    async fn known(&self, client: &ClientId, id: &JobId) -> Result<Known, EngineError> {
-        let job = self.present_job(client, id).await?;
-        let calendars = job.as_ref().map_or(&[][..], |job| &job.rules.calendars);
-        let exclusions = self.exclusions(client, calendars).await?;
-        Ok(Known { job, exclusions })
-    }
-
-    pub(crate) async fn present_job(
-        &self,
-        client: &ClientId,
-        id: &JobId,
-    ) -> Result<Option<Job>, EngineError> {
-        if id.one_time_place().is_some() {
-            return Ok(self.store().one_time(client, id).await?);
-        }
-        Ok(match self.store().job(client, id).await? {
-            Some(JobRow::Live(job)) => Some(job),
-            _ => None,
-        })
-    }
-
     /// The events of the parts, in their order, without the parts whose payload is gone.
     async fn prepare(
         &self,
@@ -252,25 +229,6 @@ fn single_part<'p>(chunk: &Chunk, parts: &'p [Part]) -> Option<&'p Part> {
     }
 }
 
-/// A job as it is now, with what its calendars exclude.
-struct Known {
-    job: Option<Job>,
-    exclusions: Vec<Arc<Exclusions>>,
-}
-
-/// Why an occurrence is not delivered any more.
-///
-/// What was due before a change is delivered as it was; what was due after follows the changed job. Due is what the
-/// trigger says: a change while jitter holds a launch back comes after it.
-fn unwanted_because(occurrence: &Occurrence, known: &Known) -> Option<NonRun> {
-    let Some(job) = &known.job else { return Some(NonRun::Cancelled) };
-    let scheduled_at = shifted(occurrence.launch_at, -job.rules.jitter.offset(&job.client, &job.id));
-    if job.revision > occurrence.revision && scheduled_at > job.changed_at {
-        return Some(if job.paused { NonRun::Paused } else { NonRun::Rescheduled });
-    }
-    is_excluded(&known.exclusions, scheduled_at, job.trigger.zone()).then_some(NonRun::Excluded)
-}
-
 fn outcomes(
     part: &Part,
     attempt: u8,
@@ -310,7 +268,7 @@ fn outcomes(
         } else if keep_all || !delivered {
             let event = EventRow { index, delivered, attempts: attempt, at: now, reason };
             let (client, run) = (part.occurrence.client.clone(), part.occurrence.run_id());
-            outcomes.records.push(Record::Event { client, run, event });
+            outcomes.records.push(Record::Event { client, of: HistoryOf::Run(run), event });
         }
     }
     outcomes

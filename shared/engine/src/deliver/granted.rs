@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::DateTime;
-use tidegate_domain::ids::{ClientId, RunId};
-use tidegate_domain::occurrence::{NonRun, StopReason};
+use tidegate_domain::ids::{ClientId, EventId, RunId};
+use tidegate_domain::occurrence::{NonRun, Occurrence, StopReason};
+use tidegate_domain::pack::{PackId, SinglesId};
 use tidegate_domain::slots::{GroupKey, Outcome, Transition};
 use tidegate_domain::time::shifted;
 use tidegate_domain::token::Token;
@@ -16,35 +17,37 @@ use tidegate_store::slots::Written;
 use tracing::info;
 
 use super::trouble::Troubles;
-use super::{Delivery, Sent, backoff};
-use crate::effect::{Effect, Granted, Release};
+use super::{Delivery, Sent, Terms, backoff};
+use crate::effect::{Effect, Granted, PolicyRef, Release};
 use crate::message::{GrantedEvent, Message};
 use crate::queue::Outgoing;
 use crate::{Engine, EngineError, Panicked, TokenKey};
 
-/// Events whose runs were stopped: their leases end unsent.
-type Stopped = Vec<(RunId, Release)>;
+/// Events that are not wanted any more: their leases end unsent. With the run that was stopped, when they are of one.
+type Unwanted = Vec<(Option<RunId>, Release)>;
+
+/// What was found of a granted event.
+enum Found {
+    /// It is to be sent.
+    Wanted(EventId, Arc<Terms>),
+    /// It is not wanted any more, and that is recorded. With its run, when that was stopped.
+    Unwanted(Option<RunId>),
+}
 
 impl Engine {
-    /// Sends granted events. Events of runs that were stopped give their tokens back unsent.
+    /// Sends granted events. Those that are not wanted any more give their tokens back unsent.
     pub(crate) async fn send_granted(&self, granted: Vec<Granted>) -> Result<Vec<Effect>, EngineError> {
         let (mut deliveries, mut here) = (Vec::new(), Vec::new());
-        let (mut later, mut stopped) = (Vec::new(), Stopped::new());
+        let (mut later, mut unwanted) = (Vec::new(), Unwanted::new());
         for grant in granted {
             let client = grant.token.client().clone();
-            let run = grant.event.run();
-            match self.run_terms(&client, run).await? {
-                None => stopped.push((run.clone(), Release::new(grant.token, Outcome::Dead))),
-                Some(terms) if terms.terms.is_too_old(run.launch_at(), self.now()) => {
-                    self.store().stop_run(&client, run, NonRun::Expired.as_str()).await?;
-                    self.forget_run(&client, run);
-                    stopped.push((run.clone(), Release::new(grant.token, Outcome::Dead)));
-                }
-                Some(terms) if terms.terms.target.is_http() => {
+            match self.find_granted(&grant).await? {
+                Found::Unwanted(run) => unwanted.push((run, Release::new(grant.token, Outcome::Dead))),
+                Found::Wanted(_, terms) if terms.terms.target.is_http() => {
                     later.push(Outgoing::now(&client, grant.message(0)));
                 }
-                Some(terms) => {
-                    deliveries.push(grant.delivery(client, terms, 0, &*self.token_key().await?));
+                Found::Wanted(event, terms) => {
+                    deliveries.push(grant.delivery(event, terms, 0, &*self.token_key().await?));
                     here.push(grant);
                 }
             }
@@ -58,7 +61,7 @@ impl Engine {
                 Sent::Failed { reason, .. } | Sent::Refused { reason } => reason,
             };
             let troubles = troubles.entry((&delivery.client, delivery.attempt)).or_default();
-            troubles.retried(&grant.event, &delivery.terms.terms, &reason);
+            troubles.retried(&delivery.event, &delivery.terms.terms, &reason);
             let not_before = shifted(now, backoff(1, None));
             later.push(Outgoing::at(&delivery.client, grant.message(1), not_before));
         }
@@ -66,20 +69,65 @@ impl Engine {
         if !later.is_empty() {
             self.dispatch(&later).await?;
         }
-        self.give_back_stopped(stopped).await
+        self.give_back(unwanted).await
     }
 
-    /// Gives back the tokens of events whose runs were stopped; first what their groups still have of those runs is
+    /// The event that was granted, and what it delivers, unless it is not wanted any more.
+    async fn find_granted(&self, grant: &Granted) -> Result<Found, EngineError> {
+        let client = grant.token.client();
+        let run = match &grant.pack {
+            PackId::Run(run) => run,
+            PackId::Singles(id) => return self.find_single(grant, *id).await,
+        };
+        match self.run_terms(client, run).await? {
+            Some(terms) if terms.terms.is_too_old(run.launch_at(), self.now()) => {
+                self.store().stop_run(client, run, NonRun::Expired.as_str()).await?;
+                self.forget_run(client, run);
+                Ok(Found::Unwanted(Some(run.clone())))
+            }
+            Some(terms) => Ok(Found::Wanted(run.event(grant.token.lease.index), terms)),
+            None => Ok(Found::Unwanted(Some(run.clone()))),
+        }
+    }
+
+    async fn find_single(&self, grant: &Granted, id: SinglesId) -> Result<Found, EngineError> {
+        let pack = self.pack(&PolicyRef::of_key(&grant.token.group), id).await?;
+        let Some(member) = pack.as_ref().and_then(|pack| pack.member(grant.token.lease.index)) else {
+            // The time of the pack is over: there is nobody to tell.
+            return Ok(Found::Unwanted(None));
+        };
+        if grant.unsettled
+            && let Some(reason) = self.single_unwanted_because(member).await?
+        {
+            return self.leave_out_single(member, &reason).await;
+        }
+        if member.terms.is_too_old(member.launch_at, self.now()) {
+            return self.leave_out_single(member, NonRun::Expired.as_str()).await;
+        }
+        match self.member_terms(member).await? {
+            Some(terms) => Ok(Found::Wanted(member.run_id().event(0), terms)),
+            None => self.leave_out_single(member, StopReason::PayloadGone.as_str()).await,
+        }
+    }
+
+    async fn leave_out_single(&self, member: &Occurrence, reason: &str) -> Result<Found, EngineError> {
+        self.store().stop_single(member, reason, self.now()).await?;
+        Ok(Found::Unwanted(None))
+    }
+
+    /// Gives back the tokens of events that are not wanted; first what their groups still have of runs that were stopped is
     /// dropped, or each token would go on to another event that nobody wants.
-    async fn give_back_stopped(&self, stopped: Stopped) -> Result<Vec<Effect>, EngineError> {
-        let groups: BTreeSet<(&GroupKey, &RunId)> =
-            stopped.iter().map(|(run, release)| (&release.token.group, run)).collect();
+    async fn give_back(&self, unwanted: Unwanted) -> Result<Vec<Effect>, EngineError> {
+        let groups: BTreeSet<(&GroupKey, &RunId)> = unwanted
+            .iter()
+            .filter_map(|(run, release)| Some((&release.token.group, run.as_ref()?)))
+            .collect();
         for (key, run) in groups {
             // One whose payload is gone with its job was stopped by nobody yet; a first reason stays.
             self.store().stop_run(&key.client, run, StopReason::PayloadGone.as_str()).await?;
             self.drop_range_of(key, run).await?;
         }
-        Ok(vec![Effect::Release(stopped.into_iter().map(|(_, release)| release).collect())])
+        Ok(vec![Effect::Release(unwanted.into_iter().map(|(_, release)| release).collect())])
     }
 
     /// Sends a granted event that came through the dispatch queue. `received` is how often its message came.
@@ -90,7 +138,7 @@ impl Engine {
     ) -> Result<Vec<Effect>, EngineError> {
         let grant = Granted::read(message)?;
         if self.now() >= grant.lease_end {
-            info!(run = message.run, token = message.token, "the lease ended before its event was sent");
+            info!(pack = message.pack, token = message.token, "the lease ended before its event was sent");
             return Ok(Vec::new());
         }
         let attempt = grant.attempt_after(message.failures);
@@ -99,17 +147,17 @@ impl Engine {
             _ => self.note_attempt(&grant.token, attempt).await?,
         };
         if !is_wanted {
-            info!(run = message.run, token = message.token, "the event was sent and released before");
+            info!(pack = message.pack, token = message.token, "the event was sent and released before");
             return Ok(Vec::new());
         }
         let client = grant.token.client().clone();
-        let Some(terms) = self.run_terms(&client, grant.event.run()).await? else {
+        let Found::Wanted(event, terms) = self.find_granted(&grant).await? else {
             return Ok(vec![Effect::Release(vec![Release::new(grant.token, Outcome::Dead)])]);
         };
         let max_attempts = terms.terms.max_attempts.get();
         let on_response = terms.terms.flow.release_on_response;
         let key = self.token_key().await?;
-        let delivery = grant.delivery(client.clone(), Arc::clone(&terms), message.failures, &key);
+        let delivery = grant.delivery(event.clone(), Arc::clone(&terms), message.failures, &key);
         let sent = self.send(&[delivery]).await.pop();
         let mut troubles = Troubles::default();
         let (reason, retry_after) = match sent {
@@ -119,14 +167,14 @@ impl Engine {
             None | Some(Sent::Done) => return Ok(Vec::new()),
             Some(Sent::Failed { reason, retry_after }) if attempt < max_attempts => (reason, retry_after),
             Some(Sent::Failed { reason, .. } | Sent::Refused { reason }) => {
-                troubles.dead(&grant.event, &terms.terms, &reason);
+                troubles.dead(&event, &terms.terms, &reason);
                 troubles.log(&client, attempt);
                 self.keep_reason(&grant, attempt, &reason).await?;
                 return Ok(vec![Effect::Release(vec![Release::new(grant.token, Outcome::Dead)])]);
             }
         };
         let failures = message.failures + 1;
-        troubles.retried(&grant.event, &terms.terms, &reason);
+        troubles.retried(&event, &terms.terms, &reason);
         troubles.log(&client, attempt);
         let again = Outgoing::at(
             &client,
@@ -159,16 +207,17 @@ impl Engine {
     }
 
     async fn keep_reason(&self, grant: &Granted, attempts: u8, reason: &str) -> Result<(), EngineError> {
-        use tidegate_store::events::{EventRow, Record};
+        use tidegate_store::events::{EventRow, HistoryOf, Record};
         let event = EventRow {
-            index: grant.event.index(),
+            index: grant.token.lease.index,
             delivered: false,
             attempts,
             at: self.now(),
             reason: Some(reason.to_owned()),
         };
-        let (client, run) = (grant.token.client().clone(), grant.event.run().clone());
-        Ok(self.store().keep(&[Record::Event { client, run, event }]).await?)
+        let GroupKey { client, policy, .. } = &grant.token.group;
+        let (client, of) = (client.clone(), HistoryOf::pack(policy, &grant.pack));
+        Ok(self.store().keep(&[Record::Event { client, of, event }]).await?)
     }
 }
 
@@ -176,10 +225,10 @@ impl Granted {
     fn read(message: &GrantedEvent) -> Result<Self, EngineError> {
         let bad = |reason: String| EngineError::Message { reason };
         let token: Token = message.token.parse().map_err(|e| bad(format!("'token': {e}")))?;
-        let run: RunId = message.run.parse().map_err(|e| bad(format!("'run': {e}")))?;
+        let pack: PackId = message.pack.parse().map_err(|e| bad(format!("'pack': {e}")))?;
         let lease_end = DateTime::from_timestamp_millis(message.lease_end_ms)
             .ok_or_else(|| bad("'lease_end_ms': no instant".to_owned()))?;
-        Ok(Self { event: run.event(token.lease.index), token, lease_end, attempt: message.attempt })
+        Ok(Self { pack, unsettled: message.unsettled, token, lease_end, attempt: message.attempt })
     }
 
     /// Which delivery comes after so many that failed under its lease.
@@ -188,15 +237,16 @@ impl Granted {
     }
 
     /// What is sent after so many deliveries that failed under its lease.
-    fn delivery(&self, client: ClientId, terms: Arc<super::Terms>, failures: u8, key: &TokenKey) -> Delivery {
+    fn delivery(&self, event: EventId, terms: Arc<Terms>, failures: u8, key: &TokenKey) -> Delivery {
         let lease = Some((key.sign(&self.token), self.lease_end));
-        let (event, attempt) = (self.event.clone(), self.attempt_after(failures));
+        let (client, attempt) = (self.token.client().clone(), self.attempt_after(failures));
         Delivery { client, event, attempt, repeats: self.attempt, lease, terms }
     }
 
     fn message(&self, failures: u8) -> Message {
         Message::Event(GrantedEvent {
-            run: self.event.run().to_string(),
+            pack: self.pack.to_string(),
+            unsettled: self.unsettled,
             token: self.token.to_string(),
             lease_end_ms: self.lease_end.timestamp_millis(),
             attempt: self.attempt,

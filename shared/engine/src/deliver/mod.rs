@@ -15,6 +15,7 @@ mod payload;
 mod signature;
 mod sqs;
 mod trouble;
+mod wanted;
 
 use chrono::Duration;
 use tidegate_domain::ids::ClientId;

@@ -20,6 +20,7 @@ use futures::future;
 use futures::stream::{self, StreamExt};
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::occurrence::{NonRun, Occurrence};
+use tidegate_domain::pack::SinglesKind;
 use tidegate_domain::time::{seconds, shifted};
 use tidegate_store::Create;
 use tidegate_store::launch::{Child, IndexRow};
@@ -33,7 +34,7 @@ use crate::scan::Sink;
 use crate::scan::judge::Verdict;
 use crate::{Engine, EngineError, contain};
 use chunks::Chunks;
-use lines::Lines;
+use lines::{Failure, Joined, Joining, Lines};
 
 /// Writes under way at once.
 const WRITES_AT_ONCE: usize = 32;
@@ -44,7 +45,7 @@ const MESSAGES_GATHERED: usize = 160;
 /// Events of a run that are sent by whoever finds it. Those of a larger run are a part of their own, with a cursor.
 const EVENTS_INLINE: u32 = 1_000;
 /// What an emission takes before it is full: a row of the index, a kilobyte and a single event count 1, a write 10. That is
-/// some 450 throttled launches, or 2,500 single events that nothing throttles: a few hundred requests.
+/// some 450 throttled runs, or 2,500 single events: a few hundred requests.
 const FULL_LOAD: usize = 5_000;
 /// What a write adds to the load.
 const WRITE_LOAD: usize = 10;
@@ -55,9 +56,12 @@ const FULL_SECONDS: i64 = 5;
 pub(crate) struct Emission<'e> {
     engine: &'e Engine,
     as_of: DateTime<Utc>,
+    repeat: bool,
     partition: Arc<str>,
     row: Option<RowKey>,
     writes: Vec<Pending>,
+    /// Single events that are to be packed: the more are packed at once, the fewer packs they get into.
+    singles: Vec<Joining>,
     chunks: Chunks,
     lines: Lines,
     flushed: Flushed,
@@ -145,6 +149,12 @@ impl Sink for Emission<'_> {
         }
         let occurrence = row.occurrence(launch.launch_at);
         self.load += row.terms.payload.text().map_or(0, str::len) / 1_024;
+        // What is its master's to emit is written by itself, whoever emits it: nobody else looks for it in a pack.
+        if launch.firing.launch_at >= row.emit_from && SinglesKind::of(&occurrence).is_some() {
+            self.load += 1;
+            self.singles.push(Joining { row: self.row.clone(), occurrence });
+            return Ok(());
+        }
         self.write(match row.terms.policy {
             Some(_) => Write::Join(occurrence),
             None => Write::Batch(occurrence),
@@ -181,9 +191,11 @@ impl<'e> Emission<'e> {
         Self {
             engine,
             as_of,
+            repeat,
             partition: Arc::from(""),
             row: None,
             writes: Vec::new(),
+            singles: Vec::new(),
             chunks: Chunks::new(as_of, repeat),
             lines: Lines::default(),
             flushed: Flushed::default(),
@@ -220,6 +232,7 @@ impl<'e> Emission<'e> {
     /// When the dispatch queue does not take messages: the same occurrences must come again.
     pub(crate) async fn flush(&mut self) -> Result<Flushed, EngineError> {
         self.write_gathered().await?;
+        self.write_packs().await;
         self.chunks.close_all();
         self.chunks.wake(self.lines.take_wakes());
         self.send_ready().await?;
@@ -238,7 +251,7 @@ impl<'e> Emission<'e> {
         let (mut joining, mut others) = (Vec::new(), Vec::new());
         for Pending { row, write } in std::mem::take(&mut self.writes) {
             match write {
-                Write::Join(occurrence) => joining.push(lines::Joining { row, occurrence }),
+                Write::Join(occurrence) => joining.push(Joining { row, occurrence }),
                 write => others.push(Pending { row, write }),
             }
         }
@@ -250,11 +263,7 @@ impl<'e> Emission<'e> {
         let writes = stream::iter(writes.collect::<Vec<_>>()).buffer_unordered(WRITES_AT_ONCE);
         let (joined, written) =
             future::join(self.lines.join(engine, joining), writes.collect::<Vec<_>>()).await;
-        self.counts.runs += joined.runs;
-        self.counts.left_out += joined.line_full;
-        for lines::Failure { runs, error } in joined.failed {
-            self.failed_to_join(runs, error).await;
-        }
+        self.joined(joined).await;
         for (pending, written) in written {
             match written {
                 Ok(Written::Done) => {}
@@ -271,11 +280,25 @@ impl<'e> Emission<'e> {
         Ok(())
     }
 
-    async fn failed_to_join(&mut self, runs: Vec<lines::Joining>, error: EngineError) {
+    async fn write_packs(&mut self) {
+        let singles = std::mem::take(&mut self.singles);
+        let joined = self.lines.join_packed(self.engine, (self.as_of, self.repeat), singles).await;
+        self.joined(joined).await;
+    }
+
+    async fn joined(&mut self, joined: Joined) {
+        self.counts.runs += joined.runs;
+        self.counts.left_out += joined.line_full;
+        for Failure { runs, error } in joined.failed {
+            self.failed_to_join(runs, error).await;
+        }
+    }
+
+    async fn failed_to_join(&mut self, runs: Vec<Joining>, error: EngineError) {
         let mut failed = runs.into_iter();
         if error.is_of_one_row() {
             let reason = error.to_string();
-            for lines::Joining { row, occurrence } in failed {
+            for Joining { row, occurrence } in failed {
                 if let Err(error) = self.set_aside(&occurrence, &reason).await {
                     self.flushed.failed.push((row, error));
                 }

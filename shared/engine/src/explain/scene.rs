@@ -12,6 +12,7 @@ use tidegate_store::line::{LineEntry, Pending};
 use tidegate_store::runs::RunRow;
 
 use super::Holder;
+use crate::history::home;
 use crate::outlook::{clock_text, length_text, per_second, rate_text, seconds, speed_text};
 use crate::policies::PolicyStatus;
 
@@ -63,23 +64,23 @@ impl Scene<'_> {
 
     /// Where the event stands in the line, or in the part of it that a slot group took.
     pub(super) fn place(&self, entries: Vec<LineEntry>) -> Place {
-        let own = self.groups.iter().filter(|group| group.serves(self.run_id())).filter_map(SlotGroup::range);
-        let before = |range: &Range| self.index.checked_sub(range.next).filter(|before| *before < range.left);
+        let (pack, own_index) = home(self.run);
+        let index = own_index.unwrap_or(self.index);
+        let own = self.groups.iter().filter(|group| group.serves(&pack)).filter_map(SlotGroup::range);
+        let before = |range: &Range| index.checked_sub(range.next).filter(|before| *before < range.left);
         if let Some(before) = own.filter_map(before).next() {
             return Place { entry: None, events_before: before.into() };
         }
-        let is_own = |entry: &LineEntry| {
-            entry.run == *self.run_id() && (entry.cursor..entry.count).contains(&self.index)
-        };
+        let is_own = |entry: &LineEntry| entry.pack == pack && (entry.cursor..entry.count).contains(&index);
         let mut events_before: u64 =
             self.groups.iter().filter_map(SlotGroup::range).map(|range| u64::from(range.left)).sum();
         let due_by = self.now.max(self.run_id().launch_at());
         for entry in entries {
             if is_own(&entry) {
-                events_before += u64::from(self.index - entry.cursor);
+                events_before += u64::from(index - entry.cursor);
                 return Place { entry: Some(entry), events_before };
             }
-            if entry.run.launch_at() <= due_by {
+            if entry.launch_at <= due_by {
                 events_before += u64::from(entry.count - entry.cursor);
             }
         }

@@ -32,6 +32,7 @@ impl Engine {
             self.unsettle(client).await?;
             let deleted_at = self.now();
             self.emit_what_is_behind(&job, deleted_at).await?;
+            self.unsettle_packs(&job).await?;
             // Before the deletion: whoever repeats a call that died in between still finds the job.
             self.stop_waiting_runs(&job, id, None).await?;
             let deleted = match one_time {
@@ -53,6 +54,9 @@ impl Engine {
         id: &JobId,
         replaced_by: Option<&Job>,
     ) -> Result<(), EngineError> {
+        if replaced_by.is_none() {
+            self.stop_waiting_singles(job, NonRun::Cancelled.as_str()).await?;
+        }
         let recent = self.store().runs(&job.client, id, None).await?;
         for run in recent.rows {
             let Some(policy) = &run.terms.policy else { continue };

@@ -227,6 +227,7 @@ impl Engine {
         if let Some(old) = old {
             self.unsettle(&job.client).await?;
             self.emit_what_is_behind(old, job.changed_at).await?;
+            self.unsettle_packs(old).await?;
         }
         let owed = owed_of(job, old);
         let written = self.store().write_job(job, seen, owed.as_ref()).await?;

@@ -48,6 +48,7 @@ impl Engine {
     async fn replace_one_time(&self, job: &Job, old: &Job) -> Result<Write, EngineError> {
         self.unsettle(&job.client).await?;
         self.emit_what_is_behind(old, job.changed_at).await?;
+        self.unsettle_packs(old).await?;
         let owed = super::owed_of(job, Some(old));
         let written = self.store().replace_one_time(job, old, owed.as_ref()).await?;
         if written == Write::Done {

@@ -6,6 +6,7 @@
 use futures::future::join_all;
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::policy::Policy;
+use tidegate_store::line::LineEntry;
 
 use super::serve::{Line, Served};
 use super::shares::{GROUPS_AT_ONCE, PolicySnapshot};
@@ -23,6 +24,8 @@ pub(crate) struct Admission {
     groups: Vec<u32>,
     /// How many full ones were seen in a row.
     full: usize,
+    /// The head of the line, as it was just read for all of the first groups.
+    head: Option<Vec<LineEntry>>,
 }
 
 impl Engine {
@@ -37,12 +40,12 @@ impl Engine {
         let Some(policy) = self.store().policy(client, policy).await? else {
             return self.abandon_line(&name).await;
         };
-        let mut effects = self.decide_overlaps(&name).await?;
+        let (mut effects, head) = self.decide_overlaps(&name).await?;
         let count = policy.plan.groups();
         // Where to begin makes no difference, so it should not always be the same.
         let first = u32::try_from(self.now().timestamp_millis().rem_euclid(count.max(1).into())).unwrap_or(0);
         let groups = (0..count).rev().map(|step| (first + step) % count).collect();
-        effects.push(Effect::Admit(Box::new(Admission { policy, groups, full: 0 })));
+        effects.push(Effect::Admit(Box::new(Admission { policy, groups, full: 0, head: Some(head) })));
         Ok(effects)
     }
 
@@ -50,7 +53,8 @@ impl Engine {
     pub(crate) async fn admit(&self, mut open: Admission) -> Result<Vec<Effect>, EngineError> {
         let some = open.groups.split_off(open.groups.len().saturating_sub(GROUPS_AT_ONCE));
         let snapshot = PolicySnapshot::from(&open.policy);
-        let look = |number: &u32| self.serve_number(&open.policy, *number, snapshot);
+        let head = open.head.take();
+        let look = |number: &u32| self.serve_number(&open.policy, *number, snapshot, head.as_deref());
         let (mut served, mut failure) = (Vec::<Served>::new(), None);
         for look in join_all(some.iter().rev().map(look)).await {
             match look {
@@ -77,8 +81,9 @@ impl Engine {
         policy: &Policy,
         number: u32,
         snapshot: PolicySnapshot,
+        head: Option<&[LineEntry]>,
     ) -> Result<Served, EngineError> {
         let seen = self.group_in_step(policy, number).await?;
-        self.serve(seen, snapshot).await
+        self.serve(seen, snapshot, head).await
     }
 }

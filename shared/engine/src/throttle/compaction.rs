@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use tidegate_domain::pack::PackId;
 use tidegate_domain::slots::{Compaction, Ended, SlotGroup, Transition};
+use tidegate_store::events::HistoryOf;
 use tidegate_store::runs::Tally;
 use tidegate_store::slots::Written;
 use tracing::error;
@@ -27,19 +29,22 @@ impl Engine {
                 Written::Refused(_) => return Ok(Vec::new()),
             }
         }
-        let mut by_run: BTreeMap<u32, Vec<Ended>> = BTreeMap::new();
+        let mut by_pack: BTreeMap<u32, Vec<Ended>> = BTreeMap::new();
         for entry in seen.compacting() {
-            by_run.entry(entry.run_number).or_default().push(entry.ended);
+            by_pack.entry(entry.pack_number).or_default().push(entry.ended);
         }
         let number = (seen.key.group, seen.compactions);
         let mut effects = Vec::new();
-        for (run_number, ends) in by_run {
-            let Some(run) = seen.run(run_number) else {
-                error!(group = ?seen.key, run_number, "outcomes name a run that their group does not know");
+        for (pack_number, ends) in by_pack {
+            let Some(pack) = seen.pack(pack_number) else {
+                error!(group = ?seen.key, pack_number, "outcomes name a pack that their group does not know");
                 continue;
             };
             let client = &seen.key.client;
-            self.store().keep_outcomes(client, run, number, &ends, self.now()).await?;
+            let of = HistoryOf::pack(&seen.key.policy, pack);
+            self.store().keep_outcomes(client, &of, number, &ends, self.now()).await?;
+            // Of single events nobody counts more.
+            let PackId::Run(run) = pack else { continue };
             let tally = Tally::of(ends.iter().map(|ended| ended.outcome));
             let added = self.store().add_outcomes(client, run, number, tally, self.now()).await?;
             effects.extend(added.row.map(|row| Effect::Conclude(client.clone(), Box::new(row))));

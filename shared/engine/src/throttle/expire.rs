@@ -1,6 +1,7 @@
 //! Leases that end without a release: their events get new ones, or have expired.
 
 use chrono::Duration;
+use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::Policy;
 use tidegate_domain::slots::{Lease, LeaseEnd, NewLease, Outcome, SlotGroup, Transition};
 use tidegate_domain::time::shifted;
@@ -8,7 +9,7 @@ use tidegate_store::slots::Written;
 use tracing::info;
 
 use super::shares::lease_of;
-use crate::effect::Granted;
+use crate::effect::{Granted, PolicyRef};
 use crate::{Engine, EngineError};
 
 impl Engine {
@@ -23,16 +24,30 @@ impl Engine {
             seen.leases.values().filter(|lease| lease.ends_at <= now).copied().collect();
         let mut granted = Vec::new();
         for lease in expired {
-            let Some(run) = seen.run(lease.id.run_number).cloned() else { continue };
-            let terms = self.run_terms(&policy.client, &run).await?;
-            let max_attempts = terms.map_or(0, |terms| terms.terms.max_attempts.get());
+            let Some(pack) = seen.pack(lease.id.pack_number).cloned() else { continue };
+            let max_attempts = self.max_attempts(&PolicyRef::of(&seen), &pack, lease.id.index).await?;
             let redeliver = lease.attempt < max_attempts;
-            info!(event = %run.event(lease.id.index), attempt = lease.attempt, redeliver, "a lease ran out");
+            info!(%pack, index = lease.id.index, attempt = lease.attempt, redeliver, "a lease ran out");
             let (now_seen, more) = self.end_lease(seen, &lease, redeliver.then(|| lease_of(policy))).await?;
             seen = now_seen;
             granted.extend(more);
         }
         Ok((seen, granted))
+    }
+
+    /// How often an event is delivered at the most; 0 when it is not wanted any more.
+    async fn max_attempts(&self, policy: &PolicyRef, pack: &PackId, index: u32) -> Result<u8, EngineError> {
+        Ok(match pack {
+            PackId::Run(run) => {
+                let terms = self.run_terms(&policy.client, run).await?;
+                terms.map_or(0, |terms| terms.terms.max_attempts.get())
+            }
+            PackId::Singles(id) => {
+                let pack = self.pack(policy, *id).await?;
+                let member = pack.as_ref().and_then(|pack| pack.member(index));
+                member.map_or(0, |member| member.terms.max_attempts.get())
+            }
+        })
     }
 
     /// Ends a lease as it was seen. With a new lease's length its event gets one and must be sent; without, it has expired.

@@ -7,6 +7,7 @@
 //! | give free slots to events | `serve`, `refill` |
 //! | share the limit out to the slot groups | `shares` |
 //! | decide about runs that overlap; stop a run | `overlap`, `stop` |
+//! | stop single events that wait in packs | `singles` |
 //! | end leases | `release`, `release_queue`, `expire`, `free` |
 //! | compact outcomes into their runs | `compaction` |
 //!
@@ -27,4 +28,5 @@ pub(crate) mod release;
 mod release_queue;
 mod serve;
 pub(crate) mod shares;
+mod singles;
 pub(crate) mod stop;

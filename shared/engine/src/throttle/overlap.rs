@@ -3,6 +3,7 @@
 //! It is decided when the run is due, not when it is planned: by the wake-up of its launch, by the tick, or by whoever
 //! finds it at the head of the line.
 
+use tidegate_domain::ids::RunId;
 use tidegate_domain::occurrence::NonRun;
 use tidegate_store::line::{LineEntry, Pending};
 
@@ -24,16 +25,22 @@ pub(crate) enum Turn {
 }
 
 impl Engine {
-    /// Decides about every run of the line that is due and whose rule has not spoken.
-    pub(super) async fn decide_overlaps(&self, policy: &PolicyRef) -> Result<Vec<Effect>, EngineError> {
+    /// Decides about every run of the line that is due and whose rule has not spoken. Returns what follows, and the head of
+    /// the line as it was.
+    pub(super) async fn decide_overlaps(
+        &self,
+        policy: &PolicyRef,
+    ) -> Result<(Vec<Effect>, Vec<LineEntry>), EngineError> {
         let head = self.store().line_head(&policy.client, &policy.policy, self.now(), DECIDED).await?;
         let mut effects = Vec::new();
-        for entry in head {
-            if matches!(entry.overlap, Some(Pending::Skip | Pending::BufferOne)) {
-                effects.extend(self.turn_of(policy, &entry).await?.1);
+        for entry in &head {
+            if matches!(entry.overlap, Some(Pending::Skip | Pending::BufferOne))
+                && let Some(run) = entry.run()
+            {
+                effects.extend(self.turn_of(policy, entry, run).await?.1);
             }
         }
-        Ok(effects)
+        Ok((effects, head))
     }
 
     /// Whether a run of the line may go, noted in the line; and how it is stopped when it is skipped. Until it is, its
@@ -42,9 +49,10 @@ impl Engine {
         &self,
         policy: &PolicyRef,
         entry: &LineEntry,
+        run: &RunId,
     ) -> Result<(Turn, Option<Effect>), EngineError> {
         let Some(pending) = entry.overlap else { return Ok((Turn::Go, None)) };
-        let open = self.store().unfinished_before(&policy.client, &entry.run).await?;
+        let open = self.store().unfinished_before(&policy.client, run).await?;
         let line = (&policy.client, &policy.policy);
         Ok(match pending {
             _ if open.is_empty() => {
@@ -58,7 +66,7 @@ impl Engine {
                 (Turn::Wait, None)
             }
             Pending::BufferOne | Pending::Skip => {
-                let (run, priority) = (entry.run.clone(), entry.priority());
+                let (run, priority) = (run.clone(), entry.priority());
                 let waiting = WaitingRun { policy: policy.clone(), run, priority };
                 (Turn::Skipped, Some(Effect::Stop(waiting, NonRun::OverlapSkipped.as_str())))
             }

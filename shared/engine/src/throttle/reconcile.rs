@@ -4,8 +4,10 @@ use chrono::{DateTime, Utc};
 use futures::future::join_all;
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::occurrence::StopReason;
+use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::{OnExpiry, Policy};
 use tidegate_domain::slots::SlotGroup;
+use tidegate_store::line::LineEntry;
 use tidegate_store::policies::ActivePolicy;
 
 use super::shares::GROUPS_AT_ONCE;
@@ -37,7 +39,7 @@ impl Engine {
             let effects = self.abandon_line(&PolicyRef::new(client, policy)).await?;
             return self.carry_out(effects).await.map(drop);
         };
-        let overlapping = self.decide_overlaps(&PolicyRef::new(client, &policy.id)).await?;
+        let (overlapping, _) = self.decide_overlaps(&PolicyRef::new(client, &policy.id)).await?;
         self.carry_out(overlapping).await?;
         let (policy, mut groups) = self.converge(policy).await?;
         groups.reverse();
@@ -77,7 +79,7 @@ impl Engine {
             OnExpiry::Reclaim => self.reclaim(policy, seen).await?,
             OnExpiry::Hold => (seen, Vec::new()),
         };
-        let mut served = self.serve(seen, policy.into()).await?;
+        let mut served = self.serve(seen, policy.into(), None).await?;
         served.granted.splice(0..0, again);
         self.return_what_does_not_fit(policy, &served.group).await?;
         let (mut effects, group) = served.into_parts();
@@ -88,16 +90,22 @@ impl Engine {
 
     /// A group that will never grant what it has, since the limit was lowered, gives it back to the line.
     async fn return_what_does_not_fit(&self, policy: &Policy, seen: &SlotGroup) -> Result<(), EngineError> {
-        let (Some(range), Some(run)) = (seen.range().copied(), seen.serving()) else { return Ok(()) };
+        let (Some(range), Some(pack)) = (seen.range().copied(), seen.serving()) else { return Ok(()) };
         let limit = policy.terms.max_in_flight();
         if tidegate_domain::shares::target(limit, seen.key.group) >= range.cost.min(limit) {
             return Ok(());
         }
-        match self.run_terms(&policy.client, run).await? {
-            Some(terms) => self.store().return_range(seen, range, run, terms.terms.flow.priority).await?,
-            None => self.store().drop_range(seen, range, run).await?,
+        let place = match pack {
+            PackId::Run(run) => match self.run_terms(&policy.client, run).await? {
+                Some(terms) => (pack, terms.terms.flow.priority.get(), run.launch_at()),
+                None => return Ok(self.store().drop_range(seen, range, run).await.map(drop)?),
+            },
+            PackId::Singles(id) => match self.pack(&PolicyRef::of(seen), *id).await? {
+                Some(found) => (pack, id.kind.priority, found.launch_at()),
+                None => return Ok(self.store().drop_uncounted(seen, range).await.map(drop)?),
+            },
         };
-        Ok(())
+        Ok(self.store().return_range(seen, range, place).await.map(drop)?)
     }
 
     /// Takes an idle policy off the list of active ones, unless something joins its line.
@@ -128,12 +136,15 @@ impl Engine {
         {
             self.store().retire_active(&active).await?;
         }
-        let stop = |entry: &tidegate_store::line::LineEntry| {
-            let waiting =
-                WaitingRun { policy: policy.clone(), run: entry.run.clone(), priority: entry.priority() };
-            Effect::Stop(waiting, StopReason::PolicyDeleted.as_str())
+        let reason = StopReason::PolicyDeleted.as_str();
+        let stop = |entry: LineEntry| match entry.pack.clone() {
+            PackId::Run(run) => {
+                let (policy, priority) = (policy.clone(), entry.priority());
+                Effect::Stop(WaitingRun { policy, run, priority }, reason)
+            }
+            PackId::Singles(_) => Effect::StopSingles(policy.clone(), Box::new(entry), reason),
         };
-        Ok(line.rows.iter().map(stop).collect())
+        Ok(line.rows.into_iter().map(stop).collect())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Refilling a slot group: it takes a range of the run at the head of the line, in three steps that may be repeated.
+//! Refilling a slot group: it takes a range of the pack at the head of the line, in three steps that may be repeated.
 //!
 //! The group writes down which entry it takes of, takes a range of that entry under its refill number, and puts it in
 //! place. A crash between any two of them is finished by whoever looks at the group next.
@@ -8,8 +8,9 @@ use tidegate_domain::flow::{BatchWindow, OnDeadline};
 use tidegate_domain::ids::RunId;
 use tidegate_domain::job::Terms;
 use tidegate_domain::occurrence::{NonRun, StopReason};
-use tidegate_domain::slots::{GroupKey, Range, RunRef, SlotGroup, Transition};
-use tidegate_store::line::{LineEntry, Portion, Take, run_of_place};
+use tidegate_domain::pack::{PackId, SinglesId};
+use tidegate_domain::slots::{GroupKey, PackRef, Range, SlotGroup, Transition};
+use tidegate_store::line::{LineEntry, Portion, Take, pack_of_place};
 use tidegate_store::slots::Written;
 
 use super::overlap::Turn;
@@ -22,27 +23,31 @@ const LINE_LOOKS: [i32; 2] = [8, 100];
 /// What an entry of the line has for a slot group.
 enum Next {
     /// It may take of it.
-    Entry(String),
+    Entry(Box<LineEntry>),
     /// Nothing now; something from an instant on.
     Later(DateTime<Utc>),
     Nothing,
 }
 
 impl Engine {
-    /// The place of the entry of the line that a group may take of; `None`: nothing waits that may go now.
+    /// The entry of the line that a group may take of; `None`: nothing waits that may go now.
     pub(super) async fn next_entry(
         &self,
         seen: &SlotGroup,
+        mut known: Option<&[LineEntry]>,
         more: &mut Vec<Effect>,
-    ) -> Result<Option<String>, EngineError> {
+    ) -> Result<Option<LineEntry>, EngineError> {
         let GroupKey { client, policy, .. } = &seen.key;
         let mut later: Option<DateTime<Utc>> = None;
         for look in LINE_LOOKS {
-            let head = self.store().line_head(client, policy, self.now(), look).await?;
+            let head = match known.take() {
+                Some(known) => known.to_vec(),
+                None => self.store().line_head(client, policy, self.now(), look).await?,
+            };
             let whole = head.len() < look.unsigned_abs() as usize;
             for entry in head {
                 match self.look_at(seen, &entry, more).await? {
-                    Next::Entry(place) => return Ok(Some(place)),
+                    Next::Entry(entry) => return Ok(Some(*entry)),
                     Next::Later(at) => later = Some(later.map_or(at, |known| known.min(at))),
                     Next::Nothing => {}
                 }
@@ -67,9 +72,13 @@ impl Engine {
             more.extend(self.exhausted(&policy, entry).await?);
             return Ok(Next::Nothing);
         }
+        let run = match &entry.pack {
+            PackId::Run(run) => run,
+            PackId::Singles(id) => return self.look_at_singles(seen, entry, *id).await,
+        };
         let now = self.now();
-        let launch_at = entry.run.launch_at();
-        let terms = self.run_terms(&policy.client, &entry.run).await?;
+        let launch_at = run.launch_at();
+        let terms = self.run_terms(&policy.client, run).await?;
         let reason = match &terms {
             // Stopped, or its payload is gone with its job; a first reason stays.
             None => Some(StopReason::PayloadGone.as_str()),
@@ -80,12 +89,12 @@ impl Engine {
             }
         };
         if let Some(reason) = reason {
-            let waiting = WaitingRun { policy, run: entry.run.clone(), priority: entry.priority() };
+            let waiting = WaitingRun { policy, run: run.clone(), priority: entry.priority() };
             more.push(Effect::Stop(waiting, reason));
             return Ok(Next::Nothing);
         }
         let Some(terms) = terms else { return Ok(Next::Nothing) };
-        let (turn, stop) = self.turn_of(&policy, entry).await?;
+        let (turn, stop) = self.turn_of(&policy, entry, run).await?;
         more.extend(stop);
         if turn != Turn::Go || !seen.can_hold(terms.terms.flow.cost.get()) {
             return Ok(Next::Nothing);
@@ -95,7 +104,28 @@ impl Engine {
             Some(window) if entry.cursor >= window.admissible(launch_at, count, now) => {
                 Next::Later(window.admits_at(launch_at, count, entry.cursor))
             }
-            _ => Next::Entry(entry.place.clone()),
+            _ => Next::Entry(Box::new(entry.clone())),
+        })
+    }
+
+    /// Whether a group may take of a pack of single events: those of them that are due.
+    async fn look_at_singles(
+        &self,
+        seen: &SlotGroup,
+        entry: &LineEntry,
+        id: SinglesId,
+    ) -> Result<Next, EngineError> {
+        if !seen.can_hold(id.kind.cost) {
+            return Ok(Next::Nothing);
+        }
+        let Some(pack) = self.pack(&PolicyRef::of(seen), id).await? else {
+            // Its time is over: whoever is granted one of them finds none.
+            return Ok(Next::Entry(Box::new(entry.clone())));
+        };
+        Ok(match pack.member(entry.cursor) {
+            // Whoever wrote the pack has sent a wake-up for each of its launches.
+            Some(next) if next.launch_at > self.now() => Next::Nothing,
+            _ => Next::Entry(Box::new(entry.clone())),
         })
     }
 
@@ -103,28 +133,17 @@ impl Engine {
     pub(super) async fn finish_refill(
         &self,
         group: &mut SlotGroup,
-        place: &str,
+        (place, seen): (&str, Option<&LineEntry>),
         more: &mut Vec<Effect>,
     ) -> Result<(), EngineError> {
-        let GroupKey { client, policy, group: number } = &group.key;
-        let run = run_of_place(place)?;
-        let terms = self.run_terms(client, &run).await?;
-        let terms = terms.as_deref().map(|terms| &terms.terms);
-        let upto = terms.map_or(u32::MAX, |terms| self.admissible(&run, terms));
-        let part = (portion(group), upto);
-        let taken = self.store().take_range((client, policy, *number), place, group.refills, part).await?;
-        let (start, end, last) = match taken {
-            Take::Taken { start, end, last } => (start, end, last),
-            Take::Empty => (0, 0, false),
-            Take::Lost => return Ok(()),
+        let pack = pack_of_place(place)?;
+        let seen = seen.filter(|seen| seen.place == place);
+        let taken = match &pack {
+            PackId::Run(run) => self.take_of_run(group, (place, seen), run).await?,
+            PackId::Singles(id) => self.take_of_singles(group, (place, seen), *id).await?,
         };
-        // Of a single event that nobody waits for, its record says enough.
-        let is_told = |terms: &Terms| terms.count.get() > 1 || terms.flow.is_watched();
-        if start == 0 && end > 0 && terms.is_some_and(is_told) {
-            self.store().run_started(client, &run, self.now()).await?;
-        }
-        let range = range_of(&run, terms, start, end);
-        let commit = Transition::commit_refill(group, Some(range));
+        let Some((range, pack, last)) = taken else { return Ok(()) };
+        let commit = Transition::commit_refill(group, Some((range, pack)));
         let policy = PolicyRef::of(group);
         if let Written::Done(now_seen) | Written::Refused(Some(now_seen)) =
             self.store().perform(&group.key, &commit).await?
@@ -135,6 +154,61 @@ impl Engine {
             more.extend(self.exhausted(&policy, &found).await?);
         }
         Ok(())
+    }
+
+    /// Takes a range of an entry, and says whether it was the last; `None`: others were faster, and the group must ask again.
+    async fn take(
+        &self,
+        group: &SlotGroup,
+        (place, seen): (&str, Option<&LineEntry>),
+        upto: u32,
+    ) -> Result<Option<(u32, u32, bool)>, EngineError> {
+        let GroupKey { client, policy, group: number } = &group.key;
+        let part = (portion(group), upto);
+        let by = (client, policy, *number);
+        let taken = self.store().take_range(by, place, group.refills, part, seen).await?;
+        Ok(match taken {
+            Take::Taken { start, end, last } => Some((start, end, last)),
+            Take::Empty => Some((0, 0, false)),
+            Take::Lost => None,
+        })
+    }
+
+    async fn take_of_singles(
+        &self,
+        group: &SlotGroup,
+        entry: (&str, Option<&LineEntry>),
+        id: SinglesId,
+    ) -> Result<Option<(Range, PackRef, bool)>, EngineError> {
+        let pack = self.pack(&PolicyRef::of(group), id).await?;
+        let due = pack.as_ref().map_or(u32::MAX, |pack| pack.due(self.now()));
+        // Before anything is taken: what a group is seen to be taking, whoever changes a job takes for looked up.
+        let changed_until = self.store().unsettled_until(&group.key.client).await?;
+        let unsettled = pack.is_none_or(|pack| pack.is_unsettled(changed_until));
+        let Some((start, end, last)) = self.take(group, entry, due).await? else { return Ok(None) };
+        let (left, cost) = (end.saturating_sub(start), id.kind.cost);
+        let range = Range { pack_number: 0, next: start, left, cost, deadline: None };
+        Ok(Some((range, PackRef { pack: PackId::Singles(id), watched: false, unsettled }, last)))
+    }
+
+    async fn take_of_run(
+        &self,
+        group: &SlotGroup,
+        entry: (&str, Option<&LineEntry>),
+        run: &RunId,
+    ) -> Result<Option<(Range, PackRef, bool)>, EngineError> {
+        let client = &group.key.client;
+        let terms = self.run_terms(client, run).await?;
+        let terms = terms.as_deref().map(|terms| &terms.terms);
+        let upto = terms.map_or(u32::MAX, |terms| self.admissible(run, terms));
+        let Some((start, end, last)) = self.take(group, entry, upto).await? else { return Ok(None) };
+        // Of a single event that nobody waits for, its record says enough.
+        let is_told = |terms: &Terms| terms.count.get() > 1 || terms.flow.is_watched();
+        if start == 0 && end > 0 && terms.is_some_and(is_told) {
+            self.store().run_started(client, run, self.now()).await?;
+        }
+        let (range, pack) = range_of(run, terms, start, end);
+        Ok(Some((range, pack, last)))
     }
 
     /// Up to which event of a run may be admitted now: a paced one keeps the rest for later.
@@ -150,8 +224,9 @@ impl Engine {
         entry: &LineEntry,
     ) -> Result<Vec<Effect>, EngineError> {
         let mut effects = Vec::new();
-        if self.run_terms(&policy.client, &entry.run).await?.is_none()
-            && let Some(row) = self.store().run(&policy.client, &entry.run).await?
+        if let Some(run) = entry.run()
+            && self.run_terms(&policy.client, run).await?.is_none()
+            && let Some(row) = self.store().run(&policy.client, run).await?
         {
             // Whoever stopped it may have died before anybody was told.
             effects.push(Effect::Conclude(policy.client.clone(), Box::new(row)));
@@ -187,16 +262,17 @@ fn portion(group: &SlotGroup) -> Portion {
 }
 
 /// The range `start..end` of a run. Without terms its run was stopped meanwhile: the group will drop what it took.
-fn range_of(run: &RunId, terms: Option<&Terms>, start: u32, end: u32) -> (Range, RunRef) {
+fn range_of(run: &RunId, terms: Option<&Terms>, start: u32, end: u32) -> (Range, PackRef) {
     let flow = terms.map(|terms| &terms.flow);
     let expires = |window: &BatchWindow| window.on_deadline == OnDeadline::Expire;
     let window = flow.and_then(|flow| flow.window).filter(expires);
     let range = Range {
-        run_number: 0,
+        pack_number: 0,
         next: start,
         left: end.saturating_sub(start),
         cost: flow.map_or(1, |flow| flow.cost.get()),
         deadline: window.map(|window| window.ends_at(run.launch_at())),
     };
-    (range, RunRef { run: run.clone(), watched: flow.is_some_and(|flow| flow.is_watched()) })
+    let watched = flow.is_some_and(|flow| flow.is_watched());
+    (range, PackRef { pack: PackId::Run(run.clone()), watched, unsettled: false })
 }

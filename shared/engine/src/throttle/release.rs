@@ -11,7 +11,7 @@ use tidegate_domain::limits::{LEASE_SECONDS, SLOTS_PER_GROUP, WRITE_ROUNDS};
 use tidegate_domain::slots::{Follow, GroupKey, Lease, LeaseEnd, LeaseId, Outcome, SlotGroup, Transition};
 use tidegate_domain::time::{seconds, shifted};
 use tidegate_domain::token::Token;
-use tidegate_store::events::Record;
+use tidegate_store::events::{HistoryOf, Record};
 use tidegate_store::slots::Written;
 use tracing::warn;
 
@@ -212,10 +212,10 @@ impl Engine {
         let at = self.now();
         let said = |release: &Release| {
             let lease = release.token.lease;
-            let run = group.run(lease.run_number).filter(|_| group.holds(&lease))?;
+            let pack = group.pack(lease.pack_number).filter(|_| group.holds(&lease))?;
             Some(Record::Said {
                 client: key.client.clone(),
-                run: run.clone(),
+                of: HistoryOf::pack(&key.policy, pack),
                 index: lease.index,
                 fence: lease.fence,
                 outcome: release.outcome,
@@ -314,7 +314,8 @@ pub(crate) fn why_gone(group: &SlotGroup, lease: &LeaseId) -> Released {
     let is_forged = present.is_some_and(|held| held.id.fence == lease.fence);
     // The same event under a later number: it was delivered again.
     let is_renewed = |held: &Lease| {
-        (held.id.run_number, held.id.index) == (lease.run_number, lease.index) && held.id.fence > lease.fence
+        (held.id.pack_number, held.id.index) == (lease.pack_number, lease.index)
+            && held.id.fence > lease.fence
     };
     match () {
         () if lease.fence >= group.next_fence || is_forged => Released::Unknown,

@@ -3,8 +3,10 @@
 use chrono::{DateTime, Utc};
 use tidegate_domain::limits::{SLOTS_PER_GROUP, WRITE_ROUNDS};
 use tidegate_domain::occurrence::StopReason;
+use tidegate_domain::pack::PackId;
 use tidegate_domain::slots::{Range, Refill, SlotGroup, Transition};
 use tidegate_store::Write;
+use tidegate_store::line::LineEntry;
 use tidegate_store::slots::Written;
 use tracing::warn;
 
@@ -31,6 +33,8 @@ pub(crate) struct Served {
     pub(crate) group: SlotGroup,
     /// What must be sent.
     pub(crate) granted: Vec<Granted>,
+    /// The entry that a refill was begun from, as it was seen.
+    entry: Option<LineEntry>,
     /// What else follows.
     more: Vec<Effect>,
     pub(crate) line: Line,
@@ -38,7 +42,7 @@ pub(crate) struct Served {
 
 impl Served {
     fn new(group: SlotGroup) -> Self {
-        Self { group, granted: Vec::new(), more: Vec::new(), line: Line::More }
+        Self { group, granted: Vec::new(), entry: None, more: Vec::new(), line: Line::More }
     }
 
     /// All that follows: sending first, compaction last, when it is due.
@@ -71,24 +75,26 @@ impl Engine {
             // The policy is gone: the tick stops what waits for it.
             return Ok(Vec::new());
         };
-        self.serve(seen, snapshot).await.map(Served::effects)
+        self.serve(seen, snapshot, None).await.map(Served::effects)
     }
 
-    /// Grants free slots of a group until there is no room or nothing waits.
+    /// Grants free slots of a group until there is no room or nothing waits. `head`: the head of the line, if it was just read.
     pub(super) async fn serve(
         &self,
         seen: SlotGroup,
         mut snapshot: PolicySnapshot,
+        mut head: Option<&[LineEntry]>,
     ) -> Result<Served, EngineError> {
         let mut served = Served::new(seen);
         for _ in 0..SERVE_ROUNDS {
             let round = match &served.group.refill {
                 Refill::Begun { entry } => {
                     let entry = entry.clone();
-                    self.finish_refill(&mut served.group, &entry, &mut served.more).await?;
+                    let seen = served.entry.take();
+                    self.finish_refill(&mut served.group, (&entry, seen.as_ref()), &mut served.more).await?;
                     Round::Again
                 }
-                Refill::Idle => self.begin_refill(&mut served).await?,
+                Refill::Idle => self.begin_refill(&mut served, head.take()).await?,
                 Refill::Serving(range) => {
                     let range = *range;
                     self.grant(&mut served, range, &mut snapshot).await?
@@ -103,16 +109,24 @@ impl Engine {
         Ok(served)
     }
 
-    async fn begin_refill(&self, served: &mut Served) -> Result<Round, EngineError> {
+    async fn begin_refill(
+        &self,
+        served: &mut Served,
+        head: Option<&[LineEntry]>,
+    ) -> Result<Round, EngineError> {
         let group = &mut served.group;
         if group.room() == 0 || group.free_slots().next().is_none() {
             return Ok(Round::Over(Line::More));
         }
-        let Some(entry) = self.next_entry(group, &mut served.more).await? else {
+        let Some(entry) = self.next_entry(group, head, &mut served.more).await? else {
             return Ok(Round::Over(Line::Nothing));
         };
-        match self.store().perform(&group.key, &Transition::begin_refill(group, &entry)).await? {
-            Written::Done(now_seen) | Written::Refused(Some(now_seen)) => *group = now_seen,
+        match self.store().perform(&group.key, &Transition::begin_refill(group, &entry.place)).await? {
+            Written::Done(now_seen) => {
+                *group = now_seen;
+                served.entry = Some(entry);
+            }
+            Written::Refused(Some(now_seen)) => *group = now_seen,
             Written::Refused(None) => return Ok(Round::Over(Line::Nothing)),
         }
         Ok(Round::Again)
@@ -183,7 +197,8 @@ impl Engine {
     /// The window of the run that a group serves is over: the run is stopped, then the group is served on.
     async fn end_range(&self, served: &mut Served, range: Range) -> Result<Round, EngineError> {
         let group = &served.group;
-        let Some(run) = group.serving().cloned() else { return Ok(Round::Over(Line::More)) };
+        // Packs of single events have no deadline of their own.
+        let Some(PackId::Run(run)) = group.serving().cloned() else { return Ok(Round::Over(Line::More)) };
         match self.run_terms(&group.key.client, &run).await? {
             Some(terms) => {
                 let priority = terms.terms.flow.priority.get();

@@ -8,6 +8,7 @@ use tidegate_domain::flow::Overlap;
 use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::occurrence::StopReason;
+use tidegate_domain::pack::PackId;
 use tidegate_domain::slots::GroupKey;
 use tidegate_store::Write;
 use tidegate_store::runs::RunRow;
@@ -33,7 +34,10 @@ impl Engine {
     /// # Errors
     /// When the store does not answer. Repeating the call is safe.
     pub async fn cancel_run(&self, client: &ClientId, run: &RunId) -> Result<RunCancel, EngineError> {
-        let Some(row) = self.store().run(client, run).await? else { return Ok(RunCancel::Absent) };
+        let Some(row) = self.store().find_run(client, run).await? else { return Ok(RunCancel::Absent) };
+        if row.place.is_some() {
+            return self.cancel_single(client, &row).await;
+        }
         let cancelled = StopReason::Cancelled.as_str();
         let over = row.stopped.as_deref().is_some_and(|reason| reason != cancelled);
         let Some(policy) = row.terms.policy.as_ref().filter(|_| !over && !row.has_ended()) else {
@@ -85,7 +89,8 @@ impl Engine {
 
     /// Drops the range of a group if it is one of a run; `Refused` when the group changed meanwhile.
     pub(crate) async fn drop_range_of(&self, key: &GroupKey, run: &RunId) -> Result<Write, EngineError> {
-        let found = self.store().slot_group(key).await?.filter(|group| group.serves(run));
+        let pack = PackId::Run(run.clone());
+        let found = self.store().slot_group(key).await?.filter(|group| group.serves(&pack));
         let Some((group, range)) = found.as_ref().and_then(|group| Some((group, *group.range()?))) else {
             return Ok(Write::Done);
         };

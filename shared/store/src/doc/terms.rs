@@ -87,6 +87,16 @@ pub(super) fn joined(queue_url: Option<&str>, url: Option<&str>) -> Result<Optio
 }
 
 impl TermsDoc {
+    /// Takes the payload out that stands in it.
+    pub(crate) fn take_payload(&mut self) -> Option<String> {
+        self.b.take()
+    }
+
+    /// Puts back what was taken out.
+    pub(crate) fn with_payload(self, payload: Option<String>) -> Self {
+        Self { b: payload.or(self.b), ..self }
+    }
+
     /// About how many bytes it adds to a message.
     pub fn size(&self) -> usize {
         let texts = [&self.p, &self.q, &self.u, &self.b, &self.l, &self.t];

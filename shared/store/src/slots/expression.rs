@@ -3,10 +3,10 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
-use tidegate_domain::slots::{Change, Clause, LeaseId, NewLease, OutcomeEntry, Range, RunRef, Share};
+use tidegate_domain::slots::{Change, Clause, LeaseId, NewLease, OutcomeEntry, PackRef, Range, Share};
 
 use super::outcomes::encode_entry;
-use super::row::{attribute as a, slot};
+use super::row::{attribute as a, pack_text, slot};
 use crate::item::{Key, number, text};
 use crate::rows::Update;
 use crate::tables::Table;
@@ -94,10 +94,13 @@ impl Expression {
                 let deadline = a::DEADLINE;
                 self.when.push(format!("(attribute_not_exists({deadline}) OR {deadline} > {now})"));
             }
-            Clause::RangeIs(Range { run_number, next, left, .. }) => {
-                self.compare(a::RUN, "=", number(*run_number));
+            Clause::RangeIs(Range { pack_number, next, left, .. }) => {
+                self.compare(a::RUN, "=", number(*pack_number));
                 self.compare(a::NEXT, "=", number(*next));
                 self.compare(a::LEFT, "=", number(*left));
+            }
+            Clause::PackIs(number, pack) => {
+                self.compare(format!("{}{number}", a::PACK_REF), "=", text(pack_text(pack)));
             }
             Clause::NoRefill => {
                 self.when.push(format!("attribute_not_exists({})", a::ENTRY));
@@ -120,9 +123,9 @@ impl Expression {
     }
 
     fn require_lease(&mut self, id: LeaseId) {
-        let LeaseId { slot, fence, run_number, index, cost } = id;
+        let LeaseId { slot, fence, pack_number, index, cost } = id;
         self.compare(format!("{}{slot}", slot::FENCE), "=", number(fence));
-        self.compare(format!("{}{slot}", slot::RUN), "=", number(run_number));
+        self.compare(format!("{}{slot}", slot::RUN), "=", number(pack_number));
         self.compare(format!("{}{slot}", slot::INDEX), "=", number(index));
         self.compare_unless_one(format!("{}{slot}", slot::COST), cost);
     }
@@ -163,9 +166,12 @@ impl Expression {
                 self.add(a::REFILLS, '+', 1);
             }
             Change::EndRefill => self.remove.push(a::ENTRY.to_owned()),
-            Change::Serve(range, run) => self.serve(*range, run),
-            Change::ForgetRuns(numbers) => {
-                self.remove.extend(numbers.iter().map(|number| format!("{}{number}", a::RUN_REF)));
+            Change::Serve(range, pack) => self.serve(*range, pack),
+            Change::SetPack(number, pack) => {
+                self.set(format!("{}{number}", a::PACK_REF), text(pack_text(pack)));
+            }
+            Change::ForgetPacks(numbers) => {
+                self.remove.extend(numbers.iter().map(|number| format!("{}{number}", a::PACK_REF)));
             }
             Change::DropRange => self.set(a::LEFT, number(0)),
             Change::BeginCompaction => {
@@ -217,14 +223,12 @@ impl Expression {
         self.set.push(format!("{0} = list_append({0}, {list})", a::OUTCOMES));
     }
 
-    fn serve(&mut self, range: Range, run: &RunRef) {
-        let Range { run_number, next, left, cost, deadline } = range;
-        for (name, value) in [(a::RUN, run_number), (a::NEXT, next), (a::LEFT, left)] {
+    fn serve(&mut self, range: Range, pack: &PackRef) {
+        let Range { pack_number, next, left, cost, deadline } = range;
+        for (name, value) in [(a::RUN, pack_number), (a::NEXT, next), (a::LEFT, left)] {
             self.set(name, number(value));
         }
-        let id = run.run.to_string();
-        let id = if run.watched { format!("{id}{}", a::WATCHED) } else { id };
-        self.set(format!("{}{run_number}", a::RUN_REF), text(id));
+        self.set(format!("{}{pack_number}", a::PACK_REF), text(pack_text(pack)));
         self.set_unless_one(a::COST.to_owned(), cost);
         match deadline {
             Some(deadline) => self.set(a::DEADLINE, instant(deadline)),

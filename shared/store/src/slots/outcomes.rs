@@ -24,12 +24,12 @@ pub(crate) fn from_code(text: &str) -> Option<Outcome> {
 }
 
 pub(super) fn encode_entry(entry: &OutcomeEntry) -> String {
-    format!("{}.{}", entry.run_number, encode(entry.ended))
+    format!("{}.{}", entry.pack_number, encode(entry.ended))
 }
 
 pub(super) fn decode_entry(text: &str) -> Option<OutcomeEntry> {
-    let (run_number, ended) = text.split_once('.')?;
-    Some(OutcomeEntry { run_number: run_number.parse().ok()?, ended: decode(ended)? })
+    let (pack_number, ended) = text.split_once('.')?;
+    Some(OutcomeEntry { pack_number: pack_number.parse().ok()?, ended: decode(ended)? })
 }
 
 pub(crate) fn encode_all(ends: &[Ended]) -> String {
@@ -71,7 +71,7 @@ mod tests {
             ends.extend([1, 2, 20].map(|attempts| Ended { index: 999_999, outcome, attempts }));
         }
         for ended in &ends {
-            let entry = OutcomeEntry { run_number: 3, ended: *ended };
+            let entry = OutcomeEntry { pack_number: 3, ended: *ended };
             assert_eq!(decode_entry(&encode_entry(&entry)), Some(entry));
         }
         assert_eq!(decode_all(&encode_all(&ends)), Ok(ends));

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use tidegate_domain::limits::SLOTS_PER_GROUP;
-use tidegate_domain::slots::{Compaction, GroupKey, Lease, LeaseId, Range, Refill, RunRef, Share, SlotGroup};
+use tidegate_domain::slots::{
+    Compaction, GroupKey, Lease, LeaseId, PackRef, Range, Refill, Share, SlotGroup,
+};
 
 use super::outcomes::decode_entry;
 use crate::Result;
@@ -27,7 +29,7 @@ pub(super) mod attribute {
     pub(crate) const RATED: &str = "rt";
     /// The next fencing number.
     pub(crate) const FENCE: &str = "fc";
-    /// The run number of the range.
+    /// The pack number of the range.
     pub(crate) const RUN: &str = "rn";
     /// The next event of the range.
     pub(crate) const NEXT: &str = "nx";
@@ -49,17 +51,19 @@ pub(super) mod attribute {
     pub(crate) const COMPACTIONS: &str = "fs";
     /// Fencing numbers of leases that were taken back.
     pub(crate) const RECLAIMED: &str = "rx";
-    /// Before the number of a run: its id.
-    pub(crate) const RUN_REF: &str = "x";
-    /// Behind the id of a run whose end somebody waits for.
+    /// Before the number of a pack: its id.
+    pub(crate) const PACK_REF: &str = "x";
+    /// Behind the id of a pack whose end somebody waits for.
     pub(crate) const WATCHED: char = '!';
+    /// Behind the id of a pack whose events are looked up before they are sent.
+    pub(crate) const UNSETTLED: char = '?';
 }
 
 /// Attributes of a lease: each stands before the number of its slot.
 pub(super) mod slot {
-    /// The event's number in its run.
+    /// The event's number in its pack.
     pub(crate) const INDEX: &str = "i";
-    /// The number of its run.
+    /// The number of its pack.
     pub(crate) const RUN: &str = "r";
     /// The fencing number; absent: the slot is free.
     pub(crate) const FENCE: &str = "f";
@@ -112,8 +116,8 @@ pub(super) fn read(key: &GroupKey, row: &Attributes) -> Result<SlotGroup> {
         leases: read_leases(item)?,
         refill: read_refill(item)?,
         refills: item.number(a::REFILLS)?,
-        last_run: item.number(a::RUN)?,
-        runs: read_runs(item)?,
+        last_pack: item.number(a::RUN)?,
+        packs: read_packs(item)?,
         outcomes: entries(a::OUTCOMES)?,
         compaction: compacting.map_or(Compaction::Idle, Compaction::Begun),
         compactions: item.number(a::COMPACTIONS)?,
@@ -130,7 +134,7 @@ fn read_leases(item: Item<'_>) -> Result<BTreeMap<u32, Lease>> {
         let id = LeaseId {
             slot,
             fence,
-            run_number: item.number(&of_slot(slot::RUN))?,
+            pack_number: item.number(&of_slot(slot::RUN))?,
             index: item.number(&of_slot(slot::INDEX))?,
             cost: item.number_or(&of_slot(slot::COST), 1)?,
         };
@@ -154,7 +158,7 @@ fn read_refill(item: Item<'_>) -> Result<Refill> {
         return Ok(Refill::Idle);
     }
     Ok(Refill::Serving(Range {
-        run_number: item.number(a::RUN)?,
+        pack_number: item.number(a::RUN)?,
         next: item.number(a::NEXT)?,
         left,
         cost: item.number_or(a::COST, 1)?,
@@ -162,13 +166,21 @@ fn read_refill(item: Item<'_>) -> Result<Refill> {
     }))
 }
 
-fn read_runs(item: Item<'_>) -> Result<BTreeMap<u32, RunRef>> {
-    let mut runs = BTreeMap::new();
+fn read_packs(item: Item<'_>) -> Result<BTreeMap<u32, PackRef>> {
+    let mut packs = BTreeMap::new();
     for name in item.names() {
-        let Some(number) = name.strip_prefix(a::RUN_REF).and_then(|n| n.parse().ok()) else { continue };
-        let text = item.text(name)?;
-        let id = text.strip_suffix(a::WATCHED);
-        runs.insert(number, RunRef { run: item.parsed(name, id.unwrap_or(text))?, watched: id.is_some() });
+        let Some(number) = name.strip_prefix(a::PACK_REF).and_then(|n| n.parse().ok()) else { continue };
+        let id = item.text(name)?;
+        let (id, unsettled) = id.strip_suffix(a::UNSETTLED).map_or((id, false), |id| (id, true));
+        let (id, watched) = id.strip_suffix(a::WATCHED).map_or((id, false), |id| (id, true));
+        packs.insert(number, PackRef { pack: item.parsed(name, id)?, watched, unsettled });
     }
-    Ok(runs)
+    Ok(packs)
+}
+
+/// A pack as a group names it.
+pub(super) fn pack_text(PackRef { pack, watched, unsettled }: &PackRef) -> String {
+    let marks = [(*watched, a::WATCHED), (*unsettled, a::UNSETTLED)];
+    let marks: String = marks.into_iter().filter(|(is_set, _)| *is_set).map(|(_, mark)| mark).collect();
+    format!("{pack}{marks}")
 }

@@ -1,7 +1,8 @@
 //! The writes on slot groups: transitions, alone or in one transaction with what they move.
 
-use tidegate_domain::flow::Priority;
+use chrono::{DateTime, Utc};
 use tidegate_domain::ids::RunId;
+use tidegate_domain::pack::PackId;
 use tidegate_domain::slots::{Clause, GroupKey, Range, SlotGroup, Transition};
 
 use super::{expression, key, row};
@@ -59,11 +60,11 @@ impl Store {
         &self,
         seen: &SlotGroup,
         range: Range,
-        run: &RunId,
-        priority: Priority,
+        (pack, priority, launch_at): (&PackId, u8, DateTime<Utc>),
     ) -> Result<Write> {
         let Range { next, left, .. } = range;
-        let entry = returned_row(&seen.key, seen.refills, (run, priority), (next, next + left));
+        let place = (pack, priority, launch_at);
+        let entry = returned_row(&seen.key, seen.refills, place, (next, next + left));
         let dropped = self.update_of(&seen.key, &Transition::drop_range(seen, range));
         let items = vec![self.update_item_of(dropped)?, self.put_item_of(Table::Policies, entry)?];
         self.transact(Table::Policies, items).await
@@ -86,6 +87,14 @@ impl Store {
             // The row of the run has expired: there is nothing to count in.
             None => Ok(self.update(dropped()).await?.into()),
         }
+    }
+
+    /// Drops what is left of the group's range, which nothing counts.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn drop_uncounted(&self, seen: &SlotGroup, range: Range) -> Result<Write> {
+        Ok(self.update(self.update_of(&seen.key, &Transition::drop_range(seen, range))).await?.into())
     }
 
     fn update_of(&self, group: &GroupKey, transition: &Transition) -> Update {

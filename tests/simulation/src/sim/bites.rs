@@ -52,6 +52,8 @@ bites! {
     LastRelease: "last releases that raced a first enqueue",
     MillionBesideTen: "runs of a million events that waited while one of ten was finished",
     PoisonFreed: "tokens that came back from events that no target takes",
+    SharedPack: "packs that held events of several occurrences",
+    LookedUp: "events that were looked up before they were sent",
     Unreleased: "consumers that died with a token",
     Reclaimed: "tokens that were taken back after their lease",
     Freed: "tokens that an operator freed",

@@ -90,7 +90,7 @@ fn forged(dice: &Dice, token: &Token) -> Token {
     match dice.below(5) {
         0 => lease.fence += 1_000 + dice.below(40),
         1 => lease.index += 1,
-        2 => lease.run_number += 1,
+        2 => lease.pack_number += 1,
         3 => lease.slot = (lease.slot + 1) % 16,
         _ => forged.group.group += 100 + dice.below(3) as u32,
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use anyhow::Result;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::slots::SlotGroup;
 use tidegate_engine::{Outcome, Release, Released};
@@ -142,7 +142,8 @@ async fn left_ahead(history: &History) -> Result<Option<DateTime<Utc>>> {
     let mut last = leases.chain(watermark).max();
     for policy in &history.model.policies {
         let line = history.stage.store.line(&policy.client, &policy.id, None).await?;
-        last = last.max(line.rows.iter().map(|entry| entry.run.launch_at()).max());
+        // The events of a pack launch within a minute.
+        last = last.max(line.rows.iter().map(|entry| entry.launch_at + Duration::minutes(1)).max());
     }
     Ok(last)
 }

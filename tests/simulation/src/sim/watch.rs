@@ -6,11 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use tidegate_domain::ids::{ClientId, PolicyId, RunId};
+use tidegate_domain::ids::{ClientId, EventId, PolicyId};
+use tidegate_domain::pack::{PackId, Singles, SinglesId};
 use tidegate_domain::slots::{GroupKey, Lease, Refill, SlotGroup};
 use tidegate_domain::token::Token;
 use tidegate_store::Store;
 
+use super::bites::Bite;
 use super::chaos::Chaos;
 use super::checkers::i1_in_flight::InFlight;
 use super::checkers::i3_exact_ids::Grants;
@@ -24,6 +26,7 @@ pub(crate) struct Watch {
     /// Where to count what is seen of the faults.
     chaos: Arc<Chaos>,
     groups: BTreeMap<GroupKey, SlotGroup>,
+    packs: Packs,
     in_flight: InFlight,
     grants: Grants,
     pub(crate) releases: Releases,
@@ -31,8 +34,44 @@ pub(crate) struct Watch {
     notes: Vec<String>,
 }
 
+/// The packs of single events that groups have named. They never change.
+#[derive(Debug, Default)]
+pub(crate) struct Packs(BTreeMap<(ClientId, PolicyId, SinglesId), Singles>);
+
+impl Packs {
+    async fn learn(&mut self, store: &Store, chaos: &Chaos, group: &SlotGroup) -> anyhow::Result<()> {
+        let GroupKey { client, policy, .. } = &group.key;
+        for known in group.packs.values() {
+            let PackId::Singles(id) = known.pack else { continue };
+            let key = (client.clone(), policy.clone(), id);
+            if !self.0.contains_key(&key)
+                && let Some(pack) = store.pack(client, policy, id).await?
+            {
+                if pack.members.len() > 1 {
+                    chaos.count(Bite::SharedPack);
+                }
+                self.0.insert(key, pack);
+            }
+        }
+        Ok(())
+    }
+
+    /// The event of a group's lease.
+    fn event(&self, group: &SlotGroup, lease: &Lease) -> Option<EventId> {
+        let GroupKey { client, policy, .. } = &group.key;
+        match group.pack(lease.id.pack_number)? {
+            PackId::Run(run) => Some(run.event(lease.id.index)),
+            PackId::Singles(id) => {
+                let pack = self.0.get(&(client.clone(), policy.clone(), *id))?;
+                Some(pack.member(lease.id.index)?.run_id().event(0))
+            }
+        }
+    }
+}
+
 /// A slot group as it was seen twice, one time after the other.
 pub(crate) struct Change<'a> {
+    packs: &'a Packs,
     pub(crate) key: &'a GroupKey,
     pub(crate) before: Option<&'a SlotGroup>,
     pub(crate) after: Option<&'a SlotGroup>,
@@ -49,9 +88,20 @@ impl<'a> Change<'a> {
         leases_without(self.before, self.after)
     }
 
-    /// The run of a new lease, as the group knows it.
-    pub(crate) fn run_of(&self, lease: &Lease) -> Option<&'a RunId> {
-        self.after.and_then(|after| after.run(lease.id.run_number))
+    /// The event of a new lease.
+    pub(crate) fn event_of(&self, lease: &Lease) -> Option<EventId> {
+        self.after.and_then(|after| self.packs.event(after, lease))
+    }
+
+    /// Whether the event of a new lease may not be wanted any more.
+    fn is_looked_up(&self, lease: &Lease) -> bool {
+        let known = self.after.and_then(|after| after.packs.get(&lease.id.pack_number));
+        known.is_some_and(|known| known.unsettled)
+    }
+
+    /// The event of a lease that ended.
+    pub(crate) fn ended_event_of(&self, lease: &Lease) -> Option<EventId> {
+        self.before.and_then(|before| self.packs.event(before, lease))
     }
 }
 
@@ -78,6 +128,7 @@ impl Watch {
         Self {
             chaos: Arc::clone(chaos),
             groups: BTreeMap::new(),
+            packs: Packs::default(),
             in_flight: InFlight::default(),
             grants: Grants::default(),
             releases: Releases::default(),
@@ -105,12 +156,12 @@ impl Watch {
         for groups in by_policy.into_values() {
             let waits = groups.iter().any(|group| group.refill != Refill::Idle);
             let mut held =
-                groups.iter().flat_map(|group| group.leases.values().map(move |lease| (group, lease.id)));
+                groups.iter().flat_map(|group| group.leases.values().map(move |lease| (group, lease)));
             if let (false, Some((group, last)), None) = (waits, held.next(), held.next())
-                && let Some(run) = group.run(last.run_number)
-                && model.has_received(&group.key.client, &run.event(last.index))
+                && let Some(event) = self.packs.event(group, last)
+                && model.has_received(&group.key.client, &event)
             {
-                tokens.extend(group.token(last.slot));
+                tokens.extend(group.token(last.id.slot));
             }
         }
         tokens
@@ -129,12 +180,21 @@ impl Watch {
         let mut policies: BTreeMap<(ClientId, PolicyId), bool> = BTreeMap::new();
         for key in touched.iter().filter_map(|pk| group_key(pk)) {
             let (before, after) = (self.groups.remove(&key), store.slot_group(&key).await?);
-            let change = Change { key: &key, before: before.as_ref(), after: after.as_ref() };
+            if let Some(after) = &after {
+                self.packs.learn(store, &self.chaos, after).await?;
+            }
+            let packs = &self.packs;
+            let change = Change { packs, key: &key, before: before.as_ref(), after: after.as_ref() };
             if let Err(violation) = self.releases.ended(store, model, &self.chaos, &change, latest).await? {
                 return Ok(Err(violation));
             }
-            if let Err(violation) = self.changed(model, &change, step) {
+            if let Err(violation) = changed(&mut self.in_flight, &mut self.grants, model, &change, step) {
                 return Ok(Err(violation));
+            }
+            for lease in change.began() {
+                if change.is_looked_up(lease) {
+                    self.chaos.count(Bite::LookedUp);
+                }
             }
             let granted = policies.entry((key.client.clone(), key.policy.clone())).or_default();
             *granted |= change.began().any(|lease| lease.attempt == 1);
@@ -148,24 +208,30 @@ impl Watch {
         }))
     }
 
-    fn changed(&mut self, model: &Model, change: &Change<'_>, step: u64) -> Verdict {
-        i5_tokens_return::adds_up(change)?;
-        i4_release_once::fences(change)?;
-        i7_no_waiting::own_policy(model, change)?;
-        self.in_flight.note(change, step);
-        self.grants.check(model, change)
-    }
-
     /// The groups as they were last seen.
     pub(crate) fn groups(&self) -> impl Iterator<Item = &SlotGroup> {
         self.groups.values()
     }
 }
 
+fn changed(
+    in_flight: &mut InFlight,
+    grants: &mut Grants,
+    model: &Model,
+    change: &Change<'_>,
+    step: u64,
+) -> Verdict {
+    i5_tokens_return::adds_up(change)?;
+    i4_release_once::fences(change)?;
+    i7_no_waiting::own_policy(model, change)?;
+    in_flight.note(change, step);
+    grants.check(model, change)
+}
+
 fn told(group: &SlotGroup) -> String {
     let lease = |lease: &Lease| {
         let id = lease.id;
-        format!("{}:{}.{}f{}c{}", id.slot, id.run_number, id.index, id.fence, id.cost)
+        format!("{}:{}.{}f{}c{}", id.slot, id.pack_number, id.index, id.fence, id.cost)
     };
     let leases: Vec<String> = group.leases.values().map(lease).collect();
     format!(

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{EventId, JobId, RunId};
+use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::pack::PackId;
 use tidegate_engine::clock::Clock as _;
 use tidegate_store::runs::RunRow;
 
@@ -75,6 +77,31 @@ impl World {
             if after.is_none() {
                 rows.reverse();
                 return Ok(rows);
+            }
+        }
+    }
+
+    /// The runs that wait in the line of a policy of [`CLIENT`], each as often as it is there.
+    ///
+    /// # Errors
+    /// When the store refuses, or a pack of the line is gone.
+    pub async fn waiting_runs(&self, policy: &str) -> Result<Vec<RunId>> {
+        let (client, policy, store) = (CLIENT.parse()?, policy.parse()?, self.engine.store());
+        let (mut runs, mut after) = (Vec::new(), None);
+        loop {
+            let page = store.line(&client, &policy, after).await?;
+            for entry in page.rows {
+                match entry.pack {
+                    PackId::Run(run) => runs.push(run),
+                    PackId::Singles(id) => {
+                        let pack = store.pack(&client, &policy, id).await?.context("a pack is gone")?;
+                        runs.extend(pack.members.iter().skip(entry.cursor as usize).map(Occurrence::run_id));
+                    }
+                }
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(runs);
             }
         }
     }

@@ -97,7 +97,7 @@ async fn a_write_that_fails_stops_no_other_and_is_made_later() {
     world.engine.tick().await.unwrap();
     let launch_at = world.clock.now() + Duration::minutes(30);
     for number in 0..6 {
-        let job = JobSpec::at(launch_at, &queue).unwrap().under("small").unwrap();
+        let job = JobSpec::at(launch_at, &queue).unwrap().of(2).unwrap().under("small").unwrap();
         world.create(job.named(&format!("job-{number}"))).await.unwrap();
     }
     world.advance(29 * 60);

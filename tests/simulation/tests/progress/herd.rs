@@ -92,9 +92,8 @@ async fn a_herd_is_emitted_in_calls_of_two_seconds_and_a_neighbour_stays_on_time
     }
     let mut waiting = BTreeSet::new();
     for number in 0..policies {
-        let (client, policy) = (CLIENT.parse().unwrap(), format!("policy-{number}").parse().unwrap());
-        let line = stage.world.engine.store().line(&client, &policy, None).await.unwrap();
-        waiting.extend(line.rows.into_iter().map(|entry| entry.run.job().to_string()));
+        let runs = stage.world.waiting_runs(&format!("policy-{number}")).await.unwrap();
+        waiting.extend(runs.into_iter().map(|run| run.job().to_string()));
     }
     assert_eq!(waiting, singles, "throttled launches that wait in their lines");
     let expected: BTreeSet<(String, i64)> = (0..jobs)

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::Duration;
-use tidegate_domain::ids::PolicyId;
 use tidegate_engine::Handled;
 use tidegate_engine::clock::Clock as _;
 use tidegate_engine::message::Message;
@@ -37,10 +36,9 @@ async fn is_emitted_in_calls_of(requests: i64) {
     world.policy("small", 10, 600).await.unwrap();
     let batch = JobSpec::at(launch_at, &queue).unwrap().of(EVENTS.into()).unwrap().failures_only();
     world.create(batch.named("batch")).await.unwrap();
-    let single = JobSpec::at(launch_at, &queue).unwrap().under("small").unwrap().into_draft();
-    world.engine.create_jobs(&CLIENT.parse().unwrap(), vec![(None, single); JOBS]).await;
+    let two = JobSpec::at(launch_at, &queue).unwrap().of(2).unwrap().under("small").unwrap().into_draft();
+    world.engine.create_jobs(&CLIENT.parse().unwrap(), vec![(None, two); JOBS]).await;
     world.advance(29 * 60);
-    let (client, policy) = (CLIENT.parse().unwrap(), "small".parse::<PolicyId>().unwrap());
     let store = world.engine.store();
     let (mut kills, mut minutes) = (0, 0);
     loop {
@@ -71,17 +69,9 @@ async fn is_emitted_in_calls_of(requests: i64) {
         assert!(minutes < 40, "calls of {requests} requests do not get on: {watermark:?}");
         world.advance(60);
     }
-    let mut joined = BTreeSet::new();
-    let mut after = None;
-    loop {
-        let page = store.line(&client, &policy, after).await.unwrap();
-        joined.extend(page.rows.into_iter().map(|entry| entry.run.to_string()));
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
+    let joined = world.waiting_runs("small").await.unwrap();
     assert_eq!(joined.len(), JOBS);
+    assert_eq!(joined.iter().collect::<BTreeSet<_>>().len(), JOBS, "an occurrence is in one pack, once");
     world.advance(900);
     let mut parts: BTreeMap<u32, u32> = BTreeMap::new();
     for message in world.take_dispatched().await.unwrap() {

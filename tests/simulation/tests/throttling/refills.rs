@@ -35,13 +35,13 @@ async fn two_calls_that_finish_one_refill_take_the_same_range() {
     let (slow_client, slow_policy, slow_place) = (client(), policy.clone(), place.clone());
     let mut first = Task::new(&gate, async move {
         let group = (&slow_client, &slow_policy, 0);
-        slow.store().take_range(group, &slow_place, 1, portion).await
+        slow.store().take_range(group, &slow_place, 1, portion, None).await
     });
     assert_eq!(first.steps(1), 1, "it has read the entry");
-    let other = store.take_range((&acme, &policy, 1), &place, 1, portion).await.unwrap();
+    let other = store.take_range((&acme, &policy, 1), &place, 1, portion, None).await.unwrap();
     assert_eq!(other, Take::Taken { start: 0, end: 125, last: false });
     let first = first.finish().unwrap().unwrap();
-    let second = store.take_range((&acme, &policy, 0), &place, 1, portion).await.unwrap();
+    let second = store.take_range((&acme, &policy, 0), &place, 1, portion, None).await.unwrap();
     assert_eq!(first, second, "what one of them took is lost when the other gives up");
     assert!(matches!(first, Take::Taken { start: 125, .. }), "{first:?}");
 }
@@ -52,7 +52,7 @@ async fn a_grant_that_found_nothing_finds_nothing_when_it_is_repeated() {
     let (stage, acme, policy, place) = waiting_run().await;
     let store = stage.world.engine.store();
     let portion = Portion { cap: 12, of: 48 };
-    let take = |grant, upto| store.take_range((&acme, &policy, 0), &place, grant, (portion, upto));
+    let take = |grant, upto| store.take_range((&acme, &policy, 0), &place, grant, (portion, upto), None);
     let nothing = take(1, 0).await.unwrap();
     assert_eq!(take(1, 100).await.unwrap(), nothing);
     assert!(matches!(take(2, 100).await.unwrap(), Take::Taken { start: 0, end: 100, .. }));

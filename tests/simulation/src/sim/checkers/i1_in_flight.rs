@@ -31,7 +31,7 @@ impl InFlight {
     /// An event that is delivered again keeps the token that it was granted at first.
     fn held_since(&self, change: &Change<'_>, lease: &Lease) -> Option<u64> {
         let (new, old) = (lease.id, change.before?.leases.get(&lease.id.slot)?.id);
-        let same = lease.attempt > 1 && (old.run_number, old.index) == (new.run_number, new.index);
+        let same = lease.attempt > 1 && (old.pack_number, old.index) == (new.pack_number, new.index);
         same.then(|| self.granted_in.get(&(change.key.clone(), old.fence)).copied())?
     }
 

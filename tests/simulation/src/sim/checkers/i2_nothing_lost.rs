@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use chrono::{DateTime, Utc};
 use tidegate_domain::flow::Overlap;
+use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::job::Terms;
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::slots::Refill;
@@ -80,7 +81,7 @@ fn waits_for_the_last(history: &History, occurrence: &Occurrence) -> bool {
 async fn ended(history: &History, occurrence: &Occurrence) -> Result<Verdict> {
     let run = occurrence.run_id();
     let count = occurrence.terms.count.get();
-    let row = history.stage.store.run(&occurrence.client, &run).await?;
+    let row = found(history, &occurrence.client, &run).await?;
     if let Some(row) = row.as_ref().filter(|row| row.stopped.is_some()) {
         return Ok(adds_up(row, count));
     }
@@ -116,6 +117,17 @@ async fn ended(history: &History, occurrence: &Occurrence) -> Result<Verdict> {
         return Ok(Err(Violation::new("I2", "the counts of a run do not add up", message)));
     }
     Ok(Ok(()))
+}
+
+/// What is known of a run. Of one that is in a pack, its history says what came of it.
+async fn found(history: &History, client: &ClientId, run: &RunId) -> Result<Option<RunRow>> {
+    let Some(row) = history.stage.store.find_run(client, run).await? else { return Ok(None) };
+    if row.place.is_none() {
+        return Ok(Some(row));
+    }
+    let detail = history.engines[0].run_detail(client, run).await?;
+    let tally = detail.map(|detail| detail.summary.tally).unwrap_or_default();
+    Ok(Some(RunRow { tally, ..row }))
 }
 
 /// What of a stopped run was admitted has ended, and the rest is counted as left out.

@@ -20,17 +20,17 @@ impl Grants {
     pub(crate) fn check(&mut self, model: &Model, change: &Change<'_>) -> Verdict {
         for lease in change.began() {
             let key = change.key;
-            let Some(run) = change.run_of(lease) else {
+            let Some(event) = change.event_of(lease) else {
                 let message = format!("{key:?}: {lease:?}");
-                return Err(Violation::new("I3", "a slot names an unknown run", message));
+                return Err(Violation::new("I3", "a slot names an unknown event", message));
             };
+            let run = event.run();
             // Its writer may not have been told of the newest revision yet.
             let revision = model.revision(&key.client, run);
-            if revision.is_some_and(|revision| lease.id.index >= revision.job.terms.count.get()) {
-                let message = format!("event {} of {run} was granted in {key:?}", lease.id.index);
+            if revision.is_some_and(|revision| event.index() >= revision.job.terms.count.get()) {
+                let message = format!("event {event} was granted in {key:?}");
                 return Err(Violation::new("I3", "an event was granted that its run has not", message));
             }
-            let event = run.event(lease.id.index);
             if lease.attempt == 1 && !self.0.insert((key.client.clone(), event.clone())) {
                 let message = format!("event {event} was granted anew in {key:?}");
                 return Err(Violation::new("I3", "an event was granted for the first time twice", message));

@@ -7,10 +7,11 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use chrono::{DateTime, Utc};
-use tidegate_domain::slots::{Lease, Outcome, OutcomeEntry};
+use tidegate_domain::slots::{Ended, Lease, Outcome, OutcomeEntry, SlotGroup};
 use tidegate_domain::token::Token;
 use tidegate_engine::Released;
 use tidegate_store::Store;
+use tidegate_store::events::{HistoryOf, HistoryRow};
 
 use super::{Verdict, Violation};
 use crate::sim::bites::Bite;
@@ -56,11 +57,11 @@ impl Releases {
                 chaos.count(Bite::Reclaimed);
                 continue;
             }
-            let run = match before.run(lease.id.run_number) {
-                Some(run) => store.run(&change.key.client, run).await?,
+            let run = match change.ended_event_of(lease) {
+                Some(event) => store.find_run(&change.key.client, event.run()).await?,
                 None => None,
             };
-            let undeliverable = is_undeliverable(change, lease);
+            let undeliverable = is_undeliverable(change, lease) || is_dead(store, before, lease).await?;
             if undeliverable && run.as_ref().is_some_and(|run| is_poison(&run.terms.target)) {
                 chaos.count(Bite::PoisonFreed);
             }
@@ -105,11 +106,20 @@ pub(crate) fn fences(change: &Change<'_>) -> Verdict {
     }
 }
 
+/// Whether the history of a lease's pack tells of its event that it is dead.
+async fn is_dead(store: &Store, group: &SlotGroup, lease: &Lease) -> Result<bool> {
+    let Some(pack) = group.pack(lease.id.pack_number) else { return Ok(false) };
+    let of = HistoryOf::pack(&group.key.policy, pack);
+    let page = store.history(&group.key.client, &of, None).await?;
+    let dead = |ended: &Ended| ended.index == lease.id.index && ended.outcome == Outcome::Dead;
+    Ok(page.rows.iter().any(|row| matches!(row, HistoryRow::Packed(ends) if ends.iter().any(dead))))
+}
+
 /// Whether the group tells of a lease's event that it is dead.
 fn is_undeliverable(change: &Change<'_>, lease: &Lease) -> bool {
     let dead = |entry: &OutcomeEntry| {
-        (entry.run_number, entry.ended.index, entry.ended.outcome)
-            == (lease.id.run_number, lease.id.index, Outcome::Dead)
+        (entry.pack_number, entry.ended.index, entry.ended.outcome)
+            == (lease.id.pack_number, lease.id.index, Outcome::Dead)
     };
     change.after.is_some_and(|after| after.outcomes.iter().chain(after.compacting()).any(dead))
 }

@@ -11,7 +11,8 @@ use crate::sim::watch::Change;
 /// The leases that began are of events of the group's own policy. Unknown runs are I3's.
 pub(crate) fn own_policy(model: &Model, change: &Change<'_>) -> Verdict {
     for lease in change.began() {
-        let revision = change.run_of(lease).and_then(|run| model.revision(&change.key.client, run));
+        let event = change.event_of(lease);
+        let revision = event.and_then(|event| model.revision(&change.key.client, event.run()));
         // Its writer may not have been told of the newest revision yet.
         let Some(revision) = revision else { continue };
         if revision.job.terms.policy.as_ref() != Some(&change.key.policy) {

@@ -10,6 +10,8 @@
     reason = "a test fails by panicking and prints its figures"
 )]
 
+mod singles;
+
 use chrono::Duration;
 use tidegate_domain::limits::AT_ROW_DAYS;
 use tidegate_engine::clock::Clock as _;

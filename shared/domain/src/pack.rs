@@ -1,0 +1,185 @@
+//! A pack: what waits in a policy's line as one entry, and is taken from there by ranges.
+//!
+//! A batch is a pack by itself: its events are those of one run, which has a row. Single events wait in packs that hold
+//! many of them, of any jobs of a client that have one policy, priority and cost and launch within one minute. Nothing is
+//! stored for each of them until it comes to an end.
+//!
+//! Invariant (I3): an occurrence is in one pack, once. The packs of a policy, minute, priority and cost are numbered, and
+//! whoever writes one has read all before it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use chrono::{DateTime, Utc};
+
+use crate::ids::{IdError, RunId, whole};
+use crate::job::Terms;
+use crate::limits::{MAX_COST, MAX_PRIORITY};
+use crate::occurrence::Occurrence;
+
+/// Names a pack of a policy.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PackId {
+    /// The events of one run.
+    Run(RunId),
+    /// Single events of many occurrences.
+    Singles(SinglesId),
+}
+
+/// Names a pack of single events of a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SinglesId {
+    /// What its events have in common.
+    pub kind: SinglesKind,
+    /// Its number among those of its kind, from 0.
+    pub number: u32,
+}
+
+/// What single events have in common that wait in one pack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SinglesKind {
+    /// The minute that they launch in, since the Unix epoch.
+    pub minute: i64,
+    /// Their priority.
+    pub priority: u8,
+    /// How many tokens each takes.
+    pub cost: u32,
+}
+
+/// A pack of single events: the occurrences that they are of. It never changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Singles {
+    /// Which pack.
+    pub id: SinglesId,
+    /// When the first of the rows may have been read that its occurrences follow from. `None`: something else may have been
+    /// recorded of them, so they are looked up whatever changed.
+    pub as_of: Option<DateTime<Utc>>,
+    /// The occurrences, ordered by launch. The events of the pack are theirs, in this order.
+    pub members: Vec<Occurrence>,
+}
+
+impl SinglesKind {
+    /// The kind of pack that an occurrence waits in; `None` when it is a pack by itself.
+    pub fn of(occurrence: &Occurrence) -> Option<Self> {
+        let flow = &occurrence.terms.flow;
+        Self::fits(&occurrence.terms).then(|| Self {
+            minute: occurrence.launch_at.timestamp().div_euclid(60),
+            priority: flow.priority.get(),
+            cost: flow.cost.get(),
+        })
+    }
+
+    /// Whether the occurrences of a job with such terms wait in packs with others: single events under a policy, without
+    /// a window, whose end nobody waits for.
+    pub fn fits(terms: &Terms) -> bool {
+        let Terms { count, policy, flow, .. } = terms;
+        policy.is_some() && count.get() == 1 && flow.window.is_none() && !flow.is_watched()
+    }
+
+    /// The pack of this kind with a number.
+    pub fn number(self, number: u32) -> SinglesId {
+        SinglesId { kind: self, number }
+    }
+}
+
+impl Singles {
+    /// Whether its events are looked up before they are sent, when jobs of its client changed up to an instant.
+    pub fn is_unsettled(&self, changed_until: Option<DateTime<Utc>>) -> bool {
+        self.as_of.is_none_or(|as_of| changed_until.is_some_and(|until| until >= as_of))
+    }
+
+    /// When the first of its events is due.
+    pub fn launch_at(&self) -> DateTime<Utc> {
+        self.members.first().map_or(DateTime::UNIX_EPOCH, |first| first.launch_at)
+    }
+
+    /// How many events it has.
+    pub fn count(&self) -> u32 {
+        u32::try_from(self.members.len()).unwrap_or(u32::MAX)
+    }
+
+    /// How many of its events are due at an instant: they are its first ones.
+    pub fn due(&self, now: DateTime<Utc>) -> u32 {
+        let due = self.members.partition_point(|member| member.launch_at <= now);
+        u32::try_from(due).unwrap_or(u32::MAX)
+    }
+
+    /// The occurrence that its event number `index` is of.
+    pub fn member(&self, index: u32) -> Option<&Occurrence> {
+        self.members.get(index as usize)
+    }
+
+    /// The number of a run's event.
+    pub fn index_of(&self, run: &RunId) -> Option<u32> {
+        let is_it = |member: &Occurrence| {
+            member.job == *run.job()
+                && member.revision == run.revision()
+                && member.launch_at == run.launch_at()
+        };
+        self.members.iter().position(is_it).and_then(|index| u32::try_from(index).ok())
+    }
+}
+
+/// Stands before the id of a pack of single events. No job's name begins with it.
+const SINGLES: char = '~';
+
+impl fmt::Display for PackId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Run(run) => run.fmt(f),
+            Self::Singles(singles) => singles.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for SinglesId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind: SinglesKind { minute, priority, cost }, number } = self;
+        write!(f, "{SINGLES}{minute}.{priority}.{cost}.{number}")
+    }
+}
+
+impl FromStr for PackId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        match text.starts_with(SINGLES) {
+            true => text.parse().map(Self::Singles),
+            false => text.parse().map(Self::Run),
+        }
+    }
+}
+
+impl FromStr for SinglesId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let form = "~<launch minute>.<priority>.<cost>.<number>";
+        let bad = || IdError::Form { what: "pack_id", value: text.to_owned(), form };
+        let parts: Vec<&str> = text.strip_prefix(SINGLES).ok_or_else(bad)?.split('.').collect();
+        let [minute, priority, cost, number] = parts[..] else { return Err(bad()) };
+        let kind = SinglesKind {
+            minute: whole(minute).ok_or_else(bad)?,
+            priority: whole(priority).filter(|priority| *priority <= MAX_PRIORITY).ok_or_else(bad)?,
+            cost: whole(cost).filter(|cost| (1..=MAX_COST).contains(cost)).ok_or_else(bad)?,
+        };
+        Ok(kind.number(whole(number).ok_or_else(bad)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_packs_read_back() {
+        for text in ["nightly.3.1790000000", "~29833333.5.1.0", "~29833333.0.12.417"] {
+            assert_eq!(text.parse::<PackId>().unwrap().to_string(), text);
+        }
+        for bad in
+            ["", "~", "~1.2.3", "~1.10.1.0", "~1.5.0.0", "~1.5.13.0", "~01.5.1.0", "~1.5.1.0.0", "~x.5.1.0"]
+        {
+            assert!(bad.parse::<PackId>().is_err(), "{bad}");
+        }
+    }
+}

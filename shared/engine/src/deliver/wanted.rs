@@ -1,0 +1,68 @@
+//! Whether an event is still wanted: its job may have been paused, deleted or changed since its launch was planned.
+
+use std::sync::Arc;
+
+use tidegate_domain::calendar::Exclusions;
+use tidegate_domain::ids::{ClientId, JobId};
+use tidegate_domain::job::Job;
+use tidegate_domain::occurrence::{NonRun, Occurrence};
+use tidegate_domain::time::shifted;
+use tidegate_store::jobs::JobRow;
+
+use crate::scan::judge::is_excluded;
+use crate::{Engine, EngineError};
+
+/// A job as it is now, with what its calendars exclude.
+pub(super) struct Known {
+    job: Option<Job>,
+    exclusions: Vec<Arc<Exclusions>>,
+}
+
+impl Engine {
+    pub(super) async fn known(&self, client: &ClientId, id: &JobId) -> Result<Known, EngineError> {
+        let job = self.present_job(client, id).await?;
+        let calendars = job.as_ref().map_or(&[][..], |job| &job.rules.calendars);
+        let exclusions = self.exclusions(client, calendars).await?;
+        Ok(Known { job, exclusions })
+    }
+
+    pub(crate) async fn present_job(
+        &self,
+        client: &ClientId,
+        id: &JobId,
+    ) -> Result<Option<Job>, EngineError> {
+        if id.one_time_place().is_some() {
+            return Ok(self.store().one_time(client, id).await?);
+        }
+        Ok(match self.store().job(client, id).await? {
+            Some(JobRow::Live(job)) => Some(job),
+            _ => None,
+        })
+    }
+
+    /// Why a single event of a pack is not delivered, by what is stored now; `None` when it is wanted.
+    pub(super) async fn single_unwanted_because(
+        &self,
+        member: &Occurrence,
+    ) -> Result<Option<String>, EngineError> {
+        let row = self.store().run(&member.client, &member.run_id()).await?;
+        if let Some(reason) = row.and_then(|row| row.stopped) {
+            return Ok(Some(reason));
+        }
+        let known = self.known(&member.client, &member.job).await?;
+        Ok(unwanted_because(member, &known).map(|reason| reason.as_str().to_owned()))
+    }
+}
+
+/// Why an occurrence is not delivered any more.
+///
+/// What was due before a change is delivered as it was; what was due after follows the changed job. Due is what the
+/// trigger says: a change while jitter holds a launch back comes after it.
+pub(super) fn unwanted_because(occurrence: &Occurrence, known: &Known) -> Option<NonRun> {
+    let Some(job) = &known.job else { return Some(NonRun::Cancelled) };
+    let scheduled_at = shifted(occurrence.launch_at, -job.rules.jitter.offset(&job.client, &job.id));
+    if job.revision > occurrence.revision && scheduled_at > job.changed_at {
+        return Some(if job.paused { NonRun::Paused } else { NonRun::Rescheduled });
+    }
+    is_excluded(&known.exclusions, scheduled_at, job.trigger.zone()).then_some(NonRun::Excluded)
+}

@@ -1,0 +1,328 @@
+//! Packs of single events: a row holds the occurrences of many, and an entry of the line stands for them.
+//!
+//! The packs of a policy, minute, priority and cost are numbered, and a number is written once. So they are a log: whoever
+//! appends to it knows all that stands before, and no occurrence gets into two of them. Rows stay when their entry has
+//! left the line, as long as history does: they say which runs there were.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use tidegate_domain::ids::{ClientId, PolicyId, RunId};
+use tidegate_domain::limits::{HISTORY_DAYS, PACK_BYTES, PACK_EVENTS};
+use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::pack::{PackId, Singles, SinglesId, SinglesKind};
+use tidegate_domain::time::{days, shifted};
+
+use crate::doc::TermsDoc;
+use crate::item::{Attributes, Item, Key, Row, number, text};
+use crate::line::singles_row;
+use crate::rows::{Query, Sorted};
+use crate::tables::Table;
+use crate::{Create, Result, Store, Write};
+
+/// The version of what a row says.
+const VERSION: u8 = 1;
+
+/// Where a single event waits or waited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SinglePlace {
+    /// The policy of the pack.
+    pub policy: PolicyId,
+    /// The pack.
+    pub pack: SinglesId,
+    /// The event's number in it.
+    pub index: u32,
+}
+
+/// The occurrences of a pack, as its row says them.
+#[derive(Serialize, Deserialize)]
+struct PackDoc {
+    /// The version.
+    v: u8,
+    /// What the occurrences deliver, each once, without payloads.
+    t: Vec<TermsDoc>,
+    /// The occurrences.
+    e: Vec<MemberDoc>,
+}
+
+/// An occurrence: the second of the minute, the job, its revision, the number of its terms, its payload.
+#[derive(Serialize, Deserialize)]
+struct MemberDoc(i64, String, u32, usize, #[serde(default)] Option<String>);
+
+fn partition(client: &ClientId, minute: i64) -> String {
+    format!("{client}|~{minute}")
+}
+
+fn prefix(policy: &PolicyId, kind: SinglesKind) -> String {
+    format!("{policy}|{}.{:02}|", kind.priority, kind.cost)
+}
+
+fn key(client: &ClientId, policy: &PolicyId, id: SinglesId) -> Key {
+    Key::new(partition(client, id.kind.minute), format!("{}{:06}", prefix(policy, id.kind), id.number))
+}
+
+/// Terms as a pack keeps them, and the payload that stood in them.
+fn terms_of(occurrence: &Occurrence) -> (String, Option<String>, TermsDoc) {
+    let mut doc = TermsDoc::from(&occurrence.terms);
+    let payload = doc.take_payload();
+    (serde_json::to_string(&doc).unwrap_or_default(), payload, doc)
+}
+
+/// Cuts occurrences, ordered by launch, into as few packs as may be.
+pub fn cut(members: Vec<Occurrence>) -> Vec<Vec<Occurrence>> {
+    let mut packs: Vec<Vec<Occurrence>> = Vec::new();
+    let (mut bytes, mut known) = (PACK_BYTES, Vec::<String>::new());
+    for member in members {
+        let (terms, payload, _) = terms_of(&member);
+        // A payload is JSON in a JSON string: its quotes are escaped.
+        let own = payload.map_or(4, |json| json.len().saturating_add(json.matches('"').count()));
+        let own = own.saturating_add(member.job.as_str().len()).saturating_add(32);
+        let new = if known.contains(&terms) { 0 } else { terms.len().saturating_add(1) };
+        let with_it = bytes.saturating_add(own).saturating_add(new);
+        match packs.last_mut() {
+            Some(last) if with_it <= PACK_BYTES && last.len() < PACK_EVENTS => {
+                if new > 0 {
+                    known.push(terms);
+                }
+                (bytes, _) = (with_it, last.push(member));
+            }
+            _ => {
+                bytes = own.saturating_add(terms.len()).saturating_add(32);
+                known = vec![terms];
+                packs.push(vec![member]);
+            }
+        }
+    }
+    packs
+}
+
+fn encode(pack: &Singles) -> Result<String> {
+    let (mut texts, mut docs, mut members) = (Vec::new(), Vec::new(), Vec::with_capacity(pack.members.len()));
+    for member in &pack.members {
+        let (terms, payload, doc) = terms_of(member);
+        let place = texts.iter().position(|known| *known == terms).unwrap_or_else(|| {
+            texts.push(terms);
+            docs.push(doc);
+            texts.len().saturating_sub(1)
+        });
+        let second = member.launch_at.timestamp().rem_euclid(60);
+        members.push(MemberDoc(second, member.job.to_string(), member.revision, place, payload));
+    }
+    let doc = PackDoc { v: VERSION, t: docs, e: members };
+    serde_json::to_string(&doc).map_err(|e| crate::StoreError::Corrupt {
+        table: Table::Runs,
+        key: pack.id.to_string(),
+        reason: e.to_string(),
+    })
+}
+
+fn read(client: &ClientId, id: SinglesId, row: &Attributes) -> Result<Singles> {
+    let item = Item::new(Table::Runs, row);
+    let doc: PackDoc = serde_json::from_str(item.text("pack")?).map_err(|e| item.corrupt(e.to_string()))?;
+    if doc.v != VERSION {
+        return Err(item.corrupt(format!("'pack' is of version {}", doc.v)));
+    }
+    let mut members = Vec::with_capacity(doc.e.len());
+    for MemberDoc(second, job, revision, terms, payload) in doc.e {
+        let terms = doc.t.get(terms).ok_or_else(|| item.corrupt("'pack' names terms that it has not"))?;
+        let launch_s = id.kind.minute.saturating_mul(60).saturating_add(second);
+        members.push(Occurrence {
+            client: client.clone(),
+            job: job.parse().map_err(|e| item.corrupt(format!("'pack': {e}")))?,
+            revision,
+            launch_at: DateTime::from_timestamp(launch_s, 0)
+                .ok_or_else(|| item.corrupt("'pack': no instant"))?,
+            terms: terms
+                .clone()
+                .with_payload(payload)
+                .read()
+                .map_err(|e| item.corrupt(format!("'pack': {e}")))?,
+        });
+    }
+    Ok(Singles { id, as_of: item.find_instant_ms("as_of")?, members })
+}
+
+/// The policy and the pack that a row is of.
+fn name_of(row: &Attributes) -> Result<(PolicyId, SinglesId)> {
+    let item = Item::new(Table::Runs, row);
+    let pack: PackId = item.parsed("id", item.text("id")?)?;
+    let PackId::Singles(id) = pack else { return Err(item.corrupt("'id' is no pack of single events")) };
+    Ok((item.id("policy")?, id))
+}
+
+impl Store {
+    /// Writes a pack and puts it into its policy's waiting line: both or neither. `Exists` when its number was given before.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn append_pack(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        pack: &Singles,
+        now: DateTime<Utc>,
+    ) -> Result<Create> {
+        let row = Row::new(&key(client, policy, pack.id))
+            .with("id", text(pack.id.to_string()))
+            .with("policy", text(policy.as_str()))
+            .with_some("as_of", pack.as_of.map(|as_of| number(as_of.timestamp_millis())))
+            .with("pack", text(encode(pack)?))
+            .expiring(shifted(now.max(pack.launch_at()), days(HISTORY_DAYS)));
+        let items = vec![
+            self.put_new_item_of(Table::Runs, row)?,
+            self.put_item_of(Table::Policies, singles_row(client, policy, pack))?,
+        ];
+        Ok(match self.transact(Table::Runs, items).await? {
+            Write::Done => Create::Done,
+            Write::Refused => Create::Exists,
+        })
+    }
+
+    /// The packs of one kind, in the order of their numbers, read consistently.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn packs_of(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        kind: SinglesKind,
+    ) -> Result<Vec<Singles>> {
+        let sorted = Sorted::Prefix(prefix(policy, kind));
+        let found = self.packs_in(client, kind.minute, sorted, true).await?;
+        Ok(found.into_iter().map(|(_, pack)| pack).collect())
+    }
+
+    /// A pack, read consistently.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn pack(&self, client: &ClientId, policy: &PolicyId, id: SinglesId) -> Result<Option<Singles>> {
+        let found = self.get(Table::Runs, &key(client, policy, id), true).await?;
+        found.map(|row| read(client, id, &row)).transpose()
+    }
+
+    /// The pack that a run of a single event is in, if it is in one.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn pack_with(
+        &self,
+        client: &ClientId,
+        run: &RunId,
+    ) -> Result<Option<(SinglePlace, Occurrence)>> {
+        for (policy, pack) in self.packs_of_minute(client, run.launch_at()).await? {
+            if let Some(index) = pack.index_of(run)
+                && let Some(member) = pack.member(index)
+            {
+                return Ok(Some((SinglePlace { policy, pack: pack.id, index }, member.clone())));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The packs of a client, of whatever policy, whose events launch in the minute of an instant.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn packs_of_minute(
+        &self,
+        client: &ClientId,
+        at: DateTime<Utc>,
+    ) -> Result<Vec<(PolicyId, Singles)>> {
+        self.packs_in(client, at.timestamp().div_euclid(60), Sorted::All, true).await
+    }
+
+    async fn packs_in(
+        &self,
+        client: &ClientId,
+        minute: i64,
+        sorted: Sorted,
+        consistent: bool,
+    ) -> Result<Vec<(PolicyId, Singles)>> {
+        let (mut packs, mut after) = (Vec::new(), None);
+        loop {
+            let query = Query {
+                sorted: sorted.clone(),
+                consistent,
+                after,
+                ..Query::of(Table::Runs, partition(client, minute))
+            };
+            let page = self.query(query).await?;
+            for row in &page.rows {
+                let (policy, id) = name_of(row)?;
+                packs.push((policy, read(client, id, row)?));
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(packs);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_domain::flow::Flow;
+    use tidegate_domain::job::{Attempts, Count, History, Payload, Terms};
+    use tidegate_domain::target::Target;
+
+    use super::*;
+
+    fn member(number: usize, payload: &str) -> Occurrence {
+        Occurrence {
+            client: "acme".parse().unwrap(),
+            job: format!("job-{number}").parse().unwrap(),
+            revision: 3,
+            launch_at: DateTime::from_timestamp(1_795_262_640 + number as i64 % 60, 0).unwrap(),
+            terms: Terms {
+                count: Count::new(1).unwrap(),
+                policy: Some("small".parse().unwrap()),
+                target: Target::sqs("https://sqs.eu-west-1.amazonaws.com/1/jobs").unwrap(),
+                payload: Payload::Inline(payload.to_owned()),
+                history: History::All,
+                max_attempts: Attempts::default(),
+                relevancy: None,
+                flow: Flow::default(),
+            },
+        }
+    }
+
+    fn pack(members: Vec<Occurrence>) -> Singles {
+        let kind = SinglesKind::of(&members[0]).unwrap();
+        Singles { id: kind.number(4), as_of: Some(DateTime::UNIX_EPOCH), members }
+    }
+
+    #[test]
+    fn the_stored_form_of_a_pack_is_pinned() {
+        let two = pack(vec![member(0, "{\"a\":1}"), member(1, "null")]);
+        assert_eq!(
+            encode(&two).unwrap(),
+            concat!(
+                r#"{"v":1,"t":[{"n":1,"p":"small","q":"https://sqs.eu-west-1.amazonaws.com/1/jobs","m":5}],"#,
+                r#""e":[[0,"job-0",3,0,"{\"a\":1}"],[1,"job-1",3,0,"null"]]}"#
+            )
+        );
+    }
+
+    #[test]
+    fn a_pack_reads_back_and_packs_are_cut_by_events_and_bytes() {
+        let large = "x".repeat(398);
+        let members = |count, payload: &str| -> Vec<Occurrence> {
+            (0..count).map(|number| member(number, &format!("\"{payload}\""))).collect()
+        };
+        for (count, payload, sizes) in [(600, "a", vec![250, 250, 100]), (100, &*large, vec![74, 26])] {
+            let packs = cut(members(count, payload));
+            assert_eq!(packs.iter().map(Vec::len).collect::<Vec<_>>(), sizes);
+            for members in packs {
+                let pack = pack(members);
+                let text = encode(&pack).unwrap();
+                assert!(text.len() <= PACK_BYTES, "{} bytes", text.len());
+                let row = Row::new(&Key::new("p", "s"))
+                    .with("as_of", number(0))
+                    .with("pack", aws_sdk_dynamodb::types::AttributeValue::S(text));
+                assert_eq!(read(&"acme".parse().unwrap(), pack.id, &row.into_attributes()).unwrap(), pack);
+            }
+        }
+        assert_eq!(cut(Vec::new()), Vec::<Vec<Occurrence>>::new());
+    }
+}

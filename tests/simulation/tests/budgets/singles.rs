@@ -1,0 +1,158 @@
+//! Single events under a policy: one-time and cron jobs, together in their minute or alone.
+
+use chrono::Duration;
+use tidegate_engine::clock::Clock as _;
+use tidegate_local::Usage;
+use tidegate_simulation::World;
+use tidegate_simulation::world::{CLIENT, JobSpec, Received};
+
+use super::{Budget, fire_at, hold};
+
+const EVENTS: u64 = 1_000;
+
+/// A consumer of a policy of ten tokens.
+struct Consumer {
+    queue: String,
+    at_once: usize,
+    held: Vec<Received>,
+    released: u64,
+}
+
+impl Consumer {
+    fn new(queue: &str, at_once: usize) -> Self {
+        Self { queue: queue.to_owned(), at_once, held: Vec::new(), released: 0 }
+    }
+
+    /// Takes and releases what there is, until nothing comes any more.
+    async fn work(&mut self, world: &World) {
+        loop {
+            self.held.extend(world.consume(&self.queue).await.unwrap());
+            assert!(self.held.len() <= 10, "{} are in flight", self.held.len());
+            let done: Vec<Received> = self.held.drain(..self.held.len().min(self.at_once)).collect();
+            if done.is_empty() {
+                return;
+            }
+            world.release(&done).await.unwrap();
+            self.released += done.len() as u64;
+        }
+    }
+}
+
+/// What was used between two moments, without what `idle` minutes use that nothing is due in.
+async fn world_of_ten(at_once: usize) -> (World, Consumer) {
+    let world = World::new().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    world.policy("ten", 10, 600).await.unwrap();
+    (world, Consumer::new(&queue, at_once))
+}
+
+/// One-time jobs with generated ids, launched `apart_ms` apart within one minute, three hours from their creation.
+async fn one_time(at_once: usize, apart_ms: i64) -> Usage {
+    let (world, mut consumer) = world_of_ten(at_once).await;
+    let before = world.embedded.meter().snapshot();
+    let minute = world.clock.now() + Duration::minutes(180);
+    for number in 0..EVENTS as i64 {
+        let launch_at = minute + Duration::seconds(number * apart_ms / 1_000);
+        world.create(JobSpec::at(launch_at, &consumer.queue).unwrap().under("ten").unwrap()).await.unwrap();
+    }
+    fire_at(&world, 180).await;
+    for _ in 0..60 {
+        consumer.work(&world).await;
+        world.advance(1);
+        world.pump().await.unwrap();
+    }
+    consumer.work(&world).await;
+    assert_eq!(consumer.released, EVENTS);
+    world.embedded.meter().snapshot().since(&before)
+}
+
+#[tokio::test]
+async fn one_time_jobs_of_one_second_released_one_by_one() {
+    let used = one_time(1, 0).await;
+    let budget = Budget { write_units: 2.6, read_units: 0.4, requests: 1.3 };
+    hold("throttled one-time jobs, singly", &used, EVENTS, &budget);
+}
+
+#[tokio::test]
+async fn one_time_jobs_of_one_second_released_ten_at_a_time() {
+    let used = one_time(10, 0).await;
+    let budget = Budget { write_units: 1.6, read_units: 0.4, requests: 0.4 };
+    hold("throttled one-time jobs, in tens", &used, EVENTS, &budget);
+}
+
+#[tokio::test]
+async fn one_time_jobs_spread_over_a_minute_released_one_by_one() {
+    let used = one_time(1, 60).await;
+    let budget = Budget { write_units: 3.2, read_units: 1.0, requests: 1.6 };
+    hold("throttled one-time jobs over a minute, singly", &used, EVENTS, &budget);
+}
+
+/// Cron jobs, all due in one minute; their creation is not counted.
+async fn cron(at_once: usize) -> Usage {
+    let (world, mut consumer) = world_of_ten(at_once).await;
+    for number in 0..EVENTS {
+        let job = JobSpec::cron("0 3 * * *", "UTC", &consumer.queue).unwrap().under("ten").unwrap();
+        world.create(job.named(&format!("nightly-{number}"))).await.unwrap();
+    }
+    let now = world.clock.now();
+    let minutes = (180 - now.timestamp().div_euclid(60)).rem_euclid(1_440);
+    world.advance(minutes * 60 - 600);
+    // A minute in which nothing is due, and after which no tick has anything to catch up.
+    world.engine.tick().await.unwrap();
+    world.advance(480);
+    world.engine.tick().await.unwrap();
+    let before = world.embedded.meter().snapshot();
+    fire_at(&world, 2).await;
+    consumer.work(&world).await;
+    assert_eq!(consumer.released, EVENTS);
+    world.embedded.meter().snapshot().since(&before)
+}
+
+#[tokio::test]
+async fn cron_jobs_of_one_minute_released_one_by_one() {
+    let used = cron(1).await;
+    hold(
+        "throttled cron jobs, singly",
+        &used,
+        EVENTS,
+        &Budget { write_units: 1.6, read_units: 0.4, requests: 1.3 },
+    );
+}
+
+#[tokio::test]
+async fn cron_jobs_of_one_minute_released_ten_at_a_time() {
+    let used = cron(10).await;
+    hold(
+        "throttled cron jobs, in tens",
+        &used,
+        EVENTS,
+        &Budget { write_units: 0.6, read_units: 0.4, requests: 0.4 },
+    );
+}
+
+#[tokio::test]
+async fn a_packed_event_is_found_by_its_run_while_it_waits_and_when_it_ended() {
+    let (world, mut consumer) = world_of_ten(10).await;
+    let minute = world.clock.now() + Duration::minutes(180);
+    let mut ids = Vec::new();
+    for _ in 0..30 {
+        let job = JobSpec::at(minute, &consumer.queue).unwrap().under("ten").unwrap();
+        ids.push(world.create(job).await.unwrap());
+    }
+    fire_at(&world, 180).await;
+    let client = CLIENT.parse().unwrap();
+    let states = async || {
+        let mut states = Vec::new();
+        for id in &ids {
+            let run = format!("{id}.1.{}", minute.timestamp()).parse().unwrap();
+            let detail = world.engine.run_detail(&client, &run).await.unwrap().unwrap();
+            states.push((detail.summary.state.as_str(), detail.in_flight));
+        }
+        states.sort_unstable();
+        states.dedup_by_key(|state| *state);
+        states
+    };
+    assert_eq!(states().await, [("waiting", 0), ("waiting", 1)]);
+    consumer.work(&world).await;
+    assert_eq!(states().await, [("finished", 0)]);
+}
