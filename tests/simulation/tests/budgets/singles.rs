@@ -38,7 +38,7 @@ impl Consumer {
     }
 }
 
-/// What was used between two moments, without what `idle` minutes use that nothing is due in.
+/// A world with a policy of ten tokens, and its consumer.
 async fn world_of_ten(at_once: usize) -> (World, Consumer) {
     let world = World::new().await.unwrap();
     let queue = world.queue("jobs").await.unwrap();
