@@ -129,6 +129,7 @@ fn terms() -> Result<Terms, String> {
         max_attempts: Attempts::default(),
         relevancy: None,
         flow: Flow::default(),
+        unknown: Default::default(),
     })
 }
 

@@ -7,6 +7,7 @@ use thiserror::Error;
 use crate::ids::{CalendarId, ClientId};
 use crate::limits::CALENDAR_ENTRIES;
 use crate::time::{WallClock, Window, clamped};
+use crate::unknown::Unknown;
 
 /// A calendar as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub struct Exclusions {
     pub yearly: Vec<(u8, u8)>,
     /// Stretches of real time.
     pub intervals: Vec<Window>,
+    /// What a newer version stored beside that.
+    pub unknown: Unknown,
 }
 
 /// Why a calendar is refused.

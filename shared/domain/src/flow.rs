@@ -8,6 +8,7 @@ use thiserror::Error;
 use crate::limits::{MAX_COST, MAX_PRIORITY, WINDOW_SECONDS};
 use crate::target::Target;
 use crate::time::{self, shifted};
+use crate::unknown::Unknown;
 
 /// How a job's events go through their policy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -26,6 +27,8 @@ pub struct Flow {
     pub on_completion: Option<Target>,
     /// A 2xx answer of an HTTP target releases the token: the work was done in the call.
     pub release_on_response: bool,
+    /// What a newer version stored beside that.
+    pub unknown: Unknown,
 }
 
 impl Flow {

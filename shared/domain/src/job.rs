@@ -11,6 +11,7 @@ use crate::nesting::levels;
 use crate::rules::{Relevancy, Rules};
 use crate::target::Target;
 use crate::time::{Cadence, ChildPlace, CronSpec, Instants, Rate};
+use crate::unknown::Unknown;
 
 /// A ScheduleJob as it is stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,6 +102,8 @@ pub struct Terms {
     pub relevancy: Option<Relevancy>,
     /// How the events go through their policy.
     pub flow: Flow,
+    /// What a newer version stored beside that.
+    pub unknown: Unknown,
 }
 
 /// How much of what happened to a job's events is kept.

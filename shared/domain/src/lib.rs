@@ -34,3 +34,4 @@ pub mod target;
 pub mod template;
 pub mod time;
 pub mod token;
+pub mod unknown;

@@ -9,6 +9,7 @@ use crate::limits::{
     CALENDARS_PER_JOB, DEFAULT_MISFIRE_LAUNCHES, JITTER_SECONDS, MISFIRE_LAUNCHES, RELEVANCY_SECONDS,
 };
 use crate::shard::shard_of;
+use crate::unknown::Unknown;
 
 /// A job's rules for its launches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -23,6 +24,8 @@ pub struct Rules {
     pub misfire: Misfire,
     /// The calendars whose days it leaves out.
     pub calendars: Vec<CalendarId>,
+    /// What a newer version stored beside that.
+    pub unknown: Unknown,
 }
 
 /// A flexible window, 0 to 3,600 seconds: a job launches at an offset within it that is its own and never changes.

@@ -48,13 +48,16 @@ impl Engine {
         &self,
         client: &ClientId,
         id: CalendarId,
-        exclusions: Exclusions,
+        mut exclusions: Exclusions,
         expected: impl Into<Expect>,
     ) -> Result<CalendarWrite, EngineError> {
         let expected = expected.into();
         for _ in 0..WRITE_ROUNDS {
             let seen = self.store().calendar(client, &id).await?;
             let revision = seen.as_ref().map_or(0, |calendar| calendar.revision);
+            // What a newer version stored of it stays.
+            exclusions.unknown =
+                seen.as_ref().map(|seen| seen.exclusions.unknown.clone()).unwrap_or_default();
             match (&seen, expected) {
                 (None, Expect::Revision(_)) => return Ok(CalendarWrite::Absent),
                 (Some(_), Expect::Nothing) => return Ok(CalendarWrite::Exists),

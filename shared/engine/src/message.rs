@@ -1,4 +1,4 @@
-//! What travels through the dispatch queue: version 1, JSON with short names.
+//! What travels through the dispatch queue: JSON with short names, in the format that rows are in (`tidegate_store::FORMAT`).
 //!
 //! Every message may come twice, late or never: each says all that its handling needs, and handling it again changes
 //! nothing that the first time has not.
@@ -10,13 +10,14 @@ use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
 use tidegate_domain::limits::EVENTS_PER_CHUNK;
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::time::clamped;
-use tidegate_store::doc::TermsDoc;
+use tidegate_store::FORMAT;
+use tidegate_store::doc::{Rest, TermsDoc};
 
 use crate::EngineError;
 
 /// A message of the dispatch queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[serde(rename_all = "snake_case")]
 pub enum Message {
     /// Events of one client that nothing throttles, due at one instant.
     Chunk(Chunk),
@@ -64,7 +65,6 @@ pub enum Message {
 
 /// Events of one client that nothing throttles, due at one instant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Chunk {
     /// Whose.
     #[serde(rename = "c")]
@@ -84,11 +84,13 @@ pub struct Chunk {
     /// The events.
     #[serde(rename = "i")]
     pub items: Vec<ChunkItem>,
+    /// What a newer version sent beside that: it stays when the rest of the chunk is sent later.
+    #[serde(flatten)]
+    pub rest: Rest,
 }
 
 /// Some events of one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ChunkItem {
     /// The job.
     #[serde(rename = "j")]
@@ -105,11 +107,13 @@ pub struct ChunkItem {
     /// What each carries and where it goes.
     #[serde(rename = "d")]
     pub terms: TermsDoc,
+    /// What a newer version sent beside that.
+    #[serde(flatten)]
+    pub rest: Rest,
 }
 
 /// A granted event that still has to reach its target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct GrantedEvent {
     /// The pack that it is of.
     pub pack: String,
@@ -124,6 +128,9 @@ pub struct GrantedEvent {
     pub attempt: u8,
     /// How often sending failed under this lease.
     pub failures: u8,
+    /// What a newer version sent beside that: it stays when the event is sent later.
+    #[serde(flatten)]
+    pub rest: Rest,
 }
 
 fn is_zero(number: &u8) -> bool {
@@ -132,9 +139,14 @@ fn is_zero(number: &u8) -> bool {
 
 #[derive(Serialize, Deserialize)]
 struct Versioned<M> {
-    v: u8,
+    #[serde(default = "first_format")]
+    v: u32,
     #[serde(flatten)]
     message: M,
+}
+
+fn first_format() -> u32 {
+    1
 }
 
 impl Message {
@@ -153,19 +165,19 @@ impl Message {
     /// Its text.
     pub fn encode(&self) -> String {
         // Serialising plain structs to a string has no way to fail.
-        serde_json::to_string(&Versioned { v: 1, message: self }).unwrap_or_default()
+        serde_json::to_string(&Versioned { v: FORMAT, message: self }).unwrap_or_default()
     }
 
     /// Reads a text.
     ///
     /// # Errors
-    /// When it is not a message of version 1.
+    /// When it is no message, or one of a newer version.
     pub fn decode(text: &str) -> Result<Self, EngineError> {
         let bad = |reason: String| EngineError::Message { reason };
         let versioned: Versioned<Self> = serde_json::from_str(text).map_err(|e| bad(e.to_string()))?;
         match versioned.v {
-            1 => Ok(versioned.message),
-            other => Err(bad(format!("version {other} is not known"))),
+            format if format <= FORMAT => Ok(versioned.message),
+            newer => Err(bad(format!("written by a newer version: format {newer}, not {FORMAT}"))),
         }
     }
 }
@@ -242,6 +254,23 @@ mod tests {
     }
 
     #[test]
+    fn what_a_newer_version_sent_is_read_and_kept() {
+        let wake = Message::Wake { client: "acme".into(), policy: "small".into(), due_s: None };
+        for text in [
+            r#"{"wake":{"client":"acme","policy":"small"}}"#,
+            r#"{"v":1,"moon":1,"wake":{"client":"acme","policy":"small","tide":[2]}}"#,
+        ] {
+            assert_eq!(Message::decode(text).unwrap(), wake);
+        }
+        for text in [
+            r#"{"v":1,"chunk":{"c":"acme","l":1,"o":1,"t":1,"i":[{"j":"a","r":2,"a":0,"b":1,"d":{"n":1,"q":"https://x/1/a","m":5,"moon":1},"moon":2}],"moon":{"full":true}}}"#,
+            r#"{"v":1,"event":{"pack":"a.1.2","token":"t","lease_end_ms":1,"attempt":1,"failures":0,"moon":3}}"#,
+        ] {
+            assert_eq!(Message::decode(text).unwrap().encode(), text);
+        }
+    }
+
+    #[test]
     fn what_is_no_message_is_refused_and_says_why() {
         for text in
             ["", "{}", "not json", r#"{"v":2,"wake":{"client":"a","policy":"b"}}"#, r#"{"v":1,"nap":{}}"#]
@@ -260,9 +289,11 @@ mod tests {
                 from: *from,
                 to: *to,
                 terms: TermsDoc::clone(&terms),
+                rest: Rest::default(),
             };
             let items = ranges.iter().map(item).collect();
-            Chunk { client: "acme".into(), launch_s: 1, as_of_ms: 1, repeat: false, attempt: 1, items }
+            let rest = Rest::default();
+            Chunk { client: "acme".into(), launch_s: 1, as_of_ms: 1, repeat: false, attempt: 1, items, rest }
         };
         let read = |ranges: &[(u32, u32)]| {
             let chunk = chunk(ranges);
@@ -291,7 +322,9 @@ mod tests {
                 from: 0,
                 to,
                 terms: serde_json::from_str(r#"{"n":1,"q":"https://x/1/a","m":5}"#).unwrap(),
+                rest: Rest::default(),
             }],
+            rest: Rest::default(),
         };
         assert_eq!(chunk(1, 1).id(), chunk(2, 1).id());
         assert_ne!(chunk(1, 1).id(), chunk(1, 2).id());

@@ -8,14 +8,14 @@ use tidegate_domain::ids::{CalendarId, ClientId};
 use tidegate_domain::limits::PAGE_ROWS;
 use tidegate_domain::time::{Window, clamped, parse_zone};
 
+use crate::doc::Rest;
 use crate::item::{Attributes, Item, Key, Row, number, text};
-use crate::rows::Query;
+use crate::rows::{Query, Update};
 use crate::tables::Table;
 use crate::{Create, Page, Result, Store, StoreError, Write};
 
-/// What a calendar excludes, as stored. Version 1.
+/// What a calendar excludes, as stored.
 #[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct ExclusionsDoc {
     /// Zone.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -29,6 +29,9 @@ struct ExclusionsDoc {
     /// Intervals in seconds since the epoch.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     i: Vec<(i64, i64)>,
+    /// What a newer version stored.
+    #[serde(flatten)]
+    rest: Rest,
 }
 
 impl From<&Exclusions> for ExclusionsDoc {
@@ -39,6 +42,7 @@ impl From<&Exclusions> for ExclusionsDoc {
             d: exclusions.dates.iter().map(ToString::to_string).collect(),
             y: exclusions.yearly.clone(),
             i: exclusions.intervals.iter().map(seconds).collect(),
+            rest: Rest::from(&exclusions.unknown),
         }
     }
 }
@@ -58,6 +62,7 @@ impl ExclusionsDoc {
             dates: dates.map_err(|e: chrono::ParseError| e.to_string())?,
             yearly: self.y.clone(),
             intervals: self.i.iter().map(window).collect::<std::result::Result<_, _>>()?,
+            unknown: self.rest.unknown(),
         })
     }
 }
@@ -84,7 +89,7 @@ fn row(calendar: &Calendar) -> Result<Row> {
 }
 
 fn read(row: &Attributes) -> Result<Calendar> {
-    let item = Item::new(Table::Clients, row);
+    let item = Item::read(Table::Clients, row)?;
     let doc: ExclusionsDoc =
         serde_json::from_str(item.text("excluded")?).map_err(|e| item.corrupt(e.to_string()))?;
     Ok(Calendar {
@@ -127,8 +132,8 @@ impl Store {
     /// # Errors
     /// When DynamoDB does not answer.
     pub async fn replace_calendar(&self, calendar: &Calendar) -> Result<Write> {
-        let values = Attributes::from([(":old".to_owned(), number(calendar.revision - 1))]);
-        self.put_when(Table::Clients, row(calendar)?, "revision = :old", values).await
+        let update = Update::rewrite(Table::Clients, row(calendar)?).when("revision = :old");
+        Ok(self.update(update.value(":old", number(calendar.revision - 1))).await?.into())
     }
 
     /// Removes a calendar at the revision that was seen.

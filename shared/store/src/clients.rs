@@ -73,7 +73,7 @@ fn row(key: &Key, client: &Client) -> Row {
 }
 
 fn read(row: &Attributes) -> Result<Client> {
-    let item = Item::new(Table::Clients, row);
+    let item = Item::read(Table::Clients, row)?;
     Ok(Client {
         id: item.id("client")?,
         allowed_targets: item.texts("allowed_targets").into_iter().map(str::to_owned).collect(),

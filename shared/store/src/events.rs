@@ -21,6 +21,7 @@ const SAID_AT_ONCE: usize = 8;
 
 /// A record to be kept. Writing one twice leaves one.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "mostly the large one, and a call keeps few of them")]
 pub enum Record {
     /// What happened to one event of a run of several, or of a pack of single ones.
     Event {
@@ -307,7 +308,7 @@ impl Store {
 }
 
 fn read(row: &Attributes) -> Result<HistoryRow> {
-    let item = Item::new(Table::Events, row);
+    let item = Item::read(Table::Events, row)?;
     let (kind, place) = item.text("sk")?.split_at_checked(1).unwrap_or_default();
     Ok(match kind {
         "e" => HistoryRow::Event(EventRow {

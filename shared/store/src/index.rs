@@ -55,7 +55,7 @@ impl Store {
     /// When DynamoDB does not answer.
     pub async fn index_shape(&self) -> Result<IndexShape> {
         let row = self.get(Table::Ticker, &key(), true).await?.unwrap_or_default();
-        let item = Item::new(Table::Ticker, &row);
+        let item = Item::read(Table::Ticker, &row)?;
         let mut shape = IndexShape::default();
         for attribute in item.names() {
             if let Some(zone) = attribute.strip_prefix(ZONE_PREFIX) {

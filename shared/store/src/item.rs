@@ -1,6 +1,6 @@
 //! Reading and writing attributes: the only place that knows how a value looks in DynamoDB.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -8,7 +8,10 @@ use chrono::{DateTime, Utc};
 use tidegate_domain::time::clamped;
 
 use crate::tables::{EXPIRES_AT, PARTITION_KEY, SORT_KEY, Table};
-use crate::{Result, StoreError};
+use crate::{FORMAT, Result, StoreError};
+
+/// The attribute that says which format a row is in; absent: 1.
+const VERSION: &str = "v";
 
 pub(crate) type Attributes = HashMap<String, AttributeValue>;
 
@@ -39,22 +42,29 @@ impl Key {
 
 /// A row to be written.
 #[derive(Debug, Clone)]
-pub(crate) struct Row(Attributes);
+pub(crate) struct Row {
+    attributes: Attributes,
+    /// Attributes that this version knows and the row has not.
+    absent: Vec<String>,
+}
 
 impl Row {
     pub(crate) fn new(key: &Key) -> Self {
-        Self(key.attributes())
+        Self { attributes: key.attributes(), absent: Vec::new() }
     }
 
     pub(crate) fn with(mut self, name: &str, value: AttributeValue) -> Self {
-        self.0.insert(name.to_owned(), value);
+        self.attributes.insert(name.to_owned(), value);
         self
     }
 
-    pub(crate) fn with_some(self, name: &str, value: Option<AttributeValue>) -> Self {
+    pub(crate) fn with_some(mut self, name: &str, value: Option<AttributeValue>) -> Self {
         match value {
             Some(value) => self.with(name, value),
-            None => self,
+            None => {
+                self.absent.push(name.to_owned());
+                self
+            }
         }
     }
 
@@ -63,7 +73,18 @@ impl Row {
     }
 
     pub(crate) fn into_attributes(self) -> Attributes {
-        self.0
+        self.attributes
+    }
+
+    /// Its key, what it says in the order of the names, and what it says is not there.
+    pub(crate) fn into_changes(self) -> (Key, BTreeMap<String, AttributeValue>, Vec<String>) {
+        let mut says: BTreeMap<_, _> = self.attributes.into_iter().collect();
+        let mut part = |name| match says.remove(name) {
+            Some(AttributeValue::S(part)) => part,
+            _ => String::new(),
+        };
+        let key = Key::new(part(PARTITION_KEY), part(SORT_KEY));
+        (key, says, self.absent)
     }
 }
 
@@ -75,6 +96,16 @@ pub(crate) struct Item<'a> {
 }
 
 impl<'a> Item<'a> {
+    /// A row that this version may act on: see [`FORMAT`].
+    pub(crate) fn read(table: Table, attributes: &'a Attributes) -> Result<Self> {
+        let item = Self::new(table, attributes);
+        match item.number_or(VERSION, 1)? {
+            version if version <= FORMAT => Ok(item),
+            newer => Err(item.corrupt(format!("written by a newer version: format {newer}, not {FORMAT}"))),
+        }
+    }
+
+    /// A row of which only the key, or a reason, is looked at.
     pub(crate) fn new(table: Table, attributes: &'a Attributes) -> Self {
         Self { table, attributes }
     }

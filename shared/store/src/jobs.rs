@@ -17,7 +17,7 @@ use tidegate_domain::shard::shard_of;
 use crate::doc::{RulesDoc, TermsDoc, TriggerDoc};
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::launch::{Owed, keys_of, owed_key_of, owed_row, rows_of};
-use crate::rows::Query;
+use crate::rows::{Query, Update};
 use crate::tables::Table;
 use crate::{Create, Page, Result, Store, StoreError, Write};
 
@@ -72,7 +72,7 @@ fn row(job: &Job) -> Result<Row> {
 }
 
 fn read(row: &Attributes) -> Result<JobRow> {
-    let item = Item::new(Table::Jobs, row);
+    let item = Item::read(Table::Jobs, row)?;
     let revision = item.number("rev")?;
     let Some(when) = item.find_text("when") else { return Ok(JobRow::Deleted { revision }) };
     let trigger: TriggerDoc = serde_json::from_str(when).map_err(|e| item.corrupt(e.to_string()))?;
@@ -151,16 +151,27 @@ impl Store {
     }
 
     /// Writes a job over what was `seen` under its id, with its rows in the time index and what the master owes:
-    /// everything or nothing. Refused when the row is no longer as seen.
+    /// everything or nothing. Refused when the row is no longer as seen. Of a job and of its rows that go on, attributes
+    /// that this version does not know stay; over a tombstone, the job is new.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
     pub async fn write_job(&self, job: &Job, seen: Option<&JobRow>, owed: Option<&Owed>) -> Result<Write> {
         let new_keys = keys_of(job);
         let kept: HashSet<(&str, &str)> = new_keys.iter().map(|k| (&*k.pk, &*k.sk)).collect();
-        let mut items = vec![self.guarded_put(Table::Jobs, row(job)?, seen.map(JobRow::revision))?];
-        for row in rows_of(job)? {
-            items.push(self.put_item_of(Table::Launch, row)?);
+        let rows = rows_of(job)?;
+        let mut items = Vec::with_capacity(rows.len().saturating_add(1));
+        if let Some(JobRow::Live(old)) = seen {
+            let over = Update::rewrite(Table::Jobs, row(job)?).when("rev = :seen");
+            items.push(self.update_item_of(over.value(":seen", number(old.revision)))?);
+            for row in rows {
+                items.push(self.update_item_of(Update::rewrite(Table::Launch, row))?);
+            }
+        } else {
+            items.push(self.guarded_put(Table::Jobs, row(job)?, seen.map(JobRow::revision))?);
+            for row in rows {
+                items.push(self.put_item_of(Table::Launch, row)?);
+            }
         }
         items.extend(self.zone_items(job, seen)?);
         if let Some(JobRow::Live(old)) = seen {

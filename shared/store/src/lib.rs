@@ -45,6 +45,15 @@ pub use error::StoreError;
 pub use mutant::Mutant;
 use tables::Table;
 
+/// The format that rows and messages are written in, and the highest that is read.
+///
+/// Each says its format as `v`, and one that does not is of format 1, so that `v` costs nothing. A process reads every
+/// format up to its own. What is of a higher one it does not act on: the row or message is set aside as written by a newer
+/// version. Attributes and members that it does not know are ignored, and kept where it writes again.
+///
+/// When it must be raised, and what a deployment then does: decision 0022.
+pub const FORMAT: u32 = 1;
+
 /// What a function of the store returns.
 pub type Result<T> = std::result::Result<T, StoreError>;
 

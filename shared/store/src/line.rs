@@ -196,7 +196,7 @@ pub(crate) fn singles_row(client: &ClientId, policy: &PolicyId, pack: &Singles) 
 }
 
 fn read(row: &Attributes) -> Result<LineEntry> {
-    let item = Item::new(Table::Policies, row);
+    let item = Item::read(Table::Policies, row)?;
     Ok(LineEntry {
         pack: item.parsed("pack", item.text("pack")?)?,
         launch_at: launch_of(item.text("sk")?).ok_or_else(|| item.corrupt("'sk' is no place in a line"))?,
@@ -210,13 +210,13 @@ fn read(row: &Attributes) -> Result<LineEntry> {
 
 /// How far an entry is, and how many events it has.
 fn progress(row: &Attributes) -> Result<(u32, u32)> {
-    let item = Item::new(Table::Policies, row);
+    let item = Item::read(Table::Policies, row)?;
     Ok((item.number("cur")?, item.number("n")?))
 }
 
 /// The range that the entry's row says a grant has taken.
 fn taken_before(row: &Attributes, group: u32, grant: u64) -> Result<Option<Take>> {
-    let item = Item::new(Table::Policies, row);
+    let item = Item::read(Table::Policies, row)?;
     if item.find_number(&format!("g{group}"))? != Some(grant) {
         return Ok(None);
     }

@@ -17,7 +17,7 @@ fn key(client: &ClientId, policy: &PolicyId) -> Key {
 }
 
 fn arrival_us(row: Option<&Attributes>) -> Result<i64> {
-    row.map_or(Ok(0), |row| Item::new(Table::Policies, row).number_or("arrival_us", 0))
+    row.map_or(Ok(0), |row| Item::read(Table::Policies, row)?.number_or("arrival_us", 0))
 }
 
 impl Store {

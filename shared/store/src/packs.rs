@@ -116,10 +116,10 @@ fn encode(pack: &Singles) -> Result<String> {
 }
 
 fn read(client: &ClientId, id: SinglesId, row: &Attributes) -> Result<Singles> {
-    let item = Item::new(Table::Runs, row);
+    let item = Item::read(Table::Runs, row)?;
     let doc: PackDoc = serde_json::from_str(item.text("pack")?).map_err(|e| item.corrupt(e.to_string()))?;
-    if doc.v != VERSION {
-        return Err(item.corrupt(format!("'pack' is of version {}", doc.v)));
+    if doc.v > VERSION {
+        return Err(item.corrupt(format!("'pack' is written by a newer version: format {}", doc.v)));
     }
     let mut members = Vec::with_capacity(doc.e.len());
     for MemberDoc(second, job, revision, terms, payload) in doc.e {
@@ -143,7 +143,7 @@ fn read(client: &ClientId, id: SinglesId, row: &Attributes) -> Result<Singles> {
 
 /// The policy and the pack that a row is of.
 fn name_of(row: &Attributes) -> Result<(PolicyId, SinglesId)> {
-    let item = Item::new(Table::Runs, row);
+    let item = Item::read(Table::Runs, row)?;
     let pack: PackId = item.parsed("id", item.text("id")?)?;
     let PackId::Singles(id) = pack else { return Err(item.corrupt("'id' is no pack of single events")) };
     Ok((item.id("policy")?, id))
@@ -283,6 +283,7 @@ mod tests {
                 max_attempts: Attempts::default(),
                 relevancy: None,
                 flow: Flow::default(),
+                unknown: Default::default(),
             },
         }
     }

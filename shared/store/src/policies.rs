@@ -42,7 +42,7 @@ fn row(policy: &Policy) -> Row {
 }
 
 fn read(row: &Attributes) -> Result<Policy> {
-    let item = Item::new(Table::Policies, row);
+    let item = Item::read(Table::Policies, row)?;
     let corrupt = |reason: String| item.corrupt(reason);
     let terms = PolicyTerms::new(item.number("max_in_flight")?, item.number("lease_seconds")?)
         .map_err(|e| corrupt(e.to_string()))?
@@ -69,11 +69,11 @@ fn read_rate(item: Item<'_>) -> Result<Option<RateLimit>> {
     rate.map(Some).map_err(|e| item.corrupt(e.to_string()))
 }
 
-fn seen_values(seen: &Policy) -> Attributes {
-    Attributes::from([
-        (":revision".to_owned(), number(seen.revision)),
-        (":plan".to_owned(), number(seen.plan.number)),
-    ])
+/// The condition that a policy and its plan are those that were seen.
+const AS_SEEN: &str = "revision = :revision AND plan_number = :plan";
+
+fn with_seen(update: Update, seen: &Policy) -> Update {
+    update.value(":revision", number(seen.revision)).value(":plan", number(seen.plan.number))
 }
 
 /// A policy that has holders, waiting runs, or had them lately.
@@ -95,7 +95,7 @@ fn active_key(client: &ClientId, policy: &PolicyId) -> Key {
 }
 
 fn read_active(row: &Attributes) -> Result<ActivePolicy> {
-    let item = Item::new(Table::Policies, row);
+    let item = Item::read(Table::Policies, row)?;
     Ok(ActivePolicy {
         client: item.id("client")?,
         policy: item.id("policy")?,
@@ -141,13 +141,8 @@ impl Store {
     /// # Errors
     /// When DynamoDB does not answer.
     pub async fn replace_policy(&self, policy: &Policy, seen: &Policy) -> Result<Write> {
-        self.put_when(
-            Table::Policies,
-            row(policy),
-            "revision = :revision AND plan_number = :plan",
-            seen_values(seen),
-        )
-        .await
+        let update = Update::rewrite(Table::Policies, row(policy)).when(AS_SEEN);
+        Ok(self.update(with_seen(update, seen)).await?.into())
     }
 
     /// Shares a policy's limit out anew, if the policy and its plan are still those that were seen.
@@ -156,14 +151,11 @@ impl Store {
     /// When DynamoDB does not answer.
     pub async fn replace_plan(&self, seen: &Policy, plan: &SharePlan) -> Result<Write> {
         let key = key(&seen.client, &seen.id);
-        let mut update = Update::new(Table::Policies, key, "SET plan_number = :new, shares = :shares")
-            .when("revision = :revision AND plan_number = :plan")
+        let update = Update::new(Table::Policies, key, "SET plan_number = :new, shares = :shares")
+            .when(AS_SEEN)
             .value(":new", number(plan.number))
             .value(":shares", text(plan.encode()));
-        for (name, value) in seen_values(seen) {
-            update = update.value(name, value);
-        }
-        Ok(self.update(update).await?.into())
+        Ok(self.update(with_seen(update, seen)).await?.into())
     }
 
     /// Removes a policy at the revision that was seen.

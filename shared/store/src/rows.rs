@@ -41,6 +41,24 @@ impl Update {
         }
     }
 
+    /// Makes a row that is there say what `row` says. Attributes that this version does not know stay as they are: a newer
+    /// one may have written them. Any other row that is written over is replaced as a whole.
+    pub(crate) fn rewrite(table: Table, row: Row) -> Self {
+        let (key, says, absent) = row.into_changes();
+        let mut update = Self::new(table, key, "SET");
+        for (number, (name, value)) in says.into_iter().enumerate() {
+            let comma = if number == 0 { "" } else { "," };
+            update.changes.push_str(&format!("{comma} #s{number} = :s{number}"));
+            update = update.name(&format!("#s{number}"), name).value(format!(":s{number}"), value);
+        }
+        for (number, name) in absent.into_iter().enumerate() {
+            let before = if number == 0 { " REMOVE" } else { "," };
+            update.changes.push_str(&format!("{before} #r{number}"));
+            update = update.name(&format!("#r{number}"), name);
+        }
+        update
+    }
+
     pub(crate) fn when(mut self, condition: impl Into<String>) -> Self {
         self.condition = Some(condition.into());
         self

@@ -169,7 +169,7 @@ pub(crate) fn row(occurrence: &Occurrence, tally: Tally, now: DateTime<Utc>) -> 
 }
 
 fn read(row: &Attributes) -> Result<RunRow> {
-    let item = Item::new(Table::Runs, row);
+    let item = Item::read(Table::Runs, row)?;
     let doc: TermsDoc = serde_json::from_str(item.text("terms")?).map_err(|e| item.corrupt(e.to_string()))?;
     Ok(RunRow {
         id: item.id("run")?,

@@ -218,7 +218,7 @@ fn key(id: &str) -> Key {
 }
 
 fn read(row: &Attributes) -> Result<Part> {
-    let item = Item::new(Table::Ticker, row);
+    let item = Item::read(Table::Ticker, row)?;
     let own = |name| item.find_text(name).map(str::to_owned);
     let cursor = item.find_text("cursor").filter(|cursor| !cursor.is_empty());
     let task = match item.text("kind")? {

@@ -13,10 +13,10 @@ impl Store {
     pub async fn secret(&self, name: &str, fresh: &str) -> Result<String> {
         let key = Key::new(format!("secret|{name}"), "-");
         if let Some(row) = self.get(Table::Clients, &key, true).await? {
-            return Item::new(Table::Clients, &row).text("secret").map(str::to_owned);
+            return Item::read(Table::Clients, &row)?.text("secret").map(str::to_owned);
         }
         self.put_new(Table::Clients, Row::new(&key).with("secret", text(fresh))).await?;
         let row = self.get(Table::Clients, &key, true).await?.unwrap_or_default();
-        Item::new(Table::Clients, &row).text("secret").map(str::to_owned)
+        Item::read(Table::Clients, &row)?.text("secret").map(str::to_owned)
     }
 }

@@ -5,7 +5,7 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::item::{Item, Key, Row, number, text};
+use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Update, Updated};
 use crate::tables::Table;
 use crate::{Result, Store};
@@ -64,7 +64,8 @@ fn key() -> Key {
     Key::new("watermark", "-")
 }
 
-fn read(item: Item<'_>) -> Result<Watermark> {
+fn read(row: &Attributes) -> Result<Watermark> {
+    let item = Item::read(Table::Ticker, row)?;
     Ok(Watermark {
         planned_to: item.instant_s("planned_to")?,
         scanned_to: item.instant_s("scanned_to")?,
@@ -84,7 +85,7 @@ impl Store {
     /// When DynamoDB does not answer.
     pub async fn watermark(&self) -> Result<Option<Watermark>> {
         let row = self.get(Table::Ticker, &key(), true).await?;
-        row.map(|row| read(Item::new(Table::Ticker, &row))).transpose()
+        row.as_ref().map(read).transpose()
     }
 
     /// Writes the first watermark, if there is none: no launch from `start` on was planned yet.
@@ -126,9 +127,9 @@ impl Store {
         )
         .value(":start", number(start.timestamp()));
         match self.update(terms.put_into(update, to, now)).await? {
-            Updated::Done(row) => Ok(Advance::Won(read(Item::new(Table::Ticker, &row))?)),
+            Updated::Done(row) => Ok(Advance::Won(read(&row)?)),
             Updated::Refused(row) => {
-                let seen = read(Item::new(Table::Ticker, &row.unwrap_or_default()))?;
+                let seen = read(&row.unwrap_or_default())?;
                 match seen.scanned_to < seen.taken_over_to {
                     true => self.take_over_again(to, now, terms).await,
                     false => Ok(Advance::Lost(seen)),
@@ -144,8 +145,8 @@ impl Store {
         let update = Update::new(Table::Ticker, key(), changes)
             .when("planned_to <= :to AND scanned_to < taken_over_to AND lease_end < :now");
         Ok(match self.update(terms.put_into(update, to, now)).await? {
-            Updated::Done(row) => Advance::Won(read(Item::new(Table::Ticker, &row))?),
-            Updated::Refused(row) => Advance::Lost(read(Item::new(Table::Ticker, &row.unwrap_or_default()))?),
+            Updated::Done(row) => Advance::Won(read(&row)?),
+            Updated::Refused(row) => Advance::Lost(read(&row.unwrap_or_default())?),
         })
     }
 

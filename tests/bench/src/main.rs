@@ -60,6 +60,7 @@ fn terms(queue_url: &str, count: u32) -> Result<Terms> {
         max_attempts: Attempts::default(),
         relevancy: None,
         flow: Flow::default(),
+        unknown: Default::default(),
     })
 }
 

@@ -92,7 +92,8 @@ pub fn chunk_to(target: Value, job: &str, now_s: i64, events: u32) -> Result<Mes
         terms.extend(target);
     }
     let terms = serde_json::from_value(terms)?;
-    let item = ChunkItem { job: job.to_owned(), revision: 1, from: 0, to: events, terms };
+    let item =
+        ChunkItem { job: job.to_owned(), revision: 1, from: 0, to: events, terms, rest: Default::default() };
     let (client, as_of_ms) = ("acme".to_owned(), now_s * 1_000);
     Ok(Message::Chunk(Chunk {
         client,
@@ -101,6 +102,7 @@ pub fn chunk_to(target: Value, job: &str, now_s: i64, events: u32) -> Result<Mes
         repeat: false,
         attempt: 1,
         items: vec![item],
+        rest: Default::default(),
     }))
 }
 
@@ -132,7 +134,8 @@ fn sound(kind: Kind, dice: &Dice, known: &Known, now_s: i64) -> Result<Message> 
         Kind::Chunk => {
             let items = (0..dice.within(1..=3)).map(|_| item(dice, known)).collect::<Result<Vec<_>>>()?;
             let (repeat, attempt) = (dice.chance(200), dice.within(1..=6) as u8);
-            Message::Chunk(Chunk { client, launch_s, as_of_ms: now_s * 1_000, repeat, attempt, items })
+            let (as_of_ms, rest) = (now_s * 1_000, Default::default());
+            Message::Chunk(Chunk { client, launch_s, as_of_ms, repeat, attempt, items, rest })
         }
         Kind::Wake => {
             let policy = if client == "acme" { known.policies.any(dice) } else { "one".to_owned() };
@@ -151,6 +154,7 @@ fn sound(kind: Kind, dice: &Dice, known: &Known, now_s: i64) -> Result<Message> 
             lease_end_ms: if dice.chance(300) { numbers::whole(dice) } else { (now_s + 60) * 1_000 },
             attempt: dice.within(1..=6) as u8,
             failures: dice.pick(&[0, 0, 1, 4, 5, 19, 20, 254, 255]).copied().unwrap_or_default(),
+            rest: Default::default(),
         }),
         Kind::Callback => Message::Callback {
             client,
@@ -186,6 +190,7 @@ fn item(dice: &Dice, known: &Known) -> Result<ChunkItem> {
         from: 0,
         to: events,
         terms,
+        rest: Default::default(),
     })
 }
 

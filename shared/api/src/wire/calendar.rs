@@ -155,7 +155,7 @@ pub(crate) struct CalendarView {
 
 impl From<&Calendar> for CalendarView {
     fn from(calendar: &Calendar) -> Self {
-        let Exclusions { zone, dates, yearly, intervals } = &calendar.exclusions;
+        let Exclusions { zone, dates, yearly, intervals, unknown: _ } = &calendar.exclusions;
         let yearly = yearly.iter().map(|(month, day)| format!("{month:02}-{day:02}"));
         let interval =
             |window: &Window| IntervalBody { from: instant(window.from()), to: instant(window.to()) };

@@ -7,6 +7,7 @@ use tidegate_domain::job::Trigger;
 use tidegate_domain::limits::{EVENTS_PER_RUN, MAX_COST, MAX_PRIORITY, WINDOW_SECONDS};
 use tidegate_domain::rules::Rules;
 use tidegate_domain::time::{seconds, shifted};
+use tidegate_domain::unknown::Unknown;
 use utoipa::ToSchema;
 
 use crate::problem::FieldErrors;
@@ -123,6 +124,7 @@ impl FlowFields<'_> {
             max_failures: given(max_failures)?,
             on_completion: given(on_completion)?,
             release_on_response: false,
+            unknown: Unknown::default(),
         })
     }
 }

@@ -8,6 +8,7 @@ use tidegate_domain::ids::{JobId, ONE_TIME_PREFIX, PolicyId};
 use tidegate_domain::job::{Attempts, Count, History, Job, Payload, Terms};
 use tidegate_domain::limits::{DEFAULT_ATTEMPTS, MAX_ATTEMPTS};
 use tidegate_domain::rules::Relevancy;
+use tidegate_domain::unknown::Unknown;
 use tidegate_engine::JobDraft;
 use utoipa::ToSchema;
 
@@ -224,6 +225,7 @@ impl JobBody {
             max_attempts: errors.keep("max_attempts", (), Attempts::new(attempts?.into()))?,
             relevancy: relevancy?,
             flow,
+            unknown: Unknown::default(),
         })
     }
 }

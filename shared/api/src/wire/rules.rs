@@ -10,6 +10,7 @@ use tidegate_domain::limits::{
 };
 use tidegate_domain::rules::{Jitter, Misfire, MisfireLaunches, Relevancy, Rules, RulesError};
 use tidegate_domain::time::shifted;
+use tidegate_domain::unknown::Unknown;
 use utoipa::ToSchema;
 
 use crate::problem::FieldErrors;
@@ -107,6 +108,7 @@ impl RulesFields<'_> {
             jitter: jitter?,
             misfire: misfire?,
             calendars: calendars?,
+            unknown: Unknown::default(),
         };
         match rules.checked() {
             Ok(rules) => Some(rules),

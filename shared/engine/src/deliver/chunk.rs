@@ -12,7 +12,7 @@ use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::History;
 use tidegate_domain::limits::EVENTS_PER_CHUNK;
 use tidegate_domain::occurrence::{NonRun, Occurrence};
-use tidegate_store::doc::TermsDoc;
+use tidegate_store::doc::{Rest, TermsDoc};
 use tidegate_store::events::{EventRow, HistoryOf, PartRow, Record};
 use tidegate_store::runs::Tally;
 use tracing::info;
@@ -29,6 +29,15 @@ struct Part {
     occurrence: Occurrence,
     from: u32,
     to: u32,
+    /// What a newer version said of them.
+    rest: Rest,
+}
+
+impl Part {
+    fn of(item: &ChunkItem, client: &ClientId, launch_at: DateTime<Utc>) -> Result<Self, EngineError> {
+        let occurrence = item.occurrence(client, launch_at)?;
+        Ok(Self { occurrence, from: item.from, to: item.to, rest: item.rest.clone() })
+    }
 }
 
 /// What became of the events of a part.
@@ -49,8 +58,7 @@ impl Engine {
         }
         let mut parts = Vec::with_capacity(chunk.items.len());
         for item in &chunk.items {
-            let occurrence = item.occurrence(&client, launch_at)?;
-            parts.push(Part { occurrence, from: item.from, to: item.to });
+            parts.push(Part::of(item, &client, launch_at)?);
         }
         if (received > 1 || chunk.repeat) && self.was_delivered(chunk, &parts).await? {
             info!(chunk = chunk.id(), received, "chunk was sent before");
@@ -75,8 +83,7 @@ impl Engine {
         if let [item] = chunk.items.as_slice()
             && item.to.saturating_sub(item.from) == 1
         {
-            let occurrence = item.occurrence(&client, launch_at)?;
-            let part = Part { occurrence, from: item.from, to: item.to };
+            let part = Part::of(item, &client, launch_at)?;
             let refused = Sent::Refused { reason: panicked.to_string() };
             return self.conclude(chunk, &[part], vec![refused]).await;
         }
@@ -276,7 +283,8 @@ fn outcomes(
 
 fn item(part: &Part, from: u32, to: u32) -> ChunkItem {
     let Occurrence { job, revision, terms, .. } = &part.occurrence;
-    ChunkItem { job: job.to_string(), revision: *revision, from, to, terms: TermsDoc::from(terms) }
+    let (job, terms, rest) = (job.to_string(), TermsDoc::from(terms), part.rest.clone());
+    ChunkItem { job, revision: *revision, from, to, terms, rest }
 }
 
 /// Sorted indexes as half-open ranges.

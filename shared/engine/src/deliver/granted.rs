@@ -13,6 +13,7 @@ use tidegate_domain::pack::{PackId, SinglesId};
 use tidegate_domain::slots::{GroupKey, Outcome, Transition};
 use tidegate_domain::time::shifted;
 use tidegate_domain::token::Token;
+use tidegate_store::doc::Rest;
 use tidegate_store::slots::Written;
 use tracing::info;
 
@@ -176,11 +177,8 @@ impl Engine {
         let failures = message.failures + 1;
         troubles.retried(&event, &terms.terms, &reason);
         troubles.log(&client, attempt);
-        let again = Outgoing::at(
-            &client,
-            grant.message(failures),
-            shifted(self.now(), backoff(failures, retry_after)),
-        );
+        let message = Message::Event(GrantedEvent { failures, ..message.clone() });
+        let again = Outgoing::at(&client, message, shifted(self.now(), backoff(failures, retry_after)));
         self.dispatch(&[again]).await.map(|()| Vec::new())
     }
 
@@ -251,6 +249,7 @@ impl Granted {
             lease_end_ms: self.lease_end.timestamp_millis(),
             attempt: self.attempt,
             failures,
+            rest: Rest::default(),
         })
     }
 }

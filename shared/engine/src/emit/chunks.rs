@@ -96,6 +96,7 @@ impl Chunks {
             repeat: self.repeat,
             attempt: 1,
             items,
+            rest: Default::default(),
         });
         self.ready.push(Outgoing::at(&key.client, message, key.launch_at));
     }
@@ -112,5 +113,12 @@ fn key_of(occurrence: &Occurrence) -> ChunkKey {
 }
 
 fn item(of: &Occurrence, from: u32, to: u32) -> ChunkItem {
-    ChunkItem { job: of.job.to_string(), revision: of.revision, from, to, terms: TermsDoc::from(&of.terms) }
+    ChunkItem {
+        job: of.job.to_string(),
+        revision: of.revision,
+        from,
+        to,
+        terms: TermsDoc::from(&of.terms),
+        rest: Default::default(),
+    }
 }

@@ -265,9 +265,13 @@ fn one_time_instant(draft: &JobDraft) -> Option<DateTime<chrono::Utc>> {
     }
 }
 
-/// A job that is sent again stays paused, and an anchor that it leaves open stays where it was.
+/// A job that is sent again stays paused, and an anchor that it leaves open stays where it was. What a newer version stored
+/// of it stays too: nobody who speaks to this version can have said anything about that.
 fn keep_what_was_left_open(old: &Job, new: &mut Job) {
     new.paused = old.paused;
+    new.terms.unknown.clone_from(&old.terms.unknown);
+    new.terms.flow.unknown.clone_from(&old.terms.flow.unknown);
+    new.rules.unknown.clone_from(&old.rules.unknown);
     keep_anchor(&old.trigger, &mut new.trigger);
 }
 

@@ -20,6 +20,9 @@ use crate::{Engine, EngineError, Handled, TokenKey, contain};
 
 /// A message of the release queue: the body of a release call. It may name its client; then other clients' tokens are
 /// passed over.
+///
+/// A consumer wrote it, so a member that is not known is a typo, and refused as the API refuses it: `outcom` must not become a
+/// success.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Body {

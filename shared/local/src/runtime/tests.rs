@@ -62,6 +62,7 @@ fn terms(count: u64, policy: Option<&str>, queue_url: &str) -> Terms {
         max_attempts: Default::default(),
         relevancy: None,
         flow: Flow::default(),
+        unknown: Default::default(),
     }
 }
 

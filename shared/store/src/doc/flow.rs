@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, OnDeadline, Overlap, Priority};
 use tidegate_domain::time::clamped;
 
+use super::Rest;
 use super::terms::{joined, split};
 
 /// The flow of a job; what is absent is as by default.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct FlowDoc {
     /// Cost.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -44,6 +44,9 @@ pub(super) struct FlowDoc {
     /// A 2xx answer releases.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     r: bool,
+    /// What a newer version stored.
+    #[serde(flatten)]
+    rest: Rest,
 }
 
 impl From<&Flow> for FlowDoc {
@@ -70,6 +73,7 @@ impl From<&Flow> for FlowDoc {
             q,
             u,
             r: flow.release_on_response,
+            rest: Rest::from(&flow.unknown),
         }
     }
 }
@@ -82,7 +86,7 @@ impl FlowDoc {
     /// About how many bytes it adds to a message.
     pub(super) fn size(&self) -> usize {
         let url = |url: &Option<String>| url.as_ref().map_or(0, String::len);
-        if self.is_default() { 0 } else { 96 + url(&self.q) + url(&self.u) }
+        if self.is_default() { 0 } else { 96 + url(&self.q) + url(&self.u) + self.rest.size() }
     }
 
     fn window(&self) -> Result<Option<BatchWindow>, String> {
@@ -114,6 +118,7 @@ impl FlowDoc {
             max_failures: self.f,
             on_completion: joined(self.q.as_deref(), self.u.as_deref())?,
             release_on_response: self.r,
+            unknown: self.rest.unknown(),
         })
     }
 }

@@ -1,12 +1,15 @@
 //! How a job's terms, rules and trigger are stored and travel: JSON with short names, since every byte is paid for.
 //!
-//! Version 1. A new version gets a new type beside this one; readers take both.
+//! Members that this version does not know are kept. What a trigger is made of has no names, so whatever is added to one
+//! is a new version of its row.
 
 mod flow;
+mod rest;
 mod rules;
 mod terms;
 mod trigger;
 
+pub use rest::Rest;
 pub use rules::RulesDoc;
 pub use terms::TermsDoc;
 pub(crate) use trigger::TriggerDoc;

@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use tidegate_domain::rules::{Jitter, Misfire, MisfireLaunches, Rules};
 use tidegate_domain::time::clamped;
 
+use super::Rest;
+
 /// The rules of a job; what is absent is as by default.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct RulesDoc {
     /// Start, in seconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -24,6 +25,9 @@ pub struct RulesDoc {
     /// Calendars.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     x: Vec<String>,
+    /// What a newer version stored.
+    #[serde(flatten)]
+    rest: Rest,
 }
 
 impl From<&Rules> for RulesDoc {
@@ -39,6 +43,7 @@ impl From<&Rules> for RulesDoc {
             j: Some(rules.jitter.seconds()).filter(|seconds| *seconds > 0),
             m: (rules.misfire != Misfire::default()).then_some(misfire),
             x: rules.calendars.iter().map(ToString::to_string).collect(),
+            rest: Rest::from(&rules.unknown),
         }
     }
 }
@@ -74,6 +79,7 @@ impl RulesDoc {
                 .map(|id| id.parse())
                 .collect::<Result<_, _>>()
                 .map_err(|e| format!("'x': {e}"))?,
+            unknown: self.rest.unknown(),
         })
     }
 }
@@ -96,6 +102,7 @@ mod tests {
                 jitter: Jitter::new(30).unwrap(),
                 misfire,
                 calendars: vec!["holidays".parse().unwrap()],
+                ..Rules::default()
             };
             let text = serde_json::to_string(&RulesDoc::from(&rules)).unwrap();
             assert_eq!(text, pinned);
@@ -103,5 +110,12 @@ mod tests {
         }
         assert_eq!(serde_json::to_string(&RulesDoc::from(&Rules::default())).unwrap(), "{}");
         assert_eq!(RulesDoc::default().read(), Ok(Rules::default()));
+    }
+
+    #[test]
+    fn what_a_newer_version_stored_is_kept() {
+        let newer = r#"{"s":10,"moon":{"full":true}}"#;
+        let rules = serde_json::from_str::<RulesDoc>(newer).unwrap().read().unwrap();
+        assert_eq!(serde_json::to_string(&RulesDoc::from(&rules)).unwrap(), newer);
     }
 }

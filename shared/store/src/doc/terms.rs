@@ -5,11 +5,11 @@ use tidegate_domain::job::{Attempts, Count, History, Payload, Terms};
 use tidegate_domain::rules::Relevancy;
 use tidegate_domain::target::Target;
 
+use super::Rest;
 use super::flow::FlowDoc;
 
 /// The terms of a job, as stored in rows and in dispatch messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TermsDoc {
     /// Event count.
     n: u32,
@@ -42,6 +42,9 @@ pub struct TermsDoc {
     /// How the events go through their policy.
     #[serde(skip_serializing_if = "FlowDoc::is_default", default)]
     w: FlowDoc,
+    /// What a newer version stored.
+    #[serde(flatten)]
+    rest: Rest,
 }
 
 impl From<&Terms> for TermsDoc {
@@ -65,6 +68,7 @@ impl From<&Terms> for TermsDoc {
             m: terms.max_attempts.get(),
             r: terms.relevancy.map(Relevancy::seconds),
             w: FlowDoc::from(&terms.flow),
+            rest: Rest::from(&terms.unknown),
         }
     }
 }
@@ -102,6 +106,7 @@ impl TermsDoc {
         let texts = [&self.p, &self.q, &self.u, &self.b, &self.l, &self.t];
         // A payload is JSON in a JSON string: its quotes are escaped.
         32 + self.w.size()
+            + self.rest.size()
             + texts
                 .into_iter()
                 .flatten()
@@ -136,6 +141,7 @@ impl TermsDoc {
                 .transpose()
                 .map_err(|e| e.to_string())?,
             flow: self.w.read().map_err(|e| format!("'w': {e}"))?,
+            unknown: self.rest.unknown(),
         })
     }
 }
@@ -143,6 +149,7 @@ impl TermsDoc {
 #[cfg(test)]
 mod tests {
     use tidegate_domain::flow::Flow;
+    use tidegate_domain::unknown::Unknown;
 
     use super::*;
 
@@ -156,6 +163,7 @@ mod tests {
             max_attempts: Attempts::default(),
             relevancy: None,
             flow: Flow::default(),
+            unknown: Unknown::default(),
         }
     }
 
@@ -186,5 +194,14 @@ mod tests {
         ] {
             assert!(serde_json::from_str::<TermsDoc>(broken).unwrap().read().is_err(), "{broken}");
         }
+    }
+
+    #[test]
+    fn what_a_newer_version_stored_is_kept() {
+        let newer = r#"{"n":1,"q":"https://x/1/a","m":5,"w":{"c":3,"tide":[1,2]},"moon":{"full":true}}"#;
+        let terms = serde_json::from_str::<TermsDoc>(newer).unwrap().read().unwrap();
+        assert_eq!(terms.flow.cost.get(), 3);
+        assert_eq!(serde_json::to_string(&TermsDoc::from(&terms)).unwrap(), newer);
+        assert_eq!(terms.to_travel().unknown, terms.unknown);
     }
 }

@@ -7,7 +7,6 @@ use tidegate_domain::time::{CronSpec, DstRules, Gap, Instants, Overlap, Rate, cl
 
 /// The trigger of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) enum TriggerDoc {
     /// A cron expression, its zone, and what it says about changes of the clocks.
     #[serde(rename = "c")]

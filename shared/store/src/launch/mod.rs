@@ -13,8 +13,8 @@ use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::rules::Rules;
 use tidegate_domain::time::{AtMinute, Cadence, ChildKey, Window};
 
-use crate::item::{Attributes, Item, Key, number};
-use crate::rows::Query;
+use crate::item::{Attributes, Item, Key, Row, number};
+use crate::rows::{Query, Update};
 use crate::tables::Table;
 use crate::{Create, Page, Result, Store, Write};
 
@@ -209,14 +209,13 @@ impl Store {
         if let Some(owed) = owed {
             let mut items = vec![self.put_item_of(Table::Launch, owed_row(job, owed)?)?];
             for row in rows_of(job)? {
-                items.push(self.guarded_put(Table::Launch, row, Some(seen.revision))?);
+                items.push(self.update_item_of(over_revision(row, seen))?);
             }
             return self.transact(Table::Launch, items).await;
         }
         let mut written = Write::Refused;
         for row in rows_of(job)? {
-            let values = Attributes::from([(":seen".to_owned(), number(seen.revision))]);
-            written = self.put_when(Table::Launch, row, "rev = :seen", values).await?;
+            written = self.update(over_revision(row, seen)).await?.into();
         }
         Ok(written)
     }
@@ -256,6 +255,11 @@ impl Store {
         let key = shard::owed_key(&child.client, &child.job);
         self.remove_when(Table::Launch, &key, "rev = :rev", values).await
     }
+}
+
+/// A row of a one-time job in the place of the revision that was seen.
+fn over_revision(row: Row, seen: &Job) -> Update {
+    Update::rewrite(Table::Launch, row).when("rev = :seen").value(":seen", number(seen.revision))
 }
 
 pub(crate) fn owed_key_of(job: &Job) -> Key {

@@ -75,11 +75,13 @@ pub(crate) fn rows_of(job: &Job) -> Result<Vec<Row>> {
     let mut rows = Vec::with_capacity(job.children.len().max(1));
     for place in &job.children {
         let row = common(&child_key(&job.client, &job.id, zone, place), job)?;
-        rows.push(match &job.trigger {
-            Trigger::Cron { spec, .. } => row.with("cron", text(spec.compiled().encode())),
-            Trigger::Rate { rate, .. } => row.with("rate", rate_text(rate)),
-            Trigger::At(_) => row,
-        });
+        let (cron, rate) = match &job.trigger {
+            Trigger::Cron { spec, .. } => (Some(text(spec.compiled().encode())), None),
+            Trigger::Rate { rate, .. } => (None, Some(rate_text(rate))),
+            Trigger::At(_) => (None, None),
+        };
+        // A changed job may have the other trigger under the same key.
+        rows.push(row.with_some("cron", cron).with_some("rate", rate));
     }
     if let Trigger::At(instants) = &job.trigger {
         for minute in minutes_of(job) {
@@ -118,7 +120,7 @@ pub(crate) fn owed_row(job: &Job, owed: &Owed) -> Result<Row> {
 
 /// A row of a zone and LaunchExpression, or of an instant.
 pub(super) fn read_indexed(row: &Attributes) -> Result<Child> {
-    let item = Item::new(Table::Launch, row);
+    let item = Item::read(Table::Launch, row)?;
     let pk = item.text("pk")?;
     if let Some(place) = pk.strip_prefix("AT|") {
         let ten = place.split('|').next().unwrap_or_default();
@@ -136,7 +138,7 @@ pub(super) fn read_indexed(row: &Attributes) -> Result<Child> {
 }
 
 pub(super) fn read_owed(row: &Attributes) -> Result<Owed> {
-    let item = Item::new(Table::Launch, row);
+    let item = Item::read(Table::Launch, row)?;
     let zone = item.find_text("zone").map(parse_zone).transpose().map_err(|e| item.corrupt(e.to_string()))?;
     let child = read_child(item, zone, Part::All)?;
     let window = Window::new(item.instant_s("from_s")?, child.emit_from);

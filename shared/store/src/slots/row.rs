@@ -96,7 +96,7 @@ pub(super) fn new_row(group: &SlotGroup) -> Row {
 }
 
 pub(super) fn read(key: &GroupKey, row: &Attributes) -> Result<SlotGroup> {
-    let item = Item::new(Table::Policies, row);
+    let item = Item::read(Table::Policies, row)?;
     let entries = |name| {
         let decoded =
             |text: &str| decode_entry(text).ok_or_else(|| item.corrupt(format!("outcome '{text}'")));

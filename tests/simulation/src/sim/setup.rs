@@ -260,6 +260,7 @@ pub(crate) fn terms(dice: &Dice, model: &Model, client: &ClientId, stage: &Stage
         relevancy: if dice.chance(150) { Some(Relevancy::new(dice.within(20..=400))?) } else { None },
         max_attempts: Attempts::new(dice.within(1..=attempts))?,
         flow: if is_throttled { flow(dice, stage)? } else { Flow::default() },
+        unknown: Default::default(),
     })
 }
 

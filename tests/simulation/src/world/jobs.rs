@@ -118,6 +118,7 @@ fn terms(queue_url: &str) -> Result<Terms> {
         max_attempts: Attempts::default(),
         relevancy: None,
         flow: tidegate_domain::flow::Flow::default(),
+        unknown: Default::default(),
     })
 }
 

@@ -32,6 +32,7 @@ fn child(rules: Rules) -> Child {
             max_attempts: Attempts::default(),
             relevancy: None,
             flow: Flow::default(),
+            unknown: Default::default(),
         },
     }
 }
