@@ -110,6 +110,10 @@ impl Engine {
             if let Some(job) = page.rows.iter().find(|job| job.rules.calendars.contains(id)) {
                 return Ok(CalendarDelete::InUse(job.id.clone()));
             }
+            // Of a job that cannot be read, nobody can tell whether it names the calendar.
+            if let Some(job) = page.unreadable.iter().find_map(|job| job.sort_key.parse().ok()) {
+                return Ok(CalendarDelete::InUse(job));
+            }
             after = page.next;
             if after.is_none() {
                 break;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, RunId};
-use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::occurrence::{NonRun, Occurrence};
 use tidegate_domain::pack::{Singles, SinglesId};
 use tidegate_store::Store;
+use tracing::error;
 
 use crate::EngineError;
 use crate::clock::Clock;
@@ -93,7 +94,7 @@ impl Engine {
     }
 
     /// The terms of a run, from memory where possible. `None` when there is no such run, it was stopped, or its
-    /// payload is gone with its job.
+    /// payload is gone with its job. A run whose payload lies in a job that cannot be read is stopped as not emittable.
     pub(crate) async fn run_terms(
         &self,
         client: &ClientId,
@@ -105,7 +106,15 @@ impl Engine {
         let Some(row) = self.store().run(client, run).await?.filter(|row| row.stopped.is_none()) else {
             return Ok(None);
         };
-        let Some(terms) = self.complete_terms(client, run, row.terms).await? else { return Ok(None) };
+        let terms = match self.complete_terms(client, run, row.terms).await {
+            Err(error) if error.is_of_one_row() => {
+                error!(%client, %run, %error, "a run is set aside: its job cannot be read");
+                self.store().stop_run(client, run, NonRun::NotEmittable.as_str()).await?;
+                return Ok(None);
+            }
+            terms => terms?,
+        };
+        let Some(terms) = terms else { return Ok(None) };
         let terms = Arc::new(terms);
         self.memory.keep_run(client, run, &terms);
         Ok(Some(terms))

@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 use tidegate_store::StoreError;
+use tracing::warn;
 
 use crate::contain::Panicked;
 
@@ -44,6 +45,18 @@ pub enum EngineError {
         /// How often it was tried.
         rounds: u32,
     },
+}
+
+/// What was read, or `None`, with a line in the log, when its row cannot be read: for callers to whom what cannot be read
+/// is as good as gone, and who have something else to go on with.
+pub(crate) fn readable<T>(read: Result<Option<T>, EngineError>) -> Result<Option<T>, EngineError> {
+    match read {
+        Err(error) if error.is_of_one_row() => {
+            warn!(%error, "a row is passed over");
+            Ok(None)
+        }
+        read => read,
+    }
 }
 
 impl EngineError {

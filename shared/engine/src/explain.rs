@@ -99,7 +99,7 @@ impl Engine {
         };
         let live = Live::of(&run, &groups);
         let index = event.index();
-        let record = self.records(client, &run, &live, index..index + 1).await?.pop();
+        let record = self.records(client, &run, &live, index..index + 1).await?.rows.pop();
         let Some(record) = record else { return Ok(None) };
         let now = self.now();
         let mut holders = holders_in(&groups, &self.packs_of(&groups).await?, now);

@@ -161,21 +161,22 @@ impl Engine {
         &self,
         client: &ClientId,
         run: &RunRow,
-    ) -> Result<Vec<HistoryRow>, EngineError> {
-        let (mut rows, mut after) = (Vec::new(), None);
+    ) -> Result<Page<HistoryRow>, EngineError> {
+        let (mut all, mut after) = (Page::new(Vec::new(), None), None);
         let (of, own) = match &run.place {
             Some(place) => (HistoryOf::Singles(place.policy.clone(), place.pack), Some(place.index)),
             None => (HistoryOf::Run(run.id.clone()), None),
         };
         for _ in 0..HISTORY_PAGES {
             let page = self.store().history(client, &of, after).await?;
-            rows.extend(page.rows.into_iter().filter_map(|row| row_in(own, row)));
+            all.rows.extend(page.rows.into_iter().filter_map(|row| row_in(own, row)));
+            all.unreadable.extend(page.unreadable);
             after = page.next;
             if after.is_none() {
                 break;
             }
         }
-        Ok(rows)
+        Ok(all)
     }
 
     /// A page of the events of a run, by their number. `None` when there is no such run. `after` is a number.
@@ -193,19 +194,20 @@ impl Engine {
         let first = after.map_or(0, |index| index.saturating_add(1));
         let end = count.min(first.saturating_add(PAGE_ROWS as u32));
         let live = Live::of(&row, &self.groups_of(client, &row).await?);
-        let rows = self.records(client, &row, &live, first..end).await?;
+        let page = self.records(client, &row, &live, first..end).await?;
         let next = (end < count).then(|| end.saturating_sub(1).to_string());
-        Ok(Some(Page { rows, next }))
+        Ok(Some(Page { next, ..page }))
     }
 
-    /// What is known of some of the events of a run.
+    /// What is known of some of the events of a run, and which rows of its history cannot be read.
     pub(crate) async fn records(
         &self,
         client: &ClientId,
         run: &RunRow,
         live: &Live,
         indexes: Range<u32>,
-    ) -> Result<Vec<EventRecord>, EngineError> {
+    ) -> Result<Page<EventRecord>, EngineError> {
+        let mut unreadable = Vec::new();
         let mut records: BTreeMap<u32, EventRecord> =
             indexes.map(|index| (index, blank(run.id.event(index)))).collect();
         if let Some(single) = &run.single {
@@ -214,7 +216,8 @@ impl Engine {
             }
         } else if records.values().any(|record| !live.held.contains_key(&record.id.index())) {
             let history = self.history_rows(client, run).await?;
-            fill_from_history(&mut records, live, history);
+            fill_from_history(&mut records, live, history.rows);
+            unreadable = history.unreadable;
         }
         for (index, held) in &live.held {
             if let Some(record) = records.get_mut(index) {
@@ -227,7 +230,7 @@ impl Engine {
             let is_throttled = run.terms.policy.is_some();
             records.values_mut().for_each(|record| stop(record, reason, is_throttled));
         }
-        Ok(records.into_values().collect())
+        Ok(Page { rows: records.into_values().collect(), next: None, unreadable })
     }
 }
 

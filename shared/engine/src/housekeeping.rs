@@ -6,8 +6,11 @@
 
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt};
+use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::limits::{ACTIVE_SHARDS, LATE_SHARDS};
-use tidegate_store::launch::Owed;
+use tidegate_store::Unreadable;
+use tidegate_store::launch::{Owed, owner_of};
+use tidegate_store::policies::ActivePolicy;
 use tracing::error;
 
 use crate::message::Message;
@@ -125,17 +128,12 @@ impl Engine {
             let mut after = None;
             loop {
                 let page = self.store().owed(shard, after).await?;
-                let mut due: Vec<Owed> = Vec::new();
-                for row in page.rows {
-                    match row {
-                        Ok(owed) if (now - owed.written_at).num_seconds() < grace_seconds => {}
-                        Ok(owed) => due.push(owed),
-                        Err(corrupt) => {
-                            report.rows_corrupt += 1;
-                            error!(error = %corrupt, "a row of owed launches is skipped");
-                        }
-                    }
+                for unreadable in &page.unreadable {
+                    report.rows_corrupt += 1;
+                    self.record_unreadable_owed(unreadable).await?;
                 }
+                let mut due: Vec<Owed> = page.rows;
+                due.retain(|owed| (now - owed.written_at).num_seconds() >= grace_seconds);
                 for some in due.chunks(PAID_BETWEEN_LOOKS) {
                     let pay = some.iter().map(|owed| self.pay(owed, true, Emitter::Tick)).collect::<Vec<_>>();
                     let mut paid = stream::iter(pay).buffer_unordered(PAID_AT_ONCE);
@@ -161,6 +159,16 @@ impl Engine {
         first_error.map_or(Ok(()), Err)
     }
 
+    /// Records under its job that launches are owed of it that cannot be read, once a day. The row stays until it expires.
+    async fn record_unreadable_owed(&self, owed: &Unreadable) -> Result<(), EngineError> {
+        error!(owed = owed.sort_key, reason = owed.reason, "owed launches cannot be read");
+        let Some((client, job)) = owner_of(&owed.sort_key) else { return Ok(()) };
+        let now = self.now();
+        let day = DateTime::from_timestamp(now.timestamp().div_euclid(86_400) * 86_400, 0).unwrap_or(now);
+        self.store().record_unreadable(&client, &job, day, now).await?;
+        Ok(())
+    }
+
     /// Wakes active policies, a page at a time. What is left goes on at the cursor.
     pub(crate) async fn wake_active(
         &self,
@@ -170,18 +178,19 @@ impl Engine {
     ) -> Result<(), EngineError> {
         while waking.left > 0 {
             let page = self.store().active_policies(waking.shard, waking.after.take()).await?;
-            let mut wakes = Vec::with_capacity(page.rows.len());
-            for row in page.rows {
-                match row {
-                    Ok(active) if waking.began_at.is_some_and(|began_at| active.since >= began_at) => {}
-                    Ok(active) => {
-                        let (client, policy) = (active.client.to_string(), active.policy.to_string());
-                        let wake = Message::Wake { client, policy, due_s: None };
-                        wakes.push(Outgoing::now(&active.client, wake));
-                    }
-                    Err(corrupt) => error!(error = %corrupt, "a row of the active policies is skipped"),
-                }
-            }
+            let is_due =
+                |active: &ActivePolicy| waking.began_at.is_none_or(|began_at| active.since < began_at);
+            let due = page.rows.into_iter().filter(is_due).map(|active| (active.client, active.policy));
+            // The key says whose it is, whatever else of the row can be read.
+            let named = page.unreadable.iter().filter_map(|row| {
+                let (client, policy) = row.sort_key.split_once('|')?;
+                Some((client.parse().ok()?, policy.parse().ok()?))
+            });
+            let wake = |(client, policy): (ClientId, PolicyId)| {
+                let (named, policy) = (client.to_string(), policy.to_string());
+                Outgoing::now(&client, Message::Wake { client: named, policy, due_s: None })
+            };
+            let wakes: Vec<_> = due.chain(named).map(wake).collect();
             report.policies_woken += wakes.len() as u64;
             self.dispatch(&wakes).await?;
             waking.go_on(page.next);

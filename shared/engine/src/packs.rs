@@ -14,9 +14,10 @@ use tidegate_domain::time::{Window, days, seconds, shifted};
 use tidegate_store::Page;
 use tidegate_store::launch::Child;
 use tidegate_store::packs::SinglePlace;
-use tidegate_store::runs::{RunRow, launch_of_place, place_in_list};
+use tidegate_store::runs::{RunRow, launch_of_place, place_in_list, run_of_place};
 
 use crate::effect::PolicyRef;
+use crate::error::readable;
 use crate::{Engine, EngineError};
 
 /// Launches of a job whose packs are looked through for one page of its runs.
@@ -47,7 +48,12 @@ impl Engine {
         job: &JobId,
         after: Option<String>,
     ) -> Result<Page<RunRow>, EngineError> {
-        let Page { rows, mut next } = self.store().runs(client, job, after.clone()).await?;
+        let Page { rows, mut next, mut unreadable } = self.store().runs(client, job, after.clone()).await?;
+        for row in &mut unreadable {
+            if let Some(run) = run_of_place(job, &row.sort_key) {
+                row.sort_key = run.to_string();
+            }
+        }
         let mut runs: BTreeMap<String, RunRow> =
             rows.into_iter().map(|row| (place_in_list(&row.id), row)).collect();
         // Where the page of rows ends, unless it is the last one.
@@ -80,7 +86,7 @@ impl Engine {
         if !is_all {
             next = runs.keys().next().cloned().or(first);
         }
-        Ok(Page { rows: runs.into_values().rev().collect(), next })
+        Ok(Page { rows: runs.into_values().rev().collect(), next, unreadable })
     }
 
     /// Launches of a job between two places in the list of its runs, in order of time, and whether they are all.
@@ -131,7 +137,7 @@ impl Engine {
             for known in group.packs.values() {
                 if let PackId::Singles(id) = known.pack
                     && !packs.0.contains_key(&id)
-                    && let Some(pack) = self.pack(&PolicyRef::of(group), id).await?
+                    && let Some(pack) = readable(self.pack(&PolicyRef::of(group), id).await)?
                 {
                     packs.0.insert(id, pack);
                 }

@@ -8,6 +8,7 @@ use tidegate_domain::shares::SharePlan;
 use tidegate_store::{Create, Write};
 
 use crate::effect::PolicyRef;
+use crate::error::readable;
 use crate::{Engine, EngineError, Expect};
 
 /// Users of a policy that are named when it cannot be deleted.
@@ -219,6 +220,8 @@ impl Engine {
             let page = self.store().jobs(client, after).await?;
             let using = page.rows.into_iter().filter(|job| job.terms.policy.as_ref() == Some(id));
             users.extend(using.map(|job| job.id));
+            // Of a job that cannot be read, nobody can tell whether it names the policy.
+            users.extend(page.unreadable.iter().filter_map(|job| job.sort_key.parse().ok()));
             after = page.next;
             if after.is_none() || users.len() >= NAMED_USERS {
                 users.truncate(NAMED_USERS);
@@ -277,8 +280,8 @@ impl Engine {
                     _ if entry.launch_at > now => 0,
                     PackId::Run(_) => entry.count,
                     PackId::Singles(id) => {
-                        let pack = self.pack(&PolicyRef::new(&policy.client, &policy.id), id).await?;
-                        pack.map_or(entry.count, |pack| pack.due(now))
+                        let pack = self.pack(&PolicyRef::new(&policy.client, &policy.id), id).await;
+                        readable(pack)?.map_or(entry.count, |pack| pack.due(now))
                     }
                 };
                 load.waiting += due.saturating_sub(entry.cursor);

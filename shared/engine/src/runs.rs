@@ -109,7 +109,7 @@ impl Engine {
             let live = known.get(&policy).map(|groups| Live::of(&run, groups)).unwrap_or_default();
             rows.push(self.summary(client, run, &live).await?);
         }
-        Ok(Page { rows, next: page.next })
+        Ok(Page { rows, next: page.next, unreadable: page.unreadable })
     }
 
     /// A run with how it gets on; `None` when there is no such run.
@@ -186,7 +186,7 @@ impl Engine {
         live: &Live,
     ) -> Result<(Tally, Option<DateTime<Utc>>), EngineError> {
         let (mut ends, mut at) = (live.outcomes.clone(), None);
-        for row in self.history_rows(client, run).await? {
+        for row in self.history_rows(client, run).await?.rows {
             match row {
                 HistoryRow::Packed(packed) => {
                     ends.extend(packed.into_iter().map(|ended| (ended.index, ended)))
@@ -206,7 +206,7 @@ impl Engine {
         run: &RunRow,
     ) -> Result<(Tally, Option<DateTime<Utc>>), EngineError> {
         let (mut tally, mut sent_at) = (Tally::default(), None);
-        for row in self.history_rows(client, run).await? {
+        for row in self.history_rows(client, run).await?.rows {
             if let HistoryRow::Part(part) = row {
                 tally.dead += part.dead;
                 tally.delivered += (part.to - part.from).saturating_sub(part.dead + part.retried);

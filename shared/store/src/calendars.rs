@@ -115,8 +115,7 @@ impl Store {
     /// When DynamoDB does not answer.
     pub async fn calendars(&self, client: &ClientId, after: Option<String>) -> Result<Page<Calendar>> {
         let query = Query { limit: Some(PAGE_ROWS), after, ..Query::of(Table::Clients, partition(client)) };
-        let page = self.query(query).await?;
-        Ok(Page { rows: page.rows.iter().map(read).collect::<Result<_>>()?, next: page.next })
+        Ok(self.query(query).await?.read(Table::Clients, read))
     }
 
     /// Adds a calendar.

@@ -121,11 +121,8 @@ impl Store {
     /// When DynamoDB does not answer.
     pub async fn clients(&self, after: Option<String>) -> Result<Page<Client>> {
         let limit = Some(tidegate_domain::limits::PAGE_ROWS);
-        let page = self
-            .query(Query { limit, after, sorted: Sorted::All, ..Query::of(Table::Clients, "client") })
-            .await?;
-        let rows = page.rows.iter().map(read).collect::<Result<_>>()?;
-        Ok(Page { rows, next: page.next })
+        let query = Query { limit, after, sorted: Sorted::All, ..Query::of(Table::Clients, "client") };
+        Ok(self.query(query).await?.read(Table::Clients, read))
     }
 
     /// Says that a job of the client changes about now: whatever was planned before `until` is checked against the
@@ -140,13 +137,17 @@ impl Store {
         self.update(update).await.map(drop)
     }
 
-    /// The instant of the last [`Store::mark_unsettled`], if there was one.
+    /// The instant of the last [`Store::mark_unsettled`], if there was one. Where it cannot be read, every job is looked up.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
     pub async fn unsettled_until(&self, client: &ClientId) -> Result<Option<DateTime<Utc>>> {
         match self.get(Table::Clients, &unsettled_key(client), true).await? {
-            Some(row) => Item::new(Table::Clients, &row).instant_ms("unsettled_until").map(Some),
+            Some(row) => {
+                let until =
+                    Item::read(Table::Clients, &row).and_then(|item| item.instant_ms("unsettled_until"));
+                Ok(Some(until.unwrap_or(DateTime::<Utc>::MAX_UTC)))
+            }
             None => Ok(None),
         }
     }

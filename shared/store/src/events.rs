@@ -302,8 +302,7 @@ impl Store {
             after,
             ..Query::of(Table::Events, partition(client, of))
         };
-        let page = self.query(query).await?;
-        Ok(Page { rows: page.rows.iter().map(read).collect::<Result<_>>()?, next: page.next })
+        Ok(self.query(query).await?.read(Table::Events, read))
     }
 }
 

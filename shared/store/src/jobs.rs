@@ -112,14 +112,12 @@ impl Store {
     /// When DynamoDB does not answer.
     pub async fn jobs(&self, client: &ClientId, after: Option<String>) -> Result<Page<Job>> {
         let query = Query { limit: Some(PAGE_ROWS), after, ..Query::of(Table::Jobs, client.as_str()) };
-        let page = self.query(query).await?;
-        let mut rows = Vec::with_capacity(page.rows.len());
-        for row in &page.rows {
-            if let JobRow::Live(job) = read(row)? {
-                rows.push(job);
-            }
-        }
-        Ok(Page { rows, next: page.next })
+        let Page { rows, next, unreadable } = self.query(query).await?.read(Table::Jobs, read);
+        let live = |row| match row {
+            JobRow::Live(job) => Some(job),
+            JobRow::Deleted { .. } => None,
+        };
+        Ok(Page { rows: rows.into_iter().filter_map(live).collect(), next, unreadable })
     }
 
     /// Stores a new job for one instant under an id of its client's choice, with two plain writes: the index row first,

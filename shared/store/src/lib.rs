@@ -14,6 +14,7 @@
     )
 )]
 
+mod aside;
 pub mod calendars;
 pub mod clients;
 pub mod doc;
@@ -41,9 +42,11 @@ use aws_sdk_dynamodb::Client;
 
 pub use clients::{Client as ClientRecord, KeyHash};
 pub use error::StoreError;
+use item::{Attributes, Item};
 #[cfg(feature = "mutants")]
 pub use mutant::Mutant;
-use tables::Table;
+use tables::{SORT_KEY, Table};
+use tracing::warn;
 
 /// The format that rows and messages are written in, and the highest that is read.
 ///
@@ -91,12 +94,47 @@ pub struct Page<T> {
     pub rows: Vec<T>,
     /// What to ask the next page with; `None` on the last.
     pub next: Option<String>,
+    /// Rows of the page that cannot be read.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// A row of a list that cannot be read. The others of its page can.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Its sort key, which says what it is the row of.
+    pub sort_key: String,
+    /// Why it cannot be read.
+    pub reason: String,
 }
 
 impl<T> Page<T> {
+    /// A page of which every row was read.
+    pub fn new(rows: Vec<T>, next: Option<String>) -> Self {
+        Self { rows, next, unreadable: Vec::new() }
+    }
+
     /// The same page with every row turned into something else.
     pub fn map<U>(self, f: impl FnMut(T) -> U) -> Page<U> {
-        Page { rows: self.rows.into_iter().map(f).collect(), next: self.next }
+        let Self { rows, next, unreadable } = self;
+        Page { rows: rows.into_iter().map(f).collect(), next, unreadable }
+    }
+}
+
+impl Page<Attributes> {
+    /// Reads the rows. One that cannot be read stands by itself with the reason, and spoils no other.
+    fn read<T>(self, table: Table, read: impl Fn(&Attributes) -> Result<T>) -> Page<T> {
+        let mut page = Page::new(Vec::with_capacity(self.rows.len()), self.next);
+        for row in &self.rows {
+            match read(row) {
+                Ok(row) => page.rows.push(row),
+                Err(error) => {
+                    let sort_key = Item::new(table, row).find_text(SORT_KEY).unwrap_or_default().to_owned();
+                    warn!(%error, "a row is passed over");
+                    page.unreadable.push(Unreadable { sort_key, reason: error.to_string() });
+                }
+            }
+        }
+        page
     }
 }
 

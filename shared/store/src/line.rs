@@ -135,7 +135,7 @@ pub enum Take {
     Lost,
 }
 
-fn partition(client: &ClientId, policy: &PolicyId) -> String {
+pub(crate) fn partition(client: &ClientId, policy: &PolicyId) -> String {
     format!("{client}|{policy}|line")
 }
 
@@ -239,10 +239,10 @@ impl Store {
         policy: &PolicyId,
         now: DateTime<Utc>,
         limit: i32,
-    ) -> Result<Vec<LineEntry>> {
+    ) -> Result<Page<LineEntry>> {
         // Ids of packs may begin with the highest character of all.
         let last = format!("{MAX_PRIORITY}|{:012}|~~", now.timestamp());
-        let (mut due, mut from) = (Vec::new(), 0);
+        let (mut due, mut unreadable, mut from) = (Vec::new(), Vec::new(), 0);
         while from <= MAX_PRIORITY {
             let query = Query {
                 sorted: Sorted::Between(format!("{from}|"), last.clone()),
@@ -250,9 +250,10 @@ impl Store {
                 consistent: true,
                 ..Query::of(Table::Policies, partition(client, policy))
             };
-            let page = self.query(query).await?;
-            let entries = page.rows.iter().map(read).collect::<Result<Vec<_>>>()?;
-            if page.next.is_none() {
+            let Page { rows: entries, next, unreadable: spoiled } =
+                self.query(query).await?.read(Table::Policies, read);
+            unreadable.extend(spoiled);
+            if next.is_none() {
                 due.extend(entries.into_iter().filter(|entry| entry.launch_at <= now));
                 break;
             }
@@ -265,7 +266,7 @@ impl Store {
             }
         }
         due.truncate(limit.unsigned_abs() as usize);
-        Ok(due)
+        Ok(Page { rows: due, next: None, unreadable })
     }
 
     /// One entry by its place, read consistently.
@@ -294,8 +295,7 @@ impl Store {
     ) -> Result<Page<LineEntry>> {
         let query =
             Query { consistent: true, after, ..Query::of(Table::Policies, partition(client, policy)) };
-        let page = self.query(query).await?;
-        Ok(Page { rows: page.rows.iter().map(read).collect::<Result<_>>()?, next: page.next })
+        Ok(self.query(query).await?.read(Table::Policies, read))
     }
 
     /// Takes events of an entry for slot group `group`: its portion of what is left, but none from `upto` on, which a paced run keeps for later.
@@ -389,8 +389,10 @@ impl Store {
             };
             let page = self.query(query).await?;
             for row in &page.rows {
-                let entry = read(row)?;
-                if entry.pack == pack {
+                // One that cannot be read is set aside by whoever comes to it.
+                if let Ok(entry) = read(row)
+                    && entry.pack == pack
+                {
                     let place = entry.place.clone();
                     self.exhaust_entry((client, policy), run, entry).await?;
                     places.push(place);

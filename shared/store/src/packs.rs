@@ -11,6 +11,7 @@ use tidegate_domain::limits::{HISTORY_DAYS, PACK_BYTES, PACK_EVENTS};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::{PackId, Singles, SinglesId, SinglesKind};
 use tidegate_domain::time::{days, shifted};
+use tracing::warn;
 
 use crate::doc::TermsDoc;
 use crate::item::{Attributes, Item, Key, Row, number, text};
@@ -149,6 +150,10 @@ fn name_of(row: &Attributes) -> Result<(PolicyId, SinglesId)> {
     Ok((item.id("policy")?, id))
 }
 
+fn readable<T>(pack: Result<T>) -> Option<T> {
+    pack.inspect_err(|error| warn!(%error, "a pack is passed over")).ok()
+}
+
 impl Store {
     /// Writes a pack and puts it into its policy's waiting line: both or neither. `Exists` when its number was given before.
     ///
@@ -177,6 +182,29 @@ impl Store {
         })
     }
 
+    /// The runs of a pack whose row cannot be read, by their number in it, as far as they can be told.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn runs_named_in(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        id: SinglesId,
+    ) -> Result<Vec<(u32, RunId)>> {
+        let found = self.get(Table::Runs, &key(client, policy, id), true).await?.unwrap_or_default();
+        let text = Item::new(Table::Runs, &found).find_text("pack").unwrap_or_default();
+        let doc: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+        let named = |member: &serde_json::Value| {
+            let launch_s = id.kind.minute.checked_mul(60)?.checked_add(member.get(0)?.as_i64()?)?;
+            let revision = u32::try_from(member.get(2)?.as_u64()?).ok()?;
+            let launch_at = DateTime::from_timestamp(launch_s, 0)?;
+            Some(RunId::new(member.get(1)?.as_str()?.parse().ok()?, revision, launch_at))
+        };
+        let members = (0..).zip(doc.get("e").and_then(|members| members.as_array()).into_iter().flatten());
+        Ok(members.filter_map(|(index, member)| Some((index, named(member)?))).collect())
+    }
+
     /// The packs of one kind, in the order of their numbers, read consistently.
     ///
     /// # Errors
@@ -188,8 +216,23 @@ impl Store {
         kind: SinglesKind,
     ) -> Result<Vec<Singles>> {
         let sorted = Sorted::Prefix(prefix(policy, kind));
-        let found = self.packs_in(client, kind.minute, sorted, true).await?;
-        Ok(found.into_iter().map(|(_, pack)| pack).collect())
+        // Whoever appends must know all of them.
+        self.packs_in(client, kind.minute, sorted).await?.into_iter().map(|found| Ok(found?.1)).collect()
+    }
+
+    /// The same, without those that cannot be read.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn readable_packs_of(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        kind: SinglesKind,
+    ) -> Result<Vec<Singles>> {
+        let sorted = Sorted::Prefix(prefix(policy, kind));
+        let found = self.packs_in(client, kind.minute, sorted).await?;
+        Ok(found.into_iter().filter_map(readable).map(|(_, pack)| pack).collect())
     }
 
     /// A pack, read consistently.
@@ -220,7 +263,8 @@ impl Store {
         Ok(None)
     }
 
-    /// The packs of a client, of whatever policy, whose events launch in the minute of an instant.
+    /// The packs of a client, of whatever policy, whose events launch in the minute of an instant. Those that cannot be read
+    /// are passed over.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
@@ -229,7 +273,8 @@ impl Store {
         client: &ClientId,
         at: DateTime<Utc>,
     ) -> Result<Vec<(PolicyId, Singles)>> {
-        self.packs_in(client, at.timestamp().div_euclid(60), Sorted::All, true).await
+        let found = self.packs_in(client, at.timestamp().div_euclid(60), Sorted::All).await?;
+        Ok(found.into_iter().filter_map(readable).collect())
     }
 
     async fn packs_in(
@@ -237,21 +282,20 @@ impl Store {
         client: &ClientId,
         minute: i64,
         sorted: Sorted,
-        consistent: bool,
-    ) -> Result<Vec<(PolicyId, Singles)>> {
+    ) -> Result<Vec<Result<(PolicyId, Singles)>>> {
         let (mut packs, mut after) = (Vec::new(), None);
         loop {
             let query = Query {
                 sorted: sorted.clone(),
-                consistent,
+                consistent: true,
                 after,
                 ..Query::of(Table::Runs, partition(client, minute))
             };
             let page = self.query(query).await?;
-            for row in &page.rows {
+            packs.extend(page.rows.iter().map(|row| {
                 let (policy, id) = name_of(row)?;
-                packs.push((policy, read(client, id, row)?));
-            }
+                Ok((policy, read(client, id, row)?))
+            }));
             after = page.next;
             if after.is_none() {
                 return Ok(packs);

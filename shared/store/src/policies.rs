@@ -132,8 +132,7 @@ impl Store {
             after,
             ..Query::of(Table::Policies, client.as_str())
         };
-        let page = self.query(query).await?;
-        Ok(Page { rows: page.rows.iter().map(read).collect::<Result<_>>()?, next: page.next })
+        Ok(self.query(query).await?.read(Table::Policies, read))
     }
 
     /// Writes a policy over the one that was seen.
@@ -184,18 +183,14 @@ impl Store {
         self.update(update).await.map(drop)
     }
 
-    /// A page of the active policies of one shard. One that cannot be read stands there with the reason.
+    /// A page of the active policies of one shard.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn active_policies(
-        &self,
-        shard: u32,
-        after: Option<String>,
-    ) -> Result<Page<Result<ActivePolicy>>> {
+    pub async fn active_policies(&self, shard: u32, after: Option<String>) -> Result<Page<ActivePolicy>> {
         let limit = Some(ACTIVE_PER_PAGE);
         let query = Query { after, limit, ..Query::of(Table::Policies, format!("active|{shard}")) };
-        Ok(self.query(query).await?.map(|row| read_active(&row)))
+        Ok(self.query(query).await?.read(Table::Policies, read_active))
     }
 
     /// A policy's place on the list of active ones, read consistently.

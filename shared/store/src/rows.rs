@@ -312,7 +312,7 @@ impl Store {
         let out = call.key_condition_expression(condition).send().await;
         let out = out.map_err(|e| StoreError::aws("Query", table, &e))?;
         let next = out.last_evaluated_key.as_ref().and_then(|key| key.get(SORT_KEY)?.as_s().ok()).cloned();
-        Ok(Page { rows: out.items.unwrap_or_default(), next })
+        Ok(Page::new(out.items.unwrap_or_default(), next))
     }
 
     pub(crate) fn update_item_of(&self, update: Update) -> Result<TransactWriteItem> {

@@ -105,9 +105,11 @@ impl RunRow {
         self.tally.total() >= self.terms.count.get()
     }
 
-    /// Whether something of it is still at work, or will be. One that was stopped before it began has nothing.
+    /// Whether something of it is still at work, or will be. One that was stopped before it began has nothing, and how much
+    /// is left of one that was set aside is not known.
     fn is_open(&self) -> bool {
-        let has_begun = self.stopped.is_none() || self.started_at.is_some();
+        let is_aside = self.stopped.as_deref() == Some(NonRun::NotEmittable.as_str());
+        let has_begun = self.stopped.is_none() || (self.started_at.is_some() && !is_aside);
         // Of what nothing throttles, the end is not known here.
         self.terms.policy.is_some() && has_begun && !self.has_ended()
     }
@@ -132,6 +134,12 @@ pub fn place_in_list(run: &RunId) -> String {
 /// When the run launched that a place in a list is of.
 pub fn launch_of_place(place: &str) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(place.split('|').next()?.parse().ok()?, 0)
+}
+
+/// The run of a job that is at a place in the list of its runs.
+pub fn run_of_place(job: &JobId, place: &str) -> Option<RunId> {
+    let revision = place.split('|').nth(1)?.parse().ok()?;
+    Some(RunId::new(job.clone(), revision, launch_of_place(place)?))
 }
 
 fn key(client: &ClientId, run: &RunId) -> Key {
@@ -270,13 +278,25 @@ impl Store {
         now: DateTime<Utc>,
     ) -> Result<Create> {
         // Its revision cannot be read either; there is no revision 0.
-        let run = RunId::new(job.clone(), 0, at);
-        let row = Row::new(&key(client, &run))
+        self.record_unreadable_run(client, &RunId::new(job.clone(), 0, at), now).await
+    }
+
+    /// Records of a run that it cannot be emitted, since nobody can read what it delivers. What is known of it stays.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn record_unreadable_run(
+        &self,
+        client: &ClientId,
+        run: &RunId,
+        now: DateTime<Utc>,
+    ) -> Result<Create> {
+        let row = Row::new(&key(client, run))
             .with("run", text(run.to_string()))
             .with("terms", text(UNREADABLE_TERMS))
             .with("stopped", text(NonRun::NotEmittable.as_str()))
             .with("lo", number(1))
-            .expiring(shifted(now.max(at), days(HISTORY_DAYS)));
+            .expiring(shifted(now.max(run.launch_at()), days(HISTORY_DAYS)));
         self.put_new(Table::Runs, row).await
     }
 
@@ -380,8 +400,9 @@ impl Store {
                 ..Query::of(Table::Runs, &*pk)
             };
             let page = self.query(query).await?;
-            for row in page.rows.iter().map(read) {
-                let row = row?;
+            // One that cannot be read is not waited for: nobody could tell when it ends.
+            let page = page.read(Table::Runs, read);
+            for row in page.rows {
                 if row.was_alone() {
                     return Ok(open);
                 }
@@ -407,8 +428,7 @@ impl Store {
             after,
             ..Query::of(Table::Runs, format!("{client}|{job}"))
         };
-        let page = self.query(query).await?;
-        Ok(Page { rows: page.rows.iter().map(read).collect::<Result<_>>()?, next: page.next })
+        Ok(self.query(query).await?.read(Table::Runs, read))
     }
 
     /// Says when the first event of a run was granted a token. The first instant stays.
@@ -446,7 +466,7 @@ impl Store {
     }
 
     /// Adds the outcomes of packing number `flush` of slot group `group` to a run's tally. Each packing counts once,
-    /// however often it is repeated.
+    /// however often it is repeated. A row that cannot be read counts them too, and is not answered.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
@@ -468,8 +488,8 @@ impl Store {
             .value(":ex", number(tally.expired))
             .value(":dd", number(tally.dead));
         Ok(match self.update(update).await? {
-            Updated::Done(row) => Added { row: Some(read(&row)?), counted: true },
-            Updated::Refused(row) => Added { row: row.as_ref().map(read).transpose()?, counted: false },
+            Updated::Done(row) => Added { row: read(&row).ok(), counted: true },
+            Updated::Refused(row) => Added { row: row.and_then(|row| read(&row).ok()), counted: false },
         })
     }
 }

@@ -381,13 +381,7 @@ impl Store {
     /// # Errors
     /// When DynamoDB does not answer.
     pub async fn set_part_aside(&self, id: &str, reason: &str, now: DateTime<Utc>) -> Result<()> {
-        let Some(row) = self.get(Table::Ticker, &key(id), true).await? else { return Ok(()) };
-        let kept = row.into_iter().filter(|(name, _)| name != "pk");
-        let aside =
-            kept.fold(Row::new(&Key::new(SET_ASIDE, id)), |aside, (name, value)| aside.with(&name, value));
-        let aside = aside.with("reason", text(reason)).with("set_aside_at", number(now.timestamp_millis()));
-        self.put(Table::Ticker, aside).await?;
-        self.remove(Table::Ticker, &key(id)).await
+        self.move_aside(Table::Ticker, &key(id), SET_ASIDE, (reason, now)).await
     }
 
     /// The ids of the first parts that were set aside, each with the reason.
@@ -395,10 +389,8 @@ impl Store {
     /// # Errors
     /// When DynamoDB does not answer.
     pub async fn parts_set_aside(&self) -> Result<Vec<(String, String)>> {
-        let query = Query { limit: Some(PARTS_PER_PAGE), ..Query::of(Table::Ticker, SET_ASIDE) };
-        let page = self.query(query).await?;
-        let reason = |row| Item::new(Table::Ticker, row).find_text("reason").unwrap_or_default().to_owned();
-        Ok(page.rows.iter().map(|row| (id_of(row), reason(row))).collect())
+        let aside = self.set_aside_in(Table::Ticker, SET_ASIDE).await?;
+        Ok(aside.into_iter().map(|row| (row.sort_key, row.reason)).collect())
     }
 
     /// Ends the leases of all parts. Only for a process that knows that no other one is alive.

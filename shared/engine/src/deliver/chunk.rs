@@ -8,14 +8,14 @@ use std::sync::Arc;
 use tidegate_domain::time::shifted;
 
 use chrono::{DateTime, Duration, Utc};
-use tidegate_domain::ids::{ClientId, JobId};
+use tidegate_domain::ids::{ClientId, JobId, RunId};
 use tidegate_domain::job::History;
 use tidegate_domain::limits::EVENTS_PER_CHUNK;
 use tidegate_domain::occurrence::{NonRun, Occurrence};
 use tidegate_store::doc::{Rest, TermsDoc};
 use tidegate_store::events::{EventRow, HistoryOf, PartRow, Record};
 use tidegate_store::runs::Tally;
-use tracing::info;
+use tracing::{error, info};
 
 use super::trouble::Troubles;
 use super::wanted::{Known, unwanted_because};
@@ -58,7 +58,10 @@ impl Engine {
         }
         let mut parts = Vec::with_capacity(chunk.items.len());
         for item in &chunk.items {
-            parts.push(Part::of(item, &client, launch_at)?);
+            match Part::of(item, &client, launch_at) {
+                Ok(part) => parts.push(part),
+                Err(error) => self.set_aside_item(&client, launch_at, item, &error).await?,
+            }
         }
         if (received > 1 || chunk.repeat) && self.was_delivered(chunk, &parts).await? {
             info!(chunk = chunk.id(), received, "chunk was sent before");
@@ -102,6 +105,22 @@ impl Engine {
         self.dispatch(&singles).await
     }
 
+    /// Records under its job that events of a chunk cannot be read. Their companions are delivered.
+    async fn set_aside_item(
+        &self,
+        client: &ClientId,
+        launch_at: DateTime<Utc>,
+        item: &ChunkItem,
+        error: &EngineError,
+    ) -> Result<(), EngineError> {
+        error!(%client, job = item.job, %launch_at, %error, "events of a chunk are set aside");
+        if let Ok(job) = item.job.parse() {
+            let run = RunId::new(job, item.revision, launch_at);
+            self.store().record_unreadable_run(client, &run, self.now()).await?;
+        }
+        Ok(())
+    }
+
     /// A chunk that is one part of a run is marked by that part's row; any other by a row of its own.
     async fn was_delivered(&self, chunk: &Chunk, parts: &[Part]) -> Result<bool, EngineError> {
         Ok(match single_part(chunk, parts) {
@@ -129,7 +148,13 @@ impl Engine {
         for part in parts {
             let id = &part.occurrence.job;
             if !jobs.contains_key(id) {
-                jobs.insert(id.clone(), self.known(client, id).await?);
+                match self.known(client, id).await {
+                    Err(error) if error.is_of_one_row() => {
+                        self.set_aside(&part, &error).await?;
+                        continue;
+                    }
+                    known => drop(jobs.insert(id.clone(), known?)),
+                }
             }
             match jobs.get(id).and_then(|known| unwanted_because(&part.occurrence, known)) {
                 None => wanted.push(part),
@@ -151,6 +176,13 @@ impl Engine {
         Ok(relevant)
     }
 
+    /// Leaves out what cannot be delivered because a row that it needs cannot be read.
+    async fn set_aside(&self, part: &Part, error: &EngineError) -> Result<(), EngineError> {
+        let Occurrence { client, job, .. } = &part.occurrence;
+        error!(%client, %job, %error, "events of a chunk are set aside: their job cannot be read");
+        self.leave_out(part, NonRun::NotEmittable).await
+    }
+
     async fn leave_out(&self, part: &Part, reason: NonRun) -> Result<(), EngineError> {
         let Occurrence { client, .. } = &part.occurrence;
         self.store().record_non_run(&part.occurrence, reason.as_str(), self.now()).await?;
@@ -168,7 +200,14 @@ impl Engine {
         for part in parts {
             let Occurrence { client, terms, .. } = &part.occurrence;
             let run = part.occurrence.run_id();
-            let Some(terms) = self.complete_terms(client, &run, terms.clone()).await? else {
+            let terms = match self.complete_terms(client, &run, terms.clone()).await {
+                Err(error) if error.is_of_one_row() => {
+                    self.set_aside(&part, &error).await?;
+                    continue;
+                }
+                terms => terms?,
+            };
+            let Some(terms) = terms else {
                 let reason = "payload deleted with its job";
                 self.store().record_non_run(&part.occurrence, reason, self.now()).await?;
                 continue;

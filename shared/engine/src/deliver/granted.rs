@@ -15,7 +15,7 @@ use tidegate_domain::time::shifted;
 use tidegate_domain::token::Token;
 use tidegate_store::doc::Rest;
 use tidegate_store::slots::Written;
-use tracing::info;
+use tracing::{error, info};
 
 use super::trouble::Troubles;
 use super::{Delivery, Sent, Terms, backoff};
@@ -73,8 +73,20 @@ impl Engine {
         self.give_back(unwanted).await
     }
 
-    /// The event that was granted, and what it delivers, unless it is not wanted any more.
+    /// The event that was granted, and what it delivers, unless it is not wanted any more. One that cannot be read is set
+    /// aside: its token is given back, with the reason in the history of its pack.
     async fn find_granted(&self, grant: &Granted) -> Result<Found, EngineError> {
+        match self.look_up(grant).await {
+            Err(error) if error.is_of_one_row() => {
+                error!(pack = %grant.pack, token = %grant.token, %error, "a granted event is set aside");
+                self.keep_reason(grant, grant.attempt.saturating_sub(1), &error.to_string()).await?;
+                Ok(Found::Unwanted(None))
+            }
+            found => found,
+        }
+    }
+
+    async fn look_up(&self, grant: &Granted) -> Result<Found, EngineError> {
         let client = grant.token.client();
         let run = match &grant.pack {
             PackId::Run(run) => run,
@@ -97,6 +109,17 @@ impl Engine {
             // The time of the pack is over: there is nobody to tell.
             return Ok(Found::Unwanted(None));
         };
+        match self.find_member(grant, member).await {
+            Err(error) if error.is_of_one_row() => {
+                let Occurrence { client, job, .. } = member;
+                error!(%client, %job, %error, "a granted event is set aside: its job cannot be read");
+                self.leave_out_single(member, NonRun::NotEmittable.as_str()).await
+            }
+            found => found,
+        }
+    }
+
+    async fn find_member(&self, grant: &Granted, member: &Occurrence) -> Result<Found, EngineError> {
         if grant.unsettled
             && let Some(reason) = self.single_unwanted_because(member).await?
         {

@@ -251,7 +251,7 @@ fn is_in(packs: &[Singles], run: &Joining) -> bool {
 }
 
 impl Engine {
-    /// Takes out single events that are in packs. Lines whose packs cannot be read are left for later.
+    /// Takes out single events that are in packs. Those of packs that cannot be read are packed anew.
     async fn not_packed(
         &self,
         lines: BTreeMap<LineKey, Vec<Joining>>,
@@ -261,7 +261,7 @@ impl Engine {
         for ((client, policy), mut runs) in lines {
             let kinds: BTreeSet<SinglesKind> =
                 runs.iter().filter_map(|run| SinglesKind::of(&run.occurrence)).collect();
-            let reads = kinds.into_iter().map(|kind| self.store().packs_of(&client, &policy, kind));
+            let reads = kinds.into_iter().map(|kind| self.store().readable_packs_of(&client, &policy, kind));
             match stream::iter(reads.collect::<Vec<_>>())
                 .buffered(WRITES_AT_ONCE)
                 .try_collect::<Vec<_>>()

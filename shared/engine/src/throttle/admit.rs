@@ -7,6 +7,7 @@ use futures::future::join_all;
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::policy::Policy;
 use tidegate_store::line::LineEntry;
+use tracing::warn;
 
 use super::serve::{Line, Served};
 use super::shares::{GROUPS_AT_ONCE, PolicySnapshot};
@@ -59,6 +60,7 @@ impl Engine {
         for look in join_all(some.iter().rev().map(look)).await {
             match look {
                 Ok(one) => served.push(one),
+                Err(error) if error.is_of_one_row() => warn!(%error, "a slot group is passed over"),
                 Err(error) => failure = failure.or(Some(error)),
             }
         }

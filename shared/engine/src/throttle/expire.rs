@@ -10,6 +10,7 @@ use tracing::info;
 
 use super::shares::lease_of;
 use crate::effect::{Granted, PolicyRef};
+use crate::error::readable;
 use crate::{Engine, EngineError};
 
 impl Engine {
@@ -35,15 +36,15 @@ impl Engine {
         Ok((seen, granted))
     }
 
-    /// How often an event is delivered at the most; 0 when it is not wanted any more.
+    /// How often an event is delivered at the most; 0 when it is not wanted any more, or nobody can tell.
     async fn max_attempts(&self, policy: &PolicyRef, pack: &PackId, index: u32) -> Result<u8, EngineError> {
         Ok(match pack {
             PackId::Run(run) => {
-                let terms = self.run_terms(&policy.client, run).await?;
+                let terms = readable(self.run_terms(&policy.client, run).await)?;
                 terms.map_or(0, |terms| terms.terms.max_attempts.get())
             }
             PackId::Singles(id) => {
-                let pack = self.pack(policy, *id).await?;
+                let pack = readable(self.pack(policy, *id).await)?;
                 let member = pack.as_ref().and_then(|pack| pack.member(index));
                 member.map_or(0, |member| member.terms.max_attempts.get())
             }

@@ -8,6 +8,7 @@
 //! | share the limit out to the slot groups | `shares` |
 //! | decide about runs that overlap; stop a run | `overlap`, `stop` |
 //! | stop single events that wait in packs | `singles` |
+//! | set aside what cannot be read | `aside` |
 //! | end leases | `release`, `release_queue`, `expire`, `free` |
 //! | compact outcomes into their runs | `compaction` |
 //!
@@ -17,6 +18,7 @@
 //! Deliberately absent: sending. What is granted is an effect.
 
 pub(crate) mod admit;
+mod aside;
 mod compaction;
 mod expire;
 mod free;

@@ -31,7 +31,7 @@ impl Engine {
         &self,
         policy: &PolicyRef,
     ) -> Result<(Vec<Effect>, Vec<LineEntry>), EngineError> {
-        let head = self.store().line_head(&policy.client, &policy.policy, self.now(), DECIDED).await?;
+        let head = self.line_head(policy, DECIDED).await?;
         let mut effects = Vec::new();
         for entry in &head {
             if matches!(entry.overlap, Some(Pending::Skip | Pending::BufferOne))

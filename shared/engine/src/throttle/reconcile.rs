@@ -12,6 +12,7 @@ use tidegate_store::policies::ActivePolicy;
 
 use super::shares::GROUPS_AT_ONCE;
 use crate::effect::{Effect, PolicyRef, WaitingRun};
+use crate::error::readable;
 use crate::{Engine, EngineError};
 
 /// How long a policy stays on the list of active ones after something last joined its line, in seconds.
@@ -96,11 +97,11 @@ impl Engine {
             return Ok(());
         }
         let place = match pack {
-            PackId::Run(run) => match self.run_terms(&policy.client, run).await? {
+            PackId::Run(run) => match readable(self.run_terms(&policy.client, run).await)? {
                 Some(terms) => (pack, terms.terms.flow.priority.get(), run.launch_at()),
                 None => return Ok(self.store().drop_range(seen, range, run).await.map(drop)?),
             },
-            PackId::Singles(id) => match self.pack(&PolicyRef::of(seen), *id).await? {
+            PackId::Singles(id) => match readable(self.pack(&PolicyRef::of(seen), *id).await)? {
                 Some(found) => (pack, id.kind.priority, found.launch_at()),
                 None => return Ok(self.store().drop_uncounted(seen, range).await.map(drop)?),
             },
@@ -114,14 +115,14 @@ impl Engine {
         let Some(active) = active.filter(|active| is_retirable(active, self.now())) else {
             return Ok(Vec::new());
         };
-        let line = self.store().line(&policy.client, &policy.id, None).await?;
-        if line.rows.is_empty() {
+        let policy = PolicyRef::new(&policy.client, &policy.id);
+        let line = self.line_page(&policy).await?;
+        if line.is_empty() {
             self.store().retire_active(&active).await?;
         }
         // Whoever stopped a run and died may have left its entry, due or not.
-        let policy = PolicyRef::new(&policy.client, &policy.id);
         let mut effects = Vec::new();
-        for entry in line.rows.iter().filter(|entry| entry.is_exhausted()) {
+        for entry in line.iter().filter(|entry| entry.is_exhausted()) {
             effects.extend(self.exhausted(&policy, entry).await?);
         }
         Ok(effects)
@@ -129,8 +130,8 @@ impl Engine {
 
     /// The policy is gone: what waits for it never gets a token, and that is recorded.
     pub(super) async fn abandon_line(&self, policy: &PolicyRef) -> Result<Vec<Effect>, EngineError> {
-        let line = self.store().line(&policy.client, &policy.policy, None).await?;
-        if line.rows.is_empty()
+        let line = self.line_page(policy).await?;
+        if line.is_empty()
             && let Some(active) = self.store().active_policy(&policy.client, &policy.policy).await?
             && is_retirable(&active, self.now())
         {
@@ -144,7 +145,7 @@ impl Engine {
             }
             PackId::Singles(_) => Effect::StopSingles(policy.clone(), Box::new(entry), reason),
         };
-        Ok(line.rows.into_iter().map(stop).collect())
+        Ok(line.into_iter().map(stop).collect())
     }
 }
 

@@ -15,6 +15,7 @@ use tidegate_store::slots::Written;
 
 use super::overlap::Turn;
 use crate::effect::{Effect, PolicyRef, WaitingRun};
+use crate::error::readable;
 use crate::{Engine, EngineError};
 
 /// Entries of the line that are looked at first for one that may be served, and when none of them may.
@@ -37,19 +38,22 @@ impl Engine {
         mut known: Option<&[LineEntry]>,
         more: &mut Vec<Effect>,
     ) -> Result<Option<LineEntry>, EngineError> {
-        let GroupKey { client, policy, .. } = &seen.key;
         let mut later: Option<DateTime<Utc>> = None;
         for look in LINE_LOOKS {
             let head = match known.take() {
                 Some(known) => known.to_vec(),
-                None => self.store().line_head(client, policy, self.now(), look).await?,
+                None => self.line_head(&PolicyRef::of(seen), look).await?,
             };
             let whole = head.len() < look.unsigned_abs() as usize;
             for entry in head {
-                match self.look_at(seen, &entry, more).await? {
-                    Next::Entry(entry) => return Ok(Some(*entry)),
-                    Next::Later(at) => later = Some(later.map_or(at, |known| known.min(at))),
-                    Next::Nothing => {}
+                match self.look_at(seen, &entry, more).await {
+                    Ok(Next::Entry(entry)) => return Ok(Some(*entry)),
+                    Ok(Next::Later(at)) => later = Some(later.map_or(at, |known| known.min(at))),
+                    Ok(Next::Nothing) => {}
+                    Err(error) if error.is_of_one_row() => {
+                        self.set_entry_aside(&PolicyRef::of(seen), &entry.place, &error.to_string()).await?;
+                    }
+                    Err(error) => return Err(error),
                 }
             }
             if whole {
@@ -136,15 +140,17 @@ impl Engine {
         (place, seen): (&str, Option<&LineEntry>),
         more: &mut Vec<Effect>,
     ) -> Result<(), EngineError> {
-        let pack = pack_of_place(place)?;
-        let seen = seen.filter(|seen| seen.place == place);
-        let taken = match &pack {
-            PackId::Run(run) => self.take_of_run(group, (place, seen), run).await?,
-            PackId::Singles(id) => self.take_of_singles(group, (place, seen), *id).await?,
-        };
-        let Some((range, pack, last)) = taken else { return Ok(()) };
-        let commit = Transition::commit_refill(group, Some((range, pack)));
         let policy = PolicyRef::of(group);
+        let (range, last) = match self.take_at(group, (place, seen)).await {
+            Ok(Some((range, pack, last))) => (Some((range, pack)), last),
+            Ok(None) => return Ok(()),
+            Err(error) if error.is_of_one_row() => {
+                self.set_entry_aside(&policy, place, &error.to_string()).await?;
+                (None, false)
+            }
+            Err(error) => return Err(error),
+        };
+        let commit = Transition::commit_refill(group, range);
         if let Written::Done(now_seen) | Written::Refused(Some(now_seen)) =
             self.store().perform(&group.key, &commit).await?
         {
@@ -154,6 +160,18 @@ impl Engine {
             more.extend(self.exhausted(&policy, &found).await?);
         }
         Ok(())
+    }
+
+    async fn take_at(
+        &self,
+        group: &SlotGroup,
+        (place, seen): (&str, Option<&LineEntry>),
+    ) -> Result<Option<(Range, PackRef, bool)>, EngineError> {
+        let seen = seen.filter(|seen| seen.place == place);
+        match pack_of_place(place)? {
+            PackId::Run(run) => self.take_of_run(group, (place, seen), &run).await,
+            PackId::Singles(id) => self.take_of_singles(group, (place, seen), id).await,
+        }
     }
 
     /// Takes a range of an entry, and says whether it was the last; `None`: others were faster, and the group must ask again.
@@ -225,8 +243,9 @@ impl Engine {
     ) -> Result<Vec<Effect>, EngineError> {
         let mut effects = Vec::new();
         if let Some(run) = entry.run()
-            && self.run_terms(&policy.client, run).await?.is_none()
-            && let Some(row) = self.store().run(&policy.client, run).await?
+            && readable(self.run_terms(&policy.client, run).await)?.is_none()
+            && let Some(row) =
+                readable(self.store().run(&policy.client, run).await.map_err(EngineError::from))?
         {
             // Whoever stopped it may have died before anybody was told.
             effects.push(Effect::Conclude(policy.client.clone(), Box::new(row)));

@@ -12,6 +12,7 @@ use tracing::warn;
 
 use super::shares::PolicySnapshot;
 use crate::effect::{Effect, Granted, PolicyRef, WaitingRun};
+use crate::error::readable;
 use crate::message::Message;
 use crate::queue::Outgoing;
 use crate::{Engine, EngineError};
@@ -199,7 +200,7 @@ impl Engine {
         let group = &served.group;
         // Packs of single events have no deadline of their own.
         let Some(PackId::Run(run)) = group.serving().cloned() else { return Ok(Round::Over(Line::More)) };
-        match self.run_terms(&group.key.client, &run).await? {
+        match readable(self.run_terms(&group.key.client, &run).await)? {
             Some(terms) => {
                 let priority = terms.terms.flow.priority.get();
                 let waiting = WaitingRun { policy: PolicyRef::of(group), run, priority };

@@ -15,6 +15,7 @@ use tidegate_store::Write;
 use tidegate_store::slots::Written;
 
 use crate::effect::{Effect, PolicyRef};
+use crate::error::readable;
 use crate::{Engine, EngineError};
 
 /// Slot groups looked after at once.
@@ -55,7 +56,9 @@ impl Engine {
     pub(crate) async fn converge(&self, mut policy: Policy) -> Result<(Policy, Vec<SlotGroup>), EngineError> {
         for _ in 0..WRITE_ROUNDS {
             let groups = self.groups_in_step(&policy).await?;
-            if policy.plan.is_settled(policy.limit()) {
+            // How much a group holds that cannot be read nobody knows, so no share moves: the limit holds.
+            let is_whole = groups.len() == policy.plan.groups() as usize;
+            if policy.plan.is_settled(policy.limit()) || !is_whole {
                 return Ok((policy, groups));
             }
             let is_current = groups.iter().all(|group| group.share.plan == policy.plan.number);
@@ -79,11 +82,13 @@ impl Engine {
         Err(EngineError::Contended { what: "a policy's shares", rounds: WRITE_ROUNDS })
     }
 
-    /// All slot groups of a policy, in step with its plan, in their order.
+    /// All slot groups of a policy, in step with its plan, in their order; without those that cannot be read.
     pub(crate) async fn groups_in_step(&self, policy: &Policy) -> Result<Vec<SlotGroup>, EngineError> {
-        let groups: Vec<_> =
-            (0..policy.plan.groups()).map(|group| self.group_in_step(policy, group)).collect();
-        stream::iter(groups).buffered(GROUPS_AT_ONCE).try_collect().await
+        let group = async |group| readable(self.group_in_step(policy, group).await.map(Some));
+        let groups: Vec<_> = (0..policy.plan.groups()).map(group).collect();
+        let groups: Vec<Option<SlotGroup>> =
+            stream::iter(groups).buffered(GROUPS_AT_ONCE).try_collect().await?;
+        Ok(groups.into_iter().flatten().collect())
     }
 
     /// A slot group with the share that the policy's plan gives it, or a later one.
@@ -107,10 +112,12 @@ impl Engine {
         Err(EngineError::Contended { what: "a slot group's share", rounds: WRITE_ROUNDS })
     }
 
-    /// All slot groups of a policy as they are, in their order; those that nothing was ever put into are missing.
+    /// All slot groups of a policy as they are, in their order; those that nothing was ever put into are missing, and those
+    /// that cannot be read.
     pub(crate) async fn groups_as_they_are(&self, policy: &Policy) -> Result<Vec<SlotGroup>, EngineError> {
         let keys: Vec<GroupKey> = (0..policy.plan.groups()).map(|group| group_key(policy, group)).collect();
-        let reads: Vec<_> = keys.iter().map(|key| self.store().slot_group(key)).collect();
+        let read = async |key| readable(self.store().slot_group(key).await.map_err(EngineError::from));
+        let reads: Vec<_> = keys.iter().map(read).collect();
         let groups: Vec<Option<SlotGroup>> =
             stream::iter(reads).buffered(GROUPS_AT_ONCE).try_collect().await?;
         Ok(groups.into_iter().flatten().collect())

@@ -22,6 +22,7 @@ use tidegate_store::slots::Written;
 use super::shares::{GROUPS_AT_ONCE, group_key};
 use super::stop::RunCancel;
 use crate::effect::{Effect, PolicyRef};
+use crate::error::readable;
 use crate::history::Live;
 use crate::{Engine, EngineError};
 
@@ -101,7 +102,7 @@ impl Engine {
             if known.unsettled {
                 continue;
             }
-            let pack = self.pack(policy, id).await?;
+            let pack = readable(self.pack(policy, id).await)?;
             if pack.is_none_or(|pack| pack.members.iter().any(|member| member.job == *job)) {
                 return Ok(Some(*number));
             }
@@ -138,7 +139,7 @@ impl Engine {
         }
         let packs: BTreeSet<SinglesId> = waiting.iter().map(|(id, _)| *id).collect();
         for id in packs {
-            let Some(pack) = self.pack(&name, id).await? else { continue };
+            let Some(pack) = readable(self.pack(&name, id).await)? else { continue };
             let is_its = |(index, member): &(u32, &Occurrence)| {
                 member.job == job.id && waiting.contains(&(id, *index))
             };
@@ -155,7 +156,7 @@ impl Engine {
         reason: &str,
     ) -> Result<Vec<Effect>, EngineError> {
         if let PackId::Singles(id) = entry.pack
-            && let Some(pack) = self.pack(&policy, id).await?
+            && let Some(pack) = readable(self.pack(&policy, id).await)?
         {
             let is_left = |(index, _): &(u32, &Occurrence)| (entry.cursor..entry.count).contains(index);
             self.stop_members(members(&pack).filter(is_left), reason).await?;

@@ -15,6 +15,7 @@ use tidegate_store::runs::RunRow;
 
 use super::shares::{GROUPS_AT_ONCE, group_key};
 use crate::effect::{Effect, PolicyRef, WaitingRun};
+use crate::error::readable;
 use crate::{Engine, EngineError};
 
 /// What came of cancelling a run.
@@ -64,7 +65,7 @@ impl Engine {
             let drops: Vec<_> = keys.iter().map(|key| self.drop_from(key, &run)).collect();
             stream::iter(drops).buffer_unordered(GROUPS_AT_ONCE).try_collect::<()>().await?;
         }
-        let row = self.store().run(client, &run).await?;
+        let row = readable(self.store().run(client, &run).await.map_err(EngineError::from))?;
         let mut effects: Vec<Effect> =
             row.into_iter().map(|row| Effect::Conclude(client.clone(), Box::new(row))).collect();
         // Last: whoever finds an entry that was left behind concludes the run once more.

@@ -56,10 +56,15 @@ pub struct IndexRow {
 impl IndexRow {
     /// Whose job it belongs to, by its key.
     pub fn owner(&self) -> Option<(ClientId, JobId)> {
-        let mut name = self.sort_key.rsplit('|');
-        let (job, client) = (name.next()?, name.next()?);
-        Some((client.parse().ok()?, job.parse().ok()?))
+        owner_of(&self.sort_key)
     }
+}
+
+/// Whose job a row of the index, or of owed launches, belongs to, by its sort key.
+pub fn owner_of(sort_key: &str) -> Option<(ClientId, JobId)> {
+    let mut name = sort_key.rsplit('|');
+    let (job, client) = (name.next()?, name.next()?);
+    Some((client.parse().ok()?, job.parse().ok()?))
 }
 
 /// Which launches of its job a row stands for.
@@ -232,9 +237,9 @@ impl Store {
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn owed(&self, shard: u32, after: Option<String>) -> Result<Page<Result<Owed>>> {
-        let page = self.query(Query { after, ..Query::of(Table::Launch, format!("OWED|{shard}")) }).await?;
-        Ok(page.map(|row| row::read_owed(&row)))
+    pub async fn owed(&self, shard: u32, after: Option<String>) -> Result<Page<Owed>> {
+        let query = Query { after, ..Query::of(Table::Launch, format!("OWED|{shard}")) };
+        Ok(self.query(query).await?.read(Table::Launch, row::read_owed))
     }
 
     /// What is still owed of a job, read consistently.

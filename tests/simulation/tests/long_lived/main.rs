@@ -1,6 +1,9 @@
-//! Rows live long: what a newer version stored is kept.
+//! Rows live long: what a newer version stored is kept, and what cannot be read keeps nothing else waiting.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod kept;
+mod line;
+mod sent;
 mod stage;
+mod swept;
