@@ -40,6 +40,7 @@ pub(crate) enum Kind {
     UnsupportedMediaType,
     InvalidBody,
     Internal,
+    Unreadable,
     Unavailable,
 }
 
@@ -78,6 +79,9 @@ impl Kind {
             ),
             Self::InvalidBody => (StatusCode::UNPROCESSABLE_ENTITY, "invalid-body", "The body is not valid"),
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "Something went wrong here"),
+            Self::Unreadable => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "unreadable", "What is stored cannot be read")
+            }
             Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Not possible right now"),
         }
     }
@@ -176,18 +180,23 @@ impl Problem {
 
     /// Takes an error of the engine: one that may pass is worth another try.
     pub(crate) fn of_engine(operation: &'static str, error: &EngineError) -> Self {
-        if !error.may_pass() {
-            return Self::internal(operation, error);
+        match error {
+            EngineError::Store(error) => Self::of_store(operation, error),
+            error if error.may_pass() => Self::unavailable(operation, error),
+            error => Self::internal(operation, error),
         }
-        Self::unavailable(operation, error)
     }
 
-    /// Takes an error of the store: one that may pass is worth another try.
+    /// Takes an error of the store: one that may pass is worth another try, and of a row that cannot be read it is said why.
     pub(crate) fn of_store(operation: &'static str, error: &StoreError) -> Self {
-        if !error.may_pass() {
-            return Self::internal(operation, error);
+        match error {
+            StoreError::Corrupt { .. } => {
+                tracing::error!(operation, %error, "a row cannot be read");
+                Self::new(Kind::Unreadable, format!("{error}; it was left as it is"))
+            }
+            error if error.may_pass() => Self::unavailable(operation, error),
+            error => Self::internal(operation, error),
         }
-        Self::unavailable(operation, error)
     }
 
     fn unavailable(operation: &'static str, error: &dyn Display) -> Self {

@@ -15,6 +15,7 @@ use crate::body::{Body, Cursor, Expected, ListQuery, Precondition, id_to_find, i
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::calendar::{CalendarBody, CalendarList, CalendarView};
 use crate::wire::read_only::expectation;
+use crate::wire::spoiled::UnreadableView;
 
 /// Lists the client's calendars.
 #[utoipa::path(get, path = "/v1/calendars", tag = "calendars", params(ListQuery), responses(
@@ -29,7 +30,11 @@ pub(crate) async fn list_calendars(
     let page = state.engine.store().calendars(&client.id, cursor).await;
     let page = page.map_err(|e| Cursor::refusal(given, "list calendars", &e))?;
     let calendars = page.rows.iter().map(CalendarView::from).collect();
-    Ok(Json(CalendarList { calendars, next_cursor: Cursor::next_of(page.next) }))
+    Ok(Json(CalendarList {
+        calendars,
+        unreadable: UnreadableView::all(page.unreadable, ""),
+        next_cursor: Cursor::next_of(page.next),
+    }))
 }
 
 /// Shows a calendar.

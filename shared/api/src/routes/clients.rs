@@ -14,6 +14,7 @@ use crate::auth::Admin;
 use crate::body::{Body, Cursor, ListQuery};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::client::{ClientBody, ClientList, ClientView, RegisteredClientView};
+use crate::wire::spoiled::UnreadableView;
 
 /// Registers a client. The answer shows its API key and its webhook secret, once.
 #[utoipa::path(post, path = "/v1/clients", tag = "clients", request_body = ClientBody, security(("admin_key" = [])), responses(
@@ -71,5 +72,9 @@ pub(crate) async fn list_clients(
     let page = state.engine.store().clients(cursor).await;
     let page = page.map_err(|e| Cursor::refusal(given, "list clients", &e))?;
     let clients = page.rows.iter().map(ClientView::from).collect();
-    Ok(Json(ClientList { clients, next_cursor: Cursor::next_of(page.next) }))
+    Ok(Json(ClientList {
+        clients,
+        unreadable: UnreadableView::all(page.unreadable, ""),
+        next_cursor: Cursor::next_of(page.next),
+    }))
 }

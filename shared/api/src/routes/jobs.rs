@@ -18,6 +18,7 @@ use crate::body::{Body, Cursor, Expected, ListQuery, Precondition, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::job::{JobBody, JobList, JobView, check_job_id};
 use crate::wire::read_only::expectation;
+use crate::wire::spoiled::UnreadableView;
 
 /// Creates a job. The same job posted again under the same id is answered with 200.
 #[utoipa::path(post, path = "/v1/jobs", tag = "jobs", request_body = JobBody, responses(
@@ -47,7 +48,11 @@ pub(crate) async fn list_jobs(
     let page = state.engine.store().jobs(&client.id, cursor).await;
     let page = page.map_err(|e| Cursor::refusal(given, "list jobs", &e))?;
     let jobs = page.rows.iter().map(|job| JobView::new(job, Vec::new())).collect();
-    Ok(Json(JobList { jobs, next_cursor: Cursor::next_of(page.next) }))
+    Ok(Json(JobList {
+        jobs,
+        unreadable: UnreadableView::all(page.unreadable, ""),
+        next_cursor: Cursor::next_of(page.next),
+    }))
 }
 
 /// Shows a job.

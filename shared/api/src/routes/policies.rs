@@ -18,6 +18,7 @@ use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::holder::HolderList;
 use crate::wire::policy::{CheckedPolicy, PolicyBody, PolicyList, PolicyStatusView, PolicyView};
 use crate::wire::read_only::{check_paused, expectation};
+use crate::wire::spoiled::UnreadableView;
 
 /// The path of a policy.
 pub(super) fn policy_path(id: &PolicyId) -> String {
@@ -75,7 +76,11 @@ pub(crate) async fn list_policies(
     let page = state.engine.store().policies(&client.id, cursor).await;
     let page = page.map_err(|e| Cursor::refusal(given, "list policies", &e))?;
     let policies = page.rows.iter().map(PolicyView::from).collect();
-    Ok(Json(PolicyList { policies, next_cursor: Cursor::next_of(page.next) }))
+    Ok(Json(PolicyList {
+        policies,
+        unreadable: UnreadableView::all(page.unreadable, "policy|"),
+        next_cursor: Cursor::next_of(page.next),
+    }))
 }
 
 /// Shows a policy with what it holds at present.
@@ -91,7 +96,9 @@ pub(crate) async fn read_policy(
     let found = state.engine.policy(&client.id, &id).await;
     let found = found.map_err(|e| Problem::of_engine("read a policy", &e))?;
     let Some(status) = found else { return Err(not_found("policy", id.as_str())) };
-    let view = PolicyStatusView::new(&status);
+    let set_aside = state.engine.store().entries_set_aside(&client.id, &id).await;
+    let set_aside = set_aside.map_err(|e| Problem::of_store("read what was set aside", &e))?;
+    let view = PolicyStatusView::new(&status).with_set_aside(set_aside);
     Ok(with_revision(StatusCode::OK, status.policy.revision, view))
 }
 

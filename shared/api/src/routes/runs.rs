@@ -12,6 +12,7 @@ use crate::auth::Caller;
 use crate::body::{Cursor, ListQuery, id_to_find};
 use crate::problem::{Kind, Problem};
 use crate::wire::run::{EventList, EventView, RunDetailView, RunList, RunView};
+use crate::wire::spoiled::UnreadableView;
 
 /// Lists a job's runs, the latest first. They outlive their job.
 #[utoipa::path(get, path = "/v1/jobs/{job_id}/runs", tag = "runs", params(("job_id" = String, Path), ListQuery), responses(
@@ -27,14 +28,18 @@ pub(crate) async fn list_runs(
     let given = cursor.is_some();
     let page = state.engine.runs(&client.id, &job, cursor).await;
     let page = page.map_err(|e| Cursor::refusal_of_engine(given, "list runs", &e))?;
-    if page.rows.is_empty() && !given {
+    if page.rows.is_empty() && page.unreadable.is_empty() && !given {
         let found = state.engine.job(&client.id, &job).await;
         if found.map_err(|e| Problem::of_engine("read a job", &e))?.is_none() {
             return Err(not_found("job", job.as_str()));
         }
     }
     let runs = page.rows.into_iter().map(RunView::from);
-    Ok(Json(RunList { runs: runs.collect(), next_cursor: Cursor::next_of(page.next) }))
+    Ok(Json(RunList {
+        runs: runs.collect(),
+        unreadable: UnreadableView::all(page.unreadable, ""),
+        next_cursor: Cursor::next_of(page.next),
+    }))
 }
 
 /// Shows a run: how far it has come, how fast it goes, and when it is expected to end.
@@ -109,5 +114,9 @@ pub(crate) async fn list_events(
     let page = page.map_err(|e| Problem::of_engine("list events", &e))?;
     let Some(page) = page else { return Err(not_found("run", &run.to_string())) };
     let events = page.rows.into_iter().map(EventView::from);
-    Ok(Json(EventList { events: events.collect(), next_cursor: Cursor::next_of(page.next) }))
+    Ok(Json(EventList {
+        events: events.collect(),
+        unreadable: UnreadableView::all(page.unreadable, ""),
+        next_cursor: Cursor::next_of(page.next),
+    }))
 }

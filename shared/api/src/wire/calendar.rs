@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use crate::form::Form;
 use crate::problem::FieldErrors;
+use crate::wire::spoiled::UnreadableView;
 use crate::wire::when::{bounded, read_instant};
 use crate::wire::{Whole, instant};
 
@@ -174,6 +175,9 @@ impl From<&Calendar> for CalendarView {
 pub(crate) struct CalendarList {
     /// The calendars, by name.
     pub(crate) calendars: Vec<CalendarView>,
+    /// What the list has beside that and cannot be read. Left out when there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unreadable: Vec<UnreadableView>,
     /// What to ask the next page with; null on the last.
     pub(crate) next_cursor: Option<String>,
 }

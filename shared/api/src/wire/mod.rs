@@ -17,6 +17,7 @@ pub(crate) mod preview;
 pub(crate) mod read_only;
 pub(crate) mod rules;
 pub(crate) mod run;
+pub(crate) mod spoiled;
 pub(crate) mod target;
 pub(crate) mod token;
 pub(crate) mod trigger;

@@ -1,6 +1,7 @@
 //! Policies as they travel.
 
 use chrono::{DateTime, Utc};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::PolicyId;
 use tidegate_domain::limits::{
@@ -9,6 +10,7 @@ use tidegate_domain::limits::{
 use tidegate_domain::policy::{OnExpiry, Policy, PolicyTerms};
 use tidegate_domain::rate_limit::{Per, RateLimit};
 use tidegate_engine::{Load, PolicyStatus};
+use tidegate_store::Unreadable;
 use utoipa::ToSchema;
 
 use crate::form::Form;
@@ -16,6 +18,7 @@ use crate::merge::{Members, members_of};
 use crate::problem::{FieldErrors, Problem};
 use crate::wire::Whole;
 use crate::wire::read_only::Unread;
+use crate::wire::spoiled::UnreadableView;
 
 /// The lease of a policy that does not name one, in seconds.
 const DEFAULT_LEASE_SECONDS: u32 = 60;
@@ -67,6 +70,10 @@ pub(crate) struct PolicyBody {
     #[serde(default)]
     #[schema(value_type = Option<String>, read_only)]
     status: Unread<String>,
+    /// Not looked at.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<UnreadableView>>, read_only)]
+    set_aside: Unread<Vec<IgnoredAny>>,
 }
 
 /// What becomes of a token whose lease ran out.
@@ -281,6 +288,9 @@ pub(crate) struct PolicyStatusView {
     /// The same in a sentence.
     #[schema(example = "12 in flight, limit 8, draining")]
     status: String,
+    /// What was taken out of its line because it cannot be read. Left out when there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    set_aside: Vec<UnreadableView>,
 }
 
 impl PolicyStatusView {
@@ -298,7 +308,13 @@ impl PolicyStatusView {
             waiting_runs: *waiting_runs,
             draining,
             status: format!("{paused}{in_flight} in flight, limit {limit}{drains}"),
+            set_aside: Vec::new(),
         }
+    }
+
+    /// With what was taken out of its line.
+    pub(crate) fn with_set_aside(self, rows: Vec<Unreadable>) -> Self {
+        Self { set_aside: UnreadableView::all(rows, ""), ..self }
     }
 }
 
@@ -307,6 +323,9 @@ impl PolicyStatusView {
 pub(crate) struct PolicyList {
     /// The policies, by name.
     pub(crate) policies: Vec<PolicyView>,
+    /// What the list has beside that and cannot be read. Left out when there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unreadable: Vec<UnreadableView>,
     /// What to ask the next page with; null on the last.
     pub(crate) next_cursor: Option<String>,
 }

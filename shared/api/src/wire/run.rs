@@ -5,6 +5,7 @@ use tidegate_engine::{EventRecord, EventStatus, RunDetail, RunState, RunSummary}
 use utoipa::ToSchema;
 
 use crate::wire::instant;
+use crate::wire::spoiled::UnreadableView;
 
 /// A run: one firing of a job, with its progress.
 #[derive(Debug, Serialize, ToSchema)]
@@ -125,6 +126,9 @@ impl From<RunDetail> for RunDetailView {
 pub(crate) struct RunList {
     /// The runs, the latest launch first.
     pub(crate) runs: Vec<RunView>,
+    /// What the list has beside that and cannot be read. Left out when there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unreadable: Vec<UnreadableView>,
     /// What to ask the next page with; null on the last.
     pub(crate) next_cursor: Option<String>,
 }
@@ -181,6 +185,9 @@ impl From<EventRecord> for EventView {
 pub(crate) struct EventList {
     /// The events, by index.
     pub(crate) events: Vec<EventView>,
+    /// What the list has beside that and cannot be read. Left out when there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unreadable: Vec<UnreadableView>,
     /// What to ask the next page with; null on the last.
     pub(crate) next_cursor: Option<String>,
 }

@@ -34,5 +34,6 @@ mod script;
 mod sent_back;
 mod throttling;
 mod tokens;
+mod unreadable;
 mod upcoming;
 mod world;
