@@ -1,7 +1,6 @@
 //! Policies as they travel.
 
 use chrono::{DateTime, Utc};
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::PolicyId;
 use tidegate_domain::limits::{
@@ -73,7 +72,7 @@ pub(crate) struct PolicyBody {
     /// Not looked at.
     #[serde(default)]
     #[schema(value_type = Option<Vec<UnreadableView>>, read_only)]
-    set_aside: Unread<Vec<IgnoredAny>>,
+    set_aside: Unread<Vec<UnreadableView>>,
 }
 
 /// What becomes of a token whose lease ran out.

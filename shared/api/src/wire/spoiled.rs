@@ -1,11 +1,12 @@
 //! What is stored and cannot be read: shown beside what can, with the reason.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tidegate_store::Unreadable;
 use utoipa::ToSchema;
 
 /// Something that is stored and that this version cannot read. It was left as it is.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = Unreadable)]
 pub(crate) struct UnreadableView {
     /// What it is known by in its list.
