@@ -32,8 +32,10 @@ usage: cargo xtask <recipe>
   readme                     type the README and the quick start as they are written, in local mode
   e2e                        deploy the real template to AWS_ENDPOINT_URL (or a MiniStack of its own) and use it
   bench [NAME] [N]           the benchmarks, or one of them with N events or jobs
-  simulate [N] [--from SEED] [--mutant token-write|release|cursor]
-                             N simulated histories over all cores, replayable by seed, and a table of those that failed
+  simulate [N] [--from SEED] [--mutant NAME | --mutants]
+                             N simulated histories over all cores, replayable by seed, and a table of those that failed;
+                             without a clause of a condition (a row of tests/simulation/src/mutants/mutants.txt), or
+                             with each of these mutants in turn until a history notices it
   fuzz [N] [--from SEED] [--all]
                              N inputs to every entry over all cores, replayable by seed; --all goes on after a failure";
 

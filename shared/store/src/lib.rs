@@ -24,7 +24,6 @@ mod item;
 pub mod jobs;
 pub mod launch;
 pub mod line;
-mod mutant;
 pub mod pace;
 pub mod packs;
 pub mod policies;
@@ -43,8 +42,6 @@ use aws_sdk_dynamodb::Client;
 pub use clients::{Client as ClientRecord, KeyHash};
 pub use error::StoreError;
 use item::{Attributes, Item};
-#[cfg(feature = "mutants")]
-pub use mutant::Mutant;
 use tables::{SORT_KEY, Table};
 use tracing::warn;
 
@@ -65,8 +62,6 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 pub struct Store {
     db: Client,
     prefix: String,
-    #[cfg(feature = "mutants")]
-    mutant: Option<mutant::Mutant>,
 }
 
 /// What came of a write that may only create.
@@ -141,12 +136,7 @@ impl Page<Attributes> {
 impl Store {
     /// The tables whose names begin with `prefix` and a dash.
     pub fn new(db: Client, prefix: &str) -> Self {
-        Self {
-            db,
-            prefix: prefix.to_owned(),
-            #[cfg(feature = "mutants")]
-            mutant: None,
-        }
+        Self { db, prefix: prefix.to_owned() }
     }
 
     fn name(&self, table: Table) -> String {

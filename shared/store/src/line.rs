@@ -12,7 +12,6 @@ use tidegate_domain::pack::{PackId, Singles};
 use tidegate_domain::slots::GroupKey;
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
-use crate::mutant::Mutant;
 use crate::rows::{Query, Sorted, Update, Updated};
 use crate::runs::left_out_update;
 use crate::tables::Table;
@@ -333,12 +332,9 @@ impl Store {
             }
             // A paced run may have nothing now: an empty range, and it is this grant's.
             let end = count.min(upto).min(cursor.saturating_add(share.of(count - cursor))).max(cursor);
-            // Without its condition, two groups take the same events: the simulation must notice.
-            let cursor_is =
-                if self.lacks(Mutant::Cursor) { "cur <= n AND :start <= n" } else { "cur = :start" };
             let changes = format!("SET cur = :end, g{group} = :grant, a{group} = :start, b{group} = :end");
             let update = Update::new(Table::Policies, key(), changes)
-                .when(format!("{cursor_is} AND (attribute_not_exists(g{group}) OR g{group} <> :grant)"))
+                .when(format!("cur = :start AND (attribute_not_exists(g{group}) OR g{group} <> :grant)"))
                 .value(":start", number(cursor))
                 .value(":end", number(end))
                 .value(":grant", number(grant));

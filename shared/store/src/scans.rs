@@ -339,7 +339,7 @@ impl Store {
         lease_end: DateTime<Utc>,
     ) -> Result<TakePart> {
         let update = Update::new(Table::Ticker, key(id), "SET lease_end = :lease ADD fence :one")
-            .when("attribute_exists(pk) AND lease_end <= :now")
+            .when("lease_end <= :now")
             .value(":lease", number(lease_end.timestamp_millis()))
             .value(":now", number(now.timestamp_millis()))
             .value(":one", number(1));

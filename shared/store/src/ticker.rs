@@ -122,7 +122,7 @@ impl Store {
              scanned_to = if_not_exists(scanned_to, :start), lease_end = :lease ADD fence :one",
         )
         .when(
-            "attribute_not_exists(pk) OR (planned_to <= :to AND scanned_to = planned_to AND planned_to < :to) \
+            "attribute_not_exists(pk) OR (scanned_to = planned_to AND planned_to < :to) \
              OR (planned_to <= :to AND scanned_to < planned_to AND scanned_to >= taken_over_to AND lease_end < :now)",
         )
         .value(":start", number(start.timestamp()));

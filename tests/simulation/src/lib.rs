@@ -5,11 +5,13 @@
 //! | [`World`] | one deployment for one test: tables, queues and an engine, all of its own |
 //! | [`Gate`](gate::Gate) | processes whose requests a test lets through one by one |
 //! | [`Account`] | what was delivered or recorded, held against what should have been |
+//! | [`Mutant`](mutants::Mutant) | requests that lack a clause of a condition |
 //! | [`sim::run`] | one seeded history with faults, held against the invariants after every step |
 //!
 //! Deliberately absent: sleeps, sockets, and anything that another test could see.
 
 pub mod gate;
+pub mod mutants;
 pub mod sim;
 pub mod world;
 

@@ -1,14 +1,11 @@
-//! Seeded histories hold (a fixed thousand, and every seed that ever failed), a seed gives the same one each time, every
-//! fault occurs in them, and they fail when a condition of the store is taken off.
+//! Seeded histories hold (a fixed thousand, and every seed that ever failed), a seed gives the same one each time, and every
+//! fault occurs in them. That they fail without a condition is shown in `mutants.rs`.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::ops::Range;
 
-use tidegate_simulation::sim::{self, Bite, Bites, Mutant, Options};
-
-/// How many seeds may pass before a mutant is noticed.
-const NOTICED_WITHIN: u64 = 200;
+use tidegate_simulation::sim::{self, Bite, Bites};
 
 /// Plays the histories of seeds; what went wrong in them.
 fn hold(seeds: Range<u64>) -> Bites {
@@ -83,29 +80,4 @@ fn every_fault_occurs() {
     let missing: Vec<&str> =
         Bite::ALL.iter().filter(|bite| !bites.contains_key(bite)).map(|bite| bite.name()).collect();
     assert!(missing.is_empty(), "in two hundred histories there were no {missing:?}");
-}
-
-/// Plays the histories of a mutant until one fails.
-fn is_noticed(mutant: Mutant) {
-    let options = Options { mutant: Some(mutant), ..Options::default() };
-    // A row that cannot be read any more fails its history too.
-    let failure = |seed| sim::run_all(seed..seed + 1, options, |_| {}).failures.pop();
-    let failure = (1..=NOTICED_WITHIN).find_map(failure);
-    let Some(failure) = failure else { panic!("{mutant:?} passes for right in {NOTICED_WITHIN} histories") };
-    println!("{mutant:?} is noticed by seed {}: {:?}", failure.seed, failure.violation);
-}
-
-#[test]
-fn a_token_that_is_written_without_a_condition_is_noticed() {
-    is_noticed(Mutant::TokenWrite);
-}
-
-#[test]
-fn a_release_without_a_condition_is_noticed() {
-    is_noticed(Mutant::Release);
-}
-
-#[test]
-fn a_cursor_that_moves_without_a_condition_is_noticed() {
-    is_noticed(Mutant::Cursor);
 }

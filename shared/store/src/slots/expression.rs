@@ -3,8 +3,11 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
-use tidegate_domain::slots::{Change, Clause, LeaseId, NewLease, OutcomeEntry, PackRef, Range, Share};
+use tidegate_domain::slots::{
+    Change, Clause, GroupKey, LeaseId, NewLease, OutcomeEntry, PackRef, Range, Share, Transition,
+};
 
+use super::key;
 use super::outcomes::encode_entry;
 use super::row::{attribute as a, pack_text, slot};
 use crate::item::{Key, number, text};
@@ -21,11 +24,11 @@ struct Expression {
 }
 
 /// What a transition writes: its changes, where its clauses hold.
-pub(super) fn update<'t>(key: Key, when: impl Iterator<Item = &'t Clause>, then: &[Change]) -> Update {
+pub(super) fn update(group: &GroupKey, transition: &Transition) -> Update {
     let mut expression = Expression::default();
-    when.for_each(|clause| expression.require(clause));
-    then.iter().for_each(|change| expression.make(change));
-    expression.into_update(key)
+    transition.when.iter().for_each(|clause| expression.require(clause));
+    transition.then.iter().for_each(|change| expression.make(change));
+    expression.into_update(key(group))
 }
 
 impl Expression {

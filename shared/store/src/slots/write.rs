@@ -3,12 +3,11 @@
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::RunId;
 use tidegate_domain::pack::PackId;
-use tidegate_domain::slots::{Clause, GroupKey, Range, SlotGroup, Transition};
+use tidegate_domain::slots::{GroupKey, Range, SlotGroup, Transition};
 
 use super::{expression, key, row};
 use crate::line::returned_row;
-use crate::mutant::Mutant;
-use crate::rows::{Update, Updated};
+use crate::rows::Updated;
 use crate::runs::left_out_update;
 use crate::tables::Table;
 use crate::{Create, Result, Store, Write};
@@ -46,7 +45,7 @@ impl Store {
     /// When DynamoDB does not answer.
     pub async fn perform(&self, group: &GroupKey, transition: &Transition) -> Result<Written> {
         let read = |found| row::read(group, &found);
-        Ok(match self.update(self.update_of(group, transition)).await? {
+        Ok(match self.update(expression::update(group, transition)).await? {
             Updated::Done(found) => Written::Done(read(found)?),
             Updated::Refused(found) => Written::Refused(found.map(read).transpose()?),
         })
@@ -65,7 +64,7 @@ impl Store {
         let Range { next, left, .. } = range;
         let place = (pack, priority, launch_at);
         let entry = returned_row(&seen.key, seen.refills, place, (next, next + left));
-        let dropped = self.update_of(&seen.key, &Transition::drop_range(seen, range));
+        let dropped = expression::update(&seen.key, &Transition::drop_range(seen, range));
         let items = vec![self.update_item_of(dropped)?, self.put_item_of(Table::Policies, entry)?];
         self.transact(Table::Policies, items).await
     }
@@ -76,7 +75,7 @@ impl Store {
     /// # Errors
     /// When DynamoDB does not answer.
     pub async fn drop_range(&self, seen: &SlotGroup, range: Range, run: &RunId) -> Result<Write> {
-        let dropped = || self.update_of(&seen.key, &Transition::drop_range(seen, range));
+        let dropped = || expression::update(&seen.key, &Transition::drop_range(seen, range));
         let counted = left_out_update(&seen.key.client, run, range.left);
         let items = vec![self.update_item_of(dropped())?, self.update_item_of(counted)?];
         if self.transact(Table::Policies, items).await? == Write::Done {
@@ -94,22 +93,6 @@ impl Store {
     /// # Errors
     /// When DynamoDB does not answer.
     pub async fn drop_uncounted(&self, seen: &SlotGroup, range: Range) -> Result<Write> {
-        Ok(self.update(self.update_of(&seen.key, &Transition::drop_range(seen, range))).await?.into())
-    }
-
-    fn update_of(&self, group: &GroupKey, transition: &Transition) -> Update {
-        let when = transition.when.iter().filter(|clause| !self.is_taken_off(clause));
-        expression::update(key(group), when, &transition.then)
-    }
-
-    /// Whether a mutant takes a clause off: never, in what is deployed.
-    fn is_taken_off(&self, clause: &Clause) -> bool {
-        match clause {
-            Clause::SlotIsFree(_) | Clause::CapIs(_) | Clause::HeldIsAtMost(_) | Clause::WithinShare => {
-                self.lacks(Mutant::TokenWrite)
-            }
-            Clause::LeaseIs(_) | Clause::AttemptIs { .. } => self.lacks(Mutant::Release),
-            _ => false,
-        }
+        Ok(self.update(expression::update(&seen.key, &Transition::drop_range(seen, range))).await?.into())
     }
 }

@@ -69,9 +69,9 @@ impl Chaos {
         self.counter.bites()
     }
 
-    /// With `quiet`, nothing fails and nothing waits.
-    pub(crate) fn set_quiet(&self, quiet: bool) {
-        self.quiet.store(quiet, Ordering::Relaxed);
+    /// With `quiet`, nothing fails and nothing waits. Whether it was so before.
+    pub(crate) fn set_quiet(&self, quiet: bool) -> bool {
+        self.quiet.swap(quiet, Ordering::Relaxed)
     }
 
     fn is_quiet(&self) -> bool {

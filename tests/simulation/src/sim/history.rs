@@ -19,6 +19,7 @@ use super::processes::{About, Call, Done, Op, Treatment, poll_round};
 use super::setup::{self, Stage};
 use super::watch::Watch;
 use super::{Failure, Options, finale};
+use crate::mutants::Clauses;
 use crate::world::{Received, pump_delete, pump_receive};
 
 /// Steps of a history before its faults stop.
@@ -37,6 +38,8 @@ pub struct Summary {
     pub bites: Bites,
     /// A hash of everything that happened.
     pub trace: u64,
+    /// The clauses of its conditional writes, when they were counted.
+    pub clauses: Clauses,
 }
 
 /// A history under way.
@@ -64,7 +67,7 @@ pub(crate) struct History {
 /// Plays the history of a seed.
 pub(crate) async fn play(seed: u64, options: Options) -> Result<Result<Summary, Box<Failure>>> {
     let dice = Dice::new(seed);
-    let stage = setup::stage(seed, &dice, options.mutant).await?;
+    let stage = setup::stage(seed, &dice, options).await?;
     let model = setup::tenants(&stage, &dice).await?;
     let engines: Vec<Engine> = (0..stage.processes).map(|process| stage.start(process)).collect();
     // An hour is a rare and a great jump.
@@ -96,6 +99,7 @@ pub(crate) async fn play(seed: u64, options: Options) -> Result<Result<Summary, 
             delivered: history.model.delivered.values().map(std::collections::BTreeSet::len).sum(),
             bites: history.stage.chaos.bites(),
             trace: history.trace,
+            clauses: history.stage.census.take(),
         }),
         Err(violation) => {
             let (step, last, mutant) = (history.step, history.last.into(), options.mutant);

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -97,7 +96,6 @@ impl fmt::Display for Report {
 /// an error of the machinery, fails its seed only.
 pub fn run_all(seeds: Range<u64>, options: Options, on_failure: impl Fn(&Failure) + Sync) -> Report {
     let began = Instant::now();
-    let next = AtomicU64::new(seeds.start);
     let report = Mutex::new(Report {
         seeds: seeds.clone(),
         took: Duration::ZERO,
@@ -106,19 +104,23 @@ pub fn run_all(seeds: Range<u64>, options: Options, on_failure: impl Fn(&Failure
         bites: Bites::new(),
         failures: Vec::new(),
     });
-    let play = || {
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= seeds.end {
-                return;
-            }
-            let outcome = contained(seed, options, || run_with(seed, options));
-            if let Err(failure) = &outcome {
-                on_failure(failure);
-            }
-            report.lock().unwrap_or_else(PoisonError::into_inner).add(outcome);
+    over_all_cores(seeds, |seed| {
+        let outcome = play(seed, options);
+        if let Err(failure) = &outcome {
+            on_failure(failure);
         }
-    };
+        report.lock().unwrap_or_else(PoisonError::into_inner).add(outcome);
+    });
+    let mut report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
+    report.failures.sort_by_key(|failure| failure.seed);
+    report.took = began.elapsed();
+    report
+}
+
+/// Does work that plays histories over all cores, each piece on one thread.
+pub(crate) fn over_all_cores<T: Send>(pieces: impl Iterator<Item = T> + Send, work: impl Fn(T) + Sync) {
+    let pieces = Mutex::new(pieces);
+    let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
@@ -128,14 +130,19 @@ pub fn run_all(seeds: Range<u64>, options: Options, on_failure: impl Fn(&Failure
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(play);
+            scope.spawn(|| {
+                while let Some(piece) = next() {
+                    work(piece);
+                }
+            });
         }
     });
     std::panic::set_hook(hook);
-    let mut report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
-    report.failures.sort_by_key(|failure| failure.seed);
-    report.took = began.elapsed();
-    report
+}
+
+/// Plays the history of a seed. Its panics are known when the hook of [`over_all_cores`] is set.
+pub(crate) fn play(seed: u64, options: Options) -> Result<Summary, Box<Failure>> {
+    contained(seed, options, || run_with(seed, options))
 }
 
 /// Plays one history. The engine contains panics, so that one message or row fails and no other: here it must not meet any.

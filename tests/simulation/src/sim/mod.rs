@@ -29,7 +29,9 @@ pub use checkers::Violation;
 pub use dice::Dice;
 pub use history::Summary;
 pub use many::{Report, run_all};
-pub use tidegate_store::Mutant;
+pub(crate) use many::{over_all_cores, play};
+
+use crate::mutants::Mutant;
 
 /// Lines of a history that a failure tells.
 const LAST: usize = 60;
@@ -45,8 +47,8 @@ pub struct Failure {
     pub violation: Violation,
     /// The last things that happened.
     pub last: Vec<String>,
-    /// The condition that the store lacked.
-    pub mutant: Option<Mutant>,
+    /// The clause that was taken off.
+    pub mutant: Option<&'static Mutant>,
 }
 
 impl fmt::Display for Failure {
@@ -60,9 +62,7 @@ impl fmt::Display for Failure {
         write!(f, "replay it with: cargo xtask simulate 1 --from {}", self.seed)?;
         match self.mutant {
             None => Ok(()),
-            Some(Mutant::TokenWrite) => f.write_str(" --mutant token-write"),
-            Some(Mutant::Release) => f.write_str(" --mutant release"),
-            Some(Mutant::Cursor) => f.write_str(" --mutant cursor"),
+            Some(mutant) => write!(f, " --mutant '{}'", mutant.name),
         }
     }
 }
@@ -72,13 +72,15 @@ impl fmt::Display for Failure {
 pub struct Options {
     /// How many lines of its history a failure tells, the last ones.
     pub lines: usize,
-    /// The condition that the store lacks, to prove that it is missed.
-    pub mutant: Option<Mutant>,
+    /// The clause that is taken off, to prove that it is missed.
+    pub mutant: Option<&'static Mutant>,
+    /// Whether the clauses of conditional writes are counted.
+    pub counts_clauses: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { lines: LAST, mutant: None }
+        Self { lines: LAST, mutant: None, counts_clauses: false }
     }
 }
 

@@ -18,9 +18,9 @@ use tidegate_engine::clock::{Clock as _, ManualClock};
 use tidegate_engine::random::SeededRandom;
 use tidegate_engine::{Engine, JobWrite};
 use tidegate_local::{ClientOptions, Embedded, Faults};
-use tidegate_store::Mutant;
 use tidegate_store::Store;
 
+use super::Options;
 use super::bites::Bite;
 use super::chaos::{Chaos, Plan, Wire};
 use super::clocks::{APART_MS, Clocks};
@@ -28,6 +28,7 @@ use super::dice::Dice;
 use super::mix::{self, MisfireRule, Place, TriggerKind};
 use super::model::{JobModel, Model, PolicyModel};
 use super::processes::{Site, create_policy};
+use crate::mutants::{self, Census};
 use crate::world::{DISPATCH, JobSpec, PREFIX, RELEASES, SCAN, create_queue};
 
 const CRONS: [&str; 7] = [
@@ -52,6 +53,7 @@ pub(crate) struct Stage {
     pub(crate) clocks: Clocks,
     pub(crate) processes: usize,
     pub(crate) chaos: Arc<Chaos>,
+    pub(crate) census: Arc<Census>,
     pub(crate) site: Site,
     /// Clients that nothing happens to: the watcher's and the consumers'.
     pub(crate) store: Store,
@@ -69,7 +71,7 @@ impl Stage {
     }
 }
 
-pub(crate) async fn stage(seed: u64, dice: &Dice, mutant: Option<Mutant>) -> Result<Stage> {
+pub(crate) async fn stage(seed: u64, dice: &Dice, options: Options) -> Result<Stage> {
     let start = DateTime::from_timestamp(1_795_262_400 + dice.below(7_200) as i64, 0).context("no start")?;
     let clock = Arc::new(ManualClock::new(start));
     let embedded = Embedded::in_memory(clock.clone())?;
@@ -91,17 +93,22 @@ pub(crate) async fn stage(seed: u64, dice: &Dice, mutant: Option<Mutant>) -> Res
     }
 
     let site_dynamodb = embedded.dynamodb_with(&faulty);
-    let inner = site_dynamodb.config().http_client().context("a client without an HTTP client")?;
-    let wired = site_dynamodb.config().to_builder().http_client(Wire::new(inner, Arc::clone(&chaos))).build();
-    let mut site_store = Store::new(aws_sdk_dynamodb::Client::from_conf(wired), PREFIX);
-    if let Some(mutant) = mutant {
-        site_store = site_store.with_mutant(mutant);
+    let mut inner = site_dynamodb.config().http_client().context("a client without an HTTP client")?;
+    let census = Arc::new(Census::default());
+    if options.counts_clauses {
+        let quiet = Arc::clone(&chaos);
+        inner = mutants::counting(inner, &census, move |is_quiet| quiet.set_quiet(is_quiet));
     }
+    if let Some(mutant) = options.mutant {
+        inner = mutant.before(inner);
+    }
+    let wired_dynamodb =
+        site_dynamodb.config().to_builder().http_client(Wire::new(inner, Arc::clone(&chaos))).build();
     let site_sqs = embedded.sqs_with(&faulty);
     let inner = site_sqs.config().http_client().context("a client without an HTTP client")?;
     let wired = site_sqs.config().to_builder().http_client(Wire::new(inner, Arc::clone(&chaos))).build();
     let site = Site {
-        store: site_store,
+        store: Store::new(aws_sdk_dynamodb::Client::from_conf(wired_dynamodb), PREFIX),
         sqs: aws_sdk_sqs::Client::from_conf(wired),
         random: Arc::new(SeededRandom::new(seed ^ 0x1d5)),
         dispatch_url,
@@ -118,6 +125,7 @@ pub(crate) async fn stage(seed: u64, dice: &Dice, mutant: Option<Mutant>) -> Res
         clocks,
         processes,
         chaos,
+        census,
         site,
         store,
         sqs,

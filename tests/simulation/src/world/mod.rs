@@ -18,6 +18,7 @@ use tidegate_local::{ClientOptions, Embedded};
 use tidegate_store::Store;
 
 use crate::gate::{Gate, Gated};
+use crate::mutants::Mutant;
 
 pub use account::{Account, Fired, LeftOut};
 pub use consumer::Received;
@@ -154,6 +155,17 @@ impl World {
         };
         let random = Arc::new(SeededRandom::new(2));
         Ok(Engine::new(Parts { store, sqs, clock: self.clock.clone(), random, config }))
+    }
+
+    /// The tables as a process sees them whose requests lack a clause.
+    ///
+    /// # Errors
+    /// When a client has no HTTP client.
+    pub fn store_without(&self, clause: &'static Mutant) -> Result<Store> {
+        let plain = self.embedded.dynamodb_with(&self.options);
+        let inner = plain.config().http_client().context("failed to find a client's HTTP client")?;
+        let config = plain.config().to_builder().http_client(clause.before(inner)).build();
+        Ok(Store::new(aws_sdk_dynamodb::Client::from_conf(config), PREFIX))
     }
 
     /// The URL of a consumer's queue, created when it is not there.

@@ -1,0 +1,68 @@
+//! The clauses of jobs and of the time index.
+
+use anyhow::{Context as _, Result};
+use tidegate_domain::job::Job;
+use tidegate_domain::time::{Window, parse_zone};
+use tidegate_simulation::World;
+use tidegate_simulation::world::JobSpec;
+use tidegate_store::Store;
+use tidegate_store::jobs::JobRow;
+use tidegate_store::launch::{Child, Owed};
+
+use crate::{URL, at, cases, is_refused};
+
+cases! {
+    "at put: rev = :seen" => one_time_job_that_was_replaced,
+    "at transact put: rev = :seen" => one_time_job_that_was_replaced_and_is_owed,
+    "index add or remove zone: attribute_not_exists(#zone) OR #zone < :now" => zone_that_was_added_before,
+    "owed delete: rev = :rev" => launches_that_are_owed_of_a_later_revision,
+    "jobs transact put: rev = :seen" => job_that_was_replaced,
+}
+
+fn next(job: &Job) -> Job {
+    Job { revision: job.revision + 1, ..job.clone() }
+}
+
+async fn one_time_job(world: &World) -> Result<Job> {
+    let id = world.create(JobSpec::at(at(3_600), URL)?).await?.parse()?;
+    let job = world.engine.store().one_time(&"acme".parse()?, &id).await?.context("no job")?;
+    world.engine.store().replace_one_time(&next(&job), &job, None).await?;
+    Ok(job)
+}
+
+/// Another call replaced the revision that this one saw.
+async fn one_time_job_that_was_replaced(world: &World, store: &Store) -> Result<bool> {
+    let seen = one_time_job(world).await?;
+    Ok(is_refused(store.replace_one_time(&next(&seen), &seen, None).await?))
+}
+
+async fn one_time_job_that_was_replaced_and_is_owed(world: &World, store: &Store) -> Result<bool> {
+    let seen = one_time_job(world).await?;
+    let owed = Owed { child: Child::of(&seen), window: Window::new(at(0), at(60))?, written_at: at(0) };
+    Ok(is_refused(store.replace_one_time(&next(&seen), &seen, Some(&owed)).await?))
+}
+
+async fn job_that_was_replaced(world: &World, store: &Store) -> Result<bool> {
+    let plain = world.engine.store();
+    world.create(JobSpec::cron("0 3 * * *", "UTC", URL)?.named("report")).await?;
+    let seen = plain.job(&"acme".parse()?, &"report".parse()?).await?;
+    let Some(JobRow::Live(job)) = &seen else { anyhow::bail!("no job") };
+    plain.write_job(&next(job), seen.as_ref(), None).await?;
+    Ok(is_refused(store.write_job(&next(job), seen.as_ref(), None).await?))
+}
+
+/// A request that was held up on its way: whoever looks for unused zones sees the latest use.
+async fn zone_that_was_added_before(world: &World, store: &Store) -> Result<bool> {
+    let (berlin, plain) = (parse_zone("Europe/Berlin")?, world.engine.store());
+    plain.add_zone(berlin, at(60)).await?;
+    store.add_zone(berlin, at(0)).await?;
+    Ok(is_refused(plain.remove_zone(berlin, at(30)).await?))
+}
+
+async fn launches_that_are_owed_of_a_later_revision(world: &World, store: &Store) -> Result<bool> {
+    let former = one_time_job(world).await?;
+    let child = Child::of(&next(&former));
+    let owed = Owed { child, window: Window::new(at(0), at(60))?, written_at: at(0) };
+    world.engine.store().put_owed(&next(&former), &owed).await?;
+    Ok(is_refused(store.strike_owed(&Child::of(&former)).await?))
+}

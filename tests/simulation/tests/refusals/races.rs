@@ -1,0 +1,133 @@
+//! Clauses that refuse what comes between two requests of one call.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::{Context as _, Result, ensure};
+use aws_sdk_dynamodb::types::AttributeValue;
+use aws_smithy_runtime_api::client::http::{HttpConnector as _, HttpConnectorFuture};
+use tidegate_domain::ids::PolicyId;
+use tidegate_domain::job::Job;
+use tidegate_domain::rate_limit::{Per, RateLimit};
+use tidegate_local::around;
+use tidegate_simulation::World;
+use tidegate_simulation::mutants::Mutant;
+use tidegate_simulation::world::{JobSpec, PREFIX};
+use tidegate_store::{Create, Store, Write};
+
+use crate::rows::{client, run, take, waiting};
+use crate::ticker::{is_lost, part, tick, won};
+use crate::{Refused, URL, at};
+
+type Race = (&'static str, for<'a> fn(&'a World, Option<&'static Mutant>) -> Refused<'a>);
+
+pub(crate) const RACES: &[Race] = &[
+    ("at delete: rev = :rev", |world, mutant| Box::pin(place_of_a_later_revision(world, mutant))),
+    ("line transact exhaust: cur = :cur", |world, mutant| Box::pin(rest_that_is_taken(world, mutant))),
+    ("pace take rate: attribute_not_exists(arrival_us) OR arrival_us = :seen", |world, mutant| {
+        Box::pin(rate_that_is_taken(world, mutant))
+    }),
+    ("scan break lease: attribute_exists(pk)", |world, mutant| Box::pin(part_that_is_done(world, mutant))),
+    ("secret put: attribute_not_exists(pk)", |world, mutant| Box::pin(second_secret(world, mutant))),
+    ("watermark take over again: scanned_to < taken_over_to", |world, mutant| {
+        Box::pin(tick_that_comes_alive(world, mutant))
+    }),
+];
+
+/// The tables as a process sees them when something happens between its first request and its second.
+fn racing<F>(world: &World, mutant: Option<&'static Mutant>, meanwhile: F) -> Result<Store>
+where
+    F: Future<Output = Result<()>> + Send + 'static,
+{
+    let (db, requests) = (world.embedded.dynamodb(), AtomicU32::new(0));
+    let inner = db.config().http_client().context("no HTTP client")?;
+    let inner = match mutant {
+        Some(mutant) => mutant.before(inner),
+        None => inner,
+    };
+    let meanwhile = Mutex::new(Some(Box::pin(meanwhile) as Pin<Box<dyn Future<Output = Result<()>> + Send>>));
+    let http = around(inner, move |inner, request| {
+        let is_second = requests.fetch_add(1, Ordering::Relaxed) == 1;
+        let meanwhile = meanwhile.lock().unwrap().take_if(|_| is_second);
+        let inner = inner.clone();
+        HttpConnectorFuture::new(async move {
+            if let Some(meanwhile) = meanwhile {
+                meanwhile.await.unwrap();
+            }
+            inner.call(request).await
+        })
+    });
+    let config = db.config().to_builder().http_client(http).build();
+    Ok(Store::new(aws_sdk_dynamodb::Client::from_conf(config), PREFIX))
+}
+
+/// A run is stopped, and a group takes events of it at the same time: they are not counted as left out.
+async fn rest_that_is_taken(world: &World, mutant: Option<&'static Mutant>) -> Result<bool> {
+    let (place, plain) = (waiting(world).await?, world.engine.store().clone());
+    let meanwhile = async move { take(&plain, &place, None).await.map(drop) };
+    let store = racing(world, mutant, meanwhile)?;
+    store.exhaust(&client()?, &"small".parse()?, (&run()?, 5)).await?;
+    let row = store.run(&client()?, &run()?).await?.context("no run")?;
+    ensure!([3, 4].contains(&row.tally.left_out), "{:?}", row.tally);
+    Ok(row.tally.left_out == 3)
+}
+
+/// The tick that had taken over was late, not dead: it finishes after the one that takes over from it has looked.
+async fn tick_that_comes_alive(world: &World, mutant: Option<&'static Mutant>) -> Result<bool> {
+    let plain = world.engine.store().clone();
+    won(&plain, 0, 120).await?;
+    let late = won(&plain, 60, 180).await?;
+    let meanwhile = async move {
+        ensure!(plain.finish_scan(late.fence, at(180)).await? == Write::Done, "it had lost the row");
+        Ok(())
+    };
+    Ok(is_lost(&tick(&racing(world, mutant, meanwhile)?, 120, 240).await?))
+}
+
+async fn rate_that_is_taken(world: &World, mutant: Option<&'static Mutant>) -> Result<bool> {
+    let (rate, plain) = (RateLimit::new(10, Per::Minute, Some(10))?, world.engine.store().clone());
+    let (client, policy) = (client()?, "small".parse()?);
+    let first = (client.clone(), PolicyId::clone(&policy));
+    let meanwhile =
+        async move { Ok(plain.take_rate((&first.0, &first.1), rate, 10, at(0)).await.map(drop)?) };
+    let store = racing(world, mutant, meanwhile)?;
+    Ok(store.take_rate((&client, &policy), rate, 10, at(0)).await?.events == 0)
+}
+
+/// It would leave a part that nobody can read.
+async fn part_that_is_done(world: &World, mutant: Option<&'static Mutant>) -> Result<bool> {
+    let (plain, part) = (world.engine.store().clone(), part()?);
+    plain.put_part(&part).await?;
+    let meanwhile = async move { Ok(plain.finish_part(&part).await.map(drop)?) };
+    racing(world, mutant, meanwhile)?.break_part_leases().await?;
+    Ok(world.engine.store().parts(None).await?.rows.is_empty())
+}
+
+/// Tokens that were signed with the first would be forged ones from now on.
+async fn second_secret(world: &World, mutant: Option<&'static Mutant>) -> Result<bool> {
+    let plain = world.engine.store().clone();
+    let meanwhile = async move { Ok(plain.secret("tokens", "first").await.map(drop)?) };
+    Ok(racing(world, mutant, meanwhile)?.secret("tokens", "second").await? == "first")
+}
+
+/// A call that loses against another job of its id takes back its place in the time index, unless that job has it by then.
+async fn place_of_a_later_revision(world: &World, mutant: Option<&'static Mutant>) -> Result<bool> {
+    let plain = world.engine.store().clone();
+    world.create(JobSpec::cron("0 3 * * *", "UTC", URL)?.named("report")).await?;
+    let id = world.create(JobSpec::at(at(3_600), URL)?).await?.parse()?;
+    let of_another = plain.one_time(&client()?, &id).await?.context("no job")?;
+    plain.delete_one_time(&of_another).await?;
+    let job = Job { id: "report".parse()?, ..of_another };
+    let later = Job { revision: job.revision + 1, ..job.clone() };
+    let seen = job.clone();
+    let meanwhile = async move { Ok(plain.replace_one_time(&later, &seen, None).await.map(drop)?) };
+    let created = racing(world, mutant, meanwhile)?.create_keyed_at(&job).await?;
+    ensure!(created == Create::Exists, "there was no job of this id");
+    let rows = world.embedded.dynamodb().scan().table_name(format!("{PREFIX}-launch")).send().await?;
+    let is_place = |row: &HashMap<String, AttributeValue>| {
+        row.get("pk").and_then(|pk| pk.as_s().ok()).is_some_and(|pk| pk.starts_with("AT|"))
+    };
+    Ok(rows.items().iter().any(is_place))
+}

@@ -1,0 +1,208 @@
+//! The clauses of runs, lines, policies, clients and what consumers say.
+
+use anyhow::{Context as _, Result};
+use tidegate_domain::calendar::{Calendar, Exclusions};
+use tidegate_domain::ids::{ClientId, RunId};
+use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::policy::{Policy, PolicyTerms};
+use tidegate_domain::shares::SharePlan;
+use tidegate_domain::slots::Outcome;
+use tidegate_simulation::World;
+use tidegate_simulation::world::JobSpec;
+use tidegate_store::events::{HistoryOf, HistoryRow, Record};
+use tidegate_store::line::{LineEntry, Portion, Take};
+use tidegate_store::{ClientRecord, KeyHash, Store};
+
+use crate::{URL, at, cases, is_refused, is_there};
+
+cases! {
+    "active delete: touched_at = :seen" => policy_that_became_active_again,
+    "calendar delete: revision = :seen" => calendar_that_was_replaced_is_deleted,
+    "calendar put: attribute_not_exists(pk)" => second_calendar,
+    "calendar put: revision = :old" => calendar_that_was_replaced_is_replaced,
+    "client transact put: attribute_not_exists(pk)" => second_client,
+    "line delete: cur >= n" => entry_of_which_something_is_left,
+    "line exhaust singles: cur = :cur" => rest_of_which_a_group_took_meanwhile,
+    "line take range: attribute_not_exists(g#) OR g# <> :grant" => range_that_was_taken,
+    "pace claim wake: attribute_not_exists(wake_at) OR wake_at <= :now OR wake_at > :due" => later_wake,
+    "policy delete: revision = :seen" => policy_that_was_replaced_is_deleted,
+    "policy put: attribute_not_exists(pk)" => second_policy,
+    "policy put: plan_number = :plan" => policy_whose_plan_moved_on_is_replaced,
+    "policy put: revision = :revision" => policy_that_was_replaced_is_replaced,
+    "policy replace plan: plan_number = :plan" => plan_that_moved_on,
+    "policy replace plan: revision = :revision" => plan_of_a_policy_that_was_replaced,
+    "slots put: attribute_not_exists(pk)" => second_slot_group,
+    "unsettled mark: attribute_not_exists(unsettled_until) OR unsettled_until < :until" => earlier_mark,
+    "said put: attribute_not_exists(fence) OR fence <= :fence" => word_of_a_former_lease,
+}
+
+pub(crate) fn client() -> Result<ClientId> {
+    Ok("acme".parse()?)
+}
+
+pub(crate) fn run() -> Result<RunId> {
+    Ok("report.1.1795262640".parse()?)
+}
+
+async fn policy_that_became_active_again(world: &World, store: &Store) -> Result<bool> {
+    let (plain, client, policy) = (world.engine.store(), client()?, "small".parse()?);
+    plain.touch_active(&client, &policy, at(0)).await?;
+    let seen = plain.active_policy(&client, &policy).await?.context("it is not active")?;
+    plain.touch_active(&client, &policy, at(60)).await?;
+    Ok(is_refused(store.retire_active(&seen).await?))
+}
+
+fn policy(revision: u32, plan: u64) -> Result<Policy> {
+    Ok(Policy {
+        client: client()?,
+        id: "small".parse()?,
+        revision,
+        terms: PolicyTerms::new(8, 60)?,
+        paused: false,
+        plan: SharePlan::new(plan, 8),
+    })
+}
+
+async fn second_policy(world: &World, store: &Store) -> Result<bool> {
+    world.engine.store().create_policy(&policy(1, 1)?).await?;
+    Ok(is_there(store.create_policy(&policy(1, 1)?).await?))
+}
+
+/// A policy whose client has replaced it, and whose plan was brought forward since.
+async fn replaced(world: &World) -> Result<()> {
+    let plain = world.engine.store();
+    plain.create_policy(&policy(1, 1)?).await?;
+    anyhow::ensure!(!is_refused(plain.replace_policy(&policy(2, 2)?, &policy(1, 1)?).await?));
+    Ok(())
+}
+
+async fn policy_that_was_replaced_is_replaced(world: &World, store: &Store) -> Result<bool> {
+    replaced(world).await?;
+    Ok(is_refused(store.replace_policy(&policy(2, 3)?, &policy(1, 2)?).await?))
+}
+
+async fn policy_whose_plan_moved_on_is_replaced(world: &World, store: &Store) -> Result<bool> {
+    replaced(world).await?;
+    Ok(is_refused(store.replace_policy(&policy(3, 2)?, &policy(2, 1)?).await?))
+}
+
+async fn policy_that_was_replaced_is_deleted(world: &World, store: &Store) -> Result<bool> {
+    replaced(world).await?;
+    Ok(is_refused(store.delete_policy(&policy(1, 2)?).await?))
+}
+
+async fn plan_of_a_policy_that_was_replaced(world: &World, store: &Store) -> Result<bool> {
+    replaced(world).await?;
+    Ok(is_refused(store.replace_plan(&policy(1, 2)?, &SharePlan::new(3, 8)).await?))
+}
+
+async fn plan_that_moved_on(world: &World, store: &Store) -> Result<bool> {
+    replaced(world).await?;
+    Ok(is_refused(store.replace_plan(&policy(2, 1)?, &SharePlan::new(2, 8)).await?))
+}
+
+fn calendar(revision: u32) -> Result<Calendar> {
+    Ok(Calendar { client: client()?, id: "holidays".parse()?, revision, exclusions: Exclusions::default() })
+}
+
+async fn second_calendar(world: &World, store: &Store) -> Result<bool> {
+    world.engine.store().create_calendar(&calendar(1)?).await?;
+    Ok(is_there(store.create_calendar(&calendar(1)?).await?))
+}
+
+async fn calendar_that_was_replaced_is_replaced(world: &World, store: &Store) -> Result<bool> {
+    world.engine.store().create_calendar(&calendar(2)?).await?;
+    Ok(is_refused(store.replace_calendar(&calendar(2)?).await?))
+}
+
+async fn calendar_that_was_replaced_is_deleted(world: &World, store: &Store) -> Result<bool> {
+    world.engine.store().create_calendar(&calendar(2)?).await?;
+    Ok(is_refused(store.delete_calendar(&calendar(1)?).await?))
+}
+
+async fn second_client(world: &World, store: &Store) -> Result<bool> {
+    let registered = ClientRecord {
+        id: client()?,
+        allowed_targets: Vec::new(),
+        webhook_secret: "whsec_AAAA".to_owned(),
+        created_at: at(0),
+    };
+    world.engine.store().create_client(&registered, &KeyHash::of("first")).await?;
+    Ok(is_there(store.create_client(&registered, &KeyHash::of("second")).await?))
+}
+
+/// A firing of a job of so many events.
+pub(crate) fn occurrence(events: u64) -> Result<Occurrence> {
+    let run = run()?;
+    let draft = JobSpec::at(run.launch_at(), URL)?.of(events)?.under("small")?.into_draft();
+    Ok(Occurrence {
+        client: client()?,
+        job: run.job().clone(),
+        revision: run.revision(),
+        launch_at: run.launch_at(),
+        terms: draft.terms,
+    })
+}
+
+/// A run of four events in the line, and its place there.
+pub(crate) async fn waiting(world: &World) -> Result<String> {
+    let plain = world.engine.store();
+    plain.enqueue_run(&occurrence(4)?, &"small".parse()?, at(0)).await?;
+    let line = plain.line(&client()?, &"small".parse()?, None).await?;
+    Ok(line.rows.first().context("the line is empty")?.place.clone())
+}
+
+pub(crate) async fn take(store: &Store, place: &str, seen: Option<&LineEntry>) -> Result<Take> {
+    let (client, policy) = (client()?, "small".parse()?);
+    Ok(store.take_range((&client, &policy, 0), place, 7, (Portion { cap: 1, of: 4 }, 4), seen).await?)
+}
+
+/// A worker that finishes a refill for the second time: the entry is as it was seen, but the range is taken.
+async fn range_that_was_taken(world: &World, store: &Store) -> Result<bool> {
+    let (place, plain) = (waiting(world).await?, world.engine.store());
+    let first = take(plain, &place, None).await?;
+    let seen = plain.line_entry(&client()?, &"small".parse()?, &place).await?;
+    Ok(take(store, &place, seen.as_ref()).await? == first)
+}
+
+async fn entry_of_which_something_is_left(world: &World, store: &Store) -> Result<bool> {
+    let place = waiting(world).await?;
+    Ok(is_refused(store.remove_exhausted(&client()?, &"small".parse()?, &place).await?))
+}
+
+/// It would free the tokens of the first.
+async fn second_slot_group(world: &World, store: &Store) -> Result<bool> {
+    let group = crate::slots::serving(world.engine.store(), 0).await?;
+    Ok(is_there(store.create_slot_group(&group).await?))
+}
+
+async fn later_wake(world: &World, store: &Store) -> Result<bool> {
+    let (client, policy) = (client()?, "small".parse()?);
+    world.engine.store().claim_wake(&client, &policy, at(60), at(0)).await?;
+    Ok(is_refused(store.claim_wake(&client, &policy, at(90), at(0)).await?))
+}
+
+async fn earlier_mark(world: &World, store: &Store) -> Result<bool> {
+    world.engine.store().mark_unsettled(&client()?, at(60)).await?;
+    store.mark_unsettled(&client()?, at(30)).await?;
+    Ok(store.unsettled_until(&client()?).await? == Some(at(60)))
+}
+
+async fn rest_of_which_a_group_took_meanwhile(world: &World, store: &Store) -> Result<bool> {
+    let (place, plain) = (waiting(world).await?, world.engine.store());
+    let seen = plain.line_entry(&client()?, &"small".parse()?, &place).await?.context("no entry")?;
+    take(plain, &place, None).await?;
+    Ok(is_refused(store.exhaust_singles(&client()?, &"small".parse()?, &seen).await?))
+}
+
+/// What the consumer says under the later lease stays, whichever call arrives last.
+async fn word_of_a_former_lease(world: &World, store: &Store) -> Result<bool> {
+    let said = |fence: u64, text: &str| -> Result<Record> {
+        let (of, text) = (HistoryOf::Run(run()?), text.to_owned());
+        Ok(Record::Said { client: client()?, of, index: 0, fence, outcome: Outcome::Failed, text, at: at(0) })
+    };
+    world.engine.store().keep(&[said(2, "later")?]).await?;
+    store.keep(&[said(1, "former")?]).await?;
+    let page = world.engine.store().history(&client()?, &HistoryOf::Run(run()?), None).await?;
+    Ok(page.rows.iter().any(|row| matches!(row, HistoryRow::Said(said) if said.text == "later")))
+}
