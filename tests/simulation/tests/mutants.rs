@@ -10,7 +10,7 @@ use tidegate_simulation::mutants::{Fate, Mutant};
 use tidegate_simulation::sim::{self, Options};
 
 /// Histories whose clauses are compared with the table.
-const COUNTED: RangeInclusive<u64> = 1..=50;
+const COUNTED: RangeInclusive<u64> = 1..=25;
 /// How many seeds may pass before a mutant is noticed that any history notices.
 const NOTICED_WITHIN: u64 = 100;
 
