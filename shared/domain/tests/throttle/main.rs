@@ -4,7 +4,12 @@
 //! What the workers do stands in `world.rs`: the steps of the engine, each with one write. The writes themselves are the
 //! transitions and plans of production.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and says its figures"
+)]
 
 mod model;
 mod world;
@@ -12,6 +17,17 @@ mod world;
 use model::{Faults, Mutant, Throttle};
 use stateright::HasDiscoveries::AnyOf;
 use stateright::{Checker, Model};
+use world::Size;
+
+const WHOLE: Size = Size { events: 5, tokens: 3, portion: 3 };
+/// Small enough for faults that come together.
+const SMALL: Size = Size { events: 3, tokens: 2, portion: 2 };
+
+fn hold(size: Size, faults: Faults) {
+    let checker = Throttle { size, faults, mutant: None }.checker().threads(2).spawn_bfs().join();
+    println!("{size:?}, {faults:?}: {} states", checker.unique_state_count());
+    checker.assert_properties();
+}
 
 /// The properties hold in every state that can be reached, and each fault happens on the way.
 #[test]
@@ -23,9 +39,24 @@ fn no_order_of_writes_and_faults_breaks_the_throttle() {
         Faults { changes: 1, ..Faults::NONE },
         Faults { repeats: 1, ..Faults::NONE },
     ] {
-        let checker = Throttle { faults, mutant: None }.checker().threads(2).spawn_bfs().join();
-        println!("{faults:?}: {} states", checker.unique_state_count());
-        checker.assert_properties();
+        hold(WHOLE, faults);
+    }
+}
+
+/// The same where faults of two kinds come together.
+#[test]
+fn no_two_faults_together_break_the_throttle() {
+    let with = |kind: usize, faults: Faults| match kind {
+        0 => Faults { crashes: 1, ..faults },
+        1 => Faults { lost_replies: 1, ..faults },
+        2 => Faults { expiries: 1, ..faults },
+        3 => Faults { changes: 1, ..faults },
+        _ => Faults { repeats: 1, ..faults },
+    };
+    for one in 0..5 {
+        for other in 0..one {
+            hold(SMALL, with(one, with(other, Faults::NONE)));
+        }
     }
 }
 
@@ -39,7 +70,7 @@ fn a_throttle_without_a_clause_is_noticed() {
         (Mutant::CommitsTwice, "I3 each event begins once"),
     ] {
         let faults = Faults { expiries: 1, lost_replies: 1, repeats: 1, ..Faults::NONE };
-        let checker = Throttle { faults, mutant: Some(mutant) }
+        let checker = Throttle { size: WHOLE, faults, mutant: Some(mutant) }
             .checker()
             .finish_when(AnyOf([broken].into()))
             .spawn_bfs()

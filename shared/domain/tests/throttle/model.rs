@@ -6,7 +6,7 @@ use stateright::{Model, Property};
 use tidegate_domain::shares::target;
 use tidegate_domain::slots::{Change, Clause, LeaseId, Refill, SlotGroup, Transition};
 
-use crate::world::{self, Answer, EVENTS, Stored, TOKENS, Task};
+use crate::world::{self, Answer, Size, Stored, Task};
 
 /// How many faults of each kind may happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,6 +50,7 @@ impl Mutant {
 }
 
 pub(crate) struct Throttle {
+    pub(crate) size: Size,
     pub(crate) faults: Faults,
     pub(crate) mutant: Option<Mutant>,
 }
@@ -98,7 +99,7 @@ impl Model for Throttle {
 
     fn init_states(&self) -> Vec<State> {
         vec![State {
-            stored: Stored::new(),
+            stored: Stored::new(self.size),
             workers: [Task::Rest, Task::Rest],
             received: BTreeSet::new(),
             left: self.faults,
@@ -152,7 +153,7 @@ impl Model for Throttle {
             }
             Action::ChangeLimit => {
                 next.left.changes -= 1;
-                let to = TOKENS - 1;
+                let to = self.size.tokens - 1;
                 let plan = next.stored.plan().changed(next.stored.limit, to);
                 next.stored.limit = to;
                 next.stored.plan = (plan.number, plan.caps);
@@ -180,7 +181,7 @@ impl Model for Throttle {
                 "I2 and I5 each event ends, and the bucket is full again",
                 |_, state: &State| {
                     let shares: u32 = state.stored.groups.iter().map(|group| group.share.cap).sum();
-                    state.ended.len() as u32 == EVENTS
+                    state.ended.len() as u32 == state.stored.size.events
                         && state.stored.held() == 0
                         && shares == state.stored.limit
                 },
@@ -383,7 +384,7 @@ impl State {
             }
             // Until a group follows the plan of a lowered limit, the former limit stands.
             let is_behind = self.stored.groups.iter().any(|row| row.share.plan < self.stored.plan.0);
-            let limit = if is_behind { TOKENS } else { self.stored.limit };
+            let limit = if is_behind { self.stored.size.tokens } else { self.stored.limit };
             self.overdrawn |= lease.attempt == 1 && self.stored.held() > limit;
         }
         for change in &transition.then {

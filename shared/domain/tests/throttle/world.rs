@@ -9,18 +9,24 @@ use tidegate_domain::slots::{
     Transition,
 };
 
-/// Events of the run.
-pub(crate) const EVENTS: u32 = 5;
-/// Tokens of the policy.
-pub(crate) const TOKENS: u32 = 3;
-/// Events that a group takes at once.
-const PORTION: u32 = 3;
+/// How large a world is: its two slot groups share the tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Size {
+    /// Events of the run.
+    pub(crate) events: u32,
+    /// Tokens of the policy.
+    pub(crate) tokens: u32,
+    /// Events that a group takes at once.
+    pub(crate) portion: u32,
+}
+
 /// Deliveries of an event.
 const ATTEMPTS: u8 = 2;
 
 /// All that lasts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Stored {
+    pub(crate) size: Size,
     pub(crate) limit: u32,
     pub(crate) plan: (u64, Vec<u32>),
     pub(crate) groups: [SlotGroup; 2],
@@ -80,16 +86,16 @@ fn run() -> PackRef {
 }
 
 impl Stored {
-    pub(crate) fn new() -> Self {
-        let plan = SharePlan { number: 1, caps: vec![2, 1] };
+    pub(crate) fn new(size: Size) -> Self {
+        let plan = SharePlan { number: 1, caps: vec![size.tokens - 1, 1] };
         let group = |group: u32| {
             let key = GroupKey { client: "acme".parse().unwrap(), policy: "small".parse().unwrap(), group };
-            SlotGroup::new(key, share(&plan, TOKENS, group))
+            SlotGroup::new(key, share(&plan, size.tokens, group))
         };
         let groups = [group(0), group(1)];
-        let entry = Entry { cursor: 0, end: EVENTS, taken: BTreeMap::new() };
+        let entry = Entry { cursor: 0, end: size.events, taken: BTreeMap::new() };
         let line = BTreeMap::from([("5|run".to_owned(), entry)]);
-        Self { limit: TOKENS, plan: (plan.number, plan.caps), groups, line }
+        Self { size, limit: size.tokens, plan: (plan.number, plan.caps), groups, line }
     }
 
     pub(crate) fn plan(&self) -> SharePlan {
@@ -114,7 +120,7 @@ impl Stored {
         {
             return (*start, *end);
         }
-        let (start, end) = (entry.cursor, entry.end.min(entry.cursor + PORTION));
+        let (start, end) = (entry.cursor, entry.end.min(entry.cursor + self.size.portion));
         if start < end {
             entry.cursor = end;
             entry.taken.insert(group, (refills, start, end));
