@@ -33,20 +33,17 @@ struct Attributes {
 }
 
 impl Records {
-    /// Hands each message to the engine, by itself, and names those that must come again. Those of the release queue are
-    /// handed over together.
+    /// Hands the messages to the engine, and names those that must come again.
     pub async fn handle(&self, engine: &Engine) -> Failures {
+        let messages: Vec<_> = self.records.iter().map(|r| (&*r.body, r.received())).collect();
         // An invocation has the messages of one queue.
-        if self.records.first().is_some_and(|record| record.queue_arn.ends_with(RELEASE_QUEUE)) {
-            let bodies: Vec<_> = self.records.iter().map(|r| (r.body.clone(), r.received())).collect();
-            let handled = engine.handle_releases(&bodies).await;
-            return Failures::of(self.records.iter().map(|record| &*record.message_id).zip(handled));
-        }
-        let handled = self.records.iter().map(|record| async move {
-            let handled = engine.handle(&record.body, record.received()).await;
-            (&*record.message_id, handled)
-        });
-        Failures::of(futures::future::join_all(handled).await)
+        let handled = match self.records.first() {
+            Some(first) if first.queue_arn.ends_with(RELEASE_QUEUE) => {
+                engine.handle_releases(&messages).await
+            }
+            _ => engine.handle_all(&messages).await,
+        };
+        Failures::of(self.records.iter().map(|record| &*record.message_id).zip(handled))
     }
 }
 

@@ -46,7 +46,7 @@ pub struct SinglesKind {
     pub cost: u32,
 }
 
-/// A pack of single events: the occurrences that they are of. It never changes.
+/// A pack of single events: the occurrences that they are of. They never change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Singles {
     /// Which pack.
@@ -54,8 +54,19 @@ pub struct Singles {
     /// When the first of the rows may have been read that its occurrences follow from. `None`: something else may have been
     /// recorded of them, so they are looked up whatever changed.
     pub as_of: Option<DateTime<Utc>>,
+    /// It does not wait in the line: it goes straight to a slot group, or has gone there.
+    pub straight: Option<Straight>,
     /// The occurrences, ordered by launch. The events of the pack are theirs, in this order.
     pub members: Vec<Occurrence>,
+}
+
+/// The slot group that a pack goes straight to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Straight {
+    /// Its number.
+    pub group: u32,
+    /// How many refills it had begun when it was seen: once it has begun more, the pack is in it or never will be.
+    pub refills: u64,
 }
 
 impl SinglesKind {
@@ -107,6 +118,11 @@ impl Singles {
     /// The occurrence that its event number `index` is of.
     pub fn member(&self, index: u32) -> Option<&Occurrence> {
         self.members.get(index as usize)
+    }
+
+    /// Whether an occurrence is in it.
+    pub fn has(&self, occurrence: &Occurrence) -> bool {
+        self.index_of(&occurrence.run_id()).is_some()
     }
 
     /// The number of a run's event.

@@ -50,7 +50,11 @@ pub struct Engine {
     parts: Arc<Parts>,
     pub(crate) http: HttpTarget,
     memory: Arc<Memory>,
+    few: usize,
 }
+
+/// Single events of one line and minute that are too few for a pack, unless a test says otherwise.
+const FEW: usize = 10;
 
 impl Engine {
     /// Puts an engine together.
@@ -59,7 +63,19 @@ impl Engine {
             http: HttpTarget::new(parts.config.allow_private_targets),
             parts: Arc::new(parts),
             memory: Arc::new(Memory::new()),
+            few: FEW,
         }
+    }
+
+    /// The same engine, which takes so many single events of one line and minute for too few for a pack. For tests: a small
+    /// world has few.
+    #[must_use]
+    pub fn with_few(self, few: usize) -> Self {
+        Self { few, ..self }
+    }
+
+    pub(crate) fn few(&self) -> usize {
+        self.few
     }
 
     /// The clock that the engine goes by.
@@ -106,7 +122,7 @@ impl Engine {
         let Some(row) = self.store().run(client, run).await?.filter(|row| row.stopped.is_none()) else {
             return Ok(None);
         };
-        let terms = match self.complete_terms(client, run, row.terms).await {
+        let terms = match self.keep_terms(client, run, row.terms).await {
             Err(error) if error.is_of_one_row() => {
                 error!(%client, %run, %error, "a run is set aside: its job cannot be read");
                 self.store().stop_run(client, run, NonRun::NotEmittable.as_str()).await?;
@@ -114,7 +130,17 @@ impl Engine {
             }
             terms => terms?,
         };
-        let Some(terms) = terms else { return Ok(None) };
+        Ok(terms)
+    }
+
+    /// Terms with their payload, which are remembered; `None` when that is gone with its job.
+    async fn keep_terms(
+        &self,
+        client: &ClientId,
+        run: &RunId,
+        terms: tidegate_domain::job::Terms,
+    ) -> Result<Option<Arc<Terms>>, EngineError> {
+        let Some(terms) = self.complete_terms(client, run, terms).await? else { return Ok(None) };
         let terms = Arc::new(terms);
         self.memory.keep_run(client, run, &terms);
         Ok(Some(terms))
@@ -142,12 +168,7 @@ impl Engine {
         if let Some(known) = self.memory.run(&member.client, &run) {
             return Ok(Some(known));
         }
-        let Some(terms) = self.complete_terms(&member.client, &run, member.terms.clone()).await? else {
-            return Ok(None);
-        };
-        let terms = Arc::new(terms);
-        self.memory.keep_run(&member.client, &run, &terms);
-        Ok(Some(terms))
+        self.keep_terms(&member.client, &run, member.terms.clone()).await
     }
 
     /// Forgets a run's terms: it was stopped.

@@ -87,7 +87,7 @@ impl Engine {
         client: &ClientId,
         event: &EventId,
     ) -> Result<Option<Explanation>, EngineError> {
-        let run = self.store().find_run(client, event.run()).await?;
+        let run = self.find_run(client, event.run()).await?;
         let Some(run) = run.filter(|run| event.index() < run.terms.count.get()) else { return Ok(None) };
         let policy = match &run.terms.policy {
             Some(policy) => self.policy(client, policy).await?,
@@ -168,7 +168,7 @@ impl Engine {
             return Ok(Some(own));
         }
         let Some(other) = scene.busiest_run() else { return Ok(None) };
-        match self.store().find_run(client, &other).await? {
+        match self.find_run(client, &other).await? {
             Some(row) => self.speed_of(client, scene, row).await,
             None => Ok(None),
         }

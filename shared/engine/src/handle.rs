@@ -1,13 +1,17 @@
 //! A dispatch message arrives: find out what it is and do it.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use chrono::DateTime;
+use futures::future::join_all;
 use tidegate_domain::ids::{ClientId, PolicyId, RunId};
 use tidegate_domain::slots::Outcome;
 use tidegate_domain::token::Token;
 use tracing::{error, warn};
 
 use crate::effect::Release;
-use crate::message::Message;
+use crate::message::{Chunk, Message};
 use crate::queue::Outgoing;
 use crate::{Engine, EngineError, Panicked, contain};
 
@@ -21,6 +25,28 @@ pub enum Handled {
 }
 
 impl Engine {
+    /// Handles messages of the dispatch queue that were received together. `messages` are their texts, with how often each
+    /// came; the answers are in their order.
+    ///
+    /// Messages are independent, but for those that arrive at one line at one instant and for the first time: they are
+    /// handled as one, since a pack of many costs what a pack of one does. When that fails, each comes again by itself.
+    /// What may have been done before is handled after what was not, so that it finds what that leaves behind.
+    pub async fn handle_all(&self, messages: &[(&str, u32)]) -> Vec<Handled> {
+        let mut handled = vec![Handled::Again; messages.len()];
+        let (first, again): (Vec<_>, Vec<_>) = in_company(messages).into_iter().partition(|one| !one.repeats);
+        for company in [first, again] {
+            let each = company.into_iter().map(|Company { places, body, received, .. }| async move {
+                (places, self.handle(&body, received).await)
+            });
+            for (places, answer) in join_all(each).await {
+                for place in places {
+                    handled.iter_mut().skip(place).take(1).for_each(|handled| *handled = answer);
+                }
+            }
+        }
+        handled
+    }
+
     /// Handles a message of the dispatch queue. `received` is how often it came, from 1.
     ///
     /// Messages are independent: one that cannot be read or handled stops no other.
@@ -45,6 +71,7 @@ impl Engine {
         let set_aside = contain(|| whose(body), async {
             match Message::decode(body)? {
                 Message::Chunk(chunk) => self.set_aside_chunk(&chunk, panicked).await,
+                Message::Arrival(chunk) => self.set_aside_arrivals(&chunk, panicked).await,
                 Message::Event(event) => {
                     let effects = self.set_aside_granted(&event, panicked).await?;
                     self.carry_out(effects).await.map(drop)
@@ -66,6 +93,7 @@ impl Engine {
         let bad = |reason: String| EngineError::Message { reason };
         match Message::decode(body)? {
             Message::Chunk(chunk) => self.deliver_chunk(&chunk, received).await,
+            Message::Arrival(chunk) => self.arrive(&chunk, received).await,
             Message::Event(event) => {
                 let effects = self.deliver_granted(&event, received).await?;
                 self.carry_out(effects).await.map(drop)
@@ -104,11 +132,51 @@ impl Engine {
     }
 }
 
+/// Messages that are handled as one: mostly one.
+struct Company<'m> {
+    /// Their places among all.
+    places: Vec<usize>,
+    body: Cow<'m, str>,
+    received: u32,
+    /// What they ask for may have been done before.
+    repeats: bool,
+}
+
+fn in_company<'m>(messages: &[(&'m str, u32)]) -> Vec<Company<'m>> {
+    let mut arrivals: BTreeMap<_, (Vec<usize>, Chunk)> = BTreeMap::new();
+    let mut all = Vec::new();
+    for (place, (body, received)) in messages.iter().enumerate() {
+        let message = Message::decode(body);
+        let repeats = *received > 1
+            || matches!(&message, Ok(Message::Chunk(chunk) | Message::Arrival(chunk)) if chunk.repeat);
+        if let Ok(Message::Arrival(chunk)) = message
+            && !repeats
+            && let Ok((line, _)) = chunk.arrivals()
+        {
+            match arrivals.get_mut(&(line.clone(), chunk.ahead)) {
+                Some((places, known)) => {
+                    places.push(place);
+                    known.as_of_ms = known.as_of_ms.min(chunk.as_of_ms);
+                    known.items.extend(chunk.items);
+                }
+                None => drop(arrivals.insert((line, chunk.ahead), (vec![place], chunk))),
+            }
+            continue;
+        }
+        all.push(Company { places: vec![place], body: Cow::Borrowed(body), received: *received, repeats });
+    }
+    all.extend(arrivals.into_values().map(|(places, chunk)| {
+        let body = Message::Arrival(chunk).encode().into();
+        Company { places, body, received: 1, repeats: false }
+    }));
+    all
+}
+
 /// What a message is about, for the log.
 fn whose(body: &str) -> String {
     let text = |text: &str| text.chars().take(200).collect::<String>();
     match Message::decode(body) {
-        Ok(Message::Chunk(chunk)) => {
+        Ok(Message::Chunk(chunk) | Message::Arrival(chunk)) => {
             let job = chunk.items.first().map_or("", |item| &*item.job);
             format!("client {}, job {}", text(&chunk.client), text(job))
         }

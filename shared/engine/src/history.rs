@@ -189,7 +189,7 @@ impl Engine {
         run: &RunId,
         after: Option<u32>,
     ) -> Result<Option<Page<EventRecord>>, EngineError> {
-        let Some(row) = self.store().find_run(client, run).await? else { return Ok(None) };
+        let Some(row) = self.find_run(client, run).await? else { return Ok(None) };
         let count = row.terms.count.get();
         let first = after.map_or(0, |index| index.saturating_add(1));
         let end = count.min(first.saturating_add(PAGE_ROWS as u32));

@@ -3,7 +3,7 @@
 //!
 //! Invariant: nothing that a limit depends on is remembered. Shares, holders and cursors live in the slot groups alone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -11,7 +11,8 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use lru::LruCache;
 use tidegate_domain::ids::{ClientId, PolicyId, RunId};
-use tidegate_domain::pack::{Singles, SinglesId};
+use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::pack::{Singles, SinglesId, SinglesKind};
 use tidegate_store::index::IndexShape;
 
 use crate::deliver::Terms;
@@ -22,6 +23,10 @@ use crate::token_key::TokenKey;
 const RUNS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(255);
 /// Packs of single events that are remembered: a megabyte or a few.
 const PACKS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(31);
+/// Kinds of packs of which is remembered what is in them: a few megabytes.
+const PACK_LOGS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(15);
+/// Occurrences in packs of a kind that are remembered.
+const PACKED: usize = 10_000;
 /// Policies that are remembered.
 const POLICIES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1_023);
 /// How long what is read of a policy is believed, in seconds.
@@ -31,13 +36,23 @@ pub(crate) const ZONE_BELIEF_SECONDS: i64 = 300;
 
 type Runs = LruCache<(ClientId, RunId), Arc<Terms>>;
 type Packs = LruCache<(ClientId, PolicyId, SinglesId), Arc<Singles>>;
+type PackLogs = LruCache<(ClientId, PolicyId, SinglesKind), PackLog>;
 type Wakes = LruCache<(ClientId, PolicyId), DateTime<Utc>>;
 type Policies = LruCache<(ClientId, PolicyId), (DateTime<Utc>, PolicySnapshot)>;
+
+/// The packs of a kind, all from the first on, without what their occurrences deliver.
+#[derive(Debug, Default)]
+struct PackLog {
+    /// The number of the next.
+    next: u32,
+    runs: HashSet<RunId>,
+}
 
 /// What a process remembers.
 pub(crate) struct Memory {
     runs: Mutex<Runs>,
     packs: Mutex<Packs>,
+    pack_logs: Mutex<PackLogs>,
     policies: Mutex<Policies>,
     wakes: Mutex<Wakes>,
     zones: Mutex<HashMap<Tz, DateTime<Utc>>>,
@@ -50,6 +65,7 @@ impl Memory {
         Self {
             runs: Mutex::new(LruCache::new(RUNS)),
             packs: Mutex::new(LruCache::new(PACKS)),
+            pack_logs: Mutex::new(LruCache::new(PACK_LOGS)),
             policies: Mutex::new(LruCache::new(POLICIES)),
             wakes: Mutex::new(LruCache::new(POLICIES)),
             zones: Mutex::default(),
@@ -85,6 +101,37 @@ impl Memory {
 
     pub(crate) fn keep_pack(&self, client: &ClientId, policy: &PolicyId, pack: &Arc<Singles>) {
         locked(&self.packs).put((client.clone(), policy.clone(), pack.id), Arc::clone(pack));
+    }
+
+    /// Takes out occurrences that are in packs of a kind, as far as this process knows, and says which number comes next.
+    /// Whatever number others have written, this one included, refuses a second pack.
+    pub(crate) fn leave_packed<T>(
+        &self,
+        (client, policy, kind): (&ClientId, &PolicyId, SinglesKind),
+        open: &mut Vec<T>,
+        occurrence: impl Fn(&T) -> &Occurrence,
+    ) -> u32 {
+        let mut logs = locked(&self.pack_logs);
+        let Some(log) = logs.get(&(client.clone(), policy.clone(), kind)) else { return 0 };
+        open.retain(|one| !log.runs.contains(&occurrence(one).run_id()));
+        log.next
+    }
+
+    /// Remembers packs of a kind: those that follow on what is known of it, or all of them.
+    pub(crate) fn keep_pack_log(&self, client: &ClientId, policy: &PolicyId, packs: &[Singles]) {
+        let Some(first) = packs.first() else { return };
+        let key = (client.clone(), policy.clone(), first.id.kind);
+        let mut logs = locked(&self.pack_logs);
+        // Those that follow on what is known, or all.
+        let mut log = logs.pop(&key).filter(|log| log.next == first.id.number).unwrap_or_default();
+        for pack in packs {
+            if pack.id.number != log.next || log.runs.len() > PACKED {
+                return;
+            }
+            log.next = log.next.saturating_add(1);
+            log.runs.extend(pack.members.iter().map(Occurrence::run_id));
+        }
+        logs.put(key, log);
     }
 
     pub(crate) fn snapshot(

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
 use tidegate_domain::limits::EVENTS_PER_CHUNK;
 use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::pack::SinglesKind;
 use tidegate_domain::time::clamped;
 use tidegate_store::FORMAT;
 use tidegate_store::doc::{Rest, TermsDoc};
@@ -21,6 +22,8 @@ use crate::EngineError;
 pub enum Message {
     /// Events of one client that nothing throttles, due at one instant.
     Chunk(Chunk),
+    /// Single events of one policy, priority, cost and instant: they are due, and have not joined its line.
+    Arrival(Chunk),
     /// Something may be granted in a policy: look after it.
     Wake {
         /// Whose policy.
@@ -63,7 +66,7 @@ pub enum Message {
     },
 }
 
-/// Events of one client that nothing throttles, due at one instant.
+/// Events of one client, due at one instant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chunk {
     /// Whose.
@@ -78,6 +81,9 @@ pub struct Chunk {
     /// A tick that died may have sent it already.
     #[serde(rename = "rep", skip_serializing_if = "std::ops::Not::not", default)]
     pub repeat: bool,
+    /// It was sent before its jobs were stored, and they may never have been.
+    #[serde(rename = "new", skip_serializing_if = "std::ops::Not::not", default)]
+    pub ahead: bool,
     /// Which attempt of delivery this is, from 1.
     #[serde(rename = "t")]
     pub attempt: u8,
@@ -87,6 +93,28 @@ pub struct Chunk {
     /// What a newer version sent beside that: it stays when the rest of the chunk is sent later.
     #[serde(flatten)]
     pub rest: Rest,
+}
+
+/// Where and when single events arrive.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ArrivalsAt {
+    pub(crate) client: ClientId,
+    /// Whose line it is.
+    pub(crate) policy: PolicyId,
+    pub(crate) kind: SinglesKind,
+    /// When they are due.
+    pub(crate) launch_at: DateTime<Utc>,
+}
+
+impl ArrivalsAt {
+    /// Where single events arrive; `None` when that is not one line, or there are none.
+    pub(crate) fn of(members: &[Occurrence]) -> Option<Self> {
+        let line = |member: &Occurrence| member.terms.policy.clone().zip(SinglesKind::of(member));
+        let first = members.first()?;
+        let (policy, kind) =
+            line(first).filter(|at| members.iter().all(|member| line(member).as_ref() == Some(at)))?;
+        Some(Self { client: first.client.clone(), policy, kind, launch_at: first.launch_at })
+    }
 }
 
 /// Some events of one run.
@@ -162,6 +190,14 @@ impl Message {
         Self::Callback { client: client.to_string(), run: run.to_string(), failures }
     }
 
+    /// The same kind of message with other events.
+    pub(crate) fn with(&self, chunk: Chunk) -> Self {
+        match self {
+            Self::Arrival(_) => Self::Arrival(chunk),
+            _ => Self::Chunk(chunk),
+        }
+    }
+
     /// Its text.
     pub fn encode(&self) -> String {
         // Serialising plain structs to a string has no way to fail.
@@ -202,6 +238,20 @@ impl Chunk {
         let launch_at =
             DateTime::from_timestamp(self.launch_s, 0).ok_or_else(|| bad("'l': no instant".into()))?;
         Ok((client, clamped(launch_at)))
+    }
+
+    /// The line that its events arrive at, and the occurrences that they are of.
+    ///
+    /// # Errors
+    /// When they are not single events for one line.
+    pub(crate) fn arrivals(&self) -> Result<(ArrivalsAt, Vec<Occurrence>), EngineError> {
+        let (client, launch_at) = self.head()?;
+        let members: Vec<Occurrence> =
+            self.items.iter().map(|item| item.occurrence(&client, launch_at)).collect::<Result<_, _>>()?;
+        match ArrivalsAt::of(&members) {
+            Some(at) => Ok((at, members)),
+            None => Err(EngineError::Message { reason: "'i': they are not for one line".to_owned() }),
+        }
     }
 
     /// What it is known by: the same events in the same attempt have the same id, whoever sends them.
@@ -248,9 +298,10 @@ mod tests {
             |failures| Message::Callback { client: "acme".into(), run: "nightly.1.5".into(), failures };
         assert_eq!(callback(0).encode(), r#"{"v":1,"callback":{"client":"acme","run":"nightly.1.5"}}"#);
         assert_eq!(Message::decode(&callback(2).encode()).unwrap(), callback(2));
-        let text = r#"{"v":1,"chunk":{"c":"acme","l":1790000000,"o":1789999900000,"t":1,"i":[{"j":"nightly","r":2,"a":0,"b":1,"d":{"n":1,"q":"https://x/1/a","b":"null","m":5}}]}}"#;
-        let message = Message::decode(text).unwrap();
-        assert_eq!(message.encode(), text);
+        let chunk = r#"{"v":1,"chunk":{"c":"acme","l":1790000000,"o":1789999900000,"t":1,"i":[{"j":"nightly","r":2,"a":0,"b":1,"d":{"n":1,"q":"https://x/1/a","b":"null","m":5}}]}}"#;
+        for text in [chunk.to_owned(), chunk.replacen("chunk", "arrival", 1)] {
+            assert_eq!(Message::decode(&text).unwrap().encode(), text);
+        }
     }
 
     #[test]
@@ -293,7 +344,16 @@ mod tests {
             };
             let items = ranges.iter().map(item).collect();
             let rest = Rest::default();
-            Chunk { client: "acme".into(), launch_s: 1, as_of_ms: 1, repeat: false, attempt: 1, items, rest }
+            Chunk {
+                client: "acme".into(),
+                launch_s: 1,
+                as_of_ms: 1,
+                repeat: false,
+                ahead: false,
+                attempt: 1,
+                items,
+                rest,
+            }
         };
         let read = |ranges: &[(u32, u32)]| {
             let chunk = chunk(ranges);
@@ -315,6 +375,7 @@ mod tests {
             launch_s: 1,
             as_of_ms,
             repeat: as_of_ms > 1,
+            ahead: false,
             attempt: 1,
             items: vec![ChunkItem {
                 job: "a".into(),

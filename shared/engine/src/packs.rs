@@ -5,7 +5,8 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use tidegate_domain::ids::{ClientId, EventId, JobId};
+use tidegate_domain::ids::{ClientId, EventId, JobId, RunId};
+use tidegate_domain::job::{Job, Trigger};
 use tidegate_domain::limits::{HANDOVER_SECONDS, HISTORY_DAYS, LOOK_AHEAD_SECONDS};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::{PackId, Singles, SinglesId, SinglesKind};
@@ -23,6 +24,9 @@ use crate::{Engine, EngineError};
 /// Launches of a job whose packs are looked through for one page of its runs.
 const LAUNCHES_LISTED: usize = 24;
 
+/// How long an event is taken for under way after its launch, in seconds, when nothing tells of it.
+const UNDER_WAY_SECONDS: i64 = 3_600;
+
 /// The packs that the slot groups of a policy know.
 #[derive(Debug, Default)]
 pub(crate) struct Packs(BTreeMap<SinglesId, Arc<Singles>>);
@@ -37,7 +41,63 @@ impl Packs {
     }
 }
 
+/// No launch of a job that was never changed is earlier. An instant may lie a little in the past when its job arrives.
+fn first_launch(job: &Job) -> DateTime<Utc> {
+    match &job.trigger {
+        Trigger::At(instants) => job.changed_at.min(instants.first()),
+        _ => job.changed_at,
+    }
+}
+
 impl Engine {
+    /// A run by its id: one that has a row, that is in a pack, or whose event is under way to its line.
+    pub(crate) async fn find_run(
+        &self,
+        client: &ClientId,
+        run: &RunId,
+    ) -> Result<Option<RunRow>, EngineError> {
+        match self.store().find_run(client, run).await? {
+            Some(row) => Ok(Some(row)),
+            None => Ok(self.under_way(client, run).await?.as_ref().map(RunRow::waiting)),
+        }
+    }
+
+    /// The occurrence of a run that no row tells of: its event was emitted, and has not arrived at its line.
+    pub(crate) async fn under_way(
+        &self,
+        client: &ClientId,
+        run: &RunId,
+    ) -> Result<Option<Occurrence>, EngineError> {
+        let job = self.present_job(client, run.job()).await?;
+        let Some(job) = job.filter(|job| job.revision == run.revision()) else { return Ok(None) };
+        let offset = job.rules.jitter.offset(client, &job.id);
+        let from = shifted(run.launch_at(), -offset);
+        let Ok(window) = Window::new(from, shifted(from, seconds(1))) else { return Ok(None) };
+        let launches = Child::of(&job).cadence.latest(window, 1);
+        let is_launch = launches.iter().any(|firing| job.rules.is_within(firing.launch_at));
+        let emitted_to = self.emitted_to(&job).await?;
+        Ok((is_launch && self.may_be_under_way(&job, run.launch_at(), emitted_to))
+            .then(|| Child::of(&job).occurrence(run.launch_at())))
+    }
+
+    fn may_be_under_way(&self, job: &Job, launch_at: DateTime<Utc>, emitted_to: DateTime<Utc>) -> bool {
+        let is_recent = (self.now() - launch_at).num_seconds() < UNDER_WAY_SECONDS;
+        // What was due up to a change is the old revision's.
+        let scheduled_at = shifted(launch_at, -job.rules.jitter.offset(&job.client, &job.id));
+        let is_its = match job.revision {
+            1 => scheduled_at >= first_launch(job),
+            _ => scheduled_at > job.changed_at,
+        };
+        is_recent && is_its && launch_at < emitted_to && !job.paused && SinglesKind::fits(&job.terms)
+    }
+
+    /// Up to when launches of a job were emitted.
+    async fn emitted_to(&self, job: &Job) -> Result<DateTime<Utc>, EngineError> {
+        let watermark = self.store().watermark().await?;
+        let by_ticks = watermark.map_or(job.emit_from, |watermark| watermark.scanned_to);
+        Ok(job.emit_from.max(shifted(by_ticks, job.rules.jitter.offset(&job.client, &job.id))))
+    }
+
     /// A page of a job's runs, the latest launch first: those that have rows, and those that packs hold.
     ///
     /// No row leads from a job to its packs. They are looked for where the job's trigger launches, so the runs of a former
@@ -58,11 +118,17 @@ impl Engine {
             rows.into_iter().map(|row| (place_in_list(&row.id), row)).collect();
         // Where the page of rows ends, unless it is the last one.
         let mut first = next.as_ref().and_then(|_| runs.keys().next().cloned());
-        let (launches, is_all) =
-            self.launches_listed(client, job, (first.as_deref(), after.as_deref())).await?;
+        let present = self.present_job(client, job).await?;
+        let (launches, is_all) = self
+            .launches_listed(client, (job, present.as_ref()), (first.as_deref(), after.as_deref()))
+            .await?;
         if !is_all && let Some(earliest) = launches.first() {
             first = first.max(Some(format!("{:012}|", earliest.timestamp())));
         }
+        let emitted_to = match &present {
+            Some(job) if !launches.is_empty() => Some(self.emitted_to(job).await?),
+            _ => None,
+        };
         let mut minutes = BTreeMap::new();
         for launch_at in launches {
             let minute = launch_at.timestamp().div_euclid(60);
@@ -77,6 +143,12 @@ impl Engine {
                     let run = runs.entry(place_in_list(&member.run_id()));
                     run.or_insert_with(|| RunRow::waiting(member)).place = Some(place);
                 }
+            }
+            if let (Some(job), Some(emitted_to)) = (&present, emitted_to)
+                && self.may_be_under_way(job, launch_at, emitted_to)
+            {
+                let single = Child::of(job).occurrence(launch_at);
+                runs.entry(place_in_list(&single.run_id())).or_insert_with(|| RunRow::waiting(&single));
             }
         }
         runs.retain(|place, _| {
@@ -93,10 +165,10 @@ impl Engine {
     async fn launches_listed(
         &self,
         client: &ClientId,
-        job: &JobId,
+        (job, present): (&JobId, Option<&Job>),
         (first, after): (Option<&str>, Option<&str>),
     ) -> Result<(Vec<DateTime<Utc>>, bool), EngineError> {
-        let Some(job) = self.present_job(client, job).await? else {
+        let Some(job) = present else {
             let place = job.one_time_place();
             let minute = place.and_then(|place| DateTime::from_timestamp(place.minute.saturating_mul(60), 0));
             let Some(minute) = minute else { return Ok((Vec::new(), true)) };
@@ -113,7 +185,7 @@ impl Engine {
         }
         let mut kept_since = shifted(self.now(), -days(HISTORY_DAYS));
         if job.revision == 1 {
-            kept_since = kept_since.max(job.changed_at);
+            kept_since = kept_since.max(first_launch(job));
         }
         let from = first.and_then(launch_of_place).map_or(kept_since, |first| first.max(kept_since));
         let planned_to = shifted(self.now(), seconds((LOOK_AHEAD_SECONDS + HANDOVER_SECONDS).into()));
@@ -124,7 +196,7 @@ impl Engine {
         let Ok(window) = Window::new(shifted(from, -offset), shifted(to, -offset)) else {
             return Ok((Vec::new(), true));
         };
-        let firings = Child::of(&job).cadence.latest(window, LAUNCHES_LISTED);
+        let firings = Child::of(job).cadence.latest(window, LAUNCHES_LISTED);
         let is_all = firings.len() < LAUNCHES_LISTED;
         let launches = firings.into_iter().filter(|firing| job.rules.is_within(firing.launch_at));
         Ok((launches.map(|firing| shifted(firing.launch_at, offset)).collect(), is_all))

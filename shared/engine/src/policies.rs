@@ -7,7 +7,7 @@ use tidegate_domain::policy::{Policy, PolicyTerms};
 use tidegate_domain::shares::SharePlan;
 use tidegate_store::{Create, Write};
 
-use crate::effect::PolicyRef;
+use crate::effect::{Effect, PolicyRef};
 use crate::error::readable;
 use crate::{Engine, EngineError, Expect};
 
@@ -207,6 +207,10 @@ impl Engine {
         if load != Load::default() {
             return Ok(PolicyDelete::Busy(load));
         }
+        // What came of its last events is in its slot groups, into which nobody looks once it is gone.
+        let groups = self.groups_as_they_are(&policy).await?;
+        let compactions = groups.into_iter().map(|group| Effect::Compact(Box::new(group)));
+        self.carry_out(compactions.collect()).await?;
         match self.store().delete_policy(&policy).await? {
             // Its slot groups stay: should a policy of this name come again, no fencing number is given twice.
             Write::Done => Ok(PolicyDelete::Done),

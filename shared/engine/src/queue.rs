@@ -40,7 +40,7 @@ impl Outgoing {
     /// Whose it is and what it is about, for logs and errors.
     fn describe(&self) -> String {
         match &self.message {
-            Message::Chunk(chunk) => {
+            Message::Chunk(chunk) | Message::Arrival(chunk) => {
                 let job = chunk.items.first().map_or("", |item| &*item.job);
                 format!("client {}, job {job}", self.client)
             }

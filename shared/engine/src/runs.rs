@@ -117,7 +117,7 @@ impl Engine {
     /// # Errors
     /// When the store does not answer.
     pub async fn run_detail(&self, client: &ClientId, run: &RunId) -> Result<Option<RunDetail>, EngineError> {
-        let Some(row) = self.store().find_run(client, run).await? else { return Ok(None) };
+        let Some(row) = self.find_run(client, run).await? else { return Ok(None) };
         let status = match &row.terms.policy {
             Some(policy) if !is_settled(&row) => self.policy(client, policy).await?,
             _ => None,

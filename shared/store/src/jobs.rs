@@ -16,7 +16,7 @@ use tidegate_domain::shard::shard_of;
 
 use crate::doc::{RulesDoc, TermsDoc, TriggerDoc};
 use crate::item::{Attributes, Item, Key, Row, number, text};
-use crate::launch::{Owed, keys_of, owed_key_of, owed_row, rows_of};
+use crate::launch::{Owed, keys_of, owed_key_of, owed_row, remains_of, rows_of};
 use crate::rows::{Query, Update};
 use crate::tables::Table;
 use crate::{Create, Page, Result, Store, StoreError, Write};
@@ -124,7 +124,8 @@ impl Store {
     /// then the job, which must not exist. When it does, the index row is removed again.
     ///
     /// A crash between the two leaves a row that may fire although no call was answered: as after any call that was not
-    /// answered, the client cannot know, and asks again.
+    /// answered, the client cannot know, and asks again. It does not fire as a former job of the same id: where that launched,
+    /// a void row is left, and the job must be written over it.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
@@ -173,8 +174,9 @@ impl Store {
         }
         items.extend(self.zone_items(job, seen)?);
         if let Some(JobRow::Live(old)) = seen {
-            for key in keys_of(old).iter().filter(|k| !kept.contains(&(&*k.pk, &*k.sk))) {
-                items.push(self.delete_item_of(Table::Launch, key)?);
+            let gone = remains_of(old).into_iter().filter(|(k, _)| !kept.contains(&(&*k.pk, &*k.sk)));
+            for (key, void) in gone {
+                items.push(self.end_item_of(&key, void)?);
             }
         }
         if let Some(owed) = owed {
@@ -246,8 +248,8 @@ impl Store {
             .with("changed_at", number(now.timestamp_millis()))
             .expiring(shifted(now, days(2 * HISTORY_DAYS)));
         let mut items = vec![self.guarded_put(Table::Jobs, tombstone, Some(job.revision))?];
-        for key in keys_of(job) {
-            items.push(self.delete_item_of(Table::Launch, &key)?);
+        for (key, void) in remains_of(job) {
+            items.push(self.end_item_of(&key, void)?);
         }
         items.push(self.delete_item_of(Table::Launch, &owed_key_of(job))?);
         if let Some(key) = zone_key_of(job) {
@@ -279,6 +281,14 @@ impl Store {
     pub(crate) fn put_item_of(&self, table: Table, row: Row) -> Result<TransactWriteItem> {
         let put = Put::builder().table_name(self.name(table)).set_item(Some(row.into_attributes()));
         Ok(TransactWriteItem::builder().put(put.build().map_err(build_error)?).build())
+    }
+
+    /// Removes a row of the index, or makes it void.
+    fn end_item_of(&self, key: &Key, void: Option<Row>) -> Result<TransactWriteItem> {
+        match void {
+            Some(void) => self.put_item_of(Table::Launch, void),
+            None => self.delete_item_of(Table::Launch, key),
+        }
     }
 
     fn delete_item_of(&self, table: Table, key: &Key) -> Result<TransactWriteItem> {

@@ -17,6 +17,9 @@ use crate::runs::left_out_update;
 use crate::tables::Table;
 use crate::{Page, Result, Store, StoreError, Write};
 
+/// Entries that are looked at to find one that waits; with more, one will.
+const WAITING_LOOK: i32 = 16;
+
 /// An entry of the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineEntry {
@@ -225,6 +228,23 @@ fn taken_before(row: &Attributes, group: u32, grant: u64) -> Result<Option<Take>
 }
 
 impl Store {
+    /// Whether something due waits in a line, as some replica has it.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn is_anything_waiting(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        now: DateTime<Utc>,
+    ) -> Result<bool> {
+        let query =
+            Query { limit: Some(WAITING_LOOK), ..Query::of(Table::Policies, partition(client, policy)) };
+        let page = self.query(query).await?;
+        let waits = |row| read(row).map_or(true, |entry| entry.launch_at <= now && !entry.is_exhausted());
+        Ok(page.next.is_some() || page.rows.iter().any(waits))
+    }
+
     /// The first entries of the line that are due at `now`, read consistently. Exhausted ones are among them.
     ///
     /// The line is sorted by priority, then launch: where one query does not see all, entries that are not due yet end a

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::{ClientId, PolicyId, RunId};
 use tidegate_domain::limits::{HISTORY_DAYS, PACK_BYTES, PACK_EVENTS};
 use tidegate_domain::occurrence::Occurrence;
-use tidegate_domain::pack::{PackId, Singles, SinglesId, SinglesKind};
+use tidegate_domain::pack::{PackId, Singles, SinglesId, SinglesKind, Straight};
 use tidegate_domain::time::{days, shifted};
 use tracing::warn;
 
 use crate::doc::TermsDoc;
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::line::singles_row;
-use crate::rows::{Query, Sorted};
+use crate::rows::{Query, Sorted, Update};
 use crate::tables::Table;
 use crate::{Create, Result, Store, Write};
 
@@ -68,32 +68,24 @@ fn terms_of(occurrence: &Occurrence) -> (String, Option<String>, TermsDoc) {
     (serde_json::to_string(&doc).unwrap_or_default(), payload, doc)
 }
 
-/// Cuts occurrences, ordered by launch, into as few packs as may be.
-pub fn cut(members: Vec<Occurrence>) -> Vec<Vec<Occurrence>> {
-    let mut packs: Vec<Vec<Occurrence>> = Vec::new();
-    let (mut bytes, mut known) = (PACK_BYTES, Vec::<String>::new());
-    for member in members {
-        let (terms, payload, _) = terms_of(&member);
+/// How many of some occurrences, the first ones, fit into one pack.
+pub fn fitting<'o>(members: impl IntoIterator<Item = &'o Occurrence>) -> usize {
+    let (mut bytes, mut known, mut fit) = (32_usize, Vec::<String>::new(), 0_usize);
+    for member in members.into_iter().take(PACK_EVENTS) {
+        let (terms, payload, _) = terms_of(member);
         // A payload is JSON in a JSON string: its quotes are escaped.
         let own = payload.map_or(4, |json| json.len().saturating_add(json.matches('"').count()));
-        let own = own.saturating_add(member.job.as_str().len()).saturating_add(32);
-        let new = if known.contains(&terms) { 0 } else { terms.len().saturating_add(1) };
-        let with_it = bytes.saturating_add(own).saturating_add(new);
-        match packs.last_mut() {
-            Some(last) if with_it <= PACK_BYTES && last.len() < PACK_EVENTS => {
-                if new > 0 {
-                    known.push(terms);
-                }
-                (bytes, _) = (with_it, last.push(member));
-            }
-            _ => {
-                bytes = own.saturating_add(terms.len()).saturating_add(32);
-                known = vec![terms];
-                packs.push(vec![member]);
-            }
+        bytes = bytes.saturating_add(own).saturating_add(member.job.as_str().len()).saturating_add(32);
+        if !known.contains(&terms) {
+            bytes = bytes.saturating_add(terms.len()).saturating_add(1);
+            known.push(terms);
         }
+        if bytes > PACK_BYTES && fit > 0 {
+            break;
+        }
+        fit = fit.saturating_add(1);
     }
-    packs
+    fit
 }
 
 fn encode(pack: &Singles) -> Result<String> {
@@ -139,7 +131,28 @@ fn read(client: &ClientId, id: SinglesId, row: &Attributes) -> Result<Singles> {
                 .map_err(|e| item.corrupt(format!("'pack': {e}")))?,
         });
     }
-    Ok(Singles { id, as_of: item.find_instant_ms("as_of")?, members })
+    let straight =
+        item.find_text("to").map(|to| straight_of(to).ok_or_else(|| item.corrupt("'to' is no group")));
+    Ok(Singles { id, as_of: item.find_instant_ms("as_of")?, straight: straight.transpose()?, members })
+}
+
+fn straight_text(to: Straight) -> String {
+    format!("{}.{}", to.group, to.refills)
+}
+
+fn straight_of(text: &str) -> Option<Straight> {
+    let (group, refills) = text.split_once('.')?;
+    Some(Straight { group: group.parse().ok()?, refills: refills.parse().ok()? })
+}
+
+fn pack_row(client: &ClientId, policy: &PolicyId, pack: &Singles, now: DateTime<Utc>) -> Result<Row> {
+    Ok(Row::new(&key(client, policy, pack.id))
+        .with("id", text(pack.id.to_string()))
+        .with("policy", text(policy.as_str()))
+        .with_some("as_of", pack.as_of.map(|as_of| number(as_of.timestamp_millis())))
+        .with_some("to", pack.straight.map(|to| text(straight_text(to))))
+        .with("pack", text(encode(pack)?))
+        .expiring(shifted(now.max(pack.launch_at()), days(HISTORY_DAYS))))
 }
 
 /// The policy and the pack that a row is of.
@@ -166,14 +179,8 @@ impl Store {
         pack: &Singles,
         now: DateTime<Utc>,
     ) -> Result<Create> {
-        let row = Row::new(&key(client, policy, pack.id))
-            .with("id", text(pack.id.to_string()))
-            .with("policy", text(policy.as_str()))
-            .with_some("as_of", pack.as_of.map(|as_of| number(as_of.timestamp_millis())))
-            .with("pack", text(encode(pack)?))
-            .expiring(shifted(now.max(pack.launch_at()), days(HISTORY_DAYS)));
         let items = vec![
-            self.put_new_item_of(Table::Runs, row)?,
+            self.put_new_item_of(Table::Runs, pack_row(client, policy, pack, now)?)?,
             self.put_item_of(Table::Policies, singles_row(client, policy, pack))?,
         ];
         Ok(match self.transact(Table::Runs, items).await? {
@@ -203,6 +210,42 @@ impl Store {
         };
         let members = (0..).zip(doc.get("e").and_then(|members| members.as_array()).into_iter().flatten());
         Ok(members.filter_map(|(index, member)| Some((index, named(member)?))).collect())
+    }
+
+    /// Writes a pack that goes straight to a slot group. `Exists` when its number was given before.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn put_pack(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        pack: &Singles,
+        now: DateTime<Utc>,
+    ) -> Result<Create> {
+        self.put_new(Table::Runs, pack_row(client, policy, pack, now)?).await
+    }
+
+    /// Puts a pack into the waiting line that was to go straight to a slot group: once.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn queue_pack(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        pack: &Singles,
+        to: Straight,
+    ) -> Result<Write> {
+        let update = Update::new(Table::Runs, key(client, policy, pack.id), "REMOVE #to")
+            .when("#to = :to")
+            .name("#to", "to")
+            .value(":to", text(straight_text(to)));
+        let items = vec![
+            self.update_item_of(update)?,
+            self.put_item_of(Table::Policies, singles_row(client, policy, pack))?,
+        ];
+        self.transact(Table::Runs, items).await
     }
 
     /// The packs of one kind, in the order of their numbers, read consistently.
@@ -334,7 +377,7 @@ mod tests {
 
     fn pack(members: Vec<Occurrence>) -> Singles {
         let kind = SinglesKind::of(&members[0]).unwrap();
-        Singles { id: kind.number(4), as_of: Some(DateTime::UNIX_EPOCH), members }
+        Singles { id: kind.number(4), as_of: Some(DateTime::UNIX_EPOCH), straight: None, members }
     }
 
     #[test]
@@ -356,7 +399,11 @@ mod tests {
             (0..count).map(|number| member(number, &format!("\"{payload}\""))).collect()
         };
         for (count, payload, sizes) in [(600, "a", vec![250, 250, 100]), (100, &*large, vec![74, 26])] {
-            let packs = cut(members(count, payload));
+            let (mut rest, mut packs) = (members(count, payload), Vec::new());
+            while !rest.is_empty() {
+                let behind = rest.split_off(fitting(&rest));
+                packs.push(std::mem::replace(&mut rest, behind));
+            }
             assert_eq!(packs.iter().map(Vec::len).collect::<Vec<_>>(), sizes);
             for members in packs {
                 let pack = pack(members);
@@ -368,6 +415,6 @@ mod tests {
                 assert_eq!(read(&"acme".parse().unwrap(), pack.id, &row.into_attributes()).unwrap(), pack);
             }
         }
-        assert_eq!(cut(Vec::new()), Vec::<Vec<Occurrence>>::new());
+        assert_eq!(fitting(&[]), 0);
     }
 }

@@ -351,7 +351,7 @@ impl Store {
     /// When DynamoDB does not answer.
     pub async fn find_run(&self, client: &ClientId, run: &RunId) -> Result<Option<RunRow>> {
         let row = self.run(client, run).await?;
-        if row.as_ref().is_some_and(|row| SinglesKind::of(&row.occurrence(client)).is_none()) {
+        if row.as_ref().is_some_and(|row| !SinglesKind::fits(&row.terms)) {
             return Ok(row);
         }
         let Some((place, occurrence)) = self.pack_with(client, run).await? else { return Ok(row) };

@@ -132,18 +132,16 @@ impl Stage {
         self.work_on(&self.dispatch_url).await
     }
 
-    /// Handles the messages of a queue of ours, one after the other, until there are none.
+    /// Handles the messages of a queue of ours until there are none.
     async fn work_on(&self, queue_url: &str) -> Result<()> {
         loop {
             let messages = self.receive(queue_url).await?;
             if messages.is_empty() {
                 return Ok(());
             }
-            for message in &messages {
-                let handled = self.engine.handle(message.body.as_deref().unwrap_or_default(), 1).await;
-                if handled != Handled::Done {
-                    bail!("a message of a queue of ours failed");
-                }
+            let texts: Vec<_> = messages.iter().map(|m| (m.body.as_deref().unwrap_or_default(), 1)).collect();
+            if self.engine.handle_all(&texts).await.contains(&Handled::Again) {
+                bail!("a message of a queue of ours failed");
             }
             self.delete(queue_url, messages).await?;
         }

@@ -27,6 +27,8 @@ pub enum Kind {
     Chunk,
     /// A look after a policy.
     Wake,
+    /// Single events that arrive at a line.
+    Arrival,
     /// A part of a scan.
     Scan,
     /// An event that holds a token.
@@ -39,13 +41,14 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Chunk, Self::Wake, Self::Scan, Self::Event, Self::Callback, Self::Release];
+    pub const ALL: [Self; 7] =
+        [Self::Chunk, Self::Arrival, Self::Wake, Self::Scan, Self::Event, Self::Callback, Self::Release];
 
     /// The kind of a message. A new one does not compile until it is listed here, and then it is drawn.
     pub fn of(message: &Message) -> Self {
         match message {
             Message::Chunk(_) => Self::Chunk,
+            Message::Arrival(_) => Self::Arrival,
             Message::Wake { .. } => Self::Wake,
             Message::Scan { .. } => Self::Scan,
             Message::Event(_) => Self::Event,
@@ -100,6 +103,7 @@ pub fn chunk_to(target: Value, job: &str, now_s: i64, events: u32) -> Result<Mes
         launch_s: now_s,
         as_of_ms,
         repeat: false,
+        ahead: false,
         attempt: 1,
         items: vec![item],
         rest: Default::default(),
@@ -134,8 +138,20 @@ fn sound(kind: Kind, dice: &Dice, known: &Known, now_s: i64) -> Result<Message> 
         Kind::Chunk => {
             let items = (0..dice.within(1..=3)).map(|_| item(dice, known)).collect::<Result<Vec<_>>>()?;
             let (repeat, attempt) = (dice.chance(200), dice.within(1..=6) as u8);
+            let (as_of_ms, rest, ahead) = (now_s * 1_000, Default::default(), false);
+            Message::Chunk(Chunk { client, launch_s, as_of_ms, repeat, ahead, attempt, items, rest })
+        }
+        Kind::Arrival => {
+            let policy = known.policies.any(dice);
+            let mut items = (0..dice.within(1..=3)).map(|_| item(dice, known)).collect::<Result<Vec<_>>>()?;
+            for item in &mut items {
+                let mut terms = serde_json::to_value(&item.terms)?;
+                (terms["n"], terms["p"]) = (json!(1), json!(policy));
+                (item.from, item.to, item.terms) = (0, 1, serde_json::from_value(terms)?);
+            }
+            let (repeat, ahead) = (dice.chance(200), dice.chance(200));
             let (as_of_ms, rest) = (now_s * 1_000, Default::default());
-            Message::Chunk(Chunk { client, launch_s, as_of_ms, repeat, attempt, items, rest })
+            Message::Arrival(Chunk { client, launch_s, as_of_ms, repeat, ahead, attempt: 1, items, rest })
         }
         Kind::Wake => {
             let policy = if client == "acme" { known.policies.any(dice) } else { "one".to_owned() };

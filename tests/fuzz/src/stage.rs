@@ -128,8 +128,9 @@ impl Stage {
                 Ok(caught(self.world.engine.handle(&body, *received)).await.err())
             }
             Input::Releases(bodies) => {
-                let bodies: Vec<(String, u32)> = bodies.iter().map(|body| (body.to_string(), 1)).collect();
-                Ok(caught(self.world.engine.handle_releases(&bodies)).await.err())
+                let bodies: Vec<String> = bodies.iter().map(ToString::to_string).collect();
+                let messages: Vec<(&str, u32)> = bodies.iter().map(|body| (&**body, 1)).collect();
+                Ok(caught(self.world.engine.handle_releases(&messages)).await.err())
             }
             Input::Answer(answer) => self.answer(answer).await,
             Input::QueueAnswer(answer) => self.queue_answer(*answer).await,

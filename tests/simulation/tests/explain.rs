@@ -27,7 +27,11 @@ async fn start(world: &World, name: &str, job: JobSpec, flow: Flow) -> RunId {
     let written = world.engine.create_job(&client(), id, draft).await.unwrap();
     assert!(matches!(written, JobWrite::Created(_)), "{written:?}");
     world.pump().await.unwrap();
-    world.runs(name).await.unwrap().pop().unwrap().id
+    last_run(world, name).await
+}
+
+async fn last_run(world: &World, job: &str) -> RunId {
+    world.engine.runs(&client(), &job.parse().unwrap(), None).await.unwrap().rows.remove(0).id
 }
 
 async fn batch(world: &World, name: &str, queue: &str, count: u64, flow: Flow) -> RunId {
@@ -45,7 +49,7 @@ async fn singles(world: &World, queue: &str, count: u32) -> Vec<RunId> {
     }
     world.pump().await.unwrap();
     for number in 0..count {
-        runs.extend(world.runs(&format!("job-{number:03}")).await.unwrap().into_iter().map(|run| run.id));
+        runs.push(last_run(world, &format!("job-{number:03}")).await);
     }
     runs
 }

@@ -23,7 +23,9 @@ struct Stage {
 
 impl Stage {
     async fn new(tokens: u32) -> Self {
-        let world = World::new().await.unwrap();
+        let mut world = World::new().await.unwrap();
+        // Also those that are few wait in packs.
+        world.engine = world.engine.with_few(0);
         let queue = world.queue("jobs").await.unwrap();
         world.policy("small", tokens, 600).await.unwrap();
         world.engine.tick().await.unwrap();

@@ -219,11 +219,11 @@ async fn asking_again_stops_what_waits_of_the_revision_before() {
             world.engine.tick().await.unwrap();
             let (client, id) = (CLIENT.parse().unwrap(), "each".parse().unwrap());
             let job = |expression| JobSpec::cron(expression, "UTC", &queue).unwrap().named("each");
-            world.create(job("30 * * * * *").under("small").unwrap()).await.unwrap();
+            world.create(job("30 * * * * *").of(2).unwrap().under("small").unwrap()).await.unwrap();
             let change = async || match pauses {
                 true => world.engine.pause_job(&client, &id, true, None).await,
                 false => {
-                    let draft = job("30 0 0 * * *").under("small").unwrap().into_draft();
+                    let draft = job("30 0 0 * * *").of(2).unwrap().under("small").unwrap().into_draft();
                     world.engine.replace_job(&client, id.clone(), draft, None).await
                 }
             };

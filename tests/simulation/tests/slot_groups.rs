@@ -18,7 +18,7 @@ use tidegate_store::slots::Written;
 /// A step: which transition, of what is seen now or was seen some steps ago, and two numbers to make up the rest.
 type Step = (u8, usize, u32, u32);
 
-const KINDS: u8 = 15;
+const KINDS: u8 = 18;
 
 fn at(number: u32) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(i64::from(number % 50)).unwrap()
@@ -101,6 +101,12 @@ fn transition(kind: u8, seen: &SlotGroup, a: u32, b: u32) -> Transition {
             let (number, pack) = known.map_or((1, range(a, b).1), |(number, pack)| (*number, pack.clone()));
             Transition::unsettle(number, &pack)
         }
+        14 | 15 => {
+            let (range, pack) = range(a, b);
+            let slots = seen.slots_for(1 + a % 4, range.cost);
+            Transition::admit(seen, if slots.is_empty() { &[3] } else { &slots }, range.cost, pack, new)
+        }
+        16 => Transition::bar_admission(seen.refills),
         _ if a.is_multiple_of(2) => Transition::begin_compaction(seen),
         _ => Transition::end_compaction(seen),
     }

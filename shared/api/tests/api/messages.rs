@@ -158,7 +158,7 @@ async fn what_arrives_in_a_queue_is_what_is_documented() {
     assert_ne!(message, sample);
     let read: Value = serde_json::from_str(&message).unwrap();
     assert_eq!(fields(&read), fields(&schema("release.json")["properties"]));
-    assert_eq!(world.engine.handle_releases(&[(message, 1)]).await, [Handled::Done]);
+    assert_eq!(world.engine.handle_releases(&[(&message, 1)]).await, [Handled::Done]);
     let run = events[0]["run_id"].as_str().unwrap();
     let listed = world.get(&format!("/v1/jobs/throttled/runs/{run}/events"), &key).await.json;
     let statuses: Vec<&Value> = listed["events"].as_array().unwrap().iter().map(|e| &e["status"]).collect();

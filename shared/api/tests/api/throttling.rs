@@ -230,7 +230,7 @@ async fn a_message_on_the_release_queue_does_what_the_call_does() {
     let key = client_with(&world, &json!({"max_in_flight": 1}), 2).await;
     let first = world.receive().await.remove(0);
     let message = json!({"client_id": "acme", "tokens": [{"token": token(&first), "result": "done"}]});
-    world.engine.handle_releases(&[(message.to_string(), 1)]).await;
+    world.engine.handle_releases(&[(&message.to_string(), 1)]).await;
     assert_eq!(world.receive().await.len(), 1);
     let shown = world.get(&format!("/v1/events/{}/explain", first["event_id"].as_str().unwrap()), &key).await;
     assert_eq!(

@@ -23,6 +23,24 @@ pub enum Change {
     },
     /// The next events of the range, and as many fencing numbers, are taken.
     Advance(u32),
+    /// A slot gets a lease for an event of a pack, under the fencing number that lies `offset` behind the next one. What
+    /// held the slot before is gone.
+    Place {
+        /// The slot.
+        slot: u32,
+        /// How far behind.
+        offset: u32,
+        /// The number of the pack, and that of the event in it.
+        event: (u32, u32),
+        /// How many tokens it takes.
+        cost: u32,
+        /// What the lease gets.
+        lease: NewLease,
+    },
+    /// So many fencing numbers are taken.
+    TakeFences(u32),
+    /// Something was taken that counts as a refill: none that was seen before is begun any more.
+    CountRefill,
     /// A slot's event gets another lease, under the next fencing number.
     Renew {
         /// The slot.
@@ -101,6 +119,15 @@ impl Change {
                 after.refill =
                     if left == 0 { Refill::Idle } else { Refill::Serving(Range { next, left, ..*range }) };
             }
+            Self::Place { slot, offset, event: (pack_number, index), cost, lease } => {
+                let fence = before.next_fence.saturating_add(u64::from(*offset));
+                let (slot, pack_number, index, cost) = (*slot, *pack_number, *index, *cost);
+                after.leases.insert(slot, lease.of(LeaseId { slot, fence, pack_number, index, cost }, 1));
+            }
+            Self::TakeFences(events) => {
+                after.next_fence = before.next_fence.saturating_add(u64::from(*events));
+            }
+            Self::CountRefill => after.refills = before.refills.saturating_add(1),
             Self::Renew { slot, attempt, lease } => {
                 let Some(held) = before.leases.get(slot) else { return };
                 after

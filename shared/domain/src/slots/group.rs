@@ -227,14 +227,20 @@ impl SlotGroup {
 
     /// The slots that the next events of its range may have now: there must be room for their weight.
     pub fn grantable(&self) -> Vec<u32> {
-        let Some(range) = self.range() else { return Vec::new() };
-        let fitting = self.room().checked_div(self.weight(range.cost)).unwrap_or(0);
-        self.free_slots().take(fitting.min(range.left) as usize).collect()
+        self.range().map_or_else(Vec::new, |range| self.slots_for(range.left, range.cost))
+    }
+
+    /// The slots that so many events of a cost may have now, or fewer, when there is no room for all.
+    pub fn slots_for(&self, events: u32, cost: u32) -> Vec<u32> {
+        let fitting = self.room().checked_div(self.weight(cost)).unwrap_or(0);
+        self.free_slots().take(fitting.min(events) as usize).collect()
     }
 
     /// Whether outcomes should be compacted now: they are many, somebody waits for them, or nothing else will happen here.
+    /// Those of single events alone are left to the tick then: no run counts them, and others may come until it does.
     pub fn is_compaction_due(&self) -> bool {
-        let is_quiet = self.held == 0 && self.range().is_none();
+        let is_of_run = |entry: &OutcomeEntry| matches!(self.pack(entry.pack_number), Some(PackId::Run(_)));
+        let is_quiet = self.held == 0 && self.range().is_none() && self.outcomes.iter().any(is_of_run);
         let due = self.outcomes.len() >= OUTCOMES_PER_COMPACTION || is_quiet || self.is_awaited();
         self.compaction != Compaction::Idle || (due && !self.outcomes.is_empty())
     }
@@ -294,11 +300,15 @@ impl SlotGroup {
         self.packs.get(&number).map(|known| &known.pack)
     }
 
+    /// The number that a pack has here.
+    pub fn number_of(&self, pack: &PackId) -> Option<u32> {
+        self.packs.iter().find(|(_, known)| known.pack == *pack).map(|(number, _)| *number)
+    }
+
     /// The number for a pack that a range is put in place of: the one that it has, or one beyond all that were in use.
     pub(super) fn number_for(&self, pack: &PackId) -> u32 {
-        let known = self.packs.iter().find(|(_, known)| known.pack == *pack).map(|(number, _)| *number);
         let highest = self.packs.keys().copied().max().unwrap_or_default();
-        known.unwrap_or_else(|| highest.max(self.last_pack).saturating_add(1))
+        self.number_of(pack).unwrap_or_else(|| highest.max(self.last_pack).saturating_add(1))
     }
 
     /// The pack numbers that nothing of the group refers to any more.

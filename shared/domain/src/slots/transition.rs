@@ -62,13 +62,41 @@ impl Transition {
         let cost = seen.range().map_or(1, |range| range.cost);
         let weight = seen.weight(cost);
         let (events, tokens) = counts(slots.len(), weight);
-        let mut when: Vec<Clause> = slots.iter().map(|slot| Clause::SlotIsFree(*slot)).collect();
+        let mut when = have_room(seen, slots, tokens);
         when.extend(admission(events, cost, now));
-        when.push(Clause::CapIs(seen.share.cap));
-        when.push(Clause::HeldIsAtMost(i64::from(seen.share.cap) - i64::from(tokens)));
         let mut then = assign(slots.iter().copied(), weight, lease);
         then.extend([Change::Advance(events), Change::Hold(tokens)]);
         Self::new(when, then).followed_by([Follow::Send(slots.to_vec())])
+    }
+
+    /// Free slots of `seen`, which has no range, go to the events of a pack that does not wait in the line: the first slot
+    /// to its first event, and so on.
+    ///
+    /// Refused when a slot was taken, the share changed, more is held than leaves room, a refill has begun since, or the
+    /// policy has a rate.
+    pub fn admit(seen: &SlotGroup, slots: &[u32], cost: u32, pack: PackRef, lease: NewLease) -> Self {
+        let weight = seen.weight(cost);
+        let (events, tokens) = counts(slots.len(), weight);
+        let mut when = have_room(seen, slots, tokens);
+        when.extend([Clause::NoRefill, Clause::RefillsAre(seen.refills), Clause::Unrated]);
+        let number = seen.number_for(&pack.pack);
+        let place = |(offset, slot): (u32, &u32)| Change::Place {
+            slot: *slot,
+            offset,
+            event: (number, offset),
+            cost: weight,
+            lease,
+        };
+        let mut then: Vec<Change> = (0..).zip(slots).map(place).collect();
+        let stale = seen.stale_packs().filter(|stale| *stale != number).collect();
+        then.extend([Change::TakeFences(events), Change::Hold(tokens), Change::CountRefill]);
+        then.extend([Change::SetPack(number, pack), Change::ForgetPacks(stale)]);
+        Self::new(when, then).followed_by([Follow::Send(slots.to_vec())])
+    }
+
+    /// What was to be admitted to the group as it was `seen` is not, from now on.
+    pub fn bar_admission(refills: u64) -> Self {
+        Self::new(vec![Clause::NoRefill, Clause::RefillsAre(refills)], vec![Change::CountRefill])
     }
 
     /// Leases end, and each slot goes straight to the next event of the range. Nothing needs to be read before.
@@ -177,6 +205,13 @@ impl Transition {
 /// reached. That they have tokens is said beside it: free ones, or those of leases that end in the same write.
 fn admission(events: u32, cost: u32, now: DateTime<Utc>) -> [Clause; 3] {
     [Clause::RangeHas(events), Clause::RangeCosts(cost), Clause::RangeIsOpenAt(now)]
+}
+
+/// The slots are free, and so are as many tokens of the share that was seen.
+fn have_room(seen: &SlotGroup, slots: &[u32], tokens: u32) -> Vec<Clause> {
+    let cap = seen.share.cap;
+    let room = [Clause::CapIs(cap), Clause::HeldIsAtMost(i64::from(cap) - i64::from(tokens))];
+    slots.iter().map(|slot| Clause::SlotIsFree(*slot)).chain(room).collect()
 }
 
 fn are_present(ends: &[LeaseEnd]) -> Vec<Clause> {

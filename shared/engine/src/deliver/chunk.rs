@@ -106,7 +106,7 @@ impl Engine {
     }
 
     /// Records under its job that events of a chunk cannot be read. Their companions are delivered.
-    async fn set_aside_item(
+    pub(crate) async fn set_aside_item(
         &self,
         client: &ClientId,
         launch_at: DateTime<Utc>,
@@ -121,15 +121,21 @@ impl Engine {
         Ok(())
     }
 
-    /// A chunk that is one part of a run is marked by that part's row; any other by a row of its own.
+    /// A chunk that is one part of a run is marked by that part's row, one whose only event was recorded by that record; any
+    /// other by a row of its own.
     async fn was_delivered(&self, chunk: &Chunk, parts: &[Part]) -> Result<bool, EngineError> {
-        Ok(match single_part(chunk, parts) {
-            Some(part) => {
-                let run = part.occurrence.run_id();
-                self.store().was_part_sent(&part.occurrence.client, &run, part.from).await?
-            }
-            None => self.store().was_sent(&chunk.id()).await?,
-        })
+        if let Some(part) = single_part(chunk, parts) {
+            let run = part.occurrence.run_id();
+            return Ok(self.store().was_part_sent(&part.occurrence.client, &run, part.from).await?);
+        }
+        if let [part] = parts
+            && part.occurrence.terms.count.get() == 1
+            && let Some(row) = self.store().run(&part.occurrence.client, &part.occurrence.run_id()).await?
+            && row.single.is_some()
+        {
+            return Ok(true);
+        }
+        Ok(self.store().was_sent(&chunk.id()).await?)
     }
 
     /// Leaves out what was paused, cancelled or rescheduled since the chunk was planned, and records why.
@@ -260,7 +266,8 @@ impl Engine {
             let not_before = shifted(now.max(launch_at), backoff(chunk.attempt, retry_after));
             self.dispatch(&[Outgoing::at(&client, Message::Chunk(again), not_before)]).await?;
         }
-        if single_part(chunk, parts).is_none() {
+        let is_marked = matches!(records.as_slice(), [Record::SingleRun { .. }]) && chunk.items.len() == 1;
+        if single_part(chunk, parts).is_none() && !is_marked {
             records.push(Record::Mark { chunk: chunk.id(), at: now });
         }
         Ok(self.store().keep(&records).await?)

@@ -1,4 +1,4 @@
-//! Chunks: messages of events that nothing throttles, cut by fixed rules, so that who repeats an emission from the same place
+//! Chunks: messages that hold events, cut by fixed rules, so that who repeats an emission from the same place
 //! cuts the same chunks, whose marks are then found.
 
 use std::collections::BTreeMap;
@@ -8,6 +8,7 @@ use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::job::Terms;
 use tidegate_domain::limits::{CHUNK_BYTES, EVENTS_PER_CHUNK, HTTP_EVENTS_PER_CHUNK};
 use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::pack::SinglesKind;
 use tidegate_store::doc::TermsDoc;
 
 use crate::message::{Chunk, ChunkItem, Message};
@@ -22,6 +23,8 @@ const SHORT_ID_BYTES: usize = 48;
 pub(super) struct Chunks {
     as_of: DateTime<Utc>,
     repeat: bool,
+    /// The rows that they follow from are still to be written.
+    ahead: bool,
     open: BTreeMap<ChunkKey, OpenChunk>,
     pub(super) ready: Vec<Outgoing>,
     /// Chunks that were made ready so far.
@@ -33,6 +36,8 @@ struct ChunkKey {
     client: ClientId,
     launch_at: DateTime<Utc>,
     http: bool,
+    /// The line that its events are for, and their kind; `None` where nothing throttles them.
+    line: Option<(PolicyId, SinglesKind)>,
 }
 
 #[derive(Default)]
@@ -43,10 +48,15 @@ struct OpenChunk {
 
 impl Chunks {
     pub(super) fn new(as_of: DateTime<Utc>, repeat: bool) -> Self {
-        Self { as_of, repeat, open: BTreeMap::new(), ready: Vec::new(), count: 0 }
+        Self { as_of, repeat, ahead: false, open: BTreeMap::new(), ready: Vec::new(), count: 0 }
     }
 
-    /// Adds an occurrence of one event to the chunk of its client and instant. Returns how many bytes it is.
+    /// The same, of an occurrence whose job is still to be written.
+    pub(super) fn ahead(as_of: DateTime<Utc>) -> Self {
+        Self { ahead: true, ..Self::new(as_of, false) }
+    }
+
+    /// Adds an occurrence of one event to the chunk of its client and instant, and of its line, if it is throttled. Returns how many bytes it is.
     pub(super) fn add_single(&mut self, single: &Occurrence) -> usize {
         let key = key_of(single);
         let item = item(single, 0, 1);
@@ -89,15 +99,17 @@ impl Chunks {
             return;
         }
         self.count += 1;
-        let message = Message::Chunk(Chunk {
+        let chunk = Chunk {
             client: key.client.to_string(),
             launch_s: key.launch_at.timestamp(),
             as_of_ms: self.as_of.timestamp_millis(),
             repeat: self.repeat,
+            ahead: self.ahead,
             attempt: 1,
             items,
             rest: Default::default(),
-        });
+        };
+        let message = if key.line.is_some() { Message::Arrival(chunk) } else { Message::Chunk(chunk) };
         self.ready.push(Outgoing::at(&key.client, message, key.launch_at));
     }
 }
@@ -109,7 +121,8 @@ pub(super) fn events_per_chunk(terms: &Terms) -> u32 {
 
 fn key_of(occurrence: &Occurrence) -> ChunkKey {
     let Occurrence { client, launch_at, terms, .. } = occurrence;
-    ChunkKey { client: client.clone(), launch_at: *launch_at, http: terms.target.is_http() }
+    let line = terms.policy.clone().zip(SinglesKind::of(occurrence));
+    ChunkKey { client: client.clone(), launch_at: *launch_at, http: terms.target.is_http(), line }
 }
 
 fn item(of: &Occurrence, from: u32, to: u32) -> ChunkItem {

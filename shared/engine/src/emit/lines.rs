@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, PolicyId};
-use tidegate_domain::limits::{PACK_EVENTS, WRITE_ROUNDS};
+use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::occurrence::{NonRun, Occurrence};
 use tidegate_domain::pack::{Singles, SinglesKind};
 use tidegate_store::{Create, packs};
@@ -196,9 +196,9 @@ impl Lines {
         let appends: Vec<_> = packs
             .into_iter()
             .map(|(key, members)| {
-                let next = self.next_packs.get(&key).copied().unwrap_or_default();
                 // Whoever was here before may have recorded that some are left out: by their full line, or as it was then.
                 let is_bounded = self.ready.get(&key.0).is_some_and(Option::is_some);
+                let next = self.next_packs.get(&key).copied().unwrap_or_default();
                 let as_of = (!repeat && !is_bounded).then_some(as_of);
                 async move { (key.clone(), engine.append_packs(&key, next, as_of, members).await) }
             })
@@ -246,8 +246,7 @@ fn packs_in(round: Round) -> (Kinds, Round) {
 }
 
 fn is_in(packs: &[Singles], run: &Joining) -> bool {
-    let id = run.occurrence.run_id();
-    packs.iter().any(|pack| pack.index_of(&id).is_some())
+    packs.iter().any(|pack| pack.has(&run.occurrence))
 }
 
 impl Engine {
@@ -283,21 +282,24 @@ impl Engine {
     async fn append_packs(
         &self,
         ((client, policy), kind): &PackKey,
-        mut next: u32,
+        next: u32,
         as_of: Option<DateTime<Utc>>,
         mut members: Vec<Joining>,
     ) -> Packed {
         let order =
             |run: &Joining| (run.occurrence.launch_at, run.occurrence.job.clone(), run.occurrence.revision);
         members.sort_by_key(order);
-        let mut packed = Packed::default();
+        let known = self.memory().leave_packed((client, policy, *kind), &mut members, |run| &run.occurrence);
+        let (mut packed, mut next) = (Packed::default(), known.max(next));
         let whose = || format!("client {client}, policy {policy}");
         // Each round writes a pack, or reads those that others wrote meanwhile.
         for _ in 0..members.len().saturating_mul(2).saturating_add(WRITE_ROUNDS as usize) {
-            let some = members.iter().take(PACK_EVENTS).map(|run| run.occurrence.clone()).collect();
-            let Some(first) = packs::cut(some).into_iter().next() else { break };
-            let count = first.len();
-            let pack = Singles { id: kind.number(next), as_of, members: first };
+            let count = packs::fitting(members.iter().map(|run| &run.occurrence));
+            if count == 0 {
+                break;
+            }
+            let first = members.iter().take(count).map(|run| run.occurrence.clone()).collect();
+            let pack = Singles { id: kind.number(next), as_of, straight: None, members: first };
             let written = contain(whose, async {
                 if self.store().append_pack(client, policy, &pack, self.now()).await? == Create::Done {
                     return Ok(None);
@@ -308,9 +310,11 @@ impl Engine {
                 Ok(None) => {
                     let rest = members.split_off(count);
                     packed.joined.extend(std::mem::replace(&mut members, rest));
+                    self.memory().keep_pack_log(client, policy, std::slice::from_ref(&pack));
                     next = next.saturating_add(1);
                 }
                 Ok(Some(known)) => {
+                    self.memory().keep_pack_log(client, policy, &known);
                     next = known.last().map_or(next, |last| last.id.number.saturating_add(1));
                     members.retain(|run| !is_in(&known, run));
                 }

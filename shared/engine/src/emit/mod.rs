@@ -1,4 +1,5 @@
-//! From occurrences to messages and rows: chunks of events where nothing throttles, entries of a line where a policy does.
+//! From occurrences to messages and rows: chunks of events where nothing throttles, entries of a line where a policy does, and
+//! messages that arrive at a line for single events that have little company.
 //!
 //! Occurrences go in one by one; what follows from them is gathered and written with many requests under way at once. What is
 //! gathered is bounded: when [`Emission::is_full`], whoever feeds it flushes it and then keeps how far it came, so that a call
@@ -13,6 +14,7 @@
 mod chunks;
 mod lines;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -149,8 +151,7 @@ impl Sink for Emission<'_> {
         }
         let occurrence = row.occurrence(launch.launch_at);
         self.load += row.terms.payload.text().map_or(0, str::len) / 1_024;
-        // What is its master's to emit is written by itself, whoever emits it: nobody else looks for it in a pack.
-        if launch.firing.launch_at >= row.emit_from && SinglesKind::of(&occurrence).is_some() {
+        if SinglesKind::of(&occurrence).is_some() {
             self.load += 1;
             self.singles.push(Joining { row: self.row.clone(), occurrence });
             return Ok(());
@@ -232,7 +233,9 @@ impl<'e> Emission<'e> {
     /// When the dispatch queue does not take messages: the same occurrences must come again.
     pub(crate) async fn flush(&mut self) -> Result<Flushed, EngineError> {
         self.write_gathered().await?;
-        self.write_packs().await;
+        let singles = std::mem::take(&mut self.singles);
+        let singles = self.leave_few(singles);
+        self.write_packs(singles).await;
         self.chunks.close_all();
         self.chunks.wake(self.lines.take_wakes());
         self.send_ready().await?;
@@ -280,10 +283,38 @@ impl<'e> Emission<'e> {
         Ok(())
     }
 
-    async fn write_packs(&mut self) {
-        let singles = std::mem::take(&mut self.singles);
+    /// Writes single events into their lines, now that they are due.
+    ///
+    /// # Errors
+    /// When some could not be written for a reason that may pass: they must come again.
+    pub(crate) async fn join_now(&mut self, singles: Vec<Occurrence>) -> Result<(), EngineError> {
+        let joining = |occurrence| Joining { row: None, occurrence };
+        self.write_packs(singles.into_iter().map(joining).collect()).await;
+        let failed = std::mem::take(&mut self.flushed).failed.into_iter().next();
+        failed.map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    async fn write_packs(&mut self, singles: Vec<Joining>) {
         let joined = self.lines.join_packed(self.engine, (self.as_of, self.repeat), singles).await;
         self.joined(joined).await;
+    }
+
+    /// Single events that few others join in their line and minute travel in messages until they are due: mostly they find
+    /// a free slot then, and never wait in the line. Returns the others.
+    fn leave_few(&mut self, singles: Vec<Joining>) -> Vec<Joining> {
+        let kind = |Joining { occurrence, .. }: &Joining| {
+            let Occurrence { client, terms, .. } = occurrence;
+            (client.clone(), terms.policy.clone(), SinglesKind::of(occurrence))
+        };
+        let mut counts = BTreeMap::<_, usize>::new();
+        singles.iter().for_each(|single| *counts.entry(kind(single)).or_default() += 1);
+        let is_few =
+            |single: &Joining| counts.get(&kind(single)).is_none_or(|count| *count <= self.engine.few());
+        let (few, many): (Vec<_>, Vec<_>) = singles.into_iter().partition(is_few);
+        for single in few {
+            self.chunks.add_single(&single.occurrence);
+        }
+        many
     }
 
     async fn joined(&mut self, joined: Joined) {
@@ -328,15 +359,21 @@ impl<'e> Emission<'e> {
     async fn send_ready(&mut self) -> Result<(), EngineError> {
         let ready = std::mem::take(&mut self.chunks.ready);
         for refusal in self.engine.dispatch_each(&ready).await? {
-            if let Some(Message::Chunk(chunk)) = ready.get(refusal.index).map(Outgoing::message) {
-                self.send_apart(chunk, &refusal.reason).await?;
+            if let Some(message @ (Message::Chunk(chunk) | Message::Arrival(chunk))) =
+                ready.get(refusal.index).map(Outgoing::message)
+            {
+                self.send_apart((message, chunk), &refusal.reason).await?;
             }
         }
         Ok(())
     }
 
     /// Sends the events of a chunk that was refused, each job's by themselves, and sets aside those that are refused again.
-    async fn send_apart(&mut self, chunk: &Chunk, reason: &str) -> Result<(), EngineError> {
+    async fn send_apart(
+        &mut self,
+        (message, chunk): (&Message, &Chunk),
+        reason: &str,
+    ) -> Result<(), EngineError> {
         let (client, launch_at) = chunk.head()?;
         if let [item] = chunk.items.as_slice() {
             return self.set_aside(&item.occurrence(&client, launch_at)?, reason).await;
@@ -345,7 +382,7 @@ impl<'e> Emission<'e> {
         let apart: Vec<Outgoing> = chunk
             .items
             .iter()
-            .map(|item| Outgoing::at(&client, Message::Chunk(alone(item)), launch_at))
+            .map(|item| Outgoing::at(&client, message.with(alone(item)), launch_at))
             .collect();
         for refusal in self.engine.dispatch_each(&apart).await? {
             if let Some(item) = chunk.items.get(refusal.index) {
@@ -387,6 +424,14 @@ impl Write {
 }
 
 impl Engine {
+    /// Sends a single event of a throttled job to its line before the job is written.
+    pub(crate) async fn send_ahead(&self, single: &Occurrence) -> Result<(), EngineError> {
+        let mut chunks = Chunks::ahead(self.now());
+        chunks.add_single(single);
+        chunks.close_all();
+        self.dispatch(&chunks.ready).await
+    }
+
     async fn write(&self, write: &Write, as_of: DateTime<Utc>) -> Result<Written, EngineError> {
         let (store, now) = (self.store(), self.now());
         match write {

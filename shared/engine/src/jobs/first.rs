@@ -3,6 +3,8 @@
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::job::{Job, Trigger};
+use tidegate_domain::pack::SinglesKind;
+use tidegate_domain::rules::Rules;
 use tidegate_domain::time::{Cadence, Instants, Window, seconds, shifted};
 use tidegate_store::launch::{Child, Owed};
 use tidegate_store::ticker::Watermark;
@@ -16,6 +18,8 @@ const UNSETTLED_SECONDS: i64 = 90;
 /// How long a call that repeats another is expected, in hours: longer than two clocks differ that are both wrong. Within it
 /// the first launches are emitted once more, whatever became of them; their marks keep them from being delivered twice.
 const REPEATED_HOURS: i64 = 3;
+/// How long before its launch the event of a job is sent before the job is stored, at the least, in seconds.
+const AHEAD_SECONDS: i64 = 3;
 /// A launch further away than this cannot lie behind any watermark, in seconds.
 const WATERMARK_REACH_SECONDS: i64 = 7_200;
 
@@ -24,6 +28,15 @@ impl Engine {
     pub(crate) async fn unsettle(&self, client: &ClientId) -> Result<(), EngineError> {
         let until = shifted(self.now(), seconds(UNSETTLED_SECONDS));
         Ok(self.store().mark_unsettled(client, until).await?)
+    }
+
+    /// When the event of a new one-time job is due that is sent to its line before the job is stored; `None`: it is emitted
+    /// as any other. It must be the master's to emit, and far enough away for the job to be there first.
+    pub(super) fn goes_ahead(&self, job: &Job) -> Option<DateTime<Utc>> {
+        let Trigger::At(instants) = &job.trigger else { return None };
+        let launch_at = instants.only()?;
+        let is_near = launch_at < job.emit_from && launch_at >= shifted(self.now(), seconds(AHEAD_SECONDS));
+        (is_near && SinglesKind::fits(&job.terms) && job.rules == Rules::default()).then_some(launch_at)
     }
 
     /// Emits the launches that are too near for the emitter, and whatever its watermark has passed while we wrote.

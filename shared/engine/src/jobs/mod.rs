@@ -15,6 +15,7 @@ use tidegate_domain::limits::{AT_SHARDS, HANDOVER_SECONDS, LOOK_AHEAD_SECONDS, W
 use tidegate_domain::rules::Rules;
 use tidegate_domain::time::AtMinute;
 use tidegate_store::jobs::JobRow;
+use tidegate_store::launch::Child;
 use tidegate_store::{Create, Page, Write};
 
 use crate::{Engine, EngineError, Expect};
@@ -177,18 +178,34 @@ impl Engine {
 
     /// A one-time job with a generated id.
     fn one_time_job(&self, client: &ClientId, launch_at: DateTime<chrono::Utc>, draft: JobDraft) -> Job {
+        self.new_job(client, self.one_time_id(launch_at), 1, draft)
+    }
+
+    fn one_time_id(&self, launch_at: DateTime<Utc>) -> JobId {
         let place = OneTimePlace {
             minute: AtMinute::of(launch_at).starts_at().timestamp() / 60,
             shard: (self.random().next_u64() % u64::from(AT_SHARDS)) as u32,
         };
-        let id = JobId::one_time(place, self.random().next_u64());
-        self.new_job(client, id, 1, draft)
+        JobId::one_time(place, self.random().next_u64())
     }
 
     /// Creates a one-time job with a generated id.
-    async fn create_one_time(&self, job: Job) -> Result<JobWrite, EngineError> {
-        self.write_plainly(&job, true).await?;
-        Ok(JobWrite::Created(job))
+    async fn create_one_time(&self, mut job: Job) -> Result<JobWrite, EngineError> {
+        for _ in 0..WRITE_ROUNDS {
+            let Some(launch_at) = self.goes_ahead(&job) else {
+                self.write_plainly(&job, true).await?;
+                return Ok(JobWrite::Created(job));
+            };
+            // Its event is under way before it is stored: nothing is owed in between.
+            self.send_ahead(&Child::of(&job).occurrence(launch_at)).await?;
+            let created = self.store().create_one_time(&job).await?;
+            if created == Create::Done || self.store().one_time(&job.client, &job.id).await?.is_some() {
+                return Ok(JobWrite::Created(job));
+            }
+            // So slow that its event has come, and found no job: the id is void.
+            job.id = self.one_time_id(launch_at);
+        }
+        Err(EngineError::Contended { what: "a one-time job", rounds: WRITE_ROUNDS })
     }
 
     /// A one-time job in one or two plain writes, without a transaction. Only ever creates.

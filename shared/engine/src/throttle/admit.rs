@@ -42,12 +42,17 @@ impl Engine {
             return self.abandon_line(&name).await;
         };
         let (mut effects, head) = self.decide_overlaps(&name).await?;
-        let count = policy.plan.groups();
-        // Where to begin makes no difference, so it should not always be the same.
-        let first = u32::try_from(self.now().timestamp_millis().rem_euclid(count.max(1).into())).unwrap_or(0);
-        let groups = (0..count).rev().map(|step| (first + step) % count).collect();
+        let mut groups: Vec<u32> = self.group_numbers(&policy).collect();
+        groups.reverse();
         effects.push(Effect::Admit(Box::new(Admission { policy, groups, full: 0, head: Some(head) })));
         Ok(effects)
+    }
+
+    /// The numbers of a policy's slot groups. Where to begin makes no difference, so it should not always be the same.
+    pub(super) fn group_numbers(&self, policy: &Policy) -> impl Iterator<Item = u32> + use<> {
+        let count = policy.plan.groups();
+        let first = u32::try_from(self.now().timestamp_millis().rem_euclid(count.max(1).into())).unwrap_or(0);
+        (0..count).map(move |step| (first + step) % count)
     }
 
     /// Looks at the next groups. What they grant is sent before the ones behind them are looked at.

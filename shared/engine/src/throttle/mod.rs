@@ -3,6 +3,7 @@
 //! | what | where |
 //! | --- | --- |
 //! | bring a whole policy in order | `reconcile` |
+//! | let events in that did not wait in the line | `arrive` |
 //! | look for free slots when something waits | `admit`, `paced` |
 //! | give free slots to events | `serve`, `refill` |
 //! | share the limit out to the slot groups | `shares` |
@@ -18,6 +19,7 @@
 //! Deliberately absent: sending. What is granted is an effect.
 
 pub(crate) mod admit;
+mod arrive;
 mod aside;
 mod compaction;
 mod expire;

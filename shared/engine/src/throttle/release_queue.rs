@@ -62,7 +62,7 @@ struct Sorted {
 impl Engine {
     /// Handles messages of the release queue together. `bodies` are their texts, with how often each came; the answers
     /// are in their order. One that cannot be read spoils no other: it comes again, and ends in the dead letters.
-    pub async fn handle_releases(&self, bodies: &[(String, u32)]) -> Vec<Handled> {
+    pub async fn handle_releases(&self, bodies: &[(&str, u32)]) -> Vec<Handled> {
         let mut handled = vec![Handled::Done; bodies.len()];
         let token_key = match self.token_key().await {
             Ok(key) => key,

@@ -162,13 +162,9 @@ impl Engine {
             self.stop_members(members(&pack).filter(is_left), reason).await?;
         }
         // Last: whoever finds it still there records them once more.
-        let LineEntry { cursor: _, count, .. } = entry;
         match self.store().exhaust_singles(&policy.client, &policy.policy, &entry).await? {
             Write::Refused => Ok(Vec::new()),
-            Write::Done => {
-                let spent = LineEntry { cursor: count, ..entry };
-                Ok(vec![Effect::RemoveEntry(policy, Box::new(spent))])
-            }
+            Write::Done => Ok(vec![Effect::RemoveEntry(policy, Box::new(entry))]),
         }
     }
 

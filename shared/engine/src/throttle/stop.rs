@@ -35,7 +35,12 @@ impl Engine {
     /// # Errors
     /// When the store does not answer. Repeating the call is safe.
     pub async fn cancel_run(&self, client: &ClientId, run: &RunId) -> Result<RunCancel, EngineError> {
-        let Some(row) = self.store().find_run(client, run).await? else { return Ok(RunCancel::Absent) };
+        let Some(row) = self.store().find_run(client, run).await? else {
+            return match self.under_way(client, run).await? {
+                Some(single) => self.cancel_single(client, &RunRow::waiting(&single)).await,
+                None => Ok(RunCancel::Absent),
+            };
+        };
         if row.place.is_some() {
             return self.cancel_single(client, &row).await;
         }

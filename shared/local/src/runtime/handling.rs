@@ -8,7 +8,6 @@ use aws_sdk_sqs::types::{
     ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry, Message,
     MessageSystemAttributeName,
 };
-use futures::stream::{self, StreamExt};
 use tidegate_domain::limits::SQS_BATCH;
 use tidegate_engine::{Engine, Handled};
 use tracing::{error, warn};
@@ -30,9 +29,9 @@ pub(super) struct Inbox {
 /// How the messages of a receive are handled.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Handling {
-    /// Each by itself.
-    Single,
-    /// All together: releases of one slot group are one write.
+    /// As messages of the dispatch queue or the scan queue.
+    Dispatched,
+    /// As messages of the release queue.
     Releases,
 }
 
@@ -53,11 +52,9 @@ pub(super) async fn handle_messages(engine: Engine, inbox: Inbox, mut stop: Stop
         };
         match received {
             Some(messages) => {
-                let settled = match inbox.handling {
-                    Handling::Single => handle(&engine, messages).await,
-                    Handling::Releases => release(&engine, messages).await,
-                };
-                inbox.settle(settled).await;
+                inbox.settle(handle(&engine, inbox.handling, messages).await).await;
+                // The embedded stores answer without a pause: without this one, a busy handler would keep its thread.
+                tokio::task::yield_now().await;
             }
             None if stop.wait(REST).await == Wait::Stopped => return,
             None => {}
@@ -65,27 +62,19 @@ pub(super) async fn handle_messages(engine: Engine, inbox: Inbox, mut stop: Stop
     }
 }
 
-async fn release(engine: &Engine, messages: Vec<Message>) -> Vec<Settled> {
-    let text = |message: &Message| (message.body.clone().unwrap_or_default(), times_received(message));
-    let bodies: Vec<_> = messages.iter().map(text).collect();
-    let handled = engine.handle_releases(&bodies).await;
+/// Handles the messages of a receive together: one that waits for an HTTP target keeps no other waiting.
+async fn handle(engine: &Engine, handling: Handling, messages: Vec<Message>) -> Vec<Settled> {
+    let texts: Vec<(&str, u32)> =
+        messages.iter().map(|m| (m.body.as_deref().unwrap_or_default(), times_received(m))).collect();
+    let handled = match handling {
+        Handling::Dispatched => engine.handle_all(&texts).await,
+        Handling::Releases => engine.handle_releases(&texts).await,
+    };
     let settled = |(message, handled): (Message, Handled)| {
         let received = times_received(&message);
         Settled { receipt: message.receipt_handle.unwrap_or_default(), received, handled }
     };
     messages.into_iter().zip(handled).map(settled).collect()
-}
-
-/// Handles the messages of a receive together: one that waits for an HTTP target keeps no other waiting.
-async fn handle(engine: &Engine, messages: Vec<Message>) -> Vec<Settled> {
-    let handled = messages.into_iter().map(|message| async move {
-        let received = times_received(&message);
-        let handled = engine.handle(message.body.as_deref().unwrap_or_default(), received).await;
-        // The embedded stores answer without a pause: without this one, a busy handler would keep its thread.
-        tokio::task::yield_now().await;
-        Settled { receipt: message.receipt_handle.unwrap_or_default(), received, handled }
-    });
-    stream::iter(handled).buffer_unordered(SQS_BATCH).collect().await
 }
 
 fn times_received(message: &Message) -> u32 {

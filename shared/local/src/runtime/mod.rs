@@ -158,7 +158,7 @@ impl Runtime {
         loops.spawn(tending::sweep_expired(embedded.clone(), stopping.clone()));
         let inboxes = std::iter::repeat_n(&dispatch_queue_url, handlers);
         for queue_url in inboxes.chain(std::iter::repeat_n(&scan_queue_url, SCANNERS)) {
-            let inbox = Inbox::new(sqs.clone(), queue_url.clone(), Handling::Single);
+            let inbox = Inbox::new(sqs.clone(), queue_url.clone(), Handling::Dispatched);
             loops.spawn(handling::handle_messages(engine.clone(), inbox, stopping.clone()));
         }
         let inbox = Inbox::new(sqs, release_queue_url, Handling::Releases);

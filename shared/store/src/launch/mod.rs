@@ -11,14 +11,15 @@ use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::{Job, Terms, Trigger};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::rules::Rules;
-use tidegate_domain::time::{AtMinute, Cadence, ChildKey, Window};
+use tidegate_domain::time::{AtMinute, Cadence, ChildKey, Window, clamped};
 
 use crate::item::{Attributes, Item, Key, Row, number};
 use crate::rows::{Query, Update};
 use crate::tables::Table;
 use crate::{Create, Page, Result, Store, Write};
 
-pub(crate) use row::{keys_of, owed_row, rows_of};
+use row::Void;
+pub(crate) use row::{keys_of, owed_row, remains_of, rows_of};
 pub use shard::{Shard, at_shard};
 
 /// A row of the time index, as the emitter reads it.
@@ -137,7 +138,8 @@ impl Store {
         range: Option<(String, String)>,
         after: Option<String>,
     ) -> Result<Page<IndexRow>> {
-        let page = self.query(shard::query(partition, range, after)).await?;
+        let mut page = self.query(shard::query(partition, range, after)).await?;
+        page.rows.retain(|row| !row::is_void(row));
         Ok(page.map(|row| IndexRow {
             sort_key: Item::new(Table::Launch, &row).find_text("sk").unwrap_or_default().to_owned(),
             child: row::read_indexed(&row),
@@ -154,6 +156,25 @@ impl Store {
             created = self.put_new(Table::Launch, row).await?;
         }
         Ok(created)
+    }
+
+    /// Whether a one-time job was stored that was to be, though it may be gone again. When it was not, its id is made void:
+    /// whoever was to store it cannot any more.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn was_stored(&self, client: &ClientId, id: &JobId) -> Result<bool> {
+        let Some((key, minute)) = one_time_key(client, id) else { return Ok(false) };
+        // What any replica has is stored.
+        if let Some(row) = self.get(Table::Launch, &key, false).await? {
+            return Ok(row::was_stored(&row));
+        }
+        match self.put_new(Table::Launch, row::void_row(&key, minute, Void::NeverStored)).await? {
+            Create::Done => Ok(false),
+            Create::Exists => {
+                Ok(self.get(Table::Launch, &key, true).await?.is_none_or(|row| row::was_stored(&row)))
+            }
+        }
     }
 
     /// Stores one-time jobs whose ids are new and say where they lie, 25 rows to a call. Repeating it changes nothing.
@@ -173,12 +194,9 @@ impl Store {
     /// # Errors
     /// When DynamoDB does not answer.
     pub async fn one_time(&self, client: &ClientId, id: &JobId) -> Result<Option<Job>> {
-        let Some(place) = id.one_time_place() else { return Ok(None) };
-        let Some(minute) = DateTime::from_timestamp(place.minute.saturating_mul(60), 0) else {
-            return Ok(None);
-        };
-        let key = shard::at_key(client, id, minute);
-        let Some(row) = self.get(Table::Launch, &key, true).await? else { return Ok(None) };
+        let Some((key, _)) = one_time_key(client, id) else { return Ok(None) };
+        let found = self.get(Table::Launch, &key, true).await?;
+        let Some(row) = found.filter(|row| !row::is_void(row)) else { return Ok(None) };
         let child = row::read_indexed(&row)?;
         let Cadence::At(instants) = child.cadence else { return Ok(None) };
         Ok(Some(Job {
@@ -195,13 +213,15 @@ impl Store {
         }))
     }
 
-    /// Removes the row of a one-time job.
+    /// Makes the row of a one-time job void.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
     pub async fn delete_one_time(&self, job: &Job) -> Result<()> {
-        for key in keys_of(job) {
-            self.remove(Table::Launch, &key).await?;
+        for (_, void) in remains_of(job) {
+            if let Some(void) = void {
+                self.put(Table::Launch, void).await?;
+            }
         }
         Ok(())
     }
@@ -265,6 +285,12 @@ impl Store {
 /// A row of a one-time job in the place of the revision that was seen.
 fn over_revision(row: Row, seen: &Job) -> Update {
     Update::rewrite(Table::Launch, row).when("rev = :seen").value(":seen", number(seen.revision))
+}
+
+/// The key of a one-time job whose id says where it lies, and the minute that it is of.
+fn one_time_key(client: &ClientId, id: &JobId) -> Option<(Key, DateTime<Utc>)> {
+    let minute = DateTime::from_timestamp(id.one_time_place()?.minute.saturating_mul(60), 0)?;
+    Some((shard::at_key(client, id, minute), clamped(minute)))
 }
 
 pub(crate) fn owed_key_of(job: &Job) -> Key {

@@ -96,6 +96,7 @@ fn at_row(job: &Job, instants: &Instants, minute: AtMinute) -> Result<Row> {
     let expires_at = shifted(minute.starts_at().max(job.changed_at), days(AT_ROW_DAYS));
     let row = common(&at_key(&job.client, &job.id, minute.starts_at()), job)?
         .with("due", due(instants.iter()))
+        .with_some("void", None)
         .expiring(expires_at);
     match job.id.one_time_place() {
         // The row is the whole job: it keeps a large payload too.
@@ -116,6 +117,52 @@ pub(crate) fn owed_row(job: &Job, owed: &Owed) -> Result<Row> {
         Cadence::Rate(rate) => row.with("rate", rate_text(rate)),
         Cadence::At(instants) => row.with("due", due(instants.iter())),
     })
+}
+
+/// Why no revision of a job launches in a minute that it has a row for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Void {
+    /// It was deleted, or launches at other times.
+    Gone,
+    /// Whoever was to store it was too slow.
+    NeverStored,
+}
+
+impl Void {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Gone => "gone",
+            Self::NeverStored => "never stored",
+        }
+    }
+}
+
+/// A row of a minute in which no revision of its job launches. No new job takes its place unseen.
+pub(super) fn void_row(key: &Key, minute: DateTime<Utc>, why: Void) -> Row {
+    Row::new(key).with("void", text(why.word())).expiring(shifted(minute, days(AT_ROW_DAYS)))
+}
+
+/// What is left of the rows of a job in the index, by their keys, when it goes or launches at other times. Those of minutes
+/// become void, so that no later job under its id is stored there as if it were the first.
+pub(crate) fn remains_of(job: &Job) -> Vec<(Key, Option<Row>)> {
+    let zone = job.trigger.zone();
+    let children = job.children.iter().map(|place| (child_key(&job.client, &job.id, zone, place), None));
+    let minutes = minutes_of(job).into_iter().map(|minute| {
+        let key = at_key(&job.client, &job.id, minute.starts_at());
+        let void = void_row(&key, minute.starts_at().max(job.changed_at), Void::Gone);
+        (key, Some(void))
+    });
+    children.chain(minutes).collect()
+}
+
+/// Whether a row says that there is no job.
+pub(super) fn is_void(row: &Attributes) -> bool {
+    row.contains_key("void")
+}
+
+/// Whether there is a job, or was one.
+pub(super) fn was_stored(row: &Attributes) -> bool {
+    Item::new(Table::Launch, row).find_text("void") != Some(Void::NeverStored.word())
 }
 
 /// A row of a zone and LaunchExpression, or of an instant.

@@ -142,6 +142,14 @@ impl Expression {
                 self.add(a::LEFT, '-', *events);
                 self.add(a::FENCE, '+', *events);
             }
+            Change::Place { slot, offset, event: (pack_number, index), cost, lease } => {
+                self.set(format!("{}{slot}", slot::INDEX), number(*index));
+                self.set(format!("{}{slot}", slot::RUN), number(*pack_number));
+                let plus = self.plus(*offset);
+                self.take_slot((*slot, &plus), *cost, *lease);
+            }
+            Change::TakeFences(events) => self.add(a::FENCE, '+', *events),
+            Change::CountRefill => self.add(a::REFILLS, '+', 1),
             Change::Renew { slot, attempt, lease } => {
                 self.set.push(format!("{}{slot} = {}", slot::FENCE, a::FENCE));
                 self.give(*slot, *lease);
@@ -197,12 +205,22 @@ impl Expression {
 
     /// Gives a slot the event that lies `offset` behind the head of the range.
     fn assign(&mut self, (slot, offset): (u32, u32), cost: u32, lease: NewLease) {
-        let plus = match offset {
-            0 => String::new(),
-            _ => format!(" + {}", self.value(number(offset))),
-        };
+        let plus = self.plus(offset);
         self.set.push(format!("{}{slot} = {}{plus}", slot::INDEX, a::NEXT));
         self.set.push(format!("{}{slot} = {}", slot::RUN, a::RUN));
+        self.take_slot((slot, &plus), cost, lease);
+    }
+
+    /// What is added to a number.
+    fn plus(&mut self, offset: u32) -> String {
+        match offset {
+            0 => String::new(),
+            _ => format!(" + {}", self.value(number(offset))),
+        }
+    }
+
+    /// Gives a slot a new lease, under the fencing number that lies `plus` behind the next one.
+    fn take_slot(&mut self, (slot, plus): (u32, &str), cost: u32, lease: NewLease) {
         self.set.push(format!("{}{slot} = {}{plus}", slot::FENCE, a::FENCE));
         self.give(slot, lease);
         self.remove.push(format!("{}{slot}", slot::ATTEMPT));

@@ -8,7 +8,7 @@ use super::condition::shape;
 
 /// What updates are called, by the kind of row and the attributes that they write. What has no name here is called by
 /// its attributes.
-const UPDATES: [(&str, &str, &str); 40] = [
+const UPDATES: [(&str, &str, &str); 43] = [
     ("index", "#shards", "raise shards"),
     ("index", "#zone", "add or remove zone"),
     ("line", "a# b# cur g#", "take range"),
@@ -16,6 +16,7 @@ const UPDATES: [(&str, &str, &str); 40] = [
     ("line", "cur ov", "exhaust"),
     ("line", "ov", "settle overlap"),
     ("pace", "arrival_us", "take rate"),
+    ("pack", "#to", "queue"),
     ("pace", "wake_at", "claim wake"),
     ("policy", "plan_number shares", "replace plan"),
     ("run", "announced", "announce"),
@@ -30,12 +31,14 @@ const UPDATES: [(&str, &str, &str); 40] = [
     ("slots", "cap lm ng pr rt", "set share"),
     ("slots", "dl lf nx rc rn want x#", "commit refill"),
     ("slots", "e#", "extend"),
+    ("slots", "e# f# fc gs held i# p# r# t# w# x#", "admit"),
     ("slots", "e# f# fc held i# lf nx p# r# t# w#", "grant"),
     ("slots", "e# f# fc i# lf nx oc p# r# t# w#", "hand off"),
     ("slots", "e# f# fc p# rx t#", "renew"),
     ("slots", "e# f# held i# oc p# r# rx t# w#", "expire"),
     ("slots", "e# f# held i# oc p# r# t# w#", "free"),
     ("slots", "fs oc pk_oc", "begin compaction"),
+    ("slots", "gs", "bar admission"),
     ("slots", "gs want", "begin refill"),
     ("slots", "lf", "drop range"),
     ("slots", "pk_oc", "end compaction"),
@@ -84,6 +87,10 @@ fn name(verb: &str, write: &Value) -> String {
     let is_called = |(of, attributes, _): &&(&str, &str, &str)| *of == row && *attributes == written;
     match UPDATES.iter().find(is_called) {
         _ if written.is_empty() => format!("{row} {verb}"),
+        // Whatever attributes it has.
+        _ if ["#s#", "#r# #s#"].contains(&&*written) => {
+            format!("{row} {}", verb.replace("update", "rewrite"))
+        }
         Some((_, _, name)) => format!("{row} {}", verb.replace("update", name)),
         None => format!("{row} {verb} {written}"),
     }

@@ -53,6 +53,7 @@ bites! {
     MillionBesideTen: "runs of a million events that waited while one of ten was finished",
     PoisonFreed: "tokens that came back from events that no target takes",
     SharedPack: "packs that held events of several occurrences",
+    Straight: "packs that went straight to a slot group",
     LookedUp: "events that were looked up before they were sent",
     Unreleased: "consumers that died with a token",
     Reclaimed: "tokens that were taken back after their lease",

@@ -163,5 +163,8 @@ pub(crate) const MISFIRES: [(MisfireRule, u64); 4] =
 pub(crate) const OVERLAPS: [(Overlap, u64); 3] =
     [(Overlap::Allow, 8), (Overlap::Skip, 1), (Overlap::BufferOne, 1)];
 
+/// How many single events of one line and minute travel in messages, in one history: more wait in packs.
+pub(crate) const FEW: [(usize, u64); 3] = [(0, 2), (2, 1), (10, 2)];
+
 /// How many of a thousand requests meet a fault, in one history.
 pub(crate) const FAULT_RATES: [(u64, u64); 5] = [(0, 1), (5, 1), (20, 1), (60, 1), (120, 1)];

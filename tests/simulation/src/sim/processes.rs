@@ -72,6 +72,8 @@ pub(crate) struct Site {
     pub(crate) dispatch_url: String,
     pub(crate) scan_url: String,
     pub(crate) release_url: String,
+    /// How many single events are too few for a pack.
+    pub(crate) few: usize,
 }
 
 impl Site {
@@ -89,6 +91,7 @@ impl Site {
                 allow_private_targets: false,
             },
         })
+        .with_few(self.few)
     }
 }
 
@@ -121,19 +124,14 @@ pub(crate) struct Treatment {
 /// One round of a poller: up to ten messages are received, handled and deleted.
 pub(crate) async fn poll_round(engine: Engine, sqs: Sqs, url: String, treatment: Treatment) -> Done {
     let messages = pump_receive(&sqs, &url).await.unwrap_or_default();
-    let (mut handled, mut done) = (Vec::new(), Vec::new());
-    for message in messages {
-        let body = message.body().unwrap_or_default();
-        let received = receive_count(&message);
-        let mut outcome = Handled::Again;
-        for _ in 0..treatment.times {
-            outcome = engine.handle(body, received).await;
-        }
-        handled.push((body.to_owned(), outcome));
-        if outcome == Handled::Done {
-            done.push(message);
-        }
+    let texts: Vec<_> = messages.iter().map(|m| (m.body().unwrap_or_default(), receive_count(m))).collect();
+    let mut outcomes = vec![Handled::Again; messages.len()];
+    for _ in 0..treatment.times {
+        outcomes = engine.handle_all(&texts).await;
     }
+    let handled = texts.iter().map(|(body, _)| (*body).to_owned()).zip(outcomes.iter().copied()).collect();
+    let is_done = |(_, outcome): &(&_, Handled)| *outcome == Handled::Done;
+    let done: Vec<_> = messages.iter().zip(outcomes).filter(is_done).map(|(m, _)| m.clone()).collect();
     if !treatment.undeleted {
         // A deletion that fails makes the message come again.
         let _ignored = pump_delete(&sqs, &url, &done).await;

@@ -114,6 +114,7 @@ pub(crate) async fn stage(seed: u64, dice: &Dice, options: Options) -> Result<St
         dispatch_url,
         scan_url,
         release_url,
+        few: *dice.weighted(&mix::FEW),
     };
     let offsets_ms = offsets_ms(dice);
     if offsets_ms.iter().any(|offset| *offset != offsets_ms[0]) {

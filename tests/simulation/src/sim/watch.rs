@@ -50,6 +50,9 @@ impl Packs {
                 if pack.members.len() > 1 {
                     chaos.count(Bite::SharedPack);
                 }
+                if pack.straight.is_some() {
+                    chaos.count(Bite::Straight);
+                }
                 self.0.insert(key, pack);
             }
         }

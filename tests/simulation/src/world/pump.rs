@@ -71,11 +71,13 @@ impl World {
             if messages.is_empty() {
                 return Ok(());
             }
+            let texts: Vec<_> =
+                messages.iter().map(|m| (m.body().unwrap_or_default(), receive_count(m))).collect();
+            let handled = self.engine.handle_all(&texts).await;
             let mut done = Vec::new();
-            for message in messages {
-                let received = receive_count(&message);
-                match self.engine.handle(message.body().unwrap_or_default(), received).await {
-                    Handled::Done => done.push(message),
+            for (message, handled) in messages.iter().zip(handled) {
+                match handled {
+                    Handled::Done => done.push(message.clone()),
                     Handled::Again => pumped.again += 1,
                 }
             }

@@ -1,10 +1,11 @@
 //! Single events under a policy: one-time and cron jobs, together in their minute or alone.
 
-use chrono::Duration;
+use chrono::{DateTime, Duration, Utc};
+use tidegate_engine::Handled;
 use tidegate_engine::clock::Clock as _;
 use tidegate_local::Usage;
 use tidegate_simulation::World;
-use tidegate_simulation::world::{CLIENT, JobSpec, Received};
+use tidegate_simulation::world::{CLIENT, JobSpec, Received, receive_count};
 
 use super::{Budget, fire_at, hold};
 
@@ -85,6 +86,87 @@ async fn one_time_jobs_spread_over_a_minute_released_one_by_one() {
     let used = one_time(1, 60).await;
     let budget = Budget { write_units: 3.2, read_units: 1.0, requests: 1.6 };
     hold("throttled one-time jobs over a minute, singly", &used, EVENTS, &budget);
+}
+
+/// One-time jobs with generated ids, created one by one within the last minute before the second in which they are due.
+async fn late(at_once: usize) -> Usage {
+    let (world, mut consumer) = world_of_ten(at_once).await;
+    let due = world.clock.now() + Duration::minutes(180);
+    fire_at(&world, 179).await;
+    let before = world.embedded.meter().snapshot();
+    for number in 1..=EVENTS as i64 {
+        world.create(JobSpec::at(due, &consumer.queue).unwrap().under("ten").unwrap()).await.unwrap();
+        if number % 20 == 0 {
+            world.advance(1);
+            world.pump().await.unwrap();
+        }
+    }
+    world.advance(60 - EVENTS as i64 / 20);
+    assert!(world.engine.tick().await.unwrap().won);
+    world.pump().await.unwrap();
+    consumer.work(&world).await;
+    assert_eq!(consumer.released, EVENTS);
+    world.embedded.meter().snapshot().since(&before)
+}
+
+#[tokio::test]
+async fn one_time_jobs_created_within_the_last_minute() {
+    let used = late(1).await;
+    let budget = Budget { write_units: 5.0, read_units: 2.0, requests: 2.5 };
+    hold("throttled one-time jobs, late, singly", &used, EVENTS, &budget);
+}
+
+/// A one-time job whose event is alone in its minute, from its creation to the release of its token, without the ticks'
+/// own units: what a tick before it used that had nothing to emit. The consumer has had an event before.
+async fn lone(job: impl AsyncFn(&World, &str, DateTime<Utc>) -> JobSpec) -> Usage {
+    let (world, consumer) = world_of_ten(1).await;
+    let used = || world.embedded.meter().snapshot();
+    let fire = async |minutes: i64| {
+        let began = used();
+        let launch_at = world.clock.now() + Duration::minutes(minutes);
+        world.create(job(&world, &consumer.queue, launch_at).await).await.unwrap();
+        let created = used();
+        // Minutes in which nothing is due: then no tick has anything to catch up, or a policy to look after.
+        world.advance(minutes * 60 - 300);
+        for _ in 0..3 {
+            world.engine.tick().await.unwrap();
+            world.pump().await.unwrap();
+            world.advance(60);
+        }
+        let before_idle = used();
+        assert!(world.engine.tick().await.unwrap().won);
+        let after_idle = used();
+        world.pump().await.unwrap();
+        let ready = used();
+        world.advance(60);
+        assert!(world.engine.tick().await.unwrap().won);
+        world.advance(60);
+        let messages = world.receive_dispatched().await.unwrap();
+        let [message] = &messages[..] else { panic!("{} messages", messages.len()) };
+        let message = [(message.body().unwrap(), receive_count(message))];
+        assert_eq!(world.engine.handle_all(&message).await, [Handled::Done]);
+        world.delete_dispatched(&messages).await.unwrap();
+        let received = world.consume(&consumer.queue).await.unwrap();
+        assert_eq!(received.len(), 1);
+        if received[0].token.is_some() {
+            world.release(&received).await.unwrap();
+        }
+        used().since(&began).since(&ready.since(&created)).since(&after_idle.since(&before_idle))
+    };
+    fire(180).await;
+    fire(180).await
+}
+
+#[tokio::test]
+async fn a_lone_throttled_event() {
+    let used = lone(async |_, queue, at| JobSpec::at(at, queue).unwrap().under("ten").unwrap()).await;
+    hold("a lone throttled event", &used, 1, &Budget { write_units: 6.0, read_units: 6.0, requests: 4.0 });
+}
+
+#[tokio::test]
+async fn a_lone_event_that_nothing_throttles() {
+    let used = lone(async |_, queue, at| JobSpec::at(at, queue).unwrap()).await;
+    hold("a lone event", &used, 1, &Budget { write_units: 2.0, read_units: 1.0, requests: 4.0 });
 }
 
 /// Cron jobs, all due in one minute; their creation is not counted.

@@ -93,3 +93,22 @@ async fn terms_that_cannot_be_read_spoil_no_chunk() {
     let newer = json!({"v": 2, "wake": {"client": "acme", "policy": "small"}});
     assert_eq!(stage.world.engine.handle(&newer.to_string(), 1).await, Handled::Again);
 }
+
+#[tokio::test]
+async fn terms_that_cannot_be_read_spoil_no_arrival() {
+    let stage = Stage::new().await;
+    let launch_s = stage.launch_at.timestamp() - 1_800;
+    for job in ["sound", "beside"] {
+        stage.throttled(job, 1, 5).await;
+    }
+    let item = |job: &str, attempts: u8| json!({"j": job, "r": 1, "a": 0, "b": 1, "d": {"n": 1, "p": "small", "q": stage.queue, "b": "1", "m": attempts}});
+    let items = [item("sound", 5), item("spoiled", 0), item("beside", 5)];
+    let arrival =
+        json!({"v": 1, "arrival": {"c": "acme", "l": launch_s, "o": launch_s * 1_000, "t": 1, "i": items}});
+    assert_eq!(stage.world.engine.handle(&arrival.to_string(), 1).await, Handled::Done);
+    let came = stage.world.consume(&stage.queue).await.unwrap();
+    let mut jobs: Vec<_> = came.iter().map(|event| &*event.body.job_id).collect();
+    jobs.sort_unstable();
+    assert_eq!(jobs, ["beside", "sound"]);
+    assert_eq!(stage.reasons("spoiled").await, ["not_emittable"]);
+}

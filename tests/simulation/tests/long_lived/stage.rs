@@ -41,7 +41,9 @@ pub(crate) fn of<'r>(row: &'r Row, name: &str) -> &'r str {
 impl Stage {
     /// A policy of 10 tokens, and jobs that will be due in half an hour.
     pub(crate) async fn new() -> Self {
-        let world = World::new().await.unwrap();
+        let mut world = World::new().await.unwrap();
+        // Also those that are few wait in packs.
+        world.engine = world.engine.with_few(0);
         let queue = world.queue("jobs").await.unwrap();
         world.policy("small", 10, 600).await.unwrap();
         world.engine.tick().await.unwrap();

@@ -67,7 +67,9 @@ impl Stage {
             allow_private_targets: false,
         };
         let (store, random) = (Store::new(dynamodb, PREFIX), Arc::new(SeededRandom::new(7)));
-        let emitter = Engine::new(Parts { store, sqs, clock: world.clock.clone(), random, config });
+        let parts = Parts { store, sqs, clock: world.clock.clone(), random, config };
+        // Also the few of each policy join their lines.
+        let emitter = Engine::new(parts).with_few(0);
         let neighbours = world.queue("neighbours").await.unwrap();
         let next_launch = DateTime::from_timestamp_millis(timeline.now_ms() + 10 * MINUTE_MS).unwrap();
         let mut stage = Self {

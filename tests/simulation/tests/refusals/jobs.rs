@@ -12,11 +12,12 @@ use tidegate_store::launch::{Child, Owed};
 use crate::{URL, at, cases, is_refused};
 
 cases! {
-    "at put: rev = :seen" => one_time_job_that_was_replaced,
-    "at transact put: rev = :seen" => one_time_job_that_was_replaced_and_is_owed,
+    "at rewrite: rev = :seen" => one_time_job_that_was_replaced,
+    "at transact rewrite: rev = :seen" => one_time_job_that_was_replaced_and_is_owed,
     "index add or remove zone: attribute_not_exists(#zone) OR #zone < :now" => zone_that_was_added_before,
     "owed delete: rev = :rev" => launches_that_are_owed_of_a_later_revision,
-    "jobs transact put: rev = :seen" => job_that_was_replaced,
+    "jobs transact put: rev = :seen" => job_over_a_tombstone_that_is_gone,
+    "jobs transact rewrite: rev = :seen" => job_that_was_replaced,
 }
 
 fn next(job: &Job) -> Job {
@@ -49,6 +50,19 @@ async fn job_that_was_replaced(world: &World, store: &Store) -> Result<bool> {
     let Some(JobRow::Live(job)) = &seen else { anyhow::bail!("no job") };
     plain.write_job(&next(job), seen.as_ref(), None).await?;
     Ok(is_refused(store.write_job(&next(job), seen.as_ref(), None).await?))
+}
+
+/// Two calls use the id of a deleted job again.
+async fn job_over_a_tombstone_that_is_gone(world: &World, store: &Store) -> Result<bool> {
+    let plain = world.engine.store();
+    world.create(JobSpec::cron("0 3 * * *", "UTC", URL)?.named("report")).await?;
+    let (client, id) = ("acme".parse()?, "report".parse()?);
+    let Some(JobRow::Live(job)) = plain.job(&client, &id).await? else { anyhow::bail!("no job") };
+    plain.delete_job(&job, at(0)).await?;
+    let tombstone = plain.job(&client, &id).await?;
+    let again = next(&next(&job));
+    plain.write_job(&again, tombstone.as_ref(), None).await?;
+    Ok(is_refused(store.write_job(&again, tombstone.as_ref(), None).await?))
 }
 
 /// A request that was held up on its way: whoever looks for unused zones sees the latest use.

@@ -127,7 +127,8 @@ async fn place_of_a_later_revision(world: &World, mutant: Option<&'static Mutant
     ensure!(created == Create::Exists, "there was no job of this id");
     let rows = world.embedded.dynamodb().scan().table_name(format!("{PREFIX}-launch")).send().await?;
     let is_place = |row: &HashMap<String, AttributeValue>| {
-        row.get("pk").and_then(|pk| pk.as_s().ok()).is_some_and(|pk| pk.starts_with("AT|"))
+        let is_at = row.get("pk").and_then(|pk| pk.as_s().ok()).is_some_and(|pk| pk.starts_with("AT|"));
+        is_at && !row.contains_key("void")
     };
     Ok(rows.items().iter().any(is_place))
 }

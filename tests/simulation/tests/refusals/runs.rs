@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use tidegate_domain::occurrence::NonRun;
-use tidegate_domain::pack::{Singles, SinglesKind};
+use tidegate_domain::pack::{Singles, SinglesKind, Straight};
 use tidegate_simulation::World;
 use tidegate_store::Store;
 use tidegate_store::runs::{Announced, Skipped, Tally};
@@ -13,6 +13,8 @@ use crate::{at, cases, is_refused, is_there};
 
 cases! {
     "pack transact put: attribute_not_exists(pk)" => second_pack,
+    "pack put: attribute_not_exists(pk)" => second_pack_that_goes_straight,
+    "pack transact queue: #to = :to" => pack_that_waits_already,
     "run add outcomes: attribute_not_exists(q#) OR q# < :flush" => outcomes_that_were_counted,
     "run announce: attribute_not_exists(announced)" => second_announcement,
     "run grow skipped: attribute_not_exists(skipped_to) OR skipped_to < :until" => record_of_fewer,
@@ -33,10 +35,33 @@ cases! {
 async fn second_pack(world: &World, store: &Store) -> Result<bool> {
     let member = occurrence(1)?;
     let kind = SinglesKind::of(&member).context("it is a pack by itself")?;
-    let pack = Singles { id: kind.number(0), as_of: None, members: vec![member] };
+    let pack = Singles { id: kind.number(0), as_of: None, straight: None, members: vec![member] };
     let (client, policy) = (client()?, "small".parse()?);
     world.engine.store().append_pack(&client, &policy, &pack, at(0)).await?;
     Ok(is_there(store.append_pack(&client, &policy, &pack, at(0)).await?))
+}
+
+async fn straight(store: &Store) -> Result<(Singles, bool)> {
+    let member = occurrence(1)?;
+    let kind = SinglesKind::of(&member).context("it is a pack by itself")?;
+    let straight = Some(Straight { group: 0, refills: 0 });
+    let pack = Singles { id: kind.number(0), as_of: None, straight, members: vec![member] };
+    let written = store.put_pack(&client()?, &"small".parse()?, &pack, at(0)).await?;
+    Ok((pack, is_there(written)))
+}
+
+async fn second_pack_that_goes_straight(world: &World, store: &Store) -> Result<bool> {
+    straight(world.engine.store()).await?;
+    Ok(straight(store).await?.1)
+}
+
+/// Its entry is gone, and it would come back.
+async fn pack_that_waits_already(world: &World, store: &Store) -> Result<bool> {
+    let (pack, _) = straight(world.engine.store()).await?;
+    let (client, policy) = (client()?, "small".parse()?);
+    let to = Straight { group: 0, refills: 0 };
+    world.engine.store().queue_pack(&client, &policy, &pack, to).await?;
+    Ok(is_refused(store.queue_pack(&client, &policy, &pack, to).await?))
 }
 
 /// It would bring back events that were emitted long ago.

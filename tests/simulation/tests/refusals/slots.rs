@@ -16,7 +16,7 @@ const UNTRUE: [(&str, &str); 29] = [
     ("attribute_exists(pk_oc)", "REMOVE pk_oc"),
     ("attribute_exists(want)", "REMOVE want"),
     ("attribute_not_exists(dl) OR dl > :v", "SET dl = :0"),
-    ("attribute_not_exists(f#)", "SET f1 = f0, r1 = r0, i1 = i0, e1 = e0"),
+    ("attribute_not_exists(f#)", "SET f1 = fc, r1 = rn, i1 = nx, e1 = fc"),
     ("attribute_not_exists(pk_oc)", "SET pk_oc = oc"),
     ("attribute_not_exists(rc)", "SET rc = :2"),
     ("attribute_not_exists(rt) OR rt <> :v", "SET rt = :true"),
@@ -79,7 +79,7 @@ impl Case {
     /// The group before the transition. What is absent where it would be one is there when the clause compares it.
     async fn group(&self, store: &Store, number: u32) -> Result<SlotGroup> {
         let group = new(store, number).await?;
-        if self.transition == "begin refill" {
+        if ["admit", "bar admission", "begin refill"].contains(&self.transition) {
             return Ok(group);
         }
         let group = performed(store, &group, &Transition::begin_refill(&group, "5|entry")).await?;
@@ -98,6 +98,8 @@ impl Case {
     fn tried(&self, group: &SlotGroup) -> Result<Transition> {
         let (end, seen) = (held(group), group.leases.get(&0).context("no lease"));
         Ok(match self.transition {
+            "admit" => Transition::admit(group, &[1], 1, pack()?, lease()),
+            "bar admission" => Transition::bar_admission(group.refills),
             "begin compaction" => Transition::begin_compaction(group),
             "begin refill" => Transition::begin_refill(group, "5|entry"),
             "commit refill" => {

@@ -17,7 +17,7 @@ async fn messages_release_what_they_name_and_a_bad_one_spoils_no_other() {
     let held = stage.arrived().await;
     let tokens: Vec<String> = held.iter().map(|e| e.body.token.clone().unwrap()).collect();
     let before = stage.world.embedded.meter().snapshot();
-    let messages = vec![
+    let messages = [
         body(&tokens[..4]),
         ("{\"client_id\":\"acme\"".to_owned(), 1),
         body(&["nonsense".to_owned(), tokens[4].clone()]),
@@ -25,6 +25,7 @@ async fn messages_release_what_they_name_and_a_bad_one_spoils_no_other() {
         (serde_json::json!({"client_id": "zeta", "tokens": [tokens[6]]}).to_string(), 1),
         body(&tokens[..2]),
     ];
+    let messages: Vec<(&str, u32)> = messages.iter().map(|(body, received)| (&**body, *received)).collect();
     let handled = stage.world.engine.handle_releases(&messages).await;
     let expected =
         [Handled::Done, Handled::Again, Handled::Done, Handled::Done, Handled::Done, Handled::Done];

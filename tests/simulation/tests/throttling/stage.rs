@@ -97,6 +97,12 @@ impl Stage {
         self.world.engine.policy(&client(), &id.parse().unwrap()).await.unwrap().unwrap().load
     }
 
+    /// How many events of a job's last run have come to an end.
+    pub(crate) async fn ended(&self, job: &str) -> u32 {
+        let runs = self.world.engine.runs(&client(), &job.parse().unwrap(), None).await.unwrap().rows;
+        runs.first().map_or(0, |run| run.tally.total())
+    }
+
     /// The runs of a job, the latest first.
     pub(crate) async fn runs(&self, job: &str) -> Vec<RunRow> {
         self.world.engine.store().runs(&client(), &job.parse().unwrap(), None).await.unwrap().rows

@@ -1,0 +1,245 @@
+//! Arrival: single events that are due, and that have not waited in the line of their policy.
+//!
+//! Where nobody waits and a slot group has room for all of them, they go straight to it: their pack is written, with the
+//! name of that group, and the group takes it, in two plain writes. Otherwise they join the line.
+//!
+//! Invariant: the events of a pack that goes straight are granted by the first refill that its group begins after it was
+//! seen, or wait in the line. A crash between the two writes is finished when the message comes again: what the group, or the
+//! history, knows of the pack says whether they were granted.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use chrono::DateTime;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use tidegate_domain::limits::{SLOTS_PER_GROUP, WRITE_ROUNDS};
+use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::pack::{PackId, Singles, SinglesKind, Straight};
+use tidegate_domain::slots::{GroupKey, PackRef, Refill, SlotGroup, Transition};
+use tidegate_store::events::HistoryOf;
+use tidegate_store::slots::Written;
+use tidegate_store::{Create, Write, packs};
+
+use super::shares::PolicySnapshot;
+use crate::effect::{Effect, Granted, PolicyRef};
+use crate::emit::Emission;
+use crate::message::{ArrivalsAt, Chunk, Message};
+use crate::queue::Outgoing;
+use crate::{Engine, EngineError, Panicked};
+
+/// Slot groups that are looked at for room.
+const GROUPS_LOOKED_AT: usize = 2;
+/// Numbers that are tried for a pack.
+const NUMBERS_TRIED: u32 = 3;
+/// Jobs that are looked up at once.
+const LOOKS_AT_ONCE: usize = 16;
+
+impl Engine {
+    /// Has the events of a message admitted, or puts them into their line. `received` is how often the message came.
+    pub(crate) async fn arrive(&self, chunk: &Chunk, received: u32) -> Result<(), EngineError> {
+        let (client, launch_at) = chunk.head()?;
+        if self.now() < launch_at {
+            let again = Outgoing::at(&client, Message::Arrival(chunk.clone()), launch_at);
+            return self.dispatch(&[again]).await;
+        }
+        let (mut members, mut known) = (Vec::with_capacity(chunk.items.len()), BTreeSet::new());
+        for item in &chunk.items {
+            match item.occurrence(&client, launch_at) {
+                // Messages that are handled as one may say the same: SQS was asked twice to take it.
+                Ok(member) if !known.insert(member.run_id()) => {}
+                Ok(member) => members.push(member),
+                Err(error) => self.set_aside_item(&client, launch_at, item, &error).await?,
+            }
+        }
+        if chunk.ahead {
+            members = self.stored(members).await?;
+        }
+        let Some(ArrivalsAt { policy, kind, .. }) = ArrivalsAt::of(&members) else {
+            // All are set aside, or their jobs were never stored.
+            return if members.is_empty() { Ok(()) } else { chunk.arrivals().map(drop) };
+        };
+        let policy = PolicyRef::new(&client, &policy);
+        // An earlier call may have placed some of them.
+        let repeat = chunk.repeat || received > 1;
+        let mut effects = Vec::new();
+        let members = self.place_straight(&policy, kind, members, repeat, &mut effects).await?;
+        self.carry_out(effects).await?;
+        if members.is_empty() {
+            return Ok(());
+        }
+        let as_of = DateTime::from_timestamp_millis(chunk.as_of_ms).unwrap_or_default();
+        Emission::new(self, as_of, repeat).join_now(members).await?;
+        self.admit_paced(&client, &policy.policy).await
+    }
+
+    /// Those whose jobs were stored. Whoever was to store the others, and has not, cannot any more.
+    async fn stored(&self, members: Vec<Occurrence>) -> Result<Vec<Occurrence>, EngineError> {
+        let looks: Vec<_> = members.iter().map(|m| self.store().was_stored(&m.client, &m.job)).collect();
+        let are_stored: Vec<bool> = stream::iter(looks).buffered(LOOKS_AT_ONCE).try_collect().await?;
+        Ok(members.into_iter().zip(are_stored).filter_map(|(member, is)| is.then_some(member)).collect())
+    }
+
+    /// Has events admitted at once, if they can be. Returns those that are to join the line.
+    async fn place_straight(
+        &self,
+        policy: &PolicyRef,
+        kind: SinglesKind,
+        mut members: Vec<Occurrence>,
+        repeat: bool,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Vec<Occurrence>, EngineError> {
+        let line = (&policy.client, &policy.policy, kind);
+        let mut next = match repeat {
+            true => self.leave_placed(policy, kind, &mut members, effects).await?,
+            false => self.memory().leave_packed(line, &mut members, |member| member),
+        };
+        for _ in 0..NUMBERS_TRIED {
+            if members.is_empty() {
+                break;
+            }
+            let Some((group, slots, snapshot)) = self.room_for(policy, kind, &members).await? else { break };
+            let pack = Singles {
+                id: kind.number(next),
+                as_of: None,
+                straight: Some(Straight { group: group.key.group, refills: group.refills }),
+                members: members.clone(),
+            };
+            // Before anything holds a token: each tick looks after it from now on.
+            self.store().touch_active(&policy.client, &policy.policy, self.now()).await?;
+            if self.store().put_pack(&policy.client, &policy.policy, &pack, self.now()).await? == Create::Done
+            {
+                self.memory().keep_pack_log(&policy.client, &policy.policy, std::slice::from_ref(&pack));
+                effects.extend(self.go_straight(policy, (&group, &slots), pack, snapshot).await?);
+                return Ok(Vec::new());
+            }
+            next = self.leave_placed(policy, kind, &mut members, effects).await?;
+        }
+        Ok(members)
+    }
+
+    /// Takes out what is in a pack already, and sees to it that packs that were to go straight to a group are there. Returns
+    /// the number of the next pack.
+    async fn leave_placed(
+        &self,
+        policy: &PolicyRef,
+        kind: SinglesKind,
+        members: &mut Vec<Occurrence>,
+        effects: &mut Vec<Effect>,
+    ) -> Result<u32, EngineError> {
+        let packs = self.store().readable_packs_of(&policy.client, &policy.policy, kind).await?;
+        for pack in &packs {
+            let open = members.len();
+            members.retain(|member| !pack.has(member));
+            if let Some(to) = pack.straight.filter(|_| members.len() < open) {
+                effects.extend(self.finish_straight(policy, pack, to).await?);
+            }
+        }
+        self.memory().keep_pack_log(&policy.client, &policy.policy, &packs);
+        Ok(packs.last().map_or(0, |last| last.id.number.saturating_add(1)))
+    }
+
+    /// A slot group that has room for all of them, and its slots; `None`: they join the line.
+    async fn room_for(
+        &self,
+        policy: &PolicyRef,
+        kind: SinglesKind,
+        members: &[Occurrence],
+    ) -> Result<Option<(SlotGroup, Vec<u32>, PolicySnapshot)>, EngineError> {
+        let PolicyRef { client, policy } = policy;
+        let events = u32::try_from(members.len()).unwrap_or(u32::MAX);
+        if events > SLOTS_PER_GROUP || packs::fitting(members) < members.len() {
+            return Ok(None);
+        }
+        let Some(policy) = self.store().policy(client, policy).await? else { return Ok(None) };
+        self.memory().keep_snapshot(client, &policy.id, self.now(), PolicySnapshot::from(&policy));
+        // Fairness alone depends on it, so it may be a little out of date.
+        if self.store().is_anything_waiting(client, &policy.id, self.now()).await? {
+            return Ok(None);
+        }
+        for number in self.group_numbers(&policy).take(GROUPS_LOOKED_AT) {
+            let group = self.group_in_step(&policy, number).await?;
+            let slots = group.slots_for(events, kind.cost);
+            let is_free = group.refill == Refill::Idle && !group.share.rated && group.can_hold(kind.cost);
+            if is_free && slots.len() == members.len() {
+                return Ok(Some((group, slots, PolicySnapshot::from(&policy))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Has a pack admitted whose row is written. What the group refuses waits in the line.
+    async fn go_straight(
+        &self,
+        policy: &PolicyRef,
+        (group, slots): (&SlotGroup, &[u32]),
+        pack: Singles,
+        snapshot: PolicySnapshot,
+    ) -> Result<Vec<Effect>, EngineError> {
+        let pack = Arc::new(pack);
+        self.memory().keep_pack(&policy.client, &policy.policy, &pack);
+        // Whoever changes a job of it cannot see it before the group has it: it is looked up in any case.
+        let known = PackRef { pack: PackId::Singles(pack.id), watched: false, unsettled: true };
+        let lease = self.new_lease(snapshot.lease);
+        let admit = Transition::admit(group, slots, pack.id.kind.cost, known, lease);
+        match (self.store().perform(&group.key, &admit).await?, pack.straight) {
+            (Written::Done(group), _) => {
+                Ok(vec![Effect::Send(Granted::all_in(&group, slots.iter().copied()))])
+            }
+            (Written::Refused(_), Some(to)) => self.finish_straight(policy, &pack, to).await,
+            (Written::Refused(_), None) => Ok(Vec::new()),
+        }
+    }
+
+    /// Sees to it that the events of a pack that was to go straight to a group were granted there, or wait in the line.
+    async fn finish_straight(
+        &self,
+        policy: &PolicyRef,
+        pack: &Singles,
+        to: Straight,
+    ) -> Result<Vec<Effect>, EngineError> {
+        let PolicyRef { client, policy: id } = policy;
+        let key = GroupKey { client: client.clone(), policy: id.clone(), group: to.group };
+        for _ in 0..WRITE_ROUNDS {
+            if let Some(group) = self.store().slot_group(&key).await? {
+                if let Some(number) = group.number_of(&PackId::Singles(pack.id)) {
+                    // Whoever granted them may have died before they were sent.
+                    let leases = group.leases.values().filter(|lease| lease.id.pack_number == number);
+                    let granted = Granted::all_in(&group, leases.map(|lease| lease.id.slot));
+                    return Ok(vec![Effect::Send(granted)]);
+                }
+                if group.refills <= to.refills {
+                    self.store().perform(&key, &Transition::bar_admission(to.refills)).await?;
+                    continue;
+                }
+            }
+            // Not granted, or granted, ended and forgotten: then the history has them.
+            let of = HistoryOf::Singles(id.clone(), pack.id);
+            if !self.store().history(client, &of, None).await?.rows.is_empty() {
+                return Ok(Vec::new());
+            }
+            self.store().touch_active(client, id, self.now()).await?;
+            return match self.store().queue_pack(client, id, pack, to).await? {
+                Write::Done => self.admission(client, id).await,
+                Write::Refused => Ok(Vec::new()),
+            };
+        }
+        Err(EngineError::Contended { what: "a slot group", rounds: WRITE_ROUNDS })
+    }
+
+    /// Sets aside what a message panicked over. Its events are handled one by one from now on; the one at fault is recorded.
+    pub(crate) async fn set_aside_arrivals(
+        &self,
+        chunk: &Chunk,
+        panicked: &Panicked,
+    ) -> Result<(), EngineError> {
+        let (at, members) = chunk.arrivals()?;
+        if let [member] = members.as_slice() {
+            self.store().stop_single(member, &panicked.to_string(), self.now()).await?;
+            return Ok(());
+        }
+        let alone = |item| Message::Arrival(Chunk { items: vec![item], ..chunk.clone() });
+        let each = chunk.items.iter().cloned();
+        let each: Vec<_> = each.map(|item| Outgoing::at(&at.client, alone(item), at.launch_at)).collect();
+        self.dispatch(&each).await
+    }
+}
