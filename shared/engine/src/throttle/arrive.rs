@@ -237,7 +237,8 @@ impl Engine {
             self.store().stop_single(member, &panicked.to_string(), self.now()).await?;
             return Ok(());
         }
-        let alone = |item| Message::Arrival(Chunk { items: vec![item], ..chunk.clone() });
+        // Some may be placed, or halfway.
+        let alone = |item| Message::Arrival(Chunk { items: vec![item], repeat: true, ..chunk.clone() });
         let each = chunk.items.iter().cloned();
         let each: Vec<_> = each.map(|item| Outgoing::at(&at.client, alone(item), at.launch_at)).collect();
         self.dispatch(&each).await
