@@ -75,7 +75,7 @@ impl Engine {
     ) -> Result<Option<Vec<Holder>>, EngineError> {
         let Some(policy) = self.store().policy(client, policy).await? else { return Ok(None) };
         let groups = self.groups_as_they_are(&policy).await?;
-        Ok(Some(holders_in(&groups, &self.packs_of(&groups).await?, self.now())))
+        Ok(Some(holders_in(&groups, &self.packs_known_to(&groups).await?, self.now())))
     }
 
     /// Why an event is where it is; `None` when there is no such event.
@@ -102,7 +102,7 @@ impl Engine {
         let record = self.records(client, &run, &live, index..index + 1).await?.rows.pop();
         let Some(record) = record else { return Ok(None) };
         let now = self.now();
-        let mut holders = holders_in(&groups, &self.packs_of(&groups).await?, now);
+        let mut holders = holders_in(&groups, &self.packs_known_to(&groups).await?, now);
         let mut explanation = Explanation {
             because: String::new(),
             events_before: None,

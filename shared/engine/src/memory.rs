@@ -46,6 +46,8 @@ struct PackLog {
     /// The number of the next.
     next: u32,
     runs: HashSet<RunId>,
+    /// Those of packs that go straight to a slot group, and may not be there yet.
+    halfway: HashSet<RunId>,
 }
 
 /// What a process remembers.
@@ -130,8 +132,32 @@ impl Memory {
             }
             log.next = log.next.saturating_add(1);
             log.runs.extend(pack.members.iter().map(Occurrence::run_id));
+            if pack.straight.is_some() {
+                log.halfway.extend(pack.members.iter().map(Occurrence::run_id));
+            }
         }
         logs.put(key, log);
+    }
+
+    /// Remembers that the events of a pack which went straight to a slot group are there, or in the line.
+    pub(crate) fn keep_placed(&self, client: &ClientId, policy: &PolicyId, pack: &Singles) {
+        if let Some(log) = locked(&self.pack_logs).get_mut(&(client.clone(), policy.clone(), pack.id.kind)) {
+            for member in &pack.members {
+                log.halfway.remove(&member.run_id());
+            }
+        }
+    }
+
+    /// Whether some of these occurrences are in a pack that, as far as this process knows, may not have reached its slot
+    /// group.
+    pub(crate) fn may_be_halfway(
+        &self,
+        (client, policy, kind): (&ClientId, &PolicyId, SinglesKind),
+        members: &[Occurrence],
+    ) -> bool {
+        let mut logs = locked(&self.pack_logs);
+        let log = logs.get(&(client.clone(), policy.clone(), kind)).filter(|log| !log.halfway.is_empty());
+        log.is_some_and(|log| members.iter().any(|member| log.halfway.contains(&member.run_id())))
     }
 
     pub(crate) fn snapshot(

@@ -75,12 +75,15 @@ impl Engine {
         let Ok(window) = Window::new(from, shifted(from, seconds(1))) else { return Ok(None) };
         let launches = Child::of(&job).cadence.latest(window, 1);
         let is_launch = launches.iter().any(|firing| job.rules.is_within(firing.launch_at));
-        let emitted_to = self.emitted_to(&job).await?;
-        Ok((is_launch && self.may_be_under_way(&job, run.launch_at(), emitted_to))
-            .then(|| Child::of(&job).occurrence(run.launch_at())))
+        if !is_launch || !self.may_be_under_way(&job, run.launch_at()) {
+            return Ok(None);
+        }
+        let is_emitted = run.launch_at() < self.emitted_to(&job).await?;
+        Ok(is_emitted.then(|| Child::of(&job).occurrence(run.launch_at())))
     }
 
-    fn may_be_under_way(&self, job: &Job, launch_at: DateTime<Utc>, emitted_to: DateTime<Utc>) -> bool {
+    /// Whether a launch of a job is on its way to its line, if it was emitted.
+    fn may_be_under_way(&self, job: &Job, launch_at: DateTime<Utc>) -> bool {
         let is_recent = (self.now() - launch_at).num_seconds() < UNDER_WAY_SECONDS;
         // What was due up to a change is the old revision's.
         let scheduled_at = shifted(launch_at, -job.rules.jitter.offset(&job.client, &job.id));
@@ -88,7 +91,7 @@ impl Engine {
             1 => scheduled_at >= first_launch(job),
             _ => scheduled_at > job.changed_at,
         };
-        is_recent && is_its && launch_at < emitted_to && !job.paused && SinglesKind::fits(&job.terms)
+        is_recent && is_its && !job.paused && SinglesKind::fits(&job.terms)
     }
 
     /// Up to when launches of a job were emitted.
@@ -145,7 +148,8 @@ impl Engine {
                 }
             }
             if let (Some(job), Some(emitted_to)) = (&present, emitted_to)
-                && self.may_be_under_way(job, launch_at, emitted_to)
+                && launch_at < emitted_to
+                && self.may_be_under_way(job, launch_at)
             {
                 let single = Child::of(job).occurrence(launch_at);
                 runs.entry(place_in_list(&single.run_id())).or_insert_with(|| RunRow::waiting(&single));
@@ -203,7 +207,7 @@ impl Engine {
     }
 
     /// The packs that slot groups know.
-    pub(crate) async fn packs_of(&self, groups: &[SlotGroup]) -> Result<Packs, EngineError> {
+    pub(crate) async fn packs_known_to(&self, groups: &[SlotGroup]) -> Result<Packs, EngineError> {
         let mut packs = Packs::default();
         for group in groups {
             for known in group.packs.values() {

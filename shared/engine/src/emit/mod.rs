@@ -283,15 +283,16 @@ impl<'e> Emission<'e> {
         Ok(())
     }
 
-    /// Writes single events into their lines, now that they are due.
+    /// Writes single events into their lines, now that they are due. Answers how many of them are in a pack now, or recorded
+    /// as left out, that were not before.
     ///
     /// # Errors
     /// When some could not be written for a reason that may pass: they must come again.
-    pub(crate) async fn join_now(&mut self, singles: Vec<Occurrence>) -> Result<(), EngineError> {
+    pub(crate) async fn join_now(&mut self, singles: Vec<Occurrence>) -> Result<u64, EngineError> {
         let joining = |occurrence| Joining { row: None, occurrence };
         self.write_packs(singles.into_iter().map(joining).collect()).await;
         let failed = std::mem::take(&mut self.flushed).failed.into_iter().next();
-        failed.map_or(Ok(()), |(_, error)| Err(error))
+        failed.map_or(Ok(self.counts.runs + self.counts.left_out), |(_, error)| Err(error))
     }
 
     async fn write_packs(&mut self, singles: Vec<Joining>) {

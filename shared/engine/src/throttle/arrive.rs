@@ -14,7 +14,7 @@ use chrono::DateTime;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::limits::{SLOTS_PER_GROUP, WRITE_ROUNDS};
 use tidegate_domain::occurrence::Occurrence;
-use tidegate_domain::pack::{PackId, Singles, SinglesKind, Straight};
+use tidegate_domain::pack::{PackId, Singles, SinglesId, SinglesKind, Straight};
 use tidegate_domain::slots::{GroupKey, PackRef, Refill, SlotGroup, Transition};
 use tidegate_store::events::HistoryOf;
 use tidegate_store::slots::Written;
@@ -33,6 +33,17 @@ const GROUPS_LOOKED_AT: usize = 2;
 const NUMBERS_TRIED: u32 = 3;
 /// Jobs that are looked up at once.
 const LOOKS_AT_ONCE: usize = 16;
+
+/// What came of events that were to be placed.
+#[derive(Default)]
+struct Placed {
+    /// The packs of their kind, as far as they were read or written.
+    packs: Vec<Singles>,
+    /// Those of them that were seen to be with their slot group or in the line.
+    now: Vec<SinglesId>,
+    /// What follows from it.
+    effects: Vec<Effect>,
+}
 
 impl Engine {
     /// Has the events of a message admitted, or puts them into their line. `received` is how often the message came.
@@ -60,16 +71,33 @@ impl Engine {
         };
         let policy = PolicyRef::new(&client, &policy);
         // An earlier call may have placed some of them.
-        let repeat = chunk.repeat || received > 1;
-        let mut effects = Vec::new();
-        let members = self.place_straight(&policy, kind, members, repeat, &mut effects).await?;
-        self.carry_out(effects).await?;
+        let line = (&client, &policy.policy, kind);
+        let repeat = chunk.repeat || received > 1 || self.memory().may_be_halfway(line, &members);
+        let mut placed = Placed::default();
+        let mut members = self.place_straight(&policy, kind, members, repeat, &mut placed).await?;
+        self.finish_placing(&policy, placed).await?;
         if members.is_empty() {
             return Ok(());
         }
         let as_of = DateTime::from_timestamp_millis(chunk.as_of_ms).unwrap_or_default();
-        Emission::new(self, as_of, repeat).join_now(members).await?;
+        let joined = Emission::new(self, as_of, repeat).join_now(members.clone()).await?;
+        if joined < members.len() as u64 {
+            // A copy of the message has put some into a pack: it may be handled by nobody any more.
+            let mut placed = Placed::default();
+            self.leave_placed(&policy, kind, &mut members, &mut placed).await?;
+            self.finish_placing(&policy, placed).await?;
+        }
         self.admit_paced(&client, &policy.policy).await
+    }
+
+    async fn finish_placing(&self, policy: &PolicyRef, placed: Placed) -> Result<(), EngineError> {
+        self.carry_out(placed.effects).await?;
+        // Not before: to a copy of the message, what is remembered is done.
+        self.memory().keep_pack_log(&policy.client, &policy.policy, &placed.packs);
+        for pack in placed.packs.iter().filter(|pack| placed.now.contains(&pack.id)) {
+            self.memory().keep_placed(&policy.client, &policy.policy, pack);
+        }
+        Ok(())
     }
 
     /// Those whose jobs were stored. Whoever was to store the others, and has not, cannot any more.
@@ -86,11 +114,11 @@ impl Engine {
         kind: SinglesKind,
         mut members: Vec<Occurrence>,
         repeat: bool,
-        effects: &mut Vec<Effect>,
+        placed: &mut Placed,
     ) -> Result<Vec<Occurrence>, EngineError> {
         let line = (&policy.client, &policy.policy, kind);
         let mut next = match repeat {
-            true => self.leave_placed(policy, kind, &mut members, effects).await?,
+            true => self.leave_placed(policy, kind, &mut members, placed).await?,
             false => self.memory().leave_packed(line, &mut members, |member| member),
         };
         for _ in 0..NUMBERS_TRIED {
@@ -98,21 +126,20 @@ impl Engine {
                 break;
             }
             let Some((group, slots, snapshot)) = self.room_for(policy, kind, &members).await? else { break };
-            let pack = Singles {
-                id: kind.number(next),
-                as_of: None,
-                straight: Some(Straight { group: group.key.group, refills: group.refills }),
-                members: members.clone(),
-            };
+            let to = Straight { group: group.key.group, refills: group.refills };
+            let pack =
+                Singles { id: kind.number(next), as_of: None, straight: Some(to), members: members.clone() };
             // Before anything holds a token: each tick looks after it from now on.
             self.store().touch_active(&policy.client, &policy.policy, self.now()).await?;
             if self.store().put_pack(&policy.client, &policy.policy, &pack, self.now()).await? == Create::Done
             {
-                self.memory().keep_pack_log(&policy.client, &policy.policy, std::slice::from_ref(&pack));
-                effects.extend(self.go_straight(policy, (&group, &slots), pack, snapshot).await?);
+                let effects = self.go_straight(policy, (&group, &slots), (&pack, to), snapshot).await?;
+                placed.effects.extend(effects);
+                placed.now.push(pack.id);
+                placed.packs.push(pack);
                 return Ok(Vec::new());
             }
-            next = self.leave_placed(policy, kind, &mut members, effects).await?;
+            next = self.leave_placed(policy, kind, &mut members, placed).await?;
         }
         Ok(members)
     }
@@ -124,18 +151,20 @@ impl Engine {
         policy: &PolicyRef,
         kind: SinglesKind,
         members: &mut Vec<Occurrence>,
-        effects: &mut Vec<Effect>,
+        placed: &mut Placed,
     ) -> Result<u32, EngineError> {
         let packs = self.store().readable_packs_of(&policy.client, &policy.policy, kind).await?;
         for pack in &packs {
             let open = members.len();
             members.retain(|member| !pack.has(member));
             if let Some(to) = pack.straight.filter(|_| members.len() < open) {
-                effects.extend(self.finish_straight(policy, pack, to).await?);
+                placed.effects.extend(self.finish_straight(policy, pack, to).await?);
+                placed.now.push(pack.id);
             }
         }
-        self.memory().keep_pack_log(&policy.client, &policy.policy, &packs);
-        Ok(packs.last().map_or(0, |last| last.id.number.saturating_add(1)))
+        let next = packs.last().map_or(0, |last| last.id.number.saturating_add(1));
+        placed.packs = packs;
+        Ok(next)
     }
 
     /// A slot group that has room for all of them, and its slots; `None`: they join the line.
@@ -172,21 +201,17 @@ impl Engine {
         &self,
         policy: &PolicyRef,
         (group, slots): (&SlotGroup, &[u32]),
-        pack: Singles,
+        (pack, to): (&Singles, Straight),
         snapshot: PolicySnapshot,
     ) -> Result<Vec<Effect>, EngineError> {
-        let pack = Arc::new(pack);
-        self.memory().keep_pack(&policy.client, &policy.policy, &pack);
+        self.memory().keep_pack(&policy.client, &policy.policy, &Arc::new(pack.clone()));
         // Whoever changes a job of it cannot see it before the group has it: it is looked up in any case.
         let known = PackRef { pack: PackId::Singles(pack.id), watched: false, unsettled: true };
         let lease = self.new_lease(snapshot.lease);
         let admit = Transition::admit(group, slots, pack.id.kind.cost, known, lease);
-        match (self.store().perform(&group.key, &admit).await?, pack.straight) {
-            (Written::Done(group), _) => {
-                Ok(vec![Effect::Send(Granted::all_in(&group, slots.iter().copied()))])
-            }
-            (Written::Refused(_), Some(to)) => self.finish_straight(policy, &pack, to).await,
-            (Written::Refused(_), None) => Ok(Vec::new()),
+        match self.store().perform(&group.key, &admit).await? {
+            Written::Done(group) => Ok(vec![Effect::Send(Granted::all_in(&group, slots.iter().copied()))]),
+            Written::Refused(_) => self.finish_straight(policy, pack, to).await,
         }
     }
 
