@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use tidegate_domain::job::{Job, Trigger};
 use tidegate_domain::time::{AtMinute, Minutes, ShardRange};
+use tidegate_store::Spread;
 use tidegate_store::launch::{Shard, at_shard};
 
 /// Partitions with at least one row.
@@ -23,7 +24,7 @@ impl Occupied {
             self.insert(&Shard::Expression { zone, range, shard: place.shard });
         }
         if let Trigger::At(instants) = &job.trigger {
-            let shard = at_shard(&job.client, &job.id);
+            let shard = at_shard(&job.client, &job.id, Spread::default());
             for minute in instants.iter().map(AtMinute::of) {
                 self.insert(&Shard::Minutes { first: minute, last: minute, shard });
             }

@@ -113,6 +113,9 @@ pub const LATE_SHARDS: u32 = 4;
 pub const ACTIVE_SHARDS: u32 = 4;
 /// Events of a run that one slot group takes from the line at once.
 pub const GRANT_EVENTS: u32 = 250;
+/// Slot groups of a policy that share a part of what is kept for a large run: with more, its row would cost several units a
+/// write.
+pub const GROUPS_PER_PART: u32 = 32;
 /// Outcomes that a slot group keeps before they are compacted into their runs' history.
 pub const OUTCOMES_PER_COMPACTION: usize = 36;
 /// Rows on one page of a list.

@@ -5,6 +5,7 @@ use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::{Policy, PolicyTerms};
 use tidegate_domain::shares::SharePlan;
+use tidegate_store::line::WaitingRuns;
 use tidegate_store::{Create, Write};
 
 use crate::effect::{Effect, PolicyRef};
@@ -242,16 +243,16 @@ impl Engine {
     ) -> Result<Option<u32>, EngineError> {
         let snapshot = self.snapshot(client, policy, 0).await?;
         let Some(most) = snapshot.and_then(|snapshot| snapshot.max_waiting_runs) else { return Ok(None) };
-        let (mut waiting, mut after) = (0, None);
-        while waiting < most as usize {
+        let (mut waiting, mut after) = (WaitingRuns::default(), None);
+        while waiting.count() < most {
             let page = self.store().line(client, policy, after).await?;
-            waiting += page.rows.iter().map(|entry| entry.waiting_runs() as usize).sum::<usize>();
+            page.rows.iter().for_each(|entry| waiting.add(entry));
             after = page.next;
             if after.is_none() {
                 break;
             }
         }
-        Ok(Some(most.saturating_sub(u32::try_from(waiting).unwrap_or(u32::MAX))))
+        Ok(Some(most.saturating_sub(waiting.count())))
     }
 
     /// A policy, and what goes on in it.
@@ -275,11 +276,11 @@ impl Engine {
             load.waiting += group.range().map_or(0, |range| range.left);
         }
         let now = self.now();
-        let mut after = None;
+        let (mut waiting, mut after) = (WaitingRuns::default(), None);
         loop {
             let page = self.store().line(&policy.client, &policy.id, after).await?;
             for entry in page.rows {
-                load.waiting_runs += entry.waiting_runs();
+                waiting.add(&entry);
                 let due = match entry.pack {
                     _ if entry.launch_at > now => 0,
                     PackId::Run(_) => entry.count,
@@ -292,7 +293,7 @@ impl Engine {
             }
             after = page.next;
             if after.is_none() {
-                return Ok(load);
+                return Ok(Load { waiting_runs: waiting.count(), ..load });
             }
         }
     }

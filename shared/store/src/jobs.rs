@@ -130,7 +130,7 @@ impl Store {
     /// # Errors
     /// When DynamoDB does not answer.
     pub async fn create_keyed_at(&self, job: &Job) -> Result<Create> {
-        for index_row in rows_of(job)? {
+        for index_row in rows_of(job, self.spread)? {
             if self.put_new(Table::Launch, index_row).await? == Create::Exists {
                 return Ok(Create::Exists);
             }
@@ -141,7 +141,7 @@ impl Store {
                 // Our own write: its reply was lost, and the client library repeated it.
                 return Ok(Create::Done);
             }
-            for key in keys_of(job) {
+            for key in keys_of(job, self.spread) {
                 let values = Attributes::from([(":rev".to_owned(), number(job.revision))]);
                 self.remove_when(Table::Launch, &key, "rev = :rev", values).await?;
             }
@@ -156,9 +156,9 @@ impl Store {
     /// # Errors
     /// When DynamoDB does not answer.
     pub async fn write_job(&self, job: &Job, seen: Option<&JobRow>, owed: Option<&Owed>) -> Result<Write> {
-        let new_keys = keys_of(job);
+        let new_keys = keys_of(job, self.spread);
         let kept: HashSet<(&str, &str)> = new_keys.iter().map(|k| (&*k.pk, &*k.sk)).collect();
-        let rows = rows_of(job)?;
+        let rows = rows_of(job, self.spread)?;
         let mut items = Vec::with_capacity(rows.len().saturating_add(1));
         if let Some(JobRow::Live(old)) = seen {
             let over = Update::rewrite(Table::Jobs, row(job)?).when("rev = :seen");
@@ -174,7 +174,8 @@ impl Store {
         }
         items.extend(self.zone_items(job, seen)?);
         if let Some(JobRow::Live(old)) = seen {
-            let gone = remains_of(old).into_iter().filter(|(k, _)| !kept.contains(&(&*k.pk, &*k.sk)));
+            let gone =
+                remains_of(old, self.spread).into_iter().filter(|(k, _)| !kept.contains(&(&*k.pk, &*k.sk)));
             for (key, void) in gone {
                 items.push(self.end_item_of(&key, void)?);
             }
@@ -214,7 +215,8 @@ impl Store {
         let mut rows = Vec::new();
         for job in jobs {
             rows.push((Table::Jobs, row(job)?));
-            let index = rows_of(job)?.into_iter().chain(zone_key_of(job).map(|key| Row::new(&key)));
+            let index =
+                rows_of(job, self.spread)?.into_iter().chain(zone_key_of(job).map(|key| Row::new(&key)));
             rows.extend(index.map(|row| (Table::Launch, row)));
         }
         self.put_all(rows).await
@@ -248,7 +250,7 @@ impl Store {
             .with("changed_at", number(now.timestamp_millis()))
             .expiring(shifted(now, days(2 * HISTORY_DAYS)));
         let mut items = vec![self.guarded_put(Table::Jobs, tombstone, Some(job.revision))?];
-        for (key, void) in remains_of(job) {
+        for (key, void) in remains_of(job, self.spread) {
             items.push(self.end_item_of(&key, void)?);
         }
         items.push(self.delete_item_of(Table::Launch, &owed_key_of(job))?);

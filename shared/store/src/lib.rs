@@ -43,6 +43,7 @@ pub use clients::{Client as ClientRecord, KeyHash};
 pub use error::StoreError;
 use item::{Attributes, Item};
 use tables::{SORT_KEY, Table};
+use tidegate_domain::limits::{AT_SHARDS, GROUPS_PER_PART};
 use tracing::warn;
 
 /// The format that rows and messages are written in, and the highest that is read.
@@ -62,6 +63,29 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 pub struct Store {
     db: Client,
     prefix: String,
+    spread: Spread,
+}
+
+/// What rows are spread by. All processes of a deployment have the same, for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spread {
+    /// Partitions that the instants of ten minutes are spread over, 1 to [`AT_SHARDS`].
+    pub at_shards: u32,
+    /// Slot groups that share a part of what is kept for a large run, 1 or more.
+    pub groups_per_part: u32,
+}
+
+impl Spread {
+    /// The part of a large run that a slot group takes of, and counts in.
+    pub fn part_of(self, group: u32) -> u32 {
+        group.checked_div(self.groups_per_part).unwrap_or_default()
+    }
+}
+
+impl Default for Spread {
+    fn default() -> Self {
+        Self { at_shards: AT_SHARDS, groups_per_part: GROUPS_PER_PART }
+    }
 }
 
 /// What came of a write that may only create.
@@ -136,7 +160,21 @@ impl Page<Attributes> {
 impl Store {
     /// The tables whose names begin with `prefix` and a dash.
     pub fn new(db: Client, prefix: &str) -> Self {
-        Self { db, prefix: prefix.to_owned() }
+        Self { db, prefix: prefix.to_owned(), spread: Spread::default() }
+    }
+
+    /// The same tables with rows that are spread otherwise. For tests: a small world has few instants and few slot groups.
+    #[must_use]
+    pub fn with_spread(self, spread: Spread) -> Self {
+        let Spread { at_shards, groups_per_part } = spread;
+        let spread =
+            Spread { at_shards: at_shards.clamp(1, AT_SHARDS), groups_per_part: groups_per_part.max(1) };
+        Self { spread, ..self }
+    }
+
+    /// What rows are spread by.
+    pub fn spread(&self) -> Spread {
+        self.spread
     }
 
     fn name(&self, table: Table) -> String {

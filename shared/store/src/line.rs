@@ -1,9 +1,14 @@
 //! A policy's waiting line: an entry per pack that has events not yet granted, ordered by priority, then launch time.
 //!
+//! A run of many events under a policy of many slot groups waits in several entries, each with a part of its events: an
+//! entry remembers a range of each group that took of it, and with hundreds its row would cost many units a write.
+//!
 //! Invariant: every index below `cursor` was granted to exactly one slot group; the row remembers the last grant of
 //! each group until the group has put it in place, so a crash between the two rows loses nothing.
 
 use chrono::{DateTime, Utc};
+use std::collections::BTreeSet;
+
 use tidegate_domain::flow::Overlap;
 use tidegate_domain::ids::{ClientId, PolicyId, RunId};
 use tidegate_domain::limits::{GRANT_EVENTS, MAX_PRIORITY, WRITE_ROUNDS};
@@ -16,6 +21,9 @@ use crate::rows::{Query, Sorted, Update, Updated};
 use crate::runs::left_out_update;
 use crate::tables::Table;
 use crate::{Page, Result, Store, StoreError, Write};
+
+/// Stands before the number of a part, in a place.
+const PART: char = '.';
 
 /// Entries that are looked at to find one that waits; with more, one will.
 const WAITING_LOOK: i32 = 16;
@@ -78,6 +86,11 @@ impl LineEntry {
         self.place.split('|').next().and_then(|priority| priority.parse().ok()).unwrap_or(MAX_PRIORITY)
     }
 
+    /// Which part of its run it is; `None` where it is the whole, or was given back by a slot group.
+    pub fn part(&self) -> Option<u32> {
+        part_of(&self.place).map(|(part, _)| part)
+    }
+
     /// The run that waits, where the pack is one.
     pub fn run(&self) -> Option<&RunId> {
         match &self.pack {
@@ -86,18 +99,34 @@ impl LineEntry {
         }
     }
 
-    /// How many runs have events in it that no group has.
-    pub fn waiting_runs(&self) -> u32 {
-        let left = self.count.saturating_sub(self.cursor);
-        match self.pack {
-            PackId::Run(_) => left.min(1),
-            PackId::Singles(_) => left,
-        }
-    }
-
     /// Whether all its events are with slot groups.
     pub fn is_exhausted(&self) -> bool {
         self.cursor >= self.count
+    }
+}
+
+/// How many runs have events in entries that no group has.
+#[derive(Debug, Default)]
+pub struct WaitingRuns {
+    batches: BTreeSet<RunId>,
+    singles: u32,
+}
+
+impl WaitingRuns {
+    /// Counts those of an entry. A run whose events lie in several counts once.
+    pub fn add(&mut self, entry: &LineEntry) {
+        match &entry.pack {
+            _ if entry.is_exhausted() => {}
+            PackId::Run(run) => drop(self.batches.insert(run.clone())),
+            PackId::Singles(_) => {
+                self.singles = self.singles.saturating_add(entry.count.saturating_sub(entry.cursor));
+            }
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        self.singles.saturating_add(u32::try_from(self.batches.len()).unwrap_or(u32::MAX))
     }
 }
 
@@ -145,6 +174,29 @@ fn place(pack: &PackId, priority: u8, launch_at: DateTime<Utc>) -> String {
     format!("{priority}|{:012}|{pack}", launch_at.timestamp())
 }
 
+/// The place of a part of a pack, before that of the whole, which has the same priority and launch.
+fn part_place(whole: &str, part: u32, first: u32) -> String {
+    let (head, tail) = whole.rsplit_once('|').unwrap_or_default();
+    format!("{head}|{PART}{part:03}.{first:07}|{tail}")
+}
+
+/// Which part of a pack has a place, and its first event.
+fn part_of(place: &str) -> Option<(u32, u32)> {
+    let (head, _pack) = place.rsplit_once('|')?;
+    let (part, first) = head.rsplit_once('|')?.1.strip_prefix(PART)?.split_once('.')?;
+    Some((part.parse().ok()?, first.parse().ok()?))
+}
+
+/// Whether the entry at a place has a part of a run.
+pub fn is_part(place: &str) -> bool {
+    part_of(place).is_some()
+}
+
+/// Whether an event is the first of the entry at a place, as it was put into the line.
+pub fn is_first(place: &str, event: u32) -> bool {
+    event == part_of(place).map_or(0, |(_, first)| first)
+}
+
 /// When the events of a place of the line are due.
 fn launch_of(place: &str) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(place.split('|').nth(1)?.parse().ok()?, 0)
@@ -179,14 +231,27 @@ pub fn pack_of_place(place: &str) -> Result<PackId> {
     })
 }
 
-pub(crate) fn entry_row(occurrence: &Occurrence, policy: &PolicyId) -> Row {
+/// The entries of a run: one, or as many as it has parts.
+pub(crate) fn entry_rows(occurrence: &Occurrence, policy: &PolicyId, parts: u32) -> Vec<Row> {
     let (pack, flow) = (PackId::Run(occurrence.run_id()), &occurrence.terms.flow);
-    let place = place(&pack, flow.priority.get(), occurrence.launch_at);
-    Row::new(&Key::new(partition(&occurrence.client, policy), place))
-        .with("pack", text(pack.to_string()))
-        .with("n", number(occurrence.terms.count.get()))
-        .with("cur", number(0))
-        .with_some("ov", Pending::of(flow.overlap).map(|pending| text(pending.code())))
+    let whole = place(&pack, flow.priority.get(), occurrence.launch_at);
+    let count = occurrence.terms.count.get();
+    let entry = |place: String, first: u32, end: u32| {
+        Row::new(&Key::new(partition(&occurrence.client, policy), place))
+            .with("pack", text(pack.to_string()))
+            .with("n", number(end))
+            .with("cur", number(first))
+            .with_some("ov", Pending::of(flow.overlap).map(|pending| text(pending.code())))
+    };
+    if parts <= 1 {
+        return vec![entry(whole, 0, count)];
+    }
+    let first_of = |part: u32| u32::try_from(u64::from(count) * u64::from(part) / u64::from(parts));
+    let part = |part: u32| {
+        let (first, end) = (first_of(part).unwrap_or(count), first_of(part + 1).unwrap_or(count));
+        entry(part_place(&whole, part, first), first, end)
+    };
+    (0..parts).map(part).collect()
 }
 
 pub(crate) fn singles_row(client: &ClientId, policy: &PolicyId, pack: &Singles) -> Row {

@@ -1,5 +1,6 @@
 //! Runs, by job: occurrences that were materialised, and those that were not, with the reason.
 
+mod part;
 mod tally;
 
 use chrono::{DateTime, Utc};
@@ -14,7 +15,7 @@ use tidegate_domain::time::{days, shifted};
 use crate::doc::TermsDoc;
 use crate::events::EventRow;
 use crate::item::{Attributes, Item, Key, Row, number, text};
-use crate::line::entry_row;
+use crate::line::entry_rows;
 use crate::packs::SinglePlace;
 use crate::rows::{Query, Sorted, Update, Updated};
 use crate::tables::Table;
@@ -179,6 +180,14 @@ pub(crate) fn row(occurrence: &Occurrence, tally: Tally, now: DateTime<Utc>) -> 
 fn read(row: &Attributes) -> Result<RunRow> {
     let item = Item::read(Table::Runs, row)?;
     let doc: TermsDoc = serde_json::from_str(item.text("terms")?).map_err(|e| item.corrupt(e.to_string()))?;
+    let own = Tally {
+        delivered: item.number_or("dl", 0)?,
+        succeeded: item.number_or("ok", 0)?,
+        failed: item.number_or("ko", 0)?,
+        expired: item.number_or("ex", 0)?,
+        dead: item.number_or("dd", 0)?,
+        left_out: item.number_or("lo", 0)?,
+    };
     Ok(RunRow {
         id: item.id("run")?,
         terms: doc.read().map_err(|e| item.corrupt(format!("'terms': {e}")))?,
@@ -186,14 +195,7 @@ fn read(row: &Attributes) -> Result<RunRow> {
         skipped: read_skipped(item)?,
         single: read_single(item)?,
         place: None,
-        tally: Tally {
-            delivered: item.number_or("dl", 0)?,
-            succeeded: item.number_or("ok", 0)?,
-            failed: item.number_or("ko", 0)?,
-            expired: item.number_or("ex", 0)?,
-            dead: item.number_or("dd", 0)?,
-            left_out: item.number_or("lo", 0)?,
-        },
+        tally: part::sum_in(item)?.into_iter().fold(own, Tally::plus),
         started_at: item.find_instant_ms("started")?,
         last_outcome_at: item.find_instant_ms("last_at")?,
         announced: read_announced(item)?,
@@ -230,21 +232,22 @@ impl Store {
         self.put_new(Table::Runs, row(occurrence, Tally::default(), now)?).await
     }
 
-    /// Materialises an occurrence and puts it into its policy's waiting line: both or neither. Repeating it changes
-    /// nothing, also when the run has left the line long ago.
+    /// Materialises an occurrence and puts it into its policy's waiting line, in so many parts: all or nothing. Repeating it
+    /// changes nothing, also when the run has left the line long ago.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
     pub async fn enqueue_run(
         &self,
         occurrence: &Occurrence,
-        policy: &PolicyId,
+        (policy, parts): (&PolicyId, u32),
         now: DateTime<Utc>,
     ) -> Result<Create> {
         let run_row = row(occurrence, Tally::default(), now)?;
-        let entry = entry_row(occurrence, policy);
-        let items =
-            vec![self.put_new_item_of(Table::Runs, run_row)?, self.put_item_of(Table::Policies, entry)?];
+        let mut items = vec![self.put_new_item_of(Table::Runs, run_row)?];
+        for entry in entry_rows(occurrence, policy, parts) {
+            items.push(self.put_item_of(Table::Policies, entry)?);
+        }
         Ok(match self.transact(Table::Runs, items).await? {
             Write::Done => Create::Done,
             Write::Refused => Create::Exists,
@@ -465,8 +468,11 @@ impl Store {
         Ok(self.update(update).await?.into())
     }
 
-    /// Adds the outcomes of packing number `flush` of slot group `group` to a run's tally. Each packing counts once,
+    /// Adds the outcomes of compaction number `flush` of slot group `group` to a run's tally. Each compaction counts once,
     /// however often it is repeated. A row that cannot be read counts them too, and is not answered.
+    ///
+    /// The run's row counts those of a policy's first groups itself. Those of the others are counted in parts, and the row
+    /// knows the sum of each.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
@@ -478,15 +484,13 @@ impl Store {
         tally: Tally,
         now: DateTime<Utc>,
     ) -> Result<Added> {
-        let changes = format!("SET q{group} = :flush, last_at = :now ADD ok :ok, ko :ko, ex :ex, dd :dd");
-        let update = Update::new(Table::Runs, key(client, run), changes)
-            .when(format!("attribute_exists(pk) AND (attribute_not_exists(q{group}) OR q{group} < :flush)"))
-            .value(":flush", number(flush))
-            .value(":now", number(now.timestamp_millis()))
-            .value(":ok", number(tally.succeeded))
-            .value(":ko", number(tally.failed))
-            .value(":ex", number(tally.expired))
-            .value(":dd", number(tally.dead));
+        let part = self.spread.part_of(group);
+        if part > 0 {
+            return self.add_to_part(client, run, (part, group, flush), tally, now).await;
+        }
+        let update = part::count_once(key(client, run), "last_at = :now", (group, flush), tally)
+            .when(format!("attribute_exists(pk) AND {}", part::is_not_counted(group)))
+            .value(":now", number(now.timestamp_millis()));
         Ok(match self.update(update).await? {
             Updated::Done(row) => Added { row: read(&row).ok(), counted: true },
             Updated::Refused(row) => Added { row: row.and_then(|row| read(&row).ok()), counted: false },

@@ -14,6 +14,7 @@ use tidegate_domain::limits::{LOOK_AHEAD_SECONDS, SQS_BATCH};
 use tidegate_domain::time::{LocalWindow, Window};
 use tidegate_engine::message::Message;
 use tidegate_engine::{Rehearsal, Verdict};
+use tidegate_store::Spread;
 use tidegate_store::launch::{Child, Shard};
 
 use crate::crowd::{Maker, Often, ZONES};
@@ -115,7 +116,7 @@ fn shards(window: Window) -> Vec<Shard> {
         let ranges = LocalWindow::new(zone, window).eligible().into_iter();
         ranges.map(move |range| Shard::Expression { zone, range, shard: 0 })
     };
-    ZONES.into_iter().flat_map(expressions).chain(Shard::instants(window)).collect()
+    ZONES.into_iter().flat_map(expressions).chain(Shard::instants(window, Spread::default())).collect()
 }
 
 /// Reads them with the SDK alone.

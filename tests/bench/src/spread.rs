@@ -29,7 +29,7 @@ pub(crate) async fn of_rows(engine: &Engine, launch_at: DateTime<Utc>) -> Result
     let minute = AtMinute::of(launch_at).starts_at();
     let window = Window::new(minute, minute + chrono::Duration::minutes(1))?;
     let mut rows = Vec::new();
-    for shard in Shard::instants(window) {
+    for shard in Shard::instants(window, tidegate_store::Spread::default()) {
         let (mut count, mut after) = (0, None);
         loop {
             let page = engine.store().children(&shard, after).await?;
@@ -48,7 +48,8 @@ pub(crate) async fn of_rows(engine: &Engine, launch_at: DateTime<Utc>) -> Result
 pub(crate) fn of_names(jobs: u32) -> Result<Spread> {
     let (client, mut rows) = (client()?, [0; AT_SHARDS as usize]);
     for number in 0..jobs {
-        let shard = at_shard(&client, &format!("job_{number:07}").parse()?);
+        let shard =
+            at_shard(&client, &format!("job_{number:07}").parse()?, tidegate_store::Spread::default());
         rows[shard as usize] += 1;
     }
     Ok(Spread::of(&rows))

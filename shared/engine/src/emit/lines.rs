@@ -343,7 +343,10 @@ impl Engine {
         let whose = || format!("client {}, job {}", occurrence.client, occurrence.job);
         let written = contain(whose, async {
             let (written, place) = match &occurrence.terms.policy {
-                Some(policy) if fits => (store.enqueue_run(occurrence, policy, now).await?, Place::Taken),
+                Some(policy) if fits => {
+                    let parts = self.parts_of(occurrence).await?;
+                    (store.enqueue_run(occurrence, (policy, parts), now).await?, Place::Taken)
+                }
                 _ => {
                     let reason = NonRun::LineFull.as_str();
                     (store.record_non_run(occurrence, reason, now).await?, Place::Full)

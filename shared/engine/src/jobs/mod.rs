@@ -11,7 +11,7 @@ mod pause;
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, JobId, OneTimePlace};
 use tidegate_domain::job::{Job, Terms, Trigger};
-use tidegate_domain::limits::{AT_SHARDS, HANDOVER_SECONDS, LOOK_AHEAD_SECONDS, WRITE_ROUNDS};
+use tidegate_domain::limits::{HANDOVER_SECONDS, LOOK_AHEAD_SECONDS, WRITE_ROUNDS};
 use tidegate_domain::rules::Rules;
 use tidegate_domain::time::AtMinute;
 use tidegate_store::jobs::JobRow;
@@ -184,7 +184,7 @@ impl Engine {
     fn one_time_id(&self, launch_at: DateTime<Utc>) -> JobId {
         let place = OneTimePlace {
             minute: AtMinute::of(launch_at).starts_at().timestamp() / 60,
-            shard: (self.random().next_u64() % u64::from(AT_SHARDS)) as u32,
+            shard: (self.random().next_u64() % u64::from(self.store().spread().at_shards)) as u32,
         };
         JobId::one_time(place, self.random().next_u64())
     }

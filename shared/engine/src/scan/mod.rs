@@ -129,7 +129,7 @@ impl<'e> Scan<'e> {
             error!(zone, "the jobs of a zone do not launch: this version does not know it");
         }
         let mut shards = self.expression_shards(&shape);
-        shards.extend(Shard::instants(self.plan.window));
+        shards.extend(Shard::instants(self.plan.window, self.engine.store().spread()));
         shards.retain(|shard| sink.reads(shard));
         shards.sort_by_cached_key(Shard::name);
         Ok(shards)

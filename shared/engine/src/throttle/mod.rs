@@ -26,6 +26,7 @@ mod expire;
 mod free;
 mod overlap;
 mod paced;
+mod parts;
 pub(crate) mod reconcile;
 mod refill;
 pub(crate) mod release;

@@ -10,7 +10,7 @@ use tidegate_domain::job::Terms;
 use tidegate_domain::occurrence::{NonRun, StopReason};
 use tidegate_domain::pack::{PackId, SinglesId};
 use tidegate_domain::slots::{GroupKey, PackRef, Range, SlotGroup, Transition};
-use tidegate_store::line::{LineEntry, Portion, Take, pack_of_place};
+use tidegate_store::line::{LineEntry, Take, is_first, is_part, pack_of_place};
 use tidegate_store::slots::Written;
 
 use super::overlap::Turn;
@@ -20,11 +20,13 @@ use crate::{Engine, EngineError};
 
 /// Entries of the line that are looked at first for one that may be served, and when none of them may.
 const LINE_LOOKS: [i32; 2] = [8, 100];
+/// The same where runs wait in parts: a group finds its own.
+const PARTS_LOOKS: [i32; 1] = [100];
 
 /// What an entry of the line has for a slot group.
 enum Next {
     /// It may take of it.
-    Entry(Box<LineEntry>),
+    Take,
     /// Nothing now; something from an instant on.
     Later(DateTime<Utc>),
     Nothing,
@@ -39,15 +41,15 @@ impl Engine {
         more: &mut Vec<Effect>,
     ) -> Result<Option<LineEntry>, EngineError> {
         let mut later: Option<DateTime<Utc>> = None;
-        for look in LINE_LOOKS {
+        for look in if self.has_parts(seen) { &PARTS_LOOKS[..] } else { &LINE_LOOKS } {
             let head = match known.take() {
                 Some(known) => known.to_vec(),
-                None => self.line_head(&PolicyRef::of(seen), look).await?,
+                None => self.line_head(&PolicyRef::of(seen), *look).await?,
             };
             let whole = head.len() < look.unsigned_abs() as usize;
-            for entry in head {
-                match self.look_at(seen, &entry, more).await {
-                    Ok(Next::Entry(entry)) => return Ok(Some(*entry)),
+            for entry in &head {
+                match self.look_at(seen, entry, more).await {
+                    Ok(Next::Take) => return Ok(Some(self.own_part(seen, entry, &head))),
                     Ok(Next::Later(at)) => later = Some(later.map_or(at, |known| known.min(at))),
                     Ok(Next::Nothing) => {}
                     Err(error) if error.is_of_one_row() => {
@@ -108,7 +110,7 @@ impl Engine {
             Some(window) if entry.cursor >= window.admissible(launch_at, count, now) => {
                 Next::Later(window.admits_at(launch_at, count, entry.cursor))
             }
-            _ => Next::Entry(Box::new(entry.clone())),
+            _ => Next::Take,
         })
     }
 
@@ -124,12 +126,12 @@ impl Engine {
         }
         let Some(pack) = self.pack(&PolicyRef::of(seen), id).await? else {
             // Its time is over: whoever is granted one of them finds none.
-            return Ok(Next::Entry(Box::new(entry.clone())));
+            return Ok(Next::Take);
         };
         Ok(match pack.member(entry.cursor) {
             // Whoever wrote the pack has sent a wake-up for each of its launches.
             Some(next) if next.launch_at > self.now() => Next::Nothing,
-            _ => Next::Entry(Box::new(entry.clone())),
+            _ => Next::Take,
         })
     }
 
@@ -182,7 +184,7 @@ impl Engine {
         upto: u32,
     ) -> Result<Option<(u32, u32, bool)>, EngineError> {
         let GroupKey { client, policy, group: number } = &group.key;
-        let part = (portion(group), upto);
+        let part = (self.portion(group, is_part(place)), upto);
         let by = (client, policy, *number);
         let taken = self.store().take_range(by, place, group.refills, part, seen).await?;
         Ok(match taken {
@@ -212,7 +214,7 @@ impl Engine {
     async fn take_of_run(
         &self,
         group: &SlotGroup,
-        entry: (&str, Option<&LineEntry>),
+        entry @ (place, _): (&str, Option<&LineEntry>),
         run: &RunId,
     ) -> Result<Option<(Range, PackRef, bool)>, EngineError> {
         let client = &group.key.client;
@@ -222,7 +224,7 @@ impl Engine {
         let Some((start, end, last)) = self.take(group, entry, upto).await? else { return Ok(None) };
         // Of a single event that nobody waits for, its record says enough.
         let is_told = |terms: &Terms| terms.count.get() > 1 || terms.flow.is_watched();
-        if start == 0 && end > 0 && terms.is_some_and(is_told) {
+        if is_first(place, start) && end > start && terms.is_some_and(is_told) {
             self.store().run_started(client, run, self.now()).await?;
         }
         let (range, pack) = range_of(run, terms, start, end);
@@ -271,13 +273,6 @@ impl Engine {
         self.store().remove_exhausted(client, policy, &entry.place).await?;
         Ok(())
     }
-}
-
-/// What a group takes of what it finds in the line. A group that has neighbours leaves most of it to them, the more so
-/// towards the end: what one group alone has left of a run, its neighbours' free slots cannot serve.
-fn portion(group: &SlotGroup) -> Portion {
-    let (cap, limit) = (group.share.cap, group.share.limit);
-    Portion { cap, of: if cap >= limit { cap } else { limit.saturating_mul(2) } }
 }
 
 /// The range `start..end` of a run. Without terms its run was stopped meanwhile: the group will drop what it took.

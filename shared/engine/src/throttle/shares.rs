@@ -30,6 +30,8 @@ const SETTLE_AFTER_SECONDS: i64 = 2;
 pub(crate) struct PolicySnapshot {
     /// The number of the plan at which it was read.
     pub(crate) plan: u64,
+    /// How many tokens it has, or would have if it were not paused.
+    pub(crate) max_in_flight: u32,
     /// How long a new lease lasts.
     pub(crate) lease: Duration,
     /// How fast events may begin.
@@ -42,6 +44,7 @@ impl From<&Policy> for PolicySnapshot {
     fn from(policy: &Policy) -> Self {
         Self {
             plan: policy.plan.number,
+            max_in_flight: policy.terms.max_in_flight(),
             lease: lease_of(policy),
             rate: policy.terms.rate(),
             max_waiting_runs: policy.terms.max_waiting_runs(),

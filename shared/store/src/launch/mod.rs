@@ -16,7 +16,7 @@ use tidegate_domain::time::{AtMinute, Cadence, ChildKey, Window, clamped};
 use crate::item::{Attributes, Item, Key, Row, number};
 use crate::rows::{Query, Update};
 use crate::tables::Table;
-use crate::{Create, Page, Result, Store, Write};
+use crate::{Create, Page, Result, Spread, Store, Write};
 
 use row::Void;
 pub(crate) use row::{keys_of, owed_row, remains_of, rows_of};
@@ -152,7 +152,7 @@ impl Store {
     /// When DynamoDB does not answer.
     pub async fn create_one_time(&self, job: &Job) -> Result<Create> {
         let mut created = Create::Done;
-        for row in rows_of(job)? {
+        for row in rows_of(job, self.spread)? {
             created = self.put_new(Table::Launch, row).await?;
         }
         Ok(created)
@@ -164,7 +164,7 @@ impl Store {
     /// # Errors
     /// When DynamoDB does not answer.
     pub async fn was_stored(&self, client: &ClientId, id: &JobId) -> Result<bool> {
-        let Some((key, minute)) = one_time_key(client, id) else { return Ok(false) };
+        let Some((key, minute)) = one_time_key(client, id, self.spread) else { return Ok(false) };
         // What any replica has is stored.
         if let Some(row) = self.get(Table::Launch, &key, false).await? {
             return Ok(row::was_stored(&row));
@@ -184,7 +184,7 @@ impl Store {
     pub async fn create_one_times(&self, jobs: &[Job]) -> Result<()> {
         let mut rows = Vec::with_capacity(jobs.len());
         for job in jobs {
-            rows.extend(rows_of(job)?.into_iter().map(|row| (Table::Launch, row)));
+            rows.extend(rows_of(job, self.spread)?.into_iter().map(|row| (Table::Launch, row)));
         }
         self.put_all(rows).await
     }
@@ -194,7 +194,7 @@ impl Store {
     /// # Errors
     /// When DynamoDB does not answer.
     pub async fn one_time(&self, client: &ClientId, id: &JobId) -> Result<Option<Job>> {
-        let Some((key, _)) = one_time_key(client, id) else { return Ok(None) };
+        let Some((key, _)) = one_time_key(client, id, self.spread) else { return Ok(None) };
         let found = self.get(Table::Launch, &key, true).await?;
         let Some(row) = found.filter(|row| !row::is_void(row)) else { return Ok(None) };
         let child = row::read_indexed(&row)?;
@@ -218,7 +218,7 @@ impl Store {
     /// # Errors
     /// When DynamoDB does not answer.
     pub async fn delete_one_time(&self, job: &Job) -> Result<()> {
-        for (_, void) in remains_of(job) {
+        for (_, void) in remains_of(job, self.spread) {
             if let Some(void) = void {
                 self.put(Table::Launch, void).await?;
             }
@@ -233,13 +233,13 @@ impl Store {
     pub async fn replace_one_time(&self, job: &Job, seen: &Job, owed: Option<&Owed>) -> Result<Write> {
         if let Some(owed) = owed {
             let mut items = vec![self.put_item_of(Table::Launch, owed_row(job, owed)?)?];
-            for row in rows_of(job)? {
+            for row in rows_of(job, self.spread)? {
                 items.push(self.update_item_of(over_revision(row, seen))?);
             }
             return self.transact(Table::Launch, items).await;
         }
         let mut written = Write::Refused;
-        for row in rows_of(job)? {
+        for row in rows_of(job, self.spread)? {
             written = self.update(over_revision(row, seen)).await?.into();
         }
         Ok(written)
@@ -288,9 +288,9 @@ fn over_revision(row: Row, seen: &Job) -> Update {
 }
 
 /// The key of a one-time job whose id says where it lies, and the minute that it is of.
-fn one_time_key(client: &ClientId, id: &JobId) -> Option<(Key, DateTime<Utc>)> {
+fn one_time_key(client: &ClientId, id: &JobId, spread: Spread) -> Option<(Key, DateTime<Utc>)> {
     let minute = DateTime::from_timestamp(id.one_time_place()?.minute.saturating_mul(60), 0)?;
-    Some((shard::at_key(client, id, minute), clamped(minute)))
+    Some((shard::at_key(client, id, minute, spread), clamped(minute)))
 }
 
 pub(crate) fn owed_key_of(job: &Job) -> Key {

@@ -14,7 +14,7 @@ use super::{Child, Owed, Part};
 use crate::doc::{RulesDoc, TermsDoc};
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::tables::Table;
-use crate::{Result, StoreError};
+use crate::{Result, Spread, StoreError};
 
 fn json<T: serde::Serialize>(doc: &T) -> Result<AttributeValue> {
     serde_json::to_string(doc).map(text).map_err(|e| StoreError::Corrupt {
@@ -54,11 +54,11 @@ fn due(instants: impl IntoIterator<Item = DateTime<Utc>>) -> AttributeValue {
 }
 
 /// The keys of a job's rows in the index.
-pub(crate) fn keys_of(job: &Job) -> Vec<Key> {
+pub(crate) fn keys_of(job: &Job, spread: Spread) -> Vec<Key> {
     let zone = job.trigger.zone();
     let children = job.children.iter().map(|place| child_key(&job.client, &job.id, zone, place));
     let minutes = minutes_of(job).into_iter();
-    children.chain(minutes.map(|minute| at_key(&job.client, &job.id, minute.starts_at()))).collect()
+    children.chain(minutes.map(|minute| at_key(&job.client, &job.id, minute.starts_at(), spread))).collect()
 }
 
 /// The minutes that the instants of a job lie in: a row each.
@@ -70,7 +70,7 @@ fn minutes_of(job: &Job) -> Vec<AtMinute> {
 }
 
 /// The rows of a job in the index.
-pub(crate) fn rows_of(job: &Job) -> Result<Vec<Row>> {
+pub(crate) fn rows_of(job: &Job, spread: Spread) -> Result<Vec<Row>> {
     let zone = job.trigger.zone();
     let mut rows = Vec::with_capacity(job.children.len().max(1));
     for place in &job.children {
@@ -85,16 +85,16 @@ pub(crate) fn rows_of(job: &Job) -> Result<Vec<Row>> {
     }
     if let Trigger::At(instants) = &job.trigger {
         for minute in minutes_of(job) {
-            rows.push(at_row(job, instants, minute)?);
+            rows.push(at_row(job, instants, minute, spread)?);
         }
     }
     Ok(rows)
 }
 
 /// The row of a minute. It names all instants of its job: which of them an outage missed depends on the others.
-fn at_row(job: &Job, instants: &Instants, minute: AtMinute) -> Result<Row> {
+fn at_row(job: &Job, instants: &Instants, minute: AtMinute, spread: Spread) -> Result<Row> {
     let expires_at = shifted(minute.starts_at().max(job.changed_at), days(AT_ROW_DAYS));
-    let row = common(&at_key(&job.client, &job.id, minute.starts_at()), job)?
+    let row = common(&at_key(&job.client, &job.id, minute.starts_at(), spread), job)?
         .with("due", due(instants.iter()))
         .with_some("void", None)
         .expiring(expires_at);
@@ -144,11 +144,11 @@ pub(super) fn void_row(key: &Key, minute: DateTime<Utc>, why: Void) -> Row {
 
 /// What is left of the rows of a job in the index, by their keys, when it goes or launches at other times. Those of minutes
 /// become void, so that no later job under its id is stored there as if it were the first.
-pub(crate) fn remains_of(job: &Job) -> Vec<(Key, Option<Row>)> {
+pub(crate) fn remains_of(job: &Job, spread: Spread) -> Vec<(Key, Option<Row>)> {
     let zone = job.trigger.zone();
     let children = job.children.iter().map(|place| (child_key(&job.client, &job.id, zone, place), None));
     let minutes = minutes_of(job).into_iter().map(|minute| {
-        let key = at_key(&job.client, &job.id, minute.starts_at());
+        let key = at_key(&job.client, &job.id, minute.starts_at(), spread);
         let void = void_row(&key, minute.starts_at().max(job.changed_at), Void::Gone);
         (key, Some(void))
     });

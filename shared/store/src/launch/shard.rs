@@ -3,10 +3,11 @@
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use tidegate_domain::ids::{ClientId, JobId};
-use tidegate_domain::limits::{AT_SHARDS, LATE_SHARDS};
+use tidegate_domain::limits::LATE_SHARDS;
 use tidegate_domain::shard::shard_of;
 use tidegate_domain::time::{AtMinute, ChildPlace, Minutes, ShardRange, Window};
 
+use crate::Spread;
 use crate::item::Key;
 use crate::rows::{Query, Sorted};
 use crate::tables::Table;
@@ -29,19 +30,21 @@ pub enum Shard {
         first: AtMinute,
         /// The last minute.
         last: AtMinute,
-        /// 0 to `AT_SHARDS`.
+        /// 0 to [`Spread::at_shards`].
         shard: u32,
     },
 }
 
 impl Shard {
     /// The reads that find every instant of a window. A long window takes a tenth of the reads that its minutes would.
-    pub fn instants(window: Window) -> Vec<Self> {
+    pub fn instants(window: Window, spread: Spread) -> Vec<Self> {
         let minutes: Vec<AtMinute> = window.at_minutes().collect();
         let parts = minutes.chunk_by(|a, b| ten_minutes(*a) == ten_minutes(*b));
         let ends = parts.filter_map(|part| Some((*part.first()?, *part.last()?)));
-        ends.flat_map(|(first, last)| (0..AT_SHARDS).map(move |shard| Self::Minutes { first, last, shard }))
-            .collect()
+        ends.flat_map(|(first, last)| {
+            (0..spread.at_shards).map(move |shard| Self::Minutes { first, last, shard })
+        })
+        .collect()
     }
 
     /// What it is known by: its partition and its first sort key. A window's shards have different names.
@@ -102,16 +105,16 @@ fn minute_partition(minute: AtMinute, shard: u32) -> String {
 }
 
 /// The shard of the minute that an instant's row lies in.
-pub fn at_shard(client: &ClientId, job: &JobId) -> u32 {
+pub fn at_shard(client: &ClientId, job: &JobId, spread: Spread) -> u32 {
     match job.one_time_place() {
         Some(place) => place.shard,
-        None => shard_of(&format!("{client}|{job}"), AT_SHARDS),
+        None => shard_of(&format!("{client}|{job}"), spread.at_shards),
     }
 }
 
-pub(super) fn at_key(client: &ClientId, job: &JobId, launch_at: DateTime<Utc>) -> Key {
+pub(super) fn at_key(client: &ClientId, job: &JobId, launch_at: DateTime<Utc>, spread: Spread) -> Key {
     let minute = AtMinute::of(launch_at);
-    let partition = minute_partition(minute, at_shard(client, job));
+    let partition = minute_partition(minute, at_shard(client, job, spread));
     Key::new(partition, format!("{}|{client}|{job}", own_digit(minute)))
 }
 

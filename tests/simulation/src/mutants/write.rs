@@ -8,7 +8,7 @@ use super::condition::shape;
 
 /// What updates are called, by the kind of row and the attributes that they write. What has no name here is called by
 /// its attributes.
-const UPDATES: [(&str, &str, &str); 43] = [
+const UPDATES: [(&str, &str, &str); 45] = [
     ("index", "#shards", "raise shards"),
     ("index", "#zone", "add or remove zone"),
     ("line", "a# b# cur g#", "take range"),
@@ -18,11 +18,13 @@ const UPDATES: [(&str, &str, &str); 43] = [
     ("pace", "arrival_us", "take rate"),
     ("pack", "#to", "queue"),
     ("pace", "wake_at", "claim wake"),
+    ("part", "dd ex expires_at ko ok q#", "count"),
     ("policy", "plan_number shares", "replace plan"),
     ("run", "announced", "announce"),
     ("run", "announce_failure announced", "announce failure"),
     ("run", "dd ex ko last_at ok q#", "add outcomes"),
     ("run", "lo", "add left out"),
+    ("run", "last_at t#", "tell part"),
     ("run", "skipped skipped_to", "grow skipped"),
     ("run", "started", "start"),
     ("run", "stopped", "stop"),
@@ -103,6 +105,7 @@ fn row(table: &str, pk: &str, sk: &str) -> String {
             pk.split('|').next().filter(|class| ["AT", "OWED", "ZONE"].contains(class)).unwrap_or("child")
         }
         "runs" if pk.contains("|~") => "pack",
+        "runs" if pk.ends_with("|parts") => "part",
         "runs" => "run",
         "events" if pk.starts_with("mark|") => "mark",
         "events" => match sk.chars().next() {

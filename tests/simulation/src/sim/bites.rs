@@ -54,6 +54,7 @@ bites! {
     PoisonFreed: "tokens that came back from events that no target takes",
     SharedPack: "packs that held events of several occurrences",
     Straight: "packs that went straight to a slot group",
+    InParts: "slot groups that were seen taking of a part of a run",
     LookedUp: "events that were looked up before they were sent",
     Unreleased: "consumers that died with a token",
     Reclaimed: "tokens that were taken back after their lease",

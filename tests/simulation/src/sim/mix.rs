@@ -166,5 +166,11 @@ pub(crate) const OVERLAPS: [(Overlap, u64); 3] =
 /// How many single events of one line and minute travel in messages, in one history: more wait in packs.
 pub(crate) const FEW: [(usize, u64); 3] = [(0, 2), (2, 1), (10, 2)];
 
+/// How many partitions instants lie in, in one history. A tick reads all of them, so most have few.
+pub(crate) const AT_SHARDS: [(u32, u64); 3] = [(1, 2), (3, 6), (64, 1)];
+
+/// How many slot groups share a part of a large run, in one history: no policy of a history has 32.
+pub(crate) const GROUPS_PER_PART: [(u32, u64); 2] = [(1, 2), (32, 3)];
+
 /// How many of a thousand requests meet a fault, in one history.
 pub(crate) const FAULT_RATES: [(u64, u64); 5] = [(0, 1), (5, 1), (20, 1), (60, 1), (120, 1)];

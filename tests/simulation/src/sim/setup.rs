@@ -18,7 +18,7 @@ use tidegate_engine::clock::{Clock as _, ManualClock};
 use tidegate_engine::random::SeededRandom;
 use tidegate_engine::{Engine, JobWrite};
 use tidegate_local::{ClientOptions, Embedded, Faults};
-use tidegate_store::Store;
+use tidegate_store::{Spread, Store};
 
 use super::Options;
 use super::bites::Bite;
@@ -81,7 +81,11 @@ pub(crate) async fn stage(seed: u64, dice: &Dice, options: Options) -> Result<St
     let faulty = plain.clone().with_faults(Faults::new(Plan(Arc::clone(&chaos))));
 
     let (dynamodb, sqs) = (embedded.dynamodb_with(&plain), embedded.sqs_with(&plain));
-    let store = Store::new(dynamodb, PREFIX);
+    let spread = Spread {
+        at_shards: *dice.weighted(&mix::AT_SHARDS),
+        groups_per_part: *dice.weighted(&mix::GROUPS_PER_PART),
+    };
+    let store = Store::new(dynamodb, PREFIX).with_spread(spread);
     store.create_tables().await?;
     let dispatch_url = create_queue(&sqs, DISPATCH).await?;
     let scan_url = create_queue(&sqs, SCAN).await?;
@@ -108,7 +112,7 @@ pub(crate) async fn stage(seed: u64, dice: &Dice, options: Options) -> Result<St
     let inner = site_sqs.config().http_client().context("a client without an HTTP client")?;
     let wired = site_sqs.config().to_builder().http_client(Wire::new(inner, Arc::clone(&chaos))).build();
     let site = Site {
-        store: Store::new(aws_sdk_dynamodb::Client::from_conf(wired_dynamodb), PREFIX),
+        store: Store::new(aws_sdk_dynamodb::Client::from_conf(wired_dynamodb), PREFIX).with_spread(spread),
         sqs: aws_sdk_sqs::Client::from_conf(wired),
         random: Arc::new(SeededRandom::new(seed ^ 0x1d5)),
         dispatch_url,

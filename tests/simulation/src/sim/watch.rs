@@ -11,6 +11,7 @@ use tidegate_domain::pack::{PackId, Singles, SinglesId};
 use tidegate_domain::slots::{GroupKey, Lease, Refill, SlotGroup};
 use tidegate_domain::token::Token;
 use tidegate_store::Store;
+use tidegate_store::line::is_part;
 
 use super::bites::Bite;
 use super::chaos::Chaos;
@@ -41,6 +42,9 @@ pub(crate) struct Packs(BTreeMap<(ClientId, PolicyId, SinglesId), Singles>);
 impl Packs {
     async fn learn(&mut self, store: &Store, chaos: &Chaos, group: &SlotGroup) -> anyhow::Result<()> {
         let GroupKey { client, policy, .. } = &group.key;
+        if group.refilling().is_some_and(is_part) {
+            chaos.count(Bite::InParts);
+        }
         for known in group.packs.values() {
             let PackId::Singles(id) = known.pack else { continue };
             let key = (client.clone(), policy.clone(), id);

@@ -9,6 +9,7 @@ use tidegate_domain::job::Trigger;
 use tidegate_domain::time::{CronSpec, Instants, Rate, parse_zone};
 use tidegate_engine::{Engine, EngineError, JobDelete, JobDraft, JobWrite};
 use tidegate_simulation::world::{CLIENT, JobSpec};
+use tidegate_store::Spread;
 use tidegate_store::launch::at_shard;
 
 /// What a writer does.
@@ -114,7 +115,7 @@ impl Act {
         }
         let shard = match self {
             Self::CreateAt { named: false, .. } => shard_of_generated,
-            _ => at_shard(&CLIENT.parse().unwrap(), id),
+            _ => at_shard(&CLIENT.parse().unwrap(), id, Spread::default()),
         };
         move |body| match body["ExpressionAttributeValues"][":pk"]["S"].as_str() {
             Some(pk) if pk.starts_with("AT|") => pk.ends_with(&format!("|{shard:02}")),

@@ -10,11 +10,13 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use aws_smithy_runtime_api::client::http::{HttpConnector as _, HttpConnectorFuture};
 use tidegate_domain::ids::PolicyId;
 use tidegate_domain::job::Job;
+use tidegate_domain::limits::GROUPS_PER_PART;
 use tidegate_domain::rate_limit::{Per, RateLimit};
 use tidegate_local::around;
 use tidegate_simulation::World;
 use tidegate_simulation::mutants::Mutant;
 use tidegate_simulation::world::{JobSpec, PREFIX};
+use tidegate_store::runs::Tally;
 use tidegate_store::{Create, Store, Write};
 
 use crate::rows::{client, run, take, waiting};
@@ -28,6 +30,9 @@ pub(crate) const RACES: &[Race] = &[
     ("line transact exhaust: cur = :cur", |world, mutant| Box::pin(rest_that_is_taken(world, mutant))),
     ("pace take rate: attribute_not_exists(arrival_us) OR arrival_us = :seen", |world, mutant| {
         Box::pin(rate_that_is_taken(world, mutant))
+    }),
+    ("run tell part: attribute_not_exists(t#) OR t# < :sum", |world, mutant| {
+        Box::pin(sum_that_is_out_of_date(world, mutant))
     }),
     ("scan break lease: attribute_exists(pk)", |world, mutant| Box::pin(part_that_is_done(world, mutant))),
     ("secret put: attribute_not_exists(pk)", |world, mutant| Box::pin(second_secret(world, mutant))),
@@ -72,6 +77,21 @@ async fn rest_that_is_taken(world: &World, mutant: Option<&'static Mutant>) -> R
     let row = store.run(&client()?, &run()?).await?.context("no run")?;
     ensure!([3, 4].contains(&row.tally.left_out), "{:?}", row.tally);
     Ok(row.tally.left_out == 3)
+}
+
+/// Two groups of a part count their outcomes, and the first to count is the last to tell.
+async fn sum_that_is_out_of_date(world: &World, mutant: Option<&'static Mutant>) -> Result<bool> {
+    waiting(world).await?;
+    let (plain, tally) = (world.engine.store().clone(), Tally { succeeded: 1, ..Tally::default() });
+    let (client, run) = (client()?, run()?);
+    let other = (client.clone(), run.clone());
+    let meanwhile = async move {
+        let group = (GROUPS_PER_PART + 1, 1);
+        Ok(plain.add_outcomes(&other.0, &other.1, group, tally, at(0)).await.map(drop)?)
+    };
+    let store = racing(world, mutant, meanwhile)?;
+    let added = store.add_outcomes(&client, &run, (GROUPS_PER_PART, 1), tally, at(0)).await?;
+    Ok(added.row.context("no run")?.tally.succeeded == 2)
 }
 
 /// The tick that had taken over was late, not dead: it finishes after the one that takes over from it has looked.

@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use tidegate_domain::calendar::{Calendar, Exclusions};
+use tidegate_domain::flow::Overlap;
 use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::policy::{Policy, PolicyTerms};
@@ -10,7 +11,7 @@ use tidegate_domain::slots::Outcome;
 use tidegate_simulation::World;
 use tidegate_simulation::world::JobSpec;
 use tidegate_store::events::{HistoryOf, HistoryRow, Record};
-use tidegate_store::line::{LineEntry, Portion, Take};
+use tidegate_store::line::{LineEntry, Pending, Portion, Take};
 use tidegate_store::{ClientRecord, KeyHash, Store};
 
 use crate::{URL, at, cases, is_refused, is_there};
@@ -23,6 +24,7 @@ cases! {
     "client transact put: attribute_not_exists(pk)" => second_client,
     "line delete: cur >= n" => entry_of_which_something_is_left,
     "line exhaust singles: cur = :cur" => rest_of_which_a_group_took_meanwhile,
+    "line settle overlap: ov = :seen" => rule_that_has_spoken,
     "line take range: attribute_not_exists(g#) OR g# <> :grant" => range_that_was_taken,
     "pace claim wake: attribute_not_exists(wake_at) OR wake_at <= :now OR wake_at > :due" => later_wake,
     "policy delete: revision = :seen" => policy_that_was_replaced_is_deleted,
@@ -147,7 +149,7 @@ pub(crate) fn occurrence(events: u64) -> Result<Occurrence> {
 /// A run of four events in the line, and its place there.
 pub(crate) async fn waiting(world: &World) -> Result<String> {
     let plain = world.engine.store();
-    plain.enqueue_run(&occurrence(4)?, &"small".parse()?, at(0)).await?;
+    plain.enqueue_run(&occurrence(4)?, (&"small".parse()?, 1), at(0)).await?;
     let line = plain.line(&client()?, &"small".parse()?, None).await?;
     Ok(line.rows.first().context("the line is empty")?.place.clone())
 }
@@ -155,6 +157,18 @@ pub(crate) async fn waiting(world: &World) -> Result<String> {
 pub(crate) async fn take(store: &Store, place: &str, seen: Option<&LineEntry>) -> Result<Take> {
     let (client, policy) = (client()?, "small".parse()?);
     Ok(store.take_range((&client, &policy, 0), place, 7, (Portion { cap: 1, of: 4 }, 4), seen).await?)
+}
+
+/// What one worker let go another would have wait, who asked before the end of the run before it.
+async fn rule_that_has_spoken(world: &World, store: &Store) -> Result<bool> {
+    let (plain, client, policy) = (world.engine.store(), client()?, "small".parse()?);
+    let mut ruled = occurrence(4)?;
+    ruled.terms.flow.overlap = Overlap::BufferOne;
+    plain.enqueue_run(&ruled, (&policy, 1), at(0)).await?;
+    let line = plain.line(&client, &policy, None).await?;
+    let seen = line.rows.first().context("the line is empty")?;
+    plain.settle_overlap((&client, &policy), seen, None).await?;
+    Ok(is_refused(store.settle_overlap((&client, &policy), seen, Some(Pending::Buffered)).await?))
 }
 
 /// A worker that finishes a refill for the second time: the entry is as it was seen, but the range is taken.

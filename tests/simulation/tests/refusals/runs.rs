@@ -1,6 +1,7 @@
 //! The clauses of runs and packs.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
+use tidegate_domain::limits::GROUPS_PER_PART;
 use tidegate_domain::occurrence::NonRun;
 use tidegate_domain::pack::{Singles, SinglesKind, Straight};
 use tidegate_simulation::World;
@@ -19,6 +20,8 @@ cases! {
     "run announce: attribute_not_exists(announced)" => second_announcement,
     "run grow skipped: attribute_not_exists(skipped_to) OR skipped_to < :until" => record_of_fewer,
     "run grow skipped: stopped = :reason" => record_of_another_reason,
+    "part count: attribute_not_exists(q#) OR q# < :flush" => outcomes_that_were_counted_in_a_part,
+    "run tell part: attribute_exists(pk)" => part_of_a_run_that_has_expired,
     "run put: attribute_not_exists(pk)" => record_of_a_run,
     "run start: attribute_not_exists(started)" => second_start,
     "run stop: attribute_not_exists(stopped)" => second_end,
@@ -67,7 +70,7 @@ async fn pack_that_waits_already(world: &World, store: &Store) -> Result<bool> {
 /// It would bring back events that were emitted long ago.
 async fn second_run(world: &World, store: &Store) -> Result<bool> {
     waiting(world).await?;
-    Ok(is_there(store.enqueue_run(&occurrence(4)?, &"small".parse()?, at(0)).await?))
+    Ok(is_there(store.enqueue_run(&occurrence(4)?, (&"small".parse()?, 1), at(0)).await?))
 }
 
 async fn record_of_a_run(world: &World, store: &Store) -> Result<bool> {
@@ -116,10 +119,21 @@ async fn second_announcement(world: &World, store: &Store) -> Result<bool> {
 
 /// A compaction that is repeated after its reply was lost.
 async fn outcomes_that_were_counted(world: &World, store: &Store) -> Result<bool> {
+    count_again(world, store, 0).await
+}
+
+async fn outcomes_that_were_counted_in_a_part(world: &World, store: &Store) -> Result<bool> {
+    count_again(world, store, GROUPS_PER_PART).await
+}
+
+async fn count_again(world: &World, store: &Store, group: u32) -> Result<bool> {
     waiting(world).await?;
     let (client, run, tally) = (client()?, run()?, Tally { succeeded: 2, ..Tally::default() });
-    world.engine.store().add_outcomes(&client, &run, (0, 1), tally, at(0)).await?;
-    Ok(!store.add_outcomes(&client, &run, (0, 1), tally, at(0)).await?.counted)
+    world.engine.store().add_outcomes(&client, &run, (group, 1), tally, at(0)).await?;
+    let again = store.add_outcomes(&client, &run, (group, 1), tally, at(0)).await?;
+    let counted = again.row.context("no run")?.tally.succeeded;
+    ensure!(counted == if again.counted { 4 } else { 2 }, "{counted} succeeded");
+    Ok(!again.counted)
 }
 
 /// Whether the run has no row, not even a part of one.
@@ -136,9 +150,17 @@ async fn rest_of_a_run_that_has_expired(world: &World, store: &Store) -> Result<
 }
 
 async fn outcomes_of_a_run_that_has_expired(_: &World, store: &Store) -> Result<bool> {
+    count_too_late(store, 0).await
+}
+
+async fn part_of_a_run_that_has_expired(_: &World, store: &Store) -> Result<bool> {
+    count_too_late(store, GROUPS_PER_PART).await
+}
+
+async fn count_too_late(store: &Store, group: u32) -> Result<bool> {
     let tally = Tally { succeeded: 2, ..Tally::default() };
     // What was written cannot be read as a run.
-    let added = store.add_outcomes(&client()?, &run()?, (0, 1), tally, at(0)).await;
+    let added = store.add_outcomes(&client()?, &run()?, (group, 1), tally, at(0)).await;
     Ok(added.is_ok() && is_absent(store).await?)
 }
 

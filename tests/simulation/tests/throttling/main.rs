@@ -6,6 +6,7 @@ mod arrivals;
 mod leases;
 mod limits;
 mod line;
+mod parts;
 mod rates;
 mod refills;
 mod release_queue;

@@ -1,0 +1,54 @@
+//! Runs that wait in several entries of the line: how many, and which of them a slot group takes of.
+//!
+//! An entry remembers the last range of each group that took of it. So that it stays small, a run of many events under a
+//! policy of many groups is cut into parts, one for each [`Spread::groups_per_part`](tidegate_store::Spread) groups. A group
+//! takes of its own part, and of the others when nothing is left there.
+
+use tidegate_domain::flow::Overlap;
+use tidegate_domain::limits::SLOTS_PER_GROUP;
+use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::slots::SlotGroup;
+use tidegate_store::line::{LineEntry, Portion};
+
+use crate::{Engine, EngineError};
+
+impl Engine {
+    /// In how many parts an occurrence joins its line. A run that is paced, or that an overlap rule decides about, is one:
+    /// it is served in the order of its events, and decided about once.
+    pub(crate) async fn parts_of(&self, occurrence: &Occurrence) -> Result<u32, EngineError> {
+        let Occurrence { client, terms, .. } = occurrence;
+        let in_order = terms.flow.window.is_some() || terms.flow.overlap != Overlap::Allow;
+        let most = terms.count.get() / self.tokens_per_part();
+        let Some(policy) = terms.policy.as_ref().filter(|_| !in_order && most > 1) else { return Ok(1) };
+        let snapshot = self.snapshot(client, policy, 0).await?;
+        let parts = snapshot.map_or(1, |snapshot| snapshot.max_in_flight.div_ceil(self.tokens_per_part()));
+        Ok(parts.clamp(1, most))
+    }
+
+    /// Whether runs of a group's policy may wait in parts.
+    pub(super) fn has_parts(&self, group: &SlotGroup) -> bool {
+        group.share.limit > self.tokens_per_part()
+    }
+
+    /// The entry that a group takes of, when it may take of `first`, which stands in the line's head.
+    pub(super) fn own_part(&self, group: &SlotGroup, first: &LineEntry, head: &[LineEntry]) -> LineEntry {
+        let left = head.iter().filter(|entry| entry.pack == first.pack && !entry.is_exhausted());
+        let parts: Vec<_> = left.filter_map(|entry| Some((entry.part()?, entry))).collect();
+        let Some((last, _)) = parts.last().filter(|_| first.part().is_some()) else { return first.clone() };
+        let own = self.store().spread().part_of(group.key.group) % (last + 1);
+        let nearest = parts.iter().min_by_key(|(part, _)| (*part < own, *part));
+        nearest.map_or(first, |(_, entry)| entry).clone()
+    }
+
+    /// What a group takes of an entry. A group that has neighbours leaves most of it to them, the more so towards the end:
+    /// what one group alone has left of a run, its neighbours' free slots cannot serve.
+    pub(super) fn portion(&self, group: &SlotGroup, is_part: bool) -> Portion {
+        let (cap, limit) = (group.share.cap, group.share.limit);
+        let shared = if is_part { limit.min(self.tokens_per_part()) } else { limit };
+        Portion { cap, of: if cap >= shared { cap } else { shared.saturating_mul(2) } }
+    }
+
+    fn tokens_per_part(&self) -> u32 {
+        self.store().spread().groups_per_part.saturating_mul(SLOTS_PER_GROUP)
+    }
+}
