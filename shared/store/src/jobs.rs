@@ -125,7 +125,8 @@ impl Store {
     ///
     /// A crash between the two leaves a row that may fire although no call was answered: as after any call that was not
     /// answered, the client cannot know, and asks again. It does not fire as a former job of the same id: where that launched,
-    /// a void row is left, and the job must be written over it.
+    /// a void row is left, and the job must be written over it. Whoever knows of a job under the id, or of a former one, does
+    /// not come here.
     ///
     /// # Errors
     /// When DynamoDB does not answer.

@@ -427,3 +427,36 @@ async fn a_repeat_of_one_delivery_stays_one_message_of_a_fifo_queue() {
         assert_eq!(world.consume(&queue).await.unwrap().len(), 1, "throttled: {throttled}");
     }
 }
+
+/// A replacement that died between two writes left a launch at the new time, under the first revision (seed
+/// 1795370700939: I6). Where the job had been deleted before, asking again launched a second time (seed 1795370701584: I3).
+#[tokio::test]
+async fn a_replacement_that_died_leaves_no_launch() {
+    for is_deleted in [false, true] {
+        for at in 0.. {
+            let world = World::new().await.unwrap();
+            let queue = world.queue("jobs").await.unwrap();
+            world.engine.tick().await.unwrap();
+            let job = |launch_at| JobSpec::at(launch_at, &queue).unwrap().named("report");
+            let (client, id) = (CLIENT.parse().unwrap(), "report".parse().unwrap());
+            world.create(job(world.clock.now() + Duration::minutes(30))).await.unwrap();
+            if is_deleted {
+                world.engine.delete_job(&client, &id, None).await.unwrap();
+            }
+            let launch_at = world.clock.now() + Duration::minutes(10);
+            let draft = job(launch_at).into_draft();
+            strike(&world, Fault::Crash, at, "");
+            if world.engine.replace_job(&client, id, draft, None).await.is_ok() {
+                assert!(at > 2);
+                break;
+            }
+            world.embedded.inject_nothing();
+            let arrived = ids(&settle(&world, &queue, 12).await);
+            let never_was = format!("report.1.{}.0", launch_at.timestamp());
+            assert!(
+                !arrived.contains(&never_was),
+                "deleted: {is_deleted}, died at request {at}: {arrived:?}"
+            );
+        }
+    }
+}

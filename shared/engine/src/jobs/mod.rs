@@ -131,14 +131,25 @@ impl Engine {
         draft: JobDraft,
         expect: Expect,
     ) -> Result<JobWrite, EngineError> {
+        let mut found = None;
         if one_time_instant(&draft).is_some() && !matches!(expect, Expect::Revision(_)) {
-            let job = self.new_job(client, id.clone(), 1, draft.clone());
-            if self.write_plainly(&job, false).await? == Create::Done {
-                return Ok(JobWrite::Created(job));
+            if expect == Expect::Anything {
+                // Where there is a job, or was one, a call that dies between two writes would leave a launch of a revision
+                // that never was.
+                found = self.store().job(client, &id).await?;
+            }
+            if found.is_none() {
+                let job = self.new_job(client, id.clone(), 1, draft.clone());
+                if self.write_plainly(&job, false).await? == Create::Done {
+                    return Ok(JobWrite::Created(job));
+                }
             }
         }
         for _ in 0..WRITE_ROUNDS {
-            let seen = self.store().job(client, &id).await?;
+            let seen = match found.take() {
+                Some(found) => Some(found),
+                None => self.store().job(client, &id).await?,
+            };
             let revision = seen.as_ref().map_or(0, JobRow::revision);
             let mut job = self.new_job(client, id.clone(), revision + 1, draft.clone());
             if let Some(JobRow::Live(old)) = &seen {
