@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::ids::{ClientId, JobId, RunId};
 use tidegate_engine::clock::Clock as _;
-use tidegate_engine::{RunCancel, RunState};
+use tidegate_engine::{JobDelete, RunCancel, RunState};
 use tidegate_local::{Call, Fault, FaultPlan};
 use tidegate_simulation::World;
 use tidegate_simulation::world::{CLIENT, JobSpec, Received};
@@ -305,4 +305,23 @@ async fn the_runs_of_a_cron_job_are_listed_though_they_have_no_rows() {
     assert!(launches.windows(2).all(|two| two[0] - two[1] == 60), "{launches:?}");
     let finished = listed.iter().filter(|run| run.state == RunState::Finished).count();
     assert!(finished >= 55 && pages > 1, "{finished} of {} on {pages} pages", listed.len());
+}
+
+/// A slot group knew many packs of the job, and marked so few in a call that the call gave up (seed 1795371200361: I2).
+#[tokio::test]
+async fn a_job_is_deleted_whose_events_are_in_many_packs() {
+    let stage = Stage::new(12).await;
+    let job = JobSpec::cron("* * * * *", "UTC", &stage.queue).unwrap().under("small").unwrap();
+    stage.world.create(job.named("each")).await.unwrap();
+    let mut held = 0;
+    // Within its lease, nothing comes back.
+    for _ in 0..9 {
+        stage.world.advance(60);
+        stage.world.engine.tick().await.unwrap();
+        stage.world.pump().await.unwrap();
+        held += stage.world.consume(&stage.queue).await.unwrap().len();
+    }
+    assert!(held > 8, "{held} events are held");
+    let deleted = stage.world.engine.delete_job(&client(), &"each".parse().unwrap(), None).await.unwrap();
+    assert_eq!(deleted, JobDelete::Done);
 }

@@ -6,14 +6,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::Duration;
-use tidegate_domain::job::Trigger;
+use tidegate_domain::job::{Payload, Trigger};
 use tidegate_domain::time::Instants;
 use tidegate_engine::JobWrite;
 use tidegate_engine::clock::{Clock as _, ManualClock};
 use tidegate_local::{Call, Fault, FaultPlan};
 use tidegate_simulation::World;
-use tidegate_simulation::world::{CLIENT, JobSpec, Received};
+use tidegate_simulation::world::{CLIENT, JobSpec, PREFIX, Received};
 use tidegate_store::line::LineEntry;
 
 /// One fault, at request number `at` of a kind.
@@ -459,4 +460,28 @@ async fn a_replacement_that_died_leaves_no_launch() {
             );
         }
     }
+}
+
+/// A batch whose payload lies in its job had a row, and its job was deleted between two looks at it: no record said why
+/// nothing came (seed 1795371200721: I2).
+#[tokio::test]
+async fn a_run_whose_payload_is_gone_says_so() {
+    let world = World::new().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    world.engine.tick().await.unwrap();
+    let mut draft =
+        JobSpec::at(world.clock.now() + Duration::seconds(30), &queue).unwrap().of(5).unwrap().into_draft();
+    draft.terms.payload = Payload::new(format!("{:?}", "x".repeat(1_000))).unwrap();
+    let (client, id) = (CLIENT.parse().unwrap(), "batch".parse().unwrap());
+    world.engine.create_job(&client, Some("batch".parse().unwrap()), draft).await.unwrap();
+    let run = world.engine.store().runs(&client, &id, None).await.unwrap().rows.remove(0);
+    assert_eq!(run.stopped, None);
+    let jobs = world.embedded.dynamodb().delete_item().table_name(format!("{PREFIX}-jobs"));
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    jobs.key("pk", text(CLIENT)).key("sk", text("batch")).send().await.unwrap();
+    world.advance(30);
+    world.pump().await.unwrap();
+    assert_eq!(world.consume(&queue).await.unwrap().len(), 0);
+    let run = world.engine.store().runs(&client, &id, None).await.unwrap().rows.remove(0);
+    assert_eq!(run.stopped.as_deref(), Some("payload deleted with its job"));
 }

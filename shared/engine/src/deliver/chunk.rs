@@ -11,7 +11,7 @@ use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::ids::{ClientId, JobId, RunId};
 use tidegate_domain::job::History;
 use tidegate_domain::limits::EVENTS_PER_CHUNK;
-use tidegate_domain::occurrence::{NonRun, Occurrence};
+use tidegate_domain::occurrence::{NonRun, Occurrence, StopReason};
 use tidegate_store::doc::{Rest, TermsDoc};
 use tidegate_store::events::{EventRow, HistoryOf, PartRow, Record};
 use tidegate_store::runs::Tally;
@@ -164,7 +164,7 @@ impl Engine {
             }
             match jobs.get(id).and_then(|known| unwanted_because(&part.occurrence, known)) {
                 None => wanted.push(part),
-                Some(reason) => self.leave_out(&part, reason).await?,
+                Some(reason) => self.leave_out(&part, reason.as_str()).await?,
             }
         }
         Ok(wanted)
@@ -176,7 +176,7 @@ impl Engine {
         for part in parts {
             match part.occurrence.terms.is_too_old(part.occurrence.launch_at, self.now()) {
                 false => relevant.push(part),
-                true => self.leave_out(&part, NonRun::Expired).await?,
+                true => self.leave_out(&part, NonRun::Expired.as_str()).await?,
             }
         }
         Ok(relevant)
@@ -186,13 +186,14 @@ impl Engine {
     async fn set_aside(&self, part: &Part, error: &EngineError) -> Result<(), EngineError> {
         let Occurrence { client, job, .. } = &part.occurrence;
         error!(%client, %job, %error, "events of a chunk are set aside: their job cannot be read");
-        self.leave_out(part, NonRun::NotEmittable).await
+        self.leave_out(part, NonRun::NotEmittable.as_str()).await
     }
 
-    async fn leave_out(&self, part: &Part, reason: NonRun) -> Result<(), EngineError> {
+    async fn leave_out(&self, part: &Part, reason: &str) -> Result<(), EngineError> {
         let Occurrence { client, .. } = &part.occurrence;
-        self.store().record_non_run(&part.occurrence, reason.as_str(), self.now()).await?;
-        self.store().stop_run(client, &part.occurrence.run_id(), reason.as_str()).await?;
+        self.store().record_non_run(&part.occurrence, reason, self.now()).await?;
+        // It may have a row.
+        self.store().stop_run(client, &part.occurrence.run_id(), reason).await?;
         Ok(())
     }
 
@@ -214,8 +215,7 @@ impl Engine {
                 terms => terms?,
             };
             let Some(terms) = terms else {
-                let reason = "payload deleted with its job";
-                self.store().record_non_run(&part.occurrence, reason, self.now()).await?;
+                self.leave_out(&part, StopReason::PayloadGone.as_str()).await?;
                 continue;
             };
             let terms: Arc<Terms> = Arc::new(terms);

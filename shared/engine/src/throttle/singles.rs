@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
-use tidegate_domain::limits::WRITE_ROUNDS;
+use tidegate_domain::limits::{SLOTS_PER_GROUP, WRITE_ROUNDS};
 use tidegate_domain::occurrence::{Occurrence, StopReason};
 use tidegate_domain::pack::{PackId, Singles, SinglesId, SinglesKind};
 use tidegate_domain::slots::{GroupKey, SlotGroup, Transition};
@@ -26,6 +26,8 @@ use crate::error::readable;
 use crate::history::Live;
 use crate::{Engine, EngineError};
 
+/// Writes that mark the packs of a slot group: one for each that it may still send events of, and some that are lost.
+const MARKS: u32 = SLOTS_PER_GROUP + WRITE_ROUNDS;
 /// Records of events that are written at once.
 const RECORDS_AT_ONCE: usize = 16;
 
@@ -68,7 +70,7 @@ impl Engine {
     async fn unsettle_group(&self, key: &GroupKey, job: &JobId) -> Result<(), EngineError> {
         let policy = PolicyRef::of_key(key);
         let Some(mut group) = self.store().slot_group(key).await? else { return Ok(()) };
-        for _ in 0..WRITE_ROUNDS {
+        for _ in 0..MARKS {
             if let Some(place) = group.refilling().map(str::to_owned) {
                 // Whoever began it may have read the mark before it was there: what comes of it is then marked.
                 let mut more = Vec::new();
@@ -87,10 +89,10 @@ impl Engine {
                 Written::Refused(None) => return Ok(()),
             }
         }
-        Err(EngineError::Contended { what: "a slot group's packs", rounds: WRITE_ROUNDS })
+        Err(EngineError::Contended { what: "a slot group's packs", rounds: MARKS })
     }
 
-    /// A pack that a group takes for settled and that holds events of a job.
+    /// A pack that a group takes for settled, may still send events of, and that holds events of a job.
     async fn settled_pack_with(
         &self,
         policy: &PolicyRef,
@@ -99,7 +101,9 @@ impl Engine {
     ) -> Result<Option<u32>, EngineError> {
         for (number, known) in &group.packs {
             let PackId::Singles(id) = known.pack else { continue };
-            if known.unsettled {
+            let is_held = group.leases.values().any(|lease| lease.id.pack_number == *number);
+            let is_served = group.range().is_some_and(|range| range.pack_number == *number);
+            if known.unsettled || !(is_held || is_served) {
                 continue;
             }
             let pack = readable(self.pack(policy, id).await)?;
