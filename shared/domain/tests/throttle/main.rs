@@ -19,9 +19,11 @@ use stateright::HasDiscoveries::AnyOf;
 use stateright::{Checker, Model};
 use world::Size;
 
-const WHOLE: Size = Size { events: 5, tokens: 3, portion: 3 };
+const WHOLE: Size = Size { events: 5, tokens: 3, portion: 3, arrival: false };
 /// Small enough for faults that come together.
-const SMALL: Size = Size { events: 3, tokens: 2, portion: 2 };
+const SMALL: Size = Size { events: 3, tokens: 2, portion: 2, arrival: false };
+/// The same with an event that arrives beside those of the run.
+const ARRIVING: Size = Size { events: 2, tokens: 2, portion: 2, arrival: true };
 
 fn hold(size: Size, faults: Faults) {
     let checker = Throttle { size, faults, mutant: None }.checker().threads(2).spawn_bfs().join();
@@ -60,17 +62,32 @@ fn no_two_faults_together_break_the_throttle() {
     }
 }
 
+/// A single event goes straight to a slot group or into the line, once, whatever happens to the message that it comes in.
+#[test]
+fn no_order_of_writes_and_faults_loses_an_event_that_arrives() {
+    let crash = Faults { crashes: 1, ..Faults::NONE };
+    for faults in [
+        Faults { crashes: 2, ..Faults::NONE },
+        Faults { lost_replies: 1, ..crash },
+        Faults { expiries: 1, ..crash },
+        Faults { changes: 1, ..crash },
+    ] {
+        hold(ARRIVING, faults);
+    }
+}
+
 /// A throttle that lacks a clause breaks a property: the model would notice.
 #[test]
 fn a_throttle_without_a_clause_is_noticed() {
-    for (mutant, broken) in [
-        (Mutant::GrantsTakenSlots, "I5 a token is a lease"),
-        (Mutant::GrantsBeyondItsShare, "I1 never more than the limit"),
-        (Mutant::ReleasesAnyLease, "I4 a release acts once"),
-        (Mutant::CommitsTwice, "I3 each event begins once"),
+    for (size, mutant, broken) in [
+        (ARRIVING, Mutant::AdmitsAnyTime, "I3 each event begins once"),
+        (WHOLE, Mutant::GrantsTakenSlots, "I5 a token is a lease"),
+        (WHOLE, Mutant::GrantsBeyondItsShare, "I1 never more than the limit"),
+        (WHOLE, Mutant::ReleasesAnyLease, "I4 a release acts once"),
+        (WHOLE, Mutant::CommitsTwice, "I3 each event begins once"),
     ] {
         let faults = Faults { expiries: 1, lost_replies: 1, repeats: 1, ..Faults::NONE };
-        let checker = Throttle { size: WHOLE, faults, mutant: Some(mutant) }
+        let checker = Throttle { size, faults, mutant: Some(mutant) }
             .checker()
             .finish_when(AnyOf([broken].into()))
             .spawn_bfs()

@@ -6,7 +6,7 @@ use stateright::{Model, Property};
 use tidegate_domain::shares::target;
 use tidegate_domain::slots::{Change, Clause, LeaseId, Refill, SlotGroup, Transition};
 
-use crate::world::{self, Answer, Size, Stored, Task};
+use crate::world::{self, Answer, PackRow, Size, Stored, Task};
 
 /// How many faults of each kind may happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,6 +34,7 @@ pub(crate) enum Mutant {
     GrantsBeyondItsShare,
     ReleasesAnyLease,
     CommitsTwice,
+    AdmitsAnyTime,
 }
 
 impl Mutant {
@@ -45,6 +46,9 @@ impl Mutant {
             }
             Self::ReleasesAnyLease => matches!(clause, Clause::LeaseIs(_) | Clause::AttemptIs { .. }),
             Self::CommitsTwice => matches!(clause, Clause::RefillsAre(_) | Clause::RefillBegun),
+            Self::AdmitsAnyTime => {
+                matches!(clause, Clause::RefillsAre(_) | Clause::NoRefill | Clause::SlotIsFree(_))
+            }
         }
     }
 }
@@ -89,6 +93,7 @@ pub(crate) enum Action {
     Release(usize, usize, LeaseId, Fault),
     Expire(usize, usize, LeaseId),
     Converge(usize),
+    Arrive(usize),
     Step(usize, Fault),
     ChangeLimit,
 }
@@ -147,6 +152,15 @@ impl Model for Throttle {
             Action::Converge(worker) => {
                 next.workers[worker] = Task::Converge(next.stored.plan.0, Vec::new());
             }
+            Action::Arrive(worker) => {
+                next.workers[worker] = match (next.stored.pack, next.stored.free_group()) {
+                    (PackRow::Absent, Some(group)) => {
+                        Task::Place(group, Box::new(next.stored.groups[group].clone()))
+                    }
+                    (PackRow::Absent, None) => Task::Join,
+                    _ => Task::Finish,
+                };
+            }
             Action::Step(worker, fault) => {
                 let done = self.step(&mut next, worker, fault);
                 next.go_on(worker, fault, done);
@@ -181,7 +195,8 @@ impl Model for Throttle {
                 "I2 and I5 each event ends, and the bucket is full again",
                 |_, state: &State| {
                     let shares: u32 = state.stored.groups.iter().map(|group| group.share.cap).sum();
-                    state.ended.len() as u32 == state.stored.size.events
+                    let events = state.stored.size.events + u32::from(state.stored.size.arrival);
+                    state.ended.len() as u32 == events
                         && state.stored.held() == 0
                         && shares == state.stored.limit
                 },
@@ -221,6 +236,9 @@ impl State {
         let follow = self.stored.groups.iter().all(|group| group.share.plan == self.stored.plan.0);
         let is_settled =
             (0..2).all(|group| self.stored.plan().cap(group) == target(self.stored.limit, group));
+        if self.stored.message {
+            actions.push(Action::Arrive(worker));
+        }
         if self.stored.plan.0 > 1 && follow && !is_settled {
             actions.push(Action::Converge(worker));
         }
@@ -228,7 +246,10 @@ impl State {
 
     /// What a worker does after a step. One that died neither reads the reply nor sends anything.
     fn go_on(&mut self, worker: usize, fault: Fault, done: Done) {
-        let Done { group, given, task } = done;
+        let Done { group, given, task, arrived } = done;
+        if fault != Fault::Crash {
+            self.stored.message &= !arrived;
+        }
         self.workers[worker] = match fault {
             Fault::Crash => {
                 self.left.crashes -= 1;
@@ -248,11 +269,22 @@ struct Done {
     group: usize,
     given: Vec<LeaseId>,
     task: Task,
+    /// The message with the event that arrives is handled.
+    arrived: bool,
 }
 
 impl Done {
     fn then(group: usize, task: Task) -> Self {
-        Self { group, given: Vec::new(), task }
+        Self::sent(group, Vec::new(), task)
+    }
+
+    fn sent(group: usize, given: Vec<LeaseId>, task: Task) -> Self {
+        Self { group, given, task, arrived: false }
+    }
+
+    /// Its events are sent, if any are, and its message is done with.
+    fn arrived(group: usize, given: Vec<LeaseId>) -> Self {
+        Self { group, given, task: Task::Rest, arrived: true }
     }
 }
 
@@ -263,7 +295,9 @@ impl Throttle {
             Task::Rest => Done::then(0, Task::Rest),
             Task::Serve(group, seen) => self.serve(state, (worker, group), *seen, fault),
             Task::Commit(group, seen, taken) => {
-                let now_seen = self.perform(state, group, &world::commit(&seen, taken), fault).group();
+                let arrived = seen.refilling().is_some_and(|place| state.stored.line[place].arrived);
+                let commit = world::commit(&seen, taken, arrived);
+                let now_seen = self.perform(state, group, &commit, fault).group();
                 Done::then(group, Task::Serve(group, Box::new(now_seen)))
             }
             Task::Release(group, id, seen) => self.release(state, worker, (group, id), Some(&seen), fault),
@@ -272,9 +306,34 @@ impl Throttle {
                 Some((reclaim, lease)) => {
                     let answer = self.perform(state, group, &reclaim, fault);
                     let (given, task) = world::after(group, &reclaim, lease, answer);
-                    Done { group, given, task }
+                    Done::sent(group, given, task)
                 }
             },
+            Task::Place(group, seen) => self.place(state, group, seen, fault),
+            Task::Admit(group, seen) => {
+                let (admit, lease) = world::admit(worker, &seen);
+                match self.perform(state, group, &admit, fault) {
+                    Answer::Done(row) if fault != Fault::LostReply => {
+                        let slots = row.given_by(lease.write_id);
+                        let given = slots.iter().filter_map(|slot| Some(row.leases.get(slot)?.id)).collect();
+                        Done::arrived(group, given)
+                    }
+                    _ => Done::then(group, Task::Finish),
+                }
+            }
+            Task::Join => match state.stored.queue(PackRow::Absent) && fault != Fault::LostReply {
+                true => Done::arrived(0, Vec::new()),
+                false => Done::then(0, Task::Finish),
+            },
+            Task::Finish => finish(state),
+            Task::Bar(group, refills) => {
+                self.perform(state, group, &Transition::bar_admission(refills), fault);
+                Done::then(group, Task::Finish)
+            }
+            Task::Queue(group, refills) => {
+                state.stored.queue(PackRow::Straight(group, refills));
+                Done::arrived(group, Vec::new())
+            }
             Task::Converge(number, mut held) => {
                 held.push(state.stored.groups[held.len()].held);
                 if held.len() < 2 {
@@ -306,8 +365,21 @@ impl Throttle {
             },
             answer => {
                 let (given, task) = world::after(group, &release, lease, answer);
-                Done { group, given, task }
+                Done::sent(group, given, task)
             }
+        }
+    }
+
+    /// The row of the pack is written, unless there is one.
+    fn place(&self, state: &mut State, group: usize, seen: Box<SlotGroup>, fault: Fault) -> Done {
+        let is_written = state.stored.pack == PackRow::Absent;
+        if is_written {
+            state.stored.pack = PackRow::Straight(group, seen.refills);
+        }
+        // Sent a second time, the write meets its own effect.
+        match is_written && fault != Fault::LostReply {
+            true => Done::then(group, Task::Admit(group, seen)),
+            false => Done::then(group, Task::Finish),
         }
     }
 
@@ -337,7 +409,7 @@ impl Throttle {
                 Some((grant, lease)) => {
                     let answer = self.perform(state, group, &grant, fault);
                     let (given, task) = world::after(group, &grant, lease, answer);
-                    return Done { group, given, task };
+                    return Done::sent(group, given, task);
                 }
                 None => return rest,
             },
@@ -358,12 +430,27 @@ impl Throttle {
     }
 }
 
+/// What becomes of a pack that somebody wrote.
+fn finish(state: &State) -> Done {
+    let PackRow::Straight(group, refills) = state.stored.pack else { return Done::arrived(0, Vec::new()) };
+    let row = &state.stored.groups[group];
+    if let Some(number) = row.number_of(&world::pack(true).pack) {
+        let leases = row.leases.values().filter(|lease| lease.id.pack_number == number);
+        return Done::arrived(group, leases.map(|lease| lease.id).collect());
+    }
+    match state.ended.contains_key(&world::ARRIVAL) {
+        _ if row.refills <= refills => Done::then(group, Task::Bar(group, refills)),
+        true => Done::arrived(group, Vec::new()),
+        false => Done::then(group, Task::Queue(group, refills)),
+    }
+}
+
 impl State {
     fn write(&mut self, group: usize, transition: &Transition) -> Answer {
         let before = self.stored.groups[group].clone();
         let Some(mut after) = before.after(transition) else { return Answer::Refused(before) };
         // Nothing depends on their order, and each order would be a state of its own.
-        after.outcomes.sort_by_key(|entry| entry.ended.index);
+        after.outcomes.sort_by_key(|entry| (entry.pack_number, entry.ended.index));
         self.stored.groups[group] = after.clone();
         if self.left.repeats == 0 {
             // Nobody asks again for what has ended.
@@ -380,7 +467,8 @@ impl State {
         };
         for lease in after.leases.values().filter(|lease| is_new(&lease.id.slot)) {
             if lease.attempt == 1 {
-                *self.begun.entry(lease.id.index).or_default() += 1;
+                let event = world::event(after, lease.id.pack_number, lease.id.index);
+                *self.begun.entry(event).or_default() += 1;
             }
             // Until a group follows the plan of a lowered limit, the former limit stands.
             let is_behind = self.stored.groups.iter().any(|row| row.share.plan < self.stored.plan.0);
@@ -390,12 +478,15 @@ impl State {
         for change in &transition.then {
             let Change::Record(entries) = change else { continue };
             for entry in entries {
-                *self.ended.entry(entry.ended.index).or_default() += 1;
+                let event = world::event(before, entry.pack_number, entry.ended.index);
+                *self.ended.entry(event).or_default() += 1;
             }
         }
         let named = |id: &LeaseId| {
             transition.then.iter().any(|change| match change {
-                Change::Record(entries) => entries.iter().any(|entry| entry.ended.index == id.index),
+                Change::Record(entries) => {
+                    entries.iter().any(|e| (e.pack_number, e.ended.index) == (id.pack_number, id.index))
+                }
                 Change::Renew { slot, .. } => *slot == id.slot,
                 _ => false,
             })

@@ -18,7 +18,12 @@ pub(crate) struct Size {
     pub(crate) tokens: u32,
     /// Events that a group takes at once.
     pub(crate) portion: u32,
+    /// Whether a single event arrives beside the run.
+    pub(crate) arrival: bool,
 }
+
+/// The number of the event that arrives, which is no event of the run.
+pub(crate) const ARRIVAL: u32 = 100;
 
 /// Deliveries of an event.
 const ATTEMPTS: u8 = 2;
@@ -31,6 +36,19 @@ pub(crate) struct Stored {
     pub(crate) plan: (u64, Vec<u32>),
     pub(crate) groups: [SlotGroup; 2],
     pub(crate) line: BTreeMap<String, Entry>,
+    /// The message with the event that arrives is there.
+    pub(crate) message: bool,
+    pub(crate) pack: PackRow,
+}
+
+/// The row of the pack of the event that arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum PackRow {
+    Absent,
+    /// It goes straight to a group, which had begun so many refills.
+    Straight(usize, u64),
+    /// It waits in the line, or waited there.
+    Queued,
 }
 
 /// An entry of the line.
@@ -38,6 +56,8 @@ pub(crate) struct Stored {
 pub(crate) struct Entry {
     pub(crate) cursor: u32,
     pub(crate) end: u32,
+    /// It is the pack of the event that arrived.
+    pub(crate) arrived: bool,
     /// The last range that each group took, with its refill number.
     taken: BTreeMap<usize, (u64, u32, u32)>,
 }
@@ -56,6 +76,18 @@ pub(crate) enum Task {
     Reclaim(usize, LeaseId, Box<SlotGroup>),
     /// It brings the plan forward; it has read what so many groups hold.
     Converge(u64, Vec<u32>),
+    /// It writes the pack of an event that arrived, to go straight to a group as it saw it.
+    Place(usize, Box<SlotGroup>),
+    /// It has the pack admitted that it wrote.
+    Admit(usize, Box<SlotGroup>),
+    /// It puts the pack into the line, since no group has room.
+    Join,
+    /// It looks where the pack is that somebody wrote.
+    Finish,
+    /// It has seen to it that the pack will not be admitted to its group.
+    Bar(usize, u64),
+    /// It puts a pack into the line that was not admitted.
+    Queue(usize, u64),
 }
 
 /// What a write came to, as its worker was told.
@@ -81,8 +113,15 @@ pub(crate) fn lease(worker: usize, seen_fence: u64) -> NewLease {
     NewLease { ends_at: now(), write_id: seen_fence * 10 + worker as u64 }
 }
 
-fn run() -> PackRef {
-    PackRef { pack: "job.1.1795262640".parse().unwrap(), watched: false, unsettled: false }
+/// The pack of the run, or of the event that arrives.
+pub(crate) fn pack(arrived: bool) -> PackRef {
+    let id = if arrived { "~29921044.5.1.0" } else { "job.1.1795262640" };
+    PackRef { pack: id.parse().unwrap(), watched: false, unsettled: false }
+}
+
+/// The event of a lease or an outcome of a group: one of the run's, or the one that arrives.
+pub(crate) fn event(group: &SlotGroup, pack_number: u32, index: u32) -> u32 {
+    if group.pack(pack_number) == Some(&pack(true).pack) { ARRIVAL } else { index }
 }
 
 impl Stored {
@@ -93,9 +132,27 @@ impl Stored {
             SlotGroup::new(key, share(&plan, size.tokens, group))
         };
         let groups = [group(0), group(1)];
-        let entry = Entry { cursor: 0, end: size.events, taken: BTreeMap::new() };
+        let entry = Entry { cursor: 0, end: size.events, arrived: false, taken: BTreeMap::new() };
         let line = BTreeMap::from([("5|run".to_owned(), entry)]);
-        Self { size, limit: size.tokens, plan: (plan.number, plan.caps), groups, line }
+        let (limit, message) = (size.tokens, size.arrival);
+        Self { size, limit, plan: (plan.number, plan.caps), groups, line, message, pack: PackRow::Absent }
+    }
+
+    /// Puts the pack of the event that arrives into the line, if its row is as expected.
+    pub(crate) fn queue(&mut self, expected: PackRow) -> bool {
+        let is_expected = self.pack == expected;
+        if is_expected {
+            self.pack = PackRow::Queued;
+            let entry = Entry { cursor: 0, end: 1, arrived: true, taken: BTreeMap::new() };
+            self.line.insert("5|~".to_owned(), entry);
+        }
+        is_expected
+    }
+
+    /// A group that has room for one event and no range.
+    pub(crate) fn free_group(&self) -> Option<usize> {
+        let is_free = |row: &SlotGroup| row.refill == Refill::Idle && !row.slots_for(1, 1).is_empty();
+        self.groups.iter().position(is_free)
     }
 
     pub(crate) fn plan(&self) -> SharePlan {
@@ -135,7 +192,8 @@ impl Stored {
             self.groups[group] = after;
             let place = format!("5|+{group}.{}", seen.refills);
             let (cursor, end) = (range.next, range.next + range.left);
-            self.line.insert(place, Entry { cursor, end, taken: BTreeMap::new() });
+            let arrived = seen.pack(range.pack_number) == Some(&pack(true).pack);
+            self.line.insert(place, Entry { cursor, end, arrived, taken: BTreeMap::new() });
         }
     }
 
@@ -163,9 +221,15 @@ pub(crate) fn serve(worker: usize, seen: &SlotGroup) -> Option<(Transition, NewL
     (!slots.is_empty()).then(|| (Transition::grant(seen, &slots, lease, now()), lease))
 }
 
-pub(crate) fn commit(seen: &SlotGroup, (start, end): (u32, u32)) -> Transition {
+pub(crate) fn commit(seen: &SlotGroup, (start, end): (u32, u32), arrived: bool) -> Transition {
     let range = Range { pack_number: 0, next: start, left: end - start, cost: 1, deadline: None };
-    Transition::commit_refill(seen, Some((range, run())))
+    Transition::commit_refill(seen, Some((range, pack(arrived))))
+}
+
+/// The event that arrives goes to a free slot of a group as it was seen.
+pub(crate) fn admit(worker: usize, seen: &SlotGroup) -> (Transition, NewLease) {
+    let lease = lease(worker, seen.next_fence);
+    (Transition::admit(seen, &seen.slots_for(1, 1), 1, pack(true), lease), lease)
 }
 
 /// How a lease ends: handed on where what was seen admits it, and at first, when nothing was seen.
