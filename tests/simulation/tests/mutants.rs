@@ -72,8 +72,8 @@ fn a_cursor_that_moves_back_is_noticed() {
 }
 
 #[test]
-fn a_job_over_another_is_noticed() {
-    is_noticed("jobs put: attribute_not_exists(pk)");
+fn a_launch_in_the_place_of_a_void_one_is_noticed() {
+    is_noticed("at put: attribute_not_exists(pk)");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The clauses of jobs and of the time index.
 
 use anyhow::{Context as _, Result};
-use tidegate_domain::job::Job;
+use tidegate_domain::job::{Job, Trigger};
 use tidegate_domain::time::{Window, parse_zone};
 use tidegate_simulation::World;
 use tidegate_simulation::world::JobSpec;
@@ -9,13 +9,15 @@ use tidegate_store::Store;
 use tidegate_store::jobs::JobRow;
 use tidegate_store::launch::{Child, Owed};
 
-use crate::{URL, at, cases, is_refused};
+use crate::{URL, at, cases, is_refused, is_there};
 
 cases! {
     "at rewrite: rev = :seen" => one_time_job_that_was_replaced,
     "at transact rewrite: rev = :seen" => one_time_job_that_was_replaced_and_is_owed,
     "index add or remove zone: attribute_not_exists(#zone) OR #zone < :now" => zone_that_was_added_before,
     "owed delete: rev = :rev" => launches_that_are_owed_of_a_later_revision,
+    "jobs put: attribute_not_exists(pk)" => second_one_time_job,
+    "jobs transact put: attribute_not_exists(pk)" => second_job,
     "jobs transact put: rev = :seen" => job_over_a_tombstone_that_is_gone,
     "jobs transact rewrite: rev = :seen" => job_that_was_replaced,
 }
@@ -41,6 +43,26 @@ async fn one_time_job_that_was_replaced_and_is_owed(world: &World, store: &Store
     let seen = one_time_job(world).await?;
     let owed = Owed { child: Child::of(&seen), window: Window::new(at(0), at(60))?, written_at: at(0) };
     Ok(is_refused(store.replace_one_time(&next(&seen), &seen, Some(&owed)).await?))
+}
+
+/// Two calls create a job under one id, for different instants.
+async fn second_one_time_job(world: &World, store: &Store) -> Result<bool> {
+    let second = Job { trigger: Trigger::at(at(7_200)), ..report(world).await? };
+    Ok(is_there(store.create_keyed_at(&second).await?))
+}
+
+/// The same in a transaction.
+async fn second_job(world: &World, store: &Store) -> Result<bool> {
+    let second = Job { trigger: Trigger::at(at(7_200)), ..report(world).await? };
+    Ok(is_refused(store.write_job(&second, None, None).await?))
+}
+
+async fn report(world: &World) -> Result<Job> {
+    world.create(JobSpec::at(at(3_600), URL)?.named("report")).await?;
+    match world.engine.store().job(&"acme".parse()?, &"report".parse()?).await? {
+        Some(JobRow::Live(job)) => Ok(job),
+        _ => anyhow::bail!("no job"),
+    }
 }
 
 async fn job_that_was_replaced(world: &World, store: &Store) -> Result<bool> {
