@@ -19,6 +19,8 @@ use tidegate_store::slots::Written;
 type Step = (u8, usize, u32, u32);
 
 const KINDS: u8 = 18;
+/// More than the steps of a case give.
+const NOBODYS_FENCE: u64 = 10_000;
 
 fn at(number: u32) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(i64::from(number % 50)).unwrap()
@@ -30,8 +32,9 @@ fn outcome(number: u32) -> Outcome {
 
 /// A lease that the group has, when it has any; a made-up one otherwise, and now and then.
 fn lease(seen: &SlotGroup, a: u32, b: u32) -> Lease {
-    let made_up =
-        LeaseId { slot: a % 12, fence: u64::from(b % 9), pack_number: 1, index: b % 5, cost: 1 + a % 3 };
+    // Its fencing number is nobody's: with a real one comes a real event and cost, since tokens are signed.
+    let fence = NOBODYS_FENCE + u64::from(b % 9);
+    let made_up = LeaseId { slot: a % 12, fence, pack_number: 1, index: b % 5, cost: 1 + a % 3 };
     let made_up = Lease { id: made_up, ends_at: at(b), write_id: 0, attempt: 1 };
     let known = seen.leases.values().nth(a as usize % seen.leases.len().max(1)).copied();
     known.filter(|_| !b.is_multiple_of(7)).unwrap_or(made_up)
