@@ -114,3 +114,30 @@ async fn a_heartbeat_that_comes_while_others_are_taken_back_keeps_its_lease() {
     assert_eq!(slow.finish(), Some(Handled::Done));
     assert_eq!(answer(&stage, &second).await, Released::Released);
 }
+
+/// Whoever looks after a policy sees its group idle and, before it sees that nothing waits, another call takes what waited into
+/// the group (seed 1795386001991: I2, nobody looked after the policy any more, and what its consumer lost never came again).
+#[tokio::test]
+async fn a_policy_stays_looked_after_when_its_group_takes_the_last_of_its_line_meanwhile() {
+    let wake = r#"{"v":1,"wake":{"client":"acme","policy":"small"}}"#;
+    for request in 0..30 {
+        let stage = Stage::new().await;
+        stage.policy("small", terms(2)).await;
+        stage.job_in(130, "batch", 2, "small", Flow::default()).await;
+        stage.world.advance(125);
+        let gate = Arc::new(Gate::default());
+        let engine = stage.world.process(&gate).unwrap();
+        let mut slow = Task::new(&gate, async move { engine.handle(wake, 1).await });
+        let is_over = slow.steps(request) < request;
+        stage.world.advance(5);
+        assert_eq!(stage.world.engine.handle(wake, 1).await, Handled::Done);
+        slow.finish();
+        assert_eq!(stage.load("small").await.in_flight, 2, "at request {request}");
+        let active = stage.world.engine.store().active_policy(&client(), &"small".parse().unwrap()).await;
+        assert!(active.unwrap().is_some(), "at request {request}");
+        if is_over {
+            return;
+        }
+    }
+    panic!("the call takes more requests than were tried");
+}
