@@ -12,6 +12,7 @@ use tidegate_domain::ids::{ClientId, JobId, RunId};
 use tidegate_domain::job::History;
 use tidegate_domain::limits::EVENTS_PER_CHUNK;
 use tidegate_domain::occurrence::{NonRun, Occurrence, StopReason};
+use tidegate_store::Create;
 use tidegate_store::doc::{Rest, TermsDoc};
 use tidegate_store::events::{EventRow, HistoryOf, PartRow, Record};
 use tidegate_store::runs::Tally;
@@ -191,9 +192,9 @@ impl Engine {
 
     async fn leave_out(&self, part: &Part, reason: &str) -> Result<(), EngineError> {
         let Occurrence { client, .. } = &part.occurrence;
-        self.store().record_non_run(&part.occurrence, reason, self.now()).await?;
-        // It may have a row.
-        self.store().stop_run(client, &part.occurrence.run_id(), reason).await?;
+        if self.store().record_non_run(&part.occurrence, reason, self.now()).await? == Create::Exists {
+            self.store().stop_run(client, &part.occurrence.run_id(), reason).await?;
+        }
         Ok(())
     }
 
