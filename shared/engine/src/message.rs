@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
-use tidegate_domain::limits::EVENTS_PER_CHUNK;
+use tidegate_domain::limits::{EVENTS_PER_CHUNK, SQS_BATCH};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::SinglesKind;
 use tidegate_domain::time::clamped;
@@ -15,6 +15,9 @@ use tidegate_store::FORMAT;
 use tidegate_store::doc::{Rest, TermsDoc};
 
 use crate::EngineError;
+
+/// Events of the messages that are received together, at the most.
+const ARRIVALS_AT_ONCE: u32 = EVENTS_PER_CHUNK * SQS_BATCH as u32;
 
 /// A message of the dispatch queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -224,6 +227,18 @@ impl Chunk {
     /// # Errors
     /// When they are not what this version writes.
     pub(crate) fn head(&self) -> Result<(ClientId, DateTime<Utc>), EngineError> {
+        self.head_of(EVENTS_PER_CHUNK)
+    }
+
+    /// The same of arrivals: those of messages that were received together are handled as one.
+    ///
+    /// # Errors
+    /// When they are not what this version writes.
+    pub(crate) fn head_of_arrivals(&self) -> Result<(ClientId, DateTime<Utc>), EngineError> {
+        self.head_of(ARRIVALS_AT_ONCE)
+    }
+
+    fn head_of(&self, most: u32) -> Result<(ClientId, DateTime<Utc>), EngineError> {
         let bad = |reason: String| EngineError::Message { reason };
         let client = self.client.parse().map_err(|e| bad(format!("'c': {e}")))?;
         let mut events = 0_u32;
@@ -232,8 +247,8 @@ impl Chunk {
             let of_item = of_item.ok_or_else(|| bad(format!("'i': no event lies from {from} to {to}")))?;
             events = events.saturating_add(of_item);
         }
-        if events > EVENTS_PER_CHUNK {
-            return Err(bad(format!("'i': {events} events; {EVENTS_PER_CHUNK} is the most")));
+        if events > most {
+            return Err(bad(format!("'i': {events} events; {most} is the most")));
         }
         let launch_at =
             DateTime::from_timestamp(self.launch_s, 0).ok_or_else(|| bad("'l': no instant".into()))?;
@@ -245,7 +260,7 @@ impl Chunk {
     /// # Errors
     /// When they are not single events for one line.
     pub(crate) fn arrivals(&self) -> Result<(ArrivalsAt, Vec<Occurrence>), EngineError> {
-        let (client, launch_at) = self.head()?;
+        let (client, launch_at) = self.head_of_arrivals()?;
         let members: Vec<Occurrence> =
             self.items.iter().map(|item| item.occurrence(&client, launch_at)).collect::<Result<_, _>>()?;
         match ArrivalsAt::of(&members) {

@@ -46,6 +46,16 @@ impl StoreError {
         Self::Aws { operation, table, code, message }
     }
 
+    /// DynamoDB left rows of a batch aside in every round.
+    pub(crate) fn not_served(operation: &'static str, table: Table) -> Self {
+        Self::Aws {
+            operation,
+            table,
+            code: "ProvisionedThroughputExceededException".to_owned(),
+            message: "some rows were left aside in every round".to_owned(),
+        }
+    }
+
     /// A secret of the deployment does not read as what this version makes.
     pub fn unreadable_secret(name: &str) -> Self {
         let reason = "it is no key of this version".to_owned();

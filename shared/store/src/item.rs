@@ -24,7 +24,7 @@ pub(crate) fn number(value: impl Into<i128>) -> AttributeValue {
 }
 
 /// A row's key.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub(crate) pk: String,
     pub(crate) sk: String,

@@ -5,19 +5,21 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, PutRequest, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
-    WriteRequest,
+    AttributeValue, KeysAndAttributes, PutRequest, ReturnValue, ReturnValuesOnConditionCheckFailure,
+    TransactWriteItem, WriteRequest,
 };
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 
 use tidegate_domain::limits::WRITE_ROUNDS;
 
-use crate::item::{Attributes, Key, Row, text};
+use crate::item::{Attributes, Item, Key, Row, text};
 use crate::tables::{PARTITION_KEY, SORT_KEY, Table};
 use crate::{Create, Page, Result, Store, StoreError, Write};
 
-/// Rows in one batch call of DynamoDB.
+/// Rows that one batch call of DynamoDB writes, at the most.
 const ROWS_PER_BATCH: usize = 25;
+/// Rows that one batch call of DynamoDB reads, at the most.
+const ROWS_PER_BATCH_READ: usize = 100;
 
 /// A conditional update of one row.
 pub(crate) struct Update {
@@ -143,6 +145,37 @@ impl Store {
         got.map(|out| out.item).map_err(|e| StoreError::aws("GetItem", table, &e))
     }
 
+    /// The rows that are there of some keys, all different, 100 to a call. They may lag a little.
+    pub(crate) async fn get_all(&self, table: Table, keys: &[&Key]) -> Result<HashMap<Key, Attributes>> {
+        let mut found = HashMap::with_capacity(keys.len());
+        for some in keys.chunks(ROWS_PER_BATCH_READ) {
+            let mut left: Vec<Attributes> = some.iter().map(|key| key.attributes()).collect();
+            for _ in 0..WRITE_ROUNDS {
+                let asked = KeysAndAttributes::builder().set_keys(Some(left)).build();
+                let asked = asked.map_err(|e| StoreError::Corrupt {
+                    table,
+                    key: String::new(),
+                    reason: e.to_string(),
+                })?;
+                let got = self.db.batch_get_item().request_items(self.name(table), asked).send().await;
+                let got = got.map_err(|e| StoreError::aws("BatchGetItem", table, &e))?;
+                for row in got.responses.into_iter().flat_map(|tables| tables.into_values().flatten()) {
+                    let item = Item::new(table, &row);
+                    found.insert(Key::new(item.text(PARTITION_KEY)?, item.text(SORT_KEY)?), row);
+                }
+                let open = got.unprocessed_keys.into_iter().flat_map(HashMap::into_values);
+                left = open.flat_map(|open| open.keys).collect();
+                if left.is_empty() {
+                    break;
+                }
+            }
+            if !left.is_empty() {
+                return Err(StoreError::not_served("BatchGetItem", table));
+            }
+        }
+        Ok(found)
+    }
+
     pub(crate) async fn put(&self, table: Table, row: Row) -> Result<()> {
         let put = self
             .db
@@ -219,12 +252,7 @@ impl Store {
                 return Ok(());
             }
         }
-        Err(StoreError::Aws {
-            operation: "BatchWriteItem",
-            table: Table::Events,
-            code: "ProvisionedThroughputExceededException".to_owned(),
-            message: "some rows were not taken in any round".to_owned(),
-        })
+        Err(StoreError::not_served("BatchWriteItem", Table::Events))
     }
 
     /// Deletes a row; one that is not there is no error.

@@ -425,10 +425,12 @@ impl Write {
 }
 
 impl Engine {
-    /// Sends a single event of a throttled job to its line before the job is written.
-    pub(crate) async fn send_ahead(&self, single: &Occurrence) -> Result<(), EngineError> {
+    /// Sends single events of throttled jobs to their lines before the jobs are written.
+    pub(crate) async fn send_ahead(&self, singles: &[Occurrence]) -> Result<(), EngineError> {
         let mut chunks = Chunks::ahead(self.now());
-        chunks.add_single(single);
+        for single in singles {
+            chunks.add_single(single);
+        }
         chunks.close_all();
         self.dispatch(&chunks.ready).await
     }

@@ -1,8 +1,10 @@
 //! Many jobs in one call. Each has an answer of its own; one that fails stops no other.
 
+use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt};
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
+use tidegate_store::launch::Child;
 
 use super::first::{is_out_of_reach, owed_of};
 use super::{JobDraft, JobWrite, one_time_instant};
@@ -15,19 +17,24 @@ const ONE_TIMES_AT_ONCE: usize = 100;
 
 impl Engine {
     /// Creates jobs as [`Engine::create_job`] does, with the answers in the order of the jobs. One-time jobs without an id
-    /// that are not due soon share their requests: 25 rows to a write.
+    /// that are not due soon share their requests: 25 rows to a write. Of those that are, and that a policy throttles, the
+    /// events of one instant share their message.
     pub async fn create_jobs(
         &self,
         client: &ClientId,
         drafts: Vec<(Option<JobId>, JobDraft)>,
     ) -> Vec<Result<JobWrite, EngineError>> {
-        let (mut batched, mut near, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut batched, mut ahead, mut near) = (Vec::new(), Vec::new(), Vec::new());
+        let mut others = Vec::new();
         for (index, (id, draft)) in drafts.into_iter().enumerate() {
             match (id, one_time_instant(&draft)) {
                 (None, Some(launch_at)) => {
                     let job = self.one_time_job(client, launch_at, draft);
-                    let list = if owed_of(&job, None).is_none() { &mut batched } else { &mut near };
-                    list.push((index, job));
+                    match self.goes_ahead(&job) {
+                        Some(launch_at) => ahead.push((index, launch_at, job)),
+                        None if owed_of(&job, None).is_some() => near.push((index, job)),
+                        None => batched.push((index, job)),
+                    }
                 }
                 (id, _) => others.push((index, id, draft)),
             }
@@ -38,6 +45,7 @@ impl Engine {
         for batch in stream::iter(batches).buffered(WRITES_AT_ONCE).collect::<Vec<_>>().await {
             answers.extend(batch);
         }
+        answers.extend(self.create_ahead(ahead).await);
         let near =
             near.into_iter().map(|(index, job)| async move { (index, self.create_one_time(job).await) });
         let near: Vec<_> = near.collect();
@@ -49,6 +57,30 @@ impl Engine {
         answers.extend(stream::iter(others).buffer_unordered(WRITES_AT_ONCE).collect::<Vec<_>>().await);
         answers.sort_unstable_by_key(|(index, _)| *index);
         answers.into_iter().map(|(_, answer)| answer).collect()
+    }
+
+    /// Stores one-time jobs whose events go ahead of them, those of one line and instant in messages of many.
+    async fn create_ahead(
+        &self,
+        jobs: Vec<(usize, DateTime<Utc>, Job)>,
+    ) -> Vec<(usize, Result<JobWrite, EngineError>)> {
+        let events = jobs.iter().map(|(_, launch_at, job)| Child::of(job).occurrence(*launch_at));
+        let events: Vec<_> = events.collect();
+        let is_sent = self.send_ahead(&events).await.is_ok();
+        let stores = jobs.into_iter().map(|(index, launch_at, mut job)| async move {
+            if is_sent {
+                match self.store_sent(&job).await {
+                    Ok(true) => return (index, Ok(JobWrite::Created(job))),
+                    Ok(false) => {}
+                    Err(error) => return (index, Err(error)),
+                }
+            }
+            // Some may be under way: they find no job under the former ids.
+            job.id = self.one_time_id(launch_at);
+            (index, self.create_one_time(job).await)
+        });
+        let stores: Vec<_> = stores.collect();
+        stream::iter(stores).buffer_unordered(WRITES_AT_ONCE).collect().await
     }
 
     async fn create_one_times(&self, batch: &[(usize, Job)]) -> Vec<(usize, Result<JobWrite, EngineError>)> {

@@ -208,15 +208,20 @@ impl Engine {
                 return Ok(JobWrite::Created(job));
             };
             // Its event is under way before it is stored: nothing is owed in between.
-            self.send_ahead(&Child::of(&job).occurrence(launch_at)).await?;
-            let created = self.store().create_one_time(&job).await?;
-            if created == Create::Done || self.store().one_time(&job.client, &job.id).await?.is_some() {
+            self.send_ahead(&[Child::of(&job).occurrence(launch_at)]).await?;
+            if self.store_sent(&job).await? {
                 return Ok(JobWrite::Created(job));
             }
-            // So slow that its event has come, and found no job: the id is void.
             job.id = self.one_time_id(launch_at);
         }
         Err(EngineError::Contended { what: "a one-time job", rounds: WRITE_ROUNDS })
+    }
+
+    /// Stores a one-time job whose event is under way. Not, when that took so long that its event has come, and found no job:
+    /// the id is void.
+    async fn store_sent(&self, job: &Job) -> Result<bool, EngineError> {
+        let created = self.store().create_one_time(job).await?;
+        Ok(created == Create::Done || self.store().one_time(&job.client, &job.id).await?.is_some())
     }
 
     /// A one-time job in one or two plain writes, without a transaction. Only ever creates.

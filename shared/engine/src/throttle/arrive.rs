@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chrono::DateTime;
-use futures::stream::{self, StreamExt, TryStreamExt};
+use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{SLOTS_PER_GROUP, WRITE_ROUNDS};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::{PackId, Singles, SinglesId, SinglesKind, Straight};
@@ -31,8 +31,6 @@ use crate::{Engine, EngineError, Panicked};
 const GROUPS_LOOKED_AT: usize = 2;
 /// Numbers that are tried for a pack.
 const NUMBERS_TRIED: u32 = 3;
-/// Jobs that are looked up at once.
-const LOOKS_AT_ONCE: usize = 16;
 
 /// What came of events that were to be placed.
 #[derive(Default)]
@@ -48,7 +46,7 @@ struct Placed {
 impl Engine {
     /// Has the events of a message admitted, or puts them into their line. `received` is how often the message came.
     pub(crate) async fn arrive(&self, chunk: &Chunk, received: u32) -> Result<(), EngineError> {
-        let (client, launch_at) = chunk.head()?;
+        let (client, launch_at) = chunk.head_of_arrivals()?;
         if self.now() < launch_at {
             let again = Outgoing::at(&client, Message::Arrival(chunk.clone()), launch_at);
             return self.dispatch(&[again]).await;
@@ -63,7 +61,7 @@ impl Engine {
             }
         }
         if chunk.ahead {
-            members = self.stored(members).await?;
+            members = self.stored(&client, members).await?;
         }
         let Some(ArrivalsAt { policy, kind, .. }) = ArrivalsAt::of(&members) else {
             // All are set aside, or their jobs were never stored.
@@ -101,9 +99,13 @@ impl Engine {
     }
 
     /// Those whose jobs were stored. Whoever was to store the others, and has not, cannot any more.
-    async fn stored(&self, members: Vec<Occurrence>) -> Result<Vec<Occurrence>, EngineError> {
-        let looks: Vec<_> = members.iter().map(|m| self.store().was_stored(&m.client, &m.job)).collect();
-        let are_stored: Vec<bool> = stream::iter(looks).buffered(LOOKS_AT_ONCE).try_collect().await?;
+    async fn stored(
+        &self,
+        client: &ClientId,
+        members: Vec<Occurrence>,
+    ) -> Result<Vec<Occurrence>, EngineError> {
+        let ids: Vec<_> = members.iter().map(|member| &member.job).collect();
+        let are_stored = self.store().were_stored(client, &ids).await?;
         Ok(members.into_iter().zip(are_stored).filter_map(|(member, is)| is.then_some(member)).collect())
     }
 

@@ -7,6 +7,7 @@ mod row;
 mod shard;
 
 use chrono::{DateTime, Utc};
+use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::{Job, Terms, Trigger};
 use tidegate_domain::occurrence::Occurrence;
@@ -21,6 +22,9 @@ use crate::{Create, Page, Result, Spread, Store, Write};
 use row::Void;
 pub(crate) use row::{keys_of, owed_row, remains_of, rows_of};
 pub use shard::{Shard, at_shard};
+
+/// Writes under way at once.
+const WRITES_AT_ONCE: usize = 16;
 
 /// A row of the time index, as the emitter reads it.
 #[derive(Debug, Clone, PartialEq)]
@@ -158,21 +162,32 @@ impl Store {
         Ok(created)
     }
 
-    /// Whether a one-time job was stored that was to be, though it may be gone again. When it was not, its id is made void:
-    /// whoever was to store it cannot any more.
+    /// Which one-time jobs were stored that were to be, though they may be gone again; by their ids, all different. The id of
+    /// one that was not is made void: whoever was to store it cannot any more.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn was_stored(&self, client: &ClientId, id: &JobId) -> Result<bool> {
-        let Some((key, minute)) = one_time_key(client, id, self.spread) else { return Ok(false) };
+    pub async fn were_stored(&self, client: &ClientId, ids: &[&JobId]) -> Result<Vec<bool>> {
+        let places: Vec<_> = ids.iter().map(|id| one_time_key(client, id, self.spread)).collect();
+        let keys: Vec<&Key> = places.iter().flatten().map(|(key, _)| key).collect();
         // What any replica has is stored.
-        if let Some(row) = self.get(Table::Launch, &key, false).await? {
-            return Ok(row::was_stored(&row));
-        }
-        match self.put_new(Table::Launch, row::void_row(&key, minute, Void::NeverStored)).await? {
+        let rows = self.get_all(Table::Launch, &keys).await?;
+        let looks = places.iter().map(|place| async {
+            let Some((key, minute)) = place else { return Ok(false) };
+            match rows.get(key) {
+                Some(row) => Ok(row::was_stored(row)),
+                None => self.was_stored_after_all(key, *minute).await,
+            }
+        });
+        let looks: Vec<_> = looks.collect();
+        stream::iter(looks).buffered(WRITES_AT_ONCE).try_collect().await
+    }
+
+    async fn was_stored_after_all(&self, key: &Key, minute: DateTime<Utc>) -> Result<bool> {
+        match self.put_new(Table::Launch, row::void_row(key, minute, Void::NeverStored)).await? {
             Create::Done => Ok(false),
             Create::Exists => {
-                Ok(self.get(Table::Launch, &key, true).await?.is_none_or(|row| row::was_stored(&row)))
+                Ok(self.get(Table::Launch, key, true).await?.is_none_or(|row| row::was_stored(&row)))
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Single events under a policy: one-time and cron jobs, together in their minute or alone.
 
 use chrono::{DateTime, Duration, Utc};
-use tidegate_engine::Handled;
 use tidegate_engine::clock::Clock as _;
+use tidegate_engine::{Handled, JobWrite};
 use tidegate_local::Usage;
 use tidegate_simulation::World;
 use tidegate_simulation::world::{CLIENT, JobSpec, Received, receive_count};
@@ -114,6 +114,30 @@ async fn one_time_jobs_created_within_the_last_minute() {
     let used = late(1).await;
     let budget = Budget { write_units: 5.0, read_units: 2.0, requests: 2.5 };
     hold("throttled one-time jobs, late, singly", &used, EVENTS, &budget);
+}
+
+/// The same, created by ten calls of a hundred jobs each.
+#[tokio::test]
+async fn one_time_jobs_created_in_bulk_within_the_last_minute() {
+    let (world, mut consumer) = world_of_ten(1).await;
+    let due = world.clock.now() + Duration::minutes(180);
+    fire_at(&world, 179).await;
+    let before = world.embedded.meter().snapshot();
+    for _ in 0..10 {
+        let draft = JobSpec::at(due, &consumer.queue).unwrap().under("ten").unwrap().into_draft();
+        let created = world.engine.create_jobs(&CLIENT.parse().unwrap(), vec![(None, draft); 100]).await;
+        assert!(created.iter().all(|answer| matches!(answer, Ok(JobWrite::Created(_)))));
+        world.advance(5);
+        world.pump().await.unwrap();
+    }
+    world.advance(10);
+    assert!(world.engine.tick().await.unwrap().won);
+    world.pump().await.unwrap();
+    consumer.work(&world).await;
+    assert_eq!(consumer.released, EVENTS);
+    let used = world.embedded.meter().snapshot().since(&before);
+    let budget = Budget { write_units: 2.6, read_units: 1.0, requests: 1.3 };
+    hold("throttled one-time jobs, late, in bulk, singly", &used, EVENTS, &budget);
 }
 
 /// A one-time job whose event is alone in its minute, from its creation to the release of its token, without the ticks'

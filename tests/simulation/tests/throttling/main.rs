@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod arrivals;
+mod bulk;
 mod leases;
 mod limits;
 mod line;
