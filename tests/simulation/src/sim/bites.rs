@@ -50,6 +50,7 @@ bites! {
     Paused: "policies that were paused",
     Resumed: "policies that were resumed",
     LastRelease: "last releases that raced a first enqueue",
+    InBulk: "one-time jobs that came with others in one call",
     MillionBesideTen: "runs of a million events that waited while one of ten was finished",
     PoisonFreed: "tokens that came back from events that no target takes",
     SharedPack: "packs that held events of several occurrences",

@@ -22,9 +22,9 @@ use super::model::{PolicyModel, PolicyWish, Wish};
 use super::processes::{Done, Treatment, poll_round};
 use crate::world::{Received, pump_delete, pump_receive};
 
-/// Minutes in which everything must come to its end: a policy with one token and a rate without a burst serves about two
-/// dozen events in a minute, and thousands may wait.
-const MINUTES: i64 = 1_000;
+/// Rounds in which everything must come to its end: a policy with one token and a rate without a burst serves about two
+/// dozen events in a minute, and thousands may wait; an event that no target takes holds its tokens for two rounds.
+const ROUNDS: i64 = 1_000;
 /// The least and the most minutes in which jobs fire on that do so for ever.
 const BEATS: RangeInclusive<i64> = 1..=12;
 /// How long a round is, in milliseconds.
@@ -67,12 +67,12 @@ pub(crate) async fn finish(history: &mut History) -> Result<Verdict> {
     hold!(end_jobs(history).await?);
     // Everybody but the hogged policies first: nothing of theirs may be waited for.
     let least = LEAST + minutes;
-    hold!(settle(history, least..=least.max(MINUTES), false).await?);
+    hold!(settle(history, least..=least.max(ROUNDS), false).await?);
     hold!(i7_no_waiting::beside_held(&history.model, complete(history, until, false).await?));
     hold!(end_the_endless(history).await?);
     if history.model.policies.iter().any(|policy| policy.is_last()) {
         history.stage.clock.advance_ms(7_200_000);
-        hold!(settle(history, LEAST..=MINUTES, true).await?);
+        hold!(settle(history, LEAST..=ROUNDS, true).await?);
         hold!(complete(history, until, true).await?);
     }
     hold!(i3_exact_ids::delivered(&history.model));
@@ -189,14 +189,12 @@ async fn end_jobs(history: &mut History) -> Result<Verdict> {
     history.look().await
 }
 
-/// Lets time pass, for at least and at most so many minutes: ticks, pollers, and consumers that release everything at once.
-async fn settle(history: &mut History, minutes: RangeInclusive<i64>, hogs_too: bool) -> Result<Verdict> {
+/// Lets time pass, for at least so many minutes and at most so many rounds of a minute or more: ticks, pollers, and consumers
+/// that release everything at once.
+async fn settle(history: &mut History, times: RangeInclusive<i64>, hogs_too: bool) -> Result<Verdict> {
     let (began_at, mut round_ms) = (history.now(), ROUND_MS);
-    loop {
+    for _ in 0..*times.end() {
         let passed = (history.now() - began_at).num_minutes();
-        if passed >= *minutes.end() {
-            return Ok(Ok(()));
-        }
         history.step += 1;
         let (engine, received) = (history.engines[0].clone(), history.received);
         let report = engine.tick().await;
@@ -217,7 +215,7 @@ async fn settle(history: &mut History, minutes: RangeInclusive<i64>, hogs_too: b
             }
             step_ms = if history.received > received { STEP_MS } else { step_ms * 2 };
         }
-        if passed >= *minutes.start() && is_quiet(history, hogs_too) {
+        if passed >= *times.start() && is_quiet(history, hogs_too) {
             return Ok(Ok(()));
         }
         if let Err(violation) = free_held(history, hogs_too).await? {
@@ -229,6 +227,7 @@ async fn settle(history: &mut History, minutes: RangeInclusive<i64>, hogs_too: b
             false => (round_ms * 2).min(LONGEST_ROUND_MS),
         };
     }
+    Ok(Ok(()))
 }
 
 /// Handles and releases whatever there is within one instant.

@@ -56,6 +56,8 @@ pub(crate) struct History {
     /// Whether clocks jump.
     pub(crate) jumps: bool,
     pub(crate) step: u64,
+    /// Jobs that came with others in one call.
+    pub(crate) in_bulk: usize,
     /// Events that consumers received, each as often as it came.
     pub(crate) received: u64,
     ticked_at: DateTime<Utc>,
@@ -77,6 +79,7 @@ pub(crate) async fn play(seed: u64, options: Options) -> Result<Result<Summary, 
         engine.tick().await?;
     }
     let mut history = History {
+        in_bulk: 0,
         steps: mix::steps(jumps, model.tight),
         watch: Watch::new(&stage.chaos),
         dice,
@@ -189,6 +192,7 @@ impl History {
             Step::EmitterTicks => self.tick(),
             Step::ConsumerActs => self.act(),
             Step::JobChanges => self.change_job()?,
+            Step::JobsComeInBulk => self.create_in_bulk()?,
             Step::PolicyChanges => self.change_policy()?,
             Step::ClockJumps => self.jump(),
             Step::LastReleaseRaces => self.race()?,
@@ -257,7 +261,7 @@ impl History {
     fn unanswered(&mut self, about: About) {
         match about {
             About::Nobody | About::Tick => {}
-            About::Job(job) => self.model.jobs[job].busy = false,
+            About::Jobs(jobs) => jobs.into_iter().for_each(|job| self.model.jobs[job].busy = false),
             About::Policy(policy) => self.model.policies[policy].busy = false,
             About::Tokens(tokens) => self.ask_again(tokens),
         }
@@ -476,6 +480,14 @@ impl History {
                         return Ok(Err(i8_accepted::refused(name, &format!("{other:?}"))));
                     }
                     Err(_) => {}
+                }
+            }
+            Done::PutMany { answers } => {
+                for (job, result) in answers {
+                    let put = Done::Put { job, result: Box::new(result) };
+                    if let Err(violation) = self.ended(name, put)? {
+                        return Ok(Err(violation));
+                    }
                 }
             }
             Done::Deleted { job, result } => {

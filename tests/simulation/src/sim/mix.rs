@@ -16,6 +16,7 @@ pub(crate) enum Step {
     EmitterTicks,
     ConsumerActs,
     JobChanges,
+    JobsComeInBulk,
     PolicyChanges,
     ClockJumps,
     LastReleaseRaces,
@@ -29,7 +30,7 @@ impl Step {
 }
 
 /// The steps of every history.
-const STEPS: [(Step, u64); 8] = [
+const STEPS: [(Step, u64); 9] = [
     (Step::TimePasses, 22),
     (Step::ConsumerReceives, 20),
     (Step::PollerWorks, 17),
@@ -37,6 +38,7 @@ const STEPS: [(Step, u64); 8] = [
     (Step::ConsumerActs, 12),
     (Step::EmitterTicks, 8),
     (Step::PolicyChanges, 4),
+    (Step::JobsComeInBulk, 1),
     (Step::ProcessDies, 3),
 ];
 /// Beside them, in the histories whose clocks jump.
@@ -116,6 +118,12 @@ pub(crate) enum TriggerKind {
     Rate,
     Cron,
 }
+
+/// In how many time zones the cron jobs of a history are. Each costs every tick a dozen reads.
+pub(crate) const ZONES_IN_USE: [(usize, u64); 3] = [(1, 6), (2, 3), (3, 1)];
+
+/// How many one-time jobs come in one call.
+pub(crate) const IN_BULK: RangeInclusive<u64> = 2..=4;
 
 /// The triggers of jobs that may be triggered by anything.
 pub(crate) const TRIGGERS: [(TriggerKind, u64); 4] = [

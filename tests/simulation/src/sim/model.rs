@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Duration, Utc};
+use chrono_tz::Tz;
 use croner::Cron;
 use tidegate_domain::ids::{ClientId, EventId, JobId, PolicyId, RunId};
 use tidegate_domain::job::{Job, Trigger};
@@ -290,6 +291,8 @@ impl Revision {
 pub(crate) struct Model {
     /// Every policy has one token, and runs are short.
     pub(crate) tight: bool,
+    /// The time zones of cron jobs.
+    pub(crate) zones: Vec<Tz>,
     pub(crate) clients: Vec<ClientId>,
     pub(crate) policies: Vec<PolicyModel>,
     pub(crate) jobs: Vec<JobModel>,

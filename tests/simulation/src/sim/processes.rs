@@ -27,6 +27,7 @@ pub(crate) enum Done {
     Ticked(Result<TickReport, EngineError>),
     Pumped { handled: Vec<(String, Handled)>, treatment: Treatment },
     Put { job: usize, result: Box<Result<JobWrite, EngineError>> },
+    PutMany { answers: Vec<(usize, Result<JobWrite, EngineError>)> },
     Deleted { job: usize, result: Result<JobDelete, EngineError> },
     Changed { policy: usize, result: Result<PolicyWrite, EngineError> },
     Released { asked: Vec<Token>, result: Result<Vec<(Token, Released)>, EngineError> },
@@ -49,7 +50,7 @@ pub(crate) struct Op {
 pub(crate) enum About {
     Nobody,
     Tick,
-    Job(usize),
+    Jobs(Vec<usize>),
     Policy(usize),
     Tokens(Vec<Token>),
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use chrono::{DateTime, Duration, Utc};
+use chrono_tz::Tz;
 use croner::Cron;
 use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, OnDeadline, Priority};
 use tidegate_domain::ids::{ClientId, PolicyId};
@@ -160,6 +161,9 @@ fn offsets_ms(dice: &Dice) -> Vec<i64> {
 pub(crate) async fn tenants(stage: &Stage, dice: &Dice) -> Result<Model> {
     let engine = stage.start(0);
     let mut model = Model { tight: dice.chance(250), ..Model::default() };
+    for _ in 0..*dice.weighted(&mix::ZONES_IN_USE) {
+        model.zones.push(parse_zone(dice.pick(&ZONES).context("no zone")?)?);
+    }
     for name in ["acme", "zeta"].iter().take(1 + dice.below(2) as usize) {
         let client: ClientId = name.parse()?;
         let policies = if model.tight { 1 + dice.below(2) } else { dice.below(3) };
@@ -202,7 +206,12 @@ async fn million_beside_ten(stage: &Stage, dice: &Dice, engine: &Engine, model: 
 }
 
 /// When a client may want something, with its cron expression.
-pub(crate) fn trigger(dice: &Dice, now: DateTime<Utc>, once: bool) -> Result<(Trigger, Option<Cron>)> {
+pub(crate) fn trigger(
+    dice: &Dice,
+    zones: &[Tz],
+    now: DateTime<Utc>,
+    once: bool,
+) -> Result<(Trigger, Option<Cron>)> {
     let kind = if once { TriggerKind::Instant } else { *dice.weighted(&mix::TRIGGERS) };
     let trigger = match kind {
         TriggerKind::Instant => Trigger::at(instant(dice, now).max(now - Duration::seconds(1))),
@@ -218,8 +227,8 @@ pub(crate) fn trigger(dice: &Dice, now: DateTime<Utc>, once: bool) -> Result<(Tr
         }
         TriggerKind::Cron => {
             let cron = dice.pick(&CRONS).context("no expression")?;
-            let zone = dice.pick(&ZONES).context("no zone")?;
-            let trigger = Trigger::Cron { spec: CronSpec::parse(cron)?, zone: parse_zone(zone)? };
+            let zone = *dice.pick(zones).context("no zone")?;
+            let trigger = Trigger::Cron { spec: CronSpec::parse(cron)?, zone };
             return Ok((trigger, Some(Cron::from_str(cron)?)));
         }
     };

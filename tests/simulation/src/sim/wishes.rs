@@ -2,19 +2,24 @@
 
 use anyhow::Result;
 use chrono::DateTime;
-use tidegate_domain::job::Trigger;
+use tidegate_domain::job::{Count, Terms, Trigger};
+use tidegate_domain::rules::Rules;
 use tidegate_engine::JobDraft;
 
 use super::bites::Bite;
 use super::history::History;
-use super::mix::{JOB_CHANGES, JobChange, NAMELESS_CHANGES, PAUSED_CHANGES, POLICY_CHANGES, PolicyChange};
+use super::mix::{
+    IN_BULK, JOB_CHANGES, JobChange, NAMELESS_CHANGES, PAUSED_CHANGES, POLICY_CHANGES, PolicyChange,
+};
 use super::model::{Draft, JobModel, PolicyWish, Wish};
 use super::processes::{About, Call, Done};
 use super::setup;
 use crate::world::JobSpec;
 
-/// Jobs that clients have, but for those of races.
+/// Jobs that clients have, but for those of races, and those that came in bulk.
 const JOBS: usize = 7;
+/// Jobs that come in bulk, at the most.
+const JOBS_IN_BULK: usize = 8;
 
 impl History {
     pub(crate) fn change_job(&mut self) -> Result<()> {
@@ -26,7 +31,7 @@ impl History {
             .collect();
         let job = match self.dice.pick(&open) {
             Some(job) => *job,
-            None if self.model.jobs.len() < JOBS => {
+            None if self.model.jobs.len() < JOBS + self.in_bulk => {
                 let Some(client) = self.dice.pick(&self.model.clients).cloned() else { return Ok(()) };
                 let number = self.model.jobs.len();
                 let id = if self.dice.chance(750) { Some(format!("job{number}").parse()?) } else { None };
@@ -52,7 +57,7 @@ impl History {
                     let terms = setup::terms(&self.dice, &self.model, &client, &self.stage)?;
                     // Without an id, a cron job whose creation was not answered would fire for ever unknown.
                     let once = self.model.jobs[job].id.is_none();
-                    let (trigger, cron) = setup::trigger(&self.dice, now, once)?;
+                    let (trigger, cron) = setup::trigger(&self.dice, &self.model.zones, now, once)?;
                     let job = JobDraft { trigger, rules: setup::rules(&self.dice, now)?, terms };
                     Wish::Put(Box::new(Draft { job, cron }))
                 }
@@ -72,7 +77,7 @@ impl History {
         model.busy = true;
         model.asked(engine.clock().now());
         let replaces = !model.revisions.is_empty();
-        let about = About::Job(job);
+        let about = About::Jobs(vec![job]);
         match (wish, id) {
             (Wish::Put(draft), id) => {
                 let name = format!("a write of job {job} {id:?}: {}", drafted(&draft.job));
@@ -99,6 +104,39 @@ impl History {
             }
             (Wish::Pause(_) | Wish::Delete, None) => {}
         }
+    }
+
+    /// A client creates one-time jobs without ids in one call: their events are of one instant and, under a policy, of one
+    /// line.
+    pub(crate) fn create_in_bulk(&mut self) -> Result<()> {
+        if self.in_bulk >= JOBS_IN_BULK {
+            return Ok(());
+        }
+        let Some(client) = self.dice.pick(&self.model.clients).cloned() else { return Ok(()) };
+        let numbers = self.model.jobs.len()..self.model.jobs.len() + self.dice.within(IN_BULK) as usize;
+        self.in_bulk += numbers.len();
+        let now = self.now();
+        let (trigger, cron) = setup::trigger(&self.dice, &self.model.zones, now, true)?;
+        let terms = setup::terms(&self.dice, &self.model, &client, &self.stage)?;
+        let terms = Terms { count: Count::new(1)?, ..terms };
+        let draft = Draft { job: JobDraft { trigger, rules: Rules::default(), terms }, cron };
+        let (process, engine) = self.process();
+        for _ in numbers.clone() {
+            let mut job = JobModel::new(client.clone(), None);
+            job.wish(Wish::Put(Box::new(draft.clone())), now);
+            job.busy = true;
+            job.asked(engine.clock().now());
+            self.model.jobs.push(job);
+            self.count(Bite::InBulk);
+        }
+        let name = format!("a creation of jobs {numbers:?} in one call: {}", drafted(&draft.job));
+        let call = Call { process, name, about: About::Jobs(numbers.clone().collect()), seconds: 29 };
+        self.begin(call, async move {
+            let drafts = numbers.clone().map(|_| (None, draft.job.clone())).collect();
+            let answers = numbers.zip(engine.create_jobs(&client, drafts).await).collect();
+            Done::PutMany { answers }
+        });
+        Ok(())
     }
 
     /// The last holder of a policy's tokens releases while something new joins its line.
