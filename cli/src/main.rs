@@ -20,6 +20,10 @@ use tokio::runtime::Builder;
 
 use args::{Cli, Command};
 
+/// A request of the SDK client makes some hundred small allocations.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How long threads that still work at the end are waited for.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
