@@ -9,6 +9,7 @@ use aws_sdk_dynamodb::types::{
     TransactWriteItem, WriteRequest,
 };
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use futures::future::try_join_all;
 
 use tidegate_domain::limits::WRITE_ROUNDS;
 
@@ -147,33 +148,33 @@ impl Store {
 
     /// The rows that are there of some keys, all different, 100 to a call. They may lag a little.
     pub(crate) async fn get_all(&self, table: Table, keys: &[&Key]) -> Result<HashMap<Key, Attributes>> {
-        let mut found = HashMap::with_capacity(keys.len());
-        for some in keys.chunks(ROWS_PER_BATCH_READ) {
-            let mut left: Vec<Attributes> = some.iter().map(|key| key.attributes()).collect();
-            for _ in 0..WRITE_ROUNDS {
-                let asked = KeysAndAttributes::builder().set_keys(Some(left)).build();
-                let asked = asked.map_err(|e| StoreError::Corrupt {
-                    table,
-                    key: String::new(),
-                    reason: e.to_string(),
-                })?;
-                let got = self.db.batch_get_item().request_items(self.name(table), asked).send().await;
-                let got = got.map_err(|e| StoreError::aws("BatchGetItem", table, &e))?;
-                for row in got.responses.into_iter().flat_map(|tables| tables.into_values().flatten()) {
-                    let item = Item::new(table, &row);
-                    found.insert(Key::new(item.text(PARTITION_KEY)?, item.text(SORT_KEY)?), row);
-                }
-                let open = got.unprocessed_keys.into_iter().flat_map(HashMap::into_values);
-                left = open.flat_map(|open| open.keys).collect();
-                if left.is_empty() {
-                    break;
-                }
+        let batches = keys.chunks(ROWS_PER_BATCH_READ).map(|keys| self.get_batch(table, keys));
+        Ok(try_join_all(batches).await?.into_iter().flatten().collect())
+    }
+
+    async fn get_batch(&self, table: Table, keys: &[&Key]) -> Result<Vec<(Key, Attributes)>> {
+        let mut found = Vec::with_capacity(keys.len());
+        let mut left: Vec<Attributes> = keys.iter().map(|key| key.attributes()).collect();
+        for _ in 0..WRITE_ROUNDS {
+            let asked = KeysAndAttributes::builder().set_keys(Some(left)).build();
+            let asked = asked.map_err(|e| StoreError::Corrupt {
+                table,
+                key: String::new(),
+                reason: e.to_string(),
+            })?;
+            let got = self.db.batch_get_item().request_items(self.name(table), asked).send().await;
+            let got = got.map_err(|e| StoreError::aws("BatchGetItem", table, &e))?;
+            for row in got.responses.into_iter().flat_map(|tables| tables.into_values().flatten()) {
+                let item = Item::new(table, &row);
+                found.push((Key::new(item.text(PARTITION_KEY)?, item.text(SORT_KEY)?), row));
             }
-            if !left.is_empty() {
-                return Err(StoreError::not_served("BatchGetItem", table));
+            let open = got.unprocessed_keys.into_iter().flat_map(HashMap::into_values);
+            left = open.flat_map(|open| open.keys).collect();
+            if left.is_empty() {
+                return Ok(found);
             }
         }
-        Ok(found)
+        Err(StoreError::not_served("BatchGetItem", table))
     }
 
     pub(crate) async fn put(&self, table: Table, row: Row) -> Result<()> {

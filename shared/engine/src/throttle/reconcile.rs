@@ -115,16 +115,16 @@ impl Engine {
         let Some(active) = active.filter(|active| is_retirable(active, self.now())) else {
             return Ok(Vec::new());
         };
-        let line = self.line_page(&PolicyRef::new(&policy.client, &policy.id)).await?;
+        let name = PolicyRef::new(&policy.client, &policy.id);
+        let line = self.line_page(&name).await?;
         // What was taken out of the line since the groups were looked at is in one of them.
         if line.is_empty() && self.groups_in_step(policy).await?.iter().all(SlotGroup::is_idle) {
             self.store().retire_active(&active).await?;
         }
-        let policy = PolicyRef::new(&policy.client, &policy.id);
         // Whoever stopped a run and died may have left its entry, due or not.
         let mut effects = Vec::new();
         for entry in line.iter().filter(|entry| entry.is_exhausted()) {
-            effects.extend(self.exhausted(&policy, entry).await?);
+            effects.extend(self.exhausted(&name, entry).await?);
         }
         Ok(effects)
     }
