@@ -93,14 +93,14 @@ async fn keep_promises(history: &mut History) -> Result<Verdict> {
         history.model.jobs[job].asked(engine.clock().now());
         let done = match (wish, id) {
             (Wish::Put(draft), Some(id)) if replaces => {
-                Done::Put { job, result: Box::new(engine.replace_job(&client, id, draft.job, None).await) }
+                Done::Put { answers: vec![(job, engine.replace_job(&client, id, draft.job, None).await)] }
             }
             (Wish::Put(draft), id) => {
-                Done::Put { job, result: Box::new(engine.create_job(&client, id, draft.job).await) }
+                Done::Put { answers: vec![(job, engine.create_job(&client, id, draft.job).await)] }
             }
             (Wish::Pause(paused), Some(id)) => {
                 let result = engine.pause_job(&client, &id, paused, None).await;
-                Done::Put { job, result: Box::new(result) }
+                Done::Put { answers: vec![(job, result)] }
             }
             (Wish::Delete, Some(id)) => {
                 Done::Deleted { job, result: engine.delete_job(&client, &id, None).await }

@@ -469,24 +469,18 @@ impl History {
                     self.note(format!("{name}: {outcome:?} {body:.300}"));
                 }
             }
-            Done::Put { job, result } => {
-                self.note(format!("{name}: {}", told(&result)));
-                self.model.jobs[job].busy = false;
-                match *result {
-                    Ok(JobWrite::Created(new) | JobWrite::Replaced(new) | JobWrite::Unchanged(new)) => {
-                        self.model.jobs[job].told(Some(new));
-                    }
-                    Ok(other) => {
-                        return Ok(Err(i8_accepted::refused(name, &format!("{other:?}"))));
-                    }
-                    Err(_) => {}
-                }
-            }
-            Done::PutMany { answers } => {
+            Done::Put { answers } => {
                 for (job, result) in answers {
-                    let put = Done::Put { job, result: Box::new(result) };
-                    if let Err(violation) = self.ended(name, put)? {
-                        return Ok(Err(violation));
+                    self.note(format!("{name}: {}", told(&result)));
+                    self.model.jobs[job].busy = false;
+                    match result {
+                        Ok(JobWrite::Created(new) | JobWrite::Replaced(new) | JobWrite::Unchanged(new)) => {
+                            self.model.jobs[job].told(Some(new));
+                        }
+                        Ok(other) => {
+                            return Ok(Err(i8_accepted::refused(name, &format!("{other:?}"))));
+                        }
+                        Err(_) => {}
                     }
                 }
             }

@@ -26,8 +26,7 @@ use crate::world::{pump_delete, pump_receive, receive_count};
 pub(crate) enum Done {
     Ticked(Result<TickReport, EngineError>),
     Pumped { handled: Vec<(String, Handled)>, treatment: Treatment },
-    Put { job: usize, result: Box<Result<JobWrite, EngineError>> },
-    PutMany { answers: Vec<(usize, Result<JobWrite, EngineError>)> },
+    Put { answers: Vec<(usize, Result<JobWrite, EngineError>)> },
     Deleted { job: usize, result: Result<JobDelete, EngineError> },
     Changed { policy: usize, result: Result<PolicyWrite, EngineError> },
     Released { asked: Vec<Token>, result: Result<Vec<(Token, Released)>, EngineError> },

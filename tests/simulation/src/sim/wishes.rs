@@ -86,14 +86,14 @@ impl History {
                         Some(id) if replaces => engine.replace_job(&client, id, draft.job, None).await,
                         id => engine.create_job(&client, id, draft.job).await,
                     };
-                    Done::Put { job, result: Box::new(result) }
+                    Done::Put { answers: vec![(job, result)] }
                 });
             }
             (Wish::Pause(paused), Some(id)) => {
                 let name = format!("a call for job {job} {id}: paused is {paused}");
                 self.begin(Call { process, name, about, seconds: 29 }, async move {
                     let result = engine.pause_job(&client, &id, paused, None).await;
-                    Done::Put { job, result: Box::new(result) }
+                    Done::Put { answers: vec![(job, result)] }
                 });
             }
             (Wish::Delete, Some(id)) => {
@@ -134,7 +134,7 @@ impl History {
         self.begin(call, async move {
             let drafts = numbers.clone().map(|_| (None, draft.job.clone())).collect();
             let answers = numbers.zip(engine.create_jobs(&client, drafts).await).collect();
-            Done::PutMany { answers }
+            Done::Put { answers }
         });
         Ok(())
     }

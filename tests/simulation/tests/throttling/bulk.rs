@@ -1,14 +1,13 @@
 //! Throttled one-time jobs that are created in one call shortly before they are due: their events share messages.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use chrono::{DateTime, Duration, Utc};
+use chrono::Duration;
 use tidegate_engine::clock::Clock as _;
 use tidegate_engine::{EngineError, Handled, JobWrite};
 use tidegate_local::{Call, Fault, FaultPlan};
-use tidegate_simulation::world::JobSpec;
+use tidegate_simulation::world::{JobSpec, Received};
 
 use super::stage::{Stage, client, jobs_of, terms};
 
@@ -16,12 +15,12 @@ use super::stage::{Stage, client, jobs_of, terms};
 struct First {
     operation: &'static str,
     fault: Fault,
-    is_over: Arc<AtomicBool>,
+    is_over: AtomicBool,
 }
 
 impl First {
     fn of(operation: &'static str, fault: Fault) -> Self {
-        Self { operation, fault, is_over: Arc::default() }
+        Self { operation, fault, is_over: AtomicBool::new(false) }
     }
 }
 
@@ -40,13 +39,10 @@ async fn stage(tokens: u32) -> Stage {
     stage
 }
 
-fn due(stage: &Stage) -> DateTime<Utc> {
-    stage.world.clock.now() + Duration::seconds(30)
-}
-
 /// One call for so many jobs that are due in 30 seconds.
 async fn create(stage: &Stage, jobs: usize) -> Vec<Result<JobWrite, EngineError>> {
-    let draft = JobSpec::at(due(stage), &stage.queue).unwrap().under("small").unwrap().into_draft();
+    let launch_at = stage.world.clock.now() + Duration::seconds(30);
+    let draft = JobSpec::at(launch_at, &stage.queue).unwrap().under("small").unwrap().into_draft();
     stage.world.engine.create_jobs(&client(), vec![(None, draft); jobs]).await
 }
 
@@ -57,6 +53,13 @@ fn ids(answers: &[Result<JobWrite, EngineError>]) -> BTreeSet<String> {
         _ => None,
     });
     created.collect()
+}
+
+/// The ids of those whose events came, each once.
+fn came(events: &[Received]) -> BTreeSet<String> {
+    let ids: BTreeSet<String> = jobs_of(events).into_iter().map(str::to_owned).collect();
+    assert_eq!(ids.len(), events.len(), "each once");
+    ids
 }
 
 #[tokio::test]
@@ -76,9 +79,7 @@ async fn a_hundred_events_share_a_message_and_the_look_at_their_jobs() {
     assert_eq!(stage.world.engine.handle_all(&bodies).await, [Handled::Done; 3]);
     stage.world.delete_dispatched(&messages).await.unwrap();
     assert_eq!(used().since(&before).dynamodb_calls["BatchGetItem"], 3);
-    let arrived = stage.arrived().await;
-    assert_eq!(jobs_of(&arrived).into_iter().map(str::to_owned).collect::<BTreeSet<_>>(), created);
-    assert_eq!(arrived.len(), 250);
+    assert_eq!(came(&stage.arrived().await), created);
 }
 
 #[tokio::test]
@@ -90,9 +91,7 @@ async fn a_job_that_could_not_be_stored_fails_alone() {
     let created = ids(&answers);
     assert_eq!((created.len(), answers.iter().filter(|answer| answer.is_err()).count()), (4, 1));
     stage.world.advance(30);
-    let arrived = stage.arrived().await;
-    assert_eq!(arrived.len(), 4);
-    assert_eq!(jobs_of(&arrived).into_iter().map(str::to_owned).collect::<BTreeSet<_>>(), created);
+    assert_eq!(came(&stage.arrived().await), created);
 }
 
 /// Whether SQS has them or not: those that it has find no job.
@@ -106,12 +105,6 @@ async fn jobs_whose_events_could_not_be_sent_together_are_created_one_by_one() {
         let created = ids(&answers);
         assert_eq!(created.len(), 5, "{fault:?}");
         stage.world.advance(30);
-        let arrived = stage.arrived().await;
-        assert_eq!(arrived.len(), 5, "{fault:?}");
-        assert_eq!(
-            jobs_of(&arrived).into_iter().map(str::to_owned).collect::<BTreeSet<_>>(),
-            created,
-            "{fault:?}"
-        );
+        assert_eq!(came(&stage.arrived().await), created, "{fault:?}");
     }
 }
