@@ -62,6 +62,12 @@ impl Waking {
         Self { shard, after, left, fence, began_at, is_kept, unkept: 0 }
     }
 
+    /// Whether a policy became active since the tick began. A time that is still to come is of a clock that was ahead, and
+    /// says nothing: such a policy would be woken by no tick until then.
+    fn has_just_become_active(&self, active: &ActivePolicy, now: DateTime<Utc>) -> bool {
+        self.began_at.is_some_and(|began_at| (began_at..=now).contains(&active.since))
+    }
+
     fn go_on(&mut self, after: Option<String>) {
         if after.is_none() {
             self.shard = (self.shard + 1) % ACTIVE_SHARDS;
@@ -178,8 +184,8 @@ impl Engine {
     ) -> Result<(), EngineError> {
         while waking.left > 0 {
             let page = self.store().active_policies(waking.shard, waking.after.take()).await?;
-            let is_due =
-                |active: &ActivePolicy| waking.began_at.is_none_or(|began_at| active.since < began_at);
+            let now = self.now();
+            let is_due = |active: &ActivePolicy| !waking.has_just_become_active(active, now);
             let due = page.rows.into_iter().filter(is_due).map(|active| (active.client, active.policy));
             // The key says whose it is, whatever else of the row can be read.
             let named = page.unreadable.iter().filter_map(|row| {

@@ -141,3 +141,18 @@ async fn a_policy_stays_looked_after_when_its_group_takes_the_last_of_its_line_m
     }
     panic!("the call takes more requests than were tried");
 }
+
+/// A process whose clock was an hour ahead put the policy on the list of active ones (seed 1795394200877: I2, for that hour no
+/// tick looked after it).
+#[tokio::test]
+async fn a_policy_that_became_active_by_a_clock_ahead_is_looked_after_at_once() {
+    let stage = Stage::new().await;
+    stage.policy("small", terms(1)).await;
+    let ahead = stage.world.clock.now() + chrono::Duration::hours(1);
+    stage.world.engine.store().touch_active(&client(), &"small".parse().unwrap(), ahead).await.unwrap();
+    let spec = JobSpec::at(stage.world.clock.now(), &stage.queue).unwrap().attempts(2).unwrap();
+    stage.put("single", spec.under("small").unwrap(), Flow::default()).await;
+    assert_eq!(stage.arrived().await.len(), 1);
+    // Its consumer dies.
+    assert_eq!(stage.wait(125).await.len(), 1);
+}
