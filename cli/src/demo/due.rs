@@ -3,8 +3,7 @@
 use tidegate_domain::limits::{LOOK_AHEAD_SECONDS, MISFIRE_LAUNCHES};
 
 use super::score::{Fate, Score};
-use super::setup::{BATCH_JOB, CRON_JOB};
-use super::{BATCH_EVENTS, LIMIT};
+use super::{BATCH_EVENTS, BATCH_JOB, CRON_JOB, LIMIT};
 
 const MINUTE_MS: i64 = 60_000;
 

@@ -5,8 +5,9 @@ use std::fmt;
 use serde::Serialize;
 
 use super::BATCH_EVENTS;
+use super::BATCH_JOB;
 use super::due::Plan;
-use super::setup::{BATCH_JOB, POLICY};
+use super::setup::POLICY;
 
 /// The way into a demonstration that runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

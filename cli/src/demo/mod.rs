@@ -36,6 +36,10 @@ use due::Plan;
 use look_around::LookAround;
 use summary::Summary;
 
+/// The job of the batch.
+const BATCH_JOB: &str = "batch-of-twenty";
+/// The cron job.
+const CRON_JOB: &str = "every-minute";
 /// How many events may be in flight at once.
 pub(crate) const LIMIT: u32 = 3;
 /// Events of the batch.

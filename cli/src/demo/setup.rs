@@ -13,13 +13,9 @@ use tidegate_domain::limits::MISFIRE_LAUNCHES;
 use super::book::Book;
 use super::due::Plan;
 use super::score::Entry;
-use super::{BATCH_EVENTS, LIMIT, Stage};
+use super::{BATCH_EVENTS, BATCH_JOB, CRON_JOB, LIMIT, Stage};
 use crate::local::{keep_key, read_key};
 
-/// The job of the batch.
-pub(super) const BATCH_JOB: &str = "batch-of-twenty";
-/// The cron job.
-pub(super) const CRON_JOB: &str = "every-minute";
 const CLIENT: &str = "demo";
 /// The policy of the batch.
 pub(super) const POLICY: &str = "three-at-a-time";

@@ -6,7 +6,10 @@ use thiserror::Error;
 
 use crate::flow::Flow;
 use crate::ids::{ClientId, JobId, PolicyId};
-use crate::limits::{DEFAULT_ATTEMPTS, EVENTS_PER_RUN, JSON_DEPTH, MAX_ATTEMPTS, PAYLOAD_BYTES};
+use crate::limits::{
+    DEFAULT_ATTEMPTS, EVENTS_PER_RUN, HANDOVER_SECONDS, JSON_DEPTH, LOOK_AHEAD_SECONDS, MAX_ATTEMPTS,
+    PAYLOAD_BYTES,
+};
 use crate::nesting::levels;
 use crate::rules::{Relevancy, Rules};
 use crate::target::Target;
@@ -36,6 +39,14 @@ pub struct Job {
     pub emit_from: DateTime<Utc>,
     /// When this revision was written.
     pub changed_at: DateTime<Utc>,
+}
+
+/// From when on the launches of a job that is written at an instant are the emitter's; the master emits those before.
+pub fn emit_from(written_at: DateTime<Utc>) -> DateTime<Utc> {
+    let ahead = i64::from(LOOK_AHEAD_SECONDS + HANDOVER_SECONDS);
+    // Whole minutes, so that children of one minute agree, and whole seconds, as rows keep them.
+    let second = written_at.timestamp().div_euclid(60) * 60 + ahead;
+    DateTime::from_timestamp(second, 0).unwrap_or(written_at)
 }
 
 /// When a job fires.

@@ -6,6 +6,7 @@ use crate::ids::{ClientId, PolicyId};
 use crate::limits::{LEASE_SECONDS, MAX_IN_FLIGHT, WAITING_RUNS};
 use crate::rate_limit::RateLimit;
 use crate::shares::SharePlan;
+use crate::slots::{GroupKey, SlotGroup};
 
 /// A throttling policy.
 ///
@@ -31,6 +32,32 @@ impl Policy {
     /// The limit that is in force: none of it while the policy is paused.
     pub fn limit(&self) -> u32 {
         if self.paused { 0 } else { self.terms.max_in_flight }
+    }
+}
+
+/// Names a policy.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PolicyRef {
+    /// Whose it is.
+    pub client: ClientId,
+    /// Its name within the client.
+    pub policy: PolicyId,
+}
+
+impl PolicyRef {
+    /// The policy of a client that has a name.
+    pub fn new(client: &ClientId, policy: &PolicyId) -> Self {
+        Self { client: client.clone(), policy: policy.clone() }
+    }
+
+    /// The policy that a slot group is of.
+    pub fn of(group: &SlotGroup) -> Self {
+        Self::of_key(&group.key)
+    }
+
+    /// The same, by the name of the group.
+    pub fn of_key(key: &GroupKey) -> Self {
+        Self::new(&key.client, &key.policy)
     }
 }
 

@@ -11,6 +11,7 @@ use tidegate_domain::time::{days, shifted};
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::Query;
+pub use crate::runs::EventRow;
 use crate::runs::{self, Tally};
 use crate::slots::outcomes;
 use crate::tables::Table;
@@ -99,21 +100,6 @@ impl HistoryOf {
             PackId::Singles(id) => Self::Singles(policy.clone(), *id),
         }
     }
-}
-
-/// One event's record.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventRow {
-    /// Its number in the run.
-    pub index: u32,
-    /// Whether the consumer got it.
-    pub delivered: bool,
-    /// How often delivery was tried.
-    pub attempts: u8,
-    /// When the last attempt ended.
-    pub at: DateTime<Utc>,
-    /// Why it was not delivered.
-    pub reason: Option<String>,
 }
 
 /// A part of an unthrottled run: events `from..to`.

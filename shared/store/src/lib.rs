@@ -17,6 +17,7 @@
 mod aside;
 pub mod calendars;
 pub mod clients;
+mod create;
 pub mod doc;
 pub mod events;
 pub mod index;

@@ -18,9 +18,9 @@ use tidegate_domain::slots::GroupKey;
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Sorted, Update, Updated};
-use crate::runs::left_out_update;
+use crate::runs::{Tally, left_out_update, row as run_row};
 use crate::tables::Table;
-use crate::{Page, Result, Store, StoreError, Write};
+use crate::{Create, Page, Result, Store, StoreError, Write};
 
 /// Stands before the number of a part, in a place.
 const PART: char = '.';
@@ -232,7 +232,7 @@ pub fn pack_of_place(place: &str) -> Result<PackId> {
 }
 
 /// The entries of a run: one, or as many as it has parts.
-pub(crate) fn entry_rows(occurrence: &Occurrence, policy: &PolicyId, parts: u32) -> Vec<Row> {
+fn entry_rows(occurrence: &Occurrence, policy: &PolicyId, parts: u32) -> Vec<Row> {
     let (pack, flow) = (PackId::Run(occurrence.run_id()), &occurrence.terms.flow);
     let whole = place(&pack, flow.priority.get(), occurrence.launch_at);
     let count = occurrence.terms.count.get();
@@ -293,6 +293,28 @@ fn taken_before(row: &Attributes, group: u32, grant: u64) -> Result<Option<Take>
 }
 
 impl Store {
+    /// Materialises an occurrence and puts it into its policy's waiting line, in so many parts: all or nothing. Repeating it
+    /// changes nothing, also when the run has left the line long ago.
+    ///
+    /// # Errors
+    /// When DynamoDB does not answer.
+    pub async fn enqueue_run(
+        &self,
+        occurrence: &Occurrence,
+        (policy, parts): (&PolicyId, u32),
+        now: DateTime<Utc>,
+    ) -> Result<Create> {
+        let row = run_row(occurrence, Tally::default(), now)?;
+        let mut items = vec![self.put_new_item_of(Table::Runs, row)?];
+        for entry in entry_rows(occurrence, policy, parts) {
+            items.push(self.put_item_of(Table::Policies, entry)?);
+        }
+        Ok(match self.transact(Table::Runs, items).await? {
+            Write::Done => Create::Done,
+            Write::Refused => Create::Exists,
+        })
+    }
+
     /// Whether something due waits in a line, as some replica has it.
     ///
     /// # Errors

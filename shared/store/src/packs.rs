@@ -17,22 +17,12 @@ use crate::doc::TermsDoc;
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::line::singles_row;
 use crate::rows::{Query, Sorted, Update};
+pub use crate::runs::SinglePlace;
 use crate::tables::Table;
 use crate::{Create, Result, Store, Write};
 
 /// The version of what a row says.
 const VERSION: u8 = 1;
-
-/// Where a single event waits or waited.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SinglePlace {
-    /// The policy of the pack.
-    pub policy: PolicyId,
-    /// The pack.
-    pub pack: SinglesId,
-    /// The event's number in it.
-    pub index: u32,
-}
 
 /// The occurrences of a pack, as its row says them.
 #[derive(Serialize, Deserialize)]

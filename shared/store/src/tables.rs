@@ -1,11 +1,5 @@
 //! The one definition of the tables. Local mode creates them from it; a test holds `template.yaml` against it.
 
-use aws_sdk_dynamodb::types::{
-    AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType, TimeToLiveSpecification,
-};
-
-use crate::{Result, Store, StoreError};
-
 /// Every table's partition key and sort key. Both are strings.
 pub const PARTITION_KEY: &str = "pk";
 /// See [`PARTITION_KEY`].
@@ -53,64 +47,5 @@ impl Table {
     /// Whether rows may carry [`EXPIRES_AT`].
     pub fn expires(self) -> bool {
         matches!(self, Self::Jobs | Self::Launch | Self::Runs | Self::Events)
-    }
-}
-
-impl Store {
-    /// Creates the tables that are missing. For local mode and tests; on AWS the template creates them.
-    ///
-    /// # Errors
-    /// When DynamoDB refuses for another reason than that the table is there.
-    pub async fn create_tables(&self) -> Result<()> {
-        for table in Table::ALL {
-            self.create_table(table).await?;
-        }
-        Ok(())
-    }
-
-    async fn create_table(&self, table: Table) -> Result<()> {
-        let key = |name: &str, kind| KeySchemaElement::builder().attribute_name(name).key_type(kind).build();
-        let text = |name: &str| {
-            AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build()
-        };
-        let wrong = |error: aws_sdk_dynamodb::error::BuildError| StoreError::Corrupt {
-            table,
-            key: String::new(),
-            reason: error.to_string(),
-        };
-        let created = self
-            .db
-            .create_table()
-            .table_name(self.name(table))
-            .billing_mode(BillingMode::PayPerRequest)
-            .key_schema(key(PARTITION_KEY, KeyType::Hash).map_err(wrong)?)
-            .key_schema(key(SORT_KEY, KeyType::Range).map_err(wrong)?)
-            .attribute_definitions(text(PARTITION_KEY).map_err(wrong)?)
-            .attribute_definitions(text(SORT_KEY).map_err(wrong)?)
-            .send()
-            .await;
-        match created {
-            Ok(_) if table.expires() => self.enable_expiry(table).await,
-            Ok(_) => Ok(()),
-            Err(e) if e.as_service_error().is_some_and(|e| e.is_resource_in_use_exception()) => Ok(()),
-            Err(e) => Err(StoreError::aws("CreateTable", table, &e)),
-        }
-    }
-
-    async fn enable_expiry(&self, table: Table) -> Result<()> {
-        let expiry = TimeToLiveSpecification::builder().enabled(true).attribute_name(EXPIRES_AT).build();
-        let expiry = expiry.map_err(|error| StoreError::Corrupt {
-            table,
-            key: String::new(),
-            reason: error.to_string(),
-        })?;
-        let set = self
-            .db
-            .update_time_to_live()
-            .table_name(self.name(table))
-            .time_to_live_specification(expiry)
-            .send()
-            .await;
-        set.map(drop).map_err(|e| StoreError::aws("UpdateTimeToLive", table, &e))
     }
 }

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::input::Input;
 use crate::json::Json;
 use crate::known::Known;
-use crate::round::Step;
 use crate::schema::{Key, Request, Spoil};
+use crate::step::Step;
 use crate::targets::{Answer, Ending};
 
 /// What failed, by name. Minutes follow.

@@ -37,5 +37,6 @@ pub mod round;
 pub mod schema;
 pub mod smallest;
 pub mod stage;
+pub mod step;
 pub mod targets;
 pub mod verdict;

@@ -12,29 +12,8 @@ use crate::input::Input;
 use crate::numbers::{INPUTS_PER_MINUTE, INPUTS_PER_ROUND};
 use crate::schema::Document;
 use crate::smallest;
-use crate::stage::{Outcome, Stage, Tally};
-
-/// A step of a round.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
-    /// An input.
-    Input(Input),
-    /// The clock moves to the next minute.
-    Minute,
-}
-
-impl Step {
-    /// Takes the step.
-    ///
-    /// # Errors
-    /// When the machinery itself fails.
-    pub async fn take(&self, stage: &mut Stage) -> Outcome {
-        match self {
-            Self::Input(input) => stage.feed(input).await,
-            Self::Minute => stage.minute().await,
-        }
-    }
-}
+use crate::stage::{Stage, Tally};
+use crate::step::Step;
 
 /// What a round did that held.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

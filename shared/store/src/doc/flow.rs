@@ -6,7 +6,7 @@ use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, OnDeadline, Overl
 use tidegate_domain::time::clamped;
 
 use super::Rest;
-use super::terms::{joined, split};
+use super::target::{joined, split};
 
 /// The flow of a job; what is absent is as by default.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

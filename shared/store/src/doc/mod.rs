@@ -6,6 +6,7 @@
 mod flow;
 mod rest;
 mod rules;
+mod target;
 mod terms;
 mod trigger;
 

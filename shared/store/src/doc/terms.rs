@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use tidegate_domain::job::{Attempts, Count, History, Payload, Terms};
 use tidegate_domain::rules::Relevancy;
-use tidegate_domain::target::Target;
 
 use super::Rest;
 use super::flow::FlowDoc;
+use super::target::{joined, split};
 
 /// The terms of a job, as stored in rows and in dispatch messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,23 +73,6 @@ impl From<&Terms> for TermsDoc {
     }
 }
 
-/// An address as the URL of a queue or that of an endpoint.
-pub(super) fn split(target: &Target) -> (Option<String>, Option<String>) {
-    match target {
-        Target::Sqs { queue_url } => (Some(queue_url.clone()), None),
-        Target::Http { url } => (None, Some(url.clone())),
-    }
-}
-
-/// The address that [`split`] came from; `None` when there are both URLs, or neither.
-pub(super) fn joined(queue_url: Option<&str>, url: Option<&str>) -> Result<Option<Target>, String> {
-    match (queue_url, url) {
-        (Some(queue_url), None) => Target::sqs(queue_url).map(Some).map_err(|e| e.to_string()),
-        (None, Some(url)) => Target::http(url).map(Some).map_err(|e| e.to_string()),
-        _ => Ok(None),
-    }
-}
-
 impl TermsDoc {
     /// Takes the payload out that stands in it.
     pub(crate) fn take_payload(&mut self) -> Option<String> {
@@ -150,6 +133,8 @@ impl TermsDoc {
 mod tests {
     use tidegate_domain::flow::Flow;
     use tidegate_domain::unknown::Unknown;
+
+    use tidegate_domain::target::Target;
 
     use super::*;
 

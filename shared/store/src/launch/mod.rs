@@ -6,6 +6,8 @@
 mod row;
 mod shard;
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, JobId};
@@ -56,6 +58,15 @@ pub struct IndexRow {
     pub sort_key: String,
     /// What it says.
     pub child: Result<Child>,
+}
+
+/// Names a row of the index.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RowKey {
+    /// Its partition.
+    pub partition: Arc<str>,
+    /// Its place in the partition.
+    pub sort_key: Arc<str>,
 }
 
 impl IndexRow {

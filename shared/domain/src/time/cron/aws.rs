@@ -3,8 +3,8 @@
 //! Its weekdays are 1 (Sunday) to 7; they become names. `*/n` of a year begins at 1970 there. One day field must be `?`
 //! there; `*` does here too, but two restricted ones are refused as AWS does: either one would count here.
 
-use super::dialect::{Split, unsupported};
-use super::error::{CronError, Field};
+use super::error::{CronError, Field, unsupported};
+use super::split::Split;
 use super::years::{FIRST_YEAR, LAST_YEAR};
 
 /// Takes what follows `cron(`, in upper case.

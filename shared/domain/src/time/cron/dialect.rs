@@ -4,7 +4,8 @@
 //! Five fields begin with the minute, six and seven with the second, as in croner; the seventh is the year.
 
 use super::aws;
-use super::error::{CronError, EXPRESSION_BYTES, Field};
+use super::error::{CronError, EXPRESSION_BYTES, Field, unsupported};
+use super::split::Split;
 use super::years::{FIRST_YEAR, LAST_YEAR};
 use crate::time::interval::parse_interval;
 
@@ -17,47 +18,6 @@ const NICKNAMES: [(&str, &str); 7] = [
     ("@MIDNIGHT", "0 0 * * *"),
     ("@HOURLY", "0 * * * *"),
 ];
-
-/// An expression taken apart, in upper case.
-pub(super) struct Split {
-    /// In the order of [`Field::ALL`]; what was left out is filled in.
-    pub fields: [String; 7],
-    /// How many of them are written: 5, 6 or 7.
-    written: usize,
-}
-
-impl Split {
-    pub(super) fn five(fields: [String; 5]) -> Self {
-        let [minute, hour, day, month, weekday] = fields;
-        let fields = ["0".to_owned(), minute, hour, day, month, weekday, "*".to_owned()];
-        Self { fields, written: 5 }
-    }
-
-    pub(super) fn seven(fields: [String; 7]) -> Self {
-        Self { fields, written: 7 }
-    }
-
-    fn six(fields: [String; 6]) -> Self {
-        let [second, minute, hour, day, month, weekday] = fields;
-        Self { fields: [second, minute, hour, day, month, weekday, "*".to_owned()], written: 6 }
-    }
-
-    /// Its written fields, one blank apart; taking them apart again gives the same.
-    pub(super) fn canonical(&self) -> String {
-        let (first, last) = if self.written == 5 { (1, 6) } else { (0, self.written) };
-        self.fields.get(first..last).unwrap_or(&self.fields).join(" ")
-    }
-
-    pub(super) fn field(&self, field: Field) -> &str {
-        self.fields.get(field as usize).map_or("*", String::as_str)
-    }
-
-    /// Whether it looks as Quartz and Spring write it: with seconds, and `?` for a day field.
-    pub(super) fn is_quartz(&self) -> bool {
-        let blank = |field| self.field(field) == "?";
-        self.written > 5 && (blank(Field::DayOfMonth) || blank(Field::DayOfWeek))
-    }
-}
 
 /// Splits `CRON_TZ=Zone` or `TZ=Zone` off an expression: the zone's name if there is one, and the rest.
 ///
@@ -110,10 +70,6 @@ pub(super) fn split(text: &str) -> Result<Split, CronError> {
 }
 
 const INTERVAL: &str = "is an interval, not a calendar time: give it as a rate, such as '5 minutes'";
-
-pub(super) fn unsupported(given: &str, problem: impl Into<String>) -> CronError {
-    CronError::Unsupported { given: given.to_owned(), problem: problem.into() }
-}
 
 fn nickname(given: &str, upper: &str) -> Result<Split, CronError> {
     if let Some((_, fields)) = NICKNAMES.iter().find(|(name, _)| *name == upper) {

@@ -168,3 +168,8 @@ impl fmt::Display for Field {
         })
     }
 }
+
+/// What is no expression that this dialect has, and why.
+pub(super) fn unsupported(given: &str, problem: impl Into<String>) -> CronError {
+    CronError::Unsupported { given: given.to_owned(), problem: problem.into() }
+}

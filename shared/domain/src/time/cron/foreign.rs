@@ -1,7 +1,8 @@
 //! What people write for a cron expression who come from elsewhere: sentences such as `every 5 minutes`, and lines of a
 //! crontab. Each is refused with what to write; a sentence is translated only where that is exact.
 
-use super::dialect::{split_zone_prefix, unsupported};
+use super::dialect::split_zone_prefix;
+use super::error::unsupported;
 use super::error::{CronError, Field};
 use super::field::normalise;
 use crate::time::interval::parse_interval;

@@ -11,6 +11,7 @@ mod encoding;
 mod error;
 mod field;
 mod foreign;
+mod split;
 mod warnings;
 mod years;
 
@@ -22,7 +23,7 @@ pub use dialect::split_zone_prefix;
 pub use encoding::DecodeError;
 pub use error::{CronError, Field};
 
-use self::dialect::Split;
+use self::split::Split;
 use super::dst::{DstRules, Gap, Overlap};
 
 /// A cron expression that parses and fires.

@@ -1,8 +1,8 @@
 //! What is taken, but probably not meant.
 
 use super::compiled::CompiledCron;
-use super::dialect::Split;
 use super::error::Field;
+use super::split::Split;
 use super::years::LAST_YEAR;
 use crate::time::decompose::reads_per_launch;
 

@@ -9,14 +9,11 @@ use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
 use tidegate_domain::job::Terms;
 use tidegate_domain::limits::{HISTORY_DAYS, PAGE_ROWS};
 use tidegate_domain::occurrence::{NonRun, Occurrence};
-use tidegate_domain::pack::SinglesKind;
+use tidegate_domain::pack::{SinglesId, SinglesKind};
 use tidegate_domain::time::{days, shifted};
 
 use crate::doc::TermsDoc;
-use crate::events::EventRow;
 use crate::item::{Attributes, Item, Key, Row, number, text};
-use crate::line::entry_rows;
-use crate::packs::SinglePlace;
 use crate::rows::{Query, Sorted, Update, Updated};
 use crate::tables::Table;
 use crate::{Create, Page, Result, Store, StoreError, Write};
@@ -49,6 +46,32 @@ pub struct RunRow {
     pub last_outcome_at: Option<DateTime<Utc>>,
     /// How its client was told that it has come to its end, if it was to be told.
     pub announced: Option<Announced>,
+}
+
+/// One event's record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventRow {
+    /// Its number in the run.
+    pub index: u32,
+    /// Whether the consumer got it.
+    pub delivered: bool,
+    /// How often delivery was tried.
+    pub attempts: u8,
+    /// When the last attempt ended.
+    pub at: DateTime<Utc>,
+    /// Why it was not delivered.
+    pub reason: Option<String>,
+}
+
+/// Where a single event waits or waited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SinglePlace {
+    /// The policy of the pack.
+    pub policy: PolicyId,
+    /// The pack.
+    pub pack: SinglesId,
+    /// The event's number in it.
+    pub index: u32,
 }
 
 /// How a client was told that a run has come to its end.
@@ -230,28 +253,6 @@ impl Store {
     /// When DynamoDB does not answer.
     pub async fn create_run(&self, occurrence: &Occurrence, now: DateTime<Utc>) -> Result<Create> {
         self.put_new(Table::Runs, row(occurrence, Tally::default(), now)?).await
-    }
-
-    /// Materialises an occurrence and puts it into its policy's waiting line, in so many parts: all or nothing. Repeating it
-    /// changes nothing, also when the run has left the line long ago.
-    ///
-    /// # Errors
-    /// When DynamoDB does not answer.
-    pub async fn enqueue_run(
-        &self,
-        occurrence: &Occurrence,
-        (policy, parts): (&PolicyId, u32),
-        now: DateTime<Utc>,
-    ) -> Result<Create> {
-        let run_row = row(occurrence, Tally::default(), now)?;
-        let mut items = vec![self.put_new_item_of(Table::Runs, run_row)?];
-        for entry in entry_rows(occurrence, policy, parts) {
-            items.push(self.put_item_of(Table::Policies, entry)?);
-        }
-        Ok(match self.transact(Table::Runs, items).await? {
-            Write::Done => Create::Done,
-            Write::Refused => Create::Exists,
-        })
     }
 
     /// Records that an occurrence is not materialised, and why. What is known of it already stays.

@@ -1,0 +1,20 @@
+//! An address in a stored document: the URL of a queue, or that of an endpoint.
+
+use tidegate_domain::target::Target;
+
+/// An address as the URL of a queue or that of an endpoint.
+pub(super) fn split(target: &Target) -> (Option<String>, Option<String>) {
+    match target {
+        Target::Sqs { queue_url } => (Some(queue_url.clone()), None),
+        Target::Http { url } => (None, Some(url.clone())),
+    }
+}
+
+/// The address that [`split`] came from; `None` when there are both URLs, or neither.
+pub(super) fn joined(queue_url: Option<&str>, url: Option<&str>) -> Result<Option<Target>, String> {
+    match (queue_url, url) {
+        (Some(queue_url), None) => Target::sqs(queue_url).map(Some).map_err(|e| e.to_string()),
+        (None, Some(url)) => Target::http(url).map(Some).map_err(|e| e.to_string()),
+        _ => Ok(None),
+    }
+}
