@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 
-use crate::command::{cargo, run};
+use crate::command::run;
 use crate::venv::Venv;
-use crate::workspace::Workspace;
-use crate::{layers, readme, tools};
+use crate::workspace::{Workspace, cargo};
+use crate::{layers, modules, readme, tools};
 
 /// Runs the checks, the quick ones first, the tests last.
 ///
@@ -15,6 +15,7 @@ pub fn check(workspace: &Workspace) -> Result<()> {
     run(cargo(workspace).args(["fmt", "--all", "--check"]))?;
     eprintln!("layers");
     layers::check(workspace.metadata())?;
+    modules::check(workspace.root())?;
     run(Venv::sam(workspace)?.program("cfn-lint").arg("template.yaml").current_dir(workspace.root()))?;
     deny(workspace)?;
     run(cargo(workspace).args([

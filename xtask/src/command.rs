@@ -5,15 +5,6 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::workspace::{Workspace, cargo_program};
-
-/// A cargo call in the workspace's root.
-pub fn cargo(workspace: &Workspace) -> Command {
-    let mut command = Command::new(cargo_program());
-    command.current_dir(workspace.root());
-    command
-}
-
 /// Runs `command` with its output on the terminal.
 ///
 /// # Errors

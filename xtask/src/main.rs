@@ -12,6 +12,7 @@ mod e2e;
 mod figures;
 mod layers;
 mod ministack;
+mod modules;
 mod readme;
 mod runtime_api;
 mod tools;
@@ -22,8 +23,8 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-use crate::command::{cargo, run};
-use crate::workspace::Workspace;
+use crate::command::run;
+use crate::workspace::{Workspace, cargo};
 
 const USAGE: &str = "\
 usage: cargo xtask <recipe>

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::command::{cargo, run};
-use crate::workspace::Workspace;
+use crate::command::run;
+use crate::workspace::{Workspace, cargo};
 
 /// A cargo subcommand at a fixed version.
 pub struct Tool {

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -25,7 +26,7 @@ impl Workspace {
             Some(cache) => PathBuf::from(cache),
             None => PathBuf::from(env::var_os("HOME").context("HOME is not set")?).join(".cache/tidegate"),
         };
-        let mut command = std::process::Command::new(cargo_program());
+        let mut command = Command::new(cargo_program());
         command.args(["metadata", "--format-version", "1", "--locked"]).current_dir(&root);
         let metadata: Value = serde_json::from_str(&capture(&mut command)?)?;
         let target = metadata["target_directory"].as_str().context("cargo names no target folder")?.into();
@@ -56,4 +57,11 @@ impl Workspace {
 /// The cargo that started this recipe.
 pub fn cargo_program() -> std::ffi::OsString {
     env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// A cargo call in the workspace's root.
+pub fn cargo(workspace: &Workspace) -> Command {
+    let mut command = Command::new(cargo_program());
+    command.current_dir(workspace.root());
+    command
 }

@@ -87,14 +87,14 @@ impl Stage {
 
     /// Stores a calendar that is not there.
     pub(super) async fn put_calendar(&self, id: CalendarId, exclusions: Exclusions) -> anyhow::Result<()> {
-        let put = self.engine.put_calendar(&self.client, id, exclusions, None).await;
+        let put = self.engine.calendars().put(&self.client, id, exclusions, None).await;
         put.map(drop).context("failed to store a calendar")
     }
 
     /// Runs the emitter's scan over a window that has just begun. Returns how many rows of the index it read.
     pub(super) async fn rehearse(&self, window: Window, into: &mut impl Rehearsal) -> anyhow::Result<u64> {
         self.clock.set(window.from());
-        let report = self.engine.rehearse(window, into).await;
+        let report = self.engine.queries().rehearse(window, into).await;
         let report = report.with_context(|| format!("failed to rehearse from {}", window.from()))?;
         // A deployment goes on without such a row and logs it; here the answer would be wrong.
         anyhow::ensure!(report.rows_corrupt == 0, "{} rows of the index cannot be read", report.rows_corrupt);

@@ -1,13 +1,16 @@
-//! What the API does to exclusion calendars.
+//! What clients do with exclusion calendars.
 //!
 //! A change acts on what is not delivered yet: the client's jobs are looked up before delivery for a while.
+
+use std::sync::Arc;
 
 use tidegate_domain::calendar::{Calendar, Exclusions};
 use tidegate_domain::ids::{CalendarId, ClientId, JobId};
 use tidegate_domain::limits::WRITE_ROUNDS;
-use tidegate_store::{Create, Write};
+use tidegate_store::{Create, Store, Write};
 
-use crate::{Engine, EngineError, Expect};
+use crate::contents::Contents;
+use crate::{EngineError, Expect};
 
 /// What came of writing a calendar.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,12 +42,18 @@ pub enum CalendarDelete {
     InUse(JobId),
 }
 
-impl Engine {
+/// Creates, changes and deletes calendars.
+pub struct Calendars {
+    pub(crate) store: Store,
+    pub(crate) contents: Arc<Contents>,
+}
+
+impl Calendars {
     /// Creates a calendar, or replaces the one that has its name, if what is there is as expected.
     ///
     /// # Errors
     /// When the store does not answer. Repeating the call is safe.
-    pub async fn put_calendar(
+    pub async fn put(
         &self,
         client: &ClientId,
         id: CalendarId,
@@ -53,7 +62,7 @@ impl Engine {
     ) -> Result<CalendarWrite, EngineError> {
         let expected = expected.into();
         for _ in 0..WRITE_ROUNDS {
-            let seen = self.store().calendar(client, &id).await?;
+            let seen = self.store.calendar(client, &id).await?;
             let revision = seen.as_ref().map_or(0, |calendar| calendar.revision);
             // What a newer version stored of it stays.
             exclusions.unknown =
@@ -66,7 +75,7 @@ impl Engine {
                 }
                 (Some(seen), _) if seen.exclusions == exclusions => {
                     // An earlier call may have died before it said so.
-                    self.unsettle(client).await?;
+                    self.contents.unsettle(client).await?;
                     return Ok(CalendarWrite::Unchanged(seen.clone()));
                 }
                 _ => {}
@@ -78,11 +87,11 @@ impl Engine {
                 exclusions: exclusions.clone(),
             };
             if seen.is_none() {
-                if self.store().create_calendar(&calendar).await? == Create::Done {
+                if self.store.create_calendar(&calendar).await? == Create::Done {
                     return Ok(CalendarWrite::Created(calendar));
                 }
-            } else if self.store().replace_calendar(&calendar).await? == Write::Done {
-                self.unsettle(client).await?;
+            } else if self.store.replace_calendar(&calendar).await? == Write::Done {
+                self.contents.unsettle(client).await?;
                 return Ok(CalendarWrite::Replaced(calendar));
             }
         }
@@ -94,19 +103,19 @@ impl Engine {
     ///
     /// # Errors
     /// When the store does not answer. Repeating the call is safe.
-    pub async fn delete_calendar(
+    pub async fn delete(
         &self,
         client: &ClientId,
         id: &CalendarId,
         expected: Option<u32>,
     ) -> Result<CalendarDelete, EngineError> {
-        let Some(seen) = self.store().calendar(client, id).await? else { return Ok(CalendarDelete::Absent) };
+        let Some(seen) = self.store.calendar(client, id).await? else { return Ok(CalendarDelete::Absent) };
         if expected.is_some_and(|expected| expected != seen.revision) {
             return Ok(CalendarDelete::RevisionIs(seen.revision));
         }
         let mut after = None;
         loop {
-            let page = self.store().jobs(client, after).await?;
+            let page = self.store.jobs(client, after).await?;
             if let Some(job) = page.rows.iter().find(|job| job.rules.calendars.contains(id)) {
                 return Ok(CalendarDelete::InUse(job.id.clone()));
             }
@@ -119,9 +128,9 @@ impl Engine {
                 break;
             }
         }
-        Ok(match self.store().delete_calendar(&seen).await? {
+        Ok(match self.store.delete_calendar(&seen).await? {
             Write::Done => CalendarDelete::Done,
-            Write::Refused => match self.store().calendar(client, id).await? {
+            Write::Refused => match self.store.calendar(client, id).await? {
                 Some(now_seen) => CalendarDelete::RevisionIs(now_seen.revision),
                 None => CalendarDelete::Done,
             },

@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt as _;
 use thiserror::Error;
@@ -49,6 +50,11 @@ fn text_of(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("it gave no reason");
     text.chars().take(TEXT_CHARACTERS).collect()
+}
+
+/// Locks a cache, which is as good after a panic as before: each entry is put in whole.
+pub(crate) fn locked<T>(cache: &Mutex<T>) -> MutexGuard<'_, T> {
+    cache.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What follows from what was done, carried out by the engine's one loop.
+//! What follows from what was done, as data: the one loop in `effect_loop` carries it out.
 //!
 //! Throttling and delivery answer with effects instead of calling each other: a release grants, what is granted is sent,
 //! what cannot be sent is released. So nothing recurses, and either can be read without the other.
@@ -8,28 +8,24 @@
 //! was not done.
 
 use chrono::{DateTime, Utc};
-use tidegate_domain::ids::{ClientId, PolicyId, RunId};
+use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::pack::PackId;
+use tidegate_domain::policy::{Policy, PolicyRef};
 use tidegate_domain::slots::{GroupKey, LeaseEnd, Outcome, SlotGroup};
 use tidegate_domain::token::Token;
 use tidegate_store::line::LineEntry;
 use tidegate_store::runs::RunRow;
-use tracing::{error, warn};
+use tracing::error;
 
-use crate::message::Message;
-use crate::queue::Outgoing;
-use crate::throttle::admit::Admission;
-use crate::throttle::reconcile::Reconciliation;
-use crate::{Engine, EngineError};
-
-/// Effects of one call. What is left beyond it waits for the tick.
-const EFFECTS_PER_CALL: usize = 10_000;
+use crate::EngineError;
 
 /// Something that is still to be done.
 #[derive(Debug)]
 pub(crate) enum Effect {
     /// Events that hold tokens are to reach their targets.
     Send(Vec<Granted>),
+    /// What a group still has of a run that was stopped is dropped.
+    DropRange(GroupKey, RunId),
     /// Events cannot be sent: their leases end.
     Release(Vec<Release>),
     /// Slots of a group are free: what waits may have them.
@@ -64,11 +60,25 @@ pub(crate) enum Effect {
     Fail(EngineError),
 }
 
-/// Names a policy.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct PolicyRef {
-    pub(crate) client: ClientId,
-    pub(crate) policy: PolicyId,
+/// A policy whose groups are looked at for free slots, and those that still are to be.
+#[derive(Debug, Clone)]
+pub(crate) struct Admission {
+    pub(crate) policy: Policy,
+    /// The numbers of the groups that are left, the last one first.
+    pub(crate) groups: Vec<u32>,
+    /// How many full ones were seen in a row.
+    pub(crate) full: usize,
+    /// The head of the line, as it was just read for all of the first groups.
+    pub(crate) head: Option<Vec<LineEntry>>,
+}
+
+/// A policy whose groups are brought in order, and those that still are to be.
+#[derive(Debug, Clone)]
+pub(crate) struct Reconciliation {
+    pub(crate) policy: Policy,
+    pub(crate) groups: Vec<SlotGroup>,
+    /// Whether all that were looked at so far have nothing to do.
+    pub(crate) is_idle: bool,
 }
 
 /// A run in a policy's line.
@@ -136,72 +146,5 @@ impl Granted {
             lease_end: lease.ends_at,
             attempt: lease.attempt,
         })
-    }
-}
-
-impl PolicyRef {
-    pub(crate) fn new(client: &ClientId, policy: &PolicyId) -> Self {
-        Self { client: client.clone(), policy: policy.clone() }
-    }
-
-    pub(crate) fn of(group: &SlotGroup) -> Self {
-        Self::of_key(&group.key)
-    }
-
-    pub(crate) fn of_key(key: &GroupKey) -> Self {
-        Self::new(&key.client, &key.policy)
-    }
-}
-
-impl Engine {
-    /// Carries out effects and all that follows from them. Says how many events were granted.
-    pub(crate) async fn carry_out(&self, effects: Vec<Effect>) -> Result<usize, EngineError> {
-        let mut open = effects;
-        open.reverse();
-        let mut granted = 0;
-        for _ in 0..EFFECTS_PER_CALL {
-            let Some(effect) = open.pop() else { return Ok(granted) };
-            if let Effect::Send(events) = &effect {
-                granted += events.len();
-            }
-            let mut more = self.carry_out_one(effect).await?;
-            more.reverse();
-            open.append(&mut more);
-        }
-        warn!(left = open.len(), next = ?open.last(), "effects are left to the next look");
-        Ok(granted)
-    }
-
-    async fn carry_out_one(&self, effect: Effect) -> Result<Vec<Effect>, EngineError> {
-        match effect {
-            Effect::Send(granted) => self.send_granted(granted).await,
-            Effect::Release(releases) => self.release_unsent(releases).await,
-            Effect::Serve(group) => self.serve_group(*group).await,
-            Effect::ServeAnew(key) => match self.store().slot_group(&key).await? {
-                Some(group) => self.serve_group(group).await,
-                None => Ok(Vec::new()),
-            },
-            Effect::Admit(admission) => self.admit(*admission).await,
-            Effect::Reconcile(reconciliation) => self.reconcile(*reconciliation).await,
-            Effect::Reshare(group) => self.reshare(&group).await,
-            Effect::Compact(group) => self.compact(*group).await,
-            Effect::EndCompaction(group) => self.end_compaction(&group).await,
-            Effect::Wake(policy, due_at) => self.wake_at(&policy, due_at).await.map(|()| Vec::new()),
-            Effect::Stop(waiting, reason) => self.stop(waiting, reason).await,
-            Effect::Conclude(client, run) => Ok(self.conclude_run(&client, &run)),
-            Effect::StopSingles(policy, entry, reason) => self.stop_entry(policy, *entry, reason).await,
-            Effect::RemoveEntry(policy, entry) => {
-                self.remove_entry(&policy, &entry).await.map(|()| Vec::new())
-            }
-            Effect::Announce(client, run) => self
-                .dispatch(&[Outgoing::now(&client, Message::callback(&client, &run, 0))])
-                .await
-                .map(|()| Vec::new()),
-            Effect::Fail(error) => Err(error),
-            Effect::WakeNow(PolicyRef { client, policy }) => {
-                let wake = Message::wake(&client, &policy, self.now());
-                self.dispatch(&[Outgoing::now(&client, wake)]).await.map(|()| Vec::new())
-            }
-        }
     }
 }

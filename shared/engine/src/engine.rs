@@ -1,36 +1,30 @@
-//! The engine's parts, put together once per process.
+//! The engine: its parts, put together once per process.
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
-use tidegate_domain::ids::{ClientId, RunId};
-use tidegate_domain::occurrence::{NonRun, Occurrence};
-use tidegate_domain::pack::{Singles, SinglesId};
 use tidegate_store::Store;
-use tracing::error;
 
-use crate::EngineError;
+use crate::calendars::Calendars;
 use crate::clock::Clock;
-use crate::deliver::Terms;
+use crate::contents::Contents;
+use crate::deliver::Delivery;
 use crate::deliver::http::HttpTarget;
-use crate::effect::PolicyRef;
-use crate::memory::Memory;
+use crate::effect_loop::EffectLoop;
+use crate::emit::Emission;
+use crate::handle::Handler;
+use crate::index::Index;
+use crate::jobs::Jobs;
+use crate::policies::Policies;
+use crate::queries::Queries;
+use crate::queues::{Config, Handled, Queues};
 use crate::random::Random;
-
-/// What differs between deployments.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// The queue between emission and delivery.
-    pub dispatch_queue_url: String,
-    /// The queue of the parts of large scans.
-    pub scan_queue_url: String,
-    /// The queue that consumers release tokens through.
-    pub release_queue_url: String,
-    /// Whether HTTP targets may have private, loopback and link-local addresses. For local mode and emulators.
-    pub allow_private_targets: bool,
-}
+use crate::throttle::Throttle;
+use crate::token_key::TokenKeys;
+use crate::tokens::Tokens;
+use crate::{EngineError, TickReport};
 
 /// What an engine is made of.
+#[derive(Clone)]
 pub struct Parts {
     /// The tables.
     pub store: Store,
@@ -45,12 +39,21 @@ pub struct Parts {
 }
 
 /// The engine. Cheap to clone.
+///
+/// What functions hand over is called on it; what clients ask is asked of its parts. The former awaits on the heap, since
+/// what it awaits is too deep for the compiler otherwise.
 #[derive(Clone)]
 pub struct Engine {
     parts: Arc<Parts>,
-    pub(crate) http: HttpTarget,
-    memory: Arc<Memory>,
-    few: usize,
+    handler: Arc<Handler>,
+    queues: Arc<Queues>,
+    index: Arc<Index>,
+    emission: Arc<Emission>,
+    tokens: Arc<Tokens>,
+    jobs: Arc<Jobs>,
+    policies: Arc<Policies>,
+    calendars: Arc<Calendars>,
+    queries: Arc<Queries>,
 }
 
 /// Single events of one line and minute that are too few for a pack, unless a test says otherwise.
@@ -59,23 +62,98 @@ const FEW: usize = 10;
 impl Engine {
     /// Puts an engine together.
     pub fn new(parts: Parts) -> Self {
-        Self {
-            http: HttpTarget::new(parts.config.allow_private_targets),
-            parts: Arc::new(parts),
-            memory: Arc::new(Memory::new()),
-            few: FEW,
-        }
+        Self::build(Arc::new(parts), FEW)
     }
 
     /// The same engine, which takes so many single events of one line and minute for too few for a pack. For tests: a small
     /// world has few.
     #[must_use]
     pub fn with_few(self, few: usize) -> Self {
-        Self { few, ..self }
+        Self::build(self.parts, few)
     }
 
-    pub(crate) fn few(&self) -> usize {
-        self.few
+    fn build(parts: Arc<Parts>, few: usize) -> Self {
+        let Parts { store, sqs, clock, random, config } = Parts::clone(&parts);
+        let http = HttpTarget::new(config.allow_private_targets);
+        let queues = Arc::new(Queues::new(sqs.clone(), Arc::clone(&clock), config));
+        let contents = Arc::new(Contents::new(store.clone(), Arc::clone(&clock)));
+        let keys = Arc::new(TokenKeys::new(store.clone(), Arc::clone(&random)));
+        let index = Arc::new(Index::new(store.clone(), Arc::clone(&clock)));
+        let throttle = Arc::new(Throttle::new(
+            store.clone(),
+            Arc::clone(&clock),
+            Arc::clone(&random),
+            Arc::clone(&queues),
+            Arc::clone(&contents),
+        ));
+        let delivery = Arc::new(Delivery {
+            store: store.clone(),
+            clock: Arc::clone(&clock),
+            sqs,
+            http,
+            queues: Arc::clone(&queues),
+            contents: Arc::clone(&contents),
+            keys: Arc::clone(&keys),
+        });
+        let effects = Arc::new(EffectLoop {
+            clock: Arc::clone(&clock),
+            queues: Arc::clone(&queues),
+            throttle: Arc::clone(&throttle),
+            delivery: Arc::clone(&delivery),
+        });
+        let tokens = Arc::new(Tokens {
+            store: store.clone(),
+            clock: Arc::clone(&clock),
+            queues: Arc::clone(&queues),
+            contents: Arc::clone(&contents),
+            keys,
+            throttle: Arc::clone(&throttle),
+            effects: Arc::clone(&effects),
+        });
+        let emission = Arc::new(Emission {
+            store: store.clone(),
+            clock: Arc::clone(&clock),
+            queues: Arc::clone(&queues),
+            contents: Arc::clone(&contents),
+            index: Arc::clone(&index),
+            throttle: Arc::clone(&throttle),
+            few,
+        });
+        let queries = Arc::new(Queries {
+            store: store.clone(),
+            clock: Arc::clone(&clock),
+            contents: Arc::clone(&contents),
+            throttle: Arc::clone(&throttle),
+        });
+        let jobs = Arc::new(Jobs {
+            store: store.clone(),
+            clock: Arc::clone(&clock),
+            random,
+            contents: Arc::clone(&contents),
+            index: Arc::clone(&index),
+            throttle: Arc::clone(&throttle),
+            effects: Arc::clone(&effects),
+            tokens: Arc::clone(&tokens),
+            emission: Arc::clone(&emission),
+            queries: Arc::clone(&queries),
+        });
+        let policies = Arc::new(Policies {
+            store: store.clone(),
+            clock: Arc::clone(&clock),
+            throttle,
+            effects: Arc::clone(&effects),
+            tokens: Arc::clone(&tokens),
+            queries: Arc::clone(&queries),
+        });
+        let calendars = Arc::new(Calendars { store, contents });
+        let handler = Arc::new(Handler {
+            queues: Arc::clone(&queues),
+            delivery,
+            effects,
+            tokens: Arc::clone(&tokens),
+            emission: Arc::clone(&emission),
+        });
+        Self { parts, handler, queues, index, emission, tokens, jobs, policies, calendars, queries }
     }
 
     /// The clock that the engine goes by.
@@ -88,91 +166,70 @@ impl Engine {
         &self.parts.store
     }
 
-    /// Where ids and keys get their randomness.
-    pub fn random(&self) -> &dyn Random {
-        &*self.parts.random
+    /// A minute begins: plans from the watermark to now and the look-ahead, pays what dead masters owed, wakes the active
+    /// policies.
+    ///
+    /// Repeating it, or running two at once, emits nothing twice: the one that does not win the watermark does nothing.
+    ///
+    /// # Errors
+    /// When a store or queue does not answer; the next tick then goes on from where this one came.
+    pub async fn tick(&self) -> Result<TickReport, EngineError> {
+        Box::pin(self.emission.tick()).await
     }
 
-    pub(crate) fn sqs(&self) -> &aws_sdk_sqs::Client {
-        &self.parts.sqs
+    /// Handles a message of the dispatch queue. `received` is how often it came, from 1.
+    pub async fn handle(&self, body: &str, received: u32) -> Handled {
+        Box::pin(self.handler.handle(body, received)).await
     }
 
-    pub(crate) fn config(&self) -> &Config {
-        &self.parts.config
+    /// Handles messages of the dispatch queue that were received together. `messages` are their texts, with how often each
+    /// came; the answers are in their order. One that cannot be read or handled stops no other.
+    pub async fn handle_all(&self, messages: &[(&str, u32)]) -> Vec<Handled> {
+        Box::pin(self.handler.handle_all(messages)).await
     }
 
-    pub(crate) fn memory(&self) -> &Memory {
-        &self.memory
+    /// Handles messages of the release queue together, as [`Self::handle_all`] those of the dispatch queue.
+    pub async fn handle_releases(&self, bodies: &[(&str, u32)]) -> Vec<Handled> {
+        Box::pin(self.tokens.handle_releases(bodies)).await
     }
 
-    pub(crate) fn now(&self) -> DateTime<Utc> {
-        self.parts.clock.now()
+    /// The queues that the engine sends to.
+    pub fn queues(&self) -> &Queues {
+        &self.queues
     }
 
-    /// The terms of a run, from memory where possible. `None` when there is no such run, it was stopped, or its
-    /// payload is gone with its job. A run whose payload lies in a job that cannot be read is stopped as not emittable.
-    pub(crate) async fn run_terms(
-        &self,
-        client: &ClientId,
-        run: &RunId,
-    ) -> Result<Option<Arc<Terms>>, EngineError> {
-        if let Some(known) = self.memory.run(client, run) {
-            return Ok(Some(known));
-        }
-        let Some(row) = self.store().run(client, run).await?.filter(|row| row.stopped.is_none()) else {
-            return Ok(None);
-        };
-        let terms = match self.keep_terms(client, run, row.terms).await {
-            Err(error) if error.is_of_one_row() => {
-                error!(%client, %run, %error, "a run is set aside: its job cannot be read");
-                self.store().stop_run(client, run, NonRun::NotEmittable.as_str()).await?;
-                return Ok(None);
-            }
-            terms => terms?,
-        };
-        Ok(terms)
+    /// The time index.
+    pub fn index(&self) -> &Index {
+        &self.index
     }
 
-    /// Terms with their payload, which are remembered; `None` when that is gone with its job.
-    async fn keep_terms(
-        &self,
-        client: &ClientId,
-        run: &RunId,
-        terms: tidegate_domain::job::Terms,
-    ) -> Result<Option<Arc<Terms>>, EngineError> {
-        let Some(terms) = self.complete_terms(client, run, terms).await? else { return Ok(None) };
-        let terms = Arc::new(terms);
-        self.memory.keep_run(client, run, &terms);
-        Ok(Some(terms))
+    /// What makes messages and rows of launches.
+    pub fn emission(&self) -> &Emission {
+        &self.emission
     }
 
-    /// A pack of single events; `None` when its time is over.
-    pub(crate) async fn pack(
-        &self,
-        policy: &PolicyRef,
-        id: SinglesId,
-    ) -> Result<Option<Arc<Singles>>, EngineError> {
-        let PolicyRef { client, policy } = policy;
-        if let Some(known) = self.memory.pack(client, policy, id) {
-            return Ok(Some(known));
-        }
-        let Some(pack) = self.store().pack(client, policy, id).await? else { return Ok(None) };
-        let pack = Arc::new(pack);
-        self.memory.keep_pack(client, policy, &pack);
-        Ok(Some(pack))
+    /// What consumers and operators do with tokens.
+    pub fn tokens(&self) -> &Tokens {
+        &self.tokens
     }
 
-    /// The terms of a single event of a pack with its payload; `None` when that is gone with its job.
-    pub(crate) async fn member_terms(&self, member: &Occurrence) -> Result<Option<Arc<Terms>>, EngineError> {
-        let run = member.run_id();
-        if let Some(known) = self.memory.run(&member.client, &run) {
-            return Ok(Some(known));
-        }
-        self.keep_terms(&member.client, &run, member.terms.clone()).await
+    /// What clients do with jobs and runs.
+    pub fn jobs(&self) -> &Jobs {
+        &self.jobs
     }
 
-    /// Forgets a run's terms: it was stopped.
-    pub(crate) fn forget_run(&self, client: &ClientId, run: &RunId) {
-        self.memory.forget_run(client, run);
+    /// What clients do with policies.
+    pub fn policies(&self) -> &Policies {
+        &self.policies
+    }
+
+    /// What clients do with calendars.
+    pub fn calendars(&self) -> &Calendars {
+        &self.calendars
+    }
+
+    /// What clients ask, and what changes nothing.
+    pub fn queries(&self) -> &Queries {
+        &self.queries
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use chrono::DateTime;
 use futures::future::join_all;
@@ -10,28 +11,32 @@ use tidegate_domain::slots::Outcome;
 use tidegate_domain::token::Token;
 use tracing::{error, warn};
 
+use crate::deliver::Delivery;
 use crate::effect::Release;
-use crate::message::{Chunk, Message};
-use crate::queue::Outgoing;
-use crate::{Engine, EngineError, Panicked, contain};
+use crate::effect_loop::EffectLoop;
+use crate::emit::Emission;
+use crate::queues::message::{Chunk, Message};
+use crate::queues::{Handled, Outgoing, Queues};
+use crate::tokens::Tokens;
+use crate::{EngineError, Panicked, contain};
 
-/// What came of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Handled {
-    /// It can be deleted.
-    Done,
-    /// It must come again; after too many times it ends in the dead-letter queue.
-    Again,
+/// Handles messages of the dispatch queue.
+pub(crate) struct Handler {
+    pub(crate) queues: Arc<Queues>,
+    pub(crate) delivery: Arc<Delivery>,
+    pub(crate) effects: Arc<EffectLoop>,
+    pub(crate) tokens: Arc<Tokens>,
+    pub(crate) emission: Arc<Emission>,
 }
 
-impl Engine {
+impl Handler {
     /// Handles messages of the dispatch queue that were received together. `messages` are their texts, with how often each
     /// came; the answers are in their order.
     ///
     /// Messages are independent, but for those that arrive at one line at one instant and for the first time: they are
     /// handled as one, since a pack of many costs what a pack of one does. When that fails, each comes again by itself.
     /// What may have been done before is handled after what was not, so that it finds what that leaves behind.
-    pub async fn handle_all(&self, messages: &[(&str, u32)]) -> Vec<Handled> {
+    pub(crate) async fn handle_all(&self, messages: &[(&str, u32)]) -> Vec<Handled> {
         let mut handled = vec![Handled::Again; messages.len()];
         let (first, again): (Vec<_>, Vec<_>) = in_company(messages).into_iter().partition(|one| !one.repeats);
         for company in [first, again] {
@@ -50,7 +55,7 @@ impl Engine {
     /// Handles a message of the dispatch queue. `received` is how often it came, from 1.
     ///
     /// Messages are independent: one that cannot be read or handled stops no other.
-    pub async fn handle(&self, body: &str, received: u32) -> Handled {
+    pub(crate) async fn handle(&self, body: &str, received: u32) -> Handled {
         let handled = contain(|| whose(body), Box::pin(self.try_handle(body, received))).await;
         match handled.map_err(EngineError::from).flatten() {
             Ok(()) => Handled::Done,
@@ -70,11 +75,11 @@ impl Engine {
     async fn after_panic(&self, body: &str, panicked: &Panicked) -> Handled {
         let set_aside = contain(|| whose(body), async {
             match Message::decode(body)? {
-                Message::Chunk(chunk) => self.set_aside_chunk(&chunk, panicked).await,
-                Message::Arrival(chunk) => self.set_aside_arrivals(&chunk, panicked).await,
+                Message::Chunk(chunk) => self.delivery.set_aside_chunk(&chunk, panicked).await,
+                Message::Arrival(chunk) => self.tokens.set_aside_arrivals(&chunk, panicked).await,
                 Message::Event(event) => {
-                    let effects = self.set_aside_granted(&event, panicked).await?;
-                    self.carry_out(effects).await.map(drop)
+                    let effects = self.delivery.set_aside_granted(&event, panicked).await?;
+                    self.effects.carry_out(effects).await.map(drop)
                 }
                 // Nothing of a client's is lost with these: they come again, a few times.
                 _ => Err(EngineError::Panicked(panicked.clone())),
@@ -92,30 +97,30 @@ impl Engine {
     async fn try_handle(&self, body: &str, received: u32) -> Result<(), EngineError> {
         let bad = |reason: String| EngineError::Message { reason };
         match Message::decode(body)? {
-            Message::Chunk(chunk) => self.deliver_chunk(&chunk, received).await,
-            Message::Arrival(chunk) => self.arrive(&chunk, received).await,
+            Message::Chunk(chunk) => self.delivery.deliver_chunk(&chunk, received).await,
+            Message::Arrival(chunk) => self.tokens.arrive(&chunk, received).await,
             Message::Event(event) => {
-                let effects = self.deliver_granted(&event, received).await?;
-                self.carry_out(effects).await.map(drop)
+                let effects = self.delivery.deliver_granted(&event, received).await?;
+                self.effects.carry_out(effects).await.map(drop)
             }
-            Message::Scan { part } => self.work_on_part(&part).await,
+            Message::Scan { part } => self.emission.work_on_part(&part).await,
             Message::Callback { client, run, failures } => {
                 let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
                 let run: RunId = run.parse().map_err(|e| bad(format!("'run': {e}")))?;
-                self.call_back(&client, &run, failures).await
+                self.delivery.call_back(&client, &run, failures).await
             }
             Message::Wake { client, policy, due_s } => {
                 let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
                 let policy: PolicyId = policy.parse().map_err(|e| bad(format!("'policy': {e}")))?;
                 let due_at = due_s.and_then(|second| DateTime::from_timestamp(second, 0));
-                match due_at.filter(|due_at| self.is_early(*due_at)) {
+                match due_at.filter(|due_at| self.queues.is_early(*due_at)) {
                     Some(due_at) => {
                         let wake = Message::wake(&client, &policy, due_at);
-                        self.dispatch(&[Outgoing::at(&client, wake, due_at)]).await
+                        self.queues.dispatch(&[Outgoing::at(&client, wake, due_at)]).await
                     }
                     // What is due in it: the tick looks after the rest.
-                    None if due_at.is_some() => self.admit_paced(&client, &policy).await,
-                    None => self.reconcile_policy(&client, &policy).await,
+                    None if due_at.is_some() => self.tokens.admit_paced(&client, &policy).await,
+                    None => self.tokens.reconcile_policy(&client, &policy).await,
                 }
             }
             Message::Release { token, succeeded, dead, text } => {
@@ -126,7 +131,7 @@ impl Engine {
                     (false, false) => Outcome::Failed,
                 };
                 let client = token.client().clone();
-                self.release_now(&client, vec![Release { token, outcome, text }]).await.map(drop)
+                self.tokens.release_now(&client, vec![Release { token, outcome, text }]).await.map(drop)
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The zones and shards of the time index, as jobs come and go.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
@@ -10,34 +11,55 @@ use tidegate_domain::job::Trigger;
 use tidegate_domain::limits::EXPRESSION_SHARDS;
 use tidegate_domain::shard::shard_of;
 use tidegate_domain::time::{ChildPlace, LaunchExpression, seconds, shifted};
+use tidegate_store::Store;
 use tidegate_store::index::IndexShape;
 use tracing::info;
 
-use crate::memory::ZONE_BELIEF_SECONDS;
-use crate::{Engine, EngineError};
+use crate::EngineError;
+use crate::clock::Clock;
+use crate::contain::locked;
 
 /// Zones that are looked at at once.
 const ZONES_AT_ONCE: usize = 16;
 /// How long a zone stays after a job was last written in it, in seconds, whether it still has jobs or not: as long as a
 /// master believes that it is there, and then as long as its call may take.
 const ZONE_KEPT_SECONDS: i64 = ZONE_BELIEF_SECONDS + 300;
+/// How long the shape of the index is believed, in seconds.
+const SHAPE_BELIEF_SECONDS: i64 = 30;
+/// How long the index is believed to have a zone that was added to it, in seconds. Shorter than zones are kept.
+const ZONE_BELIEF_SECONDS: i64 = 300;
 
-impl Engine {
+/// The time index: which zones and shards it has.
+pub struct Index {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    /// When this process added which zone.
+    zones: Mutex<HashMap<Tz, DateTime<Utc>>>,
+    /// The shape, and when it was read. One that is out of date has fewer shards: they are all read.
+    shape: Mutex<Option<(DateTime<Utc>, Arc<IndexShape>)>>,
+}
+
+impl Index {
+    pub(crate) fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock, zones: Mutex::default(), shape: Mutex::default() }
+    }
+
     /// Makes sure that scans look at a zone. Before the children are written: a scan reads the zones before it reads them.
     pub(crate) async fn use_zone(&self, zone: Tz) -> Result<(), EngineError> {
-        let now = self.now();
-        if self.memory().has_zone(zone, now) {
+        let now = self.clock.now();
+        let added_at = locked(&self.zones).get(&zone).copied();
+        if added_at.is_some_and(|at| (now - at).num_seconds().abs() < ZONE_BELIEF_SECONDS) {
             return Ok(());
         }
-        self.store().add_zone(zone, now).await?;
-        self.memory().keep_zone(zone, now);
+        self.store.add_zone(zone, now).await?;
+        locked(&self.zones).insert(zone, now);
         Ok(())
     }
 
     /// Takes the zones off the list that no job is left in.
     pub(crate) async fn sweep_zones(&self, now: DateTime<Utc>) -> Result<(), EngineError> {
         let before = shifted(now, -seconds(ZONE_KEPT_SECONDS));
-        let zones = self.store().index_shape().await?.zones;
+        let zones = self.store.index_shape().await?.zones;
         let old = zones.into_iter().filter(|(_, added_at)| *added_at < before);
         let sweeps: Vec<_> = old.map(|(zone, _)| self.sweep_zone(zone, before)).collect();
         let swept: Vec<_> = stream::iter(sweeps).buffer_unordered(ZONES_AT_ONCE).collect().await;
@@ -45,8 +67,8 @@ impl Engine {
     }
 
     async fn sweep_zone(&self, zone: Tz, before: DateTime<Utc>) -> Result<(), EngineError> {
-        if !self.store().is_zone_used(zone).await? {
-            let removed = self.store().remove_zone(zone, before).await?;
+        if !self.store.is_zone_used(zone).await? {
+            let removed = self.store.remove_zone(zone, before).await?;
             info!(%zone, ?removed, "no job is left in a zone");
         }
         Ok(())
@@ -69,12 +91,15 @@ impl Engine {
     }
 
     async fn recent_shape(&self) -> Result<Arc<IndexShape>, EngineError> {
-        let now = self.now();
-        if let Some(shape) = self.memory().shape(now) {
+        let now = self.clock.now();
+        let known = locked(&self.shape).clone();
+        if let Some((read_at, shape)) = known
+            && (now - read_at).num_seconds().abs() < SHAPE_BELIEF_SECONDS
+        {
             return Ok(shape);
         }
-        let shape = Arc::new(self.store().index_shape().await?);
-        self.memory().keep_shape(now, &shape);
+        let shape = Arc::new(self.store.index_shape().await?);
+        *locked(&self.shape) = Some((now, Arc::clone(&shape)));
         Ok(shape)
     }
 
@@ -82,8 +107,8 @@ impl Engine {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn index_shape(&self) -> Result<IndexShape, EngineError> {
-        Ok(self.store().index_shape().await?)
+    pub async fn shape(&self) -> Result<IndexShape, EngineError> {
+        Ok(self.store.index_shape().await?)
     }
 
     /// Splits a LaunchExpression of a zone into more shards, while everything runs. Jobs that are written from now on are
@@ -98,7 +123,7 @@ impl Engine {
         shards: u32,
     ) -> Result<IndexShape, EngineError> {
         let shards = shards.clamp(1, EXPRESSION_SHARDS);
-        self.store().raise_shards(zone, expression, shards).await?;
-        self.index_shape().await
+        self.store.raise_shards(zone, expression, shards).await?;
+        self.shape().await
     }
 }

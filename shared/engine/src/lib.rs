@@ -3,10 +3,30 @@
 //! | when | call |
 //! | --- | --- |
 //! | a minute begins | [`Engine::tick`] |
-//! | a dispatch message arrives | [`Engine::handle`] |
-//! | the API is called | [`Engine::replace_job`], [`Engine::release`] and their neighbours |
+//! | messages arrive | [`Engine::handle_all`], [`Engine::handle_releases`] |
+//! | clients call | [`Engine::jobs`], [`Engine::policies`], [`Engine::calendars`], [`Engine::tokens`], [`Engine::queries`] |
 //!
-//! Nothing is held between calls but caches of what never changes. Clock, randomness and clients are arguments.
+//! [`Engine`] only puts the parts together. A part has the clients and other parts that it needs; imports run from the end of
+//! this list to its beginning, which `cargo xtask check` holds:
+//!
+//! | part | what it does |
+//! | --- | --- |
+//! | `queues` | sends to our own queues; the messages |
+//! | `index` | zones and shards of the time index |
+//! | `effect` | what follows from what was done, as data |
+//! | `contents` | what events deliver, read and remembered |
+//! | `throttle` | who gets a policy's tokens; answers with effects |
+//! | `scan` | which launches there are in a window |
+//! | `deliver` | takes events to their targets; answers with effects |
+//! | `effect_loop` | carries effects out |
+//! | `tokens` | arrivals, wake-ups, releases: asks `throttle`, and has the effects carried out |
+//! | `emit` | from jobs and the clock to messages and lines |
+//! | `queries` | what clients ask |
+//! | `jobs`, `policies`, `calendars` | what clients change |
+//! | `handle` | which message is whose |
+//!
+//! Nothing is held between calls but caches of what never changes, and for half a minute what no limit depends on. Clock,
+//! randomness and clients are arguments.
 
 // Values from outside come here: nothing may panic on them.
 #![cfg_attr(
@@ -20,58 +40,49 @@
 )]
 
 pub mod clock;
-pub mod message;
 pub mod random;
 
-mod batch;
 mod calendars;
 mod contain;
+mod contents;
 mod deliver;
 mod effect;
+mod effect_loop;
 mod emit;
 mod engine;
 mod error;
 mod expect;
-mod explain;
 mod handle;
-mod health;
-mod history;
-mod housekeeping;
 mod index;
 mod jobs;
-mod memory;
-mod outlook;
-mod packs;
 mod policies;
-mod queue;
-mod runs;
+mod queries;
+mod queues;
 mod scan;
-mod take_over;
 mod throttle;
-mod tick;
 mod token_key;
-mod upcoming;
+mod tokens;
 
-pub use calendars::{CalendarDelete, CalendarWrite};
+pub use calendars::{CalendarDelete, CalendarWrite, Calendars};
 pub use contain::{Panicked, contain, panics_contained};
 pub use deliver::callback::CompletionBody;
 pub use deliver::event::EventBody;
 pub use effect::Release;
-pub use engine::{Config, Engine, Parts};
+pub use emit::{Emission, TickReport};
+pub use engine::{Engine, Parts};
 pub use error::EngineError;
 pub use expect::Expect;
-pub use explain::{Explanation, Holder};
-pub use handle::Handled;
-pub use health::EmissionStatus;
-pub use history::{EventRecord, EventStatus};
-pub use jobs::{JobDelete, JobDraft, JobWrite};
-pub use policies::{Load, PolicyDelete, PolicyPut, PolicyStatus, PolicyWrite};
-pub use queue::QueueCheck;
-pub use runs::{RunDetail, RunState, RunSummary};
-pub use scan::{Rehearsal, ScanReport, Verdict};
-pub use throttle::release::{Extended, Released};
-pub use throttle::stop::RunCancel;
-pub use tick::TickReport;
+pub use index::Index;
+pub use jobs::{JobDelete, JobDraft, JobWrite, Jobs, RunCancel};
+pub use policies::{Policies, PolicyDelete, PolicyPut, PolicyWrite};
+pub use queries::{
+    EmissionStatus, EventRecord, EventStatus, Explanation, Holder, Load, PolicyStatus, Queries, Rehearsal,
+    RunDetail, RunState, RunSummary,
+};
+pub use queues::{Config, Handled, QueueCheck, Queues, message};
+pub use scan::{ScanReport, Verdict};
+pub use throttle::release::Released;
 pub use tidegate_domain::slots::Outcome;
 pub use tidegate_store::runs::Skipped;
 pub use token_key::TokenKey;
+pub use tokens::{Extended, Tokens};

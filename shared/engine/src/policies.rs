@@ -1,16 +1,20 @@
-//! What the API does to policies.
+//! What clients do with policies.
+
+use std::sync::Arc;
 
 use tidegate_domain::ids::{ClientId, JobId, PolicyId};
 use tidegate_domain::limits::WRITE_ROUNDS;
-use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::{Policy, PolicyTerms};
 use tidegate_domain::shares::SharePlan;
-use tidegate_store::line::WaitingRuns;
-use tidegate_store::{Create, Write};
+use tidegate_store::{Create, Store, Write};
 
-use crate::effect::{Effect, PolicyRef};
-use crate::error::readable;
-use crate::{Engine, EngineError, Expect};
+use crate::clock::Clock;
+use crate::effect::Effect;
+use crate::effect_loop::EffectLoop;
+use crate::queries::{Load, Queries};
+use crate::throttle::Throttle;
+use crate::tokens::Tokens;
+use crate::{EngineError, Expect};
 
 /// Users of a policy that are named when it cannot be deleted.
 const NAMED_USERS: usize = 10;
@@ -54,46 +58,36 @@ pub enum PolicyDelete {
     Busy(Load),
 }
 
-/// A policy, and what goes on in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PolicyStatus {
-    /// The policy.
-    pub policy: Policy,
-    /// What goes on.
-    pub load: Load,
+/// Creates, changes and deletes policies.
+pub struct Policies {
+    pub(crate) store: Store,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) throttle: Arc<Throttle>,
+    pub(crate) effects: Arc<EffectLoop>,
+    pub(crate) tokens: Arc<Tokens>,
+    pub(crate) queries: Arc<Queries>,
 }
 
-/// What goes on in a policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Load {
-    /// Tokens that events hold.
-    pub in_flight: u32,
-    /// Events that were launched and wait for one.
-    pub waiting: u32,
-    /// Runs in its line, due or not.
-    pub waiting_runs: u32,
-}
-
-impl Engine {
+impl Policies {
     /// Adds a policy.
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn create_policy(
+    pub async fn create(
         &self,
         client: &ClientId,
         id: PolicyId,
         terms: PolicyTerms,
     ) -> Result<PolicyWrite, EngineError> {
         // Rows of a former policy of this name go on with their fencing numbers: every plan of its comes before this one.
-        let first_plan = self.now().timestamp().unsigned_abs();
+        let first_plan = self.clock.now().timestamp().unsigned_abs();
         let plan = SharePlan::new(first_plan, terms.max_in_flight());
         let policy = Policy { client: client.clone(), id, revision: 1, terms, paused: false, plan };
-        if self.store().create_policy(&policy).await? == Create::Done {
-            self.groups_in_step(&policy).await?;
+        if self.store.create_policy(&policy).await? == Create::Done {
+            self.throttle.groups_in_step(&policy).await?;
             return Ok(PolicyWrite::Done(policy));
         }
-        Ok(match self.store().policy(client, &policy.id).await? {
+        Ok(match self.store.policy(client, &policy.id).await? {
             Some(there) if there.terms == terms => PolicyWrite::Unchanged(there),
             Some(there) => PolicyWrite::Exists(there),
             None => PolicyWrite::Absent,
@@ -105,7 +99,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the store does not answer. Repeating the call is safe.
-    pub async fn put_policy(
+    pub async fn put(
         &self,
         client: &ClientId,
         id: &PolicyId,
@@ -118,12 +112,12 @@ impl Engine {
                 Expect::Revision(revision) => Some(revision),
                 Expect::Anything | Expect::Nothing => None,
             };
-            let written = self.replace_policy(client, id, terms, revision).await?;
+            let written = self.replace(client, id, terms, revision).await?;
             if written != PolicyWrite::Absent || expected != Expect::Anything {
                 return Ok(PolicyPut { is_new: false, written });
             }
         }
-        let written = self.create_policy(client, id.clone(), terms).await?;
+        let written = self.create(client, id.clone(), terms).await?;
         Ok(PolicyPut { is_new: matches!(written, PolicyWrite::Done(_)), written })
     }
 
@@ -131,31 +125,31 @@ impl Engine {
     ///
     /// # Errors
     /// When the store does not answer. Repeating the call is safe.
-    pub async fn replace_policy(
+    pub async fn replace(
         &self,
         client: &ClientId,
         id: &PolicyId,
         terms: PolicyTerms,
         expected: Option<u32>,
     ) -> Result<PolicyWrite, EngineError> {
-        self.change_policy(client, id, expected, |old| Policy { terms, ..old.clone() }).await
+        self.change(client, id, expected, |old| Policy { terms, ..old.clone() }).await
     }
 
     /// Pauses a policy, or lets it go on. Nothing is admitted while it is paused; what is in flight goes on.
     ///
     /// # Errors
     /// When the store does not answer. Repeating the call is safe.
-    pub async fn pause_policy(
+    pub async fn pause(
         &self,
         client: &ClientId,
         id: &PolicyId,
         paused: bool,
         expected: Option<u32>,
     ) -> Result<PolicyWrite, EngineError> {
-        self.change_policy(client, id, expected, |old| Policy { paused, ..old.clone() }).await
+        self.change(client, id, expected, |old| Policy { paused, ..old.clone() }).await
     }
 
-    async fn change_policy(
+    async fn change(
         &self,
         client: &ClientId,
         id: &PolicyId,
@@ -163,23 +157,23 @@ impl Engine {
         change: impl Fn(&Policy) -> Policy,
     ) -> Result<PolicyWrite, EngineError> {
         for _ in 0..WRITE_ROUNDS {
-            let Some(old) = self.store().policy(client, id).await? else { return Ok(PolicyWrite::Absent) };
+            let Some(old) = self.store.policy(client, id).await? else { return Ok(PolicyWrite::Absent) };
             if expected.is_some_and(|expected| expected != old.revision) {
                 return Ok(PolicyWrite::RevisionIs(old.revision));
             }
             let mut new = change(&old);
             if new == old {
                 // A call that died half way may be repeated: the shares follow, whatever it left.
-                self.converge(old.clone()).await?;
+                self.throttle.converge(old.clone()).await?;
                 return Ok(PolicyWrite::Unchanged(old));
             }
             new.revision = old.revision + 1;
             new.plan = old.plan.changed(old.limit(), new.limit());
             // On the list first: should we die half way, the next tick brings the shares into step.
-            self.store().touch_active(client, id, self.now()).await?;
-            if self.store().replace_policy(&new, &old).await? == Write::Done {
-                self.memory().keep_snapshot(client, id, self.now(), (&new).into());
-                self.reconcile_policy(client, id).await?;
+            self.store.touch_active(client, id, self.clock.now()).await?;
+            if self.store.replace_policy(&new, &old).await? == Write::Done {
+                self.throttle.memory.keep_snapshot(client, id, self.clock.now(), (&new).into());
+                self.tokens.reconcile_policy(client, id).await?;
                 return Ok(PolicyWrite::Done(new));
             }
         }
@@ -190,13 +184,13 @@ impl Engine {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn delete_policy(
+    pub async fn delete(
         &self,
         client: &ClientId,
         id: &PolicyId,
         expected: Option<u32>,
     ) -> Result<PolicyDelete, EngineError> {
-        let Some(policy) = self.store().policy(client, id).await? else { return Ok(PolicyDelete::Absent) };
+        let Some(policy) = self.store.policy(client, id).await? else { return Ok(PolicyDelete::Absent) };
         if expected.is_some_and(|expected| expected != policy.revision) {
             return Ok(PolicyDelete::RevisionIs(policy.revision));
         }
@@ -204,15 +198,15 @@ impl Engine {
         if !users.is_empty() {
             return Ok(PolicyDelete::UsedBy(users));
         }
-        let load = self.load(&policy).await?;
+        let load = self.queries.load(&policy).await?;
         if load != Load::default() {
             return Ok(PolicyDelete::Busy(load));
         }
         // What came of its last events is in its slot groups, into which nobody looks once it is gone.
-        let groups = self.groups_as_they_are(&policy).await?;
+        let groups = self.throttle.groups_as_they_are(&policy).await?;
         let compactions = groups.into_iter().map(|group| Effect::Compact(Box::new(group)));
-        self.carry_out(compactions.collect()).await?;
-        match self.store().delete_policy(&policy).await? {
+        self.effects.carry_out(compactions.collect()).await?;
+        match self.store.delete_policy(&policy).await? {
             // Its slot groups stay: should a policy of this name come again, no fencing number is given twice.
             Write::Done => Ok(PolicyDelete::Done),
             Write::Refused => Ok(PolicyDelete::RevisionIs(policy.revision + 1)),
@@ -222,7 +216,7 @@ impl Engine {
     async fn users_of(&self, client: &ClientId, id: &PolicyId) -> Result<Vec<JobId>, EngineError> {
         let (mut users, mut after) = (Vec::new(), None);
         loop {
-            let page = self.store().jobs(client, after).await?;
+            let page = self.store.jobs(client, after).await?;
             let using = page.rows.into_iter().filter(|job| job.terms.policy.as_ref() == Some(id));
             users.extend(using.map(|job| job.id));
             // Of a job that cannot be read, nobody can tell whether it names the policy.
@@ -231,69 +225,6 @@ impl Engine {
             if after.is_none() || users.len() >= NAMED_USERS {
                 users.truncate(NAMED_USERS);
                 return Ok(users);
-            }
-        }
-    }
-
-    /// How many more runs the line of a policy takes; `None` for any number.
-    pub(crate) async fn free_places(
-        &self,
-        client: &ClientId,
-        policy: &PolicyId,
-    ) -> Result<Option<u32>, EngineError> {
-        let snapshot = self.snapshot(client, policy, 0).await?;
-        let Some(most) = snapshot.and_then(|snapshot| snapshot.max_waiting_runs) else { return Ok(None) };
-        let (mut waiting, mut after) = (WaitingRuns::default(), None);
-        while waiting.count() < most {
-            let page = self.store().line(client, policy, after).await?;
-            page.rows.iter().for_each(|entry| waiting.add(entry));
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
-        }
-        Ok(Some(most.saturating_sub(waiting.count())))
-    }
-
-    /// A policy, and what goes on in it.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub async fn policy(
-        &self,
-        client: &ClientId,
-        id: &PolicyId,
-    ) -> Result<Option<PolicyStatus>, EngineError> {
-        let Some(policy) = self.store().policy(client, id).await? else { return Ok(None) };
-        let load = self.load(&policy).await?;
-        Ok(Some(PolicyStatus { policy, load }))
-    }
-
-    async fn load(&self, policy: &Policy) -> Result<Load, EngineError> {
-        let mut load = Load::default();
-        for group in self.groups_as_they_are(policy).await? {
-            load.in_flight += group.held;
-            load.waiting += group.range().map_or(0, |range| range.left);
-        }
-        let now = self.now();
-        let (mut waiting, mut after) = (WaitingRuns::default(), None);
-        loop {
-            let page = self.store().line(&policy.client, &policy.id, after).await?;
-            for entry in page.rows {
-                waiting.add(&entry);
-                let due = match entry.pack {
-                    _ if entry.launch_at > now => 0,
-                    PackId::Run(_) => entry.count,
-                    PackId::Singles(id) => {
-                        let pack = self.pack(&PolicyRef::new(&policy.client, &policy.id), id).await;
-                        readable(pack)?.map_or(entry.count, |pack| pack.due(now))
-                    }
-                };
-                load.waiting += due.saturating_sub(entry.cursor);
-            }
-            after = page.next;
-            if after.is_none() {
-                return Ok(Load { waiting_runs: waiting.count(), ..load });
             }
         }
     }

@@ -4,16 +4,17 @@
 //! Deliberately absent: tokens in messages of our own queues, which are not signed, since nobody else writes there.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use tidegate_domain::token::{MAC_BYTES, SignedToken, Token};
-use tidegate_store::StoreError;
+use tidegate_store::{Store, StoreError};
 
-use crate::{Engine, EngineError};
+use crate::EngineError;
+use crate::random::Random;
 
 /// The name under which the key is stored.
 const NAME: &str = "token-key";
@@ -57,21 +58,31 @@ impl TokenKey {
     }
 }
 
-impl Engine {
+/// The key of this deployment, read once per process. It never changes.
+pub(crate) struct TokenKeys {
+    store: Store,
+    random: Arc<dyn Random>,
+    known: OnceLock<Arc<TokenKey>>,
+}
+
+impl TokenKeys {
+    pub(crate) fn new(store: Store, random: Arc<dyn Random>) -> Self {
+        Self { store, random, known: OnceLock::new() }
+    }
+
     /// The key of this deployment, from memory where possible. It is made by whoever needs it first.
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn token_key(&self) -> Result<Arc<TokenKey>, EngineError> {
-        if let Some(known) = self.memory().token_key() {
-            return Ok(known);
+    pub(crate) async fn key(&self) -> Result<Arc<TokenKey>, EngineError> {
+        if let Some(known) = self.known.get() {
+            return Ok(Arc::clone(known));
         }
-        let fresh =
-            [self.random().next_u128().to_be_bytes(), self.random().next_u128().to_be_bytes()].concat();
-        let text = self.store().secret(NAME, &BASE64_STANDARD.encode(fresh)).await?;
+        let fresh = [self.random.next_u128().to_be_bytes(), self.random.next_u128().to_be_bytes()].concat();
+        let text = self.store.secret(NAME, &BASE64_STANDARD.encode(fresh)).await?;
         let key = BASE64_STANDARD.decode(&text).ok().and_then(|secret| TokenKey::new(&secret));
         let key = key.ok_or_else(|| StoreError::unreadable_secret(NAME))?;
-        Ok(self.memory().keep_token_key(key))
+        Ok(Arc::clone(self.known.get_or_init(|| Arc::new(key))))
     }
 }
 

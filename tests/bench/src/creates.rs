@@ -144,7 +144,7 @@ impl Api {
             callers.spawn(async move {
                 for from in (0..share).step_by(BULK_JOBS) {
                     let drafts = vec![(None, draft.clone()); BULK_JOBS.min(share - from)];
-                    for written in engine.create_jobs(&client, drafts).await {
+                    for written in engine.jobs().create_all(&client, drafts).await {
                         written?;
                     }
                 }

@@ -144,7 +144,7 @@ async fn read(stage: &Stage, window: Window) -> Result<()> {
 /// Reads them and decides.
 async fn decide(stage: &Stage, window: Window, jobs: u32) -> Result<()> {
     let mut counted = Counted(0);
-    stage.engine.rehearse(window, &mut counted).await?;
+    stage.engine.queries().rehearse(window, &mut counted).await?;
     if counted.0 != jobs {
         bail!("{} launches were decided of {jobs}", counted.0);
     }

@@ -32,7 +32,8 @@ pub(crate) async fn run(runtime: &Runtime, events: u32) -> Result<Vec<Row>> {
         callers.spawn(async move {
             for _ in 0..share {
                 engine
-                    .create_job(&client, None, JobDraft::new(Trigger::at(launch_at), terms.clone()))
+                    .jobs()
+                    .create(&client, None, JobDraft::new(Trigger::at(launch_at), terms.clone()))
                     .await?;
             }
             Ok::<(), tidegate_engine::EngineError>(())
@@ -48,7 +49,7 @@ pub(crate) async fn run(runtime: &Runtime, events: u32) -> Result<Vec<Row>> {
     let started = Instant::now();
     let now = DateTime::from_timestamp(Utc::now().timestamp(), 0).context("no such instant")?;
     let batch = terms(&queue_url, events)?;
-    runtime.engine().create_job(&client()?, None, JobDraft::new(Trigger::at(now), batch)).await?;
+    runtime.engine().jobs().create(&client()?, None, JobDraft::new(Trigger::at(now), batch)).await?;
     wait_for(&sqs, &queue_url, 2 * events).await?;
     let batch = started.elapsed();
     Ok(vec![

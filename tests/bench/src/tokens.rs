@@ -45,10 +45,10 @@ impl<'a> Tokens<'a> {
         let queue_url = new_queue(&stage.sqs, name).await?;
         let policy: PolicyId = name.parse()?;
         let (client, policy_terms) = (client()?, PolicyTerms::new(limit, LEASE_SECONDS)?);
-        stage.engine.create_policy(&client, policy.clone(), policy_terms).await?;
+        stage.engine.policies().create(&client, policy.clone(), policy_terms).await?;
         let batch = Terms { policy: Some(policy), ..terms(&queue_url, events)? };
         let trigger = Trigger::at(stage.clock.now());
-        stage.engine.create_job(&client, None, JobDraft::new(trigger, batch)).await?;
+        stage.engine.jobs().create(&client, None, JobDraft::new(trigger, batch)).await?;
         stage.dispatch().await?;
         let mut tokens = Self { stage, queue_url, held: BTreeMap::new(), next_group: 0, dice: 1 };
         tokens.receive().await?;
@@ -90,7 +90,7 @@ impl<'a> Tokens<'a> {
         };
         let count = tokens.len() as u32;
         let releases = tokens.into_iter().map(|token| Release::new(token, Outcome::Succeeded)).collect();
-        let answers = self.stage.engine.release(&client()?, releases).await?;
+        let answers = self.stage.engine.tokens().release(&client()?, releases).await?;
         if answers.iter().any(|(_, answer)| *answer != Released::Released) {
             bail!("a token was not released: {answers:?}");
         }

@@ -44,7 +44,7 @@ impl Neighbours {
         let all = [Neighbour::new(UNTHROTTLED, world).await?, Neighbour::new(THROTTLED, world).await?];
         let policy: PolicyId = "one".parse()?;
         let terms = PolicyTerms::new(1, LEASE_SECONDS)?;
-        match world.engine.create_policy(&all[1].client, policy, terms).await? {
+        match world.engine.policies().create(&all[1].client, policy, terms).await? {
             PolicyWrite::Done(_) => {}
             other => bail!("failed to create the neighbour's policy: {other:?}"),
         }
@@ -76,7 +76,7 @@ impl Neighbour {
 
     async fn create(&self, world: &World, job: JobSpec) -> Result<()> {
         let id = Some("minutely".parse()?);
-        match world.engine.create_job(&self.client, id, job.into_draft()).await? {
+        match world.engine.jobs().create(&self.client, id, job.into_draft()).await? {
             JobWrite::Created(_) => Ok(()),
             other => bail!("failed to create the job of {}: {other:?}", self.name),
         }
@@ -99,7 +99,7 @@ impl Neighbour {
                 launches.push(launch_at);
                 if let Some(token) = event.token {
                     let release = vec![Release::new(token, Outcome::Succeeded)];
-                    world.engine.release(&self.client, release).await?;
+                    world.engine.tokens().release(&self.client, release).await?;
                 }
             }
             pump_delete(sqs, &self.queue_url, &messages).await?;

@@ -21,7 +21,7 @@ async fn batch(world: &World, queue: &str, count: u64, target: Target) {
     let mut draft = job.attempts(3).unwrap().into_draft();
     draft.terms.flow = Flow { on_completion: Some(target), ..Flow::default() };
     let id = Some("nightly".parse().unwrap());
-    let written = world.engine.create_job(&CLIENT.parse().unwrap(), id, draft).await.unwrap();
+    let written = world.engine.jobs().create(&CLIENT.parse().unwrap(), id, draft).await.unwrap();
     assert!(matches!(written, JobWrite::Created(_)), "{written:?}");
 }
 
@@ -44,7 +44,7 @@ async fn work(world: &World, queue: &str, fails: impl Fn(u32) -> bool) -> u32 {
             Release::new(event.token.unwrap(), outcome)
         };
         let releases = events.into_iter().map(release).collect();
-        let answers = world.engine.release(&client, releases).await.unwrap();
+        let answers = world.engine.tokens().release(&client, releases).await.unwrap();
         assert!(answers.iter().all(|(_, answer)| *answer == Released::Released), "{answers:?}");
         world.advance(1);
     }
@@ -142,7 +142,7 @@ async fn a_run_that_was_cancelled_is_told_when_its_last_token_is_back() {
     world.pump().await.unwrap();
     let run = run_row(&world).await.id;
     let client = CLIENT.parse().unwrap();
-    assert_eq!(world.engine.cancel_run(&client, &run).await.unwrap(), RunCancel::Done);
+    assert_eq!(world.engine.jobs().cancel_run(&client, &run).await.unwrap(), RunCancel::Done);
     world.pump().await.unwrap();
     assert_eq!(completions(&world, &done).await, [], "four events are still in flight");
     assert_eq!(work(&world, &jobs, |_| false).await, 4);

@@ -169,13 +169,13 @@ impl Case {
         let (client, id) = (CLIENT.parse().unwrap(), format!("job-{number}").parse::<JobId>().unwrap());
         self.trouble(30);
         let engine = &self.world.engine;
-        if engine.create_job(&client, Some(id.clone()), draft.clone()).await.is_err() {
+        if engine.jobs().create(&client, Some(id.clone()), draft.clone()).await.is_err() {
             self.world.embedded.inject_nothing();
-            let again = engine.create_job(&client, Some(id.clone()), draft).await.unwrap();
+            let again = engine.jobs().create(&client, Some(id.clone()), draft).await.unwrap();
             assert!(matches!(again, JobWrite::Created(_) | JobWrite::Unchanged(_)), "{again:?}");
         }
         self.world.embedded.inject_nothing();
-        self.jobs.push(engine.job(&client, &id).await.unwrap().unwrap());
+        self.jobs.push(engine.jobs().get(&client, &id).await.unwrap().unwrap());
     }
 
     /// Ticks on time, late, again, and not at all.

@@ -24,14 +24,14 @@ async fn start(world: &World, name: &str, job: JobSpec, flow: Flow) -> RunId {
     let mut draft = job.under("small").unwrap().into_draft();
     draft.terms.flow = flow;
     let id = Some(name.parse().unwrap());
-    let written = world.engine.create_job(&client(), id, draft).await.unwrap();
+    let written = world.engine.jobs().create(&client(), id, draft).await.unwrap();
     assert!(matches!(written, JobWrite::Created(_)), "{written:?}");
     world.pump().await.unwrap();
     last_run(world, name).await
 }
 
 async fn last_run(world: &World, job: &str) -> RunId {
-    world.engine.runs(&client(), &job.parse().unwrap(), None).await.unwrap().rows.remove(0).id
+    world.engine.queries().runs(&client(), &job.parse().unwrap(), None).await.unwrap().rows.remove(0).id
 }
 
 async fn batch(world: &World, name: &str, queue: &str, count: u64, flow: Flow) -> RunId {
@@ -55,11 +55,11 @@ async fn singles(world: &World, queue: &str, count: u32) -> Vec<RunId> {
 }
 
 async fn explain(world: &World, event: &EventId) -> Explanation {
-    world.engine.explain(&client(), event).await.unwrap().unwrap()
+    world.engine.queries().explain(&client(), event).await.unwrap().unwrap()
 }
 
 async fn detail(world: &World, run: &RunId) -> RunDetail {
-    world.engine.run_detail(&client(), run).await.unwrap().unwrap()
+    world.engine.queries().run_detail(&client(), run).await.unwrap().unwrap()
 }
 
 async fn release(world: &World, events: Vec<Received>, text: Option<&str>) {
@@ -68,7 +68,8 @@ async fn release(world: &World, events: Vec<Received>, text: Option<&str>) {
         outcome: Outcome::Succeeded,
         text: text.map(str::to_owned),
     };
-    let answers = world.engine.release(&client(), events.into_iter().map(release).collect()).await.unwrap();
+    let answers =
+        world.engine.tokens().release(&client(), events.into_iter().map(release).collect()).await.unwrap();
     assert!(answers.iter().all(|(_, answer)| *answer == Released::Released), "{answers:?}");
     world.pump().await.unwrap();
 }
@@ -93,7 +94,7 @@ async fn an_event_is_explained_from_its_place_in_line_to_its_end() {
     held.sort_unstable();
     assert_eq!(held, [0, 1, 2, 3]);
     assert_eq!(
-        world.engine.holders(&client(), &"small".parse().unwrap()).await.unwrap(),
+        world.engine.queries().holders(&client(), &"small".parse().unwrap()).await.unwrap(),
         Some(waiting.holders)
     );
 
@@ -200,18 +201,18 @@ async fn each_reason_to_wait_is_named() {
     assert_eq!(outlook.deadline, Some(paced.launch_at() + Duration::seconds(100)));
 
     // A pause.
-    let written = world.engine.pause_policy(&client(), &id, true, None).await.unwrap();
+    let written = world.engine.policies().pause(&client(), &id, true, None).await.unwrap();
     assert!(matches!(written, PolicyWrite::Done(_)), "{written:?}");
     let paused = explain(&world, &paced.event(5)).await;
     assert_eq!(paused.because, "its policy is paused: nothing is admitted until it is resumed");
     assert_eq!(paused.expected_at, None);
     assert_eq!(detail(&world, &paced).await.predicted_finish_at, None);
-    world.engine.pause_policy(&client(), &id, false, None).await.unwrap();
+    world.engine.policies().pause(&client(), &id, false, None).await.unwrap();
 
     // A rate.
     let rate = RateLimit::new(6, Per::Minute, None).unwrap();
     let terms = PolicyTerms::new(4, 600).unwrap().with_rate(Some(rate));
-    world.engine.replace_policy(&client(), &id, terms, None).await.unwrap();
+    world.engine.policies().replace(&client(), &id, terms, None).await.unwrap();
     let rated = batch(&world, "rated", &queue, 10, Flow::default()).await;
     let next = explain(&world, &rated.event(1)).await;
     assert_eq!(
@@ -226,10 +227,10 @@ async fn each_reason_to_wait_is_named() {
     assert_eq!(third.expected_at, Some(rated.launch_at() + Duration::seconds(30)));
 
     // A stop.
-    assert_eq!(world.engine.cancel_run(&client(), &rated).await.unwrap(), RunCancel::Done);
+    assert_eq!(world.engine.jobs().cancel_run(&client(), &rated).await.unwrap(), RunCancel::Done);
     let stopped = explain(&world, &rated.event(9)).await;
     assert_eq!(stopped.because, "its run was stopped (cancelled): it is not delivered");
-    assert!(world.engine.explain(&client(), &rated.event(10)).await.unwrap().is_none());
+    assert!(world.engine.queries().explain(&client(), &rated.event(10)).await.unwrap().is_none());
 }
 
 #[tokio::test]
@@ -239,7 +240,7 @@ async fn a_policy_that_drains_and_tokens_that_are_held_say_so() {
     world.policy("small", 4, 60).await.unwrap();
     let run = batch(&world, "nightly", &queue, 10, Flow::default()).await;
     let terms = PolicyTerms::new(2, 60).unwrap().with_on_expiry(OnExpiry::Hold);
-    world.engine.replace_policy(&client(), &"small".parse().unwrap(), terms, None).await.unwrap();
+    world.engine.policies().replace(&client(), &"small".parse().unwrap(), terms, None).await.unwrap();
     let waiting = explain(&world, &run.event(4)).await;
     assert_eq!(waiting.because, "its policy drains: 4 in flight, limit 2");
     let outlook = detail(&world, &run).await;
@@ -292,7 +293,7 @@ async fn a_list_and_a_template_give_each_event_its_own_payload() {
         let job = JobSpec::at(world.clock.now(), &queue).unwrap().of(3).unwrap().under("small").unwrap();
         let mut draft = job.into_draft();
         draft.terms.payload = payload;
-        world.engine.create_job(&client(), Some(name.parse().unwrap()), draft).await.unwrap();
+        world.engine.jobs().create(&client(), Some(name.parse().unwrap()), draft).await.unwrap();
         world.pump().await.unwrap();
         let events = world.consume(&queue).await.unwrap();
         let last = events.iter().find(|event| event.body.index == 2).unwrap();
@@ -309,7 +310,7 @@ async fn a_rate_that_runs_of_one_event_wait_for_is_named_and_says_when_each_has_
     world.engine.tick().await.unwrap();
     let rate = RateLimit::new(2, Per::Second, None).unwrap();
     let terms = PolicyTerms::new(12, 600).unwrap().with_rate(Some(rate));
-    world.engine.create_policy(&client(), "small".parse().unwrap(), terms).await.unwrap();
+    world.engine.policies().create(&client(), "small".parse().unwrap(), terms).await.unwrap();
     let runs = singles(&world, &queue, 20).await;
     // Between two wake-ups, which come by the second, the rate has room for one.
     for ms in [0, 600] {
@@ -349,7 +350,7 @@ async fn runs_of_one_event_that_wait_for_tokens_say_what_is_not_known_and_what_t
     world.engine.tick().await.unwrap();
     let rate = RateLimit::new(60, Per::Minute, Some(2)).unwrap();
     let terms = PolicyTerms::new(2, 600).unwrap().with_rate(Some(rate));
-    world.engine.create_policy(&client(), "small".parse().unwrap(), terms).await.unwrap();
+    world.engine.policies().create(&client(), "small".parse().unwrap(), terms).await.unwrap();
     let runs = singles(&world, &queue, 5).await;
     let mut last = explain(&world, &runs[0].event(0)).await;
     for run in &runs {

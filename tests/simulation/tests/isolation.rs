@@ -70,7 +70,7 @@ impl Town {
 
     async fn store(&self, id: Option<&str>, draft: JobDraft) -> JobId {
         let id = id.filter(|id| !id.is_empty()).map(|id| id.parse().unwrap());
-        match self.world.engine.create_job(&self.attacker, id, draft).await.unwrap() {
+        match self.world.engine.jobs().create(&self.attacker, id, draft).await.unwrap() {
             JobWrite::Created(job) => job.id,
             other => panic!("{other:?}"),
         }
@@ -143,7 +143,7 @@ async fn two_clients_on_one_fifo_queue_lose_nothing() {
     for client in ["acme", "mallory"] {
         let draft = JobSpec::at(due_at, &queue).unwrap().into_draft();
         let client = client.parse().unwrap();
-        world.engine.create_job(&client, Some("nightly".parse().unwrap()), draft).await.unwrap();
+        world.engine.jobs().create(&client, Some("nightly".parse().unwrap()), draft).await.unwrap();
     }
     for _ in 0..11 {
         world.advance(60);
@@ -219,6 +219,6 @@ async fn an_event_that_makes_us_panic_stands_alone() {
         [(1, 0), (0, 1), (1, 0)]
     );
     let run = store.runs(&town.attacker, &batch, None).await.unwrap().rows.remove(0).id;
-    let detail = town.world.engine.run_detail(&town.attacker, &run).await.unwrap().unwrap();
+    let detail = town.world.engine.queries().run_detail(&town.attacker, &run).await.unwrap().unwrap();
     assert_eq!(detail.summary.tally.dead, 3);
 }

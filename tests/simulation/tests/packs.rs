@@ -39,7 +39,7 @@ impl Stage {
 
     async fn jobs(&self, count: usize) {
         let jobs = (0..count).map(|number| (Some(id(number)), self.job(&name(number)).into_draft()));
-        let created = self.world.engine.create_jobs(&client(), jobs.collect()).await;
+        let created = self.world.engine.jobs().create_all(&client(), jobs.collect()).await;
         assert!(created.iter().all(Result::is_ok), "{created:?}");
     }
 
@@ -70,7 +70,8 @@ impl Stage {
     }
 
     async fn state(&self, job: &str) -> (RunState, Option<String>) {
-        let detail = self.world.engine.run_detail(&client(), &self.run(job)).await.unwrap().unwrap();
+        let detail =
+            self.world.engine.queries().run_detail(&client(), &self.run(job)).await.unwrap().unwrap();
         (detail.summary.state, detail.summary.reason)
     }
 }
@@ -124,7 +125,7 @@ async fn an_occurrence_is_in_one_pack_once_though_a_tick_is_repeated_after_rows_
         world.embedded.inject_nothing();
         packed_before += usize::from(!world.waiting_runs("small").await.unwrap().is_empty());
         world.create(stage.job(&name(JOBS))).await.unwrap();
-        world.engine.delete_job(&client(), &id(7), None).await.unwrap();
+        world.engine.jobs().delete(&client(), &id(7), None).await.unwrap();
         world.advance(60);
         world.engine.tick().await.unwrap();
         world.pump_scans().await.unwrap();
@@ -161,9 +162,9 @@ async fn what_waits_of_a_job_is_not_delivered_once_it_is_deleted_paused_or_chang
             }
             false => stage.launch().await,
         }
-        world.engine.delete_job(&client(), &id(5), None).await.unwrap();
+        world.engine.jobs().delete(&client(), &id(5), None).await.unwrap();
         // What was due before these changes is delivered as it was.
-        world.engine.pause_job(&client(), &id(6), true, None).await.unwrap();
+        world.engine.jobs().pause(&client(), &id(6), true, None).await.unwrap();
         world.replace(stage.job(&name(7)).attempts(3).unwrap()).await.unwrap();
         world.advance(60);
         world.pump().await.unwrap();
@@ -187,7 +188,7 @@ async fn a_job_that_is_created_anew_does_not_bring_back_what_was_cancelled_with_
     stage.jobs(5).await;
     stage.launch().await;
     let world = &stage.world;
-    world.engine.delete_job(&client(), &id(3), None).await.unwrap();
+    world.engine.jobs().delete(&client(), &id(3), None).await.unwrap();
     let later = JobSpec::cron("0 0 1 1 *", "UTC", &stage.queue).unwrap().named(&name(3));
     world.create(later).await.unwrap();
     let came: BTreeSet<String> = stage.drain().await.into_iter().collect();
@@ -199,8 +200,9 @@ async fn a_single_event_is_cancelled_by_its_run() {
     let stage = Stage::new(1).await;
     stage.jobs(5).await;
     stage.launch().await;
-    let cancel =
-        async |number| stage.world.engine.cancel_run(&client(), &stage.run(&name(number))).await.unwrap();
+    let cancel = async |number| {
+        stage.world.engine.jobs().cancel_run(&client(), &stage.run(&name(number))).await.unwrap()
+    };
     assert_eq!(cancel(3).await, RunCancel::Done);
     assert_eq!(cancel(3).await, RunCancel::Over);
     let came: BTreeSet<String> = stage.drain().await.into_iter().collect();
@@ -249,14 +251,21 @@ async fn events_of_one_pack_differ_in_target_payload_age_and_second() {
         RunId::new(job.parse().unwrap(), 1, stage.launch_at + Duration::seconds(seconds))
     };
     let state = async |job: &str, seconds| {
-        let detail = world.engine.run_detail(&client(), &run(job, seconds)).await.unwrap().unwrap();
+        let detail = world.engine.queries().run_detail(&client(), &run(job, seconds)).await.unwrap().unwrap();
         (detail.summary.state, detail.summary.tally.dead, detail.summary.reason)
     };
     assert_eq!(state("elsewhere", 1).await, (RunState::Finished, 0, None));
     assert_eq!(state("nowhere", 0).await, (RunState::Finished, 1, None));
     assert_eq!(state("brief", 2).await, (RunState::Stopped, 1, Some("expired".to_owned())));
-    let record =
-        world.engine.events(&client(), &run("nowhere", 0), None).await.unwrap().unwrap().rows.remove(0);
+    let record = world
+        .engine
+        .queries()
+        .events(&client(), &run("nowhere", 0), None)
+        .await
+        .unwrap()
+        .unwrap()
+        .rows
+        .remove(0);
     assert!(record.reason.is_some(), "{record:?}");
 }
 
@@ -293,7 +302,7 @@ async fn the_runs_of_a_cron_job_are_listed_though_they_have_no_rows() {
     }
     let (mut listed, mut after, mut pages) = (Vec::new(), None, 0);
     loop {
-        let page = world.engine.runs(&client(), &"each".parse().unwrap(), after).await.unwrap();
+        let page = world.engine.queries().runs(&client(), &"each".parse().unwrap(), after).await.unwrap();
         listed.extend(page.rows);
         pages += 1;
         after = page.next;
@@ -322,6 +331,6 @@ async fn a_job_is_deleted_whose_events_are_in_many_packs() {
         held += stage.world.consume(&stage.queue).await.unwrap().len();
     }
     assert!(held > 8, "{held} events are held");
-    let deleted = stage.world.engine.delete_job(&client(), &"each".parse().unwrap(), None).await.unwrap();
+    let deleted = stage.world.engine.jobs().delete(&client(), &"each".parse().unwrap(), None).await.unwrap();
     assert_eq!(deleted, JobDelete::Done);
 }

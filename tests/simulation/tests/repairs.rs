@@ -222,10 +222,10 @@ async fn asking_again_stops_what_waits_of_the_revision_before() {
             let job = |expression| JobSpec::cron(expression, "UTC", &queue).unwrap().named("each");
             world.create(job("30 * * * * *").of(2).unwrap().under("small").unwrap()).await.unwrap();
             let change = async || match pauses {
-                true => world.engine.pause_job(&client, &id, true, None).await,
+                true => world.engine.jobs().pause(&client, &id, true, None).await,
                 false => {
                     let draft = job("30 0 0 * * *").of(2).unwrap().under("small").unwrap().into_draft();
-                    world.engine.replace_job(&client, id.clone(), draft, None).await
+                    world.engine.jobs().replace(&client, id.clone(), draft, None).await
                 }
             };
             strike(&world, Fault::Crash, at, "");
@@ -255,16 +255,16 @@ async fn a_resumption_that_died_owes_nothing() {
         let launch_at = world.clock.now() + Duration::minutes(10);
         let id = world.create(JobSpec::at(launch_at, &queue).unwrap()).await.unwrap();
         let (client, id) = (CLIENT.parse().unwrap(), id.parse().unwrap());
-        world.engine.pause_job(&client, &id, true, None).await.unwrap();
+        world.engine.jobs().pause(&client, &id, true, None).await.unwrap();
         world.advance(570);
         strike(&world, Fault::Crash, at, "");
-        if world.engine.pause_job(&client, &id, false, None).await.is_ok() {
+        if world.engine.jobs().pause(&client, &id, false, None).await.is_ok() {
             break;
         }
         world.embedded.inject_nothing();
-        if world.engine.job(&client, &id).await.unwrap().unwrap().paused {
+        if world.engine.jobs().get(&client, &id).await.unwrap().unwrap().paused {
             world.advance(60);
-            world.engine.pause_job(&client, &id, false, None).await.unwrap();
+            world.engine.jobs().pause(&client, &id, false, None).await.unwrap();
             let arrived = settle(&world, &queue, 4).await;
             assert_eq!(ids(&arrived), BTreeSet::new(), "died at request {at}");
             stayed_paused += 1;
@@ -442,12 +442,12 @@ async fn a_replacement_that_died_leaves_no_launch() {
             let (client, id) = (CLIENT.parse().unwrap(), "report".parse().unwrap());
             world.create(job(world.clock.now() + Duration::minutes(30))).await.unwrap();
             if is_deleted {
-                world.engine.delete_job(&client, &id, None).await.unwrap();
+                world.engine.jobs().delete(&client, &id, None).await.unwrap();
             }
             let launch_at = world.clock.now() + Duration::minutes(10);
             let draft = job(launch_at).into_draft();
             strike(&world, Fault::Crash, at, "");
-            if world.engine.replace_job(&client, id, draft, None).await.is_ok() {
+            if world.engine.jobs().replace(&client, id, draft, None).await.is_ok() {
                 assert!(at > 2);
                 break;
             }
@@ -473,7 +473,7 @@ async fn a_run_whose_payload_is_gone_says_so() {
         JobSpec::at(world.clock.now() + Duration::seconds(30), &queue).unwrap().of(5).unwrap().into_draft();
     draft.terms.payload = Payload::new(format!("{:?}", "x".repeat(1_000))).unwrap();
     let (client, id) = (CLIENT.parse().unwrap(), "batch".parse().unwrap());
-    world.engine.create_job(&client, Some("batch".parse().unwrap()), draft).await.unwrap();
+    world.engine.jobs().create(&client, Some("batch".parse().unwrap()), draft).await.unwrap();
     let run = world.engine.store().runs(&client, &id, None).await.unwrap().rows.remove(0);
     assert_eq!(run.stopped, None);
     let jobs = world.embedded.dynamodb().delete_item().table_name(format!("{PREFIX}-jobs"));

@@ -51,7 +51,7 @@ pub(super) async fn accept(
     if !findings.past.is_empty() || findings.fires_no_more.is_some() || paused.is_some() {
         let id = in_path.or(checked.as_ref().and_then(|checked| checked.id.as_ref()));
         let stored = match id {
-            Some(id) => state.engine.job(&client.id, id).await,
+            Some(id) => state.engine.jobs().get(&client.id, id).await,
             None => Ok(None),
         };
         let stored = stored.map_err(|e| Problem::of_engine("read a job", &e))?;
@@ -233,7 +233,7 @@ async fn look_up_queue(state: &ApiState, queue_url: &str) -> QueueCheck {
     if state.known_queues.find(&key, now).is_some() {
         return QueueCheck::Exists { fifo: queue_url.ends_with(".fifo") };
     }
-    let found = state.engine.check_queue(queue_url).await;
+    let found = state.engine.queues().check_queue(queue_url).await;
     if matches!(found, QueueCheck::Exists { .. }) {
         state.known_queues.keep(key, now, ());
     }

@@ -48,7 +48,7 @@ pub(crate) async fn create_jobs(
     }
     let written = match drafts.is_empty() {
         true => Vec::new(),
-        false => state.engine.create_jobs(&client.id, drafts).await,
+        false => state.engine.jobs().create_all(&client.id, drafts).await,
     };
     let written =
         written.into_iter().map(|written| written.map_err(|e| Problem::of_engine("create jobs", &e)));

@@ -77,7 +77,7 @@ pub(crate) async fn put_calendar(
         return Err(Problem::new(Kind::InvalidBody, "the body is not that of a calendar"));
     };
     let expected = expectation(by_header, body.revision)?;
-    let written = state.engine.put_calendar(&client.id, id.clone(), exclusions, expected).await;
+    let written = state.engine.calendars().put(&client.id, id.clone(), exclusions, expected).await;
     let shown =
         |status, calendar: &Calendar| with_revision(status, calendar.revision, CalendarView::from(calendar));
     match written.map_err(|e| Problem::of_engine("write a calendar", &e))? {
@@ -104,7 +104,7 @@ pub(crate) async fn delete_calendar(
     Expected(expected): Expected,
 ) -> Result<StatusCode, Problem> {
     let id: CalendarId = id_to_find("calendar", &id)?;
-    let deleted = state.engine.delete_calendar(&client.id, &id, expected).await;
+    let deleted = state.engine.calendars().delete(&client.id, &id, expected).await;
     match deleted.map_err(|e| Problem::of_engine("delete a calendar", &e))? {
         CalendarDelete::Done => Ok(StatusCode::NO_CONTENT),
         CalendarDelete::Absent => Err(not_found("calendar", id.as_str())),

@@ -21,9 +21,9 @@ pub(crate) async fn explain_event(
     Path(id): Path<String>,
 ) -> Result<Json<ExplanationView>, Problem> {
     let id: EventId = id_to_find("event", &id)?;
-    let found = state.engine.explain(&client.id, &id).await;
+    let found = state.engine.queries().explain(&client.id, &id).await;
     let found = found.map_err(|e| Problem::of_engine("explain an event", &e))?;
-    let key = state.engine.token_key().await.map_err(|e| Problem::of_engine("sign tokens", &e))?;
+    let key = state.engine.tokens().key().await.map_err(|e| Problem::of_engine("sign tokens", &e))?;
     found
         .map(|explanation| Json(ExplanationView::new(explanation, &key)))
         .ok_or_else(|| not_found("event", &id.to_string()))

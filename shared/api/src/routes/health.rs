@@ -54,7 +54,7 @@ pub(crate) async fn health(State(state): State<ApiState>) -> Result<Response, Pr
     let EmissionStatus { scanned_to, late_since } = match state.known_emission.find(&(), now) {
         Some(known) => known,
         None => {
-            let read = state.engine.emission_status().await;
+            let read = state.engine.queries().emission_status().await;
             let read = read.map_err(|e| Problem::of_engine("read how emission gets on", &e))?;
             state.known_emission.keep((), now, read);
             read

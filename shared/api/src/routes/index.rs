@@ -14,7 +14,7 @@ use crate::wire::index::{IndexView, ShardsBody};
     (status = 200, description = "The shape of the index", body = IndexView),
 ))]
 pub(crate) async fn read_index(State(state): State<ApiState>, _: Admin) -> Result<Json<IndexView>, Problem> {
-    let shape = state.engine.index_shape().await.map_err(|e| Problem::of_engine("read the index", &e))?;
+    let shape = state.engine.index().shape().await.map_err(|e| Problem::of_engine("read the index", &e))?;
     Ok(Json(IndexView::from(&shape)))
 }
 
@@ -34,7 +34,7 @@ pub(crate) async fn raise_shards(
     let Some((zone, expression, shards)) = checked else {
         return Err(Problem::new(Kind::InvalidBody, "the body is not that of a split"));
     };
-    let shape = state.engine.raise_shards(zone, &expression, shards).await;
+    let shape = state.engine.index().raise_shards(zone, &expression, shards).await;
     let shape = shape.map_err(|e| Problem::of_engine("split the index", &e))?;
     Ok(Json(IndexView::from(&shape)))
 }

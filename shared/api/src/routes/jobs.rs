@@ -31,7 +31,7 @@ pub(crate) async fn create_job(
     Body(body): Body<JobBody>,
 ) -> Result<Response, Problem> {
     let Accepted { id, draft, warnings } = accept(&state, &client, None, body, &mut Seen::default()).await?;
-    let written = state.engine.create_job(&client.id, id, draft).await;
+    let written = state.engine.jobs().create(&client.id, id, draft).await;
     answer(written.map_err(|e| Problem::of_engine("create a job", &e))?, "", warnings)
 }
 
@@ -65,7 +65,7 @@ pub(crate) async fn read_job(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let id: JobId = id_to_find("job", &id)?;
-    let found = state.engine.job(&client.id, &id).await;
+    let found = state.engine.jobs().get(&client.id, &id).await;
     let found = found.map_err(|e| Problem::of_engine("read a job", &e))?;
     let Some(job) = found else { return Err(not_found("job", id.as_str())) };
     Ok(with_revision(StatusCode::OK, job.revision, JobView::new(&job, Vec::new())))
@@ -94,7 +94,7 @@ pub(crate) async fn put_job(
     let expected = expectation(by_header, body.revision)?;
     let accepted = accept(&state, &client, Some(&id), body, &mut Seen::default()).await?;
     let Accepted { draft, warnings, .. } = accepted;
-    let written = state.engine.replace_job(&client.id, id.clone(), draft, expected).await;
+    let written = state.engine.jobs().replace(&client.id, id.clone(), draft, expected).await;
     let written = written.map_err(|e| Problem::of_engine("write a job", &e))?;
     if expected == Expect::Nothing && !matches!(written, JobWrite::Created(_)) {
         return Err(exists_already("job", id.as_str()));
@@ -115,7 +115,7 @@ pub(crate) async fn delete_job(
     Expected(expected): Expected,
 ) -> Result<StatusCode, Problem> {
     let id: JobId = id_to_find("job", &id)?;
-    let deleted = state.engine.delete_job(&client.id, &id, expected).await;
+    let deleted = state.engine.jobs().delete(&client.id, &id, expected).await;
     match deleted.map_err(|e| Problem::of_engine("delete a job", &e))? {
         JobDelete::Done => Ok(StatusCode::NO_CONTENT),
         JobDelete::Absent => Err(not_found("job", id.as_str())),
@@ -162,7 +162,7 @@ async fn set_paused(
     expected: Option<u32>,
 ) -> Result<Response, Problem> {
     let id: JobId = id_to_find("job", id)?;
-    let written = state.engine.pause_job(&client.id, &id, paused, expected).await;
+    let written = state.engine.jobs().pause(&client.id, &id, paused, expected).await;
     match written.map_err(|e| Problem::of_engine("pause or resume a job", &e))? {
         JobWrite::Absent => Err(not_found("job", id.as_str())),
         written => answer(written, id.as_str(), Vec::new()),

@@ -42,7 +42,7 @@ pub(crate) async fn patch_job(
 ) -> Result<Response, Problem> {
     let id: JobId = id_to_find("job", &id)?;
     for _ in 0..WRITE_ROUNDS {
-        let found = state.engine.job(&client.id, &id).await;
+        let found = state.engine.jobs().get(&client.id, &id).await;
         let found = found.map_err(|e| Problem::of_engine("read a job", &e))?;
         let Some(job) = found else { return Err(not_found("job", id.as_str())) };
         if id.one_time_place().is_some() {
@@ -57,7 +57,7 @@ pub(crate) async fn patch_job(
         let accepted = accept(&state, &client, Some(&id), body, &mut Seen::default()).await?;
         let Accepted { draft, warnings, .. } = accepted;
         let seen = Expect::Revision(job.revision);
-        let written = state.engine.replace_job(&client.id, id.clone(), draft, seen).await;
+        let written = state.engine.jobs().replace(&client.id, id.clone(), draft, seen).await;
         match written.map_err(|e| Problem::of_engine("write a job", &e))? {
             JobWrite::RevisionIs(_) | JobWrite::Absent if expected == Expect::Anything => {}
             JobWrite::Absent => return Err(not_found("job", id.as_str())),
@@ -99,7 +99,7 @@ pub(crate) async fn patch_policy(
         let checked = policies::check(&body, &policies::policy_path(&id), policy.paused)?;
         same_id("policy_id", checked.id.as_ref().map(PolicyId::as_str), id.as_str())?;
         let seen = Some(policy.revision);
-        let written = state.engine.replace_policy(&client.id, &id, checked.terms, seen).await;
+        let written = state.engine.policies().replace(&client.id, &id, checked.terms, seen).await;
         match written.map_err(|e| Problem::of_engine("write a policy", &e))? {
             PolicyWrite::RevisionIs(_) | PolicyWrite::Absent if expected == Expect::Anything => {}
             PolicyWrite::Absent => return Err(not_found("policy", id.as_str())),

@@ -48,7 +48,7 @@ pub(crate) async fn create_policy(
         let message = "policy_id is missing; give the policy a name that jobs refer to";
         return Err(Problem::of_field(Kind::InvalidBody, "policy_id", (), message));
     };
-    let written = state.engine.create_policy(&client.id, id.clone(), terms).await;
+    let written = state.engine.policies().create(&client.id, id.clone(), terms).await;
     match written.map_err(|e| Problem::of_engine("create a policy", &e))? {
         PolicyWrite::Done(policy) => {
             let response = with_revision(StatusCode::CREATED, policy.revision, PolicyView::from(&policy));
@@ -93,7 +93,7 @@ pub(crate) async fn read_policy(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let id: PolicyId = id_to_find("policy", &id)?;
-    let found = state.engine.policy(&client.id, &id).await;
+    let found = state.engine.queries().policy(&client.id, &id).await;
     let found = found.map_err(|e| Problem::of_engine("read a policy", &e))?;
     let Some(status) = found else { return Err(not_found("policy", id.as_str())) };
     let set_aside = state.engine.store().entries_set_aside(&client.id, &id).await;
@@ -129,7 +129,7 @@ pub(crate) async fn put_policy(
         check(&body, &policy_path(&id), there.is_some_and(|policy| policy.paused))?;
     same_id("policy_id", in_body.as_ref().map(PolicyId::as_str), id.as_str())?;
     let expected = expectation(by_header, body.revision)?;
-    let put = state.engine.put_policy(&client.id, &id, terms, expected).await;
+    let put = state.engine.policies().put(&client.id, &id, terms, expected).await;
     answer_put(put.map_err(|e| Problem::of_engine("write a policy", &e))?, &id, expected)
 }
 
@@ -198,7 +198,7 @@ async fn set_paused(
     expected: Option<u32>,
 ) -> Result<Response, Problem> {
     let id: PolicyId = id_to_find("policy", id)?;
-    let written = state.engine.pause_policy(&client.id, &id, paused, expected).await;
+    let written = state.engine.policies().pause(&client.id, &id, paused, expected).await;
     match written.map_err(|e| Problem::of_engine("pause or resume a policy", &e))? {
         PolicyWrite::Done(policy) | PolicyWrite::Unchanged(policy) | PolicyWrite::Exists(policy) => {
             Ok(with_revision(StatusCode::OK, policy.revision, PolicyView::from(&policy)))
@@ -218,9 +218,9 @@ pub(crate) async fn list_holders(
     Path(id): Path<String>,
 ) -> Result<Json<HolderList>, Problem> {
     let id: PolicyId = id_to_find("policy", &id)?;
-    let found = state.engine.holders(&client.id, &id).await;
+    let found = state.engine.queries().holders(&client.id, &id).await;
     let found = found.map_err(|e| Problem::of_engine("list the holders of a policy", &e))?;
-    let key = state.engine.token_key().await.map_err(|e| Problem::of_engine("sign tokens", &e))?;
+    let key = state.engine.tokens().key().await.map_err(|e| Problem::of_engine("sign tokens", &e))?;
     found.map(|holders| Json(HolderList::new(holders, &key))).ok_or_else(|| not_found("policy", id.as_str()))
 }
 
@@ -237,7 +237,7 @@ pub(crate) async fn delete_policy(
     Expected(expected): Expected,
 ) -> Result<StatusCode, Problem> {
     let id: PolicyId = id_to_find("policy", &id)?;
-    let deleted = state.engine.delete_policy(&client.id, &id, expected).await;
+    let deleted = state.engine.policies().delete(&client.id, &id, expected).await;
     match deleted.map_err(|e| Problem::of_engine("delete a policy", &e))? {
         PolicyDelete::Done => Ok(StatusCode::NO_CONTENT),
         PolicyDelete::Absent => Err(not_found("policy", id.as_str())),

@@ -26,10 +26,10 @@ pub(crate) async fn list_runs(
 ) -> Result<Json<RunList>, Problem> {
     let job: JobId = id_to_find("job", &job)?;
     let given = cursor.is_some();
-    let page = state.engine.runs(&client.id, &job, cursor).await;
+    let page = state.engine.queries().runs(&client.id, &job, cursor).await;
     let page = page.map_err(|e| Cursor::refusal_of_engine(given, "list runs", &e))?;
     if page.rows.is_empty() && page.unreadable.is_empty() && !given {
-        let found = state.engine.job(&client.id, &job).await;
+        let found = state.engine.jobs().get(&client.id, &job).await;
         if found.map_err(|e| Problem::of_engine("read a job", &e))?.is_none() {
             return Err(not_found("job", job.as_str()));
         }
@@ -68,7 +68,7 @@ pub(crate) async fn cancel_run(
     Path((job, run)): Path<(String, String)>,
 ) -> Result<Json<RunDetailView>, Problem> {
     let run = run_of(&job, &run)?;
-    let cancelled = state.engine.cancel_run(&client.id, &run).await;
+    let cancelled = state.engine.jobs().cancel_run(&client.id, &run).await;
     match cancelled.map_err(|e| Problem::of_engine("cancel a run", &e))? {
         RunCancel::Done => detail(&state, &client, &run).await,
         RunCancel::Absent => Err(not_found("run", &run.to_string())),
@@ -84,7 +84,7 @@ pub(crate) async fn cancel_run(
 }
 
 async fn detail(state: &ApiState, client: &Client, run: &RunId) -> Result<Json<RunDetailView>, Problem> {
-    let found = state.engine.run_detail(&client.id, run).await;
+    let found = state.engine.queries().run_detail(&client.id, run).await;
     let found = found.map_err(|e| Problem::of_engine("read a run", &e))?;
     found.map(|detail| Json(detail.into())).ok_or_else(|| not_found("run", &run.to_string()))
 }
@@ -110,7 +110,7 @@ pub(crate) async fn list_events(
 ) -> Result<Json<EventList>, Problem> {
     let run = run_of(&job, &run)?;
     let after = cursor.map(|text| text.parse().map_err(|_| Cursor::unknown())).transpose()?;
-    let page = state.engine.events(&client.id, &run, after).await;
+    let page = state.engine.queries().events(&client.id, &run, after).await;
     let page = page.map_err(|e| Problem::of_engine("list events", &e))?;
     let Some(page) = page else { return Err(not_found("run", &run.to_string())) };
     let events = page.rows.into_iter().map(EventView::from);

@@ -27,11 +27,11 @@ pub(crate) async fn list_upcoming(
     let mut errors = FieldErrors::default();
     let count = query.check(&mut errors);
     errors.into_result(Kind::MalformedRequest)?;
-    let found = state.engine.job(&client.id, &id).await;
+    let found = state.engine.jobs().get(&client.id, &id).await;
     let found = found.map_err(|e| Problem::of_engine("read a job", &e))?;
     let Some(job) = found else { return Err(not_found("job", id.as_str())) };
     let now = state.engine.clock().now();
-    let upcoming = state.engine.upcoming(&job, now, count.unwrap_or_default()).await;
+    let upcoming = state.engine.queries().upcoming(&job, now, count.unwrap_or_default()).await;
     let upcoming = upcoming.map_err(|e| Problem::of_engine("look ahead", &e))?;
     Ok(Json(UpcomingList::new(&job, &upcoming)))
 }

@@ -38,13 +38,13 @@ pub(crate) async fn release_tokens(
     check_number_of_tokens(body.tokens.len(), &mut errors);
     errors.into_result(Kind::InvalidBody)?;
     let now = state.engine.clock().now();
-    let key = state.engine.token_key().await.map_err(|e| Problem::of_engine("verify tokens", &e))?;
+    let key = state.engine.tokens().key().await.map_err(|e| Problem::of_engine("verify tokens", &e))?;
     let entries: Vec<(String, Result<Release, Unread>)> =
         body.tokens.iter().map(|entry| read_entry(entry, &key, now)).collect();
     let releases = each_once(entries.iter().filter_map(|(_, release)| release.as_ref().ok()));
     let mut statuses = HashMap::new();
     if !releases.is_empty() {
-        let released = state.engine.release(&client.id, releases).await;
+        let released = state.engine.tokens().release(&client.id, releases).await;
         statuses.extend(released.map_err(|e| Problem::of_engine("release tokens", &e))?);
     }
     let results = entries.into_iter().map(|(text, entry)| match entry {
@@ -104,7 +104,7 @@ pub(crate) async fn extend_tokens(
     let tokens = each_token_once(&read);
     let mut statuses = HashMap::new();
     if !tokens.is_empty() {
-        let extended = state.engine.extend(&client.id, tokens, lease_seconds).await;
+        let extended = state.engine.tokens().extend(&client.id, tokens, lease_seconds).await;
         statuses.extend(extended.map_err(|e| Problem::of_engine("extend leases", &e))?);
     }
     let results = read.into_iter().map(|(token, read)| {
@@ -137,7 +137,7 @@ pub(crate) async fn free_tokens(
     let tokens = each_token_once(&read);
     let mut statuses = HashMap::new();
     if !tokens.is_empty() {
-        let freed = state.engine.free_held(&client.id, tokens, body.redeliver).await;
+        let freed = state.engine.tokens().free_held(&client.id, tokens, body.redeliver).await;
         statuses.extend(freed.map_err(|e| Problem::of_engine("free tokens", &e))?);
     }
     let results = read.into_iter().map(|(token, read)| {
@@ -165,7 +165,7 @@ type ReadTokens = Vec<(String, Result<Token, Unread>)>;
 
 /// Reads the tokens of a call, each by itself.
 async fn read_tokens(state: &ApiState, texts: Vec<String>) -> Result<ReadTokens, Problem> {
-    let key = state.engine.token_key().await.map_err(|e| Problem::of_engine("verify tokens", &e))?;
+    let key = state.engine.tokens().key().await.map_err(|e| Problem::of_engine("verify tokens", &e))?;
     let read = |text: String| {
         let token = read_token(&text, &key);
         (text, token)

@@ -137,7 +137,7 @@ async fn a_stored_job_that_starts_or_ends_at_the_end_of_time_is_still_shown() {
     {
         let rules = Rules { start_at, end_at, ..Rules::default() };
         let draft = JobDraft { rules, ..draft.clone() };
-        world.engine.replace_job(&client, id.parse().unwrap(), draft, None).await.unwrap();
+        world.engine.jobs().replace(&client, id.parse().unwrap(), draft, None).await.unwrap();
         for path in
             [format!("/v1/jobs/{id}"), format!("/v1/jobs/{id}/upcoming"), format!("/v1/jobs/{id}/runs")]
         {

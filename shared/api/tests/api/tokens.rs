@@ -11,7 +11,7 @@ async fn each_token_gets_its_own_answer() {
     let key = world.register("acme").await;
     world.register("other").await;
     world.put("/v1/policies/small", &key, &json!({"max_in_flight": 3})).await;
-    let token_key = world.engine.token_key().await.unwrap();
+    let token_key = world.engine.tokens().key().await.unwrap();
     let signed = |token: &str| token_key.sign(&token.parse().unwrap()).to_string();
     let (unknown, theirs) = (signed("tok.acme.small.0.0.17.2.9"), signed("tok.other.small.0.0.17.2.9"));
     let before = world.everything().await;

@@ -73,7 +73,7 @@ impl World {
         let random = Arc::new(SeededRandom::new(1));
         let engine = Engine::new(Parts { store, sqs, clock: clock.clone(), random, config });
         // Made by whoever needs it first: what a refused call leaves unchanged is then all there is.
-        engine.token_key().await.unwrap();
+        engine.tokens().key().await.unwrap();
         let admin_key = "the-admin-key".to_owned();
         let router = router(ApiState::new(engine.clone(), Some(KeyHash::of(&admin_key).as_str())));
         Self { router, clock, admin_key, engine, embedded }

@@ -11,12 +11,13 @@ use tidegate_domain::time::shifted;
 use tidegate_store::runs::{Announced, RunRow};
 use tracing::{info, warn};
 
+use super::Delivery;
 use super::event::rfc3339;
 use super::{Sent, backoff, fifo};
-use crate::batch::sqs_text;
-use crate::message::Message;
-use crate::queue::Outgoing;
-use crate::{Engine, EngineError};
+use crate::EngineError;
+use crate::queues::Outgoing;
+use crate::queues::batch::sqs_text;
+use crate::queues::message::Message;
 
 /// The body of a completion: an SQS message's text, or the body of a POST. Version 1; fields are only ever added.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +80,7 @@ impl CompletionBody {
     }
 }
 
-impl Engine {
+impl Delivery {
     /// Tells a client of a run's end, now or, when that fails, later. `failures` is how often it failed.
     pub(crate) async fn call_back(
         &self,
@@ -87,26 +88,26 @@ impl Engine {
         run: &RunId,
         failures: u8,
     ) -> Result<(), EngineError> {
-        let Some(row) = self.store().run(client, run).await?.filter(|row| row.announced.is_none()) else {
+        let Some(row) = self.store.run(client, run).await?.filter(|row| row.announced.is_none()) else {
             return Ok(());
         };
         let Some(target) = &row.terms.flow.on_completion else { return Ok(()) };
         let body = serde_json::to_string(&CompletionBody::of(client, &row)).unwrap_or_default();
-        let (now, tries) = (self.now(), failures.saturating_add(1));
+        let (now, tries) = (self.clock.now(), failures.saturating_add(1));
         let failure = match self.tell(client, run, target, body).await? {
             Sent::Done => None,
             Sent::Failed { reason, retry_after } if tries < row.terms.max_attempts.get() => {
                 info!(%client, %run, reason, failures, "a completion is tried again");
                 let not_before = shifted(now, backoff(tries, retry_after));
                 let again = Outgoing::at(client, Message::callback(client, run, tries), not_before);
-                return self.dispatch(&[again]).await;
+                return self.queues.dispatch(&[again]).await;
             }
             Sent::Failed { reason, .. } | Sent::Refused { reason } => {
                 warn!(%client, %run, reason, "a completion cannot be delivered");
                 Some(reason)
             }
         };
-        self.store().mark_announced(client, run, &Announced { at: now, failure }).await?;
+        self.store.mark_announced(client, run, &Announced { at: now, failure }).await?;
         Ok(())
     }
 
@@ -119,14 +120,14 @@ impl Engine {
     ) -> Result<Sent, EngineError> {
         let id = completion_id(run);
         let Target::Sqs { queue_url } = target else {
-            let secret = self.store().client(client).await?.map(|client| client.webhook_secret);
-            let now_s = self.now().timestamp();
+            let secret = self.store.client(client).await?.map(|client| client.webhook_secret);
+            let now_s = self.clock.now().timestamp();
             return Ok(self.http.post(target.url(), &id, body, &secret.unwrap_or_default(), now_s).await);
         };
-        if self.is_own_queue(queue_url) {
+        if self.queues.is_own_queue(queue_url) {
             return Ok(Sent::Refused { reason: "the queue is one of Tidegate's own".to_owned() });
         }
-        let mut call = self.sqs().send_message().queue_url(queue_url).message_body(sqs_text(body));
+        let mut call = self.sqs.send_message().queue_url(queue_url).message_body(sqs_text(body));
         if queue_url.ends_with(".fifo") {
             call = call
                 .message_group_id(fifo::group_id(client, run.job()))

@@ -5,25 +5,27 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tidegate_domain::time::shifted;
 
 use chrono::{DateTime, Duration, Utc};
-use tidegate_domain::ids::{ClientId, JobId, RunId};
+use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::History;
 use tidegate_domain::limits::EVENTS_PER_CHUNK;
 use tidegate_domain::occurrence::{NonRun, Occurrence, StopReason};
+use tidegate_domain::time::shifted;
 use tidegate_store::Create;
 use tidegate_store::doc::{Rest, TermsDoc};
 use tidegate_store::events::{EventRow, HistoryOf, PartRow, Record};
 use tidegate_store::runs::Tally;
 use tracing::{error, info};
 
+use super::Delivery;
 use super::trouble::Troubles;
 use super::wanted::{Known, unwanted_because};
-use super::{Delivery, Sent, Terms, backoff};
-use crate::message::{Chunk, ChunkItem, Message};
-use crate::queue::Outgoing;
-use crate::{Engine, EngineError, Panicked};
+use super::{EventToSend, Sent, backoff};
+use crate::contents::Terms;
+use crate::queues::Outgoing;
+use crate::queues::message::{Chunk, ChunkItem, Message};
+use crate::{EngineError, Panicked};
 
 /// Some events of one occurrence.
 struct Part {
@@ -49,19 +51,19 @@ struct Outcomes {
     dead: u32,
 }
 
-impl Engine {
+impl Delivery {
     /// Delivers a chunk. `received` is how often its message came.
     pub(crate) async fn deliver_chunk(&self, chunk: &Chunk, received: u32) -> Result<(), EngineError> {
         let (client, launch_at) = chunk.head()?;
-        if self.is_early(launch_at) {
+        if self.queues.is_early(launch_at) {
             let again = Outgoing::at(&client, Message::Chunk(chunk.clone()), launch_at);
-            return self.dispatch(&[again]).await;
+            return self.queues.dispatch(&[again]).await;
         }
         let mut parts = Vec::with_capacity(chunk.items.len());
         for item in &chunk.items {
             match Part::of(item, &client, launch_at) {
                 Ok(part) => parts.push(part),
-                Err(error) => self.set_aside_item(&client, launch_at, item, &error).await?,
+                Err(error) => self.contents.set_aside_item(&client, launch_at, item, &error).await?,
             }
         }
         if (received > 1 || chunk.repeat) && self.was_delivered(chunk, &parts).await? {
@@ -103,23 +105,7 @@ impl Engine {
             })
             .map(|(item, index)| single(item, index))
             .collect();
-        self.dispatch(&singles).await
-    }
-
-    /// Records under its job that events of a chunk cannot be read. Their companions are delivered.
-    pub(crate) async fn set_aside_item(
-        &self,
-        client: &ClientId,
-        launch_at: DateTime<Utc>,
-        item: &ChunkItem,
-        error: &EngineError,
-    ) -> Result<(), EngineError> {
-        error!(%client, job = item.job, %launch_at, %error, "events of a chunk are set aside");
-        if let Ok(job) = item.job.parse() {
-            let run = RunId::new(job, item.revision, launch_at);
-            self.store().record_unreadable_run(client, &run, self.now()).await?;
-        }
-        Ok(())
+        self.queues.dispatch(&singles).await
     }
 
     /// A chunk that is one part of a run is marked by that part's row, one whose only event was recorded by that record; any
@@ -127,16 +113,16 @@ impl Engine {
     async fn was_delivered(&self, chunk: &Chunk, parts: &[Part]) -> Result<bool, EngineError> {
         if let Some(part) = single_part(chunk, parts) {
             let run = part.occurrence.run_id();
-            return Ok(self.store().was_part_sent(&part.occurrence.client, &run, part.from).await?);
+            return Ok(self.store.was_part_sent(&part.occurrence.client, &run, part.from).await?);
         }
         if let [part] = parts
             && part.occurrence.terms.count.get() == 1
-            && let Some(row) = self.store().run(&part.occurrence.client, &part.occurrence.run_id()).await?
+            && let Some(row) = self.store.run(&part.occurrence.client, &part.occurrence.run_id()).await?
             && row.single.is_some()
         {
             return Ok(true);
         }
-        Ok(self.store().was_sent(&chunk.id()).await?)
+        Ok(self.store.was_sent(&chunk.id()).await?)
     }
 
     /// Leaves out what was paused, cancelled or rescheduled since the chunk was planned, and records why.
@@ -146,7 +132,7 @@ impl Engine {
         as_of: DateTime<Utc>,
         parts: Vec<Part>,
     ) -> Result<Vec<Part>, EngineError> {
-        match self.store().unsettled_until(client).await? {
+        match self.store.unsettled_until(client).await? {
             Some(until) if until >= as_of => {}
             _ => return Ok(parts),
         }
@@ -175,7 +161,7 @@ impl Engine {
     async fn still_relevant(&self, parts: Vec<Part>) -> Result<Vec<Part>, EngineError> {
         let mut relevant = Vec::with_capacity(parts.len());
         for part in parts {
-            match part.occurrence.terms.is_too_old(part.occurrence.launch_at, self.now()) {
+            match part.occurrence.terms.is_too_old(part.occurrence.launch_at, self.clock.now()) {
                 false => relevant.push(part),
                 true => self.leave_out(&part, NonRun::Expired.as_str()).await?,
             }
@@ -192,8 +178,8 @@ impl Engine {
 
     async fn leave_out(&self, part: &Part, reason: &str) -> Result<(), EngineError> {
         let Occurrence { client, .. } = &part.occurrence;
-        if self.store().record_non_run(&part.occurrence, reason, self.now()).await? == Create::Exists {
-            self.store().stop_run(client, &part.occurrence.run_id(), reason).await?;
+        if self.store.record_non_run(&part.occurrence, reason, self.clock.now()).await? == Create::Exists {
+            self.store.stop_run(client, &part.occurrence.run_id(), reason).await?;
         }
         Ok(())
     }
@@ -203,12 +189,12 @@ impl Engine {
         &self,
         chunk: &Chunk,
         parts: Vec<Part>,
-    ) -> Result<(Vec<Part>, Vec<Delivery>), EngineError> {
+    ) -> Result<(Vec<Part>, Vec<EventToSend>), EngineError> {
         let (mut kept, mut deliveries) = (Vec::with_capacity(parts.len()), Vec::new());
         for part in parts {
             let Occurrence { client, terms, .. } = &part.occurrence;
             let run = part.occurrence.run_id();
-            let terms = match self.complete_terms(client, &run, terms.clone()).await {
+            let terms = match self.contents.complete_terms(client, &run, terms.clone()).await {
                 Err(error) if error.is_of_one_row() => {
                     self.set_aside(&part, &error).await?;
                     continue;
@@ -220,7 +206,7 @@ impl Engine {
                 continue;
             };
             let terms: Arc<Terms> = Arc::new(terms);
-            deliveries.extend((part.from..part.to).map(|index| Delivery {
+            deliveries.extend((part.from..part.to).map(|index| EventToSend {
                 client: client.clone(),
                 event: run.event(index),
                 attempt: chunk.attempt,
@@ -235,7 +221,7 @@ impl Engine {
 
     /// Keeps what happened. `sent` has the events of the parts, in their order.
     async fn conclude(&self, chunk: &Chunk, parts: &[Part], sent: Vec<Sent>) -> Result<(), EngineError> {
-        let now = self.now();
+        let now = self.clock.now();
         let (client, launch_at) = chunk.head()?;
         let mut retries = Vec::new();
         let mut retry_after = None;
@@ -265,13 +251,13 @@ impl Engine {
         if !retries.is_empty() {
             let again = Chunk { attempt: chunk.attempt + 1, repeat: false, items: retries, ..chunk.clone() };
             let not_before = shifted(now.max(launch_at), backoff(chunk.attempt, retry_after));
-            self.dispatch(&[Outgoing::at(&client, Message::Chunk(again), not_before)]).await?;
+            self.queues.dispatch(&[Outgoing::at(&client, Message::Chunk(again), not_before)]).await?;
         }
         let is_marked = matches!(records.as_slice(), [Record::SingleRun { .. }]) && chunk.items.len() == 1;
         if single_part(chunk, parts).is_none() && !is_marked {
             records.push(Record::Mark { chunk: chunk.id(), at: now });
         }
-        Ok(self.store().keep(&records).await?)
+        Ok(self.store.keep(&records).await?)
     }
 }
 

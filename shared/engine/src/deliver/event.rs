@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use tidegate_domain::ids::{ClientId, EventId};
 use tidegate_domain::token::SignedToken;
 
-use super::Terms;
+use crate::contents::Terms;
 
 /// The body of a delivered event: an SQS message's text, or the body of a POST. Version 1; fields are only ever added.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub struct EventBody {
 
 /// An event on its way.
 #[derive(Debug, Clone)]
-pub(crate) struct Delivery {
+pub(crate) struct EventToSend {
     pub(crate) client: ClientId,
     pub(crate) event: EventId,
     /// Which delivery of the event this is, from 1.
@@ -58,7 +58,7 @@ pub(crate) fn rfc3339(instant: DateTime<Utc>) -> String {
     instant.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
 
-impl Delivery {
+impl EventToSend {
     /// The JSON text that the consumer gets.
     pub(crate) fn body(&self) -> String {
         let run = self.event.run();

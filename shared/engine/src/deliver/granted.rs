@@ -10,6 +10,7 @@ use chrono::DateTime;
 use tidegate_domain::ids::{ClientId, EventId, RunId};
 use tidegate_domain::occurrence::{NonRun, Occurrence, StopReason};
 use tidegate_domain::pack::{PackId, SinglesId};
+use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::slots::{GroupKey, Outcome, Transition};
 use tidegate_domain::time::shifted;
 use tidegate_domain::token::Token;
@@ -17,12 +18,14 @@ use tidegate_store::doc::Rest;
 use tidegate_store::slots::Written;
 use tracing::{error, info};
 
+use super::Delivery;
 use super::trouble::Troubles;
-use super::{Delivery, Sent, Terms, backoff};
-use crate::effect::{Effect, Granted, PolicyRef, Release};
-use crate::message::{GrantedEvent, Message};
-use crate::queue::Outgoing;
-use crate::{Engine, EngineError, Panicked, TokenKey};
+use super::{EventToSend, Sent, backoff};
+use crate::contents::Terms;
+use crate::effect::{Effect, Granted, Release};
+use crate::queues::Outgoing;
+use crate::queues::message::{GrantedEvent, Message};
+use crate::{EngineError, Panicked, TokenKey};
 
 /// Events that are not wanted any more: their leases end unsent. With the run that was stopped, when they are of one.
 type Unwanted = Vec<(Option<RunId>, Release)>;
@@ -35,7 +38,7 @@ enum Found {
     Unwanted(Option<RunId>),
 }
 
-impl Engine {
+impl Delivery {
     /// Sends granted events. Those that are not wanted any more give their tokens back unsent.
     pub(crate) async fn send_granted(&self, granted: Vec<Granted>) -> Result<Vec<Effect>, EngineError> {
         let (mut deliveries, mut here) = (Vec::new(), Vec::new());
@@ -48,12 +51,12 @@ impl Engine {
                     later.push(Outgoing::now(&client, grant.message(0)));
                 }
                 Found::Wanted(event, terms) => {
-                    deliveries.push(grant.delivery(event, terms, 0, &*self.token_key().await?));
+                    deliveries.push(grant.delivery(event, terms, 0, &*self.keys.key().await?));
                     here.push(grant);
                 }
             }
         }
-        let now = self.now();
+        let now = self.clock.now();
         let mut troubles = BTreeMap::<(&ClientId, u8), Troubles>::new();
         let sent = self.send(&deliveries).await;
         for ((grant, delivery), sent) in here.iter().zip(&deliveries).zip(sent) {
@@ -68,7 +71,7 @@ impl Engine {
         }
         troubles.iter().for_each(|((client, attempt), troubles)| troubles.log(client, *attempt));
         if !later.is_empty() {
-            self.dispatch(&later).await?;
+            self.queues.dispatch(&later).await?;
         }
         self.give_back(unwanted).await
     }
@@ -92,10 +95,10 @@ impl Engine {
             PackId::Run(run) => run,
             PackId::Singles(id) => return self.find_single(grant, *id).await,
         };
-        match self.run_terms(client, run).await? {
-            Some(terms) if terms.terms.is_too_old(run.launch_at(), self.now()) => {
-                self.store().stop_run(client, run, NonRun::Expired.as_str()).await?;
-                self.forget_run(client, run);
+        match self.contents.run_terms(client, run).await? {
+            Some(terms) if terms.terms.is_too_old(run.launch_at(), self.clock.now()) => {
+                self.store.stop_run(client, run, NonRun::Expired.as_str()).await?;
+                self.contents.forget_run(client, run);
                 Ok(Found::Unwanted(Some(run.clone())))
             }
             Some(terms) => Ok(Found::Wanted(run.event(grant.token.lease.index), terms)),
@@ -104,7 +107,7 @@ impl Engine {
     }
 
     async fn find_single(&self, grant: &Granted, id: SinglesId) -> Result<Found, EngineError> {
-        let pack = self.pack(&PolicyRef::of_key(&grant.token.group), id).await?;
+        let pack = self.contents.pack(&PolicyRef::of_key(&grant.token.group), id).await?;
         let Some(member) = pack.as_ref().and_then(|pack| pack.member(grant.token.lease.index)) else {
             // The time of the pack is over: there is nobody to tell.
             return Ok(Found::Unwanted(None));
@@ -125,17 +128,17 @@ impl Engine {
         {
             return self.leave_out_single(member, &reason).await;
         }
-        if member.terms.is_too_old(member.launch_at, self.now()) {
+        if member.terms.is_too_old(member.launch_at, self.clock.now()) {
             return self.leave_out_single(member, NonRun::Expired.as_str()).await;
         }
-        match self.member_terms(member).await? {
+        match self.contents.member_terms(member).await? {
             Some(terms) => Ok(Found::Wanted(member.run_id().event(0), terms)),
             None => self.leave_out_single(member, StopReason::PayloadGone.as_str()).await,
         }
     }
 
     async fn leave_out_single(&self, member: &Occurrence, reason: &str) -> Result<Found, EngineError> {
-        self.store().stop_single(member, reason, self.now()).await?;
+        self.store.stop_single(member, reason, self.clock.now()).await?;
         Ok(Found::Unwanted(None))
     }
 
@@ -146,12 +149,14 @@ impl Engine {
             .iter()
             .filter_map(|(run, release)| Some((&release.token.group, run.as_ref()?)))
             .collect();
+        let mut effects = Vec::with_capacity(groups.len() + 1);
         for (key, run) in groups {
             // One whose payload is gone with its job was stopped by nobody yet; a first reason stays.
-            self.store().stop_run(&key.client, run, StopReason::PayloadGone.as_str()).await?;
-            self.drop_range_of(key, run).await?;
+            self.store.stop_run(&key.client, run, StopReason::PayloadGone.as_str()).await?;
+            effects.push(Effect::DropRange(key.clone(), run.clone()));
         }
-        Ok(vec![Effect::Release(unwanted.into_iter().map(|(_, release)| release).collect())])
+        effects.push(Effect::Release(unwanted.into_iter().map(|(_, release)| release).collect()));
+        Ok(effects)
     }
 
     /// Sends a granted event that came through the dispatch queue. `received` is how often its message came.
@@ -161,7 +166,7 @@ impl Engine {
         received: u32,
     ) -> Result<Vec<Effect>, EngineError> {
         let grant = Granted::read(message)?;
-        if self.now() >= grant.lease_end {
+        if self.clock.now() >= grant.lease_end {
             info!(pack = message.pack, token = message.token, "the lease ended before its event was sent");
             return Ok(Vec::new());
         }
@@ -180,7 +185,7 @@ impl Engine {
         };
         let max_attempts = terms.terms.max_attempts.get();
         let on_response = terms.terms.flow.release_on_response;
-        let key = self.token_key().await?;
+        let key = self.keys.key().await?;
         let delivery = grant.delivery(event.clone(), Arc::clone(&terms), message.failures, &key);
         let sent = self.send(&[delivery]).await.pop();
         let mut troubles = Troubles::default();
@@ -201,8 +206,8 @@ impl Engine {
         troubles.retried(&event, &terms.terms, &reason);
         troubles.log(&client, attempt);
         let message = Message::Event(GrantedEvent { failures, ..message.clone() });
-        let again = Outgoing::at(&client, message, shifted(self.now(), backoff(failures, retry_after)));
-        self.dispatch(&[again]).await.map(|()| Vec::new())
+        let again = Outgoing::at(&client, message, shifted(self.clock.now(), backoff(failures, retry_after)));
+        self.queues.dispatch(&[again]).await.map(|()| Vec::new())
     }
 
     /// Records a granted event as dead whose delivery panicked, and gives its token back.
@@ -217,14 +222,14 @@ impl Engine {
     }
 
     async fn is_held(&self, token: &Token) -> Result<bool, EngineError> {
-        let group = self.store().slot_group(&token.group).await?;
+        let group = self.store.slot_group(&token.group).await?;
         Ok(group.is_some_and(|group| group.holds(&token.lease)))
     }
 
     /// Notes that a lease is at a repeated delivery of its event; whether the lease is still the present one of its slot.
     async fn note_attempt(&self, token: &Token, attempt: u8) -> Result<bool, EngineError> {
         let noted = Transition::note_attempt(token.lease, attempt);
-        Ok(matches!(self.store().perform(&token.group, &noted).await?, Written::Done(_)))
+        Ok(matches!(self.store.perform(&token.group, &noted).await?, Written::Done(_)))
     }
 
     async fn keep_reason(&self, grant: &Granted, attempts: u8, reason: &str) -> Result<(), EngineError> {
@@ -233,12 +238,12 @@ impl Engine {
             index: grant.token.lease.index,
             delivered: false,
             attempts,
-            at: self.now(),
+            at: self.clock.now(),
             reason: Some(reason.to_owned()),
         };
         let GroupKey { client, policy, .. } = &grant.token.group;
         let (client, of) = (client.clone(), HistoryOf::pack(policy, &grant.pack));
-        Ok(self.store().keep(&[Record::Event { client, of, event }]).await?)
+        Ok(self.store.keep(&[Record::Event { client, of, event }]).await?)
     }
 }
 
@@ -258,10 +263,10 @@ impl Granted {
     }
 
     /// What is sent after so many deliveries that failed under its lease.
-    fn delivery(&self, event: EventId, terms: Arc<Terms>, failures: u8, key: &TokenKey) -> Delivery {
+    fn delivery(&self, event: EventId, terms: Arc<Terms>, failures: u8, key: &TokenKey) -> EventToSend {
         let lease = Some((key.sign(&self.token), self.lease_end));
         let (client, attempt) = (self.token.client().clone(), self.attempt_after(failures));
-        Delivery { client, event, attempt, repeats: self.attempt, lease, terms }
+        EventToSend { client, event, attempt, repeats: self.attempt, lease, terms }
     }
 
     fn message(&self, failures: u8) -> Message {

@@ -15,8 +15,8 @@ use thiserror::Error;
 use tidegate_domain::limits::{DELIVERY_SECONDS, SQS_DELAY_SECONDS};
 use tidegate_domain::time::seconds;
 
-use super::{Delivery, Sent, signature};
-use crate::Engine;
+use super::Delivery;
+use super::{EventToSend, Sent, signature};
 
 /// Calls under way at once.
 const CALLS_AT_ONCE: usize = 20;
@@ -57,7 +57,13 @@ impl HttpTarget {
         client.map_err(|e| e.to_string())
     }
 
-    async fn post_event(&self, index: usize, delivery: &Delivery, secret: &str, now_s: i64) -> (usize, Sent) {
+    async fn post_event(
+        &self,
+        index: usize,
+        delivery: &EventToSend,
+        secret: &str,
+        now_s: i64,
+    ) -> (usize, Sent) {
         let (url, id) = (delivery.terms.terms.target.url(), delivery.event.to_string());
         (index, self.post(url, &id, delivery.body(), secret, now_s).await)
     }
@@ -216,24 +222,24 @@ fn is_public(ip: IpAddr) -> bool {
     }
 }
 
-impl Engine {
+impl Delivery {
     /// Posts the chosen events to their endpoints.
     pub(super) async fn send_to_endpoints(
         &self,
-        deliveries: &[Delivery],
+        deliveries: &[EventToSend],
         chosen: &[usize],
     ) -> Vec<(usize, Sent)> {
         let events = || chosen.iter().filter_map(|index| Some((*index, deliveries.get(*index)?)));
         let Some((_, first)) = events().next() else { return Vec::new() };
         // All events of one call to `send` are of one client.
-        let secret = match self.store().client(&first.client).await {
+        let secret = match self.store.client(&first.client).await {
             Ok(client) => client.map(|c| c.webhook_secret).unwrap_or_default(),
             Err(e) => {
                 let failed = Sent::Failed { reason: e.to_string(), retry_after: None };
                 return chosen.iter().map(|index| (*index, failed.clone())).collect();
             }
         };
-        let now_s = self.now().timestamp();
+        let now_s = self.clock.now().timestamp();
         let secret = secret.as_str();
         let posts: Vec<_> =
             events().map(|(index, delivery)| self.http.post_event(index, delivery, secret, now_s)).collect();

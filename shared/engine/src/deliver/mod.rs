@@ -11,28 +11,34 @@ pub mod event;
 mod fifo;
 pub(crate) mod granted;
 pub(crate) mod http;
-mod payload;
 mod signature;
 mod sqs;
 mod trouble;
 mod wanted;
 
+use std::sync::Arc;
+
 use chrono::Duration;
-use tidegate_domain::ids::ClientId;
-use tidegate_domain::ids::RunId;
-use tidegate_domain::job::{self, Payload};
 use tidegate_domain::limits::SQS_DELAY_SECONDS;
 use tidegate_domain::time::seconds;
+use tidegate_store::Store;
 
-use crate::{Engine, EngineError};
-pub(crate) use event::Delivery;
-pub(crate) use payload::Payloads;
+use crate::clock::Clock;
+use crate::contents::Contents;
+use crate::queues::Queues;
+use crate::token_key::TokenKeys;
+pub(crate) use event::EventToSend;
+use http::HttpTarget;
 
-/// The terms of a run with its payloads, wherever they lay.
-#[derive(Debug, Clone)]
-pub(crate) struct Terms {
-    pub(crate) terms: job::Terms,
-    pub(crate) payloads: Payloads,
+/// Takes events to their targets.
+pub(crate) struct Delivery {
+    pub(crate) store: Store,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) sqs: aws_sdk_sqs::Client,
+    pub(crate) http: HttpTarget,
+    pub(crate) queues: Arc<Queues>,
+    pub(crate) contents: Arc<Contents>,
+    pub(crate) keys: Arc<TokenKeys>,
 }
 
 /// What came of sending one event.
@@ -50,31 +56,10 @@ pub(crate) enum Sent {
     Refused { reason: String },
 }
 
-impl Engine {
-    /// Adds the payloads to terms that may have travelled without; `None` when they are gone with their job.
-    ///
-    /// A large payload is stored once, in the job: an event gets the one that the job has when it is delivered.
-    pub(crate) async fn complete_terms(
-        &self,
-        client: &ClientId,
-        run: &RunId,
-        terms: job::Terms,
-    ) -> Result<Option<Terms>, EngineError> {
-        let in_job = match &terms.payload {
-            Payload::Inline(_) | Payload::List(_) | Payload::Template(_) => None,
-            Payload::InJob => match self.present_job(client, run.job()).await? {
-                Some(job) => Some(job.terms.payload),
-                None => return Ok(None),
-            },
-        };
-        let payload = in_job.as_ref().unwrap_or(&terms.payload);
-        let payloads = Payloads::of(payload, terms.count.get());
-        Ok(payloads.map(|payloads| Terms { terms, payloads }))
-    }
-
+impl Delivery {
     /// Sends events to their targets. The answers are in the order of the events.
-    pub(crate) async fn send(&self, deliveries: &[Delivery]) -> Vec<Sent> {
-        let is_http = |delivery: &Delivery| delivery.terms.terms.target.is_http();
+    pub(crate) async fn send(&self, deliveries: &[EventToSend]) -> Vec<Sent> {
+        let is_http = |delivery: &EventToSend| delivery.terms.terms.target.is_http();
         let (http, queues): (Vec<usize>, Vec<usize>) =
             (0..deliveries.len()).partition(|index| deliveries.get(*index).is_some_and(is_http));
         let mut sent = vec![Sent::Done; deliveries.len()];

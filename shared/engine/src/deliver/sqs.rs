@@ -9,9 +9,9 @@ use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tidegate_domain::ids::{ClientId, EventId};
 
-use super::{Delivery, Sent, fifo};
-use crate::Engine;
-use crate::batch::{Batch, sqs_text};
+use super::Delivery;
+use super::{EventToSend, Sent, fifo};
+use crate::queues::batch::{Batch, sqs_text};
 
 /// Batch calls under way at once.
 const CALLS_AT_ONCE: usize = 8;
@@ -21,11 +21,11 @@ struct Call<'a> {
     entries: Vec<(usize, String)>,
 }
 
-impl Engine {
+impl Delivery {
     /// Sends the chosen events to their queues. Answers come as they arrive.
     pub(super) async fn send_to_queues(
         &self,
-        deliveries: &[Delivery],
+        deliveries: &[EventToSend],
         chosen: &[usize],
     ) -> Vec<(usize, Sent)> {
         let mut calls = calls(deliveries, chosen);
@@ -41,21 +41,21 @@ impl Engine {
         }
     }
 
-    async fn send_call(&self, deliveries: &[Delivery], call: Call<'_>) -> Vec<(usize, Sent)> {
+    async fn send_call(&self, deliveries: &[EventToSend], call: Call<'_>) -> Vec<(usize, Sent)> {
         let fail = |reason: String| {
             let failed = Sent::Failed { reason, retry_after: None };
             call.entries.iter().map(|(index, _)| (*index, failed.clone())).collect::<Vec<_>>()
         };
-        if self.is_own_queue(call.queue_url) {
+        if self.queues.is_own_queue(call.queue_url) {
             let refused = Sent::Refused { reason: "the queue is one of Tidegate's own".to_owned() };
             return call.entries.iter().map(|(index, _)| (*index, refused.clone())).collect();
         }
         let is_fifo = call.queue_url.ends_with(".fifo");
-        let mut request = self.sqs().send_message_batch().queue_url(call.queue_url);
+        let mut request = self.sqs.send_message_batch().queue_url(call.queue_url);
         for (index, body) in &call.entries {
             let entry = SendMessageBatchRequestEntry::builder().id(index.to_string()).message_body(body);
             let entry = match deliveries.get(*index) {
-                Some(Delivery { client, event, repeats, .. }) if is_fifo => entry
+                Some(EventToSend { client, event, repeats, .. }) if is_fifo => entry
                     .message_group_id(fifo::group_id(client, event.run().job()))
                     .message_deduplication_id(deduplication_id(client, event, *repeats)),
                 _ => entry,
@@ -96,15 +96,15 @@ fn deduplication_id(client: &ClientId, event: &EventId, repeats: u8) -> String {
 }
 
 /// The calls that take the chosen events to their queues, each made when it is asked for.
-fn calls<'a>(deliveries: &'a [Delivery], chosen: &[usize]) -> impl Iterator<Item = Call<'a>> + use<'a> {
-    let mut by_queue: BTreeMap<&str, Vec<(usize, &Delivery)>> = BTreeMap::new();
+fn calls<'a>(deliveries: &'a [EventToSend], chosen: &[usize]) -> impl Iterator<Item = Call<'a>> + use<'a> {
+    let mut by_queue: BTreeMap<&str, Vec<(usize, &EventToSend)>> = BTreeMap::new();
     for (index, delivery) in chosen.iter().filter_map(|index| Some((*index, deliveries.get(*index)?))) {
         by_queue.entry(delivery.terms.terms.target.url()).or_default().push((index, delivery));
     }
     by_queue.into_iter().flat_map(|(queue_url, events)| calls_of(queue_url, events))
 }
 
-fn calls_of<'a>(queue_url: &'a str, events: Vec<(usize, &'a Delivery)>) -> impl Iterator<Item = Call<'a>> {
+fn calls_of<'a>(queue_url: &'a str, events: Vec<(usize, &'a EventToSend)>) -> impl Iterator<Item = Call<'a>> {
     let mut events = events.into_iter();
     let mut open = Some(Batch::default());
     iter::from_fn(move || {

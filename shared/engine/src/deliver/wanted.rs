@@ -7,10 +7,10 @@ use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
 use tidegate_domain::occurrence::{NonRun, Occurrence};
 use tidegate_domain::time::shifted;
-use tidegate_store::jobs::JobRow;
 
+use super::Delivery;
+use crate::EngineError;
 use crate::scan::judge::is_excluded;
-use crate::{Engine, EngineError};
 
 /// A job as it is now, with what its calendars exclude.
 pub(super) struct Known {
@@ -18,26 +18,12 @@ pub(super) struct Known {
     exclusions: Vec<Arc<Exclusions>>,
 }
 
-impl Engine {
+impl Delivery {
     pub(super) async fn known(&self, client: &ClientId, id: &JobId) -> Result<Known, EngineError> {
-        let job = self.present_job(client, id).await?;
+        let job = self.contents.present_job(client, id).await?;
         let calendars = job.as_ref().map_or(&[][..], |job| &job.rules.calendars);
-        let exclusions = self.exclusions(client, calendars).await?;
+        let exclusions = self.contents.exclusions(client, calendars).await?;
         Ok(Known { job, exclusions })
-    }
-
-    pub(crate) async fn present_job(
-        &self,
-        client: &ClientId,
-        id: &JobId,
-    ) -> Result<Option<Job>, EngineError> {
-        if id.one_time_place().is_some() {
-            return Ok(self.store().one_time(client, id).await?);
-        }
-        Ok(match self.store().job(client, id).await? {
-            Some(JobRow::Live(job)) => Some(job),
-            _ => None,
-        })
     }
 
     /// Why a single event of a pack is not delivered, by what is stored now; `None` when it is wanted.
@@ -45,7 +31,7 @@ impl Engine {
         &self,
         member: &Occurrence,
     ) -> Result<Option<String>, EngineError> {
-        let row = self.store().run(&member.client, &member.run_id()).await?;
+        let row = self.store.run(&member.client, &member.run_id()).await?;
         if let Some(reason) = row.and_then(|row| row.stopped) {
             return Ok(Some(reason));
         }

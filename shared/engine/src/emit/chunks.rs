@@ -11,8 +11,8 @@ use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::SinglesKind;
 use tidegate_store::doc::TermsDoc;
 
-use crate::message::{Chunk, ChunkItem, Message};
-use crate::queue::Outgoing;
+use crate::queues::Outgoing;
+use crate::queues::message::{Chunk, ChunkItem, Message};
 
 /// What an item adds to its chunk beside its terms, in bytes, at the most, with a job id of up to [`SHORT_ID_BYTES`].
 const ITEM_BYTES: usize = 120;

@@ -6,20 +6,21 @@ use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
 use tidegate_store::launch::Child;
 
+use super::Jobs;
 use super::first::{is_out_of_reach, owed_of};
 use super::{JobDraft, JobWrite, one_time_instant};
-use crate::{Engine, EngineError};
+use crate::EngineError;
 
 /// Jobs that are written at once.
 const WRITES_AT_ONCE: usize = 16;
 /// One-time jobs that are stored in one go, before the watermark is looked at for all of them.
 const ONE_TIMES_AT_ONCE: usize = 100;
 
-impl Engine {
-    /// Creates jobs as [`Engine::create_job`] does, with the answers in the order of the jobs. One-time jobs without an id
+impl Jobs {
+    /// Creates jobs as [`Self::create`] does, with the answers in the order of the jobs. One-time jobs without an id
     /// that are not due soon share their requests: 25 rows to a write. Of those that are, and that a policy throttles, the
     /// events of one instant share their message.
-    pub async fn create_jobs(
+    pub async fn create_all(
         &self,
         client: &ClientId,
         drafts: Vec<(Option<JobId>, JobDraft)>,
@@ -52,7 +53,7 @@ impl Engine {
         answers.extend(stream::iter(near).buffer_unordered(WRITES_AT_ONCE).collect::<Vec<_>>().await);
         let others = others
             .into_iter()
-            .map(|(index, id, draft)| async move { (index, self.create_job(client, id, draft).await) });
+            .map(|(index, id, draft)| async move { (index, self.create(client, id, draft).await) });
         let others: Vec<_> = others.collect();
         answers.extend(stream::iter(others).buffer_unordered(WRITES_AT_ONCE).collect::<Vec<_>>().await);
         answers.sort_unstable_by_key(|(index, _)| *index);
@@ -66,7 +67,7 @@ impl Engine {
     ) -> Vec<(usize, Result<JobWrite, EngineError>)> {
         let events = jobs.iter().map(|(_, launch_at, job)| Child::of(job).occurrence(*launch_at));
         let events: Vec<_> = events.collect();
-        let is_sent = self.send_ahead(&events).await.is_ok();
+        let is_sent = self.emission.send_ahead(&events).await.is_ok();
         let stores = jobs.into_iter().map(|(index, launch_at, mut job)| async move {
             if is_sent {
                 match self.store_sent(&job).await {
@@ -98,7 +99,7 @@ impl Engine {
     }
 
     async fn store_one_times(&self, jobs: &[Job]) -> Result<(), EngineError> {
-        self.store().create_one_times(jobs).await?;
+        self.store.create_one_times(jobs).await?;
         let near: Vec<&Job> = jobs.iter().filter(|job| !is_out_of_reach(job, None)).collect();
         if near.is_empty() {
             return Ok(());

@@ -4,18 +4,20 @@ use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::occurrence::NonRun;
+use tidegate_domain::policy::PolicyRef;
 use tidegate_store::Write;
 
 use super::JobDelete;
-use crate::effect::{Effect, PolicyRef, WaitingRun};
-use crate::{Engine, EngineError};
+use super::Jobs;
+use crate::EngineError;
+use crate::effect::{Effect, WaitingRun};
 
-impl Engine {
+impl Jobs {
     /// Deletes a job. What it has waiting is cancelled; what is in flight keeps its tokens until they are released.
     ///
     /// # Errors
     /// When the store does not answer. Repeating the call is safe.
-    pub async fn delete_job(
+    pub async fn delete(
         &self,
         client: &ClientId,
         id: &JobId,
@@ -23,21 +25,23 @@ impl Engine {
     ) -> Result<JobDelete, EngineError> {
         for _ in 0..WRITE_ROUNDS {
             let one_time = id.one_time_place().is_some();
-            let Some(job) = self.present_job(client, id).await? else { return Ok(JobDelete::Absent) };
+            let Some(job) = self.contents.present_job(client, id).await? else {
+                return Ok(JobDelete::Absent);
+            };
             if let Some(expected) = expected
                 && expected != job.revision
             {
                 return Ok(JobDelete::RevisionIs(job.revision));
             }
-            self.unsettle(client).await?;
-            let deleted_at = self.now();
+            self.contents.unsettle(client).await?;
+            let deleted_at = self.clock.now();
             self.emit_what_is_behind(&job, deleted_at).await?;
-            self.unsettle_packs(&job).await?;
+            self.tokens.unsettle_packs(&job).await?;
             // Before the deletion: whoever repeats a call that died in between still finds the job.
             self.stop_waiting_runs(&job, id, None).await?;
             let deleted = match one_time {
-                true => self.store().delete_one_time(&job).await.map(|()| Write::Done)?,
-                false => self.store().delete_job(&job, deleted_at).await?,
+                true => self.store.delete_one_time(&job).await.map(|()| Write::Done)?,
+                false => self.store.delete_job(&job, deleted_at).await?,
             };
             if deleted == Write::Done {
                 self.stop_waiting_runs(&job, id, None).await?;
@@ -55,9 +59,9 @@ impl Engine {
         replaced_by: Option<&Job>,
     ) -> Result<(), EngineError> {
         if replaced_by.is_none() {
-            self.stop_waiting_singles(job, NonRun::Cancelled.as_str()).await?;
+            self.throttle.stop_waiting_singles(job, NonRun::Cancelled.as_str()).await?;
         }
-        let recent = self.store().runs(&job.client, id, None).await?;
+        let recent = self.store.runs(&job.client, id, None).await?;
         for run in recent.rows {
             let Some(policy) = &run.terms.policy else { continue };
             let superseded = match replaced_by {
@@ -71,7 +75,7 @@ impl Engine {
             let reason = if replaced_by.is_some() { NonRun::Rescheduled } else { NonRun::Cancelled };
             let (policy, priority) = (PolicyRef::new(&job.client, policy), run.terms.flow.priority.get());
             let waiting = WaitingRun { policy, run: run.id, priority };
-            self.carry_out(vec![Effect::Stop(waiting, reason.as_str())]).await?;
+            self.effects.carry_out(vec![Effect::Stop(waiting, reason.as_str())]).await?;
         }
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! The first launches of a job, and the last ones of a revision: those that the emitter cannot be relied on for.
 
 use chrono::{DateTime, Utc};
-use tidegate_domain::ids::ClientId;
 use tidegate_domain::job::{Job, Trigger};
 use tidegate_domain::pack::SinglesKind;
 use tidegate_domain::rules::Rules;
@@ -10,11 +9,10 @@ use tidegate_store::launch::{Child, Owed};
 use tidegate_store::ticker::Watermark;
 use tracing::warn;
 
-use crate::tick::Emitter;
-use crate::{Engine, EngineError};
+use super::Jobs;
+use crate::EngineError;
+use crate::emit::Emitter;
 
-/// How long after a change what was planned before is checked before delivery, in seconds: longer than a call may take.
-const UNSETTLED_SECONDS: i64 = 90;
 /// How long a call that repeats another is expected, in hours: longer than two clocks differ that are both wrong. Within it
 /// the first launches are emitted once more, whatever became of them; their marks keep them from being delivered twice.
 const REPEATED_HOURS: i64 = 3;
@@ -23,26 +21,21 @@ const AHEAD_SECONDS: i64 = 3;
 /// A launch further away than this cannot lie behind any watermark, in seconds.
 const WATERMARK_REACH_SECONDS: i64 = 7_200;
 
-impl Engine {
-    /// Says that what was planned for a client must be looked up before it is delivered, from now on for a while.
-    pub(crate) async fn unsettle(&self, client: &ClientId) -> Result<(), EngineError> {
-        let until = shifted(self.now(), seconds(UNSETTLED_SECONDS));
-        Ok(self.store().mark_unsettled(client, until).await?)
-    }
-
+impl Jobs {
     /// When the event of a new one-time job is due that is sent to its line before the job is stored; `None`: it is emitted
     /// as any other. It must be the master's to emit, and far enough away for the job to be there first.
     pub(super) fn goes_ahead(&self, job: &Job) -> Option<DateTime<Utc>> {
         let Trigger::At(instants) = &job.trigger else { return None };
         let launch_at = instants.only()?;
-        let is_near = launch_at < job.emit_from && launch_at >= shifted(self.now(), seconds(AHEAD_SECONDS));
+        let is_near =
+            launch_at < job.emit_from && launch_at >= shifted(self.clock.now(), seconds(AHEAD_SECONDS));
         (is_near && SinglesKind::fits(&job.terms) && job.rules == Rules::default()).then_some(launch_at)
     }
 
     /// Emits the launches that are too near for the emitter, and whatever its watermark has passed while we wrote.
     pub(super) async fn emit_first(&self, job: &Job, owed: Option<&Owed>) -> Result<(), EngineError> {
         if let Some(owed) = owed {
-            self.pay(owed, false, Emitter::Master).await?;
+            self.emission.pay(owed, false, Emitter::Master).await?;
         }
         if is_out_of_reach(job, owed) {
             return Ok(());
@@ -55,7 +48,7 @@ impl Engine {
     /// Does what a call may have left undone that died, or lost its answer, after it had written a job, and that is made
     /// again now: what waits of the revision before is stopped, and the first launches are emitted.
     pub(super) async fn finish_change(&self, job: &Job) -> Result<(), EngineError> {
-        let is_recent = (self.now() - job.changed_at).abs() < seconds(REPEATED_HOURS * 3_600);
+        let is_recent = (self.clock.now() - job.changed_at).abs() < seconds(REPEATED_HOURS * 3_600);
         if is_recent && job.revision > 1 {
             self.stop_waiting_runs(job, &job.id, Some(job)).await?;
         }
@@ -74,16 +67,16 @@ impl Engine {
         }
         let Ok(window) = Window::new(job.emit_from, watermark.planned_to) else { return Ok(()) };
         warn!(job = %job.id, from = %window.from(), to = %window.to(), "the watermark passed a job while it was written");
-        let behind = Owed { child: Child::of(job), window, written_at: self.now() };
+        let behind = Owed { child: Child::of(job), window, written_at: self.clock.now() };
         match launches_in(&behind) {
-            true => self.pay(&behind, true, Emitter::Master).await.map(drop),
+            true => self.emission.pay(&behind, true, Emitter::Master).await.map(drop),
             false => Ok(()),
         }
     }
 
     pub(super) async fn pay_what_is_owed(&self, job: &Job) -> Result<(), EngineError> {
-        match self.store().owed_of(&job.client, &job.id).await? {
-            Some(owed) => self.pay(&owed, true, Emitter::Master).await.map(drop),
+        match self.store.owed_of(&job.client, &job.id).await? {
+            Some(owed) => self.emission.pay(&owed, true, Emitter::Master).await.map(drop),
             None => Ok(()),
         }
     }
@@ -97,24 +90,24 @@ impl Engine {
         changed_at: DateTime<Utc>,
     ) -> Result<(), EngineError> {
         self.pay_what_is_owed(job).await?;
-        let scanned_to = self.store().watermark().await?.map(|watermark| watermark.scanned_to);
+        let scanned_to = self.store.watermark().await?.map(|watermark| watermark.scanned_to);
         // What lies before `scanned_to` may still be in a part of a large scan that nobody has done.
-        let part_from = self.store().oldest_window_part().await?;
+        let part_from = self.store.oldest_window_part().await?;
         let settled_to = scanned_to.into_iter().chain(part_from).min();
         let from = job.emit_from.max(settled_to.unwrap_or(job.emit_from));
         // What is due up to the change is the old revision's.
         let Ok(window) = Window::new(from, next_second(changed_at)) else { return Ok(()) };
-        let behind = Owed { child: Child::of(job), window, written_at: self.now() };
-        self.emit_launches(&behind, true, Emitter::Master).await.map(drop)
+        let behind = Owed { child: Child::of(job), window, written_at: self.clock.now() };
+        self.emission.emit_launches(&behind, true, Emitter::Master).await.map(drop)
     }
 
     /// The watermark. `None` when there was none: then it begins now, or a first tick that comes late would leave out
     /// what is due before it.
     pub(super) async fn watermark_or_first(&self) -> Result<Option<Watermark>, EngineError> {
-        let found = self.store().watermark().await?;
+        let found = self.store.watermark().await?;
         if found.is_none() {
-            let minute_s = self.now().timestamp().div_euclid(60) * 60;
-            self.store().begin_watermark(DateTime::from_timestamp(minute_s, 0).unwrap_or_default()).await?;
+            let minute_s = self.clock.now().timestamp().div_euclid(60) * 60;
+            self.store.begin_watermark(DateTime::from_timestamp(minute_s, 0).unwrap_or_default()).await?;
         }
         Ok(found)
     }

@@ -4,21 +4,34 @@
 //! before the call is answered. Launches that are too near for the emitter are emitted here.
 
 mod bulk;
+mod cancel;
 mod delete;
 mod first;
 mod pause;
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, JobId, OneTimePlace};
-use tidegate_domain::job::{Job, Terms, Trigger};
-use tidegate_domain::limits::{HANDOVER_SECONDS, LOOK_AHEAD_SECONDS, WRITE_ROUNDS};
+use tidegate_domain::job::{Job, Terms, Trigger, emit_from};
+use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::rules::Rules;
 use tidegate_domain::time::AtMinute;
 use tidegate_store::jobs::JobRow;
 use tidegate_store::launch::Child;
-use tidegate_store::{Create, Page, Write};
+use tidegate_store::{Create, Store, Write};
 
-use crate::{Engine, EngineError, Expect};
+use crate::clock::Clock;
+use crate::contents::Contents;
+use crate::effect_loop::EffectLoop;
+use crate::emit::Emission;
+use crate::index::Index;
+use crate::queries::Queries;
+use crate::random::Random;
+use crate::throttle::Throttle;
+use crate::tokens::Tokens;
+use crate::{EngineError, Expect};
+pub use cancel::RunCancel;
 use first::owed_of;
 
 /// What a client asks for: a job without its name.
@@ -74,20 +87,26 @@ pub enum JobDelete {
     RevisionIs(u32),
 }
 
-/// From when on the launches of a job that is written at an instant are the emitter's; the master emits those before.
-pub(crate) fn emit_from(written_at: DateTime<Utc>) -> DateTime<Utc> {
-    let ahead = i64::from(LOOK_AHEAD_SECONDS + HANDOVER_SECONDS);
-    // Whole minutes, so that children of one minute agree, and whole seconds, as rows keep them.
-    let second = written_at.timestamp().div_euclid(60) * 60 + ahead;
-    DateTime::from_timestamp(second, 0).unwrap_or(written_at)
+/// Creates, changes, deletes and finds jobs, and cancels runs.
+pub struct Jobs {
+    pub(crate) store: Store,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) contents: Arc<Contents>,
+    pub(crate) index: Arc<Index>,
+    pub(crate) throttle: Arc<Throttle>,
+    pub(crate) effects: Arc<EffectLoop>,
+    pub(crate) tokens: Arc<Tokens>,
+    pub(crate) emission: Arc<Emission>,
+    pub(crate) queries: Arc<Queries>,
 }
 
-impl Engine {
+impl Jobs {
     /// Creates a job. Without an id, a one-time job is stored as a single row that its generated id leads to.
     ///
     /// # Errors
     /// When the store or our queue does not answer. The job may then exist or not: ask again with the same id.
-    pub async fn create_job(
+    pub async fn create(
         &self,
         client: &ClientId,
         id: Option<JobId>,
@@ -100,10 +119,10 @@ impl Engine {
                     let job = self.one_time_job(client, launch_at, draft);
                     return self.create_one_time(job).await;
                 }
-                None => JobId::generated(self.random().next_u128()),
+                None => JobId::generated(self.random.next_u128()),
             },
         };
-        match self.put_job(client, id, draft, Expect::Nothing).await? {
+        match self.put(client, id, draft, Expect::Nothing).await? {
             JobWrite::Replaced(job) => Ok(JobWrite::Created(job)),
             other => Ok(other),
         }
@@ -114,17 +133,17 @@ impl Engine {
     ///
     /// # Errors
     /// When the store or our queue does not answer. Repeating the call is safe.
-    pub async fn replace_job(
+    pub async fn replace(
         &self,
         client: &ClientId,
         id: JobId,
         draft: JobDraft,
         expected: impl Into<Expect>,
     ) -> Result<JobWrite, EngineError> {
-        self.put_job(client, id, draft, expected.into()).await
+        self.put(client, id, draft, expected.into()).await
     }
 
-    async fn put_job(
+    async fn put(
         &self,
         client: &ClientId,
         id: JobId,
@@ -136,7 +155,7 @@ impl Engine {
             if expect == Expect::Anything {
                 // Where there is a job, or was one, a call that dies between two writes would leave a launch of a revision
                 // that never was.
-                found = self.store().job(client, &id).await?;
+                found = self.store.job(client, &id).await?;
             }
             if found.is_none() {
                 let job = self.new_job(client, id.clone(), 1, draft.clone());
@@ -148,7 +167,7 @@ impl Engine {
         for _ in 0..WRITE_ROUNDS {
             let seen = match found.take() {
                 Some(found) => Some(found),
-                None => self.store().job(client, &id).await?,
+                None => self.store.job(client, &id).await?,
             };
             let revision = seen.as_ref().map_or(0, JobRow::revision);
             let mut job = self.new_job(client, id.clone(), revision + 1, draft.clone());
@@ -180,7 +199,7 @@ impl Engine {
 
     /// A job as it is going to be written, but for the places of its children.
     fn new_job(&self, client: &ClientId, id: JobId, revision: u32, draft: JobDraft) -> Job {
-        let now = self.now();
+        let now = self.clock.now();
         let emit_from = emit_from(now);
         let JobDraft { trigger, rules, terms } = draft;
         let (client, children, paused) = (client.clone(), Vec::new(), false);
@@ -195,9 +214,9 @@ impl Engine {
     fn one_time_id(&self, launch_at: DateTime<Utc>) -> JobId {
         let place = OneTimePlace {
             minute: AtMinute::of(launch_at).starts_at().timestamp() / 60,
-            shard: (self.random().next_u64() % u64::from(self.store().spread().at_shards)) as u32,
+            shard: (self.random.next_u64() % u64::from(self.store.spread().at_shards)) as u32,
         };
-        JobId::one_time(place, self.random().next_u64())
+        JobId::one_time(place, self.random.next_u64())
     }
 
     /// Creates a one-time job with a generated id.
@@ -208,7 +227,7 @@ impl Engine {
                 return Ok(JobWrite::Created(job));
             };
             // Its event is under way before it is stored: nothing is owed in between.
-            self.send_ahead(&[Child::of(&job).occurrence(launch_at)]).await?;
+            self.emission.send_ahead(&[Child::of(&job).occurrence(launch_at)]).await?;
             if self.store_sent(&job).await? {
                 return Ok(JobWrite::Created(job));
             }
@@ -220,8 +239,8 @@ impl Engine {
     /// Stores a one-time job whose event is under way. Not, when that took so long that its event has come, and found no job:
     /// the id is void.
     async fn store_sent(&self, job: &Job) -> Result<bool, EngineError> {
-        let created = self.store().create_one_time(job).await?;
-        Ok(created == Create::Done || self.store().one_time(&job.client, &job.id).await?.is_some())
+        let created = self.store.create_one_time(job).await?;
+        Ok(created == Create::Done || self.store.one_time(&job.client, &job.id).await?.is_some())
     }
 
     /// A one-time job in one or two plain writes, without a transaction. Only ever creates.
@@ -230,15 +249,15 @@ impl Engine {
         if let Some(owed) = &owed
             && generated
         {
-            self.store().put_owed(job, owed).await?;
+            self.store.put_owed(job, owed).await?;
         }
         let created = match generated {
-            true => self.store().create_one_time(job).await?,
+            true => self.store.create_one_time(job).await?,
             false if owed.is_some() => {
-                let written = self.store().write_job(job, None, owed.as_ref()).await?;
+                let written = self.store.write_job(job, None, owed.as_ref()).await?;
                 if written == Write::Done { Create::Done } else { Create::Exists }
             }
-            false => self.store().create_keyed_at(job).await?,
+            false => self.store.create_keyed_at(job).await?,
         };
         // Nobody else has a generated id: a row that is there already is our own write, repeated by the client library.
         if created == Create::Done || generated {
@@ -253,17 +272,17 @@ impl Engine {
             Some(JobRow::Live(old)) => Some(old),
             _ => None,
         };
-        job.children = self.places(&job.id, &job.trigger).await?;
+        job.children = self.index.places(&job.id, &job.trigger).await?;
         if !job.children.is_empty() {
-            self.use_zone(job.trigger.zone()).await?;
+            self.index.use_zone(job.trigger.zone()).await?;
         }
         if let Some(old) = old {
-            self.unsettle(&job.client).await?;
+            self.contents.unsettle(&job.client).await?;
             self.emit_what_is_behind(old, job.changed_at).await?;
-            self.unsettle_packs(old).await?;
+            self.tokens.unsettle_packs(old).await?;
         }
         let owed = owed_of(job, old);
-        let written = self.store().write_job(job, seen, owed.as_ref()).await?;
+        let written = self.store.write_job(job, seen, owed.as_ref()).await?;
         if written == Write::Done {
             if old.is_some() {
                 self.stop_waiting_runs(job, &job.id, Some(job)).await?;
@@ -277,16 +296,8 @@ impl Engine {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn job(&self, client: &ClientId, id: &JobId) -> Result<Option<Job>, EngineError> {
-        self.present_job(client, id).await
-    }
-
-    /// A page of a client's jobs.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub async fn jobs(&self, client: &ClientId, after: Option<String>) -> Result<Page<Job>, EngineError> {
-        Ok(self.store().jobs(client, after).await?)
+    pub async fn get(&self, client: &ClientId, id: &JobId) -> Result<Option<Job>, EngineError> {
+        self.contents.present_job(client, id).await
     }
 }
 

@@ -6,16 +6,17 @@ use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_store::Write;
 use tidegate_store::jobs::JobRow;
 
+use super::Jobs;
 use super::{JobDraft, JobWrite};
-use crate::{Engine, EngineError};
+use crate::EngineError;
 
-impl Engine {
+impl Jobs {
     /// Pauses a job, or lets it go on. Acts on everything that is not delivered yet and due after the call; what waits in
     /// its policy's line since before stays there.
     ///
     /// # Errors
     /// When the store or our queue does not answer. Repeating the call is safe.
-    pub async fn pause_job(
+    pub async fn pause(
         &self,
         client: &ClientId,
         id: &JobId,
@@ -23,7 +24,7 @@ impl Engine {
         expected: Option<u32>,
     ) -> Result<JobWrite, EngineError> {
         for _ in 0..WRITE_ROUNDS {
-            let Some(old) = self.present_job(client, id).await? else { return Ok(JobWrite::Absent) };
+            let Some(old) = self.contents.present_job(client, id).await? else { return Ok(JobWrite::Absent) };
             if expected.is_some_and(|expected| expected != old.revision) {
                 return Ok(JobWrite::RevisionIs(old.revision));
             }
@@ -46,11 +47,11 @@ impl Engine {
     }
 
     async fn replace_one_time(&self, job: &Job, old: &Job) -> Result<Write, EngineError> {
-        self.unsettle(&job.client).await?;
+        self.contents.unsettle(&job.client).await?;
         self.emit_what_is_behind(old, job.changed_at).await?;
-        self.unsettle_packs(old).await?;
+        self.tokens.unsettle_packs(old).await?;
         let owed = super::owed_of(job, Some(old));
-        let written = self.store().replace_one_time(job, old, owed.as_ref()).await?;
+        let written = self.store.replace_one_time(job, old, owed.as_ref()).await?;
         if written == Write::Done {
             self.stop_waiting_runs(job, &job.id, Some(job)).await?;
             self.emit_first(job, owed.as_ref()).await?;

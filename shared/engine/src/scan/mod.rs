@@ -1,13 +1,10 @@
 //! A scan: reads the rows of the index that are eligible in a window, judges their launches, hands them to a sink.
 //!
-//! The emitter's sink sends and records; a rehearsal's only looks. What is too much for one call is left as parts, which
-//! are rows of their own before the tick says that it is done (I2), and are worked on in parallel. A launch that cannot be
-//! judged or emitted, or a row that cannot be read, is set aside under its job, and the window goes on (I9).
+//! The emitter's sink (`emit`) sends and records; a rehearsal's (`queries`) only looks. A launch that cannot be judged or
+//! emitted, or a row that cannot be read, is set aside under its job, and the window goes on (I9).
 
 pub(crate) mod judge;
-mod part;
-mod rehearse;
-mod walk;
+mod rows;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,14 +15,16 @@ use tidegate_domain::calendar::Exclusions;
 use tidegate_domain::ids::{CalendarId, ClientId};
 use tidegate_domain::occurrence::NonRun;
 use tidegate_domain::time::{Dst, Firing, LocalWindow, Window};
+use tidegate_store::Store;
 use tidegate_store::index::IndexShape;
 use tidegate_store::launch::{Child, IndexRow, Shard};
 use tracing::error;
 
-use crate::{Engine, EngineError, contain};
+use crate::contents::Contents;
+use crate::{EngineError, contain};
 pub use judge::Verdict;
 use judge::{Plan, firings, judge};
-pub use rehearse::Rehearsal;
+pub(crate) use rows::{Rows, first_rows};
 
 /// Where the launches of a scan go.
 pub(crate) trait Sink {
@@ -33,6 +32,9 @@ pub(crate) trait Sink {
     fn reads(&self, _shard: &Shard) -> bool {
         true
     }
+
+    /// The rows that come next are of this partition of the index.
+    fn enter(&mut self, _partition: &str) {}
 
     /// A row of the index comes next.
     fn begin_row(&mut self, _row: &IndexRow) {}
@@ -61,7 +63,7 @@ pub(crate) trait Sink {
 
 /// Where the judging of a row ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RowEnd {
+pub(crate) enum RowEnd {
     /// All of it is handed on.
     Done,
     /// The sink is full: the launches up to this one, before jitter, are handed on.
@@ -83,7 +85,8 @@ pub struct ScanReport {
 
 /// A scan under way.
 pub(crate) struct Scan<'e> {
-    engine: &'e Engine,
+    store: &'e Store,
+    contents: &'e Contents,
     plan: Plan,
     locals: HashMap<Tz, LocalWindow>,
     calendars: HashMap<(ClientId, CalendarId), Option<Arc<Exclusions>>>,
@@ -92,26 +95,11 @@ pub(crate) struct Scan<'e> {
     pub(crate) report: ScanReport,
 }
 
-impl Engine {
-    /// What the calendars of a job exclude; a calendar that is gone excludes nothing.
-    pub(crate) async fn exclusions(
-        &self,
-        client: &ClientId,
-        calendars: &[CalendarId],
-    ) -> Result<Vec<Arc<Exclusions>>, EngineError> {
-        let mut found = Vec::with_capacity(calendars.len());
-        for id in calendars {
-            let calendar = self.store().calendar(client, id).await?;
-            found.extend(calendar.map(|calendar| Arc::new(calendar.exclusions)));
-        }
-        Ok(found)
-    }
-}
-
 impl<'e> Scan<'e> {
-    pub(crate) fn new(engine: &'e Engine, plan: Plan) -> Self {
+    pub(crate) fn new(store: &'e Store, contents: &'e Contents, plan: Plan) -> Self {
         Self {
-            engine,
+            store,
+            contents,
             plan,
             locals: HashMap::new(),
             calendars: HashMap::new(),
@@ -123,13 +111,13 @@ impl<'e> Scan<'e> {
 
     /// The shards that are eligible in the window. In the order of their names: who repeats a scan cuts the same chunks, and
     /// a name says which shards are done.
-    async fn shards(&mut self, sink: &impl Sink) -> Result<Vec<Shard>, EngineError> {
-        let shape = self.engine.store().index_shape().await?;
+    pub(crate) async fn shards(&mut self, sink: &impl Sink) -> Result<Vec<Shard>, EngineError> {
+        let shape = self.store.index_shape().await?;
         for zone in &shape.unreadable {
             error!(zone, "the jobs of a zone do not launch: this version does not know it");
         }
         let mut shards = self.expression_shards(&shape);
-        shards.extend(Shard::instants(self.plan.window, self.engine.store().spread()));
+        shards.extend(Shard::instants(self.plan.window, self.store.spread()));
         shards.retain(|shard| sink.reads(shard));
         shards.sort_by_cached_key(Shard::name);
         Ok(shards)
@@ -152,7 +140,7 @@ impl<'e> Scan<'e> {
     }
 
     /// Judges the launches of a row, those after `after` where a part of them is done.
-    async fn row(
+    pub(crate) async fn row(
         &mut self,
         row: IndexRow,
         after: Option<DateTime<Utc>>,
@@ -289,7 +277,7 @@ impl<'e> Scan<'e> {
         for id in &child.rules.calendars {
             let key = (child.client.clone(), id.clone());
             if !self.calendars.contains_key(&key) {
-                let read = self.engine.exclusions(&child.client, std::slice::from_ref(id)).await?;
+                let read = self.contents.exclusions(&child.client, std::slice::from_ref(id)).await?;
                 self.calendars.insert(key.clone(), read.into_iter().next());
             }
             found.extend(self.calendars.get(&key).cloned().flatten());

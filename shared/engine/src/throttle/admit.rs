@@ -6,30 +6,20 @@
 use futures::future::join_all;
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::policy::Policy;
+use tidegate_domain::policy::PolicyRef;
 use tidegate_store::line::LineEntry;
 use tracing::warn;
 
+use super::Throttle;
 use super::serve::{Line, Served};
 use super::shares::{GROUPS_AT_ONCE, PolicySnapshot};
-use crate::effect::{Effect, PolicyRef};
-use crate::{Engine, EngineError};
+use crate::EngineError;
+use crate::effect::{Admission, Effect};
 
 /// Full groups that are looked at in a row before the rest is left to those who release.
 const FULL_GROUPS: usize = 16;
 
-/// A policy whose groups are looked at for free slots, and those that still are to be.
-#[derive(Debug, Clone)]
-pub(crate) struct Admission {
-    policy: Policy,
-    /// The numbers of the groups that are left, the last one first.
-    groups: Vec<u32>,
-    /// How many full ones were seen in a row.
-    full: usize,
-    /// The head of the line, as it was just read for all of the first groups.
-    head: Option<Vec<LineEntry>>,
-}
-
-impl Engine {
+impl Throttle {
     /// Looks for free slots after something joined the line, or its time came: until the line has nothing more or the
     /// slots are full. What it does not find, whoever releases does, and the tick.
     pub(crate) async fn admission(
@@ -38,7 +28,7 @@ impl Engine {
         policy: &PolicyId,
     ) -> Result<Vec<Effect>, EngineError> {
         let name = PolicyRef::new(client, policy);
-        let Some(policy) = self.store().policy(client, policy).await? else {
+        let Some(policy) = self.store.policy(client, policy).await? else {
             return self.abandon_line(&name).await;
         };
         let (mut effects, head) = self.decide_overlaps(&name).await?;
@@ -49,9 +39,10 @@ impl Engine {
     }
 
     /// The numbers of a policy's slot groups. Where to begin makes no difference, so it should not always be the same.
-    pub(super) fn group_numbers(&self, policy: &Policy) -> impl Iterator<Item = u32> + use<> {
+    pub(crate) fn group_numbers(&self, policy: &Policy) -> impl Iterator<Item = u32> + use<> {
         let count = policy.plan.groups();
-        let first = u32::try_from(self.now().timestamp_millis().rem_euclid(count.max(1).into())).unwrap_or(0);
+        let first =
+            u32::try_from(self.clock.now().timestamp_millis().rem_euclid(count.max(1).into())).unwrap_or(0);
         (0..count).map(move |step| (first + step) % count)
     }
 

@@ -9,32 +9,33 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::occurrence::NonRun;
 use tidegate_domain::pack::{PackId, SinglesId};
+use tidegate_domain::policy::PolicyRef;
 use tidegate_store::events::{HistoryOf, HistoryRow};
 use tidegate_store::line::{LineEntry, pack_of_place};
 use tidegate_store::{Page, Unreadable};
 use tracing::error;
 
-use crate::effect::PolicyRef;
+use super::Throttle;
+use crate::EngineError;
 use crate::error::readable;
-use crate::{Engine, EngineError};
 
 /// Records of events that are written at once.
 const RECORDS_AT_ONCE: usize = 16;
 
-impl Engine {
+impl Throttle {
     /// The first entries of a line that are due. Those that cannot be read are set aside.
     pub(super) async fn line_head(
         &self,
         policy: &PolicyRef,
         limit: i32,
     ) -> Result<Vec<LineEntry>, EngineError> {
-        let head = self.store().line_head(&policy.client, &policy.policy, self.now(), limit).await?;
+        let head = self.store.line_head(&policy.client, &policy.policy, self.clock.now(), limit).await?;
         self.without_unreadable(policy, head).await
     }
 
     /// The first entries of a line, due or not. Those that cannot be read are set aside.
     pub(super) async fn line_page(&self, policy: &PolicyRef) -> Result<Vec<LineEntry>, EngineError> {
-        let page = self.store().line(&policy.client, &policy.policy, None).await?;
+        let page = self.store.line(&policy.client, &policy.policy, None).await?;
         self.without_unreadable(policy, page).await
     }
 
@@ -65,17 +66,17 @@ impl Engine {
             Ok(PackId::Singles(pack)) => self.set_members_aside(policy, place, pack).await?,
             Err(_) => {}
         }
-        Ok(self.store().set_entry_aside((client, id), place, (reason, self.now())).await?)
+        Ok(self.store.set_entry_aside((client, id), place, (reason, self.clock.now())).await?)
     }
 
     /// A run that can be read is stopped. One that cannot is left as it is: the list of its job's runs says why.
     async fn set_run_aside(&self, client: &ClientId, run: &RunId) -> Result<(), EngineError> {
-        let row = readable(self.store().run(client, run).await.map_err(EngineError::from))?;
+        let row = readable(self.store.run(client, run).await.map_err(EngineError::from))?;
         match row {
-            Some(_) => drop(self.store().stop_run(client, run, NonRun::NotEmittable.as_str()).await?),
-            None => drop(self.store().record_unreadable_run(client, run, self.now()).await?),
+            Some(_) => drop(self.store.stop_run(client, run, NonRun::NotEmittable.as_str()).await?),
+            None => drop(self.store.record_unreadable_run(client, run, self.clock.now()).await?),
         }
-        self.forget_run(client, run);
+        self.contents.forget_run(client, run);
         Ok(())
     }
 
@@ -86,12 +87,12 @@ impl Engine {
         place: &str,
         pack: SinglesId,
     ) -> Result<(), EngineError> {
-        let named = self.store().runs_named_in(&policy.client, &policy.policy, pack).await?;
+        let named = self.store.runs_named_in(&policy.client, &policy.policy, pack).await?;
         let elsewhere = self.found_elsewhere(policy, place, pack).await?;
-        let now = self.now();
+        let now = self.clock.now();
         let left = named.iter().filter(|(index, _)| !elsewhere.contains(index));
         let records: Vec<_> =
-            left.map(|(_, run)| self.store().record_unreadable_run(&policy.client, run, now)).collect();
+            left.map(|(_, run)| self.store.record_unreadable_run(&policy.client, run, now)).collect();
         let recorded: Vec<_> = stream::iter(records).buffer_unordered(RECORDS_AT_ONCE).try_collect().await?;
         drop(recorded);
         Ok(())
@@ -106,7 +107,7 @@ impl Engine {
     ) -> Result<BTreeSet<u32>, EngineError> {
         let PolicyRef { client, policy: name } = policy;
         let (pack, mut found) = (PackId::Singles(id), BTreeSet::new());
-        if let Some(policy) = self.store().policy(client, name).await? {
+        if let Some(policy) = self.store.policy(client, name).await? {
             for group in self.groups_as_they_are(&policy).await? {
                 let is_ours = |number: u32| group.pack(number) == Some(&pack);
                 if let Some(range) = group.range().filter(|range| is_ours(range.pack_number)) {
@@ -121,7 +122,7 @@ impl Engine {
         }
         let mut after = None;
         loop {
-            let page = self.store().line(client, name, after).await?;
+            let page = self.store.line(client, name, after).await?;
             let others = page.rows.iter().filter(|entry| entry.pack == pack && entry.place != place);
             found.extend(others.flat_map(|entry| entry.cursor..entry.count));
             after = page.next;
@@ -131,7 +132,7 @@ impl Engine {
         }
         let of = HistoryOf::Singles(name.clone(), id);
         loop {
-            let page = self.store().history(client, &of, after).await?;
+            let page = self.store.history(client, &of, after).await?;
             for row in page.rows {
                 match row {
                     HistoryRow::Packed(ends) => found.extend(ends.iter().map(|ended| ended.index)),

@@ -13,17 +13,18 @@ use tidegate_store::runs::Tally;
 use tidegate_store::slots::Written;
 use tracing::error;
 
+use super::Throttle;
+use crate::EngineError;
 use crate::effect::Effect;
-use crate::{Engine, EngineError};
 
-impl Engine {
+impl Throttle {
     /// Compacts the outcomes of a group, or finishes a compaction that somebody else began.
     pub(crate) async fn compact(&self, mut seen: SlotGroup) -> Result<Vec<Effect>, EngineError> {
         if seen.compaction == Compaction::Idle {
             if seen.outcomes.is_empty() {
                 return Ok(Vec::new());
             }
-            match self.store().perform(&seen.key, &Transition::begin_compaction(&seen)).await? {
+            match self.store.perform(&seen.key, &Transition::begin_compaction(&seen)).await? {
                 Written::Done(now_seen) => seen = now_seen,
                 // Somebody else compacts them.
                 Written::Refused(_) => return Ok(Vec::new()),
@@ -42,11 +43,11 @@ impl Engine {
             };
             let client = &seen.key.client;
             let of = HistoryOf::pack(&seen.key.policy, pack);
-            self.store().keep_outcomes(client, &of, number, &ends, self.now()).await?;
+            self.store.keep_outcomes(client, &of, number, &ends, self.clock.now()).await?;
             // Of single events nobody counts more.
             let PackId::Run(run) = pack else { continue };
             let tally = Tally::of(ends.iter().map(|ended| ended.outcome));
-            let added = self.store().add_outcomes(client, run, number, tally, self.now()).await?;
+            let added = self.store.add_outcomes(client, run, number, tally, self.clock.now()).await?;
             effects.extend(added.row.map(|row| Effect::Conclude(client.clone(), Box::new(row))));
         }
         // Last: until then, whoever finds them set apart concludes their runs once more.
@@ -56,7 +57,7 @@ impl Engine {
 
     /// Forgets the outcomes that were compacted.
     pub(crate) async fn end_compaction(&self, seen: &SlotGroup) -> Result<Vec<Effect>, EngineError> {
-        self.store().perform(&seen.key, &Transition::end_compaction(seen)).await?;
+        self.store.perform(&seen.key, &Transition::end_compaction(seen)).await?;
         Ok(Vec::new())
     }
 }

@@ -3,24 +3,26 @@
 use chrono::Duration;
 use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::Policy;
+use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::slots::{Lease, LeaseEnd, NewLease, Outcome, SlotGroup, Transition};
 use tidegate_domain::time::shifted;
 use tidegate_store::slots::Written;
 use tracing::info;
 
+use super::Throttle;
 use super::shares::lease_of;
-use crate::effect::{Granted, PolicyRef};
+use crate::EngineError;
+use crate::effect::Granted;
 use crate::error::readable;
-use crate::{Engine, EngineError};
 
-impl Engine {
+impl Throttle {
     /// Ends the leases that ran out: the event gets a new one, which must be sent, or its end if it had enough.
     pub(super) async fn reclaim(
         &self,
         policy: &Policy,
         mut seen: SlotGroup,
     ) -> Result<(SlotGroup, Vec<Granted>), EngineError> {
-        let now = self.now();
+        let now = self.clock.now();
         let expired: Vec<Lease> =
             seen.leases.values().filter(|lease| lease.ends_at <= now).copied().collect();
         let mut granted = Vec::new();
@@ -40,11 +42,11 @@ impl Engine {
     async fn max_attempts(&self, policy: &PolicyRef, pack: &PackId, index: u32) -> Result<u8, EngineError> {
         Ok(match pack {
             PackId::Run(run) => {
-                let terms = readable(self.run_terms(&policy.client, run).await)?;
+                let terms = readable(self.contents.run_terms(&policy.client, run).await)?;
                 terms.map_or(0, |terms| terms.terms.max_attempts.get())
             }
             PackId::Singles(id) => {
-                let pack = readable(self.pack(policy, *id).await)?;
+                let pack = readable(self.contents.pack(policy, *id).await)?;
                 let member = pack.as_ref().and_then(|pack| pack.member(index));
                 member.map_or(0, |member| member.terms.max_attempts.get())
             }
@@ -52,7 +54,7 @@ impl Engine {
     }
 
     /// Ends a lease as it was seen. With a new lease's length its event gets one and must be sent; without, it has expired.
-    pub(super) async fn end_lease(
+    pub(crate) async fn end_lease(
         &self,
         seen: SlotGroup,
         lease: &Lease,
@@ -69,7 +71,7 @@ impl Engine {
             }
         };
         let slots = |group: &SlotGroup| new.map(|new| group.given_by(new.write_id)).unwrap_or_default();
-        Ok(match self.store().perform(&seen.key, &transition).await? {
+        Ok(match self.store.perform(&seen.key, &transition).await? {
             // Refused by our own write, when its reply was lost and the client library repeated it: then it is ours.
             Written::Done(now_seen) | Written::Refused(Some(now_seen)) => {
                 let granted = Granted::all_in(&now_seen, slots(&now_seen));
@@ -79,7 +81,7 @@ impl Engine {
         })
     }
 
-    pub(super) fn new_lease(&self, lasts: Duration) -> NewLease {
-        NewLease { ends_at: shifted(self.now(), lasts), write_id: self.random().next_u64() >> 32 }
+    pub(crate) fn new_lease(&self, lasts: Duration) -> NewLease {
+        NewLease { ends_at: shifted(self.clock.now(), lasts), write_id: self.random.next_u64() >> 32 }
     }
 }

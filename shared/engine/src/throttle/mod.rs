@@ -1,37 +1,67 @@
-//! Throttling: who gets a policy's tokens, and when they come back.
+//! Throttling: who gets a policy's tokens, and when they come back. Decides, writes, and answers with what follows.
 //!
 //! | what | where |
 //! | --- | --- |
-//! | bring a whole policy in order | `reconcile` |
-//! | let events in that did not wait in the line | `arrive` |
-//! | look for free slots when something waits | `admit`, `paced` |
-//! | give free slots to events | `serve`, `refill` |
+//! | write what waits into the line | `lines` |
+//! | look for free slots when something waits | `admit` |
+//! | give free slots to events | `serve`, `refill`, `parts` |
+//! | end leases | `release`, `expire` |
 //! | share the limit out to the slot groups | `shares` |
-//! | decide about runs that overlap; stop a run | `overlap`, `stop` |
-//! | stop single events that wait in packs | `singles` |
+//! | bring all groups of a policy in order | `reconcile` |
+//! | decide about runs that overlap; stop a run, or single events | `overlap`, `stop`, `singles` |
 //! | set aside what cannot be read | `aside` |
-//! | end leases | `release`, `release_queue`, `expire`, `free` |
 //! | compact outcomes into their runs | `compaction` |
 //!
 //! The states and transitions of a slot group are `tidegate_domain::slots`. What follows from a write is an
 //! [`Effect`](crate::effect::Effect).
 //!
-//! Deliberately absent: sending. What is granted is an effect.
+//! Deliberately absent: sending, which is an effect, and carrying out effects, which `effect_loop` does. So nothing here can
+//! grant and send in one call: `tokens` does, for those who ask.
 
-pub(crate) mod admit;
-mod arrive;
+mod admit;
 mod aside;
 mod compaction;
 mod expire;
-mod free;
+pub(crate) mod lines;
+mod memory;
 mod overlap;
-mod paced;
 mod parts;
-pub(crate) mod reconcile;
+mod reconcile;
 mod refill;
 pub(crate) mod release;
-mod release_queue;
 mod serve;
 pub(crate) mod shares;
 mod singles;
 pub(crate) mod stop;
+
+use std::sync::Arc;
+
+use tidegate_store::Store;
+
+use crate::clock::Clock;
+use crate::contents::Contents;
+use crate::queues::Queues;
+use crate::random::Random;
+use memory::Memory;
+
+/// Gives out the tokens of policies.
+pub(crate) struct Throttle {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    queues: Arc<Queues>,
+    contents: Arc<Contents>,
+    pub(crate) memory: Memory,
+}
+
+impl Throttle {
+    pub(crate) fn new(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+        queues: Arc<Queues>,
+        contents: Arc<Contents>,
+    ) -> Self {
+        Self { store, clock, random, queues, contents, memory: Memory::new() }
+    }
+}

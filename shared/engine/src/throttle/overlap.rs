@@ -5,10 +5,12 @@
 
 use tidegate_domain::ids::RunId;
 use tidegate_domain::occurrence::NonRun;
+use tidegate_domain::policy::PolicyRef;
 use tidegate_store::line::{LineEntry, Pending};
 
-use crate::effect::{Effect, PolicyRef, WaitingRun};
-use crate::{Engine, EngineError};
+use super::Throttle;
+use crate::EngineError;
+use crate::effect::{Effect, WaitingRun};
 
 /// Entries of a line whose rule is looked at in one call.
 const DECIDED: i32 = 100;
@@ -24,10 +26,10 @@ pub(crate) enum Turn {
     Skipped,
 }
 
-impl Engine {
+impl Throttle {
     /// Decides about every run of the line that is due and whose rule has not spoken. Returns what follows, and the head of
     /// the line as it was.
-    pub(super) async fn decide_overlaps(
+    pub(crate) async fn decide_overlaps(
         &self,
         policy: &PolicyRef,
     ) -> Result<(Vec<Effect>, Vec<LineEntry>), EngineError> {
@@ -52,17 +54,17 @@ impl Engine {
         run: &RunId,
     ) -> Result<(Turn, Option<Effect>), EngineError> {
         let Some(pending) = entry.overlap else { return Ok((Turn::Go, None)) };
-        let open = self.store().unfinished_before(&policy.client, run).await?;
+        let open = self.store.unfinished_before(&policy.client, run).await?;
         let line = (&policy.client, &policy.policy);
         Ok(match pending {
             _ if open.is_empty() => {
-                self.store().settle_overlap(line, entry, None).await?;
+                self.store.settle_overlap(line, entry, None).await?;
                 (Turn::Go, None)
             }
             Pending::Buffered => (Turn::Wait, None),
             // The first of them is the one at work; a second one waits already.
             Pending::BufferOne if open.len() == 1 => {
-                self.store().settle_overlap(line, entry, Some(Pending::Buffered)).await?;
+                self.store.settle_overlap(line, entry, Some(Pending::Buffered)).await?;
                 (Turn::Wait, None)
             }
             Pending::BufferOne | Pending::Skip => {

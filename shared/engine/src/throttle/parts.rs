@@ -10,9 +10,10 @@ use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::slots::SlotGroup;
 use tidegate_store::line::{LineEntry, Portion};
 
-use crate::{Engine, EngineError};
+use super::Throttle;
+use crate::EngineError;
 
-impl Engine {
+impl Throttle {
     /// In how many parts an occurrence joins its line. A run that is paced, or that an overlap rule decides about, is one:
     /// it is served in the order of its events, and decided about once.
     pub(crate) async fn parts_of(&self, occurrence: &Occurrence) -> Result<u32, EngineError> {
@@ -35,7 +36,7 @@ impl Engine {
         let left = head.iter().filter(|entry| entry.pack == first.pack && !entry.is_exhausted());
         let parts: Vec<_> = left.filter_map(|entry| Some((entry.part()?, entry))).collect();
         let Some((last, _)) = parts.last().filter(|_| first.part().is_some()) else { return first.clone() };
-        let own = self.store().spread().part_of(group.key.group) % (last + 1);
+        let own = self.store.spread().part_of(group.key.group) % (last + 1);
         let nearest = parts.iter().min_by_key(|(part, _)| (*part < own, *part));
         nearest.map_or(first, |(_, entry)| entry).clone()
     }
@@ -49,6 +50,6 @@ impl Engine {
     }
 
     fn tokens_per_part(&self) -> u32 {
-        self.store().spread().groups_per_part.saturating_mul(SLOTS_PER_GROUP)
+        self.store.spread().groups_per_part.saturating_mul(SLOTS_PER_GROUP)
     }
 }

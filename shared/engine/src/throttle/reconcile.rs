@@ -2,52 +2,24 @@
 
 use chrono::{DateTime, Utc};
 use futures::future::join_all;
-use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::occurrence::StopReason;
 use tidegate_domain::pack::PackId;
+use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::policy::{OnExpiry, Policy};
 use tidegate_domain::slots::SlotGroup;
 use tidegate_store::line::LineEntry;
 use tidegate_store::policies::ActivePolicy;
 
+use super::Throttle;
 use super::shares::GROUPS_AT_ONCE;
-use crate::effect::{Effect, PolicyRef, WaitingRun};
+use crate::EngineError;
+use crate::effect::{Effect, Reconciliation, WaitingRun};
 use crate::error::readable;
-use crate::{Engine, EngineError};
 
 /// How long a policy stays on the list of active ones after something last joined its line, in seconds.
 const RETIRE_AFTER_SECONDS: i64 = 120;
 
-/// A policy whose groups are brought in order, and those that still are to be.
-#[derive(Debug, Clone)]
-pub(crate) struct Reconciliation {
-    policy: Policy,
-    groups: Vec<SlotGroup>,
-    /// Whether all that were looked at so far have nothing to do.
-    is_idle: bool,
-}
-
-impl Engine {
-    /// Looks after all of a policy: repairs its shares, takes back what nobody released in time, grants what is free.
-    ///
-    /// Repeating it changes nothing that is in order.
-    pub(crate) async fn reconcile_policy(
-        &self,
-        client: &ClientId,
-        policy: &PolicyId,
-    ) -> Result<(), EngineError> {
-        let Some(policy) = self.store().policy(client, policy).await? else {
-            let effects = self.abandon_line(&PolicyRef::new(client, policy)).await?;
-            return self.carry_out(effects).await.map(drop);
-        };
-        let (overlapping, _) = self.decide_overlaps(&PolicyRef::new(client, &policy.id)).await?;
-        self.carry_out(overlapping).await?;
-        let (policy, mut groups) = self.converge(policy).await?;
-        groups.reverse();
-        let all = Reconciliation { policy, groups, is_idle: true };
-        self.carry_out(vec![Effect::Reconcile(Box::new(all))]).await.map(drop)
-    }
-
+impl Throttle {
     /// Brings the next groups in order. What they grant is sent before the ones behind them are looked at.
     pub(crate) async fn reconcile(&self, mut open: Reconciliation) -> Result<Vec<Effect>, EngineError> {
         let behind = open.groups.split_off(open.groups.len().saturating_sub(GROUPS_AT_ONCE));
@@ -97,29 +69,29 @@ impl Engine {
             return Ok(());
         }
         let place = match pack {
-            PackId::Run(run) => match readable(self.run_terms(&policy.client, run).await)? {
+            PackId::Run(run) => match readable(self.contents.run_terms(&policy.client, run).await)? {
                 Some(terms) => (pack, terms.terms.flow.priority.get(), run.launch_at()),
-                None => return Ok(self.store().drop_range(seen, range, run).await.map(drop)?),
+                None => return Ok(self.store.drop_range(seen, range, run).await.map(drop)?),
             },
-            PackId::Singles(id) => match readable(self.pack(&PolicyRef::of(seen), *id).await)? {
+            PackId::Singles(id) => match readable(self.contents.pack(&PolicyRef::of(seen), *id).await)? {
                 Some(found) => (pack, id.kind.priority, found.launch_at()),
-                None => return Ok(self.store().drop_uncounted(seen, range).await.map(drop)?),
+                None => return Ok(self.store.drop_uncounted(seen, range).await.map(drop)?),
             },
         };
-        Ok(self.store().return_range(seen, range, place).await.map(drop)?)
+        Ok(self.store.return_range(seen, range, place).await.map(drop)?)
     }
 
     /// Takes an idle policy off the list of active ones, unless something joins its line.
     async fn retire(&self, policy: &Policy) -> Result<Vec<Effect>, EngineError> {
-        let active = self.store().active_policy(&policy.client, &policy.id).await?;
-        let Some(active) = active.filter(|active| is_retirable(active, self.now())) else {
+        let active = self.store.active_policy(&policy.client, &policy.id).await?;
+        let Some(active) = active.filter(|active| is_retirable(active, self.clock.now())) else {
             return Ok(Vec::new());
         };
         let name = PolicyRef::new(&policy.client, &policy.id);
         let line = self.line_page(&name).await?;
         // What was taken out of the line since the groups were looked at is in one of them.
         if line.is_empty() && self.groups_in_step(policy).await?.iter().all(SlotGroup::is_idle) {
-            self.store().retire_active(&active).await?;
+            self.store.retire_active(&active).await?;
         }
         // Whoever stopped a run and died may have left its entry, due or not.
         let mut effects = Vec::new();
@@ -130,13 +102,13 @@ impl Engine {
     }
 
     /// The policy is gone: what waits for it never gets a token, and that is recorded.
-    pub(super) async fn abandon_line(&self, policy: &PolicyRef) -> Result<Vec<Effect>, EngineError> {
+    pub(crate) async fn abandon_line(&self, policy: &PolicyRef) -> Result<Vec<Effect>, EngineError> {
         let line = self.line_page(policy).await?;
         if line.is_empty()
-            && let Some(active) = self.store().active_policy(&policy.client, &policy.policy).await?
-            && is_retirable(&active, self.now())
+            && let Some(active) = self.store.active_policy(&policy.client, &policy.policy).await?
+            && is_retirable(&active, self.clock.now())
         {
-            self.store().retire_active(&active).await?;
+            self.store.retire_active(&active).await?;
         }
         let reason = StopReason::PolicyDeleted.as_str();
         let stop = |entry: LineEntry| match entry.pack.clone() {

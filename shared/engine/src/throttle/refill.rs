@@ -9,14 +9,16 @@ use tidegate_domain::ids::RunId;
 use tidegate_domain::job::Terms;
 use tidegate_domain::occurrence::{NonRun, StopReason};
 use tidegate_domain::pack::{PackId, SinglesId};
+use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::slots::{GroupKey, PackRef, Range, SlotGroup, Transition};
 use tidegate_store::line::{LineEntry, Take, is_first, is_part, pack_of_place};
 use tidegate_store::slots::Written;
 
+use super::Throttle;
 use super::overlap::Turn;
-use crate::effect::{Effect, PolicyRef, WaitingRun};
+use crate::EngineError;
+use crate::effect::{Effect, WaitingRun};
 use crate::error::readable;
-use crate::{Engine, EngineError};
 
 /// Entries of the line that are looked at first for one that may be served, and when none of them may.
 const LINE_LOOKS: [i32; 2] = [8, 100];
@@ -32,7 +34,7 @@ enum Next {
     Nothing,
 }
 
-impl Engine {
+impl Throttle {
     /// The entry of the line that a group may take of; `None`: nothing waits that may go now.
     pub(super) async fn next_entry(
         &self,
@@ -82,9 +84,9 @@ impl Engine {
             PackId::Run(run) => run,
             PackId::Singles(id) => return self.look_at_singles(seen, entry, *id).await,
         };
-        let now = self.now();
+        let now = self.clock.now();
         let launch_at = run.launch_at();
-        let terms = self.run_terms(&policy.client, run).await?;
+        let terms = self.contents.run_terms(&policy.client, run).await?;
         let reason = match &terms {
             // Stopped, or its payload is gone with its job; a first reason stays.
             None => Some(StopReason::PayloadGone.as_str()),
@@ -124,19 +126,19 @@ impl Engine {
         if !seen.can_hold(id.kind.cost) {
             return Ok(Next::Nothing);
         }
-        let Some(pack) = self.pack(&PolicyRef::of(seen), id).await? else {
+        let Some(pack) = self.contents.pack(&PolicyRef::of(seen), id).await? else {
             // Its time is over: whoever is granted one of them finds none.
             return Ok(Next::Take);
         };
         Ok(match pack.member(entry.cursor) {
             // Whoever wrote the pack has sent a wake-up for each of its launches.
-            Some(next) if next.launch_at > self.now() => Next::Nothing,
+            Some(next) if next.launch_at > self.clock.now() => Next::Nothing,
             _ => Next::Take,
         })
     }
 
     /// Second and third step of a refill: take a range of the entry, and put it in place.
-    pub(super) async fn finish_refill(
+    pub(crate) async fn finish_refill(
         &self,
         group: &mut SlotGroup,
         (place, seen): (&str, Option<&LineEntry>),
@@ -154,11 +156,11 @@ impl Engine {
         };
         let commit = Transition::commit_refill(group, range);
         if let Written::Done(now_seen) | Written::Refused(Some(now_seen)) =
-            self.store().perform(&group.key, &commit).await?
+            self.store.perform(&group.key, &commit).await?
         {
             *group = now_seen;
         }
-        if last && let Some(found) = self.store().line_entry(&policy.client, &policy.policy, place).await? {
+        if last && let Some(found) = self.store.line_entry(&policy.client, &policy.policy, place).await? {
             more.extend(self.exhausted(&policy, &found).await?);
         }
         Ok(())
@@ -186,7 +188,7 @@ impl Engine {
         let GroupKey { client, policy, group: number } = &group.key;
         let part = (self.portion(group, is_part(place)), upto);
         let by = (client, policy, *number);
-        let taken = self.store().take_range(by, place, group.refills, part, seen).await?;
+        let taken = self.store.take_range(by, place, group.refills, part, seen).await?;
         Ok(match taken {
             Take::Taken { start, end, last } => Some((start, end, last)),
             Take::Empty => Some((0, 0, false)),
@@ -200,10 +202,10 @@ impl Engine {
         entry: (&str, Option<&LineEntry>),
         id: SinglesId,
     ) -> Result<Option<(Range, PackRef, bool)>, EngineError> {
-        let pack = self.pack(&PolicyRef::of(group), id).await?;
-        let due = pack.as_ref().map_or(u32::MAX, |pack| pack.due(self.now()));
+        let pack = self.contents.pack(&PolicyRef::of(group), id).await?;
+        let due = pack.as_ref().map_or(u32::MAX, |pack| pack.due(self.clock.now()));
         // Before anything is taken: what a group is seen to be taking, whoever changes a job takes for looked up.
-        let changed_until = self.store().unsettled_until(&group.key.client).await?;
+        let changed_until = self.store.unsettled_until(&group.key.client).await?;
         let unsettled = pack.is_none_or(|pack| pack.is_unsettled(changed_until));
         let Some((start, end, last)) = self.take(group, entry, due).await? else { return Ok(None) };
         let (left, cost) = (end.saturating_sub(start), id.kind.cost);
@@ -218,14 +220,14 @@ impl Engine {
         run: &RunId,
     ) -> Result<Option<(Range, PackRef, bool)>, EngineError> {
         let client = &group.key.client;
-        let terms = self.run_terms(client, run).await?;
+        let terms = self.contents.run_terms(client, run).await?;
         let terms = terms.as_deref().map(|terms| &terms.terms);
         let upto = terms.map_or(u32::MAX, |terms| self.admissible(run, terms));
         let Some((start, end, last)) = self.take(group, entry, upto).await? else { return Ok(None) };
         // Of a single event that nobody waits for, its record says enough.
         let is_told = |terms: &Terms| terms.count.get() > 1 || terms.flow.is_watched();
         if is_first(place, start) && end > start && terms.is_some_and(is_told) {
-            self.store().run_started(client, run, self.now()).await?;
+            self.store.run_started(client, run, self.clock.now()).await?;
         }
         let (range, pack) = range_of(run, terms, start, end);
         Ok(Some((range, pack, last)))
@@ -234,7 +236,7 @@ impl Engine {
     /// Up to which event of a run may be admitted now: a paced one keeps the rest for later.
     fn admissible(&self, run: &RunId, terms: &Terms) -> u32 {
         let (count, window) = (terms.count.get(), terms.flow.window);
-        window.map_or(count, |window| window.admissible(run.launch_at(), count, self.now()))
+        window.map_or(count, |window| window.admissible(run.launch_at(), count, self.clock.now()))
     }
 
     /// Nothing is left of an entry: it is removed. When its run was stopped, whoever waits for its end is told first.
@@ -245,9 +247,8 @@ impl Engine {
     ) -> Result<Vec<Effect>, EngineError> {
         let mut effects = Vec::new();
         if let Some(run) = entry.run()
-            && readable(self.run_terms(&policy.client, run).await)?.is_none()
-            && let Some(row) =
-                readable(self.store().run(&policy.client, run).await.map_err(EngineError::from))?
+            && readable(self.contents.run_terms(&policy.client, run).await)?.is_none()
+            && let Some(row) = readable(self.store.run(&policy.client, run).await.map_err(EngineError::from))?
         {
             // Whoever stopped it may have died before anybody was told.
             effects.push(Effect::Conclude(policy.client.clone(), Box::new(row)));
@@ -265,12 +266,12 @@ impl Engine {
         let PolicyRef { client, policy } = policy;
         for group in &entry.groups {
             let key = GroupKey { client: client.clone(), policy: policy.clone(), group: *group };
-            let found = self.store().slot_group(&key).await?;
+            let found = self.store.slot_group(&key).await?;
             if found.is_some_and(|group| group.refilling() == Some(&entry.place)) {
                 return Ok(());
             }
         }
-        self.store().remove_exhausted(client, policy, &entry.place).await?;
+        self.store.remove_exhausted(client, policy, &entry.place).await?;
         Ok(())
     }
 }

@@ -1,25 +1,23 @@
-//! Release and extension of tokens: what consumers call.
+//! The end of leases by a release: one write for each slot group, which hands the slots on.
 //!
 //! Invariant (I4): a release acts once, on its own lease only. The lease's fencing number is part of the write's condition;
 //! repeated, late and forged releases do not meet it.
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Utc};
-use tidegate_domain::ids::ClientId;
-use tidegate_domain::limits::{LEASE_SECONDS, SLOTS_PER_GROUP, WRITE_ROUNDS};
+use tidegate_domain::limits::{SLOTS_PER_GROUP, WRITE_ROUNDS};
 use tidegate_domain::slots::{Follow, GroupKey, Lease, LeaseEnd, LeaseId, Outcome, SlotGroup, Transition};
-use tidegate_domain::time::{seconds, shifted};
 use tidegate_domain::token::Token;
 use tidegate_store::events::{HistoryOf, Record};
 use tidegate_store::slots::Written;
 use tracing::warn;
 
+use super::Throttle;
 use super::shares::PolicySnapshot;
+use crate::EngineError;
 use crate::effect::{Effect, Granted, Release};
-use crate::message::Message;
-use crate::queue::Outgoing;
-use crate::{Engine, EngineError};
+use crate::queues::Outgoing;
+use crate::queues::message::Message;
 
 /// What came of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,60 +36,12 @@ pub enum Released {
     Deferred,
 }
 
-/// What came of an extension.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extended {
-    /// The lease lasts longer now.
-    Extended {
-        /// Until then.
-        lease_end: DateTime<Utc>,
-    },
-    /// The lease ended before.
-    Expired,
-    /// It belongs to another client.
-    NotYours,
-    /// No such token was ever given.
-    Unknown,
-}
-
-type Answers = Vec<(Token, Released)>;
+pub(crate) type Answers = Vec<(Token, Released)>;
 
 /// Leases of one group that are to end, at the most one for each slot.
 type Pending = Vec<(Token, LeaseEnd)>;
 
-impl Engine {
-    /// Releases tokens of a client. Each gets its own answer, in no particular order.
-    ///
-    /// A group of tokens whose rows do not answer is taken over by the dispatch queue and answered `Deferred`.
-    ///
-    /// # Errors
-    /// When neither the store nor the queue answers: nothing is lost, the consumer may call again.
-    pub async fn release(&self, client: &ClientId, releases: Vec<Release>) -> Result<Answers, EngineError> {
-        let (own, foreign) = releases.into_iter().partition::<Vec<_>, _>(|r| r.token.client() == client);
-        let mut answers: Answers = foreign.into_iter().map(|r| (r.token, Released::NotYours)).collect();
-        for (key, releases) in by_group(own) {
-            match self.release_here(&key, releases.clone()).await {
-                Ok(answered) => answers.extend(answered),
-                Err(error) => answers.extend(self.defer(&key, releases, error).await?),
-            }
-        }
-        Ok(answers)
-    }
-
-    /// Releases tokens without falling back to the queue, for messages that come from it.
-    pub(crate) async fn release_now(
-        &self,
-        client: &ClientId,
-        releases: Vec<Release>,
-    ) -> Result<Answers, EngineError> {
-        let own = releases.into_iter().filter(|release| release.token.client() == client).collect();
-        let mut answers = Vec::new();
-        for (key, releases) in by_group(own) {
-            answers.extend(self.release_here(&key, releases).await?);
-        }
-        Ok(answers)
-    }
-
+impl Throttle {
     /// Ends the leases of events that cannot be sent. Nobody waits for answers.
     pub(crate) async fn release_unsent(&self, releases: Vec<Release>) -> Result<Vec<Effect>, EngineError> {
         let mut effects = Vec::new();
@@ -104,14 +54,8 @@ impl Engine {
         Ok(effects)
     }
 
-    async fn release_here(&self, key: &GroupKey, releases: Vec<Release>) -> Result<Answers, EngineError> {
-        let (answers, effects) = self.release_group(key, releases).await?;
-        self.carry_out(effects).await?;
-        Ok(answers)
-    }
-
     /// Leaves releases to the dispatch queue, when what stopped them may pass.
-    async fn defer(
+    pub(crate) async fn defer(
         &self,
         key: &GroupKey,
         releases: Vec<Release>,
@@ -127,12 +71,12 @@ impl Engine {
             let (token, text) = (release.token.to_string(), release.text.clone());
             Outgoing::now(&key.client, Message::Release { token, succeeded, dead, text })
         };
-        self.dispatch(&releases.iter().map(message).collect::<Vec<_>>()).await?;
+        self.queues.dispatch(&releases.iter().map(message).collect::<Vec<_>>()).await?;
         Ok(releases.into_iter().map(|release| (release.token, Released::Deferred)).collect())
     }
 
     /// Ends leases of one slot group and hands their slots on: one write where the group's range suffices.
-    async fn release_group(
+    pub(crate) async fn release_group(
         &self,
         key: &GroupKey,
         releases: Vec<Release>,
@@ -168,10 +112,10 @@ impl Engine {
             let ends: Vec<LeaseEnd> = pending.iter().map(|(_, end)| *end).collect();
             let lease = self.new_lease(snapshot.lease);
             let transition = match hand_off {
-                true => Transition::hand_off(&ends, lease, self.now()),
+                true => Transition::hand_off(&ends, lease, self.clock.now()),
                 false => Transition::free(&ends),
             };
-            match self.store().perform(key, &transition).await? {
+            match self.store.perform(key, &transition).await? {
                 Written::Done(group) => {
                     answers.extend(pending.into_iter().map(|(token, _)| (token, Released::Released)));
                     return Ok(follow_up(&transition, &group));
@@ -194,7 +138,7 @@ impl Engine {
                         .extend(gone.into_iter().map(|(token, end)| (token, why_gone(&group, &end.lease))));
                     pending = live.into_iter().map(|(token, end)| (token, group.at_attempt(end))).collect();
                     let ends: Vec<LeaseEnd> = pending.iter().map(|(_, end)| *end).collect();
-                    let again = Transition::hand_off(&ends, lease, self.now());
+                    let again = Transition::hand_off(&ends, lease, self.clock.now());
                     hand_off = is_of_one_cost(&pending) && group.admits(&again);
                 }
             }
@@ -208,8 +152,8 @@ impl Engine {
         if releases.iter().all(|release| release.text.is_none()) {
             return Ok(());
         }
-        let Some(group) = self.store().slot_group(key).await? else { return Ok(()) };
-        let at = self.now();
+        let Some(group) = self.store.slot_group(key).await? else { return Ok(()) };
+        let at = self.clock.now();
         let said = |release: &Release| {
             let lease = release.token.lease;
             let pack = group.pack(lease.pack_number).filter(|_| group.holds(&lease))?;
@@ -224,46 +168,7 @@ impl Engine {
             })
         };
         let records: Vec<Record> = releases.iter().filter_map(said).collect();
-        Ok(self.store().keep(&records).await?)
-    }
-
-    /// Extends leases, by the policy's lease or by `lease_seconds` from now. Each token gets its own answer.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub async fn extend(
-        &self,
-        client: &ClientId,
-        tokens: Vec<Token>,
-        lease_seconds: Option<u32>,
-    ) -> Result<Vec<(Token, Extended)>, EngineError> {
-        let mut answers = Vec::with_capacity(tokens.len());
-        for token in tokens {
-            let answer = match token.client() == client {
-                true => self.extend_one(&token, lease_seconds).await?,
-                false => Extended::NotYours,
-            };
-            answers.push((token, answer));
-        }
-        Ok(answers)
-    }
-
-    async fn extend_one(&self, token: &Token, lease_seconds: Option<u32>) -> Result<Extended, EngineError> {
-        let snapshot = self.snapshot(token.client(), &token.group.policy, 0).await?;
-        let Some(own) = snapshot.map(|snapshot| snapshot.lease) else { return Ok(Extended::Unknown) };
-        let chosen = lease_seconds.map(|s| s.clamp(*LEASE_SECONDS.start(), *LEASE_SECONDS.end()));
-        let lease_end = shifted(self.now(), chosen.map_or(own, |s| seconds(s.into())));
-        if token.lease.slot >= SLOTS_PER_GROUP {
-            return Ok(Extended::Unknown);
-        }
-        Ok(match self.store().perform(&token.group, &Transition::extend(token.lease, lease_end)).await? {
-            Written::Done(_) => Extended::Extended { lease_end },
-            Written::Refused(None) => Extended::Unknown,
-            Written::Refused(Some(group)) => match why_gone(&group, &token.lease) {
-                Released::Unknown => Extended::Unknown,
-                _ => Extended::Expired,
-            },
-        })
+        Ok(self.store.keep(&records).await?)
     }
 }
 
@@ -299,7 +204,7 @@ fn is_of_one_cost(pending: &Pending) -> bool {
     pending.windows(2).all(|two| matches!(two, [(_, a), (_, b)] if a.lease.cost == b.lease.cost))
 }
 
-fn by_group(releases: Vec<Release>) -> BTreeMap<GroupKey, Vec<Release>> {
+pub(crate) fn by_group(releases: Vec<Release>) -> BTreeMap<GroupKey, Vec<Release>> {
     let mut groups: BTreeMap<GroupKey, Vec<Release>> = BTreeMap::new();
     for release in releases {
         groups.entry(release.token.group.clone()).or_default().push(release);

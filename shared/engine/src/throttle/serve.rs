@@ -4,18 +4,20 @@ use chrono::{DateTime, Utc};
 use tidegate_domain::limits::{SLOTS_PER_GROUP, WRITE_ROUNDS};
 use tidegate_domain::occurrence::StopReason;
 use tidegate_domain::pack::PackId;
-use tidegate_domain::slots::{Range, Refill, SlotGroup, Transition};
+use tidegate_domain::policy::PolicyRef;
+use tidegate_domain::slots::{GroupKey, Range, Refill, SlotGroup, Transition};
 use tidegate_store::Write;
 use tidegate_store::line::LineEntry;
 use tidegate_store::slots::Written;
 use tracing::warn;
 
+use super::Throttle;
 use super::shares::PolicySnapshot;
-use crate::effect::{Effect, Granted, PolicyRef, WaitingRun};
+use crate::EngineError;
+use crate::effect::{Effect, Granted, WaitingRun};
 use crate::error::readable;
-use crate::message::Message;
-use crate::queue::Outgoing;
-use crate::{Engine, EngineError};
+use crate::queues::Outgoing;
+use crate::queues::message::Message;
 
 /// How often a slot group may go round within one call: each round writes, and a group has few slots.
 const SERVE_ROUNDS: u32 = WRITE_ROUNDS * SLOTS_PER_GROUP;
@@ -69,7 +71,7 @@ enum Round {
     Over(Line),
 }
 
-impl Engine {
+impl Throttle {
     /// Serves a group that has free slots.
     pub(crate) async fn serve_group(&self, seen: SlotGroup) -> Result<Vec<Effect>, EngineError> {
         let Some(snapshot) = self.snapshot(&seen.key.client, &seen.key.policy, seen.share.plan).await? else {
@@ -77,6 +79,14 @@ impl Engine {
             return Ok(Vec::new());
         };
         self.serve(seen, snapshot, None).await.map(Served::effects)
+    }
+
+    /// The same, of a group that changed since it was seen.
+    pub(crate) async fn serve_anew(&self, key: &GroupKey) -> Result<Vec<Effect>, EngineError> {
+        match self.store.slot_group(key).await? {
+            Some(group) => self.serve_group(group).await,
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Grants free slots of a group until there is no room or nothing waits. `head`: the head of the line, if it was just read.
@@ -122,7 +132,7 @@ impl Engine {
         let Some(entry) = self.next_entry(group, head, &mut served.more).await? else {
             return Ok(Round::Over(Line::Nothing));
         };
-        match self.store().perform(&group.key, &Transition::begin_refill(group, &entry.place)).await? {
+        match self.store.perform(&group.key, &Transition::begin_refill(group, &entry.place)).await? {
             Written::Done(now_seen) => {
                 *group = now_seen;
                 served.entry = Some(entry);
@@ -140,7 +150,7 @@ impl Engine {
         range: Range,
         snapshot: &mut PolicySnapshot,
     ) -> Result<Round, EngineError> {
-        if range.deadline.is_some_and(|deadline| deadline <= self.now()) {
+        if range.deadline.is_some_and(|deadline| deadline <= self.clock.now()) {
             return self.end_range(served, range).await;
         }
         let mut slots = served.group.grantable();
@@ -155,8 +165,8 @@ impl Engine {
             }
         }
         let lease = self.new_lease(snapshot.lease);
-        let grant = Transition::grant(&served.group, &slots, lease, self.now());
-        match self.store().perform(&served.group.key, &grant).await? {
+        let grant = Transition::grant(&served.group, &slots, lease, self.clock.now());
+        match self.store.perform(&served.group.key, &grant).await? {
             Written::Done(now_seen) => {
                 served.granted.extend(Granted::all_in(&now_seen, slots));
                 served.group = now_seen;
@@ -187,7 +197,7 @@ impl Engine {
         let Some(rate) = snapshot.rate else { return Ok(wanted) };
         let asked = u32::try_from(wanted).unwrap_or(u32::MAX);
         let allowed =
-            self.store().take_rate((&policy.client, &policy.policy), rate, asked, self.now()).await?;
+            self.store.take_rate((&policy.client, &policy.policy), rate, asked, self.clock.now()).await?;
         if allowed.events < asked {
             let next_at = DateTime::from_timestamp_micros(allowed.next_us).unwrap_or_default();
             more.push(Effect::Wake(policy, next_at));
@@ -200,7 +210,7 @@ impl Engine {
         let group = &served.group;
         // Packs of single events have no deadline of their own.
         let Some(PackId::Run(run)) = group.serving().cloned() else { return Ok(Round::Over(Line::More)) };
-        match readable(self.run_terms(&group.key.client, &run).await)? {
+        match readable(self.contents.run_terms(&group.key.client, &run).await)? {
             Some(terms) => {
                 let priority = terms.terms.flow.priority.get();
                 let waiting = WaitingRun { policy: PolicyRef::of(group), run, priority };
@@ -209,8 +219,8 @@ impl Engine {
                 Ok(Round::Over(Line::More))
             }
             None => {
-                self.store().drop_range(group, range, &run).await?;
-                match self.store().slot_group(&group.key).await? {
+                self.store.drop_range(group, range, &run).await?;
+                match self.store.slot_group(&group.key).await? {
                     Some(now_seen) => served.group = now_seen,
                     None => return Ok(Round::Over(Line::Nothing)),
                 }
@@ -223,18 +233,18 @@ impl Engine {
     /// tick does the same.
     pub(crate) async fn wake_at(&self, policy: &PolicyRef, due_at: DateTime<Utc>) -> Result<(), EngineError> {
         let PolicyRef { client, policy } = policy;
-        let now = self.now();
+        let now = self.clock.now();
         // Messages come by the second.
         let second = due_at.timestamp() + i64::from(due_at.timestamp_subsec_nanos() > 0);
         let due_at = DateTime::from_timestamp(second, 0).unwrap_or(due_at).max(now);
-        if self.memory().woken_by(client, policy).is_some_and(|by| now < by && by <= due_at) {
+        if self.memory.woken_by(client, policy).is_some_and(|by| now < by && by <= due_at) {
             return Ok(());
         }
-        let claimed = self.store().claim_wake(client, policy, due_at, now).await?;
-        self.memory().keep_wake(client, policy, due_at);
+        let claimed = self.store.claim_wake(client, policy, due_at, now).await?;
+        self.memory.keep_wake(client, policy, due_at);
         if claimed == Write::Refused {
             return Ok(());
         }
-        self.dispatch(&[Outgoing::at(client, Message::wake(client, policy, due_at), due_at)]).await
+        self.queues.dispatch(&[Outgoing::at(client, Message::wake(client, policy, due_at), due_at)]).await
     }
 }

@@ -8,15 +8,17 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::policy::Policy;
+use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::rate_limit::RateLimit;
 use tidegate_domain::slots::{GroupKey, Share, SlotGroup, Transition};
 use tidegate_domain::time::{seconds, shifted};
 use tidegate_store::Write;
 use tidegate_store::slots::Written;
 
-use crate::effect::{Effect, PolicyRef};
+use super::Throttle;
+use crate::EngineError;
+use crate::effect::Effect;
 use crate::error::readable;
-use crate::{Engine, EngineError};
 
 /// Slot groups looked after at once.
 pub(crate) const GROUPS_AT_ONCE: usize = 8;
@@ -52,7 +54,7 @@ impl From<&Policy> for PolicySnapshot {
     }
 }
 
-impl Engine {
+impl Throttle {
     /// Brings the groups of a policy in step with its plan, and the plan as near to its limit as what is held allows.
     ///
     /// Repeating it changes nothing that is in order.
@@ -71,14 +73,14 @@ impl Engine {
                 _ if !is_current => Write::Refused,
                 None => return Ok((policy, groups)),
                 Some(plan) => {
-                    let written = self.store().replace_plan(&policy, &plan).await?;
+                    let written = self.store.replace_plan(&policy, &plan).await?;
                     policy.plan = plan;
                     written
                 }
             };
             if moved == Write::Refused {
                 // Somebody else moves them, or the policy was changed.
-                let seen = self.store().policy(&policy.client, &policy.id).await?;
+                let seen = self.store.policy(&policy.client, &policy.id).await?;
                 policy = seen.ok_or(EngineError::Contended { what: "a policy that goes", rounds: 1 })?;
             }
         }
@@ -98,15 +100,15 @@ impl Engine {
     pub(crate) async fn group_in_step(&self, policy: &Policy, group: u32) -> Result<SlotGroup, EngineError> {
         let key = group_key(policy, group);
         for _ in 0..WRITE_ROUNDS {
-            match self.store().slot_group(&key).await? {
+            match self.store.slot_group(&key).await? {
                 None => {
                     let new = SlotGroup::new(key.clone(), Share::of(policy, group));
-                    self.store().create_slot_group(&new).await?;
+                    self.store.create_slot_group(&new).await?;
                 }
                 Some(seen) if seen.share.plan >= policy.plan.number => return Ok(seen),
                 Some(_) => {
                     let follow = Transition::set_share(Share::of(policy, group));
-                    if let Written::Done(seen) = self.store().perform(&key, &follow).await? {
+                    if let Written::Done(seen) = self.store.perform(&key, &follow).await? {
                         return Ok(seen);
                     }
                 }
@@ -119,7 +121,7 @@ impl Engine {
     /// that cannot be read.
     pub(crate) async fn groups_as_they_are(&self, policy: &Policy) -> Result<Vec<SlotGroup>, EngineError> {
         let keys: Vec<GroupKey> = (0..policy.plan.groups()).map(|group| group_key(policy, group)).collect();
-        let read = async |key| readable(self.store().slot_group(key).await.map_err(EngineError::from));
+        let read = async |key| readable(self.store.slot_group(key).await.map_err(EngineError::from));
         let reads: Vec<_> = keys.iter().map(read).collect();
         let groups: Vec<Option<SlotGroup>> =
             stream::iter(reads).buffered(GROUPS_AT_ONCE).try_collect().await?;
@@ -131,10 +133,10 @@ impl Engine {
     pub(crate) async fn reshare(&self, group: &SlotGroup) -> Result<Vec<Effect>, EngineError> {
         let GroupKey { client, policy, .. } = &group.key;
         if group.share.groups > GROUPS_SETTLED_AT_ONCE {
-            let due_at = shifted(self.now(), seconds(SETTLE_AFTER_SECONDS));
+            let due_at = shifted(self.clock.now(), seconds(SETTLE_AFTER_SECONDS));
             return Ok(vec![Effect::Wake(PolicyRef::of(group), due_at)]);
         }
-        let Some(found) = self.store().policy(client, policy).await? else { return Ok(Vec::new()) };
+        let Some(found) = self.store.policy(client, policy).await? else { return Ok(Vec::new()) };
         if found.paused || found.plan.is_settled(found.limit()) {
             return Ok(Vec::new());
         }
@@ -153,13 +155,13 @@ impl Engine {
         policy: &PolicyId,
         plan: u64,
     ) -> Result<Option<PolicySnapshot>, EngineError> {
-        let now = self.now();
-        if let Some(known) = self.memory().snapshot(client, policy, now).filter(|known| known.plan >= plan) {
+        let now = self.clock.now();
+        if let Some(known) = self.memory.snapshot(client, policy, now).filter(|known| known.plan >= plan) {
             return Ok(Some(known));
         }
-        let Some(found) = self.store().policy(client, policy).await? else { return Ok(None) };
+        let Some(found) = self.store.policy(client, policy).await? else { return Ok(None) };
         let snapshot = PolicySnapshot::from(&found);
-        self.memory().keep_snapshot(client, policy, now, snapshot);
+        self.memory.keep_snapshot(client, policy, now, snapshot);
         Ok(Some(snapshot))
     }
 }

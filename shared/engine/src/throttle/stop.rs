@@ -9,73 +9,37 @@ use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::occurrence::StopReason;
 use tidegate_domain::pack::PackId;
+use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::slots::GroupKey;
 use tidegate_store::Write;
 use tidegate_store::runs::RunRow;
 
+use super::Throttle;
 use super::shares::{GROUPS_AT_ONCE, group_key};
-use crate::effect::{Effect, PolicyRef, WaitingRun};
+use crate::EngineError;
+use crate::effect::{Effect, WaitingRun};
 use crate::error::readable;
-use crate::{Engine, EngineError};
 
-/// What came of cancelling a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunCancel {
-    /// Nothing more of it is admitted; what is in flight goes on.
-    Done,
-    /// There is no such run.
-    Absent,
-    /// It had come to its end, or was stopped before.
-    Over,
-}
-
-impl Engine {
-    /// Cancels what is left of a run.
-    ///
-    /// # Errors
-    /// When the store does not answer. Repeating the call is safe.
-    pub async fn cancel_run(&self, client: &ClientId, run: &RunId) -> Result<RunCancel, EngineError> {
-        let Some(row) = self.store().find_run(client, run).await? else {
-            return match self.under_way(client, run).await? {
-                Some(single) => self.cancel_single(client, &RunRow::waiting(&single)).await,
-                None => Ok(RunCancel::Absent),
-            };
-        };
-        if row.place.is_some() {
-            return self.cancel_single(client, &row).await;
-        }
-        let cancelled = StopReason::Cancelled.as_str();
-        let over = row.stopped.as_deref().is_some_and(|reason| reason != cancelled);
-        let Some(policy) = row.terms.policy.as_ref().filter(|_| !over && !row.has_ended()) else {
-            let effects = self.conclude_run(client, &row);
-            self.carry_out(effects).await?;
-            return Ok(RunCancel::Over);
-        };
-        let priority = row.terms.flow.priority.get();
-        let waiting = WaitingRun { policy: PolicyRef::new(client, policy), run: run.clone(), priority };
-        self.carry_out(vec![Effect::Stop(waiting, cancelled)]).await?;
-        Ok(if row.stopped.is_none() { RunCancel::Done } else { RunCancel::Over })
-    }
-
+impl Throttle {
     /// Stops a run and takes what is left of it out of the line and of the slot groups. A first reason stays.
     pub(crate) async fn stop(&self, waiting: WaitingRun, reason: &str) -> Result<Vec<Effect>, EngineError> {
         let WaitingRun { policy: name, run, priority } = waiting;
         let PolicyRef { client, policy } = &name;
-        self.store().stop_run(client, &run, reason).await?;
-        self.forget_run(client, &run);
-        let places = self.store().exhaust(client, policy, (&run, priority)).await?;
-        if let Some(policy) = self.store().policy(client, policy).await? {
+        self.store.stop_run(client, &run, reason).await?;
+        self.contents.forget_run(client, &run);
+        let places = self.store.exhaust(client, policy, (&run, priority)).await?;
+        if let Some(policy) = self.store.policy(client, policy).await? {
             let keys: Vec<GroupKey> =
                 (0..policy.plan.groups()).map(|group| group_key(&policy, group)).collect();
             let drops: Vec<_> = keys.iter().map(|key| self.drop_from(key, &run)).collect();
             stream::iter(drops).buffer_unordered(GROUPS_AT_ONCE).try_collect::<()>().await?;
         }
-        let row = readable(self.store().run(client, &run).await.map_err(EngineError::from))?;
+        let row = readable(self.store.run(client, &run).await.map_err(EngineError::from))?;
         let mut effects: Vec<Effect> =
             row.into_iter().map(|row| Effect::Conclude(client.clone(), Box::new(row))).collect();
         // Last: whoever finds an entry that was left behind concludes the run once more.
         for place in places {
-            if let Some(entry) = self.store().line_entry(client, policy, &place).await? {
+            if let Some(entry) = self.store.line_entry(client, policy, &place).await? {
                 effects.push(Effect::RemoveEntry(name.clone(), Box::new(entry)));
             }
         }
@@ -96,11 +60,11 @@ impl Engine {
     /// Drops the range of a group if it is one of a run; `Refused` when the group changed meanwhile.
     pub(crate) async fn drop_range_of(&self, key: &GroupKey, run: &RunId) -> Result<Write, EngineError> {
         let pack = PackId::Run(run.clone());
-        let found = self.store().slot_group(key).await?.filter(|group| group.serves(&pack));
+        let found = self.store.slot_group(key).await?.filter(|group| group.serves(&pack));
         let Some((group, range)) = found.as_ref().and_then(|group| Some((group, *group.range()?))) else {
             return Ok(Write::Done);
         };
-        Ok(self.store().drop_range(group, range, run).await?)
+        Ok(self.store.drop_range(group, range, run).await?)
     }
 
     /// What follows when outcomes were added to a run's row, or the rest of it was taken away: the failure limit, the

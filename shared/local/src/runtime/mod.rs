@@ -141,7 +141,7 @@ impl Runtime {
             allow_private_targets,
         };
         let engine = Engine::new(Parts { store, sqs: sqs.clone(), clock, random, config });
-        let taken_over = engine.take_over().await?;
+        let taken_over = engine.emission().take_over().await?;
         if released > 0 || taken_over != TickReport::default() {
             info!(
                 messages = released,

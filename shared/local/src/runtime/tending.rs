@@ -15,7 +15,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
 pub(super) async fn wake_policies(engine: Engine, mut stop: Stop) {
     while stop.wait(WAKE_EVERY).await == Wait::Over {
-        if let Err(error) = engine.wake_policies().await {
+        if let Err(error) = engine.emission().wake_policies().await {
             warn!(%error, "active policies are left to the next tick");
         }
     }

@@ -69,7 +69,7 @@ fn terms(count: u64, policy: Option<&str>, queue_url: &str) -> Terms {
 async fn put(runtime: &Runtime, trigger: Trigger, terms: Terms) {
     let client = "acme".parse().unwrap();
     let draft = JobDraft::new(trigger, terms);
-    let written = runtime.engine().replace_job(&client, "job".parse().unwrap(), draft, None).await;
+    let written = runtime.engine().jobs().replace(&client, "job".parse().unwrap(), draft, None).await;
     assert!(matches!(written.unwrap(), JobWrite::Created(_)));
 }
 
@@ -112,7 +112,7 @@ async fn a_lease_that_ran_out_is_taken_back_within_seconds() {
     let url = queue(&sqs, "inbox").await;
     let client = "acme".parse().unwrap();
     let policy = PolicyTerms::new(1, 10).unwrap();
-    runtime.engine().create_policy(&client, "one".parse().unwrap(), policy).await.unwrap();
+    runtime.engine().policies().create(&client, "one".parse().unwrap(), policy).await.unwrap();
     let launch_at = DateTime::from_timestamp(runtime.engine().clock().now().timestamp(), 0).unwrap();
     put(&runtime, Trigger::at(launch_at), terms(2, Some("one"), &url)).await;
     let started = Instant::now();
@@ -123,7 +123,7 @@ async fn a_lease_that_ran_out_is_taken_back_within_seconds() {
     assert_eq!((&again.event_id, again.attempt), (&first.event_id, 2));
     let signed: SignedToken = again.token.unwrap().parse().unwrap();
     let release = Release::new(signed.token, Outcome::Succeeded);
-    runtime.engine().release(&client, vec![release]).await.unwrap();
+    runtime.engine().tokens().release(&client, vec![release]).await.unwrap();
     assert_eq!(event(&receive(&sqs, &url, 20).await[0]).index, 1);
     runtime.stop().await;
 }
@@ -176,7 +176,7 @@ async fn a_message_in_the_release_queue_frees_tokens_and_one_that_is_none_become
     let dead = queue(&sqs, "tidegate-release-dead-letters").await;
     let client = "acme".parse().unwrap();
     let policy = PolicyTerms::new(2, 600).unwrap();
-    runtime.engine().create_policy(&client, "two".parse().unwrap(), policy).await.unwrap();
+    runtime.engine().policies().create(&client, "two".parse().unwrap(), policy).await.unwrap();
     let launch_at = DateTime::from_timestamp(runtime.engine().clock().now().timestamp(), 0).unwrap();
     put(&runtime, Trigger::at(launch_at), terms(4, Some("two"), &url)).await;
     let mut tokens = Vec::new();

@@ -112,7 +112,7 @@ impl Consumer {
 
     async fn release(&self, token: Token) -> Result<()> {
         let release = vec![Release::new(token, Outcome::Succeeded)];
-        let answers = self.engine.release(&client()?, release).await?;
+        let answers = self.engine.tokens().release(&client()?, release).await?;
         if answers.iter().any(|(_, answer)| *answer != Released::Released) {
             bail!("a token was not released: {answers:?}");
         }

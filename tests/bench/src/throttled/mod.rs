@@ -45,11 +45,11 @@ async fn under(runtime: &Runtime, load: &Load, events: u32) -> Result<Vec<Row>> 
     let Load { policy, tokens, work } = *load;
     let (engine, sqs) = (runtime.engine().clone(), runtime.embedded().sqs());
     let queue_url = new_queue(&sqs, policy).await?;
-    engine.create_policy(&client()?, policy.parse()?, PolicyTerms::new(tokens, 60)?).await?;
+    engine.policies().create(&client()?, policy.parse()?, PolicyTerms::new(tokens, 60)?).await?;
     let now = DateTime::from_timestamp(Utc::now().timestamp(), 0).context("no such instant")?;
     let batch = tidegate_domain::job::Terms { policy: Some(policy.parse()?), ..terms(&queue_url, events)? };
     let started = Instant::now();
-    engine.create_job(&client()?, None, JobDraft::new(Trigger::at(now), batch)).await?;
+    engine.jobs().create(&client()?, None, JobDraft::new(Trigger::at(now), batch)).await?;
     let seen = consume(engine, sqs, queue_url, (tokens, work), events).await?;
     let took = started.elapsed();
     Ok(figures(load, events, took, &seen))

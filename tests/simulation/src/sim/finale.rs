@@ -93,17 +93,17 @@ async fn keep_promises(history: &mut History) -> Result<Verdict> {
         history.model.jobs[job].asked(engine.clock().now());
         let done = match (wish, id) {
             (Wish::Put(draft), Some(id)) if replaces => {
-                Done::Put { answers: vec![(job, engine.replace_job(&client, id, draft.job, None).await)] }
+                Done::Put { answers: vec![(job, engine.jobs().replace(&client, id, draft.job, None).await)] }
             }
             (Wish::Put(draft), id) => {
-                Done::Put { answers: vec![(job, engine.create_job(&client, id, draft.job).await)] }
+                Done::Put { answers: vec![(job, engine.jobs().create(&client, id, draft.job).await)] }
             }
             (Wish::Pause(paused), Some(id)) => {
-                let result = engine.pause_job(&client, &id, paused, None).await;
+                let result = engine.jobs().pause(&client, &id, paused, None).await;
                 Done::Put { answers: vec![(job, result)] }
             }
             (Wish::Delete, Some(id)) => {
-                Done::Deleted { job, result: engine.delete_job(&client, &id, None).await }
+                Done::Deleted { job, result: engine.jobs().delete(&client, &id, None).await }
             }
             (Wish::Pause(_) | Wish::Delete, None) => continue,
         };
@@ -160,7 +160,7 @@ async fn end_the_endless(history: &mut History) -> Result<Verdict> {
         history.count(Bite::MillionBesideTen);
         let (client, now) = (model.client.clone(), history.now());
         history.model.jobs[job].wish(Wish::Delete, now);
-        let done = Done::Deleted { job, result: history.engines[0].delete_job(&client, &id, None).await };
+        let done = Done::Deleted { job, result: history.engines[0].jobs().delete(&client, &id, None).await };
         if let Err(violation) = history.ended("the end of a million", done)? {
             return Ok(Err(violation));
         }
@@ -181,7 +181,7 @@ async fn end_jobs(history: &mut History) -> Result<Verdict> {
         // Its process's clock may be behind.
         let now = history.now().min(engine.clock().now());
         history.model.jobs[job].wish(Wish::Delete, now);
-        let done = Done::Deleted { job, result: engine.delete_job(&client, &id, None).await };
+        let done = Done::Deleted { job, result: engine.jobs().delete(&client, &id, None).await };
         if let Err(violation) = history.ended("the end of a job", done)? {
             return Ok(Err(violation));
         }
@@ -278,7 +278,7 @@ async fn free_held(history: &mut History, hogs_too: bool) -> Result<Verdict> {
     for token in tokens {
         history.watch.releases.ask(&token);
         let (client, redeliver) = (token.client().clone(), history.dice.chance(300));
-        let freed = history.engines[0].free_held(&client, vec![token], redeliver).await?;
+        let freed = history.engines[0].tokens().free_held(&client, vec![token], redeliver).await?;
         if freed.iter().any(|(_, answer)| *answer == Released::Released) {
             history.count(Bite::Freed);
         }
@@ -320,7 +320,7 @@ async fn release_all(history: &mut History, hogs_too: bool) -> Result<Result<boo
         }
     }
     for (client, releases) in releases {
-        history.engines[0].release(&client, releases).await?;
+        history.engines[0].tokens().release(&client, releases).await?;
     }
     Ok(Ok(any))
 }

@@ -18,7 +18,7 @@ use super::model::Model;
 use super::processes::{About, Call, Done, Op, Treatment, poll_round};
 use super::setup::{self, Stage};
 use super::watch::Watch;
-use super::{Failure, Options, finale};
+use super::{Failure, Options};
 use crate::mutants::Clauses;
 use crate::world::{Received, pump_delete, pump_receive};
 
@@ -66,53 +66,41 @@ pub(crate) struct History {
     trace: u64,
 }
 
-/// Plays the history of a seed.
-pub(crate) async fn play(seed: u64, options: Options) -> Result<Result<Summary, Box<Failure>>> {
-    let dice = Dice::new(seed);
-    let stage = setup::stage(seed, &dice, options).await?;
-    let model = setup::tenants(&stage, &dice).await?;
-    let engines: Vec<Engine> = (0..stage.processes).map(|process| stage.start(process)).collect();
-    // An hour is a rare and a great jump.
-    let jumps = dice.chance(150);
-    if jumps && let Some(engine) = engines.first() {
-        // The first watermark of all is whatever the first clock says.
-        engine.tick().await?;
-    }
-    let mut history = History {
-        in_bulk: 0,
-        steps: mix::steps(jumps, model.tight),
-        watch: Watch::new(&stage.chaos),
-        dice,
-        jumps,
-        ticked_at: stage.clock.now(),
-        stage,
-        model,
-        agenda: Agenda::default(),
-        engines,
-        ops: Vec::new(),
-        step: 0,
-        received: 0,
-        last: VecDeque::new(),
-        lines: options.lines,
-        trace: 0xcbf2_9ce4_8422_2325,
-    };
-    Ok(match history.whole().await? {
-        Ok(()) => Ok(Summary {
-            requests: history.stage.chaos.requests(),
-            delivered: history.model.delivered.values().map(std::collections::BTreeSet::len).sum(),
-            bites: history.stage.chaos.bites(),
-            trace: history.trace,
-            clauses: history.stage.census.take(),
-        }),
-        Err(violation) => {
-            let (step, last, mutant) = (history.step, history.last.into(), options.mutant);
-            Err(Box::new(Failure { seed, step, violation, last, mutant }))
-        }
-    })
-}
-
 impl History {
-    async fn whole(&mut self) -> Result<Verdict> {
+    /// The history of a seed, before its first step.
+    pub(crate) async fn new(seed: u64, options: Options) -> Result<Self> {
+        let dice = Dice::new(seed);
+        let stage = setup::stage(seed, &dice, options).await?;
+        let model = setup::tenants(&stage, &dice).await?;
+        let engines: Vec<Engine> = (0..stage.processes).map(|process| stage.start(process)).collect();
+        // An hour is a rare and a great jump.
+        let jumps = dice.chance(150);
+        if jumps && let Some(engine) = engines.first() {
+            // The first watermark of all is whatever the first clock says.
+            engine.tick().await?;
+        }
+        Ok(Self {
+            in_bulk: 0,
+            steps: mix::steps(jumps, model.tight),
+            watch: Watch::new(&stage.chaos),
+            dice,
+            jumps,
+            ticked_at: stage.clock.now(),
+            stage,
+            model,
+            agenda: Agenda::default(),
+            engines,
+            ops: Vec::new(),
+            step: 0,
+            received: 0,
+            last: VecDeque::new(),
+            lines: options.lines,
+            trace: 0xcbf2_9ce4_8422_2325,
+        })
+    }
+
+    /// Its steps, while faults strike. Afterwards none does, every clock is right, and nobody is at work.
+    pub(crate) async fn under_faults(&mut self) -> Result<Verdict> {
         self.stage.chaos.set_quiet(false);
         for _ in 0..STEPS {
             if let Err(violation) = self.one_step().await? {
@@ -125,7 +113,29 @@ impl History {
             self.crash(process);
         }
         self.note("the faults stop".to_owned());
-        finale::finish(self).await
+        Ok(Ok(()))
+    }
+
+    /// What came of it.
+    pub(crate) fn end(
+        self,
+        seed: u64,
+        options: Options,
+        verdict: Verdict,
+    ) -> std::result::Result<Summary, Box<Failure>> {
+        match verdict {
+            Ok(()) => Ok(Summary {
+                requests: self.stage.chaos.requests(),
+                delivered: self.model.delivered.values().map(std::collections::BTreeSet::len).sum(),
+                bites: self.stage.chaos.bites(),
+                trace: self.trace,
+                clauses: self.stage.census.take(),
+            }),
+            Err(violation) => {
+                let (step, last, mutant) = (self.step, self.last.into(), options.mutant);
+                Err(Box::new(Failure { seed, step, violation, last, mutant }))
+            }
+        }
     }
 
     pub(crate) fn now(&self) -> DateTime<Utc> {
@@ -376,7 +386,7 @@ impl History {
                 let call = Call { process, name, about: About::Nobody, seconds: 29 };
                 self.begin(call, async move {
                     let client = token.client().clone();
-                    Done::Extended { result: engine.extend(&client, vec![token], None).await }
+                    Done::Extended { result: engine.tokens().extend(&client, vec![token], None).await }
                 });
             }
             Some(Act::Forge(token)) => self.release(vec![token], true),
@@ -412,10 +422,9 @@ impl History {
         let outcome = if self.dice.chance(800) { Outcome::Succeeded } else { Outcome::Failed };
         let releases = tokens.into_iter().map(|token| Release::new(token, outcome)).collect();
         let call = Call { process, name, about, seconds: 29 };
-        self.begin(
-            call,
-            async move { Done::Released { asked, result: engine.release(&client, releases).await } },
-        );
+        self.begin(call, async move {
+            Done::Released { asked, result: engine.tokens().release(&client, releases).await }
+        });
     }
 
     async fn poll_something(&mut self) -> Result<Verdict> {

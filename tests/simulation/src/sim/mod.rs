@@ -27,6 +27,7 @@ use std::fmt;
 pub use bites::{Bite, Bites};
 pub use checkers::Violation;
 pub use dice::Dice;
+use history::History;
 pub use history::Summary;
 pub use many::{Report, run_all};
 pub(crate) use many::{over_all_cores, play};
@@ -98,5 +99,14 @@ pub fn run(seed: u64) -> anyhow::Result<Result<Summary, Box<Failure>>> {
 /// When the machinery itself fails.
 pub fn run_with(seed: u64, options: Options) -> anyhow::Result<Result<Summary, Box<Failure>>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-    runtime.block_on(history::play(seed, options))
+    runtime.block_on(play_one(seed, options))
+}
+
+async fn play_one(seed: u64, options: Options) -> anyhow::Result<Result<Summary, Box<Failure>>> {
+    let mut history = History::new(seed, options).await?;
+    let verdict = match history.under_faults().await? {
+        Ok(()) => finale::finish(&mut history).await?,
+        violation => violation,
+    };
+    Ok(history.end(seed, options, verdict))
 }

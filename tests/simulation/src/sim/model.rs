@@ -100,8 +100,8 @@ impl PolicyModel {
         let (client, id, terms) = (self.client.clone(), self.id.clone(), self.terms);
         async move {
             match wish {
-                PolicyWish::Limit(_) => engine.replace_policy(&client, &id, terms, None).await,
-                PolicyWish::Pause(paused) => engine.pause_policy(&client, &id, paused, None).await,
+                PolicyWish::Limit(_) => engine.policies().replace(&client, &id, terms, None).await,
+                PolicyWish::Pause(paused) => engine.policies().pause(&client, &id, paused, None).await,
             }
         }
     }

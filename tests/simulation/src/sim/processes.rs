@@ -146,6 +146,6 @@ pub(crate) async fn create_policy(
     id: &PolicyId,
     terms: tidegate_domain::policy::PolicyTerms,
 ) -> anyhow::Result<()> {
-    engine.create_policy(client, id.clone(), terms).await?;
+    engine.policies().create(client, id.clone(), terms).await?;
     Ok(())
 }

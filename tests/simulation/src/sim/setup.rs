@@ -195,7 +195,7 @@ async fn million_beside_ten(stage: &Stage, dice: &Dice, engine: &Engine, model: 
         let launch_at = stage.clock.now() + Duration::seconds(dice.within(5..=60) as i64);
         let launch_at = DateTime::from_timestamp(launch_at.timestamp(), 0).unwrap_or(launch_at);
         let spec = JobSpec::at(launch_at, url)?.of(count)?.under(name)?;
-        let written = engine.create_job(&client, Some(name.parse()?), spec.into_draft()).await?;
+        let written = engine.jobs().create(&client, Some(name.parse()?), spec.into_draft()).await?;
         let JobWrite::Created(job) = written else { bail!("failed to create the job of {count} events") };
         let mut job_model = JobModel::new(client, Some(job.id.clone()));
         job_model.told(Some(job));

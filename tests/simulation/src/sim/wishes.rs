@@ -83,8 +83,8 @@ impl History {
                 let name = format!("a write of job {job} {id:?}: {}", drafted(&draft.job));
                 self.begin(Call { process, name, about, seconds: 29 }, async move {
                     let result = match id {
-                        Some(id) if replaces => engine.replace_job(&client, id, draft.job, None).await,
-                        id => engine.create_job(&client, id, draft.job).await,
+                        Some(id) if replaces => engine.jobs().replace(&client, id, draft.job, None).await,
+                        id => engine.jobs().create(&client, id, draft.job).await,
                     };
                     Done::Put { answers: vec![(job, result)] }
                 });
@@ -92,14 +92,14 @@ impl History {
             (Wish::Pause(paused), Some(id)) => {
                 let name = format!("a call for job {job} {id}: paused is {paused}");
                 self.begin(Call { process, name, about, seconds: 29 }, async move {
-                    let result = engine.pause_job(&client, &id, paused, None).await;
+                    let result = engine.jobs().pause(&client, &id, paused, None).await;
                     Done::Put { answers: vec![(job, result)] }
                 });
             }
             (Wish::Delete, Some(id)) => {
                 let name = format!("a deletion of job {job} {id}");
                 self.begin(Call { process, name, about, seconds: 29 }, async move {
-                    Done::Deleted { job, result: engine.delete_job(&client, &id, None).await }
+                    Done::Deleted { job, result: engine.jobs().delete(&client, &id, None).await }
                 });
             }
             (Wish::Pause(_) | Wish::Delete, None) => {}
@@ -133,7 +133,7 @@ impl History {
         let call = Call { process, name, about: About::Jobs(numbers.clone().collect()), seconds: 29 };
         self.begin(call, async move {
             let drafts = numbers.clone().map(|_| (None, draft.job.clone())).collect();
-            let answers = numbers.zip(engine.create_jobs(&client, drafts).await).collect();
+            let answers = numbers.zip(engine.jobs().create_all(&client, drafts).await).collect();
             Done::Put { answers }
         });
         Ok(())

@@ -57,7 +57,7 @@ impl World {
             Ok(Release::new(token, Outcome::Succeeded))
         };
         let releases = events.iter().map(release).collect::<Result<_>>()?;
-        let answers = self.engine.release(&CLIENT.parse()?, releases).await?;
+        let answers = self.engine.tokens().release(&CLIENT.parse()?, releases).await?;
         Ok(answers.into_iter().map(|(_, answer)| answer).collect())
     }
 }

@@ -129,7 +129,7 @@ impl World {
     /// When it is refused or there already.
     pub async fn policy(&self, id: &str, max_in_flight: u32, lease_seconds: u32) -> Result<()> {
         let terms = PolicyTerms::new(max_in_flight, lease_seconds)?;
-        match self.engine.create_policy(&CLIENT.parse()?, id.parse()?, terms).await? {
+        match self.engine.policies().create(&CLIENT.parse()?, id.parse()?, terms).await? {
             PolicyWrite::Done(_) | PolicyWrite::Unchanged(_) => Ok(()),
             other => bail!("failed to create policy {id}: {other:?}"),
         }
@@ -141,7 +141,7 @@ impl World {
     /// When it is refused.
     pub async fn change_policy(&self, id: &str, max_in_flight: u32, lease_seconds: u32) -> Result<()> {
         let terms = PolicyTerms::new(max_in_flight, lease_seconds)?;
-        match self.engine.replace_policy(&CLIENT.parse()?, &id.parse()?, terms, None).await? {
+        match self.engine.policies().replace(&CLIENT.parse()?, &id.parse()?, terms, None).await? {
             PolicyWrite::Done(_) | PolicyWrite::Unchanged(_) => Ok(()),
             other => bail!("failed to change policy {id}: {other:?}"),
         }
@@ -153,7 +153,7 @@ impl World {
     /// When it is refused or another job has its id.
     pub async fn create(&self, job: JobSpec) -> Result<String> {
         let id = job.id.map(|id| id.parse()).transpose()?;
-        match self.engine.create_job(&CLIENT.parse()?, id, job.draft).await? {
+        match self.engine.jobs().create(&CLIENT.parse()?, id, job.draft).await? {
             JobWrite::Created(job) => Ok(job.id.to_string()),
             other => bail!("failed to create a job: {other:?}"),
         }
@@ -165,7 +165,7 @@ impl World {
     /// When it is refused.
     pub async fn replace(&self, job: JobSpec) -> Result<()> {
         let id = job.id.context("a job to be replaced has no id")?.parse()?;
-        match self.engine.replace_job(&CLIENT.parse()?, id, job.draft, None).await? {
+        match self.engine.jobs().replace(&CLIENT.parse()?, id, job.draft, None).await? {
             JobWrite::Replaced(_) => Ok(()),
             other => bail!("failed to replace a job: {other:?}"),
         }

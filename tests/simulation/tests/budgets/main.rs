@@ -120,7 +120,8 @@ async fn throttled(released_at_once: usize) -> Usage {
     }
     assert_eq!(released, BATCH);
     let used = world.embedded.meter().snapshot().since(&before);
-    let runs = world.engine.runs(&"acme".parse().unwrap(), &id.parse().unwrap(), None).await.unwrap();
+    let runs =
+        world.engine.queries().runs(&"acme".parse().unwrap(), &id.parse().unwrap(), None).await.unwrap();
     assert_eq!(u64::from(runs.rows[0].tally.succeeded), BATCH);
     used
 }

@@ -125,7 +125,8 @@ async fn one_time_jobs_created_in_bulk_within_the_last_minute() {
     let before = world.embedded.meter().snapshot();
     for _ in 0..10 {
         let draft = JobSpec::at(due, &consumer.queue).unwrap().under("ten").unwrap().into_draft();
-        let created = world.engine.create_jobs(&CLIENT.parse().unwrap(), vec![(None, draft); 100]).await;
+        let created =
+            world.engine.jobs().create_all(&CLIENT.parse().unwrap(), vec![(None, draft); 100]).await;
         assert!(created.iter().all(|answer| matches!(answer, Ok(JobWrite::Created(_)))));
         world.advance(5);
         world.pump().await.unwrap();
@@ -251,7 +252,7 @@ async fn a_packed_event_is_found_by_its_run_while_it_waits_and_when_it_ended() {
         let mut states = Vec::new();
         for id in &ids {
             let run = format!("{id}.1.{}", minute.timestamp()).parse().unwrap();
-            let detail = world.engine.run_detail(&client, &run).await.unwrap().unwrap();
+            let detail = world.engine.queries().run_detail(&client, &run).await.unwrap().unwrap();
             states.push((detail.summary.state.as_str(), detail.in_flight));
         }
         states.sort_unstable();

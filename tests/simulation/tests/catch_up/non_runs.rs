@@ -14,7 +14,8 @@ use tidegate_simulation::world::CLIENT;
 use super::{NOON, Site, at_second, cron, instants};
 
 async fn pause(world: &World, job: &str, paused: bool) {
-    let written = world.engine.pause_job(&CLIENT.parse().unwrap(), &job.parse().unwrap(), paused, None).await;
+    let written =
+        world.engine.jobs().pause(&CLIENT.parse().unwrap(), &job.parse().unwrap(), paused, None).await;
     written.unwrap();
 }
 
@@ -22,11 +23,11 @@ async fn exclude(world: &World, from: DateTime<Utc>, to: DateTime<Utc>) {
     let intervals = vec![Window::new(from, to).unwrap()];
     let exclusions = Exclusions { intervals, ..Exclusions::default() }.checked().unwrap();
     let (client, id) = (CLIENT.parse().unwrap(), "holidays".parse().unwrap());
-    world.engine.put_calendar(&client, id, exclusions, None).await.unwrap();
+    world.engine.calendars().put(&client, id, exclusions, None).await.unwrap();
 }
 
 async fn delete(world: &World, job: &str) {
-    let deleted = world.engine.delete_job(&CLIENT.parse().unwrap(), &job.parse().unwrap(), None).await;
+    let deleted = world.engine.jobs().delete(&CLIENT.parse().unwrap(), &job.parse().unwrap(), None).await;
     assert_eq!(deleted.unwrap(), JobDelete::Done);
 }
 

@@ -9,7 +9,7 @@ use super::{Site, instants};
 
 async fn put(site: &Site, job: JobSpec, name: &str) -> JobWrite {
     let (client, id) = (CLIENT.parse().unwrap(), name.parse().unwrap());
-    site.world.engine.replace_job(&client, id, job.into_draft(), None).await.unwrap()
+    site.world.engine.jobs().replace(&client, id, job.into_draft(), None).await.unwrap()
 }
 
 /// Kept instants fire once, dropped ones are cancelled, those that are over do not fire again.

@@ -28,7 +28,7 @@ async fn ten_thousand_instants_of_one_minute_are_spread() {
         })
         .collect();
     for calls in drafts.chunks(1_000) {
-        for answer in world.engine.create_jobs(&CLIENT.parse().unwrap(), calls.to_vec()).await {
+        for answer in world.engine.jobs().create_all(&CLIENT.parse().unwrap(), calls.to_vec()).await {
             answer.unwrap();
         }
     }

@@ -10,7 +10,7 @@ use tidegate_simulation::World;
 use tidegate_simulation::world::{Account, CLIENT, JobSpec};
 
 async fn job(world: &World, name: &str) -> Job {
-    world.engine.job(&CLIENT.parse().unwrap(), &name.parse().unwrap()).await.unwrap().unwrap()
+    world.engine.jobs().get(&CLIENT.parse().unwrap(), &name.parse().unwrap()).await.unwrap().unwrap()
 }
 
 async fn shards_of(world: &World, names: impl Iterator<Item = usize>) -> BTreeSet<u32> {
@@ -52,11 +52,11 @@ async fn raising_the_shards_loses_nothing() {
         job(&world, "job-0").await.children.iter().map(|place| place.key.launch_expression()).collect();
     for expression in &expressions {
         assert_eq!(
-            world.engine.raise_shards(zone, expression, 8).await.unwrap().shards_of(zone, expression),
+            world.engine.index().raise_shards(zone, expression, 8).await.unwrap().shards_of(zone, expression),
             8
         );
         assert_eq!(
-            world.engine.raise_shards(zone, expression, 4).await.unwrap().shards_of(zone, expression),
+            world.engine.index().raise_shards(zone, expression, 4).await.unwrap().shards_of(zone, expression),
             8,
             "it never falls"
         );
@@ -73,7 +73,8 @@ async fn raising_the_shards_loses_nothing() {
     // Old rows and new ones are found by whoever changes their jobs.
     let client = CLIENT.parse().unwrap();
     for number in [0, 30] {
-        let deleted = world.engine.delete_job(&client, &format!("job-{number}").parse().unwrap(), None).await;
+        let deleted =
+            world.engine.jobs().delete(&client, &format!("job-{number}").parse().unwrap(), None).await;
         assert_eq!(deleted.unwrap(), JobDelete::Done);
     }
     for number in [1, 31] {

@@ -18,7 +18,7 @@ fn instant(text: &str) -> DateTime<Utc> {
 }
 
 async fn zones(world: &World) -> Vec<String> {
-    let shape = world.engine.index_shape().await.unwrap();
+    let shape = world.engine.index().shape().await.unwrap();
     shape.zones.iter().map(|(zone, _)| zone.name().to_owned()).collect()
 }
 
@@ -27,7 +27,7 @@ async fn create(world: &World, queue: &str, zone: &str, name: &str) {
 }
 
 async fn delete(world: &World, name: &str) {
-    world.engine.delete_job(&CLIENT.parse().unwrap(), &name.parse().unwrap(), None).await.unwrap();
+    world.engine.jobs().delete(&CLIENT.parse().unwrap(), &name.parse().unwrap(), None).await.unwrap();
 }
 
 /// A world before the sweep, in which a zone has no job left.
@@ -83,7 +83,7 @@ async fn added_while_swept(writer_first: bool, writer_steps: usize, tick_steps: 
     let engine = world.process(&writer_gate).unwrap();
     let draft = JobSpec::cron("* * * * *", "Asia/Tokyo", &queue).unwrap().into_draft();
     let mut writer = Task::new(&writer_gate, async move {
-        engine.create_job(&CLIENT.parse().unwrap(), Some("new".parse().unwrap()), draft).await
+        engine.jobs().create(&CLIENT.parse().unwrap(), Some("new".parse().unwrap()), draft).await
     });
     let tick_gate = Arc::new(Gate::default());
     let engine = world.process(&tick_gate).unwrap();

@@ -73,9 +73,9 @@ impl Act {
         let Some(trigger) = self.before() else { return Vec::new() };
         let client = CLIENT.parse().unwrap();
         let draft = Self::draft(trigger, queue);
-        let mut written = vec![engine.create_job(&client, Some(id.clone()), draft).await.unwrap()];
+        let mut written = vec![engine.jobs().create(&client, Some(id.clone()), draft).await.unwrap()];
         if self.begins_paused() {
-            written.push(engine.pause_job(&client, id, true, None).await.unwrap());
+            written.push(engine.jobs().pause(&client, id, true, None).await.unwrap());
         }
         written
     }
@@ -86,15 +86,15 @@ impl Act {
         let now = engine.clock().now();
         let draft = Self::draft(self.trigger(now), &queue);
         Ok(match self {
-            Self::Delete => Done::Deleted(engine.delete_job(&client, &id, None).await?),
+            Self::Delete => Done::Deleted(engine.jobs().delete(&client, &id, None).await?),
             Self::Pause | Self::Resume => {
-                Done::Written(Box::new(engine.pause_job(&client, &id, self == Self::Pause, None).await?))
+                Done::Written(Box::new(engine.jobs().pause(&client, &id, self == Self::Pause, None).await?))
             }
-            Self::Replace => Done::Written(Box::new(engine.replace_job(&client, id, draft, None).await?)),
+            Self::Replace => Done::Written(Box::new(engine.jobs().replace(&client, id, draft, None).await?)),
             Self::CreateAt { named: false, .. } => {
-                Done::Written(Box::new(engine.create_job(&client, None, draft).await?))
+                Done::Written(Box::new(engine.jobs().create(&client, None, draft).await?))
             }
-            _ => Done::Written(Box::new(engine.create_job(&client, Some(id), draft).await?)),
+            _ => Done::Written(Box::new(engine.jobs().create(&client, Some(id), draft).await?)),
         })
     }
 

@@ -139,7 +139,7 @@ impl Stage {
         let (_, engine) = self.process();
         let far = Trigger::at(self.world.clock.now() + Duration::days(300));
         let draft = JobSpec::new(far, &self.queue).unwrap().into_draft();
-        let written = engine.create_job(&CLIENT.parse().unwrap(), None, draft).await.unwrap();
+        let written = engine.jobs().create(&CLIENT.parse().unwrap(), None, draft).await.unwrap();
         let JobWrite::Created(job) = written else { panic!("{written:?}") };
         job.id.one_time_place().unwrap().shard
     }
@@ -314,7 +314,7 @@ impl Stage {
     async fn look_up(&mut self, case: usize) {
         let now = self.world.clock.now();
         let client = CLIENT.parse().unwrap();
-        match self.world.engine.job(&client, &self.cases[case].id).await.unwrap() {
+        match self.world.engine.jobs().get(&client, &self.cases[case].id).await.unwrap() {
             Some(job) => self.cases[case].is(job),
             None => self.cases[case].ends(now),
         }
@@ -330,7 +330,7 @@ impl Stage {
     async fn end(&mut self, case: usize) {
         let (now, client) = (self.world.clock.now(), CLIENT.parse().unwrap());
         let id = self.cases[case].id.clone();
-        self.world.engine.delete_job(&client, &id, None).await.unwrap();
+        self.world.engine.jobs().delete(&client, &id, None).await.unwrap();
         self.cases[case].ends(now);
     }
 }

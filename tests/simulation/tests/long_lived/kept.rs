@@ -62,12 +62,12 @@ async fn a_job_and_its_rows_in_the_index_keep_what_they_do_not_know() {
     let engine = &stage.world.engine;
     let mut draft = JobSpec::cron("0 9,10 * * *", "Europe/Berlin", &stage.queue).unwrap().into_draft();
     draft.rules.calendars = vec!["holidays".parse().unwrap()];
-    engine.create_job(&client(), Some(id("daily")), draft.clone()).await.unwrap();
+    engine.jobs().create(&client(), Some(id("daily")), draft.clone()).await.unwrap();
     assert_eq!(stage.renew("jobs", "daily").await, 1);
     let children = stage.renew("launch", "|acme|daily").await;
     assert!(children > 0);
     for paused in [true, false] {
-        let written = engine.pause_job(&client(), &id("daily"), paused, None).await.unwrap();
+        let written = engine.jobs().pause(&client(), &id("daily"), paused, None).await.unwrap();
         assert!(matches!(written, JobWrite::Replaced(_)), "{written:?}");
         assert_eq!(stage.renewed("jobs", "daily").await, 1);
         assert_eq!(stage.renewed("launch", "|acme|daily").await, children);
@@ -75,12 +75,12 @@ async fn a_job_and_its_rows_in_the_index_keep_what_they_do_not_know() {
     // Sent anew by somebody who knows nothing of it; the optional attribute that went is gone.
     draft.rules.calendars.clear();
     draft.rules.end_at = Some(stage.launch_at);
-    let put = async || engine.replace_job(&client(), id("daily"), draft.clone(), Expect::Anything).await;
+    let put = async || engine.jobs().replace(&client(), id("daily"), draft.clone(), Expect::Anything).await;
     assert!(matches!(put().await.unwrap(), JobWrite::Replaced(_)));
     assert_eq!(stage.renewed("jobs", "daily").await, 1);
     assert_eq!(stage.renewed("launch", "|acme|daily").await, children);
     assert!(matches!(put().await.unwrap(), JobWrite::Unchanged(_)));
-    let job = engine.job(&client(), &id("daily")).await.unwrap().unwrap();
+    let job = engine.jobs().get(&client(), &id("daily")).await.unwrap().unwrap();
     assert!(!job.paused && job.rules.calendars.is_empty());
 }
 
@@ -90,11 +90,11 @@ async fn a_changed_trigger_leaves_nothing_of_the_former_one() {
     let stage = Stage::new().await;
     let engine = &stage.world.engine;
     let cron = |text: &str| JobSpec::cron(text, "UTC", &stage.queue).unwrap().into_draft();
-    engine.create_job(&client(), Some(id("each")), cron("* * * * *")).await.unwrap();
+    engine.jobs().create(&client(), Some(id("each")), cron("* * * * *")).await.unwrap();
     let rate = tidegate_domain::time::Rate::new(60, stage.launch_at).unwrap();
     let rate = tidegate_domain::job::Trigger::Rate { rate, anchored: true };
     let rate = JobSpec::new(rate, &stage.queue).unwrap().into_draft();
-    engine.replace_job(&client(), id("each"), rate, Expect::Anything).await.unwrap();
+    engine.jobs().replace(&client(), id("each"), rate, Expect::Anything).await.unwrap();
     let rows = stage.rows("launch").await;
     let children: Vec<_> = rows.iter().filter(|row| row.contains_key("rate")).collect();
     assert!(!children.is_empty());
@@ -108,9 +108,9 @@ async fn a_one_time_job_keeps_what_it_does_not_know() {
     let stage = Stage::new().await;
     let job = stage.create("", stage.spec()).await;
     assert_eq!(stage.renew("launch", job.id.as_str()).await, 1);
-    stage.world.engine.pause_job(&client(), &job.id, true, None).await.unwrap();
+    stage.world.engine.jobs().pause(&client(), &job.id, true, None).await.unwrap();
     assert_eq!(stage.renewed("launch", job.id.as_str()).await, 1);
-    stage.world.engine.pause_job(&client(), &job.id, false, None).await.unwrap();
+    stage.world.engine.jobs().pause(&client(), &job.id, false, None).await.unwrap();
     stage.emit().await;
     assert_eq!(stage.launch().await, [job.id.as_str()]);
 }
@@ -122,11 +122,11 @@ async fn a_policy_keeps_what_it_does_not_know() {
     assert_eq!(stage.renew("policies", "policy|small").await, 1);
     let terms = PolicyTerms::new(40, 60).unwrap().with_max_waiting_runs(Some(9)).unwrap();
     for terms in [terms, PolicyTerms::new(30, 60).unwrap()] {
-        let written = engine.replace_policy(&client(), &small, terms, None).await.unwrap();
+        let written = engine.policies().replace(&client(), &small, terms, None).await.unwrap();
         assert!(matches!(written, PolicyWrite::Done(_)), "{written:?}");
         assert_eq!(stage.renewed("policies", "policy|small").await, 1);
     }
-    let status = engine.policy(&client(), &small).await.unwrap().unwrap();
+    let status = engine.queries().policy(&client(), &small).await.unwrap().unwrap();
     assert_eq!(status.policy.terms, PolicyTerms::new(30, 60).unwrap());
 }
 
@@ -137,7 +137,7 @@ async fn a_calendar_keeps_what_it_does_not_know() {
         let dates = vec![NaiveDate::from_ymd_opt(2026, 12, day).unwrap()];
         let exclusions = Exclusions { dates, ..Exclusions::default() };
         let id = "holidays".parse().unwrap();
-        stage.world.engine.put_calendar(&client(), id, exclusions, Expect::Anything).await.unwrap()
+        stage.world.engine.calendars().put(&client(), id, exclusions, Expect::Anything).await.unwrap()
     };
     put(24).await;
     assert_eq!(stage.renew("clients", "holidays").await, 1);
@@ -158,15 +158,15 @@ async fn what_throttling_writes_keeps_what_it_does_not_know() {
     }
     let mut came = stage.launch().await.len();
     let engine = stage.fresh();
-    let taken = engine.holders(&client(), &"small".parse().unwrap()).await.unwrap().unwrap();
+    let taken = engine.queries().holders(&client(), &"small".parse().unwrap()).await.unwrap().unwrap();
     assert_eq!((came, taken.len()), (10, 10));
     for _ in 0..8 {
         stage.world.pump().await.unwrap();
-        let holders = engine.holders(&client(), &"small".parse().unwrap()).await.unwrap().unwrap();
+        let holders = engine.queries().holders(&client(), &"small".parse().unwrap()).await.unwrap().unwrap();
         let releases = holders.into_iter().map(|holder| {
             tidegate_engine::Release::new(holder.token, tidegate_domain::slots::Outcome::Succeeded)
         });
-        engine.release(&client(), releases.collect()).await.unwrap();
+        engine.tokens().release(&client(), releases.collect()).await.unwrap();
         came += stage.world.consume(&stage.queue).await.unwrap().len();
     }
     stage.launch().await;
@@ -190,7 +190,7 @@ async fn a_row_of_a_newer_format_is_not_acted_on() {
         assert!(stage.change(table, |row| of(row, "sk").ends_with("newer"), newer).await > 0);
     }
     let before = stage.rows("jobs").await;
-    let refused = stage.world.engine.pause_job(&client(), &id("newer"), true, None).await.unwrap_err();
+    let refused = stage.world.engine.jobs().pause(&client(), &id("newer"), true, None).await.unwrap_err();
     assert!(refused.to_string().contains("newer version"), "{refused}");
     assert_eq!(stage.rows("jobs").await.len(), before.len());
     stage.emit().await;

@@ -63,7 +63,7 @@ async fn a_run_that_cannot_be_read_is_set_aside() {
     assert_eq!(stage.launch().await, ["behind", "behind"]);
     assert_eq!(stage.aside().await.len(), 1);
     // Its job's runs say so; the row is as it was.
-    let page = stage.world.engine.runs(&client(), &id("first"), None).await.unwrap();
+    let page = stage.world.engine.queries().runs(&client(), &id("first"), None).await.unwrap();
     assert!(page.rows.is_empty() && page.unreadable[0].sort_key.starts_with("first.1."), "{page:?}");
     assert!(page.unreadable[0].reason.contains("cannot be read"), "{page:?}");
 }
@@ -119,7 +119,8 @@ async fn a_slot_group_that_cannot_be_read_stops_no_other() {
     stage.emit().await;
     let came = stage.launch().await.len();
     assert!((30..60).contains(&came), "{came}");
-    let status = stage.world.engine.policy(&client(), &"wide".parse().unwrap()).await.unwrap().unwrap();
+    let status =
+        stage.world.engine.queries().policy(&client(), &"wide".parse().unwrap()).await.unwrap().unwrap();
     assert_eq!(status.load.in_flight as usize, came);
 }
 
@@ -130,7 +131,7 @@ async fn an_earlier_run_that_cannot_be_read_is_not_waited_for() {
     let cron = JobSpec::cron("* * * * *", "UTC", &stage.queue).unwrap();
     let mut draft = cron.of(2).unwrap().under("small").unwrap().into_draft();
     draft.terms.flow = Flow { overlap: Overlap::BufferOne, ..Flow::default() };
-    stage.world.engine.create_job(&client(), Some(id("each")), draft).await.unwrap();
+    stage.world.engine.jobs().create(&client(), Some(id("each")), draft).await.unwrap();
     for _ in 0..5 {
         stage.world.advance(60);
         stage.world.engine.tick().await.unwrap();

@@ -19,10 +19,10 @@ async fn a_job_that_cannot_be_read_spoils_no_chunk() {
     }
     let mut large_one = stage.spec().into_draft();
     large_one.terms.payload = large();
-    stage.world.engine.create_job(&client(), Some(id("large")), large_one).await.unwrap();
+    stage.world.engine.jobs().create(&client(), Some(id("large")), large_one).await.unwrap();
     stage.emit().await;
     // A change of another job: all of the client's are looked up before they are sent.
-    stage.world.engine.pause_job(&client(), &id("c"), true, None).await.unwrap();
+    stage.world.engine.jobs().pause(&client(), &id("c"), true, None).await.unwrap();
     stage.spoil("jobs", "b", "terms").await;
     stage.spoil("jobs", "large", "when").await;
     assert_eq!(stage.launch().await, ["a"]);
@@ -37,7 +37,7 @@ async fn a_job_that_cannot_be_read_stops_no_policy() {
     for (name, count) in [("batch", 3), ("single", 1)] {
         let mut draft = stage.spec().of(count).unwrap().under("small").unwrap().into_draft();
         draft.terms.payload = large();
-        stage.world.engine.create_job(&client(), Some(id(name)), draft).await.unwrap();
+        stage.world.engine.jobs().create(&client(), Some(id(name)), draft).await.unwrap();
     }
     stage.throttled("behind", 2, 9).await;
     stage.emit().await;
@@ -48,7 +48,15 @@ async fn a_job_that_cannot_be_read_stops_no_policy() {
     for name in ["batch", "single"] {
         assert_eq!(stage.reasons(name).await, ["not_emittable"], "{name}");
     }
-    let load = stage.world.engine.policy(&client(), &"small".parse().unwrap()).await.unwrap().unwrap().load;
+    let load = stage
+        .world
+        .engine
+        .queries()
+        .policy(&client(), &"small".parse().unwrap())
+        .await
+        .unwrap()
+        .unwrap()
+        .load;
     assert_eq!((load.in_flight, load.waiting), (2, 0));
 }
 
@@ -71,7 +79,7 @@ async fn a_granted_event_whose_pack_cannot_be_read_gives_its_token_back() {
     let releases = held.into_iter().map(|event| {
         tidegate_engine::Release::new(event.token.unwrap(), tidegate_domain::slots::Outcome::Succeeded)
     });
-    engine.release(&client(), releases.collect()).await.unwrap();
+    engine.tokens().release(&client(), releases.collect()).await.unwrap();
     assert_eq!(stage.launch().await, ["behind", "behind"]);
 }
 

@@ -62,7 +62,7 @@ impl Stage {
 
     pub(crate) async fn create(&self, name: &str, spec: JobSpec) -> Job {
         let id = (!name.is_empty()).then(|| id(name));
-        match self.world.engine.create_job(&client(), id, spec.into_draft()).await.unwrap() {
+        match self.world.engine.jobs().create(&client(), id, spec.into_draft()).await.unwrap() {
             JobWrite::Created(job) => job,
             other => panic!("{other:?}"),
         }
@@ -72,7 +72,7 @@ impl Stage {
     pub(crate) async fn throttled(&self, name: &str, count: u64, priority: u64) {
         let mut draft = self.spec().of(count).unwrap().under("small").unwrap().into_draft();
         draft.terms.flow = Flow { priority: Priority::new(priority).unwrap(), ..Flow::default() };
-        self.world.engine.create_job(&client(), Some(id(name)), draft).await.unwrap();
+        self.world.engine.jobs().create(&client(), Some(id(name)), draft).await.unwrap();
     }
 
     /// The minute in which the jobs join their line.

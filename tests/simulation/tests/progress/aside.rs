@@ -57,7 +57,7 @@ async fn a_zone_that_this_version_does_not_know_stops_no_other() {
     update.expression_attribute_values(":now", AttributeValue::N("1".to_owned())).send().await.unwrap();
     minutes(&world, 8).await;
     assert!(world.consume(&queue).await.unwrap().len() >= 3);
-    let shape = world.engine.index_shape().await.unwrap();
+    let shape = world.engine.index().shape().await.unwrap();
     assert_eq!(shape.unreadable, ["Mars/Olympus_Mons"]);
 }
 

@@ -26,7 +26,7 @@ async fn store(stage: &Stage, drafts: Vec<JobDraft>) -> BTreeSet<String> {
     let mut ids = BTreeSet::new();
     for some in drafts.chunks(1_000) {
         let some = some.iter().map(|draft| (None, draft.clone())).collect();
-        for written in stage.world.engine.create_jobs(&CLIENT.parse().unwrap(), some).await {
+        for written in stage.world.engine.jobs().create_all(&CLIENT.parse().unwrap(), some).await {
             let JobWrite::Created(job) = written.unwrap() else { panic!("a job is not stored") };
             ids.insert(job.id.to_string());
         }

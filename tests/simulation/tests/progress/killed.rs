@@ -37,7 +37,7 @@ async fn is_emitted_in_calls_of(requests: i64) {
     let batch = JobSpec::at(launch_at, &queue).unwrap().of(EVENTS.into()).unwrap().failures_only();
     world.create(batch.named("batch")).await.unwrap();
     let two = JobSpec::at(launch_at, &queue).unwrap().of(2).unwrap().under("small").unwrap().into_draft();
-    world.engine.create_jobs(&CLIENT.parse().unwrap(), vec![(None, two); JOBS]).await;
+    world.engine.jobs().create_all(&CLIENT.parse().unwrap(), vec![(None, two); JOBS]).await;
     world.advance(29 * 60);
     let store = world.engine.store();
     let (mut kills, mut minutes) = (0, 0);

@@ -90,7 +90,7 @@ impl Stage {
         let every_minute = JobSpec::cron("* * * * *", "Europe/Berlin", &stage.neighbours).unwrap();
         let client = "neighbour".parse().unwrap();
         let id = Some("each-minute".parse().unwrap());
-        let written = stage.world.engine.create_job(&client, id, every_minute.into_draft()).await.unwrap();
+        let written = stage.world.engine.jobs().create(&client, id, every_minute.into_draft()).await.unwrap();
         assert!(matches!(written, JobWrite::Created(_)), "{written:?}");
         stage.minutes(6).await;
         stage

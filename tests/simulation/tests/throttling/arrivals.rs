@@ -215,7 +215,7 @@ async fn the_same_message_twice_is_one_event() {
 #[tokio::test]
 async fn an_event_whose_job_was_deleted_on_the_way_does_not_come() {
     let stage = under_way(2, &["a", "b"]).await;
-    stage.world.engine.delete_job(&client(), &"a".parse().unwrap(), None).await.unwrap();
+    stage.world.engine.jobs().delete(&client(), &"a".parse().unwrap(), None).await.unwrap();
     let arrived = stage.arrived().await;
     assert_eq!(jobs_of(&arrived), ["b"]);
     assert_eq!(stage.load("small").await.in_flight, 1);
@@ -230,10 +230,10 @@ async fn an_event_whose_job_is_gone_when_it_arrives_is_recorded_as_cancelled() {
     let job = JobSpec::at(launch_at, &stage.queue).unwrap().under("small").unwrap();
     let job: JobId = stage.world.create(job).await.unwrap().parse().unwrap();
     stage.world.advance(31);
-    stage.world.engine.delete_job(&client(), &job, None).await.unwrap();
+    stage.world.engine.jobs().delete(&client(), &job, None).await.unwrap();
     assert_eq!(stage.arrived().await.len(), 0);
     let run = RunId::new(job, 1, launch_at);
-    let detail = stage.world.engine.run_detail(&client(), &run).await.unwrap().unwrap();
+    let detail = stage.world.engine.queries().run_detail(&client(), &run).await.unwrap().unwrap();
     assert_eq!(detail.summary.reason.as_deref(), Some("cancelled"));
     assert_eq!(stage.load("small").await.in_flight, 0);
 }
@@ -250,7 +250,8 @@ async fn a_run_on_its_way_is_told_from_its_job_and_none_that_the_revision_before
     }
     stage.world.replace(each().attempts(2).unwrap().named("each")).await.unwrap();
     let changed_at = stage.world.clock.now();
-    let runs = stage.world.engine.runs(&client(), &"each".parse().unwrap(), None).await.unwrap().rows;
+    let runs =
+        stage.world.engine.queries().runs(&client(), &"each".parse().unwrap(), None).await.unwrap().rows;
     let (new, old): (Vec<_>, Vec<_>) = runs.iter().partition(|run| run.id.revision() > 1);
     assert!(old.iter().filter(|run| run.state == RunState::Finished).count() >= 2, "{old:?}");
     assert!(
@@ -304,7 +305,8 @@ async fn how_an_event_ended_is_known_when_its_policy_is_deleted() {
     stage.world.advance(30);
     let arrived = stage.arrived().await;
     stage.release(&arrived).await;
-    let deleted = stage.world.engine.delete_policy(&client(), &"small".parse().unwrap(), None).await.unwrap();
+    let deleted =
+        stage.world.engine.policies().delete(&client(), &"small".parse().unwrap(), None).await.unwrap();
     assert_eq!(deleted, PolicyDelete::Done);
     assert_eq!(stage.ended(&job).await, 1);
 }
@@ -324,7 +326,7 @@ async fn a_job_that_could_not_be_stored_does_not_fire_and_never_will_be_stored()
     // One that is stored does.
     let launch_at = stage.world.clock.now() + Duration::seconds(30);
     let draft = JobSpec::at(launch_at, &stage.queue).unwrap().under("small").unwrap().into_draft();
-    let created = stage.world.engine.create_job(&client(), None, draft).await.unwrap();
+    let created = stage.world.engine.jobs().create(&client(), None, draft).await.unwrap();
     let JobWrite::Created(job) = created else { panic!("{created:?}") };
     stage.world.advance(30);
     assert_eq!(jobs_of(&stage.arrived().await), [job.id.as_str()]);

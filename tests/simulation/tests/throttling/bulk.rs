@@ -43,7 +43,7 @@ async fn stage(tokens: u32) -> Stage {
 async fn create(stage: &Stage, jobs: usize) -> Vec<Result<JobWrite, EngineError>> {
     let launch_at = stage.world.clock.now() + Duration::seconds(30);
     let draft = JobSpec::at(launch_at, &stage.queue).unwrap().under("small").unwrap().into_draft();
-    stage.world.engine.create_jobs(&client(), vec![(None, draft); jobs]).await
+    stage.world.engine.jobs().create_all(&client(), vec![(None, draft); jobs]).await
 }
 
 /// The ids of those that were created.

@@ -14,7 +14,7 @@ use crate::stage::{Stage, client, terms};
 
 async fn answer(stage: &Stage, token: &Token) -> Released {
     let release = Release::new(token.clone(), Outcome::Succeeded);
-    let answers = stage.world.engine.release(&client(), vec![release]).await.unwrap();
+    let answers = stage.world.engine.tokens().release(&client(), vec![release]).await.unwrap();
     answers.into_iter().map(|(_, answer)| answer).next().unwrap()
 }
 
@@ -60,7 +60,8 @@ async fn under_hold_a_token_stays_until_it_is_released_or_freed() {
     assert_eq!(answer(&stage, &token(0)).await, Released::Released);
     assert_eq!(stage.arrived().await.len(), 1);
     let acme = client();
-    let free = |index: usize, redeliver| stage.world.engine.free_held(&acme, vec![token(index)], redeliver);
+    let free =
+        |index: usize, redeliver| stage.world.engine.tokens().free_held(&acme, vec![token(index)], redeliver);
     assert_eq!(free(1, true).await.unwrap()[0].1, Released::Released);
     let again = stage.arrived().await;
     assert_eq!((again.len(), again[0].body.attempt, &again[0].body.event_id), (1, 2, &held[1].body.event_id));
@@ -83,12 +84,12 @@ async fn what_a_consumer_says_at_release_is_kept_with_its_event() {
         text: Some(text.to_owned()),
     };
     let releases = vec![release(0, Outcome::Succeeded, "3 rows"), release(1, Outcome::Failed, "no disk")];
-    stage.world.engine.release(&client(), releases).await.unwrap();
+    stage.world.engine.tokens().release(&client(), releases).await.unwrap();
     // Too late, so it changes nothing.
     let late = vec![release(0, Outcome::Failed, "again")];
-    stage.world.engine.release(&client(), late).await.unwrap();
+    stage.world.engine.tokens().release(&client(), late).await.unwrap();
     let run = stage.runs("batch").await.pop().unwrap().id;
-    let mut events = stage.world.engine.events(&client(), &run, None).await.unwrap().unwrap().rows;
+    let mut events = stage.world.engine.queries().events(&client(), &run, None).await.unwrap().unwrap().rows;
     events.sort_by_key(|event| event.id.index() != held[0].body.index);
     let told: Vec<_> = events.iter().map(|event| (event.status, event.text.as_deref())).collect();
     assert_eq!(told, [(EventStatus::Succeeded, Some("3 rows")), (EventStatus::Failed, Some("no disk"))]);
@@ -109,7 +110,7 @@ async fn a_heartbeat_that_comes_while_others_are_taken_back_keeps_its_lease() {
     let wake = r#"{"v":1,"wake":{"client":"acme","policy":"small"}}"#;
     let mut slow = Task::new(&gate, async move { engine.handle(wake, 1).await });
     assert_eq!(slow.steps(1), 1, "it has read the group");
-    let extended = stage.world.engine.extend(&client(), vec![second.clone()], None).await.unwrap();
+    let extended = stage.world.engine.tokens().extend(&client(), vec![second.clone()], None).await.unwrap();
     assert!(matches!(extended[0].1, Extended::Extended { .. }), "{extended:?}");
     assert_eq!(slow.finish(), Some(Handled::Done));
     assert_eq!(answer(&stage, &second).await, Released::Released);

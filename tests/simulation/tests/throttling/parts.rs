@@ -87,7 +87,7 @@ async fn all_parts_of_a_run_are_cancelled() {
     stage.pause("many", false).await;
     let arrived = stage.arrived().await;
     let run = stage.runs("batch").await.remove(0).id;
-    assert_eq!(stage.world.engine.cancel_run(&client(), &run).await.unwrap(), RunCancel::Done);
+    assert_eq!(stage.world.engine.jobs().cancel_run(&client(), &run).await.unwrap(), RunCancel::Done);
     for some in arrived.chunks(100) {
         stage.release(some).await;
     }

@@ -27,19 +27,20 @@ impl Stage {
     }
 
     pub(crate) async fn policy(&self, id: &str, terms: PolicyTerms) {
-        let written = self.world.engine.create_policy(&client(), id.parse().unwrap(), terms).await.unwrap();
+        let written =
+            self.world.engine.policies().create(&client(), id.parse().unwrap(), terms).await.unwrap();
         assert!(matches!(written, PolicyWrite::Done(_)), "{written:?}");
     }
 
     pub(crate) async fn change(&self, id: &str, terms: PolicyTerms) {
         let id = id.parse().unwrap();
-        let written = self.world.engine.replace_policy(&client(), &id, terms, None).await.unwrap();
+        let written = self.world.engine.policies().replace(&client(), &id, terms, None).await.unwrap();
         assert!(matches!(written, PolicyWrite::Done(_)), "{written:?}");
     }
 
     pub(crate) async fn pause(&self, id: &str, paused: bool) {
         let id = id.parse().unwrap();
-        let written = self.world.engine.pause_policy(&client(), &id, paused, None).await.unwrap();
+        let written = self.world.engine.policies().pause(&client(), &id, paused, None).await.unwrap();
         assert!(matches!(written, PolicyWrite::Done(_)), "{written:?}");
     }
 
@@ -59,7 +60,7 @@ impl Stage {
         let mut draft = spec.into_draft();
         draft.terms.flow = flow;
         let id = Some(id.parse().unwrap());
-        let written = self.world.engine.create_job(&client(), id, draft).await.unwrap();
+        let written = self.world.engine.jobs().create(&client(), id, draft).await.unwrap();
         assert!(matches!(written, JobWrite::Created(_)), "{written:?}");
     }
 
@@ -75,7 +76,7 @@ impl Stage {
 
     pub(crate) async fn end(&self, events: &[Received], outcome: Outcome) {
         let releases = events.iter().map(|event| Release::new(event.token.clone().unwrap(), outcome));
-        let answers = self.world.engine.release(&client(), releases.collect()).await.unwrap();
+        let answers = self.world.engine.tokens().release(&client(), releases.collect()).await.unwrap();
         assert!(answers.iter().all(|(_, answer)| *answer == Released::Released), "{answers:?}");
     }
 
@@ -94,12 +95,13 @@ impl Stage {
     }
 
     pub(crate) async fn load(&self, id: &str) -> Load {
-        self.world.engine.policy(&client(), &id.parse().unwrap()).await.unwrap().unwrap().load
+        self.world.engine.queries().policy(&client(), &id.parse().unwrap()).await.unwrap().unwrap().load
     }
 
     /// How many events of a job's last run have come to an end.
     pub(crate) async fn ended(&self, job: &str) -> u32 {
-        let runs = self.world.engine.runs(&client(), &job.parse().unwrap(), None).await.unwrap().rows;
+        let runs =
+            self.world.engine.queries().runs(&client(), &job.parse().unwrap(), None).await.unwrap().rows;
         runs.first().map_or(0, |run| run.tally.total())
     }
 

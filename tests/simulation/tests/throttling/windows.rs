@@ -96,7 +96,7 @@ async fn a_cancelled_run_keeps_what_is_in_flight_and_leaves_out_the_rest() {
     assert_eq!(held.len(), 30);
     let run = stage.runs("batch").await.pop().unwrap().id;
     let acme = client();
-    let cancel = || stage.world.engine.cancel_run(&acme, &run);
+    let cancel = || stage.world.engine.jobs().cancel_run(&acme, &run);
     assert_eq!(cancel().await.unwrap(), RunCancel::Done);
     assert_eq!(cancel().await.unwrap(), RunCancel::Over);
     stage.release(&held).await;
@@ -106,5 +106,5 @@ async fn a_cancelled_run_keeps_what_is_in_flight_and_leaves_out_the_rest() {
     let unknown = "batch.1.first".parse::<tidegate_domain::ids::RunId>();
     assert!(unknown.is_err());
     let absent = "other.1.1795262400".parse().unwrap();
-    assert_eq!(stage.world.engine.cancel_run(&client(), &absent).await.unwrap(), RunCancel::Absent);
+    assert_eq!(stage.world.engine.jobs().cancel_run(&client(), &absent).await.unwrap(), RunCancel::Absent);
 }

@@ -125,7 +125,7 @@ async fn found(history: &History, client: &ClientId, run: &RunId) -> Result<Opti
     if row.place.is_none() {
         return Ok(Some(row));
     }
-    let detail = history.engines[0].run_detail(client, run).await?;
+    let detail = history.engines[0].queries().run_detail(client, run).await?;
     let tally = detail.map(|detail| detail.summary.tally).unwrap_or_default();
     Ok(Some(RunRow { tally, ..row }))
 }
@@ -181,7 +181,7 @@ async fn is_recorded(
     let (mut recorded, mut after) = (BTreeMap::new(), None);
     let run = occurrence.run_id();
     loop {
-        let page = history.engines[0].events(&occurrence.client, &run, after).await?;
+        let page = history.engines[0].queries().events(&occurrence.client, &run, after).await?;
         let Some(page) = page else { return Ok(false) };
         recorded.extend(page.rows.into_iter().map(|record| (record.id.index(), record.reason.is_some())));
         after = page.next.and_then(|next| next.parse().ok());

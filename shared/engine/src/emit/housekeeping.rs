@@ -1,0 +1,231 @@
+//! Housekeeping: what a tick does beside its emission. It tells workers of parts that nobody works on, emits what dead
+//! masters owed, and wakes the active policies.
+//!
+//! It never stands before emission, and gets on however little time is left for it: parts and owed launches vanish as they
+//! are done, and the waking of policies keeps a cursor. Doing any of it twice changes nothing.
+
+use chrono::{DateTime, Utc};
+use futures::stream::{self, StreamExt};
+use tidegate_domain::ids::{ClientId, PolicyId};
+use tidegate_domain::limits::{ACTIVE_SHARDS, LATE_SHARDS};
+use tidegate_store::Unreadable;
+use tidegate_store::launch::{Owed, owner_of};
+use tidegate_store::policies::ActivePolicy;
+use tracing::error;
+
+use super::Emission;
+use super::owed::Emitter;
+use super::report::TickReport;
+use crate::EngineError;
+use crate::queues::Outgoing;
+use crate::queues::message::Message;
+
+/// Policies that are woken before it is kept how far the waking came.
+const WOKEN_BETWEEN_KEEPS: usize = 250;
+/// Owed launches of how many jobs are emitted at once.
+const PAID_AT_ONCE: usize = 16;
+/// Owed launches of how many jobs are emitted between two looks at the clock.
+const PAID_BETWEEN_LOOKS: usize = 64;
+
+/// How far the waking of active policies came.
+#[derive(Debug, Default)]
+pub(crate) struct Waking {
+    shard: u32,
+    after: Option<String>,
+    /// Shards that are still to be visited, this one included.
+    left: u32,
+    /// The fencing number of the tick that keeps the cursor; `None`: nobody does.
+    fence: Option<u64>,
+    /// When the tick began. What has been active only since then was just given a wake-up by its emission.
+    began_at: Option<DateTime<Utc>>,
+    /// Whether a cursor is stored.
+    is_kept: bool,
+    /// How many were woken since it was.
+    unkept: usize,
+}
+
+impl Waking {
+    /// All active policies, from the first on. Nothing is kept.
+    pub(crate) fn of_all() -> Self {
+        Self { left: ACTIVE_SHARDS, ..Self::default() }
+    }
+
+    /// All active policies, from where the last tick came to, for one that began at `now`.
+    pub(crate) fn from(woken_to: Option<&str>, fence: u64, now: DateTime<Utc>) -> Self {
+        let place = woken_to.and_then(|to| {
+            let (shard, after) = to.split_once(' ')?;
+            let shard = shard.parse().ok().filter(|shard| *shard < ACTIVE_SHARDS)?;
+            Some((shard, Some(after.to_owned()).filter(|after| !after.is_empty())))
+        });
+        let (shard, after) = place.unwrap_or_default();
+        // Around, and then the first shard again, for what lies before the cursor.
+        let left = ACTIVE_SHARDS + u32::from(after.is_some());
+        let (fence, began_at, is_kept) = (Some(fence), Some(now), woken_to.is_some());
+        Self { shard, after, left, fence, began_at, is_kept, unkept: 0 }
+    }
+
+    /// Whether a policy became active since the tick began. A time that is still to come is of a clock that was ahead, and
+    /// says nothing: such a policy would be woken by no tick until then.
+    fn has_just_become_active(&self, active: &ActivePolicy, now: DateTime<Utc>) -> bool {
+        self.began_at.is_some_and(|began_at| (began_at..=now).contains(&active.since))
+    }
+
+    fn go_on(&mut self, after: Option<String>) {
+        if after.is_none() {
+            self.shard = (self.shard + 1) % ACTIVE_SHARDS;
+            self.left = self.left.saturating_sub(1);
+        }
+        self.after = after;
+    }
+}
+
+impl Emission {
+    /// Does what is to be done, until an instant; some of each in any case.
+    pub(crate) async fn keep_house(
+        &self,
+        waking: &mut Waking,
+        grace_seconds: i64,
+        until: DateTime<Utc>,
+        report: &mut TickReport,
+    ) -> Result<(), EngineError> {
+        let parts = self.wake_parts(until).await;
+        let paid = self.pay_owed(grace_seconds, until, report).await;
+        let woken = self.wake_active(waking, until, report).await;
+        parts.and(paid).and(woken)
+    }
+
+    /// Sends the messages of the parts that were forgotten, and sets aside those that cannot be read.
+    async fn wake_parts(&self, until: DateTime<Utc>) -> Result<(), EngineError> {
+        let now = self.clock.now();
+        let mut after = None;
+        loop {
+            let page = self.store.parts(after).await?;
+            let mut idle = Vec::new();
+            for (id, part) in page.rows {
+                match part {
+                    Ok(part) if part.is_forgotten(now) => idle.push(id),
+                    Ok(_) => {}
+                    Err(error) => self.set_part_aside(&id, &error.into()).await?,
+                }
+            }
+            self.queues.send_parts(&idle).await?;
+            after = page.next;
+            if after.is_none() || self.clock.now() >= until {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Keeps a part that cannot be read out of the way of others, with the reason.
+    pub(crate) async fn set_part_aside(&self, id: &str, reason: &EngineError) -> Result<(), EngineError> {
+        error!(part = id, %reason, "a part of an emission is set aside");
+        Ok(self.store.set_part_aside(id, &reason.to_string(), self.clock.now()).await?)
+    }
+
+    /// Emits what masters owed and did not pay in time: they died between a job's write and its first launches. What fails
+    /// stops no other.
+    async fn pay_owed(
+        &self,
+        grace_seconds: i64,
+        until: DateTime<Utc>,
+        report: &mut TickReport,
+    ) -> Result<(), EngineError> {
+        let now = self.clock.now();
+        let mut first_error = None;
+        for shard in 0..LATE_SHARDS {
+            let mut after = None;
+            loop {
+                let page = self.store.owed(shard, after).await?;
+                for unreadable in &page.unreadable {
+                    report.rows_corrupt += 1;
+                    self.record_unreadable_owed(unreadable).await?;
+                }
+                let mut due: Vec<Owed> = page.rows;
+                due.retain(|owed| (now - owed.written_at).num_seconds() >= grace_seconds);
+                for some in due.chunks(PAID_BETWEEN_LOOKS) {
+                    let pay = some.iter().map(|owed| self.pay(owed, true, Emitter::Tick)).collect::<Vec<_>>();
+                    let mut paid = stream::iter(pay).buffer_unordered(PAID_AT_ONCE);
+                    while let Some(paid) = paid.next().await {
+                        match paid {
+                            Ok(counts) => report.add(counts),
+                            Err(error) => {
+                                error!(%error, "owed launches are left to the next tick");
+                                first_error = first_error.or(Some(error));
+                            }
+                        }
+                    }
+                    if self.clock.now() >= until {
+                        return first_error.map_or(Ok(()), Err);
+                    }
+                }
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
+        }
+        first_error.map_or(Ok(()), Err)
+    }
+
+    /// Records under its job that launches are owed of it that cannot be read, once a day. The row stays until it expires.
+    async fn record_unreadable_owed(&self, owed: &Unreadable) -> Result<(), EngineError> {
+        error!(owed = owed.sort_key, reason = owed.reason, "owed launches cannot be read");
+        let Some((client, job)) = owner_of(&owed.sort_key) else { return Ok(()) };
+        let now = self.clock.now();
+        let day = DateTime::from_timestamp(now.timestamp().div_euclid(86_400) * 86_400, 0).unwrap_or(now);
+        self.store.record_unreadable(&client, &job, day, now).await?;
+        Ok(())
+    }
+
+    /// Wakes active policies, a page at a time. What is left goes on at the cursor.
+    pub(crate) async fn wake_active(
+        &self,
+        waking: &mut Waking,
+        until: DateTime<Utc>,
+        report: &mut TickReport,
+    ) -> Result<(), EngineError> {
+        while waking.left > 0 {
+            let page = self.store.active_policies(waking.shard, waking.after.take()).await?;
+            let now = self.clock.now();
+            let is_due = |active: &ActivePolicy| !waking.has_just_become_active(active, now);
+            let due = page.rows.into_iter().filter(is_due).map(|active| (active.client, active.policy));
+            // The key says whose it is, whatever else of the row can be read.
+            let named = page.unreadable.iter().filter_map(|row| {
+                let (client, policy) = row.sort_key.split_once('|')?;
+                Some((client.parse().ok()?, policy.parse().ok()?))
+            });
+            let wake = |(client, policy): (ClientId, PolicyId)| {
+                let (named, policy) = (client.to_string(), policy.to_string());
+                Outgoing::now(&client, Message::Wake { client: named, policy, due_s: None })
+            };
+            let wakes: Vec<_> = due.chain(named).map(wake).collect();
+            report.policies_woken += wakes.len() as u64;
+            self.queues.dispatch(&wakes).await?;
+            waking.go_on(page.next);
+            waking.unkept = waking.unkept.saturating_add(wakes.len());
+            let is_over = self.clock.now() >= until;
+            // A tick that is killed has got on; one that has little to wake writes nothing.
+            if waking.left > 0 && (waking.unkept >= WOKEN_BETWEEN_KEEPS || (is_over && waking.unkept > 0)) {
+                self.keep_waking(waking).await?;
+            }
+            if is_over {
+                return Ok(());
+            }
+        }
+        if waking.is_kept
+            && let Some(fence) = waking.fence
+        {
+            self.store.keep_woken_to(fence, None).await?;
+            waking.is_kept = false;
+        }
+        Ok(())
+    }
+
+    async fn keep_waking(&self, waking: &mut Waking) -> Result<(), EngineError> {
+        let Some(fence) = waking.fence else { return Ok(()) };
+        let place = format!("{} {}", waking.shard, waking.after.as_deref().unwrap_or_default());
+        self.store.keep_woken_to(fence, Some(&place)).await?;
+        (waking.is_kept, waking.unkept) = (true, 0);
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+//! Launches that are owed: the master emits the first ones of a job, and leaves a row of them until it has.
+
+use tidegate_store::launch::Owed;
+
+use super::Emission;
+use super::sink::{Counts, EmitSink, Flushed};
+use crate::EngineError;
+use crate::scan::{Scan, plan_at_once};
+
+/// How long the master works on the events of a run that it emits itself, in seconds; then workers take the rest.
+const OWN_WORK_SECONDS: i64 = 10;
+
+/// Who emits launches outside of a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Emitter {
+    /// A tick: it tells workers of the parts that it leaves.
+    Tick,
+    /// The master, which may not send to the scan queue: it works on them itself, and the next tick looks after the rest.
+    Master,
+}
+
+impl Emission {
+    /// Emits what is owed, then strikes it.
+    pub(crate) async fn pay(
+        &self,
+        owed: &Owed,
+        repeat: bool,
+        emitter: Emitter,
+    ) -> Result<Counts, EngineError> {
+        let counts = self.emit_launches(owed, repeat, emitter).await?;
+        self.store.strike_owed(&owed.child).await?;
+        Ok(counts)
+    }
+
+    /// Emits launches of one job, whatever their age: nobody was late for them.
+    pub(crate) async fn emit_launches(
+        &self,
+        owed: &Owed,
+        repeat: bool,
+        emitter: Emitter,
+    ) -> Result<Counts, EngineError> {
+        let mut emission = EmitSink::new(self, owed.written_at, repeat);
+        let mut scan = Scan::new(&self.store, &self.contents, plan_at_once(self.clock.now(), repeat));
+        let mut after = None;
+        loop {
+            after = scan.launches(&owed.child, owed.window, after, &mut emission).await?;
+            let Flushed { failed, parts, .. } = emission.flush().await?;
+            if let Some((_, error)) = failed.into_iter().next() {
+                return Err(error);
+            }
+            match emitter {
+                Emitter::Tick => self.queues.send_parts(&parts).await?,
+                Emitter::Master => {
+                    for part in parts {
+                        self.work_on(&part, OWN_WORK_SECONDS, false).await?;
+                    }
+                }
+            }
+            if after.is_none() {
+                return Ok(emission.counts);
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What a tick did, in numbers.
+
+use super::sink::Counts;
+use crate::scan::ScanReport;
+
+/// What a tick did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TickReport {
+    /// Whether the watermark was ours.
+    pub won: bool,
+    /// Occurrences that were emitted.
+    pub occurrences: u64,
+    /// Their events.
+    pub events: u64,
+    /// Dispatch messages with events.
+    pub chunks: u64,
+    /// Runs that were materialised.
+    pub runs: u64,
+    /// Occurrences that were left out, each recorded with its reason.
+    pub left_out: u64,
+    /// Parts of the scan that were left to others.
+    pub parts: u64,
+    /// Rows of the index that were read.
+    pub rows_read: u64,
+    /// Rows of the index that could not be read; each is in the log, and in its job's runs.
+    pub rows_corrupt: u64,
+    /// Launches that were set aside, since they cannot be emitted; each is in the log, and in its job's runs.
+    pub set_aside: u64,
+    /// Active policies that were woken.
+    pub policies_woken: u64,
+}
+
+impl TickReport {
+    pub(crate) fn add(&mut self, counts: Counts) {
+        self.occurrences += counts.occurrences;
+        self.events += counts.events;
+        self.chunks += counts.chunks;
+        self.runs += counts.runs;
+        self.left_out += counts.left_out;
+        self.set_aside += counts.set_aside;
+    }
+
+    pub(super) fn add_scan(&mut self, scan: ScanReport) {
+        self.rows_read += scan.rows_read;
+        self.rows_corrupt += scan.rows_corrupt;
+        self.set_aside += scan.set_aside;
+        self.parts += scan.parts;
+    }
+}

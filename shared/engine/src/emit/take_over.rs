@@ -1,0 +1,37 @@
+//! For a process that does everything alone: local mode and the simulator.
+//!
+//! Deployed functions never call this. They cannot know that nobody else is at work, and the next tick does the same.
+
+use chrono::{DateTime, Utc};
+
+use super::Emission;
+use super::housekeeping::Waking;
+use crate::{EngineError, TickReport};
+
+impl Emission {
+    /// Takes over from a process that is gone: ends its tick's lease, emits what it owed, wakes the active policies.
+    ///
+    /// Only for a caller who knows that no other process uses the tables. Repeating it changes nothing.
+    ///
+    /// # Errors
+    /// When a store or queue does not answer. What is left then waits for the ticks.
+    pub async fn take_over(&self) -> Result<TickReport, EngineError> {
+        let mut report = TickReport::default();
+        self.store.break_tick_lease().await?;
+        self.store.break_part_leases().await?;
+        // Whoever wrote what is owed is gone, whatever the clock says now: no grace, and no hurry.
+        let forever = DateTime::<Utc>::MAX_UTC;
+        self.keep_house(&mut Waking::of_all(), i64::MIN, forever, &mut report).await?;
+        Ok(report)
+    }
+
+    /// Wakes the active policies between ticks, so that leases which ran out are taken back soon. Returns how many.
+    ///
+    /// # Errors
+    /// When a store or queue does not answer.
+    pub async fn wake_policies(&self) -> Result<u64, EngineError> {
+        let mut report = TickReport::default();
+        self.wake_active(&mut Waking::of_all(), DateTime::<Utc>::MAX_UTC, &mut report).await?;
+        Ok(report.policies_woken)
+    }
+}

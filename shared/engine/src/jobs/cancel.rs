@@ -1,0 +1,66 @@
+//! Cancelling a run.
+
+use tidegate_domain::ids::{ClientId, RunId};
+use tidegate_domain::occurrence::StopReason;
+use tidegate_domain::policy::PolicyRef;
+use tidegate_store::runs::RunRow;
+
+use super::Jobs;
+use crate::EngineError;
+use crate::effect::{Effect, WaitingRun};
+use crate::queries::history::Live;
+
+/// What came of cancelling a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunCancel {
+    /// Nothing more of it is admitted; what is in flight goes on.
+    Done,
+    /// There is no such run.
+    Absent,
+    /// It had come to its end, or was stopped before.
+    Over,
+}
+
+impl Jobs {
+    /// Cancels what is left of a run.
+    ///
+    /// # Errors
+    /// When the store does not answer. Repeating the call is safe.
+    pub async fn cancel_run(&self, client: &ClientId, run: &RunId) -> Result<RunCancel, EngineError> {
+        let Some(row) = self.store.find_run(client, run).await? else {
+            return match self.queries.under_way(client, run).await? {
+                Some(single) => self.cancel_single(client, &RunRow::waiting(&single)).await,
+                None => Ok(RunCancel::Absent),
+            };
+        };
+        if row.place.is_some() {
+            return self.cancel_single(client, &row).await;
+        }
+        let cancelled = StopReason::Cancelled.as_str();
+        let over = row.stopped.as_deref().is_some_and(|reason| reason != cancelled);
+        let Some(policy) = row.terms.policy.as_ref().filter(|_| !over && !row.has_ended()) else {
+            let effects = self.throttle.conclude_run(client, &row);
+            self.effects.carry_out(effects).await?;
+            return Ok(RunCancel::Over);
+        };
+        let priority = row.terms.flow.priority.get();
+        let waiting = WaitingRun { policy: PolicyRef::new(client, policy), run: run.clone(), priority };
+        self.effects.carry_out(vec![Effect::Stop(waiting, cancelled)]).await?;
+        Ok(if row.stopped.is_none() { RunCancel::Done } else { RunCancel::Over })
+    }
+
+    /// Cancels a single event that waits in a pack.
+    async fn cancel_single(&self, client: &ClientId, run: &RunRow) -> Result<RunCancel, EngineError> {
+        let groups = self.queries.groups_of(client, run).await?;
+        let live = Live::of(run, &groups);
+        let ended = self.queries.summary(client, run.clone(), &live).await?.tally.total() > 0;
+        let Some(policy) = run.terms.policy.as_ref().filter(|_| !ended && run.stopped.is_none()) else {
+            return Ok(RunCancel::Over);
+        };
+        self.contents.unsettle(client).await?;
+        self.tokens.unsettle_packs_with(&PolicyRef::new(client, policy), run.id.job()).await?;
+        let reason = StopReason::Cancelled.as_str();
+        self.store.stop_single(&run.occurrence(client), reason, self.clock.now()).await?;
+        Ok(RunCancel::Done)
+    }
+}

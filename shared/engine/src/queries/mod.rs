@@ -1,0 +1,35 @@
+//! What clients ask and what changes nothing: runs, events, what goes on in a policy, explanations, forecasts.
+//!
+//! Rows are read one by one, without locks. Deliberately absent: anything that writes or sends.
+
+mod explain;
+mod health;
+pub(crate) mod history;
+mod load;
+mod outlook;
+mod packs;
+mod rehearse;
+mod runs;
+mod upcoming;
+
+use std::sync::Arc;
+
+use tidegate_store::Store;
+
+use crate::clock::Clock;
+use crate::contents::Contents;
+use crate::throttle::Throttle;
+pub use explain::{Explanation, Holder};
+pub use health::EmissionStatus;
+pub use history::{EventRecord, EventStatus};
+pub use load::{Load, PolicyStatus};
+pub use rehearse::Rehearsal;
+pub use runs::{RunDetail, RunState, RunSummary};
+
+/// Answers what clients ask.
+pub struct Queries {
+    pub(crate) store: Store,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) contents: Arc<Contents>,
+    pub(crate) throttle: Arc<Throttle>,
+}

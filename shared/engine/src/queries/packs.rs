@@ -1,0 +1,225 @@
+//! Packs of single events, as clients see them: each event is a run of its job, though no row says so.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use tidegate_domain::ids::{ClientId, EventId, JobId, RunId};
+use tidegate_domain::job::{Job, Trigger};
+use tidegate_domain::limits::{HANDOVER_SECONDS, HISTORY_DAYS, LOOK_AHEAD_SECONDS};
+use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::pack::{PackId, Singles, SinglesId, SinglesKind};
+use tidegate_domain::policy::PolicyRef;
+use tidegate_domain::slots::{LeaseId, SlotGroup};
+use tidegate_domain::time::{Window, days, seconds, shifted};
+use tidegate_store::Page;
+use tidegate_store::launch::Child;
+use tidegate_store::packs::SinglePlace;
+use tidegate_store::runs::{RunRow, launch_of_place, place_in_list, run_of_place};
+
+use super::Queries;
+use crate::EngineError;
+use crate::error::readable;
+
+/// Launches of a job whose packs are looked through for one page of its runs.
+const LAUNCHES_LISTED: usize = 24;
+
+/// How long an event is taken for under way after its launch, in seconds, when nothing tells of it.
+const UNDER_WAY_SECONDS: i64 = 3_600;
+
+/// The packs that the slot groups of a policy know.
+#[derive(Debug, Default)]
+pub(crate) struct Packs(BTreeMap<SinglesId, Arc<Singles>>);
+
+impl Packs {
+    /// The event that a lease of a group is of.
+    pub(crate) fn event(&self, group: &SlotGroup, lease: &LeaseId) -> Option<EventId> {
+        match group.pack(lease.pack_number)? {
+            PackId::Run(run) => Some(run.event(lease.index)),
+            PackId::Singles(id) => Some(self.0.get(id)?.member(lease.index)?.run_id().event(0)),
+        }
+    }
+}
+
+/// No launch of a job that was never changed is earlier. An instant may lie a little in the past when its job arrives.
+fn first_launch(job: &Job) -> DateTime<Utc> {
+    match &job.trigger {
+        Trigger::At(instants) => job.changed_at.min(instants.first()),
+        _ => job.changed_at,
+    }
+}
+
+impl Queries {
+    /// A run by its id: one that has a row, that is in a pack, or whose event is under way to its line.
+    pub(crate) async fn find_run(
+        &self,
+        client: &ClientId,
+        run: &RunId,
+    ) -> Result<Option<RunRow>, EngineError> {
+        match self.store.find_run(client, run).await? {
+            Some(row) => Ok(Some(row)),
+            None => Ok(self.under_way(client, run).await?.as_ref().map(RunRow::waiting)),
+        }
+    }
+
+    /// The occurrence of a run that no row tells of: its event was emitted, and has not arrived at its line.
+    pub(crate) async fn under_way(
+        &self,
+        client: &ClientId,
+        run: &RunId,
+    ) -> Result<Option<Occurrence>, EngineError> {
+        let job = self.contents.present_job(client, run.job()).await?;
+        let Some(job) = job.filter(|job| job.revision == run.revision()) else { return Ok(None) };
+        let offset = job.rules.jitter.offset(client, &job.id);
+        let from = shifted(run.launch_at(), -offset);
+        let Ok(window) = Window::new(from, shifted(from, seconds(1))) else { return Ok(None) };
+        let launches = Child::of(&job).cadence.latest(window, 1);
+        let is_launch = launches.iter().any(|firing| job.rules.is_within(firing.launch_at));
+        if !is_launch || !self.may_be_under_way(&job, run.launch_at()) {
+            return Ok(None);
+        }
+        let is_emitted = run.launch_at() < self.emitted_to(&job).await?;
+        Ok(is_emitted.then(|| Child::of(&job).occurrence(run.launch_at())))
+    }
+
+    /// Whether a launch of a job is on its way to its line, if it was emitted.
+    fn may_be_under_way(&self, job: &Job, launch_at: DateTime<Utc>) -> bool {
+        let is_recent = (self.clock.now() - launch_at).num_seconds() < UNDER_WAY_SECONDS;
+        // What was due up to a change is the old revision's.
+        let scheduled_at = shifted(launch_at, -job.rules.jitter.offset(&job.client, &job.id));
+        let is_its = match job.revision {
+            1 => scheduled_at >= first_launch(job),
+            _ => scheduled_at > job.changed_at,
+        };
+        is_recent && is_its && !job.paused && SinglesKind::fits(&job.terms)
+    }
+
+    /// Up to when launches of a job were emitted.
+    async fn emitted_to(&self, job: &Job) -> Result<DateTime<Utc>, EngineError> {
+        let watermark = self.store.watermark().await?;
+        let by_ticks = watermark.map_or(job.emit_from, |watermark| watermark.scanned_to);
+        Ok(job.emit_from.max(shifted(by_ticks, job.rules.jitter.offset(&job.client, &job.id))))
+    }
+
+    /// A page of a job's runs, the latest launch first: those that have rows, and those that packs hold.
+    ///
+    /// No row leads from a job to its packs. They are looked for where the job's trigger launches, so the runs of a former
+    /// trigger are listed only when they have rows.
+    pub(crate) async fn runs_listed(
+        &self,
+        client: &ClientId,
+        job: &JobId,
+        after: Option<String>,
+    ) -> Result<Page<RunRow>, EngineError> {
+        let Page { rows, mut next, mut unreadable } = self.store.runs(client, job, after.clone()).await?;
+        for row in &mut unreadable {
+            if let Some(run) = run_of_place(job, &row.sort_key) {
+                row.sort_key = run.to_string();
+            }
+        }
+        let mut runs: BTreeMap<String, RunRow> =
+            rows.into_iter().map(|row| (place_in_list(&row.id), row)).collect();
+        // Where the page of rows ends, unless it is the last one.
+        let mut first = next.as_ref().and_then(|_| runs.keys().next().cloned());
+        let present = self.contents.present_job(client, job).await?;
+        let (launches, is_all) = self
+            .launches_listed(client, (job, present.as_ref()), (first.as_deref(), after.as_deref()))
+            .await?;
+        if !is_all && let Some(earliest) = launches.first() {
+            first = first.max(Some(format!("{:012}|", earliest.timestamp())));
+        }
+        let emitted_to = match &present {
+            Some(job) if !launches.is_empty() => Some(self.emitted_to(job).await?),
+            _ => None,
+        };
+        let mut minutes = BTreeMap::new();
+        for launch_at in launches {
+            let minute = launch_at.timestamp().div_euclid(60);
+            if let Entry::Vacant(unknown) = minutes.entry(minute) {
+                unknown.insert(self.store.packs_of_minute(client, launch_at).await?);
+            }
+            for (policy, pack) in minutes.get(&minute).into_iter().flatten() {
+                let of_job =
+                    |(_, member): &(u32, &Occurrence)| member.job == *job && member.launch_at == launch_at;
+                for (index, member) in (0..).zip(&pack.members).filter(of_job) {
+                    let place = SinglePlace { policy: policy.clone(), pack: pack.id, index };
+                    let run = runs.entry(place_in_list(&member.run_id()));
+                    run.or_insert_with(|| RunRow::waiting(member)).place = Some(place);
+                }
+            }
+            if let (Some(job), Some(emitted_to)) = (&present, emitted_to)
+                && launch_at < emitted_to
+                && self.may_be_under_way(job, launch_at)
+            {
+                let single = Child::of(job).occurrence(launch_at);
+                runs.entry(place_in_list(&single.run_id())).or_insert_with(|| RunRow::waiting(&single));
+            }
+        }
+        runs.retain(|place, _| {
+            first.as_ref().is_none_or(|first| place >= first)
+                && after.as_ref().is_none_or(|after| place < after)
+        });
+        if !is_all {
+            next = runs.keys().next().cloned().or(first);
+        }
+        Ok(Page { rows: runs.into_values().rev().collect(), next, unreadable })
+    }
+
+    /// Launches of a job between two places in the list of its runs, in order of time, and whether they are all.
+    async fn launches_listed(
+        &self,
+        client: &ClientId,
+        (job, present): (&JobId, Option<&Job>),
+        (first, after): (Option<&str>, Option<&str>),
+    ) -> Result<(Vec<DateTime<Utc>>, bool), EngineError> {
+        let Some(job) = present else {
+            let place = job.one_time_place();
+            let minute = place.and_then(|place| DateTime::from_timestamp(place.minute.saturating_mul(60), 0));
+            let Some(minute) = minute else { return Ok((Vec::new(), true)) };
+            // Its second is not known: that of its pack is.
+            let packs = self.store.packs_of_minute(client, minute).await?;
+            let members = packs.iter().flat_map(|(_, pack)| &pack.members);
+            return Ok((
+                members.filter(|member| member.job == *job).map(|member| member.launch_at).collect(),
+                true,
+            ));
+        };
+        if job.revision == 1 && !SinglesKind::fits(&job.terms) {
+            return Ok((Vec::new(), true));
+        }
+        let mut kept_since = shifted(self.clock.now(), -days(HISTORY_DAYS));
+        if job.revision == 1 {
+            kept_since = kept_since.max(first_launch(job));
+        }
+        let from = first.and_then(launch_of_place).map_or(kept_since, |first| first.max(kept_since));
+        let planned_to = shifted(self.clock.now(), seconds((LOOK_AHEAD_SECONDS + HANDOVER_SECONDS).into()));
+        // A launch at the place itself may be of another revision.
+        let upto = after.and_then(launch_of_place).map(|after| shifted(after, seconds(1)));
+        let to = upto.map_or(planned_to, |upto| upto.min(planned_to));
+        let offset = job.rules.jitter.offset(&job.client, &job.id);
+        let Ok(window) = Window::new(shifted(from, -offset), shifted(to, -offset)) else {
+            return Ok((Vec::new(), true));
+        };
+        let firings = Child::of(job).cadence.latest(window, LAUNCHES_LISTED);
+        let is_all = firings.len() < LAUNCHES_LISTED;
+        let launches = firings.into_iter().filter(|firing| job.rules.is_within(firing.launch_at));
+        Ok((launches.map(|firing| shifted(firing.launch_at, offset)).collect(), is_all))
+    }
+
+    /// The packs that slot groups know.
+    pub(crate) async fn packs_known_to(&self, groups: &[SlotGroup]) -> Result<Packs, EngineError> {
+        let mut packs = Packs::default();
+        for group in groups {
+            for known in group.packs.values() {
+                if let PackId::Singles(id) = known.pack
+                    && !packs.0.contains_key(&id)
+                    && let Some(pack) = readable(self.contents.pack(&PolicyRef::of(group), id).await)?
+                {
+                    packs.0.insert(id, pack);
+                }
+            }
+        }
+        Ok(packs)
+    }
+}

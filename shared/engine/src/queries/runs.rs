@@ -1,0 +1,229 @@
+//! A job's runs: where each stands, how fast it goes, and when it will be done.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
+use tidegate_domain::slots::SlotGroup;
+use tidegate_store::Page;
+use tidegate_store::events::HistoryRow;
+use tidegate_store::runs::{RunRow, Skipped, Tally};
+
+use super::Queries;
+use crate::EngineError;
+use crate::queries::history::Live;
+use crate::queries::outlook::{Outlook, Standing};
+
+/// A run, as its client sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunSummary {
+    /// Which run.
+    pub id: RunId,
+    /// How many events it has.
+    pub count: u32,
+    /// Where it stands.
+    pub state: RunState,
+    /// How many of its events have come to which end.
+    pub tally: Tally,
+    /// Why nothing (more) of it is delivered.
+    pub reason: Option<String>,
+    /// Further occurrences of the job that were left out with it, for the same reason.
+    pub skipped: Option<Skipped>,
+    /// When the last outcome that is known was counted.
+    pub last_outcome_at: Option<DateTime<Utc>>,
+}
+
+/// A run with how it gets on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunDetail {
+    /// Where it stands.
+    pub summary: RunSummary,
+    /// Its events that are with their consumers and hold tokens.
+    pub in_flight: u32,
+    /// Its events that wait for a token, or, where nothing throttles, for delivery.
+    pub waiting: u32,
+    /// When its first event was granted a token.
+    pub started_at: Option<DateTime<Utc>>,
+    /// When its window ends.
+    pub deadline: Option<DateTime<Utc>>,
+    /// Events that ended per second, until now or until the last one ended.
+    pub rate_per_second: Option<f64>,
+    /// When the last of its events is expected to end.
+    pub predicted_finish_at: Option<DateTime<Utc>>,
+    /// What rate and prediction follow from, in words and numbers.
+    pub reasoning: String,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunState {
+    /// None of its events has come to an end yet.
+    Waiting,
+    /// Some have.
+    Running,
+    /// All have.
+    Finished,
+    /// Nothing (more) of it is delivered.
+    Stopped,
+}
+
+impl RunState {
+    /// Its name in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Finished => "finished",
+            Self::Stopped => "stopped",
+        }
+    }
+
+    fn of(stopped: bool, done: u32, count: u32) -> Self {
+        match done {
+            _ if stopped => Self::Stopped,
+            0 => Self::Waiting,
+            _ if done >= count => Self::Finished,
+            _ => Self::Running,
+        }
+    }
+}
+
+impl Queries {
+    /// A page of a job's runs, the latest launch first.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn runs(
+        &self,
+        client: &ClientId,
+        job: &JobId,
+        after: Option<String>,
+    ) -> Result<Page<RunSummary>, EngineError> {
+        let page = self.runs_listed(client, job, after).await?;
+        let mut rows = Vec::with_capacity(page.rows.len());
+        let mut known: BTreeMap<Option<PolicyId>, Vec<SlotGroup>> = BTreeMap::new();
+        for run in page.rows {
+            let policy = run.terms.policy.clone();
+            if !is_settled(&run) && !known.contains_key(&policy) {
+                known.insert(policy.clone(), self.groups_of(client, &run).await?);
+            }
+            let live = known.get(&policy).map(|groups| Live::of(&run, groups)).unwrap_or_default();
+            rows.push(self.summary(client, run, &live).await?);
+        }
+        Ok(Page { rows, next: page.next, unreadable: page.unreadable })
+    }
+
+    /// A run with how it gets on; `None` when there is no such run.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn run_detail(&self, client: &ClientId, run: &RunId) -> Result<Option<RunDetail>, EngineError> {
+        let Some(row) = self.find_run(client, run).await? else { return Ok(None) };
+        let status = match &row.terms.policy {
+            Some(policy) if !is_settled(&row) => self.policy(client, policy).await?,
+            _ => None,
+        };
+        let groups = match &status {
+            Some(status) => self.throttle.groups_as_they_are(&status.policy).await?,
+            None => Vec::new(),
+        };
+        let live = Live::of(&row, &groups);
+        let summary = self.summary(client, row.clone(), &live).await?;
+        let in_flight = u32::try_from(live.held.len()).unwrap_or(u32::MAX);
+        let waiting = match summary.state {
+            RunState::Stopped => 0,
+            _ => summary.count.saturating_sub(summary.tally.total()).saturating_sub(in_flight),
+        };
+        let outlook = Outlook::of(&Standing::new(
+            &row,
+            &summary,
+            (in_flight, waiting),
+            status.as_ref(),
+            self.clock.now(),
+        ));
+        Ok(Some(RunDetail {
+            summary,
+            in_flight,
+            waiting,
+            started_at: row.started_at,
+            deadline: row.terms.flow.window.map(|window| window.ends_at(run.launch_at())),
+            rate_per_second: outlook.rate_per_second,
+            predicted_finish_at: outlook.finish_at,
+            reasoning: outlook.reasoning,
+        }))
+    }
+
+    /// Where a run stands, given what the slot groups of its policy know of it.
+    pub(crate) async fn summary(
+        &self,
+        client: &ClientId,
+        run: RunRow,
+        live: &Live,
+    ) -> Result<RunSummary, EngineError> {
+        let count = run.terms.count.get();
+        let (more, more_at) = match &run.terms.policy {
+            _ if is_settled(&run) => (Tally::default(), run.single.as_ref().map(|single| single.at)),
+            Some(_) if run.place.is_some() => self.single_tally(client, &run, live).await?,
+            // When those ended is not known before they are compacted, which is soon.
+            Some(_) => {
+                let outcomes = live.outcomes.values().map(|ended| ended.outcome);
+                (Tally::of(outcomes), (!live.outcomes.is_empty()).then(|| self.clock.now()))
+            }
+            None => self.parts_tally(client, &run).await?,
+        };
+        let tally = run.tally.plus(more);
+        let state = RunState::of(run.stopped.is_some(), tally.total(), count);
+        Ok(RunSummary {
+            id: run.id,
+            count,
+            state,
+            tally,
+            reason: run.stopped,
+            skipped: run.skipped,
+            last_outcome_at: run.last_outcome_at.max(more_at),
+        })
+    }
+
+    /// What came of a single event that waited in a pack, and when its consumer said so.
+    async fn single_tally(
+        &self,
+        client: &ClientId,
+        run: &RunRow,
+        live: &Live,
+    ) -> Result<(Tally, Option<DateTime<Utc>>), EngineError> {
+        let (mut ends, mut at) = (live.outcomes.clone(), None);
+        for row in self.history_rows(client, run).await?.rows {
+            match row {
+                HistoryRow::Packed(packed) => {
+                    ends.extend(packed.into_iter().map(|ended| (ended.index, ended)))
+                }
+                HistoryRow::Event(event) => at = at.max(Some(event.at)),
+                HistoryRow::Said(said) => at = at.max(Some(said.at)),
+                HistoryRow::Part(_) => {}
+            }
+        }
+        Ok((Tally::of(ends.values().map(|ended| ended.outcome)), at))
+    }
+
+    /// How far an unthrottled run has come, and when its last part was sent: the sum of its parts.
+    async fn parts_tally(
+        &self,
+        client: &ClientId,
+        run: &RunRow,
+    ) -> Result<(Tally, Option<DateTime<Utc>>), EngineError> {
+        let (mut tally, mut sent_at) = (Tally::default(), None);
+        for row in self.history_rows(client, run).await?.rows {
+            if let HistoryRow::Part(part) = row {
+                tally.dead += part.dead;
+                tally.delivered += (part.to - part.from).saturating_sub(part.dead + part.retried);
+                sent_at = sent_at.max(part.at);
+            }
+        }
+        Ok((tally, sent_at))
+    }
+}
+
+/// Whether the row alone says how the run's events ended: no slot group or history row adds to it.
+fn is_settled(run: &RunRow) -> bool {
+    run.single.is_some() || run.has_ended()
+}

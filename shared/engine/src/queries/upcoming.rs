@@ -1,0 +1,41 @@
+//! What a job is going to do.
+
+use chrono::{DateTime, Utc};
+use tidegate_domain::job::Job;
+use tidegate_domain::limits::UPCOMING_FIRINGS;
+use tidegate_domain::time::{seconds, shifted};
+use tidegate_store::launch::Child;
+
+use super::Queries;
+use crate::EngineError;
+use crate::scan::Verdict;
+use crate::scan::judge::judge;
+use crate::scan::plan_at_once;
+
+impl Queries {
+    /// The next launches of a job after an instant, at most `count` and at most [`UPCOMING_FIRINGS`].
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn upcoming(
+        &self,
+        job: &Job,
+        after: DateTime<Utc>,
+        count: usize,
+    ) -> Result<Vec<Verdict>, EngineError> {
+        let child = Child::of(job);
+        let count = count.min(UPCOMING_FIRINGS as usize);
+        // Jitter moves launches on by less than an offset; start and end cut what the trigger alone would give.
+        let offset = job.rules.jitter.offset(&job.client, &job.id);
+        let begin = shifted(after, -offset);
+        let before = |start_at| shifted(start_at, seconds(-1));
+        let begin = job.rules.start_at.map_or(begin, |start_at| begin.max(before(start_at)));
+        let firings = child.cadence.upcoming(begin, count);
+        let calendars = self.contents.exclusions(&job.client, &job.rules.calendars).await?;
+        let mut verdicts = Vec::with_capacity(firings.len());
+        judge(&child, &firings, &calendars, &plan_at_once(after, false), &mut verdicts);
+        verdicts.retain(|launch| launch.launch_at > after);
+        verdicts.truncate(count);
+        Ok(verdicts)
+    }
+}

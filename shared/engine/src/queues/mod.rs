@@ -1,0 +1,342 @@
+//! Queues: what travels through our own, how batches are cut, and a look at a consumer's queue.
+
+pub(crate) mod batch;
+pub mod message;
+
+use std::sync::Arc;
+
+use aws_sdk_sqs::error::ProvideErrorMetadata;
+use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
+use chrono::{DateTime, Utc};
+use futures::stream::{self, StreamExt};
+use tidegate_domain::ids::ClientId;
+use tidegate_domain::limits::{SQS_BATCH, SQS_DELAY_SECONDS, WRITE_ROUNDS};
+use tidegate_domain::target::queue_name;
+
+use crate::EngineError;
+use crate::clock::Clock;
+use batch::{batches, blames_a_message, blames_its_entry, sqs_text};
+use message::{GrantedEvent, Message};
+
+/// A message that comes more than this before it is due was cut short by the longest delay of SQS, in seconds. Within it,
+/// clocks that differ may be the reason.
+const EARLY_SECONDS: i64 = 60;
+/// Batch calls under way at once.
+const CALLS_AT_ONCE: usize = 16;
+
+/// What differs between deployments.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The queue between emission and delivery.
+    pub dispatch_queue_url: String,
+    /// The queue of the parts of large scans.
+    pub scan_queue_url: String,
+    /// The queue that consumers release tokens through.
+    pub release_queue_url: String,
+    /// Whether HTTP targets may have private, loopback and link-local addresses. For local mode and emulators.
+    pub allow_private_targets: bool,
+}
+
+/// Sends to our own queues.
+pub struct Queues {
+    sqs: aws_sdk_sqs::Client,
+    clock: Arc<dyn Clock>,
+    config: Config,
+}
+
+/// What came of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handled {
+    /// It can be deleted.
+    Done,
+    /// It must come again; after too many times it ends in the dead-letter queue.
+    Again,
+}
+
+/// A message for the dispatch queue.
+#[derive(Debug, Clone)]
+pub(crate) struct Outgoing {
+    message: Message,
+    /// The fair-queue group: a noisy client delays itself only.
+    client: ClientId,
+    not_before: Option<DateTime<Utc>>,
+}
+
+impl Outgoing {
+    pub(crate) fn now(client: &ClientId, message: Message) -> Self {
+        Self { message, client: client.clone(), not_before: None }
+    }
+
+    /// A message that is seen at `not_before` or up to a second later, never earlier.
+    pub(crate) fn at(client: &ClientId, message: Message, not_before: DateTime<Utc>) -> Self {
+        Self { message, client: client.clone(), not_before: Some(not_before) }
+    }
+
+    /// Whose it is and what it is about, for logs and errors.
+    fn describe(&self) -> String {
+        match &self.message {
+            Message::Chunk(chunk) | Message::Arrival(chunk) => {
+                let job = chunk.items.first().map_or("", |item| &*item.job);
+                format!("client {}, job {job}", self.client)
+            }
+            Message::Event(GrantedEvent { pack, .. }) => format!("client {}, pack {pack}", self.client),
+            Message::Callback { run, .. } => format!("client {}, run {run}", self.client),
+            Message::Wake { policy, .. } => format!("client {}, policy {policy}", self.client),
+            Message::Release { .. } | Message::Scan { .. } => format!("client {}", self.client),
+        }
+    }
+
+    pub(crate) fn message(&self) -> &Message {
+        &self.message
+    }
+
+    fn delay_seconds(&self, now: DateTime<Utc>) -> i32 {
+        let Some(not_before) = self.not_before else { return 0 };
+        let ms = (not_before - now).num_milliseconds().max(0);
+        let seconds = (ms + 999) / 1_000;
+        i32::try_from(seconds).unwrap_or(i32::MAX).min(SQS_DELAY_SECONDS as i32)
+    }
+}
+
+/// What a look at a consumer's queue told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QueueCheck {
+    /// It is there.
+    Exists {
+        /// A FIFO queue.
+        fifo: bool,
+    },
+    /// There is none under this URL.
+    Missing,
+    /// It is one of our own: the dispatch queue or its dead letters.
+    Ours,
+    /// SQS did not say.
+    Unknown(String),
+}
+
+/// What became of a call.
+enum Taken {
+    /// All of its messages, but for those that are named as refused.
+    AllThatWillBe,
+    /// None: SQS refuses the call because of what is in it.
+    Refused { reason: String },
+}
+
+/// A message that the dispatch queue will never take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// The place of the message among those that were to be sent.
+    pub(crate) index: usize,
+    /// What SQS said.
+    pub(crate) reason: String,
+}
+
+/// A message as it is sent.
+struct Entry<'m> {
+    index: usize,
+    body: String,
+    outgoing: &'m Outgoing,
+}
+
+impl Queues {
+    pub(crate) fn new(sqs: aws_sdk_sqs::Client, clock: Arc<dyn Clock>, config: Config) -> Self {
+        Self { sqs, clock, config }
+    }
+
+    /// Sends messages to the dispatch queue, as many to a call as it may hold. Entries that are refused for a reason that
+    /// may pass are sent again a few times.
+    ///
+    /// # Errors
+    /// When some were not taken. Those that were are handled all the same: whatever sends again must be idempotent.
+    pub(crate) async fn dispatch(&self, messages: &[Outgoing]) -> Result<(), EngineError> {
+        match self.dispatch_each(messages).await?.into_iter().next() {
+            None => Ok(()),
+            Some(Refusal { index, reason }) => {
+                let who = messages.get(index).map(Outgoing::describe).unwrap_or_default();
+                Err(EngineError::Queue { sent: messages.len(), reason, who })
+            }
+        }
+    }
+
+    /// The same for messages of many: one that SQS will never take is named, and stops no other.
+    ///
+    /// # Errors
+    /// When the queue does not answer, or took some not for a reason that may pass.
+    pub(crate) async fn dispatch_each(&self, messages: &[Outgoing]) -> Result<Vec<Refusal>, EngineError> {
+        let entries = messages.iter().enumerate().map(|(index, outgoing)| {
+            let body = sqs_text(outgoing.message.encode());
+            let bytes = body.len();
+            (Entry { index, body, outgoing }, bytes)
+        });
+        let calls: Vec<_> = batches(entries).into_iter().map(|batch| self.dispatch_batch(batch)).collect();
+        // All of them, whatever becomes of one.
+        let answers: Vec<_> = stream::iter(calls).buffer_unordered(CALLS_AT_ONCE).collect().await;
+        let answers: Vec<Vec<Refusal>> = answers.into_iter().collect::<Result<_, _>>()?;
+        Ok(answers.into_iter().flatten().collect())
+    }
+
+    async fn dispatch_batch(&self, batch: Vec<Entry<'_>>) -> Result<Vec<Refusal>, EngineError> {
+        let mut open = vec![batch];
+        let mut refusals = Vec::new();
+        while let Some(mut batch) = open.pop() {
+            match self.dispatch_call(&batch, &mut refusals).await? {
+                Taken::AllThatWillBe => {}
+                // Half of it at a time, until the message that is to blame stands alone.
+                Taken::Refused { reason } if batch.len() == 1 => {
+                    refusals.extend(
+                        batch.iter().map(|entry| Refusal { index: entry.index, reason: reason.clone() }),
+                    );
+                }
+                Taken::Refused { .. } => {
+                    let half = batch.split_off(batch.len() / 2);
+                    open.extend([half, batch]);
+                }
+            }
+        }
+        Ok(refusals)
+    }
+
+    async fn dispatch_call(
+        &self,
+        batch: &[Entry<'_>],
+        refusals: &mut Vec<Refusal>,
+    ) -> Result<Taken, EngineError> {
+        let who = || batch.first().map(|entry| entry.outgoing.describe()).unwrap_or_default();
+        let failed = |reason: String| EngineError::Queue { sent: batch.len(), reason, who: who() };
+        let mut left: Vec<&Entry<'_>> = batch.iter().collect();
+        let mut reason = String::new();
+        for _ in 0..WRITE_ROUNDS {
+            let mut call = self.sqs.send_message_batch().queue_url(&self.config.dispatch_queue_url);
+            for (id, entry) in left.iter().enumerate() {
+                call = call.entries(self.entry(entry, id).map_err(|e| failed(e.to_string()))?);
+            }
+            let out = match call.send().await {
+                Ok(out) => out,
+                Err(error) => {
+                    let reason = error.message().map_or_else(|| error.to_string(), str::to_owned);
+                    return match error.code().is_some_and(blames_a_message) {
+                        true => Ok(Taken::Refused { reason }),
+                        false => Err(failed(reason)),
+                    };
+                }
+            };
+            let mut again = Vec::new();
+            for refused in out.failed() {
+                let told = refused.message().unwrap_or(refused.code()).to_owned();
+                let entry = refused.id().parse().ok().and_then(|id: usize| left.get(id).copied());
+                match entry {
+                    Some(entry) if blames_its_entry(refused.code()) => {
+                        refusals.push(Refusal { index: entry.index, reason: told });
+                    }
+                    entry => {
+                        again.extend(entry);
+                        reason = told;
+                    }
+                }
+            }
+            if again.is_empty() {
+                return Ok(Taken::AllThatWillBe);
+            }
+            left = again;
+        }
+        Err(failed(reason))
+    }
+
+    fn entry(
+        &self,
+        entry: &Entry<'_>,
+        id: usize,
+    ) -> Result<SendMessageBatchRequestEntry, aws_sdk_sqs::error::BuildError> {
+        SendMessageBatchRequestEntry::builder()
+            .id(id.to_string())
+            .message_body(&entry.body)
+            .message_group_id(entry.outgoing.client.as_str())
+            .delay_seconds(entry.outgoing.delay_seconds(self.clock.now()))
+            .build()
+    }
+
+    /// Whether a message came before its time, because no delay is long enough: it is sent again with the rest.
+    pub(crate) fn is_early(&self, due_at: DateTime<Utc>) -> bool {
+        (due_at - self.clock.now()).num_seconds() > EARLY_SECONDS
+    }
+
+    /// Tells workers of parts, through the scan queue.
+    pub(crate) async fn send_parts(&self, ids: &[String]) -> Result<(), EngineError> {
+        let calls: Vec<_> = ids.chunks(SQS_BATCH).map(|ids| self.send_parts_call(ids)).collect();
+        let sent: Vec<_> = stream::iter(calls).buffer_unordered(CALLS_AT_ONCE).collect().await;
+        sent.into_iter().collect()
+    }
+
+    async fn send_parts_call(&self, ids: &[String]) -> Result<(), EngineError> {
+        let failed = |reason: String| EngineError::ScanQueue { reason };
+        let mut call = self.sqs.send_message_batch().queue_url(&self.config.scan_queue_url);
+        for (number, part) in ids.iter().enumerate() {
+            let body = Message::Scan { part: part.clone() }.encode();
+            let entry = SendMessageBatchRequestEntry::builder().id(number.to_string()).message_body(body);
+            call = call.entries(entry.build().map_err(|e| failed(e.to_string()))?);
+        }
+        let sent = call.send().await;
+        let sent = sent.map_err(|e| failed(e.message().map_or_else(|| e.to_string(), str::to_owned)))?;
+        match sent.failed().first() {
+            None => Ok(()),
+            Some(refused) => Err(failed(refused.message().unwrap_or(refused.code()).to_owned())),
+        }
+    }
+
+    /// Whether a URL names a queue of our own, whose messages nobody else may write.
+    pub(crate) fn is_own_queue(&self, queue_url: &str) -> bool {
+        let Config { dispatch_queue_url, scan_queue_url, release_queue_url, .. } = &self.config;
+        let own = [dispatch_queue_url, scan_queue_url, release_queue_url];
+        own.into_iter().any(|own_url| is_same_or_beside(own_url, queue_url))
+    }
+
+    /// Looks whether a consumer's queue is there.
+    pub async fn check_queue(&self, queue_url: &str) -> QueueCheck {
+        if self.is_own_queue(queue_url) {
+            return QueueCheck::Ours;
+        }
+        let look = self.sqs.get_queue_attributes().queue_url(queue_url);
+        match look.attribute_names(QueueAttributeName::QueueArn).send().await {
+            Ok(_) => QueueCheck::Exists { fifo: queue_url.ends_with(".fifo") },
+            Err(e) if e.as_service_error().is_some_and(|e| e.is_queue_does_not_exist()) => {
+                QueueCheck::Missing
+            }
+            Err(e) if e.code().is_some_and(|code| code.contains("NonExistentQueue")) => QueueCheck::Missing,
+            Err(e) => QueueCheck::Unknown(e.message().map_or_else(|| e.to_string(), str::to_owned)),
+        }
+    }
+}
+
+/// Whether `queue_url` names the queue of `own_url`, or one whose name begins with its name as its dead letters' does.
+///
+/// Names alone are compared: hosts have several spellings, and the embedded SQS goes by the name whatever the account. A
+/// URL that names no queue is taken for ours, since nobody can tell where it leads.
+fn is_same_or_beside(own_url: &str, queue_url: &str) -> bool {
+    match (queue_name(own_url), queue_name(queue_url)) {
+        (Some(own), Some(other)) => other.starts_with(own),
+        (_, other) => other.is_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_queues_are_known_under_any_host() {
+        let own = "https://sqs.eu-west-1.amazonaws.com/123456789012/tidegate-dispatch";
+        for (url, ours) in [
+            (own, true),
+            ("https://eu-west-1.queue.amazonaws.com/123456789012/tidegate-dispatch", true),
+            ("https://sqs.eu-west-1.amazonaws.com/123456789012/tidegate-dispatch-dead-letters", true),
+            ("https://sqs.eu-west-1.amazonaws.com//123456789012/tidegate-dispatch", true),
+            ("http://127.0.0.1:9324/000000000000/x/tidegate-dispatch", true),
+            ("http://127.0.0.1:9324//tidegate-dispatch", true),
+            ("http://127.0.0.1:9324/0/tidegate-dispatch", true),
+            ("https://sqs.eu-west-1.amazonaws.com/123456789012/jobs", false),
+            ("https://sqs.eu-west-1.amazonaws.com/123456789012/my-tidegate-dispatch", false),
+        ] {
+            assert_eq!(is_same_or_beside(own, url), ours, "{url}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What a process remembers of lines and policies between calls: which events are in packs, what was read of a policy, and
+//! who wakes it when. For half a minute, or as long as there is room.
+//!
+//! Invariant: nothing that a limit depends on is remembered. Shares, holders and cursors live in the slot groups alone.
+
+use std::collections::HashSet;
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+
+use chrono::{DateTime, Utc};
+use lru::LruCache;
+use tidegate_domain::ids::{ClientId, PolicyId, RunId};
+use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::pack::{Singles, SinglesKind};
+
+use super::shares::PolicySnapshot;
+use crate::contain::locked;
+
+/// Kinds of packs of which is remembered what is in them: a few megabytes.
+const PACK_LOGS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(15);
+/// Occurrences in packs of a kind that are remembered.
+const PACKED: usize = 10_000;
+/// Policies that are remembered.
+const POLICIES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1_023);
+/// How long what is read of a policy is believed, in seconds.
+const BELIEF_SECONDS: i64 = 30;
+
+type PackLogs = LruCache<(ClientId, PolicyId, SinglesKind), PackLog>;
+type Wakes = LruCache<(ClientId, PolicyId), DateTime<Utc>>;
+type Policies = LruCache<(ClientId, PolicyId), (DateTime<Utc>, PolicySnapshot)>;
+
+/// The packs of a kind, all from the first on, without what their occurrences deliver.
+#[derive(Debug, Default)]
+struct PackLog {
+    /// The number of the next.
+    next: u32,
+    runs: HashSet<RunId>,
+    /// Those of packs that go straight to a slot group, and may not be there yet.
+    halfway: HashSet<RunId>,
+}
+
+/// What a process remembers of lines and policies.
+pub(crate) struct Memory {
+    pack_logs: Mutex<PackLogs>,
+    policies: Mutex<Policies>,
+    wakes: Mutex<Wakes>,
+}
+
+impl Memory {
+    pub(crate) fn new() -> Self {
+        Self {
+            pack_logs: Mutex::new(LruCache::new(PACK_LOGS)),
+            policies: Mutex::new(LruCache::new(POLICIES)),
+            wakes: Mutex::new(LruCache::new(POLICIES)),
+        }
+    }
+
+    /// Takes out occurrences that are in packs of a kind, as far as this process knows, and says which number comes next.
+    /// Whatever number others have written, this one included, refuses a second pack.
+    pub(crate) fn leave_packed<T>(
+        &self,
+        (client, policy, kind): (&ClientId, &PolicyId, SinglesKind),
+        open: &mut Vec<T>,
+        occurrence: impl Fn(&T) -> &Occurrence,
+    ) -> u32 {
+        let mut logs = locked(&self.pack_logs);
+        let Some(log) = logs.get(&(client.clone(), policy.clone(), kind)) else { return 0 };
+        open.retain(|one| !log.runs.contains(&occurrence(one).run_id()));
+        log.next
+    }
+
+    /// Remembers packs of a kind: those that follow on what is known of it, or all of them.
+    pub(crate) fn keep_pack_log(&self, client: &ClientId, policy: &PolicyId, packs: &[Singles]) {
+        let Some(first) = packs.first() else { return };
+        let key = (client.clone(), policy.clone(), first.id.kind);
+        let mut logs = locked(&self.pack_logs);
+        // Those that follow on what is known, or all.
+        let mut log = logs.pop(&key).filter(|log| log.next == first.id.number).unwrap_or_default();
+        for pack in packs {
+            if pack.id.number != log.next || log.runs.len() > PACKED {
+                return;
+            }
+            log.next = log.next.saturating_add(1);
+            log.runs.extend(pack.members.iter().map(Occurrence::run_id));
+            if pack.straight.is_some() {
+                log.halfway.extend(pack.members.iter().map(Occurrence::run_id));
+            }
+        }
+        logs.put(key, log);
+    }
+
+    /// Remembers that the events of a pack which went straight to a slot group are there, or in the line.
+    pub(crate) fn keep_placed(&self, client: &ClientId, policy: &PolicyId, pack: &Singles) {
+        if let Some(log) = locked(&self.pack_logs).get_mut(&(client.clone(), policy.clone(), pack.id.kind)) {
+            for member in &pack.members {
+                log.halfway.remove(&member.run_id());
+            }
+        }
+    }
+
+    /// Whether some of these occurrences are in a pack that, as far as this process knows, may not have reached its slot
+    /// group.
+    pub(crate) fn may_be_halfway(
+        &self,
+        (client, policy, kind): (&ClientId, &PolicyId, SinglesKind),
+        members: &[Occurrence],
+    ) -> bool {
+        let mut logs = locked(&self.pack_logs);
+        let log = logs.get(&(client.clone(), policy.clone(), kind)).filter(|log| !log.halfway.is_empty());
+        log.is_some_and(|log| members.iter().any(|member| log.halfway.contains(&member.run_id())))
+    }
+
+    pub(crate) fn snapshot(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        now: DateTime<Utc>,
+    ) -> Option<PolicySnapshot> {
+        let (read_at, snapshot) = locked(&self.policies).get(&(client.clone(), policy.clone())).copied()?;
+        ((now - read_at).num_seconds().abs() < BELIEF_SECONDS).then_some(snapshot)
+    }
+
+    pub(crate) fn keep_snapshot(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        now: DateTime<Utc>,
+        snapshot: PolicySnapshot,
+    ) {
+        locked(&self.policies).put((client.clone(), policy.clone()), (now, snapshot));
+    }
+
+    /// By when somebody wakes a policy, as far as this process knows.
+    pub(crate) fn woken_by(&self, client: &ClientId, policy: &PolicyId) -> Option<DateTime<Utc>> {
+        locked(&self.wakes).get(&(client.clone(), policy.clone())).copied()
+    }
+
+    pub(crate) fn keep_wake(&self, client: &ClientId, policy: &PolicyId, by: DateTime<Utc>) {
+        locked(&self.wakes).put((client.clone(), policy.clone()), by);
+    }
+}

@@ -1,0 +1,56 @@
+//! What an operator does with tokens that their holders do not give back: under `on_expiry: hold`, nobody else does.
+
+use tidegate_domain::ids::ClientId;
+use tidegate_domain::token::Token;
+
+use super::Tokens;
+use crate::EngineError;
+use crate::effect::Effect;
+use crate::throttle::release::{Released, why_gone};
+
+impl Tokens {
+    /// Ends leases, whether they ran out or not. With `redeliver`, their events go out once more under new leases; without,
+    /// they are recorded as expired and the tokens go on to the next. Each token gets its own answer, in the order of the
+    /// call; `Released` means that the lease has ended.
+    ///
+    /// # Errors
+    /// When the store does not answer. Repeating the call is safe.
+    pub async fn free_held(
+        &self,
+        client: &ClientId,
+        tokens: Vec<Token>,
+        redeliver: bool,
+    ) -> Result<Vec<(Token, Released)>, EngineError> {
+        let mut answers = Vec::with_capacity(tokens.len());
+        for token in tokens {
+            let answer = match token.client() == client {
+                true => self.free_one(&token, redeliver).await?,
+                false => Released::NotYours,
+            };
+            answers.push((token, answer));
+        }
+        Ok(answers)
+    }
+
+    async fn free_one(&self, token: &Token, redeliver: bool) -> Result<Released, EngineError> {
+        let Some(snapshot) = self.throttle.snapshot(token.client(), &token.group.policy, 0).await? else {
+            return Ok(Released::Unknown);
+        };
+        let Some(group) = self.store.slot_group(&token.group).await? else {
+            return Ok(Released::Unknown);
+        };
+        let Some(lease) = group.leases.get(&token.lease.slot).copied().filter(|_| group.holds(&token.lease))
+        else {
+            return Ok(why_gone(&group, &token.lease));
+        };
+        let (now_seen, granted) =
+            self.throttle.end_lease(group, &lease, redeliver.then_some(snapshot.lease)).await?;
+        if now_seen.holds(&token.lease) {
+            return Err(EngineError::Contended { what: "a lease", rounds: 1 });
+        }
+        let send = (!granted.is_empty()).then_some(Effect::Send(granted));
+        let effects = send.into_iter().chain([Effect::Serve(Box::new(now_seen))]).collect();
+        self.effects.carry_out(effects).await?;
+        Ok(Released::Released)
+    }
+}

@@ -1,0 +1,54 @@
+//! Tokens, as those see them who ask: events arrive, policies are woken, consumers release and extend, operators free.
+//!
+//! Each call asks the throttle, which answers with effects, and has them carried out.
+//!
+//! | who | where |
+//! | --- | --- |
+//! | events that are due and did not wait in the line | `arrive` |
+//! | messages that wake a policy, and the tick through them | `wake` |
+//! | consumers, by a call or a message of the release queue | `release`, `release_queue` |
+//! | operators | `free` |
+//! | whoever is about to change a job | `unsettle` |
+//!
+//! Deliberately absent: what tokens are and when one may be given (`throttle`, `tidegate_domain::slots`).
+
+mod arrive;
+mod free;
+mod release;
+mod release_queue;
+mod unsettle;
+mod wake;
+
+use std::sync::Arc;
+
+use tidegate_store::Store;
+
+use crate::EngineError;
+use crate::clock::Clock;
+use crate::contents::Contents;
+use crate::effect_loop::EffectLoop;
+use crate::queues::Queues;
+use crate::throttle::Throttle;
+use crate::token_key::{TokenKey, TokenKeys};
+pub use release::Extended;
+
+/// What events, consumers and operators do with tokens.
+pub struct Tokens {
+    pub(crate) store: Store,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) queues: Arc<Queues>,
+    pub(crate) contents: Arc<Contents>,
+    pub(crate) keys: Arc<TokenKeys>,
+    pub(crate) throttle: Arc<Throttle>,
+    pub(crate) effects: Arc<EffectLoop>,
+}
+
+impl Tokens {
+    /// The key that this deployment signs tokens with.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn key(&self) -> Result<Arc<TokenKey>, EngineError> {
+        self.keys.key().await
+    }
+}

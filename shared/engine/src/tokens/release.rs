@@ -1,0 +1,109 @@
+//! Release and extension of tokens: what consumers call.
+
+use chrono::{DateTime, Utc};
+use tidegate_domain::ids::ClientId;
+use tidegate_domain::limits::{LEASE_SECONDS, SLOTS_PER_GROUP};
+use tidegate_domain::slots::{GroupKey, Transition};
+use tidegate_domain::time::{seconds, shifted};
+use tidegate_domain::token::Token;
+use tidegate_store::slots::Written;
+
+use super::Tokens;
+use crate::EngineError;
+use crate::effect::Release;
+use crate::throttle::release::{Answers, Released, by_group, why_gone};
+
+/// What came of an extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extended {
+    /// The lease lasts longer now.
+    Extended {
+        /// Until then.
+        lease_end: DateTime<Utc>,
+    },
+    /// The lease ended before.
+    Expired,
+    /// It belongs to another client.
+    NotYours,
+    /// No such token was ever given.
+    Unknown,
+}
+
+impl Tokens {
+    /// Releases tokens of a client. Each gets its own answer, in no particular order.
+    ///
+    /// A group of tokens whose rows do not answer is taken over by the dispatch queue and answered `Deferred`.
+    ///
+    /// # Errors
+    /// When neither the store nor the queue answers: nothing is lost, the consumer may call again.
+    pub async fn release(&self, client: &ClientId, releases: Vec<Release>) -> Result<Answers, EngineError> {
+        let (own, foreign) = releases.into_iter().partition::<Vec<_>, _>(|r| r.token.client() == client);
+        let mut answers: Answers = foreign.into_iter().map(|r| (r.token, Released::NotYours)).collect();
+        for (key, releases) in by_group(own) {
+            match self.release_here(&key, releases.clone()).await {
+                Ok(answered) => answers.extend(answered),
+                Err(error) => answers.extend(self.throttle.defer(&key, releases, error).await?),
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Releases tokens without falling back to the queue, for messages that come from it.
+    pub(crate) async fn release_now(
+        &self,
+        client: &ClientId,
+        releases: Vec<Release>,
+    ) -> Result<Answers, EngineError> {
+        let own = releases.into_iter().filter(|release| release.token.client() == client).collect();
+        let mut answers = Vec::new();
+        for (key, releases) in by_group(own) {
+            answers.extend(self.release_here(&key, releases).await?);
+        }
+        Ok(answers)
+    }
+
+    async fn release_here(&self, key: &GroupKey, releases: Vec<Release>) -> Result<Answers, EngineError> {
+        let (answers, effects) = self.throttle.release_group(key, releases).await?;
+        self.effects.carry_out(effects).await?;
+        Ok(answers)
+    }
+
+    /// Extends leases, by the policy's lease or by `lease_seconds` from now. Each token gets its own answer.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn extend(
+        &self,
+        client: &ClientId,
+        tokens: Vec<Token>,
+        lease_seconds: Option<u32>,
+    ) -> Result<Vec<(Token, Extended)>, EngineError> {
+        let mut answers = Vec::with_capacity(tokens.len());
+        for token in tokens {
+            let answer = match token.client() == client {
+                true => self.extend_one(&token, lease_seconds).await?,
+                false => Extended::NotYours,
+            };
+            answers.push((token, answer));
+        }
+        Ok(answers)
+    }
+
+    async fn extend_one(&self, token: &Token, lease_seconds: Option<u32>) -> Result<Extended, EngineError> {
+        let snapshot = self.throttle.snapshot(token.client(), &token.group.policy, 0).await?;
+        let Some(own) = snapshot.map(|snapshot| snapshot.lease) else { return Ok(Extended::Unknown) };
+        let chosen = lease_seconds.map(|s| s.clamp(*LEASE_SECONDS.start(), *LEASE_SECONDS.end()));
+        let lease_end = shifted(self.clock.now(), chosen.map_or(own, |s| seconds(s.into())));
+        if token.lease.slot >= SLOTS_PER_GROUP {
+            return Ok(Extended::Unknown);
+        }
+        Ok(match self.store.perform(&token.group, &Transition::extend(token.lease, lease_end)).await? {
+            Written::Done(_) => Extended::Extended { lease_end },
+            Written::Refused(None) => Extended::Unknown,
+            Written::Refused(Some(group)) => match why_gone(&group, &token.lease) {
+                Released::Unknown => Extended::Unknown,
+                _ => Extended::Expired,
+            },
+        })
+    }
+}

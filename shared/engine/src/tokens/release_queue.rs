@@ -1,0 +1,214 @@
+//! The release queue: consumers that release by a message instead of a call.
+//!
+//! A queue does not say who sent a message, and nobody needs to know: a token that this deployment signed is proof enough.
+//! Releases of many messages that fall on one slot group are one write. Nobody is answered, so what cannot
+//! be released is in the log.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tidegate_domain::ids::ClientId;
+use tidegate_domain::limits::{RESULT_BYTES, TOKENS_PER_CALL};
+use tidegate_domain::slots::{GroupKey, Outcome};
+use tidegate_domain::token::SignedToken;
+use tracing::{error, warn};
+
+use super::Tokens;
+use crate::effect::Release;
+use crate::queues::Handled;
+use crate::throttle::release::Released;
+use crate::{EngineError, TokenKey, contain};
+
+/// A message of the release queue: the body of a release call. It may name its client; then other clients' tokens are
+/// passed over.
+///
+/// A consumer wrote it, so a member that is not known is a typo, and refused as the API refuses it: `outcom` must not become a
+/// success.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    #[serde(default)]
+    client_id: Option<String>,
+    tokens: Vec<Box<RawValue>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ended {
+    token: String,
+    #[serde(default)]
+    outcome: Word,
+    #[serde(default)]
+    result: Option<String>,
+    #[serde(default)]
+    error: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Word {
+    #[default]
+    Succeeded,
+    Failed,
+}
+
+/// Where the releases of a message go.
+#[derive(Debug, Default)]
+struct Sorted {
+    by_group: BTreeMap<GroupKey, Vec<Release>>,
+    /// Which messages each group's releases came from.
+    messages: BTreeMap<GroupKey, BTreeSet<usize>>,
+}
+
+impl Tokens {
+    /// Handles messages of the release queue together. `bodies` are their texts, with how often each came; the answers
+    /// are in their order. One that cannot be read spoils no other: it comes again, and ends in the dead letters.
+    pub(crate) async fn handle_releases(&self, bodies: &[(&str, u32)]) -> Vec<Handled> {
+        let mut handled = vec![Handled::Done; bodies.len()];
+        let token_key = match self.keys.key().await {
+            Ok(key) => key,
+            Err(error) => {
+                warn!(%error, messages = bodies.len(), "releases come again");
+                return vec![Handled::Again; bodies.len()];
+            }
+        };
+        let mut sorted = Sorted::default();
+        for ((number, (body, received)), handled) in bodies.iter().enumerate().zip(&mut handled) {
+            if let Err(reason) = sorted.add(number, body, &token_key) {
+                error!(reason, received, "a release message cannot be read: it goes to the dead letters");
+                *handled = Handled::Again;
+            }
+        }
+        for (key, releases) in sorted.by_group {
+            let client = key.client.clone();
+            let released =
+                contain(|| format!("{key:?}"), Box::pin(self.release_now(&client, releases))).await;
+            match released.map_err(EngineError::from).flatten() {
+                Ok(answers) => {
+                    let idle = |answer: &Released| !matches!(answer, Released::Released);
+                    for (token, answer) in answers.into_iter().filter(|(_, answer)| idle(answer)) {
+                        warn!(%token, ?answer, "a release message changed nothing");
+                    }
+                }
+                Err(error) => {
+                    warn!(%error, group = ?key, "releases come again");
+                    for number in sorted.messages.get(&key).into_iter().flatten() {
+                        handled
+                            .iter_mut()
+                            .skip(*number)
+                            .take(1)
+                            .for_each(|handled| *handled = Handled::Again);
+                    }
+                }
+            }
+        }
+        handled
+    }
+}
+
+impl Sorted {
+    fn add(&mut self, number: usize, body: &str, key: &TokenKey) -> Result<(), String> {
+        let body: Body = serde_json::from_str(body).map_err(|e| e.to_string())?;
+        let client: Option<ClientId> =
+            body.client_id.map(|id| id.parse()).transpose().map_err(|e| format!("client_id: {e}"))?;
+        if !(1..=TOKENS_PER_CALL).contains(&body.tokens.len()) {
+            return Err(format!("tokens holds {}; 1 to {TOKENS_PER_CALL} are taken", body.tokens.len()));
+        }
+        for entry in body.tokens {
+            // Its neighbours are served whatever it says.
+            match read(&entry, client.as_ref(), key) {
+                Ok(release) => {
+                    let key = release.token.group.clone();
+                    self.messages.entry(key.clone()).or_default().insert(number);
+                    self.by_group.entry(key).or_default().push(release);
+                }
+                Err(reason) => warn!(reason, "a token of a release message is passed over"),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads an entry: a token's text, or an object that says how its event ended.
+fn read(entry: &RawValue, client: Option<&ClientId>, key: &TokenKey) -> Result<Release, String> {
+    let ended = match serde_json::from_str::<String>(entry.get()) {
+        Ok(token) => Ended { token, outcome: Word::Succeeded, result: None, error: None },
+        Err(_) => serde_json::from_str(entry.get()).map_err(|e| format!("{entry}: {e}"))?,
+    };
+    ended.checked(client, key)
+}
+
+impl Ended {
+    fn checked(self, client: Option<&ClientId>, key: &TokenKey) -> Result<Release, String> {
+        let ended = self;
+        let signed: SignedToken = ended.token.parse().map_err(|e| format!("token: {e}"))?;
+        let token = key.verify(signed).ok_or("token: this deployment gave no such token")?;
+        if let Some(client) = client.filter(|client| *client != token.client()) {
+            return Err(format!("token '{token}' is not {client}'s"));
+        }
+        match (ended.outcome, &ended.result, &ended.error) {
+            (Word::Succeeded, _, Some(_)) => return Err(format!("'{token}' succeeded, and has an error")),
+            (Word::Failed, Some(_), _) => return Err(format!("'{token}' failed, and has a result")),
+            _ => {}
+        }
+        let text = ended.result.or(ended.error);
+        if let Some(long) = text.as_ref().filter(|text| text.len() > RESULT_BYTES) {
+            return Err(format!(
+                "the text for '{token}' is {} bytes; {RESULT_BYTES} is the most",
+                long.len()
+            ));
+        }
+        let outcome = if ended.outcome == Word::Succeeded { Outcome::Succeeded } else { Outcome::Failed };
+        Ok(Release { token, outcome, text })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> TokenKey {
+        TokenKey::new(&[7; 32]).unwrap()
+    }
+
+    fn signed(token: &str) -> String {
+        key().sign(&token.parse().unwrap()).to_string()
+    }
+
+    #[test]
+    fn a_message_is_sorted_by_slot_group_and_a_bad_token_spoils_no_other() {
+        let mut sorted = Sorted::default();
+        let body = serde_json::json!({"client_id": "acme", "tokens": [
+            signed("tok.acme.small.0.3.17.2.9"),
+            {"token": signed("tok.acme.small.1.3.17.2.9"), "outcome": "failed", "error": "no disk"},
+            "nonsense", signed("tok.zeta.small.0.3.17.2.9"), 7,
+            {"token": signed("tok.acme.small.0.5.18.2.11"), "more": 1},
+            {"token": signed("tok.acme.small.0.6.19.2.12"), "error": "but it succeeded"},
+            // Neither guessed nor signed by somebody else.
+            "tok.acme.small.0.7.20.2.13",
+            TokenKey::new(&[8; 32]).unwrap().sign(&"tok.acme.small.0.7.20.2.13".parse().unwrap()).to_string(),
+        ]});
+        sorted.add(0, &body.to_string(), &key()).unwrap();
+        let unnamed = serde_json::json!({"tokens": [signed("tok.acme.small.0.4.18.2.10")]});
+        sorted.add(1, &unnamed.to_string(), &key()).unwrap();
+        let sizes: Vec<usize> = sorted.by_group.values().map(Vec::len).collect();
+        assert_eq!(sizes, [2, 1]);
+        let second = sorted.by_group.values().nth(1).and_then(|releases| releases.first()).unwrap();
+        assert_eq!((second.outcome, second.text.as_deref()), (Outcome::Failed, Some("no disk")));
+    }
+
+    #[test]
+    fn what_is_no_release_message_says_why() {
+        for (body, why) in [
+            ("", "EOF"),
+            ("{}", "tokens"),
+            (r#"{"client_id":"acme","tokens":[]}"#, "tokens holds 0"),
+            (r#"{"client_id":"ac me","tokens":["a"]}"#, "client_id"),
+            (r#"{"client_id":"acme","tokens":["a"],"more":1}"#, "more"),
+        ] {
+            let reason = Sorted::default().add(0, body, &key()).unwrap_err();
+            assert!(reason.contains(why), "{body}: {reason}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! A policy is woken: it is looked after as a whole, or what is due in it is admitted.
+//!
+//! Wake-ups are SQS messages and come by the second. A policy whose bucket holds less than its rate allows in a second
+//! would lose the rest, so whoever is woken for it stays for up to a second and lets each event begin when its time
+//! comes. Policies without a rate, or with a burst of a second's worth or more, are never waited for.
+
+use chrono::{DateTime, TimeDelta};
+use tidegate_domain::ids::{ClientId, PolicyId};
+use tidegate_domain::policy::PolicyRef;
+use tidegate_domain::rate_limit::RateLimit;
+use tidegate_domain::time::{milliseconds, shifted};
+
+use super::Tokens;
+use crate::EngineError;
+use crate::effect::{Effect, Reconciliation};
+
+/// How long whoever is woken stays: the next wake-up comes after it.
+const STAY: TimeDelta = milliseconds(1_000);
+/// The shortest wait: each look reads and writes rows.
+const SHORTEST_WAIT: TimeDelta = milliseconds(10);
+
+impl Tokens {
+    /// Looks after all of a policy: repairs its shares, takes back what nobody released in time, grants what is free.
+    ///
+    /// Repeating it changes nothing that is in order.
+    pub(crate) async fn reconcile_policy(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+    ) -> Result<(), EngineError> {
+        let Some(policy) = self.store.policy(client, policy).await? else {
+            let effects = self.throttle.abandon_line(&PolicyRef::new(client, policy)).await?;
+            return self.effects.carry_out(effects).await.map(drop);
+        };
+        let (overlapping, _) = self.throttle.decide_overlaps(&PolicyRef::new(client, &policy.id)).await?;
+        self.effects.carry_out(overlapping).await?;
+        let (policy, mut groups) = self.throttle.converge(policy).await?;
+        groups.reverse();
+        let all = Reconciliation { policy, groups, is_idle: true };
+        self.effects.carry_out(vec![Effect::Reconcile(Box::new(all))]).await.map(drop)
+    }
+
+    /// Looks for free slots as `Throttle::admission` does, and once more at each instant of the next second at which the
+    /// rate lets another event begin.
+    pub(crate) async fn admit_paced(&self, client: &ClientId, policy: &PolicyId) -> Result<(), EngineError> {
+        let leave_at = shifted(self.clock.now(), STAY);
+        loop {
+            let effects = self.throttle.admission(client, policy).await?;
+            let granted = self.effects.carry_out(effects).await?;
+            let snapshot = self.throttle.snapshot(client, policy, 0).await?;
+            let rate =
+                snapshot.and_then(|snapshot| snapshot.rate).filter(|rate| RateLimit::needs_pacing(*rate));
+            let Some(rate) = rate else { return Ok(()) };
+            let allowed = self.store.rate_allows((client, policy), rate, self.clock.now()).await?;
+            let next_at = DateTime::from_timestamp_micros(allowed.next_us).unwrap_or_default();
+            if granted == 0 && next_at <= self.clock.now() {
+                // The rate would let one begin: nothing waits, or no slot is free.
+                return Ok(());
+            }
+            let next_at = next_at.max(shifted(self.clock.now(), SHORTEST_WAIT));
+            if next_at >= leave_at {
+                return Ok(());
+            }
+            self.clock.wait_until(next_at).await;
+            if self.clock.now() < next_at {
+                return Ok(());
+            }
+        }
+    }
+}
