@@ -3,35 +3,47 @@
 use anyhow::Result;
 
 use crate::command::run;
+use crate::times::Times;
 use crate::venv::Venv;
 use crate::workspace::{Workspace, cargo};
 use crate::{layers, modules, readme, tools};
 
-/// Runs the checks, the quick ones first, the tests last.
+/// Runs the checks, the quick ones first, the tests last, and says what took how long.
 ///
 /// # Errors
 /// At the first check that fails.
 pub fn check(workspace: &Workspace) -> Result<()> {
-    run(cargo(workspace).args(["fmt", "--all", "--check"]))?;
-    eprintln!("layers");
-    layers::check(workspace.metadata())?;
-    modules::check(workspace.root())?;
-    run(Venv::sam(workspace)?.program("cfn-lint").arg("template.yaml").current_dir(workspace.root()))?;
-    deny(workspace)?;
-    run(cargo(workspace).args([
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--locked",
-        "--",
-        "-D",
-        "warnings",
-    ]))?;
-    run(cargo(workspace)
-        .args(["doc", "--workspace", "--no-deps", "--locked"])
-        .env("RUSTDOCFLAGS", "-D warnings"))?;
-    type_readme(workspace)?;
-    run(tools::NEXTEST.command(workspace)?.args(["run", "--workspace", "--locked"]))
+    let mut times = Times::default();
+    let checked = check_each(workspace, &mut times);
+    eprint!("{times}");
+    checked
+}
+
+fn check_each(workspace: &Workspace, times: &mut Times) -> Result<()> {
+    times.take("format", || run(cargo(workspace).args(["fmt", "--all", "--check"])))?;
+    times.take("imports", || {
+        layers::check(workspace.metadata())?;
+        modules::check(workspace.root())
+    })?;
+    times.take("template", || {
+        run(Venv::sam(workspace)?.program("cfn-lint").arg("template.yaml").current_dir(workspace.root()))
+    })?;
+    times.take("dependencies", || deny(workspace))?;
+    times.take("lints", || {
+        let all = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+        run(cargo(workspace).args(all))
+    })?;
+    times.take("documentation", || {
+        let all = ["doc", "--workspace", "--no-deps", "--locked"];
+        run(cargo(workspace).args(all).env("RUSTDOCFLAGS", "-D warnings"))
+    })?;
+    times.take("build of the tests", || build_tests(workspace))?;
+    times.take("readme", || readme::readme(workspace))?;
+    times.take("tests", || run(tools::NEXTEST.command(workspace)?.args(["run", "--workspace", "--locked"])))
+}
+
+fn build_tests(workspace: &Workspace) -> Result<()> {
+    run(tools::NEXTEST.command(workspace)?.args(["run", "--workspace", "--locked", "--no-run"]))
 }
 
 /// Types the README, with the binary as the tests build it: other features would compile everything once more.
@@ -39,7 +51,7 @@ pub fn check(workspace: &Workspace) -> Result<()> {
 /// # Errors
 /// When it cannot be built, or the README is not true.
 pub fn type_readme(workspace: &Workspace) -> Result<()> {
-    run(tools::NEXTEST.command(workspace)?.args(["run", "--workspace", "--locked", "--no-run"]))?;
+    build_tests(workspace)?;
     readme::readme(workspace)
 }
 

@@ -13,8 +13,10 @@ mod figures;
 mod layers;
 mod ministack;
 mod modules;
+mod quick;
 mod readme;
 mod runtime_api;
+mod times;
 mod tools;
 mod venv;
 mod workspace;
@@ -29,7 +31,10 @@ use crate::workspace::{Workspace, cargo};
 const USAGE: &str = "\
 usage: cargo xtask <recipe>
 
-  check                      format, lints, documentation, layers, template, dependencies, readme, all tests
+  check                      format, lints, documentation, layers, template, dependencies, readme, all tests, and what took
+                             how long
+  check --quick [CRATE ...]  of these crates, or those with changes that are not committed: format, imports, lints, tests and
+                             direct proofs
   readme                     type the README and the quick start as they are written, in local mode
   e2e                        deploy the real template to AWS_ENDPOINT_URL (or a MiniStack of its own) and use it
   bench [NAME] [N]           the benchmarks, or one of them with N events or jobs
@@ -55,7 +60,11 @@ fn recipe(arguments: &[String]) -> Result<()> {
     let Some((name, rest)) = arguments.split_first() else { bail!("no recipe named\n{USAGE}") };
     let workspace = Workspace::find()?;
     match name.as_str() {
-        "check" => check::check(&workspace),
+        "check" => match rest.split_first() {
+            Some((flag, names)) if flag == "--quick" => quick::quick(&workspace, names),
+            Some((unknown, _)) => bail!("check knows no {unknown:?}\n{USAGE}"),
+            None => check::check(&workspace),
+        },
         "readme" => check::type_readme(&workspace),
         "e2e" => e2e::e2e(&workspace),
         "bench" => run(cargo(&workspace).args(["run", "--release", "-p", "tidegate-bench", "--"]).args(rest)),

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::limits::TARGET_URL_BYTES;
+use crate::limits::{EVENTS_PER_CHUNK, HTTP_EVENTS_PER_CHUNK, TARGET_URL_BYTES};
 
 /// A consumer's address.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +18,27 @@ pub enum Target {
         url: String,
     },
 }
+
+/// How events reach targets of a kind.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Transport {
+    /// The kind, as logs name it.
+    pub name: &'static str,
+    /// The field of a job that names a target of the kind.
+    pub url_field: &'static str,
+    /// Events that one message of the dispatch queue holds, so that its handling fits into a call of the handler.
+    pub events_per_chunk: u32,
+    /// Whether an event is sent where it was given its token. What takes time travels through the dispatch queue first, so that
+    /// nobody who hands tokens on waits for it.
+    pub is_inline: bool,
+}
+
+/// Queues take ten events to a call, at once.
+const QUEUE: Transport =
+    Transport { name: "sqs", url_field: "queue_url", events_per_chunk: EVENTS_PER_CHUNK, is_inline: true };
+/// Endpoints take one event to a call, for as long as they like.
+const ENDPOINT: Transport =
+    Transport { name: "http", url_field: "url", events_per_chunk: HTTP_EVENTS_PER_CHUNK, is_inline: false };
 
 /// Why an address is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -93,9 +114,12 @@ impl Target {
         }
     }
 
-    /// Whether each event takes a call of its own.
-    pub fn is_http(&self) -> bool {
-        matches!(self, Self::Http { .. })
+    /// How events reach it.
+    pub fn transport(&self) -> &'static Transport {
+        match self {
+            Self::Sqs { .. } => &QUEUE,
+            Self::Http { .. } => &ENDPOINT,
+        }
     }
 
     /// Whether a pattern of a client's allow-list covers it: the URL itself, or a text whose single `*` stands for

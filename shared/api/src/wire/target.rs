@@ -79,11 +79,12 @@ impl TargetBody {
                     );
                     errors.add(format!("{name}.sqs.release"), "on_response", message);
                 }
-                let target = errors.keep(&url_field(name, false), &**queue_url, Target::sqs(queue_url))?;
+                let target =
+                    errors.keep(&format!("{name}.sqs.queue_url"), &**queue_url, Target::sqs(queue_url))?;
                 Some(CheckedTarget { target, release_on_response: false })
             }
             (None, Some(HttpBody { url, release })) => {
-                let target = errors.keep(&url_field(name, true), &**url, Target::http(url))?;
+                let target = errors.keep(&format!("{name}.http.url"), &**url, Target::http(url))?;
                 Some(CheckedTarget { target, release_on_response: *release == Some(ReleaseWord::OnResponse) })
             }
             (Some(_), Some(_)) => {
@@ -129,11 +130,8 @@ impl TargetBody {
     }
 }
 
-fn url_field(name: &str, is_http: bool) -> String {
-    format!("{name}.{}", if is_http { "http.url" } else { "sqs.queue_url" })
-}
-
 /// The field that carries the URL of an address that stands in the field `name`.
 pub(crate) fn url_field_of(name: &str, target: &Target) -> String {
-    url_field(name, target.is_http())
+    let transport = target.transport();
+    format!("{name}.{}.{}", transport.name, transport.url_field)
 }

@@ -3,20 +3,16 @@
 //! At least once, under the id `<run>.completed`. It travels through the dispatch queue, so nobody who counts the last
 //! outcome waits for an endpoint.
 
-use aws_sdk_sqs::error::ProvideErrorMetadata;
 use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::{ClientId, RunId};
-use tidegate_domain::target::Target;
 use tidegate_domain::time::shifted;
 use tidegate_store::runs::{Announced, RunRow};
 use tracing::{info, warn};
 
-use super::Delivery;
 use super::event::rfc3339;
-use super::{Sent, backoff, fifo};
+use super::{Delivery, Sent, backoff};
 use crate::EngineError;
 use crate::queues::Outgoing;
-use crate::queues::batch::sqs_text;
 use crate::queues::message::Message;
 
 /// The body of a completion: an SQS message's text, or the body of a POST. Version 1; fields are only ever added.
@@ -94,7 +90,8 @@ impl Delivery {
         let Some(target) = &row.terms.flow.on_completion else { return Ok(()) };
         let body = serde_json::to_string(&CompletionBody::of(client, &row)).unwrap_or_default();
         let (now, tries) = (self.clock.now(), failures.saturating_add(1));
-        let failure = match self.tell(client, run, target, body).await? {
+        let id = completion_id(run);
+        let failure = match self.send_completion((client, run), target, (&id, body)).await? {
             Sent::Done => None,
             Sent::Failed { reason, retry_after } if tries < row.terms.max_attempts.get() => {
                 info!(%client, %run, reason, failures, "a completion is tried again");
@@ -109,37 +106,6 @@ impl Delivery {
         };
         self.store.mark_announced(client, run, &Announced { at: now, failure }).await?;
         Ok(())
-    }
-
-    async fn tell(
-        &self,
-        client: &ClientId,
-        run: &RunId,
-        target: &Target,
-        body: String,
-    ) -> Result<Sent, EngineError> {
-        let id = completion_id(run);
-        let Target::Sqs { queue_url } = target else {
-            let secret = self.store.client(client).await?.map(|client| client.webhook_secret);
-            let now_s = self.clock.now().timestamp();
-            return Ok(self.http.post(target.url(), &id, body, &secret.unwrap_or_default(), now_s).await);
-        };
-        if self.queues.is_own_queue(queue_url) {
-            return Ok(Sent::Refused { reason: "the queue is one of Tidegate's own".to_owned() });
-        }
-        let mut call = self.sqs.send_message().queue_url(queue_url).message_body(sqs_text(body));
-        if queue_url.ends_with(".fifo") {
-            call = call
-                .message_group_id(fifo::group_id(client, run.job()))
-                .message_deduplication_id(fifo::deduplication_id(client, &id));
-        }
-        Ok(match call.send().await {
-            Ok(_) => Sent::Done,
-            Err(e) => {
-                let reason = e.message().map_or_else(|| e.to_string(), str::to_owned);
-                Sent::Failed { reason, retry_after: None }
-            }
-        })
     }
 }
 

@@ -47,7 +47,7 @@ impl Delivery {
             let client = grant.token.client().clone();
             match self.find_granted(&grant).await? {
                 Found::Unwanted(run) => unwanted.push((run, Release::new(grant.token, Outcome::Dead))),
-                Found::Wanted(_, terms) if terms.terms.target.is_http() => {
+                Found::Wanted(_, terms) if !terms.terms.target.transport().is_inline => {
                     later.push(Outgoing::now(&client, grant.message(0)));
                 }
                 Found::Wanted(event, terms) => {

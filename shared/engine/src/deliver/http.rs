@@ -12,11 +12,13 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{StatusCode, Url};
 use thiserror::Error;
+use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{DELIVERY_SECONDS, SQS_DELAY_SECONDS};
 use tidegate_domain::time::seconds;
 
 use super::Delivery;
 use super::{EventToSend, Sent, signature};
+use crate::EngineError;
 
 /// Calls under way at once.
 const CALLS_AT_ONCE: usize = 20;
@@ -69,7 +71,7 @@ impl HttpTarget {
     }
 
     /// Posts a JSON body under an id, signed with a client's secret.
-    pub(super) async fn post(&self, url: &str, id: &str, body: String, secret: &str, now_s: i64) -> Sent {
+    async fn post(&self, url: &str, id: &str, body: String, secret: &str, now_s: i64) -> Sent {
         let refused = |reason: &str| Sent::Refused { reason: reason.to_owned() };
         let client = match self.client() {
             Ok(client) => client,
@@ -223,6 +225,18 @@ fn is_public(ip: IpAddr) -> bool {
 }
 
 impl Delivery {
+    /// Posts a completion to its endpoint.
+    pub(super) async fn post_completion(
+        &self,
+        client: &ClientId,
+        url: &str,
+        (id, body): (&str, String),
+    ) -> Result<Sent, EngineError> {
+        let secret = self.store.client(client).await?.map(|client| client.webhook_secret);
+        let now_s = self.clock.now().timestamp();
+        Ok(self.http.post(url, id, body, &secret.unwrap_or_default(), now_s).await)
+    }
+
     /// Posts the chosen events to their endpoints.
     pub(super) async fn send_to_endpoints(
         &self,

@@ -1,7 +1,8 @@
 //! Delivery: what a consumer receives, and how it gets there.
 //!
-//! At least once; the event id is the idempotency key. HTTP calls take time, so granted events for HTTP targets travel
-//! through the dispatch queue and never run where slots are handed on.
+//! At least once; the event id is the idempotency key. What takes time (`Transport::is_inline`) travels through the dispatch
+//! queue, and is never sent where slots are handed on. A kind of target is a file here (`sqs`, `http`) and an arm of the two
+//! `match`es below.
 
 pub(crate) mod callback;
 pub(crate) mod chunk;
@@ -19,10 +20,13 @@ mod wanted;
 use std::sync::Arc;
 
 use chrono::Duration;
+use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::limits::SQS_DELAY_SECONDS;
+use tidegate_domain::target::Target;
 use tidegate_domain::time::seconds;
 use tidegate_store::Store;
 
+use crate::EngineError;
 use crate::clock::Clock;
 use crate::contents::Contents;
 use crate::queues::Queues;
@@ -59,18 +63,41 @@ pub(crate) enum Sent {
 impl Delivery {
     /// Sends events to their targets. The answers are in the order of the events.
     pub(crate) async fn send(&self, deliveries: &[EventToSend]) -> Vec<Sent> {
-        let is_http = |delivery: &EventToSend| delivery.terms.terms.target.is_http();
-        let (http, queues): (Vec<usize>, Vec<usize>) =
-            (0..deliveries.len()).partition(|index| deliveries.get(*index).is_some_and(is_http));
+        let (mut queues, mut endpoints) = (Vec::new(), Vec::new());
+        for (index, event) in deliveries.iter().enumerate() {
+            match event.terms.terms.target {
+                Target::Sqs { .. } => queues.push(index),
+                Target::Http { .. } => endpoints.push(index),
+            }
+        }
         let mut sent = vec![Sent::Done; deliveries.len()];
-        let answers =
-            [self.send_to_queues(deliveries, &queues).await, self.send_to_endpoints(deliveries, &http).await];
+        let answers = [
+            self.send_to_queues(deliveries, &queues).await,
+            self.send_to_endpoints(deliveries, &endpoints).await,
+        ];
         for (index, outcome) in answers.into_iter().flatten() {
             if let Some(place) = sent.get_mut(index) {
                 *place = outcome;
             }
         }
         sent
+    }
+}
+
+impl Delivery {
+    /// Sends the body of a completion to where its job wants it. `id` is its idempotency key.
+    async fn send_completion(
+        &self,
+        (client, run): (&ClientId, &RunId),
+        target: &Target,
+        (id, body): (&str, String),
+    ) -> Result<Sent, EngineError> {
+        match target {
+            Target::Sqs { queue_url } => {
+                Ok(self.queue_completion((client, run), queue_url, (id, body)).await)
+            }
+            Target::Http { url } => self.post_completion(client, url, (id, body)).await,
+        }
     }
 }
 

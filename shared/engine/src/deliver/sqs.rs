@@ -7,12 +7,14 @@ use std::iter;
 use aws_sdk_sqs::error::ProvideErrorMetadata;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use futures::stream::{FuturesUnordered, StreamExt};
-use tidegate_domain::ids::{ClientId, EventId};
+use tidegate_domain::ids::{ClientId, EventId, RunId};
 
 use super::Delivery;
 use super::{EventToSend, Sent, fifo};
 use crate::queues::batch::{Batch, sqs_text};
 
+/// Why a queue gets nothing.
+const OWN_QUEUE: &str = "the queue is one of Tidegate's own";
 /// Batch calls under way at once.
 const CALLS_AT_ONCE: usize = 8;
 
@@ -41,13 +43,38 @@ impl Delivery {
         }
     }
 
+    /// Sends a completion to its queue.
+    pub(super) async fn queue_completion(
+        &self,
+        (client, run): (&ClientId, &RunId),
+        queue_url: &str,
+        (id, body): (&str, String),
+    ) -> Sent {
+        if self.queues.is_own_queue(queue_url) {
+            return Sent::Refused { reason: OWN_QUEUE.to_owned() };
+        }
+        let mut call = self.sqs.send_message().queue_url(queue_url).message_body(sqs_text(body));
+        if queue_url.ends_with(".fifo") {
+            call = call
+                .message_group_id(fifo::group_id(client, run.job()))
+                .message_deduplication_id(fifo::deduplication_id(client, id));
+        }
+        match call.send().await {
+            Ok(_) => Sent::Done,
+            Err(e) => {
+                let reason = e.message().map_or_else(|| e.to_string(), str::to_owned);
+                Sent::Failed { reason, retry_after: None }
+            }
+        }
+    }
+
     async fn send_call(&self, deliveries: &[EventToSend], call: Call<'_>) -> Vec<(usize, Sent)> {
         let fail = |reason: String| {
             let failed = Sent::Failed { reason, retry_after: None };
             call.entries.iter().map(|(index, _)| (*index, failed.clone())).collect::<Vec<_>>()
         };
         if self.queues.is_own_queue(call.queue_url) {
-            let refused = Sent::Refused { reason: "the queue is one of Tidegate's own".to_owned() };
+            let refused = Sent::Refused { reason: OWN_QUEUE.to_owned() };
             return call.entries.iter().map(|(index, _)| (*index, refused.clone())).collect();
         }
         let is_fifo = call.queue_url.ends_with(".fifo");

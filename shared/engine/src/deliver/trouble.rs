@@ -61,7 +61,7 @@ fn note(troubles: &mut BTreeMap<JobId, Trouble>, event: &EventId, terms: &Terms,
             let trouble = Trouble {
                 first: event.clone(),
                 policy: terms.policy.clone(),
-                target: if terms.target.is_http() { "http" } else { "sqs" },
+                target: terms.target.transport().name,
                 reason: reason.chars().take(REASON_CHARS).collect(),
                 events: 1,
             };

@@ -1,12 +1,13 @@
 //! Chunks: messages that hold events, cut by fixed rules, so that who repeats an emission from the same place
 //! cuts the same chunks, whose marks are then found.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::job::Terms;
-use tidegate_domain::limits::{CHUNK_BYTES, EVENTS_PER_CHUNK, HTTP_EVENTS_PER_CHUNK};
+use tidegate_domain::limits::CHUNK_BYTES;
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::SinglesKind;
 use tidegate_store::doc::TermsDoc;
@@ -35,7 +36,8 @@ pub(super) struct Chunks {
 struct ChunkKey {
     client: ClientId,
     launch_at: DateTime<Utc>,
-    http: bool,
+    /// Events that a chunk of their kind of target holds: queues, which take the most, come first.
+    most: Reverse<u32>,
     /// The line that its events are for, and their kind; `None` where nothing throttles them.
     line: Option<(PolicyId, SinglesKind)>,
 }
@@ -116,13 +118,13 @@ impl Chunks {
 
 /// How many events of such terms a chunk holds.
 pub(super) fn events_per_chunk(terms: &Terms) -> u32 {
-    if terms.target.is_http() { HTTP_EVENTS_PER_CHUNK } else { EVENTS_PER_CHUNK }
+    terms.target.transport().events_per_chunk
 }
 
 fn key_of(occurrence: &Occurrence) -> ChunkKey {
     let Occurrence { client, launch_at, terms, .. } = occurrence;
     let line = terms.policy.clone().zip(SinglesKind::of(occurrence));
-    ChunkKey { client: client.clone(), launch_at: *launch_at, http: terms.target.is_http(), line }
+    ChunkKey { client: client.clone(), launch_at: *launch_at, most: Reverse(events_per_chunk(terms)), line }
 }
 
 fn item(of: &Occurrence, from: u32, to: u32) -> ChunkItem {
