@@ -167,7 +167,7 @@ impl Consumer {
                         other => anyhow::bail!("the release of {token} was answered with {other:?}"),
                     };
                 }
-                Err(error) if error.may_pass() && attempt < RELEASE_TRIES => {
+                Err(error) if error.is_retryable() && attempt < RELEASE_TRIES => {
                     warn!(%error, attempt, "a release is tried again");
                     tokio::time::sleep(REST).await;
                 }

@@ -49,7 +49,7 @@ pub(crate) async fn run(args: DryRunArgs) -> anyhow::Result<ExitCode> {
     let stored = stage.usage();
 
     let mut out = BufWriter::with_capacity(OUTPUT_BYTES, io::stdout().lock());
-    let printed = match rehearse(&stage, window, &intake, &mut out).await {
+    let printed = match dry_run(&stage, window, &intake, &mut out).await {
         Ok((rows_read, tally)) => {
             let spent = Spent { stored, scanned: stage.usage(), rows_read, elapsed: began.elapsed() };
             let written = Summary::new(&intake, &tally, &spent).write(&mut out);
@@ -65,7 +65,7 @@ pub(crate) async fn run(args: DryRunArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Writes all lines but the last. Returns how many rows of the index were read, and what was printed.
-async fn rehearse(
+async fn dry_run(
     stage: &Stage,
     window: Window,
     intake: &Intake,
@@ -82,7 +82,7 @@ async fn rehearse(
     let mut rows_read = 0;
     while let Some(next) = steps.next() {
         piece.begin(steps.are_shortest());
-        rows_read += stage.rehearse(next, &mut piece).await?;
+        rows_read += stage.dry_run(next, &mut piece).await?;
         let Some(found) = piece.found() else {
             steps.shorten();
             continue;

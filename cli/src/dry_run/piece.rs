@@ -2,15 +2,15 @@
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::JobId;
-use tidegate_domain::occurrence::NonRun;
+use tidegate_domain::occurrence::SkipReason;
 use tidegate_domain::time::{Dst, Window};
-use tidegate_engine::{Rehearsal, Verdict};
+use tidegate_engine::{Decision, Observer};
 use tidegate_store::launch::{Child, Shard};
 
 use super::occupied::Occupied;
 use super::roster::Roster;
 
-/// Most jobs of a rehearsal: what a rank has room for.
+/// Most jobs of a dry run: what a rank has room for.
 pub(super) const JOBS: usize = 1 << RANK_BITS;
 
 const KIND_BITS: u32 = 6;
@@ -19,16 +19,16 @@ const RANK_BITS: u32 = 26;
 pub(super) const MOST_LAUNCHES: usize = 4_000_000;
 
 const LABELS: [Dst; 3] = [Dst::Plain, Dst::Gap, Dst::Overlap];
-const REASONS: [NonRun; 9] = [
-    NonRun::Paused,
-    NonRun::MisfireSkipped,
-    NonRun::Expired,
-    NonRun::OverlapSkipped,
-    NonRun::LineFull,
-    NonRun::Excluded,
-    NonRun::Cancelled,
-    NonRun::Rescheduled,
-    NonRun::NotEmittable,
+const REASONS: [SkipReason; 9] = [
+    SkipReason::Paused,
+    SkipReason::MisfireSkipped,
+    SkipReason::Expired,
+    SkipReason::OverlapSkipped,
+    SkipReason::LineFull,
+    SkipReason::Excluded,
+    SkipReason::Cancelled,
+    SkipReason::Rescheduled,
+    SkipReason::NotEmittable,
 ];
 
 /// The place of a label in [`LABELS`].
@@ -41,17 +41,17 @@ fn label_place(label: Dst) -> u64 {
 }
 
 /// The place of a reason in [`REASONS`], counted from 1.
-fn reason_place(reason: NonRun) -> u64 {
+fn reason_place(reason: SkipReason) -> u64 {
     match reason {
-        NonRun::Paused => 1,
-        NonRun::MisfireSkipped => 2,
-        NonRun::Expired => 3,
-        NonRun::OverlapSkipped => 4,
-        NonRun::LineFull => 5,
-        NonRun::Excluded => 6,
-        NonRun::Cancelled => 7,
-        NonRun::Rescheduled => 8,
-        NonRun::NotEmittable => 9,
+        SkipReason::Paused => 1,
+        SkipReason::MisfireSkipped => 2,
+        SkipReason::Expired => 3,
+        SkipReason::OverlapSkipped => 4,
+        SkipReason::LineFull => 5,
+        SkipReason::Excluded => 6,
+        SkipReason::Cancelled => 7,
+        SkipReason::Rescheduled => 8,
+        SkipReason::NotEmittable => 9,
     }
 }
 
@@ -61,7 +61,7 @@ fn reason_place(reason: NonRun) -> u64 {
 pub(super) struct Due(u64);
 
 impl Due {
-    fn new(second: u32, rank: u32, label: Dst, reason: Option<NonRun>) -> Self {
+    fn new(second: u32, rank: u32, label: Dst, reason: Option<SkipReason>) -> Self {
         let kind = reason.map_or(0, reason_place) << 2 | label_place(label);
         Self(u64::from(second) << (RANK_BITS + KIND_BITS) | u64::from(rank) << KIND_BITS | kind)
     }
@@ -82,7 +82,7 @@ impl Due {
     }
 
     /// Why it is not launched; `None`: it is.
-    pub(super) fn reason(self) -> Option<NonRun> {
+    pub(super) fn reason(self) -> Option<SkipReason> {
         let place = (self.0 >> 2 & 15) as usize;
         REASONS.get(place.checked_sub(1)?).copied()
     }
@@ -148,7 +148,7 @@ impl<'a> Piece<'a> {
         Ok(self.due.drain(..end))
     }
 
-    fn add(&mut self, job: &JobId, launch: &Verdict) {
+    fn add(&mut self, job: &JobId, launch: &Decision) {
         if !self.window.contains(launch.launch_at) {
             return;
         }
@@ -162,7 +162,7 @@ impl<'a> Piece<'a> {
             self.overflowed = true;
             return;
         }
-        self.due.push(Due::new(second, rank, launch.firing.label, launch.non_run));
+        self.due.push(Due::new(second, rank, launch.firing.label, launch.skip_reason));
     }
 
     fn rank(&mut self, job: &JobId) -> Option<u32> {
@@ -177,12 +177,12 @@ impl<'a> Piece<'a> {
     }
 }
 
-impl Rehearsal for Piece<'_> {
+impl Observer for Piece<'_> {
     fn reads(&self, shard: &Shard) -> bool {
         self.occupied.holds(shard)
     }
 
-    fn judged(&mut self, row: &Child, launch: &Verdict) {
+    fn decided(&mut self, row: &Child, launch: &Decision) {
         self.add(&row.job, launch);
     }
 }
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_number_holds_what_it_was_made_of_and_sorts_by_instant_and_job() {
-        let last = (u32::MAX, JOBS as u32 - 1, Dst::Overlap, Some(NonRun::NotEmittable));
+        let last = (u32::MAX, JOBS as u32 - 1, Dst::Overlap, Some(SkipReason::NotEmittable));
         for (second, rank, label, reason) in [(0, 0, Dst::Plain, None), last] {
             let due = Due::new(second, rank, label, reason);
             assert_eq!((due.second(), due.rank(), due.label(), due.reason()), (second, rank, label, reason));
@@ -207,7 +207,8 @@ mod tests {
             assert_eq!(Due::new(1, 2, Dst::Gap, Some(reason)).reason(), Some(reason));
         }
         let due = |second, rank, reason| Due::new(second, rank, Dst::Plain, reason);
-        let mut all = [due(2, 0, None), due(1, 1, Some(NonRun::Paused)), due(1, 2, None), due(1, 1, None)];
+        let mut all =
+            [due(2, 0, None), due(1, 1, Some(SkipReason::Paused)), due(1, 2, None), due(1, 1, None)];
         all.sort_unstable();
         assert_eq!(all.map(|due| (due.second(), due.rank())), [(1, 1), (1, 1), (1, 2), (2, 0)]);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use chrono::{DateTime, Utc};
-use tidegate_domain::occurrence::NonRun;
+use tidegate_domain::occurrence::SkipReason;
 
 use super::piece::Due;
 use super::roster::{Listed, Roster};
@@ -25,7 +25,7 @@ pub(super) struct Printer<'a> {
 pub(super) struct Tally {
     pub(super) firings: u64,
     pub(super) events: u64,
-    pub(super) non_runs: BTreeMap<NonRun, u64>,
+    pub(super) non_runs: BTreeMap<SkipReason, u64>,
     pub(super) minutes: Busiest,
     pub(super) seconds: Busiest,
 }

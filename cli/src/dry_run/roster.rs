@@ -1,4 +1,4 @@
-//! The jobs of a rehearsal: each has a rank, its place in the order of the ids, and a zone that it is shown in.
+//! The jobs of a dry run: each has a rank, its place in the order of the ids, and a zone that it is shown in.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

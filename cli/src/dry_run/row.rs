@@ -13,7 +13,7 @@ use tidegate_domain::target::Target;
 use tidegate_domain::time::{Expression, Rate, parse_zone};
 use tidegate_engine::JobDraft;
 
-/// Where nothing is sent: a rehearsal delivers nothing, so a row need not say where to.
+/// Where nothing is sent: a dry run delivers nothing, so a row need not say where to.
 const NO_TARGET: &str = "http://dry-run.invalid/0/nowhere";
 
 /// What a line holds.

@@ -1,6 +1,6 @@
 //! How jobs lie in the time index: how many rows the ticks of a deployment read for each launch.
 //!
-//! A rehearsal reads a row once for a piece of hours or days, a deployment once for each minute that it may be due in.
+//! A dry run reads a row once for a piece of hours or days, a deployment once for each minute that it may be due in.
 //! So over-selection is taken from the keys of the rows and not from what was read here.
 
 use chrono::{DateTime, Duration};

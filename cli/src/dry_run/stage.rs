@@ -13,14 +13,14 @@ use tidegate_domain::limits::JITTER_SECONDS;
 use tidegate_domain::time::{ChildPlace, Window};
 use tidegate_engine::clock::ManualClock;
 use tidegate_engine::random::SeededRandom;
-use tidegate_engine::{Config, Engine, JobDraft, Parts, Rehearsal};
+use tidegate_engine::{Config, Engine, JobDraft, Observer, Parts};
 use tidegate_local::{Embedded, Usage};
 use tidegate_store::Store;
 
 use super::row::JobRow;
 
 const PREFIX: &str = "dry-run";
-/// Nothing is sent to it: a rehearsal has no queues.
+/// Nothing is sent to it: a dry run has no queues.
 const NO_QUEUE: &str = "http://dry-run.invalid/0/none";
 
 /// The stores, the engine and its clock.
@@ -92,10 +92,10 @@ impl Stage {
     }
 
     /// Runs the emitter's scan over a window that has just begun. Returns how many rows of the index it read.
-    pub(super) async fn rehearse(&self, window: Window, into: &mut impl Rehearsal) -> anyhow::Result<u64> {
+    pub(super) async fn dry_run(&self, window: Window, into: &mut impl Observer) -> anyhow::Result<u64> {
         self.clock.set(window.from());
-        let report = self.engine.queries().rehearse(window, into).await;
-        let report = report.with_context(|| format!("failed to rehearse from {}", window.from()))?;
+        let report = self.engine.queries().dry_run(window, into).await;
+        let report = report.with_context(|| format!("failed to dry-run from {}", window.from()))?;
         // A deployment goes on without such a row and logs it; here the answer would be wrong.
         anyhow::ensure!(report.rows_corrupt == 0, "{} rows of the index cannot be read", report.rows_corrupt);
         Ok(report.rows_read)

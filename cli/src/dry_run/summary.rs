@@ -45,7 +45,7 @@ pub(super) struct Summary {
     peak_second: Option<Peak>,
     /// Rows that minute ticks of a deployment read for each that launches in the minute; 1 is none too many.
     over_selection: Option<f64>,
-    /// Rows of the index that this rehearsal read, in longer pieces than minutes.
+    /// Rows of the index that this dry run read, in longer pieces than minutes.
     rows_read: u64,
     reads_per_firing: Option<f64>,
     read_units: f64,

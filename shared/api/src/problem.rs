@@ -182,7 +182,7 @@ impl Problem {
     pub(crate) fn of_engine(operation: &'static str, error: &EngineError) -> Self {
         match error {
             EngineError::Store(error) => Self::of_store(operation, error),
-            error if error.may_pass() => Self::unavailable(operation, error),
+            error if error.is_retryable() => Self::unavailable(operation, error),
             error => Self::internal(operation, error),
         }
     }
@@ -194,7 +194,7 @@ impl Problem {
                 tracing::error!(operation, %error, "a row cannot be read");
                 Self::new(Kind::Unreadable, format!("{error}; it was left as it is"))
             }
-            error if error.may_pass() => Self::unavailable(operation, error),
+            error if error.is_retryable() => Self::unavailable(operation, error),
             error => Self::internal(operation, error),
         }
     }

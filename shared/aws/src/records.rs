@@ -74,7 +74,7 @@ impl Failures {
     }
 
     fn of<'a>(handled: impl IntoIterator<Item = (&'a str, Handled)>) -> Self {
-        let again = handled.into_iter().filter(|(_, handled)| *handled == Handled::Again);
+        let again = handled.into_iter().filter(|(_, handled)| *handled == Handled::Retry);
         let failures = again.map(|(id, _)| Failure { item_identifier: id.to_owned() }).collect();
         Self { batch_item_failures: failures }
     }
@@ -92,7 +92,7 @@ mod tests {
         let records: Records = serde_json::from_str(event).unwrap();
         let read: Vec<_> = records.records.iter().map(|r| (&*r.message_id, &*r.body, r.received())).collect();
         assert_eq!(read, [("a", "x", 3), ("b", "", 2)]);
-        let failures = Failures::of([("a", Handled::Again), ("b", Handled::Done)]);
+        let failures = Failures::of([("a", Handled::Retry), ("b", Handled::Done)]);
         let answer = serde_json::to_string(&failures).unwrap();
         assert_eq!(answer, r#"{"batchItemFailures":[{"itemIdentifier":"a"}]}"#);
     }

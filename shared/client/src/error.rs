@@ -34,7 +34,7 @@ impl Error {
     }
 
     /// Whether the same call may succeed a little later.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_retryable(&self) -> bool {
         match self {
             Self::Transport(error) => !error.is_builder(),
             Self::Refused(problem) => problem.status == 429 || problem.status >= 500,

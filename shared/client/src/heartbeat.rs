@@ -67,7 +67,7 @@ impl Heartbeat {
                 match extend().await {
                     Ok(Some(ExtendStatus::Extended)) => {}
                     // No answer, or one that may be different next time.
-                    Err(error) if error.may_pass() => {}
+                    Err(error) if error.is_retryable() => {}
                     Ok(_) | Err(_) => break,
                 }
             }

@@ -107,8 +107,8 @@ pub const AT_SHARDS: u32 = 64;
 pub const EXPRESSION_SHARDS: u32 = 64;
 /// Partitions of the list of the jobs of a zone.
 pub const ZONE_SHARDS: u32 = 4;
-/// Partitions of the list of launches that the master owes.
-pub const LATE_SHARDS: u32 = 4;
+/// Partitions of the outbox: launches that the master must emit.
+pub const OUTBOX_SHARDS: u32 = 4;
 /// Partitions of the list of active policies.
 pub const ACTIVE_SHARDS: u32 = 4;
 /// Events of a run that one slot group takes from the line at once.
@@ -137,5 +137,5 @@ const _: () = assert!((*WINDOW_SECONDS.end() as i64) < HISTORY_DAYS * 86_400);
 const _: () = assert!(MAX_COST <= SLOTS_PER_GROUP && DELIVERY_SECONDS <= *LEASE_SECONDS.start());
 const _: () = assert!(CATCH_UP_STEP_SECONDS < CATCH_UP_SECONDS);
 const _: () = assert!((CATCH_UP_SECONDS as i64) < AT_ROW_DAYS * 86_400 && HISTORY_DAYS < AT_ROW_DAYS);
-// One transaction writes a job, its new children, the removal of its old ones, what it owes and its place in a zone's list.
+// One transaction writes a job, its new children, the removal of its old ones, its outbox row and its place in a zone's list.
 const _: () = assert!(2 * crate::time::MAX_CHILDREN + 4 <= 100);

@@ -24,7 +24,7 @@ pub struct Occurrence {
 
 /// Why an occurrence is not delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum NonRun {
+pub enum SkipReason {
     /// Its job is paused.
     Paused,
     /// An outage missed it, and its job's misfire rule leaves it out.
@@ -74,7 +74,7 @@ impl StopReason {
     }
 }
 
-impl NonRun {
+impl SkipReason {
     /// Its word in the API.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -95,7 +95,7 @@ impl SinglesKind {
 
 impl Singles {
     /// Whether its events are looked up before they are sent, when jobs of its client changed up to an instant.
-    pub fn is_unsettled(&self, changed_until: Option<DateTime<Utc>>) -> bool {
+    pub fn needs_recheck(&self, changed_until: Option<DateTime<Utc>>) -> bool {
         self.as_of.is_none_or(|as_of| changed_until.is_some_and(|until| until >= as_of))
     }
 

@@ -75,7 +75,7 @@ impl Calendars {
                 }
                 (Some(seen), _) if seen.exclusions == exclusions => {
                     // An earlier call may have died before it said so.
-                    self.contents.unsettle(client).await?;
+                    self.contents.mark_dirty(client).await?;
                     return Ok(CalendarWrite::Unchanged(seen.clone()));
                 }
                 _ => {}
@@ -91,7 +91,7 @@ impl Calendars {
                     return Ok(CalendarWrite::Created(calendar));
                 }
             } else if self.store.replace_calendar(&calendar).await? == Write::Done {
-                self.contents.unsettle(client).await?;
+                self.contents.mark_dirty(client).await?;
                 return Ok(CalendarWrite::Replaced(calendar));
             }
         }

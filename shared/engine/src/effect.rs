@@ -95,7 +95,7 @@ pub(crate) struct Granted {
     /// The pack that it is of.
     pub(crate) pack: PackId,
     /// Whether it may not be wanted any more: that is asked before it is sent.
-    pub(crate) unsettled: bool,
+    pub(crate) recheck: bool,
     /// Its token, which names its number in the pack.
     pub(crate) token: Token,
     pub(crate) lease_end: DateTime<Utc>,
@@ -141,7 +141,7 @@ impl Granted {
         let token = group.token(slot)?;
         Some(Self {
             pack: known.pack.clone(),
-            unsettled: known.unsettled,
+            recheck: known.recheck,
             token,
             lease_end: lease.ends_at,
             attempt: lease.attempt,

@@ -61,9 +61,9 @@ pub(crate) fn readable<T>(read: Result<Option<T>, EngineError>) -> Result<Option
 
 impl EngineError {
     /// Whether the same call may succeed a little later.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Store(error) => error.may_pass(),
+            Self::Store(error) => error.is_retryable(),
             Self::Queue { .. } | Self::ScanQueue { .. } | Self::Contended { .. } => true,
             Self::Message { .. } | Self::Panicked(_) => false,
         }

@@ -37,7 +37,7 @@ impl Handler {
     /// handled as one, since a pack of many costs what a pack of one does. When that fails, each comes again by itself.
     /// What may have been done before is handled after what was not, so that it finds what that leaves behind.
     pub(crate) async fn handle_all(&self, messages: &[(&str, u32)]) -> Vec<Handled> {
-        let mut handled = vec![Handled::Again; messages.len()];
+        let mut handled = vec![Handled::Retry; messages.len()];
         let (first, again): (Vec<_>, Vec<_>) = in_company(messages).into_iter().partition(|one| !one.repeats);
         for company in [first, again] {
             let each = company.into_iter().map(|Company { places, body, received, .. }| async move {
@@ -62,11 +62,11 @@ impl Handler {
             Err(EngineError::Panicked(panicked)) => self.after_panic(body, &panicked).await,
             Err(error @ EngineError::Message { .. }) => {
                 error!(%error, received, "a dispatch message is poison: it goes to the dead-letter queue");
-                Handled::Again
+                Handled::Retry
             }
             Err(error) => {
                 warn!(%error, received, "a dispatch message comes again");
-                Handled::Again
+                Handled::Retry
             }
         }
     }
@@ -89,7 +89,7 @@ impl Handler {
             Ok(()) => Handled::Done,
             Err(error) => {
                 warn!(%error, "a dispatch message that cannot be handled comes again");
-                Handled::Again
+                Handled::Retry
             }
         }
     }

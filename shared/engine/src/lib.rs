@@ -76,11 +76,11 @@ pub use index::Index;
 pub use jobs::{JobDelete, JobDraft, JobWrite, Jobs, RunCancel};
 pub use policies::{Policies, PolicyDelete, PolicyPut, PolicyWrite};
 pub use queries::{
-    EmissionStatus, EventRecord, EventStatus, Explanation, Holder, Load, PolicyStatus, Queries, Rehearsal,
+    EmissionStatus, EventRecord, EventStatus, Explanation, Holder, Load, Observer, PolicyStatus, Queries,
     RunDetail, RunState, RunSummary,
 };
 pub use queues::{Config, Handled, QueueCheck, Queues, message};
-pub use scan::{ScanReport, Verdict};
+pub use scan::{Decision, ScanReport};
 pub use throttle::release::Released;
 pub use tidegate_domain::slots::Outcome;
 pub use tidegate_store::runs::Skipped;

@@ -130,19 +130,19 @@ impl Store {
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn mark_unsettled(&self, client: &ClientId, until: DateTime<Utc>) -> Result<()> {
-        let update = Update::new(Table::Clients, unsettled_key(client), "SET unsettled_until = :until")
+    pub async fn mark_dirty(&self, client: &ClientId, until: DateTime<Utc>) -> Result<()> {
+        let update = Update::new(Table::Clients, recheck_key(client), "SET unsettled_until = :until")
             .when("attribute_not_exists(unsettled_until) OR unsettled_until < :until")
             .value(":until", number(until.timestamp_millis()));
         self.update(update).await.map(drop)
     }
 
-    /// The instant of the last [`Store::mark_unsettled`], if there was one. Where it cannot be read, every job is looked up.
+    /// The instant of the last [`Store::mark_dirty`], if there was one. Where it cannot be read, every job is looked up.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn unsettled_until(&self, client: &ClientId) -> Result<Option<DateTime<Utc>>> {
-        match self.get(Table::Clients, &unsettled_key(client), true).await? {
+    pub async fn recheck_until(&self, client: &ClientId) -> Result<Option<DateTime<Utc>>> {
+        match self.get(Table::Clients, &recheck_key(client), true).await? {
             Some(row) => {
                 let until =
                     Item::read(Table::Clients, &row).and_then(|item| item.instant_ms("unsettled_until"));
@@ -153,7 +153,7 @@ impl Store {
     }
 }
 
-fn unsettled_key(client: &ClientId) -> Key {
+fn recheck_key(client: &ClientId) -> Key {
     Key::new(format!("unsettled|{client}"), "-")
 }
 

@@ -63,7 +63,7 @@ impl StoreError {
     }
 
     /// Whether the same call may succeed a little later: throttling, conflicts and lost connections.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_retryable(&self) -> bool {
         match self {
             Self::Aws { code, .. } => {
                 code.is_empty()

@@ -58,7 +58,7 @@ pub enum Record {
         at: DateTime<Utc>,
     },
     /// What a consumer said about an event when it released its token. The word of the latest lease stays.
-    Said {
+    ReleaseNote {
         /// Whose.
         client: ClientId,
         /// Whose history it belongs to.
@@ -129,12 +129,12 @@ pub enum HistoryRow {
     /// How throttled events ended.
     Packed(Vec<Ended>),
     /// What a consumer said about an event.
-    Said(SaidRow),
+    ReleaseNote(ReleaseNoteRow),
 }
 
 /// What a consumer said about an event when it released its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SaidRow {
+pub struct ReleaseNoteRow {
     /// The event's number in the run.
     pub index: u32,
     /// What came of it.
@@ -200,7 +200,7 @@ impl Record {
                     .with_some("done_at", part.at.map(|at| number(at.timestamp_millis())));
                 (Table::Events, row.expiring(kept_from(*at)))
             }
-            Self::Said { client, of, index, fence, outcome, text: said, at } => {
+            Self::ReleaseNote { client, of, index, fence, outcome, text: said, at } => {
                 let row = Row::new(&said_key(client, of, *index))
                     .with("fence", number(*fence))
                     .with("outcome", text(outcomes::code(*outcome)))
@@ -221,14 +221,15 @@ impl Store {
     /// # Errors
     /// When DynamoDB does not answer, or still refuses some rows after a bounded number of rounds.
     pub async fn keep(&self, records: &[Record]) -> Result<()> {
-        let (said, others) = records.iter().partition::<Vec<_>, _>(|r| matches!(r, Record::Said { .. }));
-        let puts: Vec<_> = said.into_iter().map(|record| self.keep_said(record)).collect();
+        let (said, others) =
+            records.iter().partition::<Vec<_>, _>(|r| matches!(r, Record::ReleaseNote { .. }));
+        let puts: Vec<_> = said.into_iter().map(|record| self.keep_release_note(record)).collect();
         stream::iter(puts).buffer_unordered(SAID_AT_ONCE).try_collect::<()>().await?;
         self.put_all(others.into_iter().map(Record::row).collect::<Result<_>>()?).await
     }
 
-    async fn keep_said(&self, record: &Record) -> Result<()> {
-        let Record::Said { fence, .. } = record else { return Ok(()) };
+    async fn keep_release_note(&self, record: &Record) -> Result<()> {
+        let Record::ReleaseNote { fence, .. } = record else { return Ok(()) };
         let (table, row) = record.row()?;
         let values = Attributes::from([(":fence".to_owned(), number(*fence))]);
         // Refused by the word of a later lease, which stays.
@@ -314,7 +315,7 @@ fn read(row: &Attributes) -> Result<HistoryRow> {
                 at: item.find_instant_ms("done_at")?,
             })
         }
-        "t" => HistoryRow::Said(SaidRow {
+        "t" => HistoryRow::ReleaseNote(ReleaseNoteRow {
             index: item.parsed("sk", place)?,
             outcome: outcomes::from_code(item.text("outcome")?)
                 .ok_or_else(|| item.corrupt("'outcome' is none"))?,

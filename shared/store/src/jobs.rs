@@ -16,7 +16,7 @@ use tidegate_domain::shard::shard_of;
 
 use crate::doc::{RulesDoc, TermsDoc, TriggerDoc};
 use crate::item::{Attributes, Item, Key, Row, number, text};
-use crate::launch::{Owed, keys_of, owed_key_of, owed_row, remains_of, rows_of};
+use crate::launch::{OutboxEntry, keys_of, outbox_row, owed_key_of, remains_of, rows_of};
 use crate::rows::{Query, Update};
 use crate::tables::Table;
 use crate::{Create, Page, Result, Store, StoreError, Write};
@@ -150,13 +150,18 @@ impl Store {
         Ok(created)
     }
 
-    /// Writes a job over what was `seen` under its id, with its rows in the time index and what the master owes:
+    /// Writes a job over what was `seen` under its id, with its rows in the time index and its outbox row:
     /// everything or nothing. Refused when the row is no longer as seen. Of a job and of its rows that go on, attributes
     /// that this version does not know stay; over a tombstone, the job is new.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn write_job(&self, job: &Job, seen: Option<&JobRow>, owed: Option<&Owed>) -> Result<Write> {
+    pub async fn write_job(
+        &self,
+        job: &Job,
+        seen: Option<&JobRow>,
+        outbox: Option<&OutboxEntry>,
+    ) -> Result<Write> {
         let new_keys = keys_of(job, self.spread);
         let kept: HashSet<(&str, &str)> = new_keys.iter().map(|k| (&*k.pk, &*k.sk)).collect();
         let rows = rows_of(job, self.spread)?;
@@ -181,8 +186,8 @@ impl Store {
                 items.push(self.end_item_of(&key, void)?);
             }
         }
-        if let Some(owed) = owed {
-            items.push(self.put_item_of(Table::Launch, owed_row(job, owed)?)?);
+        if let Some(outbox) = outbox {
+            items.push(self.put_item_of(Table::Launch, outbox_row(job, outbox)?)?);
         }
         self.transact(Table::Jobs, items).await
     }

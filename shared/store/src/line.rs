@@ -50,9 +50,9 @@ pub struct LineEntry {
 /// What an overlap rule still has to say of a run in the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pending {
-    /// Whether it is left out, because an earlier run of its job is not finished.
+    /// Whether it is skipped, because an earlier run of its job is not finished.
     Skip,
-    /// Whether it waits for that one, or is left out because another waits already.
+    /// Whether it waits for that one, or is skipped because another waits already.
     BufferOne,
     /// It waits for the end of the runs before it.
     Buffered,

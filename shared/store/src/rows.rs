@@ -220,7 +220,7 @@ impl Store {
         }
     }
 
-    /// Puts rows, 25 to a call, whatever is there. What DynamoDB leaves out is sent again, a bounded number of times.
+    /// Puts rows, 25 to a call, whatever is there. What DynamoDB skips is sent again, a bounded number of times.
     pub(crate) async fn put_all(&self, rows: Vec<(Table, Row)>) -> Result<()> {
         let mut rows = rows.into_iter();
         loop {

@@ -82,7 +82,7 @@ pub struct Place {
     pub within: Option<(String, DateTime<Utc>)>,
 }
 
-/// Which launches of a window a part is about, and how they are judged.
+/// Which launches of a window a part is about, and how they are evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartPlan {
     /// Which launches, before jitter.
@@ -366,7 +366,7 @@ impl Store {
         Ok(self.update(update).await?.into())
     }
 
-    /// Strikes a part: all of it is emitted. `Refused` when it was taken over.
+    /// Removes a part: all of it is emitted. `Refused` when it was taken over.
     ///
     /// # Errors
     /// When DynamoDB does not answer.

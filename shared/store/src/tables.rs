@@ -12,7 +12,7 @@ pub const EXPIRES_AT: &str = "expires_at";
 pub enum Table {
     /// Jobs, by client.
     Jobs,
-    /// The time index: children by zone, LaunchExpression and shard; instants by minute; launches that are owed.
+    /// The time index: children by zone, LaunchExpression and shard; instants by minute; the outbox.
     Launch,
     /// Runs and non-runs, by job.
     Runs,

@@ -21,7 +21,7 @@ pub struct Watermark {
     pub taken_over_to: DateTime<Utc>,
     /// Launches before it were missed by an outage: the clock of the tick, less a threshold.
     pub missed_before: DateTime<Utc>,
-    /// The same for launches before `taken_over_to`: the tick that planned them judged them by it.
+    /// The same for launches before `taken_over_to`: the tick that planned them evaluated them by it.
     pub taken_over_missed_before: DateTime<Utc>,
     /// Rises with each tick that wins the row.
     pub fence: u64,
@@ -139,7 +139,7 @@ impl Store {
     }
 
     /// Takes over from a tick that died before it had repeated all that it had taken over itself. Those launches are still
-    /// judged as they were at first, and nobody has judged any after them.
+    /// evaluated as they were at first, and nobody has evaluated any after them.
     async fn take_over_again(&self, to: DateTime<Utc>, now: DateTime<Utc>, terms: Terms) -> Result<Advance> {
         let changes = "SET planned_to = :to, missed = :missed, lease_end = :lease ADD fence :one";
         let update = Update::new(Table::Ticker, key(), changes)

@@ -13,7 +13,7 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tidegate_domain::limits::{LOOK_AHEAD_SECONDS, SQS_BATCH};
 use tidegate_domain::time::{LocalWindow, Window};
 use tidegate_engine::message::Message;
-use tidegate_engine::{Rehearsal, Verdict};
+use tidegate_engine::{Decision, Observer};
 use tidegate_store::Spread;
 use tidegate_store::launch::{Child, Shard};
 
@@ -144,7 +144,7 @@ async fn read(stage: &Stage, window: Window) -> Result<()> {
 /// Reads them and decides.
 async fn decide(stage: &Stage, window: Window, jobs: u32) -> Result<()> {
     let mut counted = Counted(0);
-    stage.engine.queries().rehearse(window, &mut counted).await?;
+    stage.engine.queries().dry_run(window, &mut counted).await?;
     if counted.0 != jobs {
         bail!("{} launches were decided of {jobs}", counted.0);
     }
@@ -153,9 +153,9 @@ async fn decide(stage: &Stage, window: Window, jobs: u32) -> Result<()> {
 
 struct Counted(u32);
 
-impl Rehearsal for Counted {
-    fn judged(&mut self, _: &Child, launch: &Verdict) {
-        self.0 += u32::from(launch.non_run.is_none());
+impl Observer for Counted {
+    fn decided(&mut self, _: &Child, launch: &Decision) {
+        self.0 += u32::from(launch.skip_reason.is_none());
     }
 }
 

@@ -140,7 +140,7 @@ impl Stage {
                 return Ok(());
             }
             let texts: Vec<_> = messages.iter().map(|m| (m.body.as_deref().unwrap_or_default(), 1)).collect();
-            if self.engine.handle_all(&texts).await.contains(&Handled::Again) {
+            if self.engine.handle_all(&texts).await.contains(&Handled::Retry) {
                 bail!("a message of a queue of ours failed");
             }
             self.delete(queue_url, messages).await?;

@@ -165,7 +165,7 @@ fn sound(kind: Kind, dice: &Dice, known: &Known, now_s: i64) -> Result<Message> 
                 true => known.runs.any(dice),
                 false => any_of(dice, &["~29921044.5.1.0", "~0.0.1.0", "~x", "~29921044.5.1.4294967295"]),
             },
-            unsettled: dice.chance(300),
+            recheck: dice.chance(300),
             token: known.tokens.any(dice),
             lease_end_ms: if dice.chance(300) { numbers::whole(dice) } else { (now_s + 60) * 1_000 },
             attempt: dice.within(1..=6) as u8,

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use tidegate_simulation::mutants::{self, Mutant};
-use tidegate_simulation::sim::{self, Bite, Options};
+use tidegate_simulation::sim::{self, CoveredFault, Options};
 
 /// Histories when no number is given.
 const HISTORIES: u64 = 100;
@@ -53,8 +53,8 @@ fn main() -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let report = sim::run_all(from..from + histories, options, |failure| eprintln!("{failure}"));
-    for bite in Bite::ALL {
-        println!("{:>9}  {}", report.bites.get(bite).copied().unwrap_or(0), bite.name());
+    for fault in CoveredFault::ALL {
+        println!("{:>9}  {}", report.coverage.get(fault).copied().unwrap_or(0), fault.name());
     }
     println!("{report}");
     Ok(if report.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

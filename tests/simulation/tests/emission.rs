@@ -217,7 +217,7 @@ impl Case {
             let watermark = store.watermark().await.unwrap().unwrap();
             let is_done = store.parts(None).await.unwrap().rows.is_empty();
             if is_done && watermark.scanned_to == watermark.planned_to && watermark.scanned_to > end {
-                // Once more: what is owed has a minute of grace.
+                // Once more: the outbox has a minute of grace.
                 self.world.advance(61);
                 self.world.engine.tick().await.unwrap();
                 self.world.pump_scans().await.unwrap();

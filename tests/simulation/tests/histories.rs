@@ -5,20 +5,20 @@
 
 use std::ops::Range;
 
-use tidegate_simulation::sim::{self, Bite, Bites};
+use tidegate_simulation::sim::{self, CoveredFault, FaultCoverage};
 
 /// Plays the histories of seeds; what went wrong in them.
-fn hold(seeds: Range<u64>) -> Bites {
-    let (mut delivered, mut bites) = (0, Bites::new());
+fn hold(seeds: Range<u64>) -> FaultCoverage {
+    let (mut delivered, mut coverage) = (0, FaultCoverage::new());
     for seed in seeds {
         let summary = sim::run(seed).unwrap().unwrap_or_else(|failure| panic!("{failure}"));
         delivered += summary.delivered;
-        for (bite, count) in summary.bites {
-            *bites.entry(bite).or_default() += count;
+        for (fault, count) in summary.coverage {
+            *coverage.entry(fault).or_default() += count;
         }
     }
     assert!(delivered > 0);
-    bites
+    coverage
 }
 
 /// One test plays fifty seeds, so that they are spread over all cores.
@@ -76,8 +76,11 @@ fn a_seed_gives_the_same_history_each_time() {
 /// A simulator whose faults never happen proves nothing.
 #[test]
 fn every_fault_occurs() {
-    let bites = hold(1_001..1_201);
-    let missing: Vec<&str> =
-        Bite::ALL.iter().filter(|bite| !bites.contains_key(bite)).map(|bite| bite.name()).collect();
+    let coverage = hold(1_001..1_201);
+    let missing: Vec<&str> = CoveredFault::ALL
+        .iter()
+        .filter(|fault| !coverage.contains_key(fault))
+        .map(|fault| fault.name())
+        .collect();
     assert!(missing.is_empty(), "in two hundred histories there were no {missing:?}");
 }

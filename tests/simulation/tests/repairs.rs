@@ -244,7 +244,7 @@ async fn asking_again_stops_what_waits_of_the_revision_before() {
     }
 }
 
-/// A resumption that died left what it owed behind, though the job stayed paused; the next one emitted it.
+/// A resumption that died left its outbox row behind, though the job stayed paused; the next one emitted it.
 #[tokio::test]
 async fn a_resumption_that_died_owes_nothing() {
     let mut stayed_paused = 0;

@@ -66,8 +66,8 @@ fn range(a: u32, b: u32) -> (Range, PackRef) {
         3 => format!("~29921044.5.1.{}", a % 5),
         job => format!("job{job}.1.1795262640"),
     };
-    let (watched, unsettled) = (b.is_multiple_of(2), b.is_multiple_of(3));
-    (range, PackRef { pack: pack.parse().unwrap(), watched, unsettled })
+    let (watched, recheck) = (b.is_multiple_of(2), b.is_multiple_of(3));
+    (range, PackRef { pack: pack.parse().unwrap(), watched, recheck })
 }
 
 fn transition(kind: u8, seen: &SlotGroup, a: u32, b: u32) -> Transition {
@@ -110,7 +110,7 @@ fn transition(kind: u8, seen: &SlotGroup, a: u32, b: u32) -> Transition {
         13 => {
             let known = seen.packs.iter().nth(a as usize % seen.packs.len().max(1));
             let (number, pack) = known.map_or((1, range(a, b).1), |(number, pack)| (*number, pack.clone()));
-            Transition::unsettle(number, &pack)
+            Transition::mark_for_recheck(number, &pack)
         }
         14 | 15 => {
             let (range, pack) = range(a, b);

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::UPCOMING_FIRINGS;
 use tidegate_domain::time::zone_database_version;
-use tidegate_engine::Verdict;
+use tidegate_engine::Decision;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::problem::FieldErrors;
@@ -73,14 +73,14 @@ pub(crate) struct UpcomingView {
 }
 
 impl UpcomingList {
-    pub(crate) fn new(job: &Job, upcoming: &[Verdict]) -> Self {
+    pub(crate) fn new(job: &Job, upcoming: &[Decision]) -> Self {
         let zone = job.trigger.zone();
-        let view = |next: &Verdict| UpcomingView {
+        let view = |next: &Decision| UpcomingView {
             launch_at: instant(next.launch_at),
             local: local(next.launch_at, zone),
             dst: next.firing.label.as_str(),
             scheduled_at: (next.firing.launch_at != next.launch_at).then(|| instant(next.firing.launch_at)),
-            skipped: next.non_run.map(|reason| reason.as_str()),
+            skipped: next.skip_reason.map(|reason| reason.as_str()),
         };
         let upcoming = upcoming.iter().map(view).collect();
         Self { zone: zone.name(), zone_database: zone_database_version(), upcoming }

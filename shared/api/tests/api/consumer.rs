@@ -109,7 +109,7 @@ async fn what_is_refused_comes_back_as_its_problem() {
         missing.to_string(),
         "the API refused the call: there is no job 'nightly' among those of this client (404)"
     );
-    assert!(!missing.may_pass());
+    assert!(!missing.is_retryable());
     let job = Job::new(Trigger::cron("61 * * * *", "Europe/London"), Target::sqs(QUEUE));
     let invalid = client.create_job(None, &job).await.unwrap_err();
     assert_eq!(invalid.problem().unwrap().errors[0].field, "trigger.cron");
@@ -119,7 +119,7 @@ async fn what_is_refused_comes_back_as_its_problem() {
     assert_eq!(used.problem().unwrap().kind, "urn:tidegate:problem:in-use");
     world.cut_off();
     let unavailable = client.jobs(None).await.unwrap_err();
-    assert!(unavailable.may_pass(), "{unavailable}");
+    assert!(unavailable.is_retryable(), "{unavailable}");
 }
 
 #[tokio::test]

@@ -108,7 +108,7 @@ pub struct PackRef {
     pub watched: bool,
     /// A job of its client changed after the rows may have been read that the pack follows from: whether an event of it is
     /// still wanted is asked before it is sent.
-    pub unsettled: bool,
+    pub recheck: bool,
 }
 
 /// Whether outcomes are on their way into their packs' history.

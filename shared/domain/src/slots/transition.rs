@@ -183,9 +183,9 @@ impl Transition {
     }
 
     /// The events of a pack are looked up from now on before they are sent.
-    pub fn unsettle(number: u32, seen: &PackRef) -> Self {
-        let unsettled = PackRef { unsettled: true, ..seen.clone() };
-        Self::new(vec![Clause::PackIs(number, seen.clone())], vec![Change::SetPack(number, unsettled)])
+    pub fn mark_for_recheck(number: u32, seen: &PackRef) -> Self {
+        let recheck = PackRef { recheck: true, ..seen.clone() };
+        Self::new(vec![Clause::PackIs(number, seen.clone())], vec![Change::SetPack(number, recheck)])
     }
 
     /// The outcomes are set apart, to be compacted into their packs' history.

@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use tidegate_domain::calendar::Exclusions;
 use tidegate_domain::ids::{CalendarId, ClientId, JobId, RunId};
 use tidegate_domain::job::{self, Job, Payload};
-use tidegate_domain::occurrence::{NonRun, Occurrence};
+use tidegate_domain::occurrence::{Occurrence, SkipReason};
 use tidegate_domain::pack::{Singles, SinglesId};
 use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::time::{seconds, shifted};
@@ -27,7 +27,7 @@ use memory::Memory;
 pub(crate) use payload::Payloads;
 
 /// How long after a change what was planned before is checked before delivery, in seconds: longer than a call may take.
-const UNSETTLED_SECONDS: i64 = 90;
+const RECHECK_SECONDS: i64 = 90;
 
 /// The terms of a run with its payloads, wherever they lay.
 #[derive(Debug, Clone)]
@@ -64,7 +64,7 @@ impl Contents {
         let terms = match self.keep_terms(client, run, row.terms).await {
             Err(error) if error.is_of_one_row() => {
                 error!(%client, %run, %error, "a run is set aside: its job cannot be read");
-                self.store.stop_run(client, run, NonRun::NotEmittable.as_str()).await?;
+                self.store.stop_run(client, run, SkipReason::NotEmittable.as_str()).await?;
                 return Ok(None);
             }
             terms => terms?,
@@ -171,17 +171,17 @@ impl Contents {
     }
 
     /// Says that what was planned for a client must be looked up before it is delivered, from now on for a while.
-    pub(crate) async fn unsettle(&self, client: &ClientId) -> Result<(), EngineError> {
-        let until = shifted(self.clock.now(), seconds(UNSETTLED_SECONDS));
-        Ok(self.store.mark_unsettled(client, until).await?)
+    pub(crate) async fn mark_dirty(&self, client: &ClientId) -> Result<(), EngineError> {
+        let until = shifted(self.clock.now(), seconds(RECHECK_SECONDS));
+        Ok(self.store.mark_dirty(client, until).await?)
     }
 
     /// Records that an occurrence cannot be emitted. Its neighbours are.
     pub(crate) async fn set_aside(&self, occurrence: &Occurrence, reason: &str) -> Result<(), EngineError> {
         let Occurrence { client, job, launch_at, .. } = occurrence;
-        let word = NonRun::NotEmittable.as_str();
+        let word = SkipReason::NotEmittable.as_str();
         error!(%client, %job, %launch_at, reason, "a launch is set aside: it cannot be emitted");
-        let recorded = self.store.record_non_run(occurrence, word, self.clock.now()).await;
+        let recorded = self.store.record_skip(occurrence, word, self.clock.now()).await;
         if let Err(error) = &recorded
             && error.is_of_one_row()
         {

@@ -10,7 +10,7 @@ use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::History;
 use tidegate_domain::limits::EVENTS_PER_CHUNK;
-use tidegate_domain::occurrence::{NonRun, Occurrence, StopReason};
+use tidegate_domain::occurrence::{Occurrence, SkipReason, StopReason};
 use tidegate_domain::time::shifted;
 use tidegate_store::Create;
 use tidegate_store::doc::{Rest, TermsDoc};
@@ -125,14 +125,14 @@ impl Delivery {
         Ok(self.store.was_sent(&chunk.id()).await?)
     }
 
-    /// Leaves out what was paused, cancelled or rescheduled since the chunk was planned, and records why.
+    /// Skips what was paused, cancelled or rescheduled since the chunk was planned, and records why.
     async fn still_wanted(
         &self,
         client: &ClientId,
         as_of: DateTime<Utc>,
         parts: Vec<Part>,
     ) -> Result<Vec<Part>, EngineError> {
-        match self.store.unsettled_until(client).await? {
+        match self.store.recheck_until(client).await? {
             Some(until) if until >= as_of => {}
             _ => return Ok(parts),
         }
@@ -151,34 +151,34 @@ impl Delivery {
             }
             match jobs.get(id).and_then(|known| unwanted_because(&part.occurrence, known)) {
                 None => wanted.push(part),
-                Some(reason) => self.leave_out(&part, reason.as_str()).await?,
+                Some(reason) => self.skip(&part, reason.as_str()).await?,
             }
         }
         Ok(wanted)
     }
 
-    /// Leaves out what is older than its job's relevancy window, and records why.
+    /// Skips what is older than its job's relevancy window, and records why.
     async fn still_relevant(&self, parts: Vec<Part>) -> Result<Vec<Part>, EngineError> {
         let mut relevant = Vec::with_capacity(parts.len());
         for part in parts {
             match part.occurrence.terms.is_too_old(part.occurrence.launch_at, self.clock.now()) {
                 false => relevant.push(part),
-                true => self.leave_out(&part, NonRun::Expired.as_str()).await?,
+                true => self.skip(&part, SkipReason::Expired.as_str()).await?,
             }
         }
         Ok(relevant)
     }
 
-    /// Leaves out what cannot be delivered because a row that it needs cannot be read.
+    /// Skips what cannot be delivered because a row that it needs cannot be read.
     async fn set_aside(&self, part: &Part, error: &EngineError) -> Result<(), EngineError> {
         let Occurrence { client, job, .. } = &part.occurrence;
         error!(%client, %job, %error, "events of a chunk are set aside: their job cannot be read");
-        self.leave_out(part, NonRun::NotEmittable.as_str()).await
+        self.skip(part, SkipReason::NotEmittable.as_str()).await
     }
 
-    async fn leave_out(&self, part: &Part, reason: &str) -> Result<(), EngineError> {
+    async fn skip(&self, part: &Part, reason: &str) -> Result<(), EngineError> {
         let Occurrence { client, .. } = &part.occurrence;
-        if self.store.record_non_run(&part.occurrence, reason, self.clock.now()).await? == Create::Exists {
+        if self.store.record_skip(&part.occurrence, reason, self.clock.now()).await? == Create::Exists {
             self.store.stop_run(client, &part.occurrence.run_id(), reason).await?;
         }
         Ok(())
@@ -202,7 +202,7 @@ impl Delivery {
                 terms => terms?,
             };
             let Some(terms) = terms else {
-                self.leave_out(&part, StopReason::PayloadGone.as_str()).await?;
+                self.skip(&part, StopReason::PayloadGone.as_str()).await?;
                 continue;
             };
             let terms: Arc<Terms> = Arc::new(terms);

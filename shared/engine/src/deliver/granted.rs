@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use chrono::DateTime;
 use tidegate_domain::ids::{ClientId, EventId, RunId};
-use tidegate_domain::occurrence::{NonRun, Occurrence, StopReason};
+use tidegate_domain::occurrence::{Occurrence, SkipReason, StopReason};
 use tidegate_domain::pack::{PackId, SinglesId};
 use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::slots::{GroupKey, Outcome, Transition};
@@ -97,7 +97,7 @@ impl Delivery {
         };
         match self.contents.run_terms(client, run).await? {
             Some(terms) if terms.terms.is_too_old(run.launch_at(), self.clock.now()) => {
-                self.store.stop_run(client, run, NonRun::Expired.as_str()).await?;
+                self.store.stop_run(client, run, SkipReason::Expired.as_str()).await?;
                 self.contents.forget_run(client, run);
                 Ok(Found::Unwanted(Some(run.clone())))
             }
@@ -116,28 +116,28 @@ impl Delivery {
             Err(error) if error.is_of_one_row() => {
                 let Occurrence { client, job, .. } = member;
                 error!(%client, %job, %error, "a granted event is set aside: its job cannot be read");
-                self.leave_out_single(member, NonRun::NotEmittable.as_str()).await
+                self.skip_single(member, SkipReason::NotEmittable.as_str()).await
             }
             found => found,
         }
     }
 
     async fn find_member(&self, grant: &Granted, member: &Occurrence) -> Result<Found, EngineError> {
-        if grant.unsettled
+        if grant.recheck
             && let Some(reason) = self.single_unwanted_because(member).await?
         {
-            return self.leave_out_single(member, &reason).await;
+            return self.skip_single(member, &reason).await;
         }
         if member.terms.is_too_old(member.launch_at, self.clock.now()) {
-            return self.leave_out_single(member, NonRun::Expired.as_str()).await;
+            return self.skip_single(member, SkipReason::Expired.as_str()).await;
         }
         match self.contents.member_terms(member).await? {
             Some(terms) => Ok(Found::Wanted(member.run_id().event(0), terms)),
-            None => self.leave_out_single(member, StopReason::PayloadGone.as_str()).await,
+            None => self.skip_single(member, StopReason::PayloadGone.as_str()).await,
         }
     }
 
-    async fn leave_out_single(&self, member: &Occurrence, reason: &str) -> Result<Found, EngineError> {
+    async fn skip_single(&self, member: &Occurrence, reason: &str) -> Result<Found, EngineError> {
         self.store.stop_single(member, reason, self.clock.now()).await?;
         Ok(Found::Unwanted(None))
     }
@@ -254,7 +254,7 @@ impl Granted {
         let pack: PackId = message.pack.parse().map_err(|e| bad(format!("'pack': {e}")))?;
         let lease_end = DateTime::from_timestamp_millis(message.lease_end_ms)
             .ok_or_else(|| bad("'lease_end_ms': no instant".to_owned()))?;
-        Ok(Self { pack, unsettled: message.unsettled, token, lease_end, attempt: message.attempt })
+        Ok(Self { pack, recheck: message.recheck, token, lease_end, attempt: message.attempt })
     }
 
     /// Which delivery comes after so many that failed under its lease.
@@ -272,7 +272,7 @@ impl Granted {
     fn message(&self, failures: u8) -> Message {
         Message::Event(GrantedEvent {
             pack: self.pack.to_string(),
-            unsettled: self.unsettled,
+            recheck: self.recheck,
             token: self.token.to_string(),
             lease_end_ms: self.lease_end.timestamp_millis(),
             attempt: self.attempt,

@@ -95,7 +95,7 @@ impl HttpTarget {
             Err(error) => unanswered(&error),
             Ok(answer) => {
                 let retry_after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-                judge(answer.status(), retry_after.and_then(|text| asked_wait(text, now_s)))
+                evaluate(answer.status(), retry_after.and_then(|text| asked_wait(text, now_s)))
             }
         }
     }
@@ -147,7 +147,7 @@ fn asked_wait(text: &str, now_s: i64) -> Option<Duration> {
     Some(seconds(asked_s.clamp(0, SQS_DELAY_SECONDS.into())))
 }
 
-fn judge(status: StatusCode, retry_after: Option<Duration>) -> Sent {
+fn evaluate(status: StatusCode, retry_after: Option<Duration>) -> Sent {
     let reason = format!("the endpoint answered {status}");
     match status {
         _ if status.is_success() => Sent::Done,
@@ -323,12 +323,12 @@ mod tests {
 
     #[test]
     fn an_answer_decides_whether_to_try_again() {
-        let judged = |code, after| judge(StatusCode::from_u16(code).unwrap(), after);
-        assert_eq!(judged(204, None), Sent::Done);
+        let decided = |code, after| evaluate(StatusCode::from_u16(code).unwrap(), after);
+        assert_eq!(decided(204, None), Sent::Done);
         let seven = seconds(7);
-        assert!(matches!(judged(503, Some(seven)), Sent::Failed { retry_after: Some(d), .. } if d == seven));
-        assert!(matches!(judged(429, None), Sent::Failed { retry_after: None, .. }));
-        assert!(matches!(judged(404, None), Sent::Refused { .. }));
-        assert!(matches!(judged(302, None), Sent::Refused { reason } if reason.contains("redirects")));
+        assert!(matches!(decided(503, Some(seven)), Sent::Failed { retry_after: Some(d), .. } if d == seven));
+        assert!(matches!(decided(429, None), Sent::Failed { retry_after: None, .. }));
+        assert!(matches!(decided(404, None), Sent::Refused { .. }));
+        assert!(matches!(decided(302, None), Sent::Refused { reason } if reason.contains("redirects")));
     }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tidegate_domain::calendar::Exclusions;
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
-use tidegate_domain::occurrence::{NonRun, Occurrence};
+use tidegate_domain::occurrence::{Occurrence, SkipReason};
 use tidegate_domain::time::shifted;
 
 use super::Delivery;
 use crate::EngineError;
-use crate::scan::judge::is_excluded;
+use crate::scan::evaluate::is_excluded;
 
 /// A job as it is now, with what its calendars exclude.
 pub(super) struct Known {
@@ -44,11 +44,11 @@ impl Delivery {
 ///
 /// What was due before a change is delivered as it was; what was due after follows the changed job. Due is what the
 /// trigger says: a change while jitter holds a launch back comes after it.
-pub(super) fn unwanted_because(occurrence: &Occurrence, known: &Known) -> Option<NonRun> {
-    let Some(job) = &known.job else { return Some(NonRun::Cancelled) };
+pub(super) fn unwanted_because(occurrence: &Occurrence, known: &Known) -> Option<SkipReason> {
+    let Some(job) = &known.job else { return Some(SkipReason::Cancelled) };
     let scheduled_at = shifted(occurrence.launch_at, -job.rules.jitter.offset(&job.client, &job.id));
     if job.revision > occurrence.revision && scheduled_at > job.changed_at {
-        return Some(if job.paused { NonRun::Paused } else { NonRun::Rescheduled });
+        return Some(if job.paused { SkipReason::Paused } else { SkipReason::Rescheduled });
     }
-    is_excluded(&known.exclusions, scheduled_at, job.trigger.zone()).then_some(NonRun::Excluded)
+    is_excluded(&known.exclusions, scheduled_at, job.trigger.zone()).then_some(SkipReason::Excluded)
 }

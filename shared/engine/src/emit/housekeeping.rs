@@ -1,20 +1,20 @@
 //! Housekeeping: what a tick does beside its emission. It tells workers of parts that nobody works on, emits what dead
-//! masters owed, and wakes the active policies.
+//! masters left in the outbox, and wakes the active policies.
 //!
-//! It never stands before emission, and gets on however little time is left for it: parts and owed launches vanish as they
+//! It never stands before emission, and gets on however little time is left for it: parts and outbox rows vanish as they
 //! are done, and the waking of policies keeps a cursor. Doing any of it twice changes nothing.
 
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt};
 use tidegate_domain::ids::{ClientId, PolicyId};
-use tidegate_domain::limits::{ACTIVE_SHARDS, LATE_SHARDS};
+use tidegate_domain::limits::{ACTIVE_SHARDS, OUTBOX_SHARDS};
 use tidegate_store::Unreadable;
-use tidegate_store::launch::{Owed, owner_of};
+use tidegate_store::launch::{OutboxEntry, owner_of};
 use tidegate_store::policies::ActivePolicy;
 use tracing::error;
 
 use super::Emission;
-use super::owed::Emitter;
+use super::outbox::Emitter;
 use super::report::TickReport;
 use crate::EngineError;
 use crate::queues::Outgoing;
@@ -22,10 +22,10 @@ use crate::queues::message::Message;
 
 /// Policies that are woken before it is kept how far the waking came.
 const WOKEN_BETWEEN_KEEPS: usize = 250;
-/// Owed launches of how many jobs are emitted at once.
-const PAID_AT_ONCE: usize = 16;
-/// Owed launches of how many jobs are emitted between two looks at the clock.
-const PAID_BETWEEN_LOOKS: usize = 64;
+/// Outbox rows that are published at once.
+const PUBLISHED_AT_ONCE: usize = 16;
+/// Outbox rows that are published between two looks at the clock.
+const PUBLISHED_BETWEEN_LOOKS: usize = 64;
 
 /// How far the waking of active policies came.
 #[derive(Debug, Default)]
@@ -89,9 +89,9 @@ impl Emission {
         report: &mut TickReport,
     ) -> Result<(), EngineError> {
         let parts = self.wake_parts(until).await;
-        let paid = self.pay_owed(grace_seconds, until, report).await;
+        let published = self.publish_outbox(grace_seconds, until, report).await;
         let woken = self.wake_active(waking, until, report).await;
-        parts.and(paid).and(woken)
+        parts.and(published).and(woken)
     }
 
     /// Sends the messages of the parts that were forgotten, and sets aside those that cannot be read.
@@ -122,9 +122,9 @@ impl Emission {
         Ok(self.store.set_part_aside(id, &reason.to_string(), self.clock.now()).await?)
     }
 
-    /// Emits what masters owed and did not pay in time: they died between a job's write and its first launches. What fails
+    /// Publishes what masters left in the outbox: they died between a job's write and its first launches. What fails
     /// stops no other.
-    async fn pay_owed(
+    async fn publish_outbox(
         &self,
         grace_seconds: i64,
         until: DateTime<Utc>,
@@ -132,24 +132,27 @@ impl Emission {
     ) -> Result<(), EngineError> {
         let now = self.clock.now();
         let mut first_error = None;
-        for shard in 0..LATE_SHARDS {
+        for shard in 0..OUTBOX_SHARDS {
             let mut after = None;
             loop {
-                let page = self.store.owed(shard, after).await?;
+                let page = self.store.outbox(shard, after).await?;
                 for unreadable in &page.unreadable {
                     report.rows_corrupt += 1;
-                    self.record_unreadable_owed(unreadable).await?;
+                    self.record_unreadable_outbox(unreadable).await?;
                 }
-                let mut due: Vec<Owed> = page.rows;
-                due.retain(|owed| (now - owed.written_at).num_seconds() >= grace_seconds);
-                for some in due.chunks(PAID_BETWEEN_LOOKS) {
-                    let pay = some.iter().map(|owed| self.pay(owed, true, Emitter::Tick)).collect::<Vec<_>>();
-                    let mut paid = stream::iter(pay).buffer_unordered(PAID_AT_ONCE);
-                    while let Some(paid) = paid.next().await {
-                        match paid {
+                let mut due: Vec<OutboxEntry> = page.rows;
+                due.retain(|outbox| (now - outbox.written_at).num_seconds() >= grace_seconds);
+                for some in due.chunks(PUBLISHED_BETWEEN_LOOKS) {
+                    let publish = some
+                        .iter()
+                        .map(|outbox| self.publish(outbox, true, Emitter::Tick))
+                        .collect::<Vec<_>>();
+                    let mut published = stream::iter(publish).buffer_unordered(PUBLISHED_AT_ONCE);
+                    while let Some(published) = published.next().await {
+                        match published {
                             Ok(counts) => report.add(counts),
                             Err(error) => {
-                                error!(%error, "owed launches are left to the next tick");
+                                error!(%error, "failed to publish launches from the outbox: the next tick tries again");
                                 first_error = first_error.or(Some(error));
                             }
                         }
@@ -167,10 +170,10 @@ impl Emission {
         first_error.map_or(Ok(()), Err)
     }
 
-    /// Records under its job that launches are owed of it that cannot be read, once a day. The row stays until it expires.
-    async fn record_unreadable_owed(&self, owed: &Unreadable) -> Result<(), EngineError> {
-        error!(owed = owed.sort_key, reason = owed.reason, "owed launches cannot be read");
-        let Some((client, job)) = owner_of(&owed.sort_key) else { return Ok(()) };
+    /// Records under its job that its outbox row cannot be read, once a day. The row stays until it expires.
+    async fn record_unreadable_outbox(&self, outbox: &Unreadable) -> Result<(), EngineError> {
+        error!(outbox = outbox.sort_key, reason = outbox.reason, "an outbox row cannot be read");
+        let Some((client, job)) = owner_of(&outbox.sort_key) else { return Ok(()) };
         let now = self.clock.now();
         let day = DateTime::from_timestamp(now.timestamp().div_euclid(86_400) * 86_400, 0).unwrap_or(now);
         self.store.record_unreadable(&client, &job, day, now).await?;

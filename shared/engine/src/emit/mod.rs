@@ -5,7 +5,7 @@
 //! | a minute begins | `tick`, then `housekeeping` |
 //! | a window is read | `walk`: it goes on until what it took is much, and keeps how far it came |
 //! | what is too much for one call | `part`: rows with a cursor, for workers |
-//! | a job is written whose first launches are near | `owed` |
+//! | a job is written whose first launches are near | `outbox` |
 //! | occurrences become messages and rows | `sink`, `chunks` |
 //! | a process knows that it is alone | `take_over` |
 //!
@@ -13,7 +13,7 @@
 
 mod chunks;
 mod housekeeping;
-mod owed;
+mod outbox;
 mod part;
 mod report;
 mod sink;
@@ -30,7 +30,7 @@ use crate::contents::Contents;
 use crate::index::Index;
 use crate::queues::Queues;
 use crate::throttle::Throttle;
-pub(crate) use owed::Emitter;
+pub(crate) use outbox::Emitter;
 pub use report::TickReport;
 
 /// Emits launches.

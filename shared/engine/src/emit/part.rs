@@ -16,7 +16,7 @@ use tracing::{info, warn};
 use super::Emission;
 use super::sink::{EmitSink, Flushed};
 use crate::EngineError;
-use crate::scan::judge::Plan;
+use crate::scan::evaluate::Plan;
 use crate::scan::{Rows, Scan};
 
 /// How long a worker has a part after it last moved the cursor, in seconds. The function must time out before.

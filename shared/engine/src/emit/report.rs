@@ -16,8 +16,8 @@ pub struct TickReport {
     pub chunks: u64,
     /// Runs that were materialised.
     pub runs: u64,
-    /// Occurrences that were left out, each recorded with its reason.
-    pub left_out: u64,
+    /// Occurrences that were skipped, each recorded with its reason.
+    pub skipped: u64,
     /// Parts of the scan that were left to others.
     pub parts: u64,
     /// Rows of the index that were read.
@@ -36,7 +36,7 @@ impl TickReport {
         self.events += counts.events;
         self.chunks += counts.chunks;
         self.runs += counts.runs;
-        self.left_out += counts.left_out;
+        self.skipped += counts.skipped;
         self.set_aside += counts.set_aside;
     }
 

@@ -18,7 +18,7 @@ use chrono::{DateTime, Utc};
 use futures::future;
 use futures::stream::{self, StreamExt};
 use tidegate_domain::ids::{ClientId, JobId};
-use tidegate_domain::occurrence::{NonRun, Occurrence};
+use tidegate_domain::occurrence::{Occurrence, SkipReason};
 use tidegate_domain::pack::SinglesKind;
 use tidegate_domain::time::{seconds, shifted};
 use tidegate_store::Create;
@@ -32,7 +32,7 @@ use super::chunks::{self, Chunks};
 use crate::queues::Outgoing;
 use crate::queues::message::{Chunk, ChunkItem, Message};
 use crate::scan::Sink;
-use crate::scan::judge::Verdict;
+use crate::scan::evaluate::Decision;
 use crate::throttle::lines::{Failure, Joined, Joining, Lines};
 use crate::{EngineError, contain};
 
@@ -77,7 +77,7 @@ pub(crate) struct Counts {
     pub(crate) events: u64,
     pub(crate) chunks: u64,
     pub(crate) runs: u64,
-    pub(crate) left_out: u64,
+    pub(crate) skipped: u64,
     /// Launches that no queue takes.
     pub(crate) set_aside: u64,
 }
@@ -104,8 +104,8 @@ enum Write {
     Join(Occurrence),
     /// An occurrence of several events that nothing throttles.
     Batch(Occurrence),
-    /// Launches of the occurrence's job, of which it is the first, are left out.
-    LeaveOut { first: Occurrence, launches: Vec<DateTime<Utc>>, reason: NonRun },
+    /// Launches of the occurrence's job, of which it is the first, are skipped.
+    Skip { first: Occurrence, launches: Vec<DateTime<Utc>>, reason: SkipReason },
     /// A row of a job cannot be read.
     Unreadable { client: ClientId, job: JobId, at: DateTime<Utc> },
 }
@@ -134,7 +134,7 @@ impl Sink for EmitSink<'_> {
         self.load >= FULL_LOAD || (self.load > 0 && self.emission.clock.now() >= self.full_at)
     }
 
-    async fn launch(&mut self, row: &Child, launch: &Verdict) -> Result<(), EngineError> {
+    async fn launch(&mut self, row: &Child, launch: &Decision) -> Result<(), EngineError> {
         let count = row.terms.count.get();
         self.counts.occurrences += 1;
         self.counts.events += u64::from(count);
@@ -158,16 +158,16 @@ impl Sink for EmitSink<'_> {
         .await
     }
 
-    async fn leave_out(
+    async fn skip(
         &mut self,
         row: &Child,
-        left_out: &[Verdict],
-        reason: NonRun,
+        skipped: &[Decision],
+        reason: SkipReason,
     ) -> Result<(), EngineError> {
-        let Some(first) = left_out.first() else { return Ok(()) };
-        self.counts.left_out += left_out.len() as u64;
-        let launches = left_out.iter().map(|launch| launch.launch_at).collect();
-        self.write(Write::LeaveOut { first: row.occurrence(first.launch_at), launches, reason }).await
+        let Some(first) = skipped.first() else { return Ok(()) };
+        self.counts.skipped += skipped.len() as u64;
+        let launches = skipped.iter().map(|launch| launch.launch_at).collect();
+        self.write(Write::Skip { first: row.occurrence(first.launch_at), launches, reason }).await
     }
 
     async fn unreadable(&mut self, row: &IndexRow, at: DateTime<Utc>) -> Result<(), EngineError> {
@@ -299,7 +299,7 @@ impl<'e> EmitSink<'e> {
 
     async fn joined(&mut self, joined: Joined) {
         self.counts.runs += joined.runs;
-        self.counts.left_out += joined.line_full;
+        self.counts.skipped += joined.line_full;
         for Failure { runs, error } in joined.failed {
             self.failed_to_join(runs, error).await;
         }
@@ -383,7 +383,7 @@ impl Write {
     /// Whose it is, for the log.
     fn describe(&self) -> String {
         match self {
-            Self::Join(of) | Self::Batch(of) | Self::LeaveOut { first: of, .. } => {
+            Self::Join(of) | Self::Batch(of) | Self::Skip { first: of, .. } => {
                 format!("client {}, job {}", of.client, of.job)
             }
             Self::Unreadable { client, job, .. } => format!("client {client}, job {job}"),
@@ -417,8 +417,8 @@ impl Emission {
                 store.create_run(run, now).await?;
                 return Ok(Written::Events);
             }
-            Write::LeaveOut { first, launches, reason } => {
-                self.record_left_out(first, launches, *reason).await?;
+            Write::Skip { first, launches, reason } => {
+                self.record_skips_of(first, launches, *reason).await?;
             }
             Write::Unreadable { client, job, at } => {
                 store.record_unreadable(client, job, *at, now).await?;
@@ -430,11 +430,11 @@ impl Emission {
     }
 
     /// One record for all of them, or for those from the first on of which nothing else became before.
-    async fn record_left_out(
+    async fn record_skips_of(
         &self,
         first: &Occurrence,
         launches: &[DateTime<Utc>],
-        reason: NonRun,
+        reason: SkipReason,
     ) -> Result<(), EngineError> {
         let (store, now) = (&self.store, self.clock.now());
         let mut open = launches;
@@ -443,9 +443,9 @@ impl Emission {
             let recorded = match rest.last() {
                 Some(last) => {
                     let skipped = Skipped { until: *last, count: open.len() as u32 };
-                    store.record_skipped(&occurrence, reason, skipped, now).await?
+                    store.record_skips(&occurrence, reason, skipped, now).await?
                 }
-                None => store.record_non_run(&occurrence, reason.as_str(), now).await?,
+                None => store.record_skip(&occurrence, reason.as_str(), now).await?,
             };
             if recorded == Create::Done {
                 break;

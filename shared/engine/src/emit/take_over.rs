@@ -9,7 +9,7 @@ use super::housekeeping::Waking;
 use crate::{EngineError, TickReport};
 
 impl Emission {
-    /// Takes over from a process that is gone: ends its tick's lease, emits what it owed, wakes the active policies.
+    /// Takes over from a process that is gone: ends its tick's lease, publishes its outbox, wakes the active policies.
     ///
     /// Only for a caller who knows that no other process uses the tables. Repeating it changes nothing.
     ///
@@ -19,7 +19,7 @@ impl Emission {
         let mut report = TickReport::default();
         self.store.break_tick_lease().await?;
         self.store.break_part_leases().await?;
-        // Whoever wrote what is owed is gone, whatever the clock says now: no grace, and no hurry.
+        // Whoever wrote the outbox is gone, whatever the clock says now: no grace, and no hurry.
         let forever = DateTime::<Utc>::MAX_UTC;
         self.keep_house(&mut Waking::of_all(), i64::MIN, forever, &mut report).await?;
         Ok(report)

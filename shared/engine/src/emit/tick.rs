@@ -2,7 +2,7 @@
 //!
 //! Whatever order things happen in, a launch belongs to somebody. A child says from which instant on the emitter emits
 //! it (`emit_from`, ahead of any watermark that can be reached while the child is written); the master emits what lies
-//! before, and leaves a row of what it owes until it has. A tick that dies is repeated from `scanned_to` by the next.
+//! before, and keeps a row in the outbox until it has. A tick that dies is repeated from `scanned_to` by the next.
 //!
 //! A tick never has much to do by itself: it leaves parts as soon as its emission is full. Housekeeping comes after the
 //! emission, and between the steps of a catch-up, so that neither keeps the other waiting.
@@ -17,7 +17,7 @@ use tracing::{info, warn};
 use super::Emission;
 use super::housekeeping::Waking;
 use super::report::TickReport;
-use crate::scan::judge::{Plan, missed_before};
+use crate::scan::evaluate::{Plan, missed_before};
 use crate::{EngineError, contain};
 
 /// How long a tick holds the watermark, in seconds. The emitter's function must time out before.
@@ -26,8 +26,8 @@ const TICK_LEASE_SECONDS: i64 = 57;
 const TICK_WORK_SECONDS: i64 = 35;
 /// How long a tick begins new work of any kind, in seconds.
 const TICK_SECONDS: i64 = 45;
-/// How long the master has to pay what it owes, in seconds, before the emitter does.
-const OWED_GRACE_SECONDS: i64 = 60;
+/// How long the master has to publish its outbox, in seconds, before the emitter does.
+const OUTBOX_GRACE_SECONDS: i64 = 60;
 /// A step of a catch-up that took less is followed by a longer one: little was due.
 const QUICK_STEP_SECONDS: i64 = 2;
 /// The longest part of an outage that is planned in one step, in seconds.
@@ -37,7 +37,7 @@ const SWEEP_MINUTE: i64 = 197;
 /// By how much a read may lag behind the clock of whoever changed the row, in seconds.
 const AS_OF_MARGIN_SECONDS: i64 = 10;
 impl Emission {
-    /// Plans from the watermark to now and the look-ahead, pays what dead masters owed, wakes the active policies.
+    /// Plans from the watermark to now and the look-ahead, publishes the outbox of dead masters, wakes the active policies.
     ///
     /// Repeating it, or running two at once, emits nothing twice: the one that does not win the watermark does nothing.
     ///
@@ -61,7 +61,7 @@ impl Emission {
                 // By a clock that was ahead: until its time comes no tick wins, and this is all that there is to do.
                 if watermark.planned_to > to {
                     let mut waking = Waking::of_all();
-                    self.keep_house(&mut waking, OWED_GRACE_SECONDS, until, &mut report).await?;
+                    self.keep_house(&mut waking, OUTBOX_GRACE_SECONDS, until, &mut report).await?;
                 }
                 return Ok(report);
             }
@@ -70,7 +70,7 @@ impl Emission {
         let mut waking = Waking::from(watermark.woken_to.as_deref(), watermark.fence, now);
         let emitted = self.catch_up(now, &watermark, &mut waking, &mut report).await;
         // Whatever became of the emission: neither stops the other.
-        let kept = self.keep_house(&mut waking, OWED_GRACE_SECONDS, until, &mut report).await;
+        let kept = self.keep_house(&mut waking, OUTBOX_GRACE_SECONDS, until, &mut report).await;
         emitted.and(kept)?;
         if is_sweep_minute(minute) {
             self.index.sweep_zones(now).await?;
@@ -116,14 +116,14 @@ impl Emission {
                     break;
                 }
                 // A page of each.
-                self.keep_house(waking, OWED_GRACE_SECONDS, self.clock.now(), report).await?;
+                self.keep_house(waking, OUTBOX_GRACE_SECONDS, self.clock.now(), report).await?;
             }
         }
         Ok(())
     }
 
     /// The next step of a catch-up. What a tick that died may have emitted is never planned together with what nobody has:
-    /// it is judged, and cut into chunks, as it was then.
+    /// it is evaluated, and cut into chunks, as it was then.
     fn plan_step(&self, watermark: &Watermark, from: DateTime<Utc>, step_seconds: i64) -> Plan {
         let now = self.clock.now();
         let repeat = from < watermark.taken_over_to;

@@ -12,7 +12,7 @@ use super::Emission;
 use super::part::{GoOn, Worker};
 use super::sink::{Counts, EmitSink};
 use crate::EngineError;
-use crate::scan::judge::Plan;
+use crate::scan::evaluate::Plan;
 use crate::scan::{Scan, ScanReport, Sink as _, first_rows};
 
 /// Shards read at once.
@@ -53,7 +53,7 @@ impl Emission {
             let (is_done, place) = match page {
                 Ok(mut rows) => (rows.feed(&mut scan, &mut emission).await?, rows.place),
                 // One partition that does not answer keeps no other waiting.
-                Err(error) if error.may_pass() => (false, Place::default()),
+                Err(error) if error.is_retryable() => (false, Place::default()),
                 Err(error) => return Err(error),
             };
             if is_done && !emission.is_full() {

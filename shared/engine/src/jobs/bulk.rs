@@ -7,7 +7,7 @@ use tidegate_domain::job::Job;
 use tidegate_store::launch::Child;
 
 use super::Jobs;
-use super::first::{is_out_of_reach, owed_of};
+use super::first::{is_out_of_reach, outbox_of};
 use super::{JobDraft, JobWrite, one_time_instant};
 use crate::EngineError;
 
@@ -33,7 +33,7 @@ impl Jobs {
                     let job = self.one_time_job(client, launch_at, draft);
                     match self.goes_ahead(&job) {
                         Some(launch_at) => ahead.push((index, launch_at, job)),
-                        None if owed_of(&job, None).is_some() => near.push((index, job)),
+                        None if outbox_of(&job, None).is_some() => near.push((index, job)),
                         None => batched.push((index, job)),
                     }
                 }

@@ -57,8 +57,8 @@ impl Jobs {
         let Some(policy) = run.terms.policy.as_ref().filter(|_| !ended && run.stopped.is_none()) else {
             return Ok(RunCancel::Over);
         };
-        self.contents.unsettle(client).await?;
-        self.tokens.unsettle_packs_with(&PolicyRef::new(client, policy), run.id.job()).await?;
+        self.contents.mark_dirty(client).await?;
+        self.tokens.recheck_packs_with(&PolicyRef::new(client, policy), run.id.job()).await?;
         let reason = StopReason::Cancelled.as_str();
         self.store.stop_single(&run.occurrence(client), reason, self.clock.now()).await?;
         Ok(RunCancel::Done)

@@ -3,7 +3,7 @@
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::WRITE_ROUNDS;
-use tidegate_domain::occurrence::NonRun;
+use tidegate_domain::occurrence::SkipReason;
 use tidegate_domain::policy::PolicyRef;
 use tidegate_store::Write;
 
@@ -33,10 +33,10 @@ impl Jobs {
             {
                 return Ok(JobDelete::RevisionIs(job.revision));
             }
-            self.contents.unsettle(client).await?;
+            self.contents.mark_dirty(client).await?;
             let deleted_at = self.clock.now();
             self.emit_what_is_behind(&job, deleted_at).await?;
-            self.tokens.unsettle_packs(&job).await?;
+            self.tokens.recheck_packs(&job).await?;
             // Before the deletion: whoever repeats a call that died in between still finds the job.
             self.stop_waiting_runs(&job, id, None).await?;
             let deleted = match one_time {
@@ -59,7 +59,7 @@ impl Jobs {
         replaced_by: Option<&Job>,
     ) -> Result<(), EngineError> {
         if replaced_by.is_none() {
-            self.throttle.stop_waiting_singles(job, NonRun::Cancelled.as_str()).await?;
+            self.throttle.stop_waiting_singles(job, SkipReason::Cancelled.as_str()).await?;
         }
         let recent = self.store.runs(&job.client, id, None).await?;
         for run in recent.rows {
@@ -72,7 +72,7 @@ impl Jobs {
             if !superseded || run.has_ended() {
                 continue;
             }
-            let reason = if replaced_by.is_some() { NonRun::Rescheduled } else { NonRun::Cancelled };
+            let reason = if replaced_by.is_some() { SkipReason::Rescheduled } else { SkipReason::Cancelled };
             let (policy, priority) = (PolicyRef::new(&job.client, policy), run.terms.flow.priority.get());
             let waiting = WaitingRun { policy, run: run.id, priority };
             self.effects.carry_out(vec![Effect::Stop(waiting, reason.as_str())]).await?;

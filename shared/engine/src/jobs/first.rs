@@ -5,7 +5,7 @@ use tidegate_domain::job::{Job, Trigger};
 use tidegate_domain::pack::SinglesKind;
 use tidegate_domain::rules::Rules;
 use tidegate_domain::time::{Cadence, Instants, Window, seconds, shifted};
-use tidegate_store::launch::{Child, Owed};
+use tidegate_store::launch::{Child, OutboxEntry};
 use tidegate_store::ticker::Watermark;
 use tracing::warn;
 
@@ -33,11 +33,15 @@ impl Jobs {
     }
 
     /// Emits the launches that are too near for the emitter, and whatever its watermark has passed while we wrote.
-    pub(super) async fn emit_first(&self, job: &Job, owed: Option<&Owed>) -> Result<(), EngineError> {
-        if let Some(owed) = owed {
-            self.emission.pay(owed, false, Emitter::Master).await?;
+    pub(super) async fn emit_first(
+        &self,
+        job: &Job,
+        outbox: Option<&OutboxEntry>,
+    ) -> Result<(), EngineError> {
+        if let Some(outbox) = outbox {
+            self.emission.publish(outbox, false, Emitter::Master).await?;
         }
-        if is_out_of_reach(job, owed) {
+        if is_out_of_reach(job, outbox) {
             return Ok(());
         }
         // Written before the watermark is read: either the emitter sees the row, or we see that it has passed.
@@ -52,7 +56,7 @@ impl Jobs {
         if is_recent && job.revision > 1 {
             self.stop_waiting_runs(job, &job.id, Some(job)).await?;
         }
-        self.pay_what_is_owed(job).await?;
+        self.publish_outbox_of(job).await?;
         let watermark = self.watermark_or_first().await?;
         match watermark.filter(|_| is_recent) {
             Some(watermark) => self.emit_passed(job, &watermark).await,
@@ -67,16 +71,16 @@ impl Jobs {
         }
         let Ok(window) = Window::new(job.emit_from, watermark.planned_to) else { return Ok(()) };
         warn!(job = %job.id, from = %window.from(), to = %window.to(), "the watermark passed a job while it was written");
-        let behind = Owed { child: Child::of(job), window, written_at: self.clock.now() };
+        let behind = OutboxEntry { child: Child::of(job), window, written_at: self.clock.now() };
         match launches_in(&behind) {
-            true => self.emission.pay(&behind, true, Emitter::Master).await.map(drop),
+            true => self.emission.publish(&behind, true, Emitter::Master).await.map(drop),
             false => Ok(()),
         }
     }
 
-    pub(super) async fn pay_what_is_owed(&self, job: &Job) -> Result<(), EngineError> {
-        match self.store.owed_of(&job.client, &job.id).await? {
-            Some(owed) => self.emission.pay(&owed, true, Emitter::Master).await.map(drop),
+    pub(super) async fn publish_outbox_of(&self, job: &Job) -> Result<(), EngineError> {
+        match self.store.outbox_of(&job.client, &job.id).await? {
+            Some(outbox) => self.emission.publish(&outbox, true, Emitter::Master).await.map(drop),
             None => Ok(()),
         }
     }
@@ -89,7 +93,7 @@ impl Jobs {
         job: &Job,
         changed_at: DateTime<Utc>,
     ) -> Result<(), EngineError> {
-        self.pay_what_is_owed(job).await?;
+        self.publish_outbox_of(job).await?;
         let scanned_to = self.store.watermark().await?.map(|watermark| watermark.scanned_to);
         // What lies before `scanned_to` may still be in a part of a large scan that nobody has done.
         let part_from = self.store.oldest_window_part().await?;
@@ -97,11 +101,11 @@ impl Jobs {
         let from = job.emit_from.max(settled_to.unwrap_or(job.emit_from));
         // What is due up to the change is the old revision's.
         let Ok(window) = Window::new(from, next_second(changed_at)) else { return Ok(()) };
-        let behind = Owed { child: Child::of(job), window, written_at: self.clock.now() };
+        let behind = OutboxEntry { child: Child::of(job), window, written_at: self.clock.now() };
         self.emission.emit_launches(&behind, true, Emitter::Master).await.map(drop)
     }
 
-    /// The watermark. `None` when there was none: then it begins now, or a first tick that comes late would leave out
+    /// The watermark. `None` when there was none: then it begins now, or a first tick that comes late would skip
     /// what is due before it.
     pub(super) async fn watermark_or_first(&self) -> Result<Option<Watermark>, EngineError> {
         let found = self.store.watermark().await?;
@@ -114,20 +118,20 @@ impl Jobs {
 }
 
 /// Whether no watermark can have passed the launches of a job that are the emitter's.
-pub(super) fn is_out_of_reach(job: &Job, owed: Option<&Owed>) -> bool {
+pub(super) fn is_out_of_reach(job: &Job, outbox: Option<&OutboxEntry>) -> bool {
     let reach = shifted(job.emit_from, seconds(WATERMARK_REACH_SECONDS));
     match &job.trigger {
-        Trigger::At(instants) => instants.iter().all(|at| match owed {
-            Some(owed) => owed.window.contains(at) || at > reach,
+        Trigger::At(instants) => instants.iter().all(|at| match outbox {
+            Some(outbox) => outbox.window.contains(at) || at > reach,
             None => at > reach,
         }),
         _ => false,
     }
 }
 
-/// What the master owes of a job: its launches before `emit_from`. `None` when there are none. What was due up to a change
+/// The outbox row of a job: its launches before `emit_from`, which the master emits. `None` when there are none. What was due up to a change
 /// is the old revision's, of instants those that it had: an instant may lie a little in the past when its job arrives.
-pub(super) fn owed_of(job: &Job, old: Option<&Job>) -> Option<Owed> {
+pub(super) fn outbox_of(job: &Job, old: Option<&Job>) -> Option<OutboxEntry> {
     let mut child = Child::of(job);
     let mut from = match old {
         Some(_) => next_second(job.changed_at),
@@ -144,8 +148,8 @@ pub(super) fn owed_of(job: &Job, old: Option<&Job>) -> Option<Owed> {
     }
     let from = DateTime::from_timestamp(from.timestamp(), 0)?;
     let window = Window::new(from, job.emit_from).ok()?;
-    let owed = Owed { child, window, written_at: job.changed_at };
-    launches_in(&owed).then_some(owed)
+    let outbox = OutboxEntry { child, window, written_at: job.changed_at };
+    launches_in(&outbox).then_some(outbox)
 }
 
 /// The first whole second after an instant.
@@ -153,7 +157,7 @@ fn next_second(at: DateTime<Utc>) -> DateTime<Utc> {
     DateTime::from_timestamp(at.timestamp() + 1, 0).unwrap_or(at)
 }
 
-fn launches_in(owed: &Owed) -> bool {
-    let rules = &owed.child.rules;
-    owed.child.cadence.firings(owed.window).iter().any(|firing| rules.is_within(firing.launch_at))
+fn launches_in(outbox: &OutboxEntry) -> bool {
+    let rules = &outbox.child.rules;
+    outbox.child.cadence.firings(outbox.window).iter().any(|firing| rules.is_within(firing.launch_at))
 }

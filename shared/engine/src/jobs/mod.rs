@@ -1,6 +1,6 @@
 //! What the API does to jobs: create, replace, pause, delete, look up.
 //!
-//! Accepted means durable (I8): a job, its rows in the index and what the master owes of its first launches are written
+//! Accepted means durable (I8): a job, its rows in the index and the outbox row of its first launches are written
 //! before the call is answered. Launches that are too near for the emitter are emitted here.
 
 mod bulk;
@@ -32,7 +32,7 @@ use crate::throttle::Throttle;
 use crate::tokens::Tokens;
 use crate::{EngineError, Expect};
 pub use cancel::RunCancel;
-use first::owed_of;
+use first::outbox_of;
 
 /// What a client asks for: a job without its name.
 #[derive(Debug, Clone, PartialEq)]
@@ -226,7 +226,7 @@ impl Jobs {
                 self.write_plainly(&job, true).await?;
                 return Ok(JobWrite::Created(job));
             };
-            // Its event is under way before it is stored: nothing is owed in between.
+            // Its event is under way before it is stored: no outbox row is needed in between.
             self.emission.send_ahead(&[Child::of(&job).occurrence(launch_at)]).await?;
             if self.store_sent(&job).await? {
                 return Ok(JobWrite::Created(job));
@@ -245,23 +245,23 @@ impl Jobs {
 
     /// A one-time job in one or two plain writes, without a transaction. Only ever creates.
     async fn write_plainly(&self, job: &Job, generated: bool) -> Result<Create, EngineError> {
-        let owed = owed_of(job, None);
-        if let Some(owed) = &owed
+        let outbox = outbox_of(job, None);
+        if let Some(outbox) = &outbox
             && generated
         {
-            self.store.put_owed(job, owed).await?;
+            self.store.put_outbox(job, outbox).await?;
         }
         let created = match generated {
             true => self.store.create_one_time(job).await?,
-            false if owed.is_some() => {
-                let written = self.store.write_job(job, None, owed.as_ref()).await?;
+            false if outbox.is_some() => {
+                let written = self.store.write_job(job, None, outbox.as_ref()).await?;
                 if written == Write::Done { Create::Done } else { Create::Exists }
             }
             false => self.store.create_keyed_at(job).await?,
         };
         // Nobody else has a generated id: a row that is there already is our own write, repeated by the client library.
         if created == Create::Done || generated {
-            self.emit_first(job, owed.as_ref()).await?;
+            self.emit_first(job, outbox.as_ref()).await?;
         }
         Ok(created)
     }
@@ -277,17 +277,17 @@ impl Jobs {
             self.index.use_zone(job.trigger.zone()).await?;
         }
         if let Some(old) = old {
-            self.contents.unsettle(&job.client).await?;
+            self.contents.mark_dirty(&job.client).await?;
             self.emit_what_is_behind(old, job.changed_at).await?;
-            self.tokens.unsettle_packs(old).await?;
+            self.tokens.recheck_packs(old).await?;
         }
-        let owed = owed_of(job, old);
-        let written = self.store.write_job(job, seen, owed.as_ref()).await?;
+        let outbox = outbox_of(job, old);
+        let written = self.store.write_job(job, seen, outbox.as_ref()).await?;
         if written == Write::Done {
             if old.is_some() {
                 self.stop_waiting_runs(job, &job.id, Some(job)).await?;
             }
-            self.emit_first(job, owed.as_ref()).await?;
+            self.emit_first(job, outbox.as_ref()).await?;
         }
         Ok(written)
     }

@@ -1,4 +1,4 @@
-//! Pausing jobs: while one is paused, its launches are recorded as left out.
+//! Pausing jobs: while one is paused, its launches are recorded as skipped.
 
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
@@ -47,14 +47,14 @@ impl Jobs {
     }
 
     async fn replace_one_time(&self, job: &Job, old: &Job) -> Result<Write, EngineError> {
-        self.contents.unsettle(&job.client).await?;
+        self.contents.mark_dirty(&job.client).await?;
         self.emit_what_is_behind(old, job.changed_at).await?;
-        self.tokens.unsettle_packs(old).await?;
-        let owed = super::owed_of(job, Some(old));
-        let written = self.store.replace_one_time(job, old, owed.as_ref()).await?;
+        self.tokens.recheck_packs(old).await?;
+        let outbox = super::outbox_of(job, Some(old));
+        let written = self.store.replace_one_time(job, old, outbox.as_ref()).await?;
         if written == Write::Done {
             self.stop_waiting_runs(job, &job.id, Some(job)).await?;
-            self.emit_first(job, owed.as_ref()).await?;
+            self.emit_first(job, outbox.as_ref()).await?;
         }
         Ok(written)
     }

@@ -9,7 +9,7 @@ use crate::EngineError;
 /// How emission gets on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EmissionStatus {
-    /// Every launch before it is planned: emitted, left out with a reason, or in a part of a scan. `None` before
+    /// Every launch before it is planned: emitted, skipped with a reason, or in a part of a scan. `None` before
     /// anything was planned.
     pub scanned_to: Option<DateTime<Utc>>,
     /// Launches since then are late: no tick has confirmed them, or a part of a large emission is not done. `None` when none is.

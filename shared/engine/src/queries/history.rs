@@ -9,7 +9,7 @@ use tidegate_domain::limits::PAGE_ROWS;
 use tidegate_domain::pack::PackId;
 use tidegate_domain::slots::{Ended, Lease, Outcome, SlotGroup};
 use tidegate_store::Page;
-use tidegate_store::events::{EventRow, HistoryOf, HistoryRow, SaidRow};
+use tidegate_store::events::{EventRow, HistoryOf, HistoryRow, ReleaseNoteRow};
 use tidegate_store::runs::RunRow;
 
 use super::Queries;
@@ -140,7 +140,9 @@ fn row_in(own: Option<u32>, row: HistoryRow) -> Option<HistoryRow> {
         HistoryRow::Packed(ends) => {
             HistoryRow::Packed(ends.into_iter().filter_map(|ended| ended_in(own, ended)).collect())
         }
-        HistoryRow::Said(said) => HistoryRow::Said(SaidRow { index: number_in(own, said.index)?, ..said }),
+        HistoryRow::ReleaseNote(said) => {
+            HistoryRow::ReleaseNote(ReleaseNoteRow { index: number_in(own, said.index)?, ..said })
+        }
     })
 }
 
@@ -248,7 +250,7 @@ fn fill_from_history(records: &mut BTreeMap<u32, EventRecord>, live: &Live, hist
                 outcomes.extend(packed.into_iter().map(|ended| (ended.index, ended)))
             }
             HistoryRow::Event(event) => single_rows.push(event),
-            HistoryRow::Said(words) => said.push(words),
+            HistoryRow::ReleaseNote(words) => said.push(words),
             HistoryRow::Part(part) => {
                 for (_, record) in records.range_mut(part.from..part.to) {
                     record.status = EventStatus::Delivered;

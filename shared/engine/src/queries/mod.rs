@@ -2,13 +2,13 @@
 //!
 //! Rows are read one by one, without locks. Deliberately absent: anything that writes or sends.
 
+mod dry_run;
 mod explain;
+mod forecast;
 mod health;
 pub(crate) mod history;
 mod load;
-mod outlook;
 mod packs;
-mod rehearse;
 mod runs;
 mod upcoming;
 
@@ -19,11 +19,11 @@ use tidegate_store::Store;
 use crate::clock::Clock;
 use crate::contents::Contents;
 use crate::throttle::Throttle;
+pub use dry_run::Observer;
 pub use explain::{Explanation, Holder};
 pub use health::EmissionStatus;
 pub use history::{EventRecord, EventStatus};
 pub use load::{Load, PolicyStatus};
-pub use rehearse::Rehearsal;
 pub use runs::{RunDetail, RunState, RunSummary};
 
 /// Answers what clients ask.

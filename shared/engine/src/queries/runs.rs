@@ -11,8 +11,8 @@ use tidegate_store::runs::{RunRow, Skipped, Tally};
 
 use super::Queries;
 use crate::EngineError;
+use crate::queries::forecast::{Forecast, Progress};
 use crate::queries::history::Live;
-use crate::queries::outlook::{Outlook, Standing};
 
 /// A run, as its client sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct RunSummary {
     pub tally: Tally,
     /// Why nothing (more) of it is delivered.
     pub reason: Option<String>,
-    /// Further occurrences of the job that were left out with it, for the same reason.
+    /// Further occurrences of the job that were skipped with it, for the same reason.
     pub skipped: Option<Skipped>,
     /// When the last outcome that is known was counted.
     pub last_outcome_at: Option<DateTime<Utc>>,
@@ -134,7 +134,7 @@ impl Queries {
             RunState::Stopped => 0,
             _ => summary.count.saturating_sub(summary.tally.total()).saturating_sub(in_flight),
         };
-        let outlook = Outlook::of(&Standing::new(
+        let forecast = Forecast::of(&Progress::new(
             &row,
             &summary,
             (in_flight, waiting),
@@ -147,9 +147,9 @@ impl Queries {
             waiting,
             started_at: row.started_at,
             deadline: row.terms.flow.window.map(|window| window.ends_at(run.launch_at())),
-            rate_per_second: outlook.rate_per_second,
-            predicted_finish_at: outlook.finish_at,
-            reasoning: outlook.reasoning,
+            rate_per_second: forecast.rate_per_second,
+            predicted_finish_at: forecast.finish_at,
+            reasoning: forecast.reasoning,
         }))
     }
 
@@ -198,7 +198,7 @@ impl Queries {
                     ends.extend(packed.into_iter().map(|ended| (ended.index, ended)))
                 }
                 HistoryRow::Event(event) => at = at.max(Some(event.at)),
-                HistoryRow::Said(said) => at = at.max(Some(said.at)),
+                HistoryRow::ReleaseNote(said) => at = at.max(Some(said.at)),
                 HistoryRow::Part(_) => {}
             }
         }

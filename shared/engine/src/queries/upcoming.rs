@@ -8,8 +8,8 @@ use tidegate_store::launch::Child;
 
 use super::Queries;
 use crate::EngineError;
-use crate::scan::Verdict;
-use crate::scan::judge::judge;
+use crate::scan::Decision;
+use crate::scan::evaluate::evaluate;
 use crate::scan::plan_at_once;
 
 impl Queries {
@@ -22,7 +22,7 @@ impl Queries {
         job: &Job,
         after: DateTime<Utc>,
         count: usize,
-    ) -> Result<Vec<Verdict>, EngineError> {
+    ) -> Result<Vec<Decision>, EngineError> {
         let child = Child::of(job);
         let count = count.min(UPCOMING_FIRINGS as usize);
         // Jitter moves launches on by less than an offset; start and end cut what the trigger alone would give.
@@ -32,10 +32,10 @@ impl Queries {
         let begin = job.rules.start_at.map_or(begin, |start_at| begin.max(before(start_at)));
         let firings = child.cadence.upcoming(begin, count);
         let calendars = self.contents.exclusions(&job.client, &job.rules.calendars).await?;
-        let mut verdicts = Vec::with_capacity(firings.len());
-        judge(&child, &firings, &calendars, &plan_at_once(after, false), &mut verdicts);
-        verdicts.retain(|launch| launch.launch_at > after);
-        verdicts.truncate(count);
-        Ok(verdicts)
+        let mut decisions = Vec::with_capacity(firings.len());
+        evaluate(&child, &firings, &calendars, &plan_at_once(after, false), &mut decisions);
+        decisions.retain(|launch| launch.launch_at > after);
+        decisions.truncate(count);
+        Ok(decisions)
     }
 }

@@ -149,8 +149,8 @@ pub struct GrantedEvent {
     /// The pack that it is of.
     pub pack: String,
     /// Whether it may not be wanted any more.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub unsettled: bool,
+    #[serde(rename = "unsettled", skip_serializing_if = "std::ops::Not::not", default)]
+    pub recheck: bool,
     /// The token that it holds.
     pub token: String,
     /// When the lease ends, in milliseconds.

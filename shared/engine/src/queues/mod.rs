@@ -50,7 +50,7 @@ pub enum Handled {
     /// It can be deleted.
     Done,
     /// It must come again; after too many times it ends in the dead-letter queue.
-    Again,
+    Retry,
 }
 
 /// A message for the dispatch queue.

@@ -1,9 +1,9 @@
-//! A scan: reads the rows of the index that are eligible in a window, judges their launches, hands them to a sink.
+//! A scan: reads the rows of the index that are eligible in a window, decides about their launches, hands them to a sink.
 //!
-//! The emitter's sink (`emit`) sends and records; a rehearsal's (`queries`) only looks. A launch that cannot be judged or
+//! The emitter's sink (`emit`) sends and records; a dry run's (`queries`) only looks. A launch that cannot be evaluated or
 //! emitted, or a row that cannot be read, is set aside under its job, and the window goes on (I9).
 
-pub(crate) mod judge;
+pub(crate) mod evaluate;
 mod rows;
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use tidegate_domain::calendar::Exclusions;
 use tidegate_domain::ids::{CalendarId, ClientId};
-use tidegate_domain::occurrence::NonRun;
+use tidegate_domain::occurrence::SkipReason;
 use tidegate_domain::time::{Dst, Firing, LocalWindow, Window};
 use tidegate_store::Store;
 use tidegate_store::index::IndexShape;
@@ -22,8 +22,8 @@ use tracing::error;
 
 use crate::contents::Contents;
 use crate::{EngineError, contain};
-pub use judge::Verdict;
-use judge::{Plan, firings, judge};
+pub use evaluate::Decision;
+use evaluate::{Plan, evaluate, firings};
 pub(crate) use rows::{Rows, first_rows};
 
 /// Where the launches of a scan go.
@@ -45,14 +45,14 @@ pub(crate) trait Sink {
     }
 
     /// A launch of a row that is made.
-    async fn launch(&mut self, row: &Child, launch: &Verdict) -> Result<(), EngineError>;
+    async fn launch(&mut self, row: &Child, launch: &Decision) -> Result<(), EngineError>;
 
-    /// Launches of a row that are left out for one reason, in order.
-    async fn leave_out(
+    /// Launches of a row that are skipped for one reason, in order.
+    async fn skip(
         &mut self,
         row: &Child,
-        left_out: &[Verdict],
-        reason: NonRun,
+        skipped: &[Decision],
+        reason: SkipReason,
     ) -> Result<(), EngineError>;
 
     /// A row that cannot be read, which was eligible from `at` on.
@@ -61,7 +61,7 @@ pub(crate) trait Sink {
     }
 }
 
-/// Where the judging of a row ended.
+/// Where the evaluation of a row ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowEnd {
     /// All of it is handed on.
@@ -77,7 +77,7 @@ pub struct ScanReport {
     pub rows_read: u64,
     /// Rows that could not be read; each is in the log, and in its job's runs.
     pub rows_corrupt: u64,
-    /// Launches that were set aside: they cannot be judged or emitted. Each is in the log, and in its job's runs.
+    /// Launches that were set aside: they cannot be evaluated or emitted. Each is in the log, and in its job's runs.
     pub set_aside: u64,
     /// Parts that were left to others.
     pub parts: u64,
@@ -91,7 +91,7 @@ pub(crate) struct Scan<'e> {
     locals: HashMap<Tz, LocalWindow>,
     calendars: HashMap<(ClientId, CalendarId), Option<Arc<Exclusions>>>,
     firings: Vec<Firing>,
-    verdicts: Vec<Verdict>,
+    decisions: Vec<Decision>,
     pub(crate) report: ScanReport,
 }
 
@@ -104,7 +104,7 @@ impl<'e> Scan<'e> {
             locals: HashMap::new(),
             calendars: HashMap::new(),
             firings: Vec::new(),
-            verdicts: Vec::new(),
+            decisions: Vec::new(),
             report: ScanReport::default(),
         }
     }
@@ -139,7 +139,7 @@ impl<'e> Scan<'e> {
         self.locals.entry(zone).or_insert_with(|| LocalWindow::new(zone, self.plan.window))
     }
 
-    /// Judges the launches of a row, those after `after` where a part of them is done.
+    /// Decides about the launches of a row, those after `after` where a part of them is done.
     pub(crate) async fn row(
         &mut self,
         row: IndexRow,
@@ -178,29 +178,30 @@ impl<'e> Scan<'e> {
         }
     }
 
-    /// Judges the launches that were found and hands them on.
+    /// Decides about the launches that were found and hands them on.
     async fn settle(
         &mut self,
         child: &Child,
         after: Option<DateTime<Utc>>,
         sink: &mut impl Sink,
     ) -> Result<RowEnd, EngineError> {
-        let judged = contain(|| whose(child), self.judge_found(child)).await;
-        if let Err(error) = judged.map_err(EngineError::from).flatten() {
+        let decided = contain(|| whose(child), self.evaluate_found(child)).await;
+        if let Err(error) = decided.map_err(EngineError::from).flatten() {
             self.set_aside_found(child, error, sink).await?;
             return Ok(RowEnd::Done);
         }
         self.firings.clear();
-        let mut verdicts = std::mem::take(&mut self.verdicts);
-        verdicts.retain(|verdict| after.is_none_or(|after| verdict.firing.launch_at > after));
+        let mut decisions = std::mem::take(&mut self.decisions);
+        decisions.retain(|decision| after.is_none_or(|after| decision.firing.launch_at > after));
         let mut end = RowEnd::Done;
-        let mut groups = verdicts.chunk_by(|a, b| a.non_run.is_some() && a.non_run == b.non_run).peekable();
+        let mut groups =
+            decisions.chunk_by(|a, b| a.skip_reason.is_some() && a.skip_reason == b.skip_reason).peekable();
         while let Some(group) = groups.next() {
             let handed_on = contain(|| whose(child), async {
                 match group {
-                    [launch @ Verdict { non_run: None, .. }] => sink.launch(child, launch).await,
-                    [Verdict { non_run: Some(reason), .. }, ..] => {
-                        sink.leave_out(child, group, *reason).await
+                    [launch @ Decision { skip_reason: None, .. }] => sink.launch(child, launch).await,
+                    [Decision { skip_reason: Some(reason), .. }, ..] => {
+                        sink.skip(child, group, *reason).await
                     }
                     _ => Ok(()),
                 }
@@ -216,36 +217,36 @@ impl<'e> Scan<'e> {
                 break;
             }
         }
-        self.verdicts = verdicts;
-        self.verdicts.clear();
+        self.decisions = decisions;
+        self.decisions.clear();
         Ok(end)
     }
 
-    async fn judge_found(&mut self, child: &Child) -> Result<(), EngineError> {
+    async fn evaluate_found(&mut self, child: &Child) -> Result<(), EngineError> {
         let calendars = self.exclusions(child).await?;
-        judge(child, &self.firings, &calendars, &self.plan, &mut self.verdicts);
-        for verdict in &mut self.verdicts {
-            // Whoever emitted it before and died may have left its run without a message. Delivery judges its age anyway.
-            verdict.non_run =
-                verdict.non_run.filter(|reason| !(self.plan.repeat && *reason == NonRun::Expired));
+        evaluate(child, &self.firings, &calendars, &self.plan, &mut self.decisions);
+        for decision in &mut self.decisions {
+            // Whoever emitted it before and died may have left its run without a message. Delivery looks at its age anyway.
+            decision.skip_reason =
+                decision.skip_reason.filter(|reason| !(self.plan.repeat && *reason == SkipReason::Expired));
         }
         Ok(())
     }
 
-    /// Sets aside the launches that were found and could not be judged.
+    /// Sets aside the launches that were found and could not be evaluated.
     async fn set_aside_found(
         &mut self,
         child: &Child,
         error: EngineError,
         sink: &mut impl Sink,
     ) -> Result<(), EngineError> {
-        self.verdicts.clear();
-        let unjudged = |firing: Firing| Verdict {
+        self.decisions.clear();
+        let undecided = |firing: Firing| Decision {
             firing,
             launch_at: firing.launch_at,
-            non_run: Some(NonRun::NotEmittable),
+            skip_reason: Some(SkipReason::NotEmittable),
         };
-        let launches: Vec<Verdict> = self.firings.drain(..).map(unjudged).collect();
+        let launches: Vec<Decision> = self.firings.drain(..).map(undecided).collect();
         self.set_aside(child, &launches, error, sink).await
     }
 
@@ -253,7 +254,7 @@ impl<'e> Scan<'e> {
     async fn set_aside(
         &mut self,
         child: &Child,
-        launches: &[Verdict],
+        launches: &[Decision],
         error: EngineError,
         sink: &mut impl Sink,
     ) -> Result<(), EngineError> {
@@ -262,7 +263,7 @@ impl<'e> Scan<'e> {
         }
         self.report.set_aside += launches.len() as u64;
         error!(client = %child.client, job = %child.job, launches = launches.len(), %error, "launches are set aside");
-        let recorded = sink.leave_out(child, launches, NonRun::NotEmittable).await;
+        let recorded = sink.skip(child, launches, SkipReason::NotEmittable).await;
         match recorded {
             Err(error) if error.is_of_one_row() => {
                 error!(client = %child.client, job = %child.job, %error, "launches are set aside without a record");
@@ -285,7 +286,7 @@ impl<'e> Scan<'e> {
         Ok(found)
     }
 
-    /// Judges launches of a job that were found otherwise than by its rows, those after `after`. Returns up to which one
+    /// Decides about launches of a job that were found otherwise than by its rows, those after `after`. Returns up to which one
     /// they were handed on, when the sink is full before the last.
     pub(crate) async fn launches(
         &mut self,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, RunId};
-use tidegate_domain::occurrence::NonRun;
+use tidegate_domain::occurrence::SkipReason;
 use tidegate_domain::pack::{PackId, SinglesId};
 use tidegate_domain::policy::PolicyRef;
 use tidegate_store::events::{HistoryOf, HistoryRow};
@@ -73,7 +73,7 @@ impl Throttle {
     async fn set_run_aside(&self, client: &ClientId, run: &RunId) -> Result<(), EngineError> {
         let row = readable(self.store.run(client, run).await.map_err(EngineError::from))?;
         match row {
-            Some(_) => drop(self.store.stop_run(client, run, NonRun::NotEmittable.as_str()).await?),
+            Some(_) => drop(self.store.stop_run(client, run, SkipReason::NotEmittable.as_str()).await?),
             None => drop(self.store.record_unreadable_run(client, run, self.clock.now()).await?),
         }
         self.contents.forget_run(client, run);
@@ -137,7 +137,7 @@ impl Throttle {
                 match row {
                     HistoryRow::Packed(ends) => found.extend(ends.iter().map(|ended| ended.index)),
                     HistoryRow::Event(event) => drop(found.insert(event.index)),
-                    HistoryRow::Said(_) | HistoryRow::Part(_) => {}
+                    HistoryRow::ReleaseNote(_) | HistoryRow::Part(_) => {}
                 }
             }
             after = page.next;

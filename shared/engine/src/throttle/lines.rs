@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::limits::WRITE_ROUNDS;
-use tidegate_domain::occurrence::{NonRun, Occurrence};
+use tidegate_domain::occurrence::{Occurrence, SkipReason};
 use tidegate_domain::pack::{Singles, SinglesKind};
 use tidegate_store::launch::RowKey;
 use tidegate_store::line::WaitingRuns;
@@ -55,7 +55,7 @@ pub(crate) struct Joining {
 #[derive(Default)]
 pub(crate) struct Joined {
     pub(crate) runs: u64,
-    /// Occurrences that were left out, since their line is full.
+    /// Occurrences that were skipped, since their line is full.
     pub(crate) line_full: u64,
     pub(crate) failed: Vec<Failure>,
 }
@@ -105,7 +105,7 @@ impl Lines {
         let mut joined = Joined::default();
         let mut lines = self.lines_of(throttle, joining, &mut joined).await;
         if repeat {
-            // Those that are packed already are not left out because their line is full.
+            // Those that are packed already are not skipped because their line is full.
             lines = throttle.not_packed(lines, &mut joined).await;
         }
         while !lines.is_empty() {
@@ -134,7 +134,7 @@ impl Lines {
         lines
     }
 
-    /// Writes occurrences one by one. Those that do not fit are left out.
+    /// Writes occurrences one by one. Those that do not fit are skipped.
     async fn join_each(&mut self, throttle: &Throttle, round: Round, joined: &mut Joined) {
         let writes: Vec<_> = round.into_iter().map(|(run, fits)| throttle.join_line(run, fits)).collect();
         let mut writes = stream::iter(writes).buffer_unordered(WRITES_AT_ONCE);
@@ -177,7 +177,7 @@ impl Lines {
         }
     }
 
-    /// Takes out of each line as many runs as it has places, or all that are left when it has none: they are left out.
+    /// Takes out of each line as many runs as it has places, or all that are left when it has none: they are skipped.
     fn next_round(&self, lines: &mut BTreeMap<LineKey, Vec<Joining>>) -> Round {
         let mut round = Vec::new();
         lines.retain(|key, runs| {
@@ -201,7 +201,7 @@ impl Lines {
         let appends: Vec<_> = packs
             .into_iter()
             .map(|(key, members)| {
-                // Whoever was here before may have recorded that some are left out: by their full line, or as it was then.
+                // Whoever was here before may have recorded that some are skipped: by their full line, or as it was then.
                 let is_bounded = self.ready.get(&key.0).is_some_and(Option::is_some);
                 let next = self.next_packs.get(&key).copied().unwrap_or_default();
                 let as_of = (!repeat && !is_bounded).then_some(as_of);
@@ -357,7 +357,7 @@ impl Throttle {
         Ok(Some(most.saturating_sub(waiting.count())))
     }
 
-    /// Writes an occurrence into its line. One that does not fit is left out, and that is recorded.
+    /// Writes an occurrence into its line. One that does not fit is skipped, and that is recorded.
     async fn join_line(&self, run: Joining, fits: bool) -> (Joining, Result<Place, EngineError>) {
         let Joining { occurrence, .. } = &run;
         let (store, now) = (&self.store, self.clock.now());
@@ -369,8 +369,8 @@ impl Throttle {
                     (store.enqueue_run(occurrence, (policy, parts), now).await?, Place::Taken)
                 }
                 _ => {
-                    let reason = NonRun::LineFull.as_str();
-                    (store.record_non_run(occurrence, reason, now).await?, Place::Full)
+                    let reason = SkipReason::LineFull.as_str();
+                    (store.record_skip(occurrence, reason, now).await?, Place::Full)
                 }
             };
             Ok(if written == Create::Done { place } else { Place::Exists })

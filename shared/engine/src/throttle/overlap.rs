@@ -4,7 +4,7 @@
 //! finds it at the head of the line.
 
 use tidegate_domain::ids::RunId;
-use tidegate_domain::occurrence::NonRun;
+use tidegate_domain::occurrence::SkipReason;
 use tidegate_domain::policy::PolicyRef;
 use tidegate_store::line::{LineEntry, Pending};
 
@@ -70,7 +70,7 @@ impl Throttle {
             Pending::BufferOne | Pending::Skip => {
                 let (run, priority) = (run.clone(), entry.priority());
                 let waiting = WaitingRun { policy: policy.clone(), run, priority };
-                (Turn::Skipped, Some(Effect::Stop(waiting, NonRun::OverlapSkipped.as_str())))
+                (Turn::Skipped, Some(Effect::Stop(waiting, SkipReason::OverlapSkipped.as_str())))
             }
         })
     }

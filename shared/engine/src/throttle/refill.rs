@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use tidegate_domain::flow::{BatchWindow, OnDeadline};
 use tidegate_domain::ids::RunId;
 use tidegate_domain::job::Terms;
-use tidegate_domain::occurrence::{NonRun, StopReason};
+use tidegate_domain::occurrence::{SkipReason, StopReason};
 use tidegate_domain::pack::{PackId, SinglesId};
 use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::slots::{GroupKey, PackRef, Range, SlotGroup, Transition};
@@ -90,7 +90,7 @@ impl Throttle {
         let reason = match &terms {
             // Stopped, or its payload is gone with its job; a first reason stays.
             None => Some(StopReason::PayloadGone.as_str()),
-            Some(terms) if terms.terms.is_too_old(launch_at, now) => Some(NonRun::Expired.as_str()),
+            Some(terms) if terms.terms.is_too_old(launch_at, now) => Some(SkipReason::Expired.as_str()),
             Some(terms) => {
                 let window = terms.terms.flow.window;
                 window.filter(|window| window.is_over(launch_at, now)).map(|_| StopReason::Deadline.as_str())
@@ -205,12 +205,12 @@ impl Throttle {
         let pack = self.contents.pack(&PolicyRef::of(group), id).await?;
         let due = pack.as_ref().map_or(u32::MAX, |pack| pack.due(self.clock.now()));
         // Before anything is taken: what a group is seen to be taking, whoever changes a job takes for looked up.
-        let changed_until = self.store.unsettled_until(&group.key.client).await?;
-        let unsettled = pack.is_none_or(|pack| pack.is_unsettled(changed_until));
+        let changed_until = self.store.recheck_until(&group.key.client).await?;
+        let recheck = pack.is_none_or(|pack| pack.needs_recheck(changed_until));
         let Some((start, end, last)) = self.take(group, entry, due).await? else { return Ok(None) };
         let (left, cost) = (end.saturating_sub(start), id.kind.cost);
         let range = Range { pack_number: 0, next: start, left, cost, deadline: None };
-        Ok(Some((range, PackRef { pack: PackId::Singles(id), watched: false, unsettled }, last)))
+        Ok(Some((range, PackRef { pack: PackId::Singles(id), watched: false, recheck }, last)))
     }
 
     async fn take_of_run(
@@ -289,5 +289,5 @@ fn range_of(run: &RunId, terms: Option<&Terms>, start: u32, end: u32) -> (Range,
         deadline: window.map(|window| window.ends_at(run.launch_at())),
     };
     let watched = flow.is_some_and(|flow| flow.is_watched());
-    (range, PackRef { pack: PackId::Run(run.clone()), watched, unsettled: false })
+    (range, PackRef { pack: PackId::Run(run.clone()), watched, recheck: false })
 }

@@ -61,7 +61,7 @@ impl Throttle {
         releases: Vec<Release>,
         error: EngineError,
     ) -> Result<Answers, EngineError> {
-        if !error.may_pass() {
+        if !error.is_retryable() {
             return Err(error);
         }
         warn!(%error, group = ?key, "releases are left to the dispatch queue");
@@ -157,7 +157,7 @@ impl Throttle {
         let said = |release: &Release| {
             let lease = release.token.lease;
             let pack = group.pack(lease.pack_number).filter(|_| group.holds(&lease))?;
-            Some(Record::Said {
+            Some(Record::ReleaseNote {
                 client: key.client.clone(),
                 of: HistoryOf::pack(&key.policy, pack),
                 index: lease.index,

@@ -1,7 +1,7 @@
 //! Single events that wait in packs: what becomes of them when their job, or their policy, goes or changes.
 //!
 //! Nothing is stored for each of them, so nothing can be taken out of a pack. Instead, an event that may not be wanted any
-//! more is looked up before it is sent: ranges that are taken after a change of a job of their client are marked as unsettled
+//! more is looked up before it is sent: ranges that are taken after a change of a job of their client are marked for that
 //! by whoever takes them, and those that groups had before it are marked here.
 
 use std::collections::BTreeSet;

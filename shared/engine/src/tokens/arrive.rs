@@ -91,7 +91,7 @@ impl Tokens {
     }
 
     /// Writes single events into their line, now that they are due. Answers how many of them are in a pack now, or recorded
-    /// as left out, that were not before.
+    /// as skipped, that were not before.
     async fn join_line(
         &self,
         terms: (DateTime<Utc>, bool),
@@ -239,7 +239,7 @@ impl Tokens {
     ) -> Result<Vec<Effect>, EngineError> {
         self.contents.keep_pack(policy, &Arc::new(pack.clone()));
         // Whoever changes a job of it cannot see it before the group has it: it is looked up in any case.
-        let known = PackRef { pack: PackId::Singles(pack.id), watched: false, unsettled: true };
+        let known = PackRef { pack: PackId::Singles(pack.id), watched: false, recheck: true };
         let lease = self.throttle.new_lease(snapshot.lease);
         let admit = Transition::admit(group, slots, pack.id.kind.cost, known, lease);
         match self.store.perform(&group.key, &admit).await? {

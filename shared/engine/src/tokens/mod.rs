@@ -8,15 +8,15 @@
 //! | messages that wake a policy, and the tick through them | `wake` |
 //! | consumers, by a call or a message of the release queue | `release`, `release_queue` |
 //! | operators | `free` |
-//! | whoever is about to change a job | `unsettle` |
+//! | whoever is about to change a job | `mark_dirty` |
 //!
 //! Deliberately absent: what tokens are and when one may be given (`throttle`, `tidegate_domain::slots`).
 
 mod arrive;
 mod free;
+mod recheck;
 mod release;
 mod release_queue;
-mod unsettle;
 mod wake;
 
 use std::sync::Arc;

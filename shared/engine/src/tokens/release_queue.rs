@@ -70,14 +70,14 @@ impl Tokens {
             Ok(key) => key,
             Err(error) => {
                 warn!(%error, messages = bodies.len(), "releases come again");
-                return vec![Handled::Again; bodies.len()];
+                return vec![Handled::Retry; bodies.len()];
             }
         };
         let mut sorted = Sorted::default();
         for ((number, (body, received)), handled) in bodies.iter().enumerate().zip(&mut handled) {
             if let Err(reason) = sorted.add(number, body, &token_key) {
                 error!(reason, received, "a release message cannot be read: it goes to the dead letters");
-                *handled = Handled::Again;
+                *handled = Handled::Retry;
             }
         }
         for (key, releases) in sorted.by_group {
@@ -98,7 +98,7 @@ impl Tokens {
                             .iter_mut()
                             .skip(*number)
                             .take(1)
-                            .for_each(|handled| *handled = Handled::Again);
+                            .for_each(|handled| *handled = Handled::Retry);
                     }
                 }
             }

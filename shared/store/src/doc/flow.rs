@@ -26,7 +26,7 @@ pub(super) struct FlowDoc {
     /// End of the window, in milliseconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     e: Option<i64>,
-    /// What is not admitted in the window is left out.
+    /// What is not admitted in the window is skipped.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     x: bool,
     /// Events are spread over the window.

@@ -1,4 +1,4 @@
-//! The time index: children by zone, LaunchExpression and shard; instants by minute and shard; launches that are owed.
+//! The time index: children by zone, LaunchExpression and shard; instants by minute and shard; the outbox.
 //!
 //! A row says everything that the emitter needs, so emission reads no job. Invariant: a job that launches at an instant
 //! has a row under a key that is eligible for that instant (the index over-selects at most).
@@ -22,7 +22,7 @@ use crate::tables::Table;
 use crate::{Create, Page, Result, Spread, Store, Write};
 
 use row::Void;
-pub(crate) use row::{keys_of, owed_row, remains_of, rows_of};
+pub(crate) use row::{keys_of, outbox_row, remains_of, rows_of};
 pub use shard::{Shard, at_shard};
 
 /// Writes under way at once.
@@ -76,7 +76,7 @@ impl IndexRow {
     }
 }
 
-/// Whose job a row of the index, or of owed launches, belongs to, by its sort key.
+/// Whose job a row of the index, or of the outbox, belongs to, by its sort key.
 pub fn owner_of(sort_key: &str) -> Option<(ClientId, JobId)> {
     let mut name = sort_key.rsplit('|');
     let (job, client) = (name.next()?, name.next()?);
@@ -95,9 +95,9 @@ pub enum Part {
 }
 
 /// Launches that the master must emit itself: those between the arrival of a job and its `emit_from`. The row stays
-/// until they are emitted, so that the emitter can pay what a dead master left.
+/// until they are emitted, so that the emitter can publish what a dead master left.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Owed {
+pub struct OutboxEntry {
     /// The job's part of it: all of its launches.
     pub child: Child,
     /// Which launches.
@@ -252,13 +252,18 @@ impl Store {
         Ok(())
     }
 
-    /// Writes a changed one-time job over its former revision, and what is owed of it: neither is there without the other.
+    /// Writes a changed one-time job over its former revision, and its outbox row: neither is there without the other.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn replace_one_time(&self, job: &Job, seen: &Job, owed: Option<&Owed>) -> Result<Write> {
-        if let Some(owed) = owed {
-            let mut items = vec![self.put_item_of(Table::Launch, owed_row(job, owed)?)?];
+    pub async fn replace_one_time(
+        &self,
+        job: &Job,
+        seen: &Job,
+        outbox: Option<&OutboxEntry>,
+    ) -> Result<Write> {
+        if let Some(outbox) = outbox {
+            let mut items = vec![self.put_item_of(Table::Launch, outbox_row(job, outbox)?)?];
             for row in rows_of(job, self.spread)? {
                 items.push(self.update_item_of(over_revision(row, seen))?);
             }
@@ -271,39 +276,39 @@ impl Store {
         Ok(written)
     }
 
-    /// Writes down what the master owes of a new job that is not written in a transaction.
+    /// Writes the outbox row of a new job that is not written in a transaction.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn put_owed(&self, job: &Job, owed: &Owed) -> Result<()> {
-        self.put(Table::Launch, owed_row(job, owed)?).await
+    pub async fn put_outbox(&self, job: &Job, outbox: &OutboxEntry) -> Result<()> {
+        self.put(Table::Launch, outbox_row(job, outbox)?).await
     }
 
-    /// A page of the launches that are owed, of one shard.
+    /// A page of the outbox, of one shard.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn owed(&self, shard: u32, after: Option<String>) -> Result<Page<Owed>> {
+    pub async fn outbox(&self, shard: u32, after: Option<String>) -> Result<Page<OutboxEntry>> {
         let query = Query { after, ..Query::of(Table::Launch, format!("OWED|{shard}")) };
         Ok(self.query(query).await?.read(Table::Launch, row::read_owed))
     }
 
-    /// What is still owed of a job, read consistently.
+    /// The outbox row of a job, read consistently.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn owed_of(&self, client: &ClientId, job: &JobId) -> Result<Option<Owed>> {
-        let row = self.get(Table::Launch, &shard::owed_key(client, job), true).await?;
+    pub async fn outbox_of(&self, client: &ClientId, job: &JobId) -> Result<Option<OutboxEntry>> {
+        let row = self.get(Table::Launch, &shard::outbox_key(client, job), true).await?;
         row.as_ref().map(row::read_owed).transpose()
     }
 
-    /// Strikes what was owed for a revision of a job: it is emitted.
+    /// Removes the outbox row of a revision of a job: its launches are emitted.
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn strike_owed(&self, child: &Child) -> Result<Write> {
+    pub async fn ack_outbox(&self, child: &Child) -> Result<Write> {
         let values = Attributes::from([(":rev".to_owned(), number(child.revision))]);
-        let key = shard::owed_key(&child.client, &child.job);
+        let key = shard::outbox_key(&child.client, &child.job);
         self.remove_when(Table::Launch, &key, "rev = :rev", values).await
     }
 }
@@ -320,5 +325,5 @@ fn one_time_key(client: &ClientId, id: &JobId, spread: Spread) -> Option<(Key, D
 }
 
 pub(crate) fn owed_key_of(job: &Job) -> Key {
-    shard::owed_key(&job.client, &job.id)
+    shard::outbox_key(&job.client, &job.id)
 }

@@ -9,8 +9,8 @@ use tidegate_domain::time::{
     AtMinute, Cadence, ChildKey, CompiledCron, Instants, Rate, Window, clamped, days, parse_zone, shifted,
 };
 
-use super::shard::{at_key, child_key, owed_key};
-use super::{Child, Owed, Part};
+use super::shard::{at_key, child_key, outbox_key};
+use super::{Child, OutboxEntry, Part};
 use crate::doc::{RulesDoc, TermsDoc};
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::tables::Table;
@@ -107,12 +107,12 @@ fn at_row(job: &Job, instants: &Instants, minute: AtMinute, spread: Spread) -> R
     }
 }
 
-pub(crate) fn owed_row(job: &Job, owed: &Owed) -> Result<Row> {
-    let row = common(&owed_key(&job.client, &job.id), job)?
-        .with("from_s", number(owed.window.from().timestamp()))
-        .with("written_at", number(owed.written_at.timestamp_millis()))
-        .expiring(shifted(owed.written_at, days(HISTORY_DAYS)));
-    Ok(match &owed.child.cadence {
+pub(crate) fn outbox_row(job: &Job, outbox: &OutboxEntry) -> Result<Row> {
+    let row = common(&outbox_key(&job.client, &job.id), job)?
+        .with("from_s", number(outbox.window.from().timestamp()))
+        .with("written_at", number(outbox.written_at.timestamp_millis()))
+        .expiring(shifted(outbox.written_at, days(HISTORY_DAYS)));
+    Ok(match &outbox.child.cadence {
         Cadence::Cron { cron, zone } => row.with("cron", text(cron.encode())).with("zone", text(zone.name())),
         Cadence::Rate(rate) => row.with("rate", rate_text(rate)),
         Cadence::At(instants) => row.with("due", due(instants.iter())),
@@ -184,13 +184,13 @@ pub(super) fn read_indexed(row: &Attributes) -> Result<Child> {
     read_child(item, Some(zone), Part::Key(key))
 }
 
-pub(super) fn read_owed(row: &Attributes) -> Result<Owed> {
+pub(super) fn read_owed(row: &Attributes) -> Result<OutboxEntry> {
     let item = Item::read(Table::Launch, row)?;
     let zone = item.find_text("zone").map(parse_zone).transpose().map_err(|e| item.corrupt(e.to_string()))?;
     let child = read_child(item, zone, Part::All)?;
     let window = Window::new(item.instant_s("from_s")?, child.emit_from);
     let window = window.map_err(|e| item.corrupt(e.to_string()))?;
-    Ok(Owed { child, window, written_at: item.instant_ms("written_at")? })
+    Ok(OutboxEntry { child, window, written_at: item.instant_ms("written_at")? })
 }
 
 fn read_child(item: Item<'_>, zone: Option<Tz>, part: Part) -> Result<Child> {

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use tidegate_domain::ids::{ClientId, JobId};
-use tidegate_domain::limits::LATE_SHARDS;
+use tidegate_domain::limits::OUTBOX_SHARDS;
 use tidegate_domain::shard::shard_of;
 use tidegate_domain::time::{AtMinute, ChildPlace, Minutes, ShardRange, Window};
 
@@ -125,7 +125,7 @@ pub(super) fn child_key(client: &ClientId, job: &JobId, zone: Tz, place: &ChildP
     )
 }
 
-pub(super) fn owed_key(client: &ClientId, job: &JobId) -> Key {
+pub(super) fn outbox_key(client: &ClientId, job: &JobId) -> Key {
     let name = format!("{client}|{job}");
-    Key::new(format!("OWED|{}", shard_of(&name, LATE_SHARDS)), name)
+    Key::new(format!("OWED|{}", shard_of(&name, OUTBOX_SHARDS)), name)
 }

@@ -8,7 +8,7 @@ use tidegate_domain::flow::Overlap;
 use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
 use tidegate_domain::job::Terms;
 use tidegate_domain::limits::{HISTORY_DAYS, PAGE_ROWS};
-use tidegate_domain::occurrence::{NonRun, Occurrence};
+use tidegate_domain::occurrence::{Occurrence, SkipReason};
 use tidegate_domain::pack::{SinglesId, SinglesKind};
 use tidegate_domain::time::{days, shifted};
 
@@ -34,7 +34,7 @@ pub struct RunRow {
     pub stopped: Option<String>,
     /// How many of its events have come to which end.
     pub tally: Tally,
-    /// Further occurrences that the row stands for, which were left out for the same reason.
+    /// Further occurrences that the row stands for, which were skipped for the same reason.
     pub skipped: Option<Skipped>,
     /// What happened to the event of a run of one.
     pub single: Option<EventRow>,
@@ -92,7 +92,7 @@ pub struct Added {
     pub counted: bool,
 }
 
-/// Occurrences that were left out together: the row's own is the first of them.
+/// Occurrences that were skipped together: the row's own is the first of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Skipped {
     /// The last of them.
@@ -124,7 +124,7 @@ impl RunRow {
         Occurrence { client: client.clone(), job, revision, launch_at, terms: self.terms.clone() }
     }
 
-    /// Whether all its events have come to an end, those that were left out included.
+    /// Whether all its events have come to an end, those that were skipped included.
     pub fn has_ended(&self) -> bool {
         self.tally.total() >= self.terms.count.get()
     }
@@ -132,7 +132,7 @@ impl RunRow {
     /// Whether something of it is still at work, or will be. One that was stopped before it began has nothing, and how much
     /// is left of one that was set aside is not known.
     fn is_open(&self) -> bool {
-        let is_aside = self.stopped.as_deref() == Some(NonRun::NotEmittable.as_str());
+        let is_aside = self.stopped.as_deref() == Some(SkipReason::NotEmittable.as_str());
         let has_begun = self.stopped.is_none() || (self.started_at.is_some() && !is_aside);
         // Of what nothing throttles, the end is not known here.
         self.terms.policy.is_some() && has_begun && !self.has_ended()
@@ -143,8 +143,8 @@ impl RunRow {
         self.started_at.is_some() && self.has_ended() && self.terms.flow.overlap != Overlap::Allow
     }
 
-    /// Whether it says that occurrences up to `until` were left out for a reason.
-    fn covers(&self, reason: NonRun, until: DateTime<Utc>) -> bool {
+    /// Whether it says that occurrences up to `until` were skipped for a reason.
+    fn covers(&self, reason: SkipReason, until: DateTime<Utc>) -> bool {
         self.stopped.as_deref() == Some(reason.as_str())
             && self.skipped.is_some_and(|skipped| until <= skipped.until)
     }
@@ -259,7 +259,7 @@ impl Store {
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn record_non_run(
+    pub async fn record_skip(
         &self,
         occurrence: &Occurrence,
         reason: &str,
@@ -298,7 +298,7 @@ impl Store {
         let row = Row::new(&key(client, run))
             .with("run", text(run.to_string()))
             .with("terms", text(UNREADABLE_TERMS))
-            .with("stopped", text(NonRun::NotEmittable.as_str()))
+            .with("stopped", text(SkipReason::NotEmittable.as_str()))
             .with("lo", number(1))
             .expiring(shifted(now.max(run.launch_at()), days(HISTORY_DAYS)));
         self.put_new(Table::Runs, row).await
@@ -310,10 +310,10 @@ impl Store {
     ///
     /// # Errors
     /// When DynamoDB does not answer.
-    pub async fn record_skipped(
+    pub async fn record_skips(
         &self,
         first: &Occurrence,
-        reason: NonRun,
+        reason: SkipReason,
         skipped: Skipped,
         now: DateTime<Utc>,
     ) -> Result<Create> {

@@ -56,7 +56,7 @@ pub(super) mod attribute {
     /// Behind the id of a pack whose end somebody waits for.
     pub(crate) const WATCHED: char = '!';
     /// Behind the id of a pack whose events are looked up before they are sent.
-    pub(crate) const UNSETTLED: char = '?';
+    pub(crate) const RECHECK: char = '?';
 }
 
 /// Attributes of a lease: each stands before the number of its slot.
@@ -171,16 +171,16 @@ fn read_packs(item: Item<'_>) -> Result<BTreeMap<u32, PackRef>> {
     for name in item.names() {
         let Some(number) = name.strip_prefix(a::PACK_REF).and_then(|n| n.parse().ok()) else { continue };
         let id = item.text(name)?;
-        let (id, unsettled) = id.strip_suffix(a::UNSETTLED).map_or((id, false), |id| (id, true));
+        let (id, recheck) = id.strip_suffix(a::RECHECK).map_or((id, false), |id| (id, true));
         let (id, watched) = id.strip_suffix(a::WATCHED).map_or((id, false), |id| (id, true));
-        packs.insert(number, PackRef { pack: item.parsed(name, id)?, watched, unsettled });
+        packs.insert(number, PackRef { pack: item.parsed(name, id)?, watched, recheck });
     }
     Ok(packs)
 }
 
 /// A pack as a group names it.
-pub(super) fn pack_text(PackRef { pack, watched, unsettled }: &PackRef) -> String {
-    let marks = [(*watched, a::WATCHED), (*unsettled, a::UNSETTLED)];
+pub(super) fn pack_text(PackRef { pack, watched, recheck }: &PackRef) -> String {
+    let marks = [(*watched, a::WATCHED), (*recheck, a::RECHECK)];
     let marks: String = marks.into_iter().filter(|(is_set, _)| *is_set).map(|(_, mark)| mark).collect();
     format!("{pack}{marks}")
 }

@@ -17,7 +17,7 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use tidegate_local::{Call, Fault, FaultPlan, Refusal};
 
-use super::bites::{Bite, Bites, Counter};
+use super::coverage::{Counter, CoveredFault, FaultCoverage};
 use super::dice::Dice;
 
 /// The operations that change something.
@@ -61,12 +61,12 @@ impl Chaos {
         })
     }
 
-    pub(crate) fn count(&self, bite: Bite) {
-        self.counter.count(bite);
+    pub(crate) fn count(&self, fault: CoveredFault) {
+        self.counter.count(fault);
     }
 
-    pub(crate) fn bites(&self) -> Bites {
-        self.counter.bites()
+    pub(crate) fn coverage(&self) -> FaultCoverage {
+        self.counter.coverage()
     }
 
     /// With `quiet`, nothing fails and nothing waits. Whether it was so before.
@@ -127,14 +127,14 @@ impl FaultPlan for Plan {
         if chaos.is_quiet() || !chaos.dice.chance(chaos.rate) {
             return Fault::None;
         }
-        let (fault, bite) = match chaos.dice.below(4) {
-            0 => (Fault::Refuse(Refusal::Throttled), Bite::Throttled),
-            1 => (Fault::Refuse(Refusal::Internal), Bite::Internal),
-            2 => (Fault::DropBefore, Bite::Dropped),
-            _ => (Fault::LoseReply, Bite::LostReply),
+        let (fault, covered) = match chaos.dice.below(4) {
+            0 => (Fault::Refuse(Refusal::Throttled), CoveredFault::Throttled),
+            1 => (Fault::Refuse(Refusal::Internal), CoveredFault::Internal),
+            2 => (Fault::DropBefore, CoveredFault::Dropped),
+            _ => (Fault::LoseReply, CoveredFault::LostReply),
         };
         if fault != Fault::LoseReply || WRITES.contains(&&*call.operation) {
-            chaos.count(bite);
+            chaos.count(covered);
         }
         fault
     }
@@ -189,7 +189,7 @@ impl HttpConnector for Held {
             if chaos.is_sent_twice()
                 && let Some(again) = request.try_clone()
             {
-                chaos.count(Bite::SentTwice);
+                chaos.count(CoveredFault::SentTwice);
                 let _lost = inner.call(again).await;
                 pause(&chaos).await;
                 chaos.note(&request);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::token::Token;
 
-use super::bites::Bite;
+use super::coverage::CoveredFault;
 use super::dice::Dice;
 use super::mix::{HABITS, Habit};
 use crate::world::Received;
@@ -55,7 +55,7 @@ impl Agenda {
         event: &Received,
         now: DateTime<Utc>,
         lease_seconds: u32,
-    ) -> Option<Bite> {
+    ) -> Option<CoveredFault> {
         let token = event.token.clone()?;
         let lease = i64::from(lease_seconds);
         let later = |seconds: i64| now + Duration::seconds(seconds);
@@ -78,7 +78,7 @@ impl Agenda {
                 self.add(later(work), Act::Forge(forged(dice, &token)));
                 self.add(later(work), Act::Release(token));
             }
-            Habit::Dies => return Some(Bite::Unreleased),
+            Habit::Dies => return Some(CoveredFault::Unreleased),
         }
         None
     }

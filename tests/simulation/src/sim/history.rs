@@ -8,10 +8,10 @@ use tidegate_domain::token::Token;
 use tidegate_engine::clock::Clock as _;
 use tidegate_engine::{Engine, Extended, JobDelete, JobWrite, Outcome, PolicyWrite, Release, Released};
 
-use super::bites::{Bite, Bites};
 use super::checkers::{Verdict, i6_times, i8_accepted};
 use super::clocks::{APART_MS, JUMP_MS};
 use super::consumer::{Act, Agenda};
+use super::coverage::{CoveredFault, FaultCoverage};
 use super::dice::Dice;
 use super::mix::{self, Step};
 use super::model::Model;
@@ -35,7 +35,7 @@ pub struct Summary {
     /// Events that consumers received.
     pub delivered: usize,
     /// What went wrong, and how often.
-    pub bites: Bites,
+    pub coverage: FaultCoverage,
     /// A hash of everything that happened.
     pub trace: u64,
     /// The clauses of its conditional writes, when they were counted.
@@ -127,7 +127,7 @@ impl History {
             Ok(()) => Ok(Summary {
                 requests: self.stage.chaos.requests(),
                 delivered: self.model.delivered.values().map(std::collections::BTreeSet::len).sum(),
-                bites: self.stage.chaos.bites(),
+                coverage: self.stage.chaos.coverage(),
                 trace: self.trace,
                 clauses: self.stage.census.take(),
             }),
@@ -167,8 +167,8 @@ impl History {
         Ok(Ok(()))
     }
 
-    pub(crate) fn count(&self, bite: Bite) {
-        self.stage.chaos.count(bite);
+    pub(crate) fn count(&self, fault: CoveredFault) {
+        self.stage.chaos.count(fault);
     }
 
     /// Holds the invariants against what was written since the last look.
@@ -213,7 +213,7 @@ impl History {
     fn advance(&mut self) {
         let ms = self.dice.within(self.dice.weighted(&mix::WAITS_MS).clone());
         if !self.ops.is_empty() {
-            self.count(Bite::Delayed);
+            self.count(CoveredFault::Delayed);
         }
         self.stage.clock.advance_ms(ms as i64);
     }
@@ -224,9 +224,12 @@ impl History {
         if self.stage.clocks.offset_ms(process).abs() > APART_MS {
             return self.set_right(process);
         }
-        let (by_ms, bite) =
-            if self.dice.chance(500) { (JUMP_MS, Bite::ClockAhead) } else { (-JUMP_MS, Bite::ClockBehind) };
-        self.count(bite);
+        let (by_ms, fault) = if self.dice.chance(500) {
+            (JUMP_MS, CoveredFault::ClockAhead)
+        } else {
+            (-JUMP_MS, CoveredFault::ClockBehind)
+        };
+        self.count(fault);
         let now = self.now();
         self.stage.clocks.jump(process, by_ms, now);
         self.note(format!("the clock of process {process} jumps by {by_ms} ms"));
@@ -248,7 +251,7 @@ impl History {
         while let Some(late) = self.ops.iter().position(|op| op.cut_off_at <= now) {
             let op = self.ops.remove(late);
             self.note(format!("cut off: {}", op.name));
-            self.count(Bite::CutOff);
+            self.count(CoveredFault::CutOff);
             self.unanswered(op.about);
         }
     }
@@ -260,7 +263,7 @@ impl History {
         let names: Vec<&str> = dead.iter().map(|op| &*op.name).collect();
         self.note(format!("process {process} dies with {names:?}"));
         if !dead.is_empty() {
-            self.count(Bite::Crash);
+            self.count(CoveredFault::Crash);
         }
         for op in dead {
             self.unanswered(op.about);
@@ -305,13 +308,13 @@ impl History {
             if !self.dice.chance(150) {
                 return;
             }
-            self.count(Bite::DuplicateTick);
+            self.count(CoveredFault::DuplicateTick);
         }
         if since > Duration::seconds(120) {
-            self.count(Bite::MissedTick);
+            self.count(CoveredFault::MissedTick);
         }
         if self.ops.iter().any(|op| matches!(op.about, About::Tick)) {
-            self.count(Bite::OverlappingTicks);
+            self.count(CoveredFault::OverlappingTicks);
         }
         self.ticked_at = self.now();
         let (process, engine) = self.process();
@@ -367,10 +370,10 @@ impl History {
         let Some(policy) = self.model.policy(token.client(), &token.group.policy) else {
             bail!("a token of an unknown policy: {token}")
         };
-        if !policy.hogged {
+        if !policy.starved {
             let (lease, now) = (policy.terms.lease_seconds(), self.now());
-            if let Some(bite) = self.agenda.plan(&self.dice, event, now, lease) {
-                self.count(bite);
+            if let Some(fault) = self.agenda.plan(&self.dice, event, now, lease) {
+                self.count(fault);
             }
         }
         Ok(())
@@ -415,7 +418,7 @@ impl History {
         let about = if forged { About::Nobody } else { About::Tokens(tokens.clone()) };
         let name = format!("a release of {:?}", tokens.iter().map(ToString::to_string).collect::<Vec<_>>());
         match forged {
-            true => self.count(Bite::Forged),
+            true => self.count(CoveredFault::Forged),
             false => tokens.iter().for_each(|token| self.watch.releases.ask(token)),
         }
         let asked = if forged { Vec::new() } else { tokens.clone() };
@@ -442,7 +445,7 @@ impl History {
             if let Some(done) = done {
                 let op = self.ops.remove(chosen);
                 if chosen > 0 {
-                    self.count(Bite::Reordered);
+                    self.count(CoveredFault::Reordered);
                 }
                 return self.ended(&op.name, done);
             }
@@ -460,18 +463,18 @@ impl History {
                 if result
                     .is_ok_and(|answers| answers.iter().any(|(_, a)| matches!(a, Extended::Extended { .. })))
                 {
-                    self.count(Bite::Extended);
+                    self.count(CoveredFault::Extended);
                 }
             }
             Done::Pumped { handled, treatment } => {
                 if !handled.is_empty() {
                     match treatment.times {
-                        3.. => self.count(Bite::HandledThrice),
-                        2 => self.count(Bite::HandledTwice),
+                        3.. => self.count(CoveredFault::HandledThrice),
+                        2 => self.count(CoveredFault::HandledTwice),
                         _ => {}
                     }
                     if treatment.undeleted {
-                        self.count(Bite::ComesAgain);
+                        self.count(CoveredFault::ComesAgain);
                     }
                 }
                 for (body, outcome) in handled {
@@ -505,9 +508,9 @@ impl History {
                 self.note(format!("{name}: {result:?}"));
                 self.model.policies[policy].busy = false;
                 if let Ok(PolicyWrite::Done(_) | PolicyWrite::Unchanged(_)) = result
-                    && let Some(bite) = self.model.policies[policy].answered(step)
+                    && let Some(fault) = self.model.policies[policy].answered(step)
                 {
-                    self.count(bite);
+                    self.count(fault);
                 }
             }
             Done::Released { asked, result } => {
@@ -520,7 +523,11 @@ impl History {
                         let late = [Released::AlreadyReleased, Released::Reclaimed];
                         for (token, _) in answers.iter().filter(|(_, answer)| late.contains(answer)) {
                             let is_anothers = self.watch.is_anothers(token);
-                            self.count(if is_anothers { Bite::Reassigned } else { Bite::ReleasedTwice });
+                            self.count(if is_anothers {
+                                CoveredFault::Reassigned
+                            } else {
+                                CoveredFault::ReleasedTwice
+                            });
                         }
                     }
                     Err(_) => self.ask_again(asked),

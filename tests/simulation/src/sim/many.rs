@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Bites, Failure, Options, Summary, Violation, run_with};
+use super::{Failure, FaultCoverage, Options, Summary, Violation, run_with};
 
 /// Seeds of one kind of failure that the table names.
 const NAMED_SEEDS: usize = 12;
@@ -39,7 +39,7 @@ pub struct Report {
     /// Events that consumers received, in the histories that held.
     pub delivered: usize,
     /// What went wrong, and how often, in the histories that held.
-    pub bites: Bites,
+    pub coverage: FaultCoverage,
     /// The histories that failed, by seed.
     pub failures: Vec<Failure>,
 }
@@ -50,8 +50,8 @@ impl Report {
             Ok(summary) => {
                 self.requests += summary.requests;
                 self.delivered += summary.delivered;
-                for (bite, count) in summary.bites {
-                    *self.bites.entry(bite).or_default() += count;
+                for (fault, count) in summary.coverage {
+                    *self.coverage.entry(fault).or_default() += count;
                 }
             }
             Err(failure) => self.failures.push(*failure),
@@ -101,7 +101,7 @@ pub fn run_all(seeds: Range<u64>, options: Options, on_failure: impl Fn(&Failure
         took: Duration::ZERO,
         requests: 0,
         delivered: 0,
-        bites: Bites::new(),
+        coverage: FaultCoverage::new(),
         failures: Vec::new(),
     });
     over_all_cores(seeds, |seed| {
@@ -191,7 +191,7 @@ mod tests {
             took: Duration::from_secs(10),
             requests: 5,
             delivered: 4,
-            bites: Bites::new(),
+            coverage: FaultCoverage::new(),
             failures: vec![lost(3), failure(5, Violation::new("I5", "tokens are lost", "")), lost(9)],
         };
         let lines: Vec<String> = report.to_string().lines().map(str::to_owned).collect();

@@ -5,27 +5,27 @@
 //! `checkers`, when jobs must fire in `oracle`. Deliberately absent: endpoints that answer, which would take sockets;
 //! targets are queues, and places that take nothing.
 
-mod bites;
 mod chaos;
 mod checkers;
 mod clocks;
 mod consumer;
+mod coverage;
 mod dice;
-mod finale;
+mod drain;
 mod history;
 mod many;
 mod mix;
 mod model;
 mod oracle;
+mod pending_calls;
 mod processes;
 mod setup;
 mod watch;
-mod wishes;
 
 use std::fmt;
 
-pub use bites::{Bite, Bites};
 pub use checkers::Violation;
+pub use coverage::{CoveredFault, FaultCoverage};
 pub use dice::Dice;
 use history::History;
 pub use history::Summary;
@@ -105,7 +105,7 @@ pub fn run_with(seed: u64, options: Options) -> anyhow::Result<Result<Summary, B
 async fn play_one(seed: u64, options: Options) -> anyhow::Result<Result<Summary, Box<Failure>>> {
     let mut history = History::new(seed, options).await?;
     let verdict = match history.under_faults().await? {
-        Ok(()) => finale::finish(&mut history).await?,
+        Ok(()) => drain::finish(&mut history).await?,
         violation => violation,
     };
     Ok(history.end(seed, options, verdict))

@@ -13,7 +13,7 @@ use tidegate_domain::policy::{OnExpiry, PolicyTerms};
 use tidegate_domain::time::Instants;
 use tidegate_engine::{Engine, EngineError, JobDraft, PolicyWrite};
 
-use super::bites::Bite;
+use super::coverage::CoveredFault;
 use super::oracle;
 
 /// A policy and the limits that were in force, by step of the history.
@@ -26,17 +26,17 @@ pub(crate) struct PolicyModel {
     pub(crate) paused: bool,
     pub(crate) spans: Vec<Span>,
     /// What is being set, until the call was answered.
-    pub(crate) wish: Option<PolicyWish>,
+    pub(crate) pending_call: Option<PendingPolicyCall>,
     pub(crate) busy: bool,
     /// Nobody releases its tokens until the end.
-    pub(crate) hogged: bool,
+    pub(crate) starved: bool,
     /// More waits for its tokens than a history can serve.
     pub(crate) endless: bool,
 }
 
 /// What a client wants of a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PolicyWish {
+pub(crate) enum PendingPolicyCall {
     Limit(u32),
     /// That it is paused, or goes on.
     Pause(bool),
@@ -59,16 +59,16 @@ impl PolicyModel {
             terms,
             paused: false,
             spans: vec![Span { limit: terms.max_in_flight(), to: None }],
-            wish: None,
+            pending_call: None,
             busy: false,
-            hogged: false,
+            starved: false,
             endless: false,
         }
     }
 
     /// Whether it comes to an end only after all others have.
     pub(crate) fn is_last(&self) -> bool {
-        self.hogged || self.endless
+        self.starved || self.endless
     }
 
     /// Whether a lease that ran out stays with its holder.
@@ -77,47 +77,47 @@ impl PolicyModel {
     }
 
     /// A limit counts from the moment in which it is asked for.
-    pub(crate) fn ask(&mut self, wish: PolicyWish) -> anyhow::Result<()> {
-        self.wish = Some(wish);
-        match wish {
-            PolicyWish::Limit(limit) => {
+    pub(crate) fn ask(&mut self, pending_call: PendingPolicyCall) -> anyhow::Result<()> {
+        self.pending_call = Some(pending_call);
+        match pending_call {
+            PendingPolicyCall::Limit(limit) => {
                 let terms = PolicyTerms::new(limit, self.terms.lease_seconds())?;
                 self.terms = terms.with_on_expiry(self.terms.on_expiry()).with_rate(self.terms.rate());
             }
-            PolicyWish::Pause(paused) => self.paused = paused,
+            PendingPolicyCall::Pause(paused) => self.paused = paused,
         }
         let limit = if self.paused { 0 } else { self.terms.max_in_flight() };
         self.spans.push(Span { limit, to: None });
         Ok(())
     }
 
-    /// The call that makes a wish true.
+    /// The call that a pending one is.
     pub(crate) fn call(
         &self,
         engine: Engine,
-        wish: PolicyWish,
+        pending_call: PendingPolicyCall,
     ) -> impl Future<Output = PolicyAnswer> + Send + use<> {
         let (client, id, terms) = (self.client.clone(), self.id.clone(), self.terms);
         async move {
-            match wish {
-                PolicyWish::Limit(_) => engine.policies().replace(&client, &id, terms, None).await,
-                PolicyWish::Pause(paused) => engine.policies().pause(&client, &id, paused, None).await,
+            match pending_call {
+                PendingPolicyCall::Limit(_) => engine.policies().replace(&client, &id, terms, None).await,
+                PendingPolicyCall::Pause(paused) => engine.policies().pause(&client, &id, paused, None).await,
             }
         }
     }
 
     /// The limits before stop counting when the change was answered. Tells what was done thereby.
-    pub(crate) fn answered(&mut self, step: u64) -> Option<Bite> {
-        let wish = self.wish.take();
+    pub(crate) fn answered(&mut self, step: u64) -> Option<CoveredFault> {
+        let pending_call = self.pending_call.take();
         let (last, before) = self.spans.split_last_mut()?;
         let was = before.last().map(|span| span.limit);
         before.iter_mut().filter(|span| span.to.is_none()).for_each(|span| span.to = Some(step));
-        match (wish?, last.limit.cmp(&was?)) {
-            (PolicyWish::Pause(true), _) => Some(Bite::Paused),
-            (PolicyWish::Pause(false), _) => Some(Bite::Resumed),
-            (PolicyWish::Limit(_), Ordering::Less) => Some(Bite::LimitLowered),
-            (PolicyWish::Limit(_), Ordering::Equal) => None,
-            (PolicyWish::Limit(_), Ordering::Greater) => Some(Bite::LimitRaised),
+        match (pending_call?, last.limit.cmp(&was?)) {
+            (PendingPolicyCall::Pause(true), _) => Some(CoveredFault::Paused),
+            (PendingPolicyCall::Pause(false), _) => Some(CoveredFault::Resumed),
+            (PendingPolicyCall::Limit(_), Ordering::Less) => Some(CoveredFault::LimitLowered),
+            (PendingPolicyCall::Limit(_), Ordering::Equal) => None,
+            (PendingPolicyCall::Limit(_), Ordering::Greater) => Some(CoveredFault::LimitRaised),
         }
     }
 
@@ -138,7 +138,7 @@ pub(crate) struct Draft {
 
 /// What a client wants of a job.
 #[derive(Debug, Clone)]
-pub(crate) enum Wish {
+pub(crate) enum PendingCall {
     Put(Box<Draft>),
     /// That it is paused, or goes on.
     Pause(bool),
@@ -166,8 +166,8 @@ pub(crate) struct JobModel {
     /// `None` until the id was generated and told.
     pub(crate) id: Option<JobId>,
     pub(crate) revisions: Vec<Revision>,
-    pub(crate) wish: Option<Wish>,
-    /// When the wish was first uttered.
+    pub(crate) pending_call: Option<PendingCall>,
+    /// When it was first asked for.
     wished: Option<DateTime<Utc>>,
     pub(crate) busy: bool,
     /// Nobody changes it until the end.
@@ -176,15 +176,15 @@ pub(crate) struct JobModel {
 
 impl JobModel {
     pub(crate) fn new(client: ClientId, id: Option<JobId>) -> Self {
-        Self { client, id, revisions: Vec::new(), wish: None, wished: None, busy: false, kept: false }
+        Self { client, id, revisions: Vec::new(), pending_call: None, wished: None, busy: false, kept: false }
     }
 
-    pub(crate) fn wish(&mut self, wish: Wish, now: DateTime<Utc>) {
-        self.wish = Some(wish);
+    pub(crate) fn pending_call(&mut self, pending_call: PendingCall, now: DateTime<Utc>) {
+        self.pending_call = Some(pending_call);
         self.wished = Some(now);
     }
 
-    /// A process whose clock shows `now` is asked to make the wish true. By its clock the present revision may end earlier.
+    /// A process whose clock shows `now` is asked for the pending call. By its clock the present revision may end earlier.
     pub(crate) fn asked(&mut self, now: DateTime<Utc>) {
         self.wished = self.wished.map(|wished| wished.min(now));
     }
@@ -210,7 +210,7 @@ impl JobModel {
     pub(crate) fn told(&mut self, job: Option<Job>) {
         let unchanged =
             matches!((&job, self.revisions.last()), (Some(a), Some(b)) if a.revision == b.job.revision);
-        let (wish, wished) = (self.wish.take(), self.wished.take());
+        let (pending_call, wished) = (self.pending_call.take(), self.wished.take());
         if unchanged {
             return;
         }
@@ -224,8 +224,8 @@ impl JobModel {
         }
         if let Some(job) = job {
             self.id = Some(job.id.clone());
-            let cron = match wish {
-                Some(Wish::Put(draft)) => draft.cron,
+            let cron = match pending_call {
+                Some(PendingCall::Put(draft)) => draft.cron,
                 // A pause changes no trigger.
                 _ => self.revisions.last().and_then(|last| last.cron.clone()),
             };

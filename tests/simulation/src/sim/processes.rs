@@ -125,7 +125,7 @@ pub(crate) struct Treatment {
 pub(crate) async fn poll_round(engine: Engine, sqs: Sqs, url: String, treatment: Treatment) -> Done {
     let messages = pump_receive(&sqs, &url).await.unwrap_or_default();
     let texts: Vec<_> = messages.iter().map(|m| (m.body().unwrap_or_default(), receive_count(m))).collect();
-    let mut outcomes = vec![Handled::Again; messages.len()];
+    let mut outcomes = vec![Handled::Retry; messages.len()];
     for _ in 0..treatment.times {
         outcomes = engine.handle_all(&texts).await;
     }

@@ -22,9 +22,9 @@ use tidegate_local::{ClientOptions, Embedded, Faults};
 use tidegate_store::{Spread, Store};
 
 use super::Options;
-use super::bites::Bite;
 use super::chaos::{Chaos, Plan, Wire};
 use super::clocks::{APART_MS, Clocks};
+use super::coverage::CoveredFault;
 use super::dice::Dice;
 use super::mix::{self, MisfireRule, Place, TriggerKind};
 use super::model::{JobModel, Model, PolicyModel};
@@ -123,7 +123,7 @@ pub(crate) async fn stage(seed: u64, dice: &Dice, options: Options) -> Result<St
     };
     let offsets_ms = offsets_ms(dice);
     if offsets_ms.iter().any(|offset| *offset != offsets_ms[0]) {
-        chaos.count(Bite::ClocksApart);
+        chaos.count(CoveredFault::ClocksApart);
     }
     let (processes, clocks) = (offsets_ms.len(), Clocks::new(&clock, &offsets_ms));
     let stage = Stage {
@@ -169,11 +169,11 @@ pub(crate) async fn tenants(stage: &Stage, dice: &Dice) -> Result<Model> {
         let policies = if model.tight { 1 + dice.below(2) } else { dice.below(3) };
         for policy in ["small", "other"].iter().take(policies as usize) {
             let limit = if model.tight { 1 } else { dice.within(1..=30) as u32 };
-            let hogged = !model.tight && dice.chance(120);
-            let lease_seconds = if hogged { 7_200 } else { dice.within(10..=60) as u32 };
+            let starved = !model.tight && dice.chance(120);
+            let lease_seconds = if starved { 7_200 } else { dice.within(10..=60) as u32 };
             let (id, terms) = (policy.parse()?, policy_terms(dice, limit, lease_seconds)?);
             create_policy(&engine, &client, &id, terms).await?;
-            model.policies.push(PolicyModel { hogged, ..PolicyModel::new(client.clone(), id, terms) });
+            model.policies.push(PolicyModel { starved, ..PolicyModel::new(client.clone(), id, terms) });
         }
         model.clients.push(client);
     }

@@ -13,12 +13,12 @@ use tidegate_domain::token::Token;
 use tidegate_store::Store;
 use tidegate_store::line::is_part;
 
-use super::bites::Bite;
 use super::chaos::Chaos;
 use super::checkers::i1_in_flight::InFlight;
 use super::checkers::i3_exact_ids::Grants;
 use super::checkers::i4_release_once::{self, Releases};
 use super::checkers::{Verdict, i5_tokens_return, i7_no_waiting};
+use super::coverage::CoveredFault;
 use super::model::Model;
 
 /// What was seen of the slot groups, and what the checkers keep of it.
@@ -43,7 +43,7 @@ impl Packs {
     async fn learn(&mut self, store: &Store, chaos: &Chaos, group: &SlotGroup) -> anyhow::Result<()> {
         let GroupKey { client, policy, .. } = &group.key;
         if group.refilling().is_some_and(is_part) {
-            chaos.count(Bite::InParts);
+            chaos.count(CoveredFault::InParts);
         }
         for known in group.packs.values() {
             let PackId::Singles(id) = known.pack else { continue };
@@ -52,10 +52,10 @@ impl Packs {
                 && let Some(pack) = store.pack(client, policy, id).await?
             {
                 if pack.members.len() > 1 {
-                    chaos.count(Bite::SharedPack);
+                    chaos.count(CoveredFault::SharedPack);
                 }
                 if pack.straight.is_some() {
-                    chaos.count(Bite::Straight);
+                    chaos.count(CoveredFault::Straight);
                 }
                 self.0.insert(key, pack);
             }
@@ -103,7 +103,7 @@ impl<'a> Change<'a> {
     /// Whether the event of a new lease may not be wanted any more.
     fn is_looked_up(&self, lease: &Lease) -> bool {
         let known = self.after.and_then(|after| after.packs.get(&lease.id.pack_number));
-        known.is_some_and(|known| known.unsettled)
+        known.is_some_and(|known| known.recheck)
     }
 
     /// The event of a lease that ended.
@@ -200,7 +200,7 @@ impl Watch {
             }
             for lease in change.began() {
                 if change.is_looked_up(lease) {
-                    self.chaos.count(Bite::LookedUp);
+                    self.chaos.count(CoveredFault::LookedUp);
                 }
             }
             let granted = policies.entry((key.client.clone(), key.policy.clone())).or_default();

@@ -78,7 +78,7 @@ impl World {
             for (message, handled) in messages.iter().zip(handled) {
                 match handled {
                     Handled::Done => done.push(message.clone()),
-                    Handled::Again => pumped.again += 1,
+                    Handled::Retry => pumped.again += 1,
                 }
             }
             pumped.done += done.len();

@@ -160,7 +160,7 @@ async fn three_days_are_caught_up_in_several_ticks() {
     }
 }
 
-/// A repeated tick judges what a dead one had judged as that one did.
+/// A repeated tick evaluates what a dead one had evaluated as that one did.
 #[tokio::test]
 async fn a_tick_that_died_is_repeated_with_its_own_judgement() {
     let mut site = Site::new().await;

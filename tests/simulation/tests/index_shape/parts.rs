@@ -176,7 +176,7 @@ async fn whoever_dies_in_a_part_is_replaced() {
         let Some((operation, after)) = deaths.last().copied() else { break };
         world.embedded.inject(Dies { operation, after: AtomicI64::new(after) });
         // A part in which there is nothing to do is done before anybody dies.
-        if world.engine.handle(message.body().unwrap(), 1).await == Handled::Again {
+        if world.engine.handle(message.body().unwrap(), 1).await == Handled::Retry {
             deaths.pop();
         }
         world.embedded.inject_nothing();

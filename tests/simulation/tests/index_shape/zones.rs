@@ -87,7 +87,7 @@ async fn added_while_swept(writer_first: bool, writer_steps: usize, tick_steps: 
     });
     let tick_gate = Arc::new(Gate::default());
     let engine = world.process(&tick_gate).unwrap();
-    // Reads of instants and of what is owed have nothing to do with zones.
+    // Reads of instants and of the outbox have nothing to do with zones.
     tick_gate.stop_only(|body| {
         let pk = body["ExpressionAttributeValues"][":pk"]["S"].as_str().unwrap_or_default();
         !["AT|", "OWED|", "active|"].iter().any(|other| pk.starts_with(other))

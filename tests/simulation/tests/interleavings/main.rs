@@ -4,7 +4,7 @@
 //! calls into two pieces each are played, in both orders, then random ones with a second tick beside them; then writers
 //! and ticks that die at any request, and writers that are late. Reads that touch nothing of the job are no steps.
 //!
-//! That the account bites is shown by two protocols that are known to be wrong: one that forgets what the master owes,
+//! That the account bites is shown by two protocols that are known to be wrong: one that forgets the outbox,
 //! and one that reads the watermark before it writes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
@@ -110,7 +110,7 @@ async fn a_late_change_loses_nothing() {
     every_delay(Act::Replace, 6).await;
 }
 
-/// What a master owes is emitted by the next ticks, because a row says so.
+/// What a master left in the outbox is emitted by the next ticks.
 #[tokio::test]
 async fn the_account_notices_when_nobody_knows_what_a_dead_master_owed() {
     let Found { writer_steps, .. } = Stage::play(Act::CreateCron, vec![Plan::cut(true, 99, 0)]).await;

@@ -48,7 +48,7 @@ pub enum Plan {
         minutes: usize,
         tick: usize,
     },
-    /// A wrong protocol: the writer dies, and what it owed is struck.
+    /// A wrong protocol: the writer dies, and its outbox row is removed.
     OwedIsForgotten {
         writer: usize,
     },
@@ -322,8 +322,8 @@ impl Stage {
 
     async fn forget_owed(&self, case: usize) {
         let (store, client) = (self.world.engine.store(), CLIENT.parse().unwrap());
-        if let Some(owed) = store.owed_of(&client, &self.cases[case].id).await.unwrap() {
-            store.strike_owed(&owed.child).await.unwrap();
+        if let Some(outbox) = store.outbox_of(&client, &self.cases[case].id).await.unwrap() {
+            store.ack_outbox(&outbox.child).await.unwrap();
         }
     }
 

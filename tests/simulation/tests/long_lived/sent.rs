@@ -99,7 +99,7 @@ async fn terms_that_cannot_be_read_spoil_no_chunk() {
     assert_eq!(stage.reasons("spoiled").await, ["not_emittable"]);
     // A message of a newer format is left to a process that knows it, or to the dead letters.
     let newer = json!({"v": 2, "wake": {"client": "acme", "policy": "small"}});
-    assert_eq!(stage.world.engine.handle(&newer.to_string(), 1).await, Handled::Again);
+    assert_eq!(stage.world.engine.handle(&newer.to_string(), 1).await, Handled::Retry);
 }
 
 #[tokio::test]

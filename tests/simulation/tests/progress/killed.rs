@@ -55,7 +55,7 @@ async fn is_emitted_in_calls_of(requests: i64) {
                 kill_after(&world, requests);
                 let handled = world.engine.handle(message.body().unwrap(), receive_count(&message)).await;
                 world.embedded.inject_nothing();
-                kills += usize::from(handled == Handled::Again);
+                kills += usize::from(handled == Handled::Retry);
                 if handled == Handled::Done {
                     pump_delete(&world.embedded.sqs(), world.scan_url(), &[message]).await.unwrap();
                 }

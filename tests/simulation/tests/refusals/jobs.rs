@@ -7,7 +7,7 @@ use tidegate_simulation::World;
 use tidegate_simulation::world::JobSpec;
 use tidegate_store::Store;
 use tidegate_store::jobs::JobRow;
-use tidegate_store::launch::{Child, Owed};
+use tidegate_store::launch::{Child, OutboxEntry};
 
 use crate::{URL, at, cases, is_refused, is_there};
 
@@ -41,8 +41,9 @@ async fn one_time_job_that_was_replaced(world: &World, store: &Store) -> Result<
 
 async fn one_time_job_that_was_replaced_and_is_owed(world: &World, store: &Store) -> Result<bool> {
     let seen = one_time_job(world).await?;
-    let owed = Owed { child: Child::of(&seen), window: Window::new(at(0), at(60))?, written_at: at(0) };
-    Ok(is_refused(store.replace_one_time(&next(&seen), &seen, Some(&owed)).await?))
+    let outbox =
+        OutboxEntry { child: Child::of(&seen), window: Window::new(at(0), at(60))?, written_at: at(0) };
+    Ok(is_refused(store.replace_one_time(&next(&seen), &seen, Some(&outbox)).await?))
 }
 
 /// Two calls create a job under one id, for different instants.
@@ -98,7 +99,7 @@ async fn zone_that_was_added_before(world: &World, store: &Store) -> Result<bool
 async fn launches_that_are_owed_of_a_later_revision(world: &World, store: &Store) -> Result<bool> {
     let former = one_time_job(world).await?;
     let child = Child::of(&next(&former));
-    let owed = Owed { child, window: Window::new(at(0), at(60))?, written_at: at(0) };
-    world.engine.store().put_owed(&next(&former), &owed).await?;
-    Ok(is_refused(store.strike_owed(&Child::of(&former)).await?))
+    let outbox = OutboxEntry { child, window: Window::new(at(0), at(60))?, written_at: at(0) };
+    world.engine.store().put_outbox(&next(&former), &outbox).await?;
+    Ok(is_refused(store.ack_outbox(&Child::of(&former)).await?))
 }

@@ -197,9 +197,9 @@ async fn later_wake(world: &World, store: &Store) -> Result<bool> {
 }
 
 async fn earlier_mark(world: &World, store: &Store) -> Result<bool> {
-    world.engine.store().mark_unsettled(&client()?, at(60)).await?;
-    store.mark_unsettled(&client()?, at(30)).await?;
-    Ok(store.unsettled_until(&client()?).await? == Some(at(60)))
+    world.engine.store().mark_dirty(&client()?, at(60)).await?;
+    store.mark_dirty(&client()?, at(30)).await?;
+    Ok(store.recheck_until(&client()?).await? == Some(at(60)))
 }
 
 async fn rest_of_which_a_group_took_meanwhile(world: &World, store: &Store) -> Result<bool> {
@@ -213,10 +213,18 @@ async fn rest_of_which_a_group_took_meanwhile(world: &World, store: &Store) -> R
 async fn word_of_a_former_lease(world: &World, store: &Store) -> Result<bool> {
     let said = |fence: u64, text: &str| -> Result<Record> {
         let (of, text) = (HistoryOf::Run(run()?), text.to_owned());
-        Ok(Record::Said { client: client()?, of, index: 0, fence, outcome: Outcome::Failed, text, at: at(0) })
+        Ok(Record::ReleaseNote {
+            client: client()?,
+            of,
+            index: 0,
+            fence,
+            outcome: Outcome::Failed,
+            text,
+            at: at(0),
+        })
     };
     world.engine.store().keep(&[said(2, "later")?]).await?;
     store.keep(&[said(1, "former")?]).await?;
     let page = world.engine.store().history(&client()?, &HistoryOf::Run(run()?), None).await?;
-    Ok(page.rows.iter().any(|row| matches!(row, HistoryRow::Said(said) if said.text == "later")))
+    Ok(page.rows.iter().any(|row| matches!(row, HistoryRow::ReleaseNote(said) if said.text == "later")))
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use tidegate_domain::limits::GROUPS_PER_PART;
-use tidegate_domain::occurrence::NonRun;
+use tidegate_domain::occurrence::SkipReason;
 use tidegate_domain::pack::{Singles, SinglesKind, Straight};
 use tidegate_simulation::World;
 use tidegate_store::Store;
@@ -75,26 +75,26 @@ async fn second_run(world: &World, store: &Store) -> Result<bool> {
 
 async fn record_of_a_run(world: &World, store: &Store) -> Result<bool> {
     waiting(world).await?;
-    Ok(is_there(store.record_non_run(&occurrence(4)?, "cancelled", at(0)).await?))
+    Ok(is_there(store.record_skip(&occurrence(4)?, "cancelled", at(0)).await?))
 }
 
-async fn skipped(store: &Store, reason: NonRun, count: u32) -> Result<()> {
+async fn skipped(store: &Store, reason: SkipReason, count: u32) -> Result<()> {
     let skipped = Skipped { until: at(i64::from(count) * 60), count };
-    store.record_skipped(&occurrence(1)?, reason, skipped, at(0)).await?;
+    store.record_skips(&occurrence(1)?, reason, skipped, at(0)).await?;
     Ok(())
 }
 
 /// What a dead tick had found may be more than what its successor finds.
 async fn record_of_fewer(world: &World, store: &Store) -> Result<bool> {
-    skipped(world.engine.store(), NonRun::Paused, 5).await?;
-    skipped(store, NonRun::Paused, 3).await?;
+    skipped(world.engine.store(), SkipReason::Paused, 5).await?;
+    skipped(store, SkipReason::Paused, 3).await?;
     let row = store.run(&client()?, &run()?).await?.context("no record")?;
     Ok(row.skipped.is_some_and(|skipped| skipped.count == 5))
 }
 
 async fn record_of_another_reason(world: &World, store: &Store) -> Result<bool> {
-    skipped(world.engine.store(), NonRun::Paused, 3).await?;
-    skipped(store, NonRun::Excluded, 5).await?;
+    skipped(world.engine.store(), SkipReason::Paused, 3).await?;
+    skipped(store, SkipReason::Excluded, 5).await?;
     let row = store.run(&client()?, &run()?).await?.context("no record")?;
     Ok(row.skipped.is_some_and(|skipped| skipped.count == 3))
 }

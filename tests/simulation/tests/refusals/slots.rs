@@ -117,7 +117,7 @@ impl Case {
             "note attempt" => Transition::note_attempt(end?.lease, 3),
             "renew" => Transition::renew(group, seen?, lease()),
             "set share" => Transition::set_share(Share { plan: 2, ..group.share }),
-            "unsettle" => Transition::unsettle(1, &pack()?),
+            "unsettle" => Transition::mark_for_recheck(1, &pack()?),
             other => anyhow::bail!("no transition is called {other}"),
         })
     }
@@ -150,7 +150,7 @@ fn lease() -> NewLease {
 }
 
 fn pack() -> Result<PackRef> {
-    Ok(PackRef { pack: "report.1.1795262640".parse()?, watched: false, unsettled: false })
+    Ok(PackRef { pack: "report.1.1795262640".parse()?, watched: false, recheck: false })
 }
 
 /// The end of the lease in slot 0.

@@ -1,7 +1,7 @@
 //! The line: priority, then launch; how long it may be; runs that overlap.
 
 use tidegate_domain::flow::{Flow, Overlap, Priority};
-use tidegate_domain::occurrence::NonRun;
+use tidegate_domain::occurrence::SkipReason;
 use tidegate_simulation::world::JobSpec;
 
 use crate::stage::{Stage, jobs_of, terms};
@@ -68,7 +68,7 @@ async fn a_line_that_is_full_leaves_out_what_comes_and_says_so() {
     }
     assert_eq!(done, ["a", "b", "c"]);
     let left_out = stage.runs("d").await.pop().and_then(|run| run.stopped);
-    assert_eq!(left_out.as_deref(), Some(NonRun::LineFull.as_str()));
+    assert_eq!(left_out.as_deref(), Some(SkipReason::LineFull.as_str()));
 }
 
 /// A cron job that fires each minute, of which every run takes longer than that.

@@ -3,7 +3,7 @@
 //! Rows are read one by one, without locks: an event that moves from one to another meanwhile may be found in neither. An
 //! explanation is for people; nothing is decided by it.
 
-mod scene;
+mod wait_context;
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, EventId, PolicyId};
@@ -17,10 +17,10 @@ use tidegate_store::runs::RunRow;
 use super::Queries;
 use crate::EngineError;
 use crate::queries::PolicyStatus;
+use crate::queries::forecast::{Progress, clock_text};
 use crate::queries::history::{EventRecord, EventStatus, Live};
-use crate::queries::outlook::{Standing, clock_text};
 use crate::queries::packs::Packs;
-use scene::{Hindrance, Measured, Scene};
+use wait_context::{Blocker, Measured, WaitContext};
 
 /// Holders that an explanation names.
 const HOLDERS: usize = 100;
@@ -117,15 +117,16 @@ impl Queries {
             (EventStatus::Waiting, Some(status)) => {
                 let rate_allows_at = self.rate_allows_at(status).await?;
                 let (groups, holders) = (&*groups, &*holders);
-                let scene = Scene { run: &run, index, status, groups, holders, now, rate_allows_at };
-                let place = scene.place(self.entries(&scene).await?);
-                let (because, because_of) = scene.because(&place);
+                let wait_context =
+                    WaitContext { run: &run, index, status, groups, holders, now, rate_allows_at };
+                let place = wait_context.place(self.entries(&wait_context).await?);
+                let (because, because_of) = wait_context.because(&place);
                 let measured = match because_of {
                     // No speed makes a difference.
-                    Hindrance::Halt | Hindrance::Rate(_) => None,
-                    Hindrance::Until(_) | Hindrance::Others => self.measured(client, &scene).await?,
+                    Blocker::Halt | Blocker::Rate(_) => None,
+                    Blocker::Until(_) | Blocker::Others => self.measured(client, &wait_context).await?,
                 };
-                let (expected_at, reasoning) = scene.expectation(&place, because_of, measured);
+                let (expected_at, reasoning) = wait_context.expectation(&place, because_of, measured);
                 explanation.because = because;
                 explanation.events_before = Some(place.events_before);
                 (explanation.expected_at, explanation.reasoning) = (expected_at, reasoning);
@@ -149,8 +150,8 @@ impl Queries {
     }
 
     /// The entries of the policy's line of which something is left, in their order.
-    async fn entries(&self, scene: &Scene<'_>) -> Result<Vec<LineEntry>, EngineError> {
-        let policy = &scene.status.policy;
+    async fn entries(&self, wait_context: &WaitContext<'_>) -> Result<Vec<LineEntry>, EngineError> {
+        let policy = &wait_context.status.policy;
         let (mut entries, mut after) = (Vec::new(), None);
         for _ in 0..LINE_PAGES {
             let page = self.store.line(&policy.client, &policy.id, after).await?;
@@ -164,13 +165,17 @@ impl Queries {
     }
 
     /// How fast events come to their end: those of the run itself, else those of the run that holds most tokens.
-    async fn measured(&self, client: &ClientId, scene: &Scene<'_>) -> Result<Option<Measured>, EngineError> {
-        if let Some(own) = self.speed_of(client, scene, scene.run.clone()).await? {
+    async fn measured(
+        &self,
+        client: &ClientId,
+        wait_context: &WaitContext<'_>,
+    ) -> Result<Option<Measured>, EngineError> {
+        if let Some(own) = self.speed_of(client, wait_context, wait_context.run.clone()).await? {
             return Ok(Some(own));
         }
-        let Some(other) = scene.busiest_run() else { return Ok(None) };
+        let Some(other) = wait_context.busiest_run() else { return Ok(None) };
         match self.find_run(client, &other).await? {
-            Some(row) => self.speed_of(client, scene, row).await,
+            Some(row) => self.speed_of(client, wait_context, row).await,
             None => Ok(None),
         }
     }
@@ -178,16 +183,17 @@ impl Queries {
     async fn speed_of(
         &self,
         client: &ClientId,
-        scene: &Scene<'_>,
+        wait_context: &WaitContext<'_>,
         run: RunRow,
     ) -> Result<Option<Measured>, EngineError> {
-        let live = Live::of(&run, scene.groups);
+        let live = Live::of(&run, wait_context.groups);
         let summary = self.summary(client, run.clone(), &live).await?;
-        let standing = Standing::new(&run, &summary, (0, 0), Some(scene.status), scene.now);
-        let of = if run.id == scene.run.id { "of its run" } else { "of the run that holds the tokens" };
-        Ok(standing
+        let progress = Progress::new(&run, &summary, (0, 0), Some(wait_context.status), wait_context.now);
+        let of =
+            if run.id == wait_context.run.id { "of its run" } else { "of the run that holds the tokens" };
+        Ok(progress
             .speed()
-            .map(|per_second| Measured { per_second, words: format!("{of}, {}", standing.progress()) }))
+            .map(|per_second| Measured { per_second, words: format!("{of}, {}", progress.progress()) }))
     }
 }
 

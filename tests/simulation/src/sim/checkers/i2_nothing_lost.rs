@@ -53,7 +53,7 @@ pub(crate) async fn nothing_waits(history: &History) -> Result<Verdict> {
 
 /// What was handled without any fault is done.
 pub(crate) fn handled(outcomes: &[(String, Handled)]) -> Verdict {
-    match outcomes.iter().find(|(_, outcome)| *outcome == Handled::Again) {
+    match outcomes.iter().find(|(_, outcome)| *outcome == Handled::Retry) {
         Some((body, _)) => {
             Err(Violation::new("I2", "a dispatch message fails without any fault", format!("{body:.300}")))
         }

@@ -14,8 +14,8 @@ use tidegate_store::Store;
 use tidegate_store::events::{HistoryOf, HistoryRow};
 
 use super::{Verdict, Violation};
-use crate::sim::bites::Bite;
 use crate::sim::chaos::Chaos;
+use crate::sim::coverage::CoveredFault;
 use crate::sim::model::{Model, PolicyModel};
 use crate::sim::setup::is_poison;
 use crate::sim::watch::Change;
@@ -54,7 +54,7 @@ impl Releases {
                 continue;
             }
             if lease.ends_at <= latest && !policy.is_some_and(PolicyModel::holds) {
-                chaos.count(Bite::Reclaimed);
+                chaos.count(CoveredFault::Reclaimed);
                 continue;
             }
             let run = match change.ended_event_of(lease) {
@@ -63,7 +63,7 @@ impl Releases {
             };
             let undeliverable = is_undeliverable(change, lease) || is_dead(store, before, lease).await?;
             if undeliverable && run.as_ref().is_some_and(|run| is_poison(&run.terms.target)) {
-                chaos.count(Bite::PoisonFreed);
+                chaos.count(CoveredFault::PoisonFreed);
             }
             let stopped = run.is_some_and(|run| run.stopped.is_some() || run.tally.dead > 0);
             if !stopped && !undeliverable {

@@ -1,4 +1,4 @@
-//! What becomes of the launches of one row of the index: made, or left out with a reason.
+//! What becomes of the launches of one row of the index: made, or skipped with a reason.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use chrono::{DateTime, Duration, Utc};
 use chrono_tz::Tz;
 use tidegate_domain::calendar::Exclusions;
 use tidegate_domain::limits::MISFIRE_THRESHOLD_SECONDS;
-use tidegate_domain::occurrence::NonRun;
+use tidegate_domain::occurrence::SkipReason;
 use tidegate_domain::time::{Cadence, Firing, LocalWindow, Window, seconds, shifted};
 use tidegate_store::launch::{Child, Part};
 use tidegate_store::scans::PartPlan;
@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     pub(crate) as_of: DateTime<Utc>,
     /// They may have been emitted before, by somebody who died.
     pub(crate) repeat: bool,
-    /// Launches before it were missed by an outage: for a repetition, what they were judged by the first time.
+    /// Launches before it were missed by an outage: for a repetition, what they were evaluated by the first time.
     pub(crate) missed_before: DateTime<Utc>,
     /// What time it is.
     pub(crate) now: DateTime<Utc>,
@@ -28,13 +28,13 @@ pub(crate) struct Plan {
 
 /// What becomes of one launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Decision {
     /// The launch by its trigger alone.
     pub firing: Firing,
     /// The launch with the job's jitter: that of its occurrence.
     pub launch_at: DateTime<Utc>,
-    /// Why it is left out; `None`: it is made.
-    pub non_run: Option<NonRun>,
+    /// Why it is skipped; `None`: it is made.
+    pub skip_reason: Option<SkipReason>,
 }
 
 /// Launches before it were missed by an outage, for somebody who plans at `now`.
@@ -69,13 +69,13 @@ pub(crate) fn firings(child: &Child, local: Option<&LocalWindow>, window: Window
     }
 }
 
-/// Judges launches of a row; those outside of the job's start and end are no launches at all.
-pub(crate) fn judge(
+/// Decides about launches of a row; those outside of the job's start and end are no launches at all.
+pub(crate) fn evaluate(
     child: &Child,
     firings: &[Firing],
     calendars: &[Arc<Exclusions>],
     plan: &Plan,
-    out: &mut Vec<Verdict>,
+    out: &mut Vec<Decision>,
 ) {
     let offset = match child.rules.jitter.seconds() {
         0 => Duration::zero(),
@@ -85,18 +85,18 @@ pub(crate) fn judge(
     for firing in firings.iter().filter(|firing| child.rules.is_within(firing.launch_at)) {
         let launch_at = shifted(firing.launch_at, offset);
         let missed_before = plan.missed_before;
-        let non_run = if child.paused {
-            Some(NonRun::Paused)
+        let skip_reason = if child.paused {
+            Some(SkipReason::Paused)
         } else if is_excluded(calendars, firing.launch_at, zone_of(child)) {
-            Some(NonRun::Excluded)
+            Some(SkipReason::Excluded)
         } else if launch_at < missed_before && firing.launch_at < cutoff.before(missed_before) {
-            Some(NonRun::MisfireSkipped)
+            Some(SkipReason::MisfireSkipped)
         } else if child.terms.is_too_old(launch_at, plan.now) {
-            Some(NonRun::Expired)
+            Some(SkipReason::Expired)
         } else {
             None
         };
-        out.push(Verdict { firing: *firing, launch_at, non_run });
+        out.push(Decision { firing: *firing, launch_at, skip_reason });
     }
 }
 

@@ -1,48 +1,48 @@
 //! The production scan without consequences: what would be launched, and what left out.
 
 use futures::stream::{self, StreamExt};
-use tidegate_domain::occurrence::NonRun;
+use tidegate_domain::occurrence::SkipReason;
 use tidegate_domain::time::Window;
 use tidegate_store::launch::{Child, Shard};
 
 use super::Queries;
 use crate::EngineError;
-use crate::scan::judge::{Plan, Verdict};
+use crate::scan::evaluate::{Decision, Plan};
 use crate::scan::{Scan, ScanReport, Sink, first_rows, plan_at_once};
 
 /// Somebody who looks on. Launches of different jobs come in no particular order.
-pub trait Rehearsal {
+pub trait Observer {
     /// Whether a shard may hold rows. Whoever filled the stores may know that it is empty, and spares its read.
     fn reads(&self, _shard: &Shard) -> bool {
         true
     }
 
-    /// A launch of a row was judged: it is made, or left out with a reason.
-    fn judged(&mut self, row: &Child, launch: &Verdict);
+    /// A launch of a row was evaluated: it is made, or skipped with a reason.
+    fn decided(&mut self, row: &Child, launch: &Decision);
 }
 
 /// Shards read at once.
 const READS_AT_ONCE: usize = 16;
 
-struct Looking<'r, R>(&'r mut R);
+struct Observing<'r, R>(&'r mut R);
 
-impl<R: Rehearsal> Sink for Looking<'_, R> {
+impl<R: Observer> Sink for Observing<'_, R> {
     fn reads(&self, shard: &Shard) -> bool {
         self.0.reads(shard)
     }
 
-    async fn launch(&mut self, row: &Child, launch: &Verdict) -> Result<(), EngineError> {
-        self.0.judged(row, launch);
+    async fn launch(&mut self, row: &Child, launch: &Decision) -> Result<(), EngineError> {
+        self.0.decided(row, launch);
         Ok(())
     }
 
-    async fn leave_out(
+    async fn skip(
         &mut self,
         row: &Child,
-        left_out: &[Verdict],
-        _reason: NonRun,
+        skipped: &[Decision],
+        _reason: SkipReason,
     ) -> Result<(), EngineError> {
-        left_out.iter().for_each(|launch| self.0.judged(row, launch));
+        skipped.iter().for_each(|launch| self.0.decided(row, launch));
         Ok(())
     }
 }
@@ -53,14 +53,10 @@ impl Queries {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn rehearse(
-        &self,
-        window: Window,
-        into: &mut impl Rehearsal,
-    ) -> Result<ScanReport, EngineError> {
+    pub async fn dry_run(&self, window: Window, into: &mut impl Observer) -> Result<ScanReport, EngineError> {
         // At its beginning nothing of the window has been missed, or emitted before.
         let plan = Plan { window, ..plan_at_once(window.from(), false) };
-        self.look_over(plan, &mut Looking(into)).await
+        self.look_over(plan, &mut Observing(into)).await
     }
 
     /// Hands all launches of the plan's window to somebody who only looks.

@@ -14,7 +14,7 @@ use crate::queries::runs::{RunState, RunSummary};
 
 /// What is known of a run at an instant.
 #[derive(Debug, Clone)]
-pub(crate) struct Standing<'a> {
+pub(crate) struct Progress<'a> {
     launch_at: DateTime<Utc>,
     count: u32,
     state: RunState,
@@ -34,13 +34,13 @@ pub(crate) struct Standing<'a> {
 
 /// How fast a run goes, when it will be done, and why that is thought.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Outlook {
+pub(crate) struct Forecast {
     pub(crate) rate_per_second: Option<f64>,
     pub(crate) finish_at: Option<DateTime<Utc>>,
     pub(crate) reasoning: String,
 }
 
-impl<'a> Standing<'a> {
+impl<'a> Progress<'a> {
     /// A run, how many of its events are in flight and wait, and what throttles it.
     pub(crate) fn new(
         run: &'a RunRow,
@@ -100,9 +100,9 @@ impl<'a> Standing<'a> {
     }
 }
 
-impl Outlook {
-    /// The outlook of a run.
-    pub(crate) fn of(run: &Standing<'_>) -> Self {
+impl Forecast {
+    /// The forecast of a run.
+    pub(crate) fn of(run: &Progress<'_>) -> Self {
         let rate_per_second = run.speed();
         let without = |reasoning: String| Self { rate_per_second, finish_at: None, reasoning };
         match run.state {
@@ -118,7 +118,7 @@ impl Outlook {
         }
     }
 
-    fn of_running(run: &Standing<'_>, rate_per_second: Option<f64>) -> Self {
+    fn of_running(run: &Progress<'_>, rate_per_second: Option<f64>) -> Self {
         let mut words = vec![run.progress()];
         let left = run.waiting + run.in_flight;
         let mut finish_at = rate_per_second.map(|speed| {
@@ -151,7 +151,7 @@ impl Outlook {
 
 /// Bounds a prediction by the run's window.
 fn within(
-    run: &Standing<'_>,
+    run: &Progress<'_>,
     window: &BatchWindow,
     mut finish_at: Option<DateTime<Utc>>,
     words: &mut Vec<String>,
@@ -183,7 +183,7 @@ fn within(
     }
 }
 
-fn finished(run: &Standing<'_>) -> String {
+fn finished(run: &Progress<'_>) -> String {
     let speed = run.speed().map(|speed| format!(", {} a second", speed_text(speed))).unwrap_or_default();
     match run.last_outcome_at {
         Some(last_at) => {
@@ -194,7 +194,7 @@ fn finished(run: &Standing<'_>) -> String {
     }
 }
 
-fn stopped(run: &Standing<'_>) -> String {
+fn stopped(run: &Progress<'_>) -> String {
     let mut text = format!("it was stopped ({})", run.reason.unwrap_or("no reason"));
     if run.done > 0 {
         text.push_str(&format!("; {} of {} events have ended", run.done, run.count));

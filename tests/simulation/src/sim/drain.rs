@@ -12,13 +12,13 @@ use tidegate_domain::ids::ClientId;
 use tidegate_domain::slots::SlotGroup;
 use tidegate_engine::{Outcome, Release, Released};
 
-use super::bites::Bite;
 use super::checkers::i2_nothing_lost::{self, complete};
 use super::checkers::{
     Verdict, Violation, i3_exact_ids, i5_tokens_return, i6_times, i7_no_waiting, i8_accepted,
 };
+use super::coverage::CoveredFault;
 use super::history::History;
-use super::model::{PolicyModel, PolicyWish, Wish};
+use super::model::{PendingCall, PendingPolicyCall, PolicyModel};
 use super::processes::{Done, Treatment, poll_round};
 use crate::world::{Received, pump_delete, pump_receive};
 
@@ -65,7 +65,7 @@ pub(crate) async fn finish(history: &mut History) -> Result<Verdict> {
     hold!(settle(history, BEATS, false).await?);
     let until = history.now().max(last_launch.unwrap_or_default());
     hold!(end_jobs(history).await?);
-    // Everybody but the hogged policies first: nothing of theirs may be waited for.
+    // Everybody but the starved policies first: nothing of theirs may be waited for.
     let least = LEAST + minutes;
     hold!(settle(history, least..=least.max(ROUNDS), false).await?);
     hold!(i7_no_waiting::beside_held(&history.model, complete(history, until, false).await?));
@@ -86,44 +86,46 @@ async fn keep_promises(history: &mut History) -> Result<Verdict> {
     let engine = history.engines[0].clone();
     for job in 0..history.model.jobs.len() {
         let model = &history.model.jobs[job];
-        let (Some(wish), client, id) = (model.wish.clone(), model.client.clone(), model.id.clone()) else {
+        let (Some(pending_call), client, id) =
+            (model.pending_call.clone(), model.client.clone(), model.id.clone())
+        else {
             continue;
         };
         let replaces = !model.revisions.is_empty();
         history.model.jobs[job].asked(engine.clock().now());
-        let done = match (wish, id) {
-            (Wish::Put(draft), Some(id)) if replaces => {
+        let done = match (pending_call, id) {
+            (PendingCall::Put(draft), Some(id)) if replaces => {
                 Done::Put { answers: vec![(job, engine.jobs().replace(&client, id, draft.job, None).await)] }
             }
-            (Wish::Put(draft), id) => {
+            (PendingCall::Put(draft), id) => {
                 Done::Put { answers: vec![(job, engine.jobs().create(&client, id, draft.job).await)] }
             }
-            (Wish::Pause(paused), Some(id)) => {
+            (PendingCall::Pause(paused), Some(id)) => {
                 let result = engine.jobs().pause(&client, &id, paused, None).await;
                 Done::Put { answers: vec![(job, result)] }
             }
-            (Wish::Delete, Some(id)) => {
+            (PendingCall::Delete, Some(id)) => {
                 Done::Deleted { job, result: engine.jobs().delete(&client, &id, None).await }
             }
-            (Wish::Pause(_) | Wish::Delete, None) => continue,
+            (PendingCall::Pause(_) | PendingCall::Delete, None) => continue,
         };
         if let Err(violation) = history.ended(&format!("the last call for job {job}"), done)? {
             return Ok(Err(violation));
         }
-        if let Err(violation) = i8_accepted::written(job, history.model.jobs[job].wish.is_none()) {
+        if let Err(violation) = i8_accepted::written(job, history.model.jobs[job].pending_call.is_none()) {
             return Ok(Err(violation));
         }
     }
     for policy in 0..history.model.policies.len() {
         // A paused one goes on: what waits must come.
-        let resumes = history.model.policies[policy].paused.then_some(PolicyWish::Pause(false));
-        let wishes = [history.model.policies[policy].wish, resumes];
-        for (number, wish) in wishes.into_iter().enumerate() {
-            let Some(wish) = wish else { continue };
+        let resumes = history.model.policies[policy].paused.then_some(PendingPolicyCall::Pause(false));
+        let pending_calls = [history.model.policies[policy].pending_call, resumes];
+        for (number, pending_call) in pending_calls.into_iter().enumerate() {
+            let Some(pending_call) = pending_call else { continue };
             if number == 1 {
-                history.model.policies[policy].ask(wish)?;
+                history.model.policies[policy].ask(pending_call)?;
             }
-            let call = history.model.policies[policy].call(engine.clone(), wish);
+            let call = history.model.policies[policy].call(engine.clone(), pending_call);
             let done = Done::Changed { policy, result: call.await };
             if let Err(violation) = history.ended("the last change of a policy", done)? {
                 return Ok(Err(violation));
@@ -157,9 +159,9 @@ async fn end_the_endless(history: &mut History) -> Result<Verdict> {
         let (Some(_), Some(id)) = (policy.filter(|policy| policy.endless), model.id.clone()) else {
             continue;
         };
-        history.count(Bite::MillionBesideTen);
+        history.count(CoveredFault::MillionBesideTen);
         let (client, now) = (model.client.clone(), history.now());
-        history.model.jobs[job].wish(Wish::Delete, now);
+        history.model.jobs[job].pending_call(PendingCall::Delete, now);
         let done = Done::Deleted { job, result: history.engines[0].jobs().delete(&client, &id, None).await };
         if let Err(violation) = history.ended("the end of a million", done)? {
             return Ok(Err(violation));
@@ -180,7 +182,7 @@ async fn end_jobs(history: &mut History) -> Result<Verdict> {
         let (client, id) = (model.client.clone(), last.job.id.clone());
         // Its process's clock may be behind.
         let now = history.now().min(engine.clock().now());
-        history.model.jobs[job].wish(Wish::Delete, now);
+        history.model.jobs[job].pending_call(PendingCall::Delete, now);
         let done = Done::Deleted { job, result: engine.jobs().delete(&client, &id, None).await };
         if let Err(violation) = history.ended("the end of a job", done)? {
             return Ok(Err(violation));
@@ -191,7 +193,7 @@ async fn end_jobs(history: &mut History) -> Result<Verdict> {
 
 /// Lets time pass, for at least so many minutes and at most so many rounds of a minute or more: ticks, pollers, and consumers
 /// that release everything at once.
-async fn settle(history: &mut History, times: RangeInclusive<i64>, hogs_too: bool) -> Result<Verdict> {
+async fn settle(history: &mut History, times: RangeInclusive<i64>, starved_too: bool) -> Result<Verdict> {
     let (began_at, mut round_ms) = (history.now(), ROUND_MS);
     for _ in 0..*times.end() {
         let passed = (history.now() - began_at).num_minutes();
@@ -201,24 +203,24 @@ async fn settle(history: &mut History, times: RangeInclusive<i64>, hogs_too: boo
         if let Err(violation) = history.ended("a last tick", Done::Ticked(report))? {
             return Ok(Err(violation));
         }
-        if let Err(violation) = poll_dry(history, hogs_too).await? {
+        if let Err(violation) = poll_dry(history, starved_too).await? {
             return Ok(Err(violation));
         }
         // A rate lets a few through each second.
         let (mut left_ms, mut step_ms) = (round_ms, STEP_MS);
-        while left_ms > step_ms && is_rate_waited_for(history, hogs_too) {
+        while left_ms > step_ms && is_rate_waited_for(history, starved_too) {
             let received = history.received;
             left_ms -= step_ms;
             history.stage.clock.advance_ms(step_ms);
-            if let Err(violation) = poll_dry(history, hogs_too).await? {
+            if let Err(violation) = poll_dry(history, starved_too).await? {
                 return Ok(Err(violation));
             }
             step_ms = if history.received > received { STEP_MS } else { step_ms * 2 };
         }
-        if passed >= *times.start() && is_quiet(history, hogs_too) {
+        if passed >= *times.start() && is_quiet(history, starved_too) {
             return Ok(Ok(()));
         }
-        if let Err(violation) = free_held(history, hogs_too).await? {
+        if let Err(violation) = free_held(history, starved_too).await? {
             return Ok(Err(violation));
         }
         history.stage.clock.advance_ms(left_ms);
@@ -231,7 +233,7 @@ async fn settle(history: &mut History, times: RangeInclusive<i64>, hogs_too: boo
 }
 
 /// Handles and releases whatever there is within one instant.
-async fn poll_dry(history: &mut History, hogs_too: bool) -> Result<Verdict> {
+async fn poll_dry(history: &mut History, starved_too: bool) -> Result<Verdict> {
     let engine = history.engines[0].clone();
     for _ in 0..POLLS {
         let mut none = true;
@@ -245,7 +247,7 @@ async fn poll_dry(history: &mut History, hogs_too: bool) -> Result<Verdict> {
                 return Ok(Err(violation));
             }
         }
-        let released = match release_all(history, hogs_too).await? {
+        let released = match release_all(history, starved_too).await? {
             Ok(released) => released,
             Err(violation) => return Ok(Err(violation)),
         };
@@ -260,15 +262,15 @@ async fn poll_dry(history: &mut History, hogs_too: bool) -> Result<Verdict> {
 }
 
 /// Whether events wait for the rate of a policy.
-fn is_rate_waited_for(history: &History, hogs_too: bool) -> bool {
-    let mut groups = history.watch.groups().filter(|group| hogs_too || !is_last(history, group));
+fn is_rate_waited_for(history: &History, starved_too: bool) -> bool {
+    let mut groups = history.watch.groups().filter(|group| starved_too || !is_last(history, group));
     groups.any(|group| group.share.rated && group.range().is_some())
 }
 
 /// An operator frees the tokens of silent consumers that nobody else takes back.
-async fn free_held(history: &mut History, hogs_too: bool) -> Result<Verdict> {
+async fn free_held(history: &mut History, starved_too: bool) -> Result<Verdict> {
     let mut tokens = Vec::new();
-    for group in history.watch.groups().filter(|group| hogs_too || !is_last(history, group)) {
+    for group in history.watch.groups().filter(|group| starved_too || !is_last(history, group)) {
         let policy = history.model.policy(&group.key.client, &group.key.policy);
         if policy.is_some_and(PolicyModel::holds) {
             let over = group.leases.values().filter(|lease| lease.ends_at <= history.now());
@@ -280,16 +282,16 @@ async fn free_held(history: &mut History, hogs_too: bool) -> Result<Verdict> {
         let (client, redeliver) = (token.client().clone(), history.dice.chance(300));
         let freed = history.engines[0].tokens().free_held(&client, vec![token], redeliver).await?;
         if freed.iter().any(|(_, answer)| *answer == Released::Released) {
-            history.count(Bite::Freed);
+            history.count(CoveredFault::Freed);
         }
         history.note(format!("an operator frees, to be delivered again: {redeliver}: {freed:?}"));
     }
     history.look().await
 }
 
-/// Whether nothing is held or left in any slot group that is not hogged.
-fn is_quiet(history: &History, hogs_too: bool) -> bool {
-    history.watch.groups().filter(|group| hogs_too || !is_last(history, group)).all(SlotGroup::is_idle)
+/// Whether nothing is held or left in any slot group that is not starved.
+fn is_quiet(history: &History, starved_too: bool) -> bool {
+    history.watch.groups().filter(|group| starved_too || !is_last(history, group)).all(SlotGroup::is_idle)
 }
 
 fn is_last(history: &History, group: &SlotGroup) -> bool {
@@ -297,7 +299,7 @@ fn is_last(history: &History, group: &SlotGroup) -> bool {
 }
 
 /// Consumers release everything at once. Whether any event came.
-async fn release_all(history: &mut History, hogs_too: bool) -> Result<Result<bool, Violation>> {
+async fn release_all(history: &mut History, starved_too: bool) -> Result<Result<bool, Violation>> {
     let mut any = false;
     let mut releases: BTreeMap<ClientId, Vec<Release>> = BTreeMap::new();
     for url in history.stage.queue_urls.clone() {
@@ -312,7 +314,7 @@ async fn release_all(history: &mut History, hogs_too: bool) -> Result<Result<boo
             let Some(token) = event.token else { continue };
             let is_last =
                 history.model.policy(token.client(), &token.group.policy).is_some_and(PolicyModel::is_last);
-            if is_last && !hogs_too {
+            if is_last && !starved_too {
                 continue;
             }
             history.watch.releases.ask(&token);

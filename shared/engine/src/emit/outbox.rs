@@ -1,6 +1,6 @@
-//! Launches that are owed: the master emits the first ones of a job, and leaves a row of them until it has.
+//! The outbox: the master emits the first launches of a job, and keeps a row of them until it has.
 
-use tidegate_store::launch::Owed;
+use tidegate_store::launch::OutboxEntry;
 
 use super::Emission;
 use super::sink::{Counts, EmitSink, Flushed};
@@ -20,30 +20,30 @@ pub(crate) enum Emitter {
 }
 
 impl Emission {
-    /// Emits what is owed, then strikes it.
-    pub(crate) async fn pay(
+    /// Emits the launches of an outbox row, then removes the row.
+    pub(crate) async fn publish(
         &self,
-        owed: &Owed,
+        outbox: &OutboxEntry,
         repeat: bool,
         emitter: Emitter,
     ) -> Result<Counts, EngineError> {
-        let counts = self.emit_launches(owed, repeat, emitter).await?;
-        self.store.strike_owed(&owed.child).await?;
+        let counts = self.emit_launches(outbox, repeat, emitter).await?;
+        self.store.ack_outbox(&outbox.child).await?;
         Ok(counts)
     }
 
     /// Emits launches of one job, whatever their age: nobody was late for them.
     pub(crate) async fn emit_launches(
         &self,
-        owed: &Owed,
+        outbox: &OutboxEntry,
         repeat: bool,
         emitter: Emitter,
     ) -> Result<Counts, EngineError> {
-        let mut emission = EmitSink::new(self, owed.written_at, repeat);
+        let mut emission = EmitSink::new(self, outbox.written_at, repeat);
         let mut scan = Scan::new(&self.store, &self.contents, plan_at_once(self.clock.now(), repeat));
         let mut after = None;
         loop {
-            after = scan.launches(&owed.child, owed.window, after, &mut emission).await?;
+            after = scan.launches(&outbox.child, outbox.window, after, &mut emission).await?;
             let Flushed { failed, parts, .. } = emission.flush().await?;
             if let Some((_, error)) = failed.into_iter().next() {
                 return Err(error);

@@ -38,18 +38,19 @@ fn child(rules: Rules) -> Child {
 }
 
 /// What becomes of the launches from `from` to `to`, planned at 12:00 after an outage: minutes of the launches that are
-/// made, and of those that are left out with their reason.
-fn outcome(child: &Child, from: &str, to: &str) -> (Vec<String>, Vec<(String, NonRun)>) {
+/// made, and of those that are skipped with their reason.
+fn outcome(child: &Child, from: &str, to: &str) -> (Vec<String>, Vec<(String, SkipReason)>) {
     let now = at("12:00");
     let window = Window::new(at(from), at(to)).unwrap();
     let missed_before = missed_before(now);
     let plan = Plan { window, as_of: now, repeat: false, missed_before, now };
-    let (mut found, mut verdicts) = (Vec::new(), Vec::new());
+    let (mut found, mut decisions) = (Vec::new(), Vec::new());
     firings(child, None, window, &mut found);
-    judge(child, &found, &[], &plan, &mut verdicts);
-    let minute = |verdict: &Verdict| verdict.launch_at.format("%H:%M").to_string();
-    let made = verdicts.iter().filter(|verdict| verdict.non_run.is_none()).map(minute).collect();
-    let left = verdicts.iter().filter_map(|verdict| Some((minute(verdict), verdict.non_run?))).collect();
+    evaluate(child, &found, &[], &plan, &mut decisions);
+    let minute = |decision: &Decision| decision.launch_at.format("%H:%M").to_string();
+    let made = decisions.iter().filter(|decision| decision.skip_reason.is_none()).map(minute).collect();
+    let left =
+        decisions.iter().filter_map(|decision| Some((minute(decision), decision.skip_reason?))).collect();
     (made, left)
 }
 
@@ -69,7 +70,7 @@ fn a_misfire_rule_keeps_the_latest_of_what_an_outage_missed() {
     ] {
         let (found, left) = outcome(&ruled(misfire), "11:05", "12:02");
         assert_eq!(found, made, "{misfire:?}");
-        assert!(left.iter().all(|(_, reason)| *reason == NonRun::MisfireSkipped));
+        assert!(left.iter().all(|(_, reason)| *reason == SkipReason::MisfireSkipped));
         assert_eq!(found.len() + left.len(), 6);
     }
 }
@@ -107,12 +108,12 @@ fn what_is_outside_of_start_and_end_is_no_launch_at_all() {
 #[test]
 fn reasons_are_told_apart() {
     let paused = Child { paused: true, ..ruled(Misfire::Skip) };
-    assert_eq!(outcome(&paused, "11:50", "11:51").1, [("11:50".to_owned(), NonRun::Paused)]);
+    assert_eq!(outcome(&paused, "11:50", "11:51").1, [("11:50".to_owned(), SkipReason::Paused)]);
     let mut old = ruled(Misfire::default());
     old.terms.relevancy = Some(Relevancy::new(1_200).unwrap());
     let (made, left) = outcome(&old, "11:25", "11:55");
     assert_eq!(made, ["11:40", "11:50"]);
-    assert_eq!(left, [("11:30".to_owned(), NonRun::Expired)]);
+    assert_eq!(left, [("11:30".to_owned(), SkipReason::Expired)]);
 }
 
 #[test]
@@ -124,6 +125,9 @@ fn a_minute_s_row_of_several_instants_knows_the_others() {
         part: Part::Minute(AtMinute::of(at(minute))),
         ..ruled(Misfire::Latest)
     };
-    assert_eq!(outcome(&row("11:10"), "11:05", "12:02").1, [("11:10".to_owned(), NonRun::MisfireSkipped)]);
+    assert_eq!(
+        outcome(&row("11:10"), "11:05", "12:02").1,
+        [("11:10".to_owned(), SkipReason::MisfireSkipped)]
+    );
     assert_eq!(outcome(&row("11:30"), "11:05", "12:02").0, ["11:30"]);
 }

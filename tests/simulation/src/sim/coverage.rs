@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-macro_rules! bites {
+macro_rules! coverage {
     ($($name:ident: $text:literal,)*) => {
         /// Something that goes wrong in histories, or that a client does to the engine.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[allow(missing_docs, reason = "the texts of `Bite::name` say what each is")]
-        pub enum Bite {
+        #[allow(missing_docs, reason = "the texts of `CoveredFault::name` say what each is")]
+        pub enum CoveredFault {
             $($name,)*
         }
 
-        impl Bite {
+        impl CoveredFault {
             /// All of them.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
@@ -26,7 +26,7 @@ macro_rules! bites {
     };
 }
 
-bites! {
+coverage! {
     Throttled: "requests that were throttled",
     Internal: "requests that met an internal error",
     Dropped: "requests that never arrived",
@@ -67,23 +67,23 @@ bites! {
 }
 
 /// How often each took place. Histories in which something did not happen leave it out.
-pub type Bites = BTreeMap<Bite, u64>;
+pub type FaultCoverage = BTreeMap<CoveredFault, u64>;
 
 /// Counts as a history goes on.
 #[derive(Debug)]
-pub(crate) struct Counter([AtomicU64; Bite::ALL.len()]);
+pub(crate) struct Counter([AtomicU64; CoveredFault::ALL.len()]);
 
 impl Counter {
     pub(crate) fn new() -> Self {
-        Self([const { AtomicU64::new(0) }; Bite::ALL.len()])
+        Self([const { AtomicU64::new(0) }; CoveredFault::ALL.len()])
     }
 
-    pub(crate) fn count(&self, bite: Bite) {
-        self.0[bite as usize].fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn count(&self, fault: CoveredFault) {
+        self.0[fault as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn bites(&self) -> Bites {
+    pub(crate) fn coverage(&self) -> FaultCoverage {
         let counts = self.0.iter().map(|count| count.load(Ordering::Relaxed));
-        Bite::ALL.iter().copied().zip(counts).filter(|(_, count)| *count > 0).collect()
+        CoveredFault::ALL.iter().copied().zip(counts).filter(|(_, count)| *count > 0).collect()
     }
 }

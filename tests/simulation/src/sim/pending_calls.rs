@@ -6,12 +6,12 @@ use tidegate_domain::job::{Count, Terms, Trigger};
 use tidegate_domain::rules::Rules;
 use tidegate_engine::JobDraft;
 
-use super::bites::Bite;
+use super::coverage::CoveredFault;
 use super::history::History;
 use super::mix::{
     IN_BULK, JOB_CHANGES, JobChange, NAMELESS_CHANGES, PAUSED_CHANGES, POLICY_CHANGES, PolicyChange,
 };
-use super::model::{Draft, JobModel, PolicyWish, Wish};
+use super::model::{Draft, JobModel, PendingCall, PendingPolicyCall};
 use super::processes::{About, Call, Done};
 use super::setup;
 use crate::world::JobSpec;
@@ -26,7 +26,7 @@ impl History {
         let open: Vec<usize> = (0..self.model.jobs.len())
             .filter(|job| {
                 let model = &self.model.jobs[*job];
-                !model.busy && !model.kept && (model.wish.is_some() || self.dice.chance(250))
+                !model.busy && !model.kept && (model.pending_call.is_some() || self.dice.chance(250))
             })
             .collect();
         let job = match self.dice.pick(&open) {
@@ -40,7 +40,7 @@ impl History {
             }
             None => return Ok(()),
         };
-        if self.model.jobs[job].wish.is_none() {
+        if self.model.jobs[job].pending_call.is_none() {
             let (now, client) = (self.now(), self.model.jobs[job].client.clone());
             let live = self.model.jobs[job].is_live();
             // One-time jobs with a generated id cannot be replaced.
@@ -50,19 +50,19 @@ impl History {
             }
             let changes: &[(JobChange, u64)] = if nameless { &NAMELESS_CHANGES } else { &JOB_CHANGES };
             let change = if live { *self.dice.weighted(changes) } else { JobChange::Replace };
-            let wish = match change {
-                JobChange::PauseOrResume => Wish::Pause(!self.model.jobs[job].is_paused()),
-                JobChange::Delete => Wish::Delete,
+            let pending_call = match change {
+                JobChange::PauseOrResume => PendingCall::Pause(!self.model.jobs[job].is_paused()),
+                JobChange::Delete => PendingCall::Delete,
                 JobChange::Replace => {
                     let terms = setup::terms(&self.dice, &self.model, &client, &self.stage)?;
                     // Without an id, a cron job whose creation was not answered would fire for ever unknown.
                     let once = self.model.jobs[job].id.is_none();
                     let (trigger, cron) = setup::trigger(&self.dice, &self.model.zones, now, once)?;
                     let job = JobDraft { trigger, rules: setup::rules(&self.dice, now)?, terms };
-                    Wish::Put(Box::new(Draft { job, cron }))
+                    PendingCall::Put(Box::new(Draft { job, cron }))
                 }
             };
-            self.model.jobs[job].wish(wish, now);
+            self.model.jobs[job].pending_call(pending_call, now);
         }
         self.call_for_job(job);
         Ok(())
@@ -71,15 +71,17 @@ impl History {
     fn call_for_job(&mut self, job: usize) {
         let (process, engine) = self.process();
         let model = &mut self.model.jobs[job];
-        let (Some(wish), client, id) = (model.wish.clone(), model.client.clone(), model.id.clone()) else {
+        let (Some(pending_call), client, id) =
+            (model.pending_call.clone(), model.client.clone(), model.id.clone())
+        else {
             return;
         };
         model.busy = true;
         model.asked(engine.clock().now());
         let replaces = !model.revisions.is_empty();
         let about = About::Jobs(vec![job]);
-        match (wish, id) {
-            (Wish::Put(draft), id) => {
+        match (pending_call, id) {
+            (PendingCall::Put(draft), id) => {
                 let name = format!("a write of job {job} {id:?}: {}", drafted(&draft.job));
                 self.begin(Call { process, name, about, seconds: 29 }, async move {
                     let result = match id {
@@ -89,20 +91,20 @@ impl History {
                     Done::Put { answers: vec![(job, result)] }
                 });
             }
-            (Wish::Pause(paused), Some(id)) => {
+            (PendingCall::Pause(paused), Some(id)) => {
                 let name = format!("a call for job {job} {id}: paused is {paused}");
                 self.begin(Call { process, name, about, seconds: 29 }, async move {
                     let result = engine.jobs().pause(&client, &id, paused, None).await;
                     Done::Put { answers: vec![(job, result)] }
                 });
             }
-            (Wish::Delete, Some(id)) => {
+            (PendingCall::Delete, Some(id)) => {
                 let name = format!("a deletion of job {job} {id}");
                 self.begin(Call { process, name, about, seconds: 29 }, async move {
                     Done::Deleted { job, result: engine.jobs().delete(&client, &id, None).await }
                 });
             }
-            (Wish::Pause(_) | Wish::Delete, None) => {}
+            (PendingCall::Pause(_) | PendingCall::Delete, None) => {}
         }
     }
 
@@ -123,11 +125,11 @@ impl History {
         let (process, engine) = self.process();
         for _ in numbers.clone() {
             let mut job = JobModel::new(client.clone(), None);
-            job.wish(Wish::Put(Box::new(draft.clone())), now);
+            job.pending_call(PendingCall::Put(Box::new(draft.clone())), now);
             job.busy = true;
             job.asked(engine.clock().now());
             self.model.jobs.push(job);
-            self.count(Bite::InBulk);
+            self.count(CoveredFault::InBulk);
         }
         let name = format!("a creation of jobs {numbers:?} in one call: {}", drafted(&draft.job));
         let call = Call { process, name, about: About::Jobs(numbers.clone().collect()), seconds: 29 };
@@ -149,9 +151,9 @@ impl History {
         let launch_at = DateTime::from_timestamp(now.timestamp(), 0).unwrap_or(now);
         let spec = JobSpec::at(launch_at, &url)?.of(self.dice.within(1..=2))?.under(&policy)?;
         let mut job = JobModel::new(client, Some(format!("job{number}").parse()?));
-        job.wish(Wish::Put(Box::new(Draft { job: spec.into_draft(), cron: None })), now);
+        job.pending_call(PendingCall::Put(Box::new(Draft { job: spec.into_draft(), cron: None })), now);
         self.model.jobs.push(job);
-        self.count(Bite::LastRelease);
+        self.count(CoveredFault::LastRelease);
         self.release(vec![token], false);
         self.call_for_job(number);
         Ok(())
@@ -163,17 +165,17 @@ impl History {
         let Some(number) = self.dice.pick(&idle).copied() else { return Ok(()) };
         let dice = &self.dice;
         let policy = &mut self.model.policies[number];
-        if policy.wish.is_none() {
+        if policy.pending_call.is_none() {
             let most = if policy.endless { 5 } else { 30 };
             let changes = if policy.paused { &PAUSED_CHANGES } else { &POLICY_CHANGES };
-            let wish = match dice.weighted(changes) {
-                PolicyChange::PauseOrResume => PolicyWish::Pause(!policy.paused),
+            let pending_call = match dice.weighted(changes) {
+                PolicyChange::PauseOrResume => PendingPolicyCall::Pause(!policy.paused),
                 PolicyChange::LowerLimit => {
-                    PolicyWish::Limit(dice.within(1..=policy.terms.max_in_flight().into()) as u32)
+                    PendingPolicyCall::Limit(dice.within(1..=policy.terms.max_in_flight().into()) as u32)
                 }
-                PolicyChange::AnyLimit => PolicyWish::Limit(dice.within(1..=most) as u32),
+                PolicyChange::AnyLimit => PendingPolicyCall::Limit(dice.within(1..=most) as u32),
             };
-            policy.ask(wish)?;
+            policy.ask(pending_call)?;
         }
         self.call_for_policy(number)
     }
@@ -181,10 +183,10 @@ impl History {
     fn call_for_policy(&mut self, number: usize) -> Result<()> {
         let (process, engine) = self.process();
         let policy = &mut self.model.policies[number];
-        let Some(wish) = policy.wish else { return Ok(()) };
+        let Some(pending_call) = policy.pending_call else { return Ok(()) };
         policy.busy = true;
-        let name = format!("a change of policy {}/{}: {wish:?}", policy.client, policy.id);
-        let call = policy.call(engine, wish);
+        let name = format!("a change of policy {}/{}: {pending_call:?}", policy.client, policy.id);
+        let call = policy.call(engine, pending_call);
         self.begin(Call { process, name, about: About::Policy(number), seconds: 29 }, async move {
             Done::Changed { policy: number, result: call.await }
         });

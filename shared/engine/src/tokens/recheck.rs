@@ -19,26 +19,26 @@ const MARKS: u32 = SLOTS_PER_GROUP + WRITE_ROUNDS;
 
 impl Tokens {
     /// Has the events of a job, whose present revision is `job`, looked up before they are sent that slot groups have in
-    /// packs. It comes after the client was marked as unsettled, and before the job is changed.
-    pub(crate) async fn unsettle_packs(&self, job: &Job) -> Result<(), EngineError> {
+    /// packs. It comes after the client was marked as dirty, and before the job is changed.
+    pub(crate) async fn recheck_packs(&self, job: &Job) -> Result<(), EngineError> {
         match job.terms.policy.as_ref().filter(|_| SinglesKind::fits(&job.terms)) {
-            Some(policy) => self.unsettle_packs_with(&PolicyRef::new(&job.client, policy), &job.id).await,
+            Some(policy) => self.recheck_packs_with(&PolicyRef::new(&job.client, policy), &job.id).await,
             None => Ok(()),
         }
     }
 
-    pub(crate) async fn unsettle_packs_with(
+    pub(crate) async fn recheck_packs_with(
         &self,
         policy: &PolicyRef,
         job: &JobId,
     ) -> Result<(), EngineError> {
         let Some(policy) = self.store.policy(&policy.client, &policy.policy).await? else { return Ok(()) };
         let keys: Vec<GroupKey> = (0..policy.plan.groups()).map(|group| group_key(&policy, group)).collect();
-        let groups: Vec<_> = keys.iter().map(|key| self.unsettle_group(key, job)).collect();
+        let groups: Vec<_> = keys.iter().map(|key| self.recheck_group(key, job)).collect();
         stream::iter(groups).buffer_unordered(GROUPS_AT_ONCE).try_collect().await
     }
 
-    async fn unsettle_group(&self, key: &GroupKey, job: &JobId) -> Result<(), EngineError> {
+    async fn recheck_group(&self, key: &GroupKey, job: &JobId) -> Result<(), EngineError> {
         let policy = PolicyRef::of_key(key);
         let Some(mut group) = self.store.slot_group(key).await? else { return Ok(()) };
         for _ in 0..MARKS {
@@ -48,14 +48,14 @@ impl Tokens {
                 self.throttle.finish_refill(&mut group, (&place, None), &mut more).await?;
                 self.effects.carry_out(more).await?;
             }
-            let Some(number) = self.settled_pack_with(&policy, &group, job).await? else {
+            let Some(number) = self.unmarked_pack_with(&policy, &group, job).await? else {
                 if group.refilling().is_none() {
                     return Ok(());
                 }
                 continue;
             };
             let Some(seen) = group.packs.get(&number) else { return Ok(()) };
-            match self.store.perform(key, &Transition::unsettle(number, seen)).await? {
+            match self.store.perform(key, &Transition::mark_for_recheck(number, seen)).await? {
                 Written::Done(now_seen) | Written::Refused(Some(now_seen)) => group = now_seen,
                 Written::Refused(None) => return Ok(()),
             }
@@ -64,7 +64,7 @@ impl Tokens {
     }
 
     /// A pack that a group takes for settled, may still send events of, and that holds events of a job.
-    async fn settled_pack_with(
+    async fn unmarked_pack_with(
         &self,
         policy: &PolicyRef,
         group: &SlotGroup,
@@ -74,7 +74,7 @@ impl Tokens {
             let PackId::Singles(id) = known.pack else { continue };
             let is_held = group.leases.values().any(|lease| lease.id.pack_number == *number);
             let is_served = group.range().is_some_and(|range| range.pack_number == *number);
-            if known.unsettled || !(is_held || is_served) {
+            if known.recheck || !(is_held || is_served) {
                 continue;
             }
             let pack = readable(self.contents.pack(policy, id).await)?;

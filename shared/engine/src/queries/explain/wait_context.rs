@@ -13,14 +13,14 @@ use tidegate_store::runs::RunRow;
 
 use super::Holder;
 use crate::queries::PolicyStatus;
+use crate::queries::forecast::{clock_text, length_text, per_second, rate_text, seconds, speed_text};
 use crate::queries::history::home;
-use crate::queries::outlook::{clock_text, length_text, per_second, rate_text, seconds, speed_text};
 
 /// Holders that are named in a sentence.
 const NAMED_HOLDERS: usize = 3;
 
 /// What there is to know about a policy around a waiting event.
-pub(super) struct Scene<'a> {
+pub(super) struct WaitContext<'a> {
     pub(super) run: &'a RunRow,
     pub(super) index: u32,
     pub(super) status: &'a PolicyStatus,
@@ -46,7 +46,7 @@ pub(super) struct Measured {
 
 /// What keeps an event that is to be admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Hindrance {
+pub(super) enum Blocker {
     /// Nothing is admitted until somebody does something.
     Halt,
     /// Not before an instant.
@@ -57,7 +57,7 @@ pub(super) enum Hindrance {
     Others,
 }
 
-impl Scene<'_> {
+impl WaitContext<'_> {
     fn run_id(&self) -> &RunId {
         &self.run.id
     }
@@ -100,46 +100,46 @@ impl Scene<'_> {
 
     /// Why the event waits. Of several reasons the first is told: its launch, a pause or overlap rule, pacing, tokens, the
     /// rate. Each would keep it waiting even if none of the others did.
-    pub(super) fn because(&self, place: &Place) -> (String, Hindrance) {
+    pub(super) fn because(&self, place: &Place) -> (String, Blocker) {
         self.unlaunched()
             .or_else(|| self.halted(place))
             .or_else(|| self.paced(place))
             .or_else(|| self.full())
             .or_else(|| self.rated(place))
             .unwrap_or_else(|| match place.events_before {
-                0 => ("a token is free: it is about to be admitted".to_owned(), Hindrance::Until(self.now)),
+                0 => ("a token is free: it is about to be admitted".to_owned(), Blocker::Until(self.now)),
                 before => {
                     let text =
                         format!("tokens are free, and {} to be admitted before it", events_are(before));
-                    (text, Hindrance::Others)
+                    (text, Blocker::Others)
                 }
             })
     }
 
-    fn unlaunched(&self) -> Option<(String, Hindrance)> {
+    fn unlaunched(&self) -> Option<(String, Blocker)> {
         let launch_at = self.run_id().launch_at();
         let text = || format!("its launch is in the future, at {}", clock_text(launch_at, self.now));
-        (launch_at > self.now).then(|| (text(), Hindrance::Until(launch_at)))
+        (launch_at > self.now).then(|| (text(), Blocker::Until(launch_at)))
     }
 
-    fn halted(&self, place: &Place) -> Option<(String, Hindrance)> {
+    fn halted(&self, place: &Place) -> Option<(String, Blocker)> {
         if self.status.policy.paused {
             let text = "its policy is paused: nothing is admitted until it is resumed";
-            return Some((text.to_owned(), Hindrance::Halt));
+            return Some((text.to_owned(), Blocker::Halt));
         }
         let (text, hindrance) = match place.entry.as_ref()?.overlap? {
             Pending::Buffered => (
                 "an earlier run of its job is not finished, and one run may wait for that (overlap buffer_one)",
-                Hindrance::Halt,
+                Blocker::Halt,
             ),
             Pending::Skip | Pending::BufferOne => {
-                ("its job's overlap rule has not been applied to its run yet", Hindrance::Others)
+                ("its job's overlap rule has not been applied to its run yet", Blocker::Others)
             }
         };
         Some((text.to_owned(), hindrance))
     }
 
-    fn paced(&self, place: &Place) -> Option<(String, Hindrance)> {
+    fn paced(&self, place: &Place) -> Option<(String, Blocker)> {
         let window = self.run.terms.flow.window.filter(|window| window.paced && place.entry.is_some())?;
         let count = self.run.terms.count.get();
         let admits_at = window.admits_at(self.run_id().launch_at(), count, self.index);
@@ -147,10 +147,10 @@ impl Scene<'_> {
         let text = || {
             format!("its run is paced over its window: event {number} of {count} is admitted from {at} on")
         };
-        (admits_at > self.now).then(|| (text(), Hindrance::Until(admits_at)))
+        (admits_at > self.now).then(|| (text(), Blocker::Until(admits_at)))
     }
 
-    fn full(&self) -> Option<(String, Hindrance)> {
+    fn full(&self) -> Option<(String, Blocker)> {
         let (held, limit) = (self.status.load.in_flight, self.status.policy.limit());
         let cost = self.run.terms.flow.cost.get().min(limit);
         let needs = if cost > 1 { format!(" and it takes {cost}") } else { String::new() };
@@ -162,11 +162,11 @@ impl Scene<'_> {
             }
             () => return None,
         };
-        Some((text, Hindrance::Others))
+        Some((text, Blocker::Others))
     }
 
     /// Tokens are free, but the rate does not let the events before it and itself begin yet.
-    fn rated(&self, place: &Place) -> Option<(String, Hindrance)> {
+    fn rated(&self, place: &Place) -> Option<(String, Blocker)> {
         let rate = self.status.policy.terms.rate()?;
         let turn_at = self.rate_lets_it_begin_at(place, self.now)?;
         let lets = rate_text(rate);
@@ -176,7 +176,7 @@ impl Scene<'_> {
             }
             before => format!("its policy's rate lets {lets} begin, and {} before it", events_are(before)),
         };
-        (turn_at > self.now).then_some((text, Hindrance::Rate(turn_at)))
+        (turn_at > self.now).then_some((text, Blocker::Rate(turn_at)))
     }
 
     /// When the rate lets the event begin, if those before it begin from `from` on as soon as the rate lets them. An instant
@@ -204,23 +204,23 @@ impl Scene<'_> {
     pub(super) fn expectation(
         &self,
         place: &Place,
-        hindrance: Hindrance,
+        hindrance: Blocker,
         measured: Option<Measured>,
     ) -> (Option<DateTime<Utc>>, String) {
         let mut words = vec![format!("{} before it", events_are(place.events_before))];
         let from = match hindrance {
-            Hindrance::Halt => {
+            Blocker::Halt => {
                 words.push("how long that lasts is not known, so neither is its turn".to_owned());
                 return (None, words.join("; "));
             }
-            Hindrance::Rate(turn_at) => {
+            Blocker::Rate(turn_at) => {
                 words.extend(self.rate_bound(turn_at, "comes at"));
                 return (self.within_window(Some(turn_at), &mut words), words.join("; "));
             }
-            Hindrance::Until(instant) => instant,
-            Hindrance::Others => self.now,
+            Blocker::Until(instant) => instant,
+            Blocker::Others => self.now,
         };
-        let free_now = hindrance != Hindrance::Others && place.events_before == 0;
+        let free_now = hindrance != Blocker::Others && place.events_before == 0;
         let mut expected_at = match measured {
             _ if free_now => Some(from),
             Some(Measured { per_second, words: how }) => {

@@ -1,0 +1,137 @@
+use tidegate_domain::flow::Deadline;
+use tidegate_domain::policy::{Policy, PolicyTerms};
+use tidegate_domain::rate_limit::Per;
+use tidegate_domain::shares::SharePlan;
+
+use super::*;
+use crate::queries::Load;
+
+fn at(second: i64) -> DateTime<Utc> {
+    // 21 November 2026, 09:00:00 UTC.
+    DateTime::from_timestamp(1_795_251_600 + second, 0).unwrap()
+}
+
+/// 310 of 1,000 in 25 s, begun at 09:00:03.
+fn progress(policy: Option<&PolicyStatus>) -> Progress<'_> {
+    Progress {
+        launch_at: at(0),
+        count: 1_000,
+        state: RunState::Running,
+        reason: None,
+        done: 310,
+        left_out: 0,
+        in_flight: 8,
+        waiting: 682,
+        started_at: Some(at(3)),
+        last_outcome_at: Some(at(28)),
+        window: None,
+        throttled: true,
+        policy,
+        now: at(28),
+    }
+}
+
+fn policy(in_flight: u32, rate: Option<RateLimit>, paused: bool) -> PolicyStatus {
+    let policy = Policy {
+        client: "acme".parse().unwrap(),
+        id: "small".parse().unwrap(),
+        revision: 1,
+        terms: PolicyTerms::new(8, 60).unwrap().with_rate(rate),
+        paused,
+        plan: SharePlan::new(1, 8),
+    };
+    PolicyStatus { policy, load: Load { in_flight, waiting: 682, waiting_runs: 1 } }
+}
+
+fn window(seconds: u64, on_deadline: OnDeadline, paced: bool) -> Option<BatchWindow> {
+    Some(BatchWindow { deadline: Deadline::after(seconds).unwrap(), on_deadline, paced })
+}
+
+#[test]
+fn a_prediction_shows_its_numbers() {
+    let plain = policy(8, None, false);
+    let forecast = Forecast::of(&progress(Some(&plain)));
+    assert_eq!(
+        forecast.reasoning,
+        "310 of 1000 events have ended since 09:00:03 UTC, 12.4 a second; 690 are left, so about 56 s more"
+    );
+    assert_eq!(forecast.rate_per_second, Some(12.4));
+    assert_eq!(forecast.finish_at.map(|at| at.timestamp()), Some(at(28 + 55).timestamp()));
+}
+
+#[test]
+fn what_bounds_the_rest_is_said_and_counted() {
+    let slow = policy(8, Some(RateLimit::new(60, Per::Minute, None).unwrap()), false);
+    let forecast = Forecast::of(&progress(Some(&slow)));
+    assert_eq!(forecast.finish_at, Some(at(28 + 682)));
+    assert!(
+        forecast.reasoning.ends_with("; its policy's rate lets no more than 60 a minute begin"),
+        "{forecast:?}"
+    );
+
+    let plain = policy(8, None, false);
+    let paced = Progress { window: window(3_600, OnDeadline::Continue, true), ..progress(Some(&plain)) };
+    let forecast = Forecast::of(&paced);
+    assert_eq!(forecast.finish_at, Some(at(3_600)));
+    assert!(forecast.reasoning.contains("paced over its window, which ends at 10:00:00 UTC"), "{forecast:?}");
+
+    let short = Progress { window: window(60, OnDeadline::Expire, false), ..progress(Some(&plain)) };
+    let forecast = Forecast::of(&short);
+    assert_eq!(forecast.finish_at, Some(at(60)));
+    assert!(
+        forecast.reasoning.ends_with("; what is not admitted by 09:01:00 UTC is left out"),
+        "{forecast:?}"
+    );
+
+    let over = Progress { window: window(60, OnDeadline::Continue, false), ..progress(Some(&plain)) };
+    let forecast = Forecast::of(&over);
+    assert_eq!(forecast.finish_at.map(|at| at.timestamp()), Some(at(83).timestamp()));
+    assert!(forecast.reasoning.ends_with("ends at 09:01:00 UTC, and it goes on after that"), "{forecast:?}");
+}
+
+#[test]
+fn what_cannot_be_predicted_is_not() {
+    let paused = policy(8, None, true);
+    let forecast = Forecast::of(&progress(Some(&paused)));
+    assert_eq!(forecast.finish_at, None);
+    assert!(forecast.reasoning.ends_with("paused: nothing is admitted until it is resumed"), "{forecast:?}");
+    assert!(!forecast.reasoning.contains("drains"), "{forecast:?}");
+
+    let lowered = policy(12, None, false);
+    let fresh = Progress { done: 0, waiting: 988, in_flight: 12, ..progress(Some(&lowered)) };
+    assert_eq!(
+        Forecast::of(&fresh),
+        Forecast {
+            rate_per_second: None,
+            finish_at: None,
+            reasoning:
+                "none of its 1000 events has ended yet, so its speed is not known; its policy drains: 12 in \
+                        flight, limit 8"
+                    .to_owned(),
+        }
+    );
+    let forecast = Forecast::of(&progress(None));
+    assert!(forecast.reasoning.ends_with("its policy was deleted: nothing more is admitted"), "{forecast:?}");
+    assert_eq!(forecast.finish_at, None);
+
+    let tomorrow = Progress { launch_at: at(86_400), state: RunState::Waiting, ..progress(Some(&lowered)) };
+    assert_eq!(Forecast::of(&tomorrow).reasoning, "its launch is in the future, at 2026-11-22 09:00:00 UTC");
+}
+
+#[test]
+fn a_run_that_is_over_says_how_it_went() {
+    let done =
+        Progress { state: RunState::Finished, done: 1_000, last_outcome_at: Some(at(103)), ..progress(None) };
+    let forecast = Forecast::of(&done);
+    assert_eq!(
+        forecast.reasoning,
+        "all 1000 events have ended, from 09:00:03 UTC to 09:01:43 UTC, 10.0 a second"
+    );
+    assert_eq!((forecast.rate_per_second, forecast.finish_at), (Some(10.0), None));
+    let stopped =
+        Progress { state: RunState::Stopped, reason: Some("deadline"), left_out: 682, ..progress(None) };
+    assert_eq!(
+        Forecast::of(&stopped).reasoning,
+        "it was stopped (deadline); 310 of 1000 events have ended; 682 were left out; 8 are still with their consumers"
+    );
+}
