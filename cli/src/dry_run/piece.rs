@@ -26,7 +26,7 @@ const REASONS: [SkipReason; 9] = [
     SkipReason::OverlapSkipped,
     SkipReason::LineFull,
     SkipReason::Excluded,
-    SkipReason::Cancelled,
+    SkipReason::JobDeleted,
     SkipReason::Rescheduled,
     SkipReason::NotEmittable,
 ];
@@ -49,7 +49,7 @@ fn reason_place(reason: SkipReason) -> u64 {
         SkipReason::OverlapSkipped => 4,
         SkipReason::LineFull => 5,
         SkipReason::Excluded => 6,
-        SkipReason::Cancelled => 7,
+        SkipReason::JobDeleted => 7,
         SkipReason::Rescheduled => 8,
         SkipReason::NotEmittable => 9,
     }

@@ -1,4 +1,5 @@
-//! The words of Tidegate and their rules: clients, policies, jobs, triggers, occurrences, events, tokens.
+//! The words of Tidegate and their rules: policies, jobs, triggers, occurrences, packs, slot groups, tokens; the ids of all that
+//! has one.
 //!
 //! Everything here is pure. There is no I/O, no clock, no randomness, no environment and no logging: time and
 //! random bytes arrive as arguments. Nothing here is `Serialize`: wire and stored formats are types of their own, in

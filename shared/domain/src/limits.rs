@@ -77,8 +77,10 @@ pub const CATCH_UP_SECONDS: u32 = 89 * 86_400;
 pub const AT_GRACE_SECONDS: i64 = 60;
 /// How far in the future an `at` instant may lie, in days.
 pub const AT_HORIZON_DAYS: i64 = 3_660;
+/// Most children of one job: its rows in the time index.
+pub const MAX_CHILDREN: usize = 48;
 /// Different instants of one job's `at` trigger: one transaction replaces all their rows.
-pub const AT_INSTANTS: usize = crate::time::MAX_CHILDREN;
+pub const AT_INSTANTS: usize = MAX_CHILDREN;
 /// Shortest and longest interval of a `rate` trigger, in seconds.
 pub const RATE_SECONDS: std::ops::RangeInclusive<u32> = 1..=366 * 86_400;
 /// The widest flexible window, in seconds.
@@ -138,4 +140,4 @@ const _: () = assert!(MAX_COST <= SLOTS_PER_GROUP && DELIVERY_SECONDS <= *LEASE_
 const _: () = assert!(CATCH_UP_STEP_SECONDS < CATCH_UP_SECONDS);
 const _: () = assert!((CATCH_UP_SECONDS as i64) < AT_ROW_DAYS * 86_400 && HISTORY_DAYS < AT_ROW_DAYS);
 // One transaction writes a job, its new children, the removal of its old ones, its outbox row and its place in a zone's list.
-const _: () = assert!(2 * crate::time::MAX_CHILDREN + 4 <= 100);
+const _: () = assert!(2 * MAX_CHILDREN + 4 <= 100);

@@ -38,7 +38,7 @@ pub enum SkipReason {
     /// It lies in one of its job's calendars.
     Excluded,
     /// Its job was deleted.
-    Cancelled,
+    JobDeleted,
     /// Its job was changed.
     Rescheduled,
     /// It could not be made into messages: its job holds what no queue takes, or what this version cannot handle. The
@@ -68,8 +68,8 @@ impl StopReason {
             Self::Cancelled => "cancelled",
             Self::Deadline => "deadline",
             Self::FailureLimit => "failure_limit",
-            Self::PayloadGone => "payload deleted with its job",
-            Self::PolicyDeleted => "policy deleted",
+            Self::PayloadGone => "payload_deleted",
+            Self::PolicyDeleted => "policy_deleted",
         }
     }
 }
@@ -84,7 +84,7 @@ impl SkipReason {
             Self::OverlapSkipped => "overlap_skipped",
             Self::LineFull => "line_full",
             Self::Excluded => "excluded",
-            Self::Cancelled => "cancelled",
+            Self::JobDeleted => "job_deleted",
             Self::Rescheduled => "rescheduled",
             Self::NotEmittable => "not_emittable",
         }

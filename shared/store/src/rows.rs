@@ -225,7 +225,9 @@ impl Store {
         let mut rows = rows.into_iter();
         loop {
             let mut requests: HashMap<String, Vec<WriteRequest>> = HashMap::new();
+            let mut first_table = None;
             for (table, row) in rows.by_ref().take(ROWS_PER_BATCH) {
+                first_table.get_or_insert(table);
                 let put = PutRequest::builder().set_item(Some(row.into_attributes())).build();
                 let put = put.map_err(|e| StoreError::Corrupt {
                     table,
@@ -237,23 +239,26 @@ impl Store {
                     .or_default()
                     .push(WriteRequest::builder().put_request(put).build());
             }
-            if requests.is_empty() {
-                return Ok(());
-            }
-            self.write_batch(requests).await?;
+            let Some(first_table) = first_table else { return Ok(()) };
+            self.write_batch(first_table, requests).await?;
         }
     }
 
-    async fn write_batch(&self, mut requests: HashMap<String, Vec<WriteRequest>>) -> Result<()> {
+    /// `table`: the one that an error names, when rows of several are written together.
+    async fn write_batch(
+        &self,
+        table: Table,
+        mut requests: HashMap<String, Vec<WriteRequest>>,
+    ) -> Result<()> {
         for _ in 0..WRITE_ROUNDS {
             let out = self.db.batch_write_item().set_request_items(Some(requests)).send().await;
-            let out = out.map_err(|e| StoreError::aws("BatchWriteItem", Table::Events, &e))?;
+            let out = out.map_err(|e| StoreError::aws("BatchWriteItem", table, &e))?;
             requests = out.unprocessed_items.unwrap_or_default();
             if requests.is_empty() {
                 return Ok(());
             }
         }
-        Err(StoreError::not_served("BatchWriteItem", Table::Events))
+        Err(StoreError::not_served("BatchWriteItem", table))
     }
 
     /// Deletes a row; one that is not there is no error.

@@ -175,7 +175,7 @@ async fn what_waits_of_a_job_is_not_delivered_once_it_is_deleted_paused_or_chang
             true => names((0..20).filter(|n| ![5, 6].contains(n))),
         };
         assert_eq!(came, expected, "in the line: {in_line}");
-        assert_eq!(stage.state(&name(5)).await, (RunState::Stopped, Some("cancelled".to_owned())));
+        assert_eq!(stage.state(&name(5)).await, (RunState::Stopped, Some("job_deleted".to_owned())));
         if in_line {
             assert_eq!(stage.state(&name(7)).await, (RunState::Stopped, Some("rescheduled".to_owned())));
         }

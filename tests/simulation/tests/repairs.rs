@@ -483,5 +483,5 @@ async fn a_run_whose_payload_is_gone_says_so() {
     world.pump().await.unwrap();
     assert_eq!(world.consume(&queue).await.unwrap().len(), 0);
     let run = world.engine.store().runs(&client, &id, None).await.unwrap().rows.remove(0);
-    assert_eq!(run.stopped.as_deref(), Some("payload deleted with its job"));
+    assert_eq!(run.stopped.as_deref(), Some("payload_deleted"));
 }

@@ -1,4 +1,5 @@
-//! The routes, one module per noun. Each reads, checks, calls the engine once, and answers.
+//! The routes, one module per noun. Each reads, checks, asks one part of the engine, and answers. What is a row and nothing else
+//! (a client, a page of jobs) is read from the store.
 //!
 //! Deliberately absent: rules. What may happen is the domain's and the engine's to say; nothing is written before
 //! every check has passed.

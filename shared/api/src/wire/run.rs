@@ -1,6 +1,7 @@
 //! Runs and events as they travel: only ever read.
 
 use serde::Serialize;
+use tidegate_domain::occurrence::StopReason;
 use tidegate_engine::{EventRecord, EventStatus, RunDetail, RunState, RunSummary};
 use utoipa::ToSchema;
 
@@ -19,7 +20,8 @@ pub(crate) struct RunView {
     launch_at: String,
     /// Its number of events.
     count: u32,
-    /// Where it stands: waiting, running, finished or stopped.
+    /// Where it stands: `waiting` (none of its events was delivered), `running`, `finished` (all have come to their end) or
+    /// `stopped` (nothing more of it is delivered, see `reason`).
     #[schema(value_type = String)]
     state: &'static str,
     /// Events of a job without a policy that were delivered: nobody releases them, so how they ended is not known.
@@ -35,8 +37,8 @@ pub(crate) struct RunView {
     /// Events that were never admitted, because the run was stopped.
     left_out: u32,
     /// Why nothing (more) of it is delivered: `paused`, `misfire_skipped`, `expired`, `overlap_skipped`, `line_full`,
-    /// `excluded`, `cancelled`, `rescheduled`, `not_emittable`, `deadline`, `failure_limit`, `policy deleted` or
-    /// `payload deleted with its job`.
+    /// `excluded`, `job_deleted`, `rescheduled` or `not_emittable`; of a run that had begun to wait also `cancelled` (by a call),
+    /// `deadline`, `failure_limit`, `policy_deleted` or `payload_deleted` (with its job).
     reason: Option<String>,
     /// How many firings of the job were left out for the same reason, this one included: they share this row. Only when
     /// they are more than this one.
@@ -98,7 +100,7 @@ impl RunDetailView {
     /// Why a run that is over was not cancelled; `None` when it was.
     pub(crate) fn why_not_cancelled(&self) -> Option<String> {
         match self.run.reason.as_deref() {
-            Some("cancelled") => None,
+            Some(reason) if reason == StopReason::Cancelled.as_str() => None,
             Some(reason) => Some(format!("was stopped already ({reason})")),
             None if self.run.state == RunState::Finished.as_str() => Some("is finished".to_owned()),
             None => Some("has no policy, so all of its events are on their way".to_owned()),

@@ -1,5 +1,7 @@
 //! State by event: what each transition does in each state of a group.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 
 use super::*;
@@ -216,4 +218,80 @@ fn what_follows_is_said_by_the_transition() {
     let failed = LeaseEnd { outcome: Outcome::Failed, ..end(&group, 2) };
     let both = [Follow::Send(vec![2]), Follow::Compact];
     assert_eq!(follows(&group, Transition::hand_off(&[failed], NEW, at(0))), both);
+}
+
+/// The edges of a diagram: from where to where, and what leads there.
+type Edges = BTreeSet<(String, String, String)>;
+
+/// A diagram of `docs/states.md`.
+fn drawn(heading: &str) -> Edges {
+    let document = include_str!("../../../../docs/states.md");
+    let (_, section) = document.split_once(&format!("\n## {heading}\n")).unwrap();
+    let edge = |line: &str| {
+        let (edge, event) = line.split_once(": ")?;
+        let (from, to) = edge.trim().split_once(" --> ")?;
+        Some((from.to_owned(), to.to_owned(), event.to_owned()))
+    };
+    section.split("```").nth(1).unwrap().lines().filter_map(edge).collect()
+}
+
+/// What the transitions of slot 0 and of its group do, by the names of the diagrams.
+const STEPS: [Event; 13] = [
+    ("grant", |group| Transition::grant(group, &[0], NEW, at(0))),
+    ("hand off", |group| Transition::hand_off(&[end(group, 0)], NEW, at(0))),
+    ("free", |group| Transition::free(&[end(group, 0)])),
+    ("expire", |group| {
+        let end = end(group, 0);
+        let seen = Lease { id: end.lease, ends_at: NEW.ends_at, write_id: 0, attempt: 1 };
+        Transition::expire(group, &seen, end)
+    }),
+    ("renew", |group| {
+        let seen = Lease { id: end(group, 0).lease, ends_at: NEW.ends_at, write_id: 0, attempt: 1 };
+        Transition::renew(group, &seen, NewLease { ends_at: at(9), write_id: 3 })
+    }),
+    ("note attempt", |group| Transition::note_attempt(end(group, 0).lease, 2)),
+    ("extend", |group| Transition::extend(end(group, 0).lease, at(7))),
+    ("begin refill", |group| Transition::begin_refill(group, "5|other")),
+    ("commit refill", |group| Transition::commit_refill(group, Some((range(2), run())))),
+    ("commit nothing", |group| Transition::commit_refill(group, None)),
+    ("drop range", |group| Transition::drop_range(group, group.range().copied().unwrap_or(range(1)))),
+    ("begin compaction", Transition::begin_compaction),
+    ("end compaction", Transition::end_compaction),
+];
+
+/// The edges that the named steps make between what `state` calls the states.
+fn made(steps: &[&str], state: impl Fn(&SlotGroup) -> &'static str) -> Edges {
+    // Full, after slot 0 was freed: one event left, for one free slot.
+    let almost = full().after(&Transition::free(&[end(&full(), 0)])).unwrap();
+    let groups =
+        [idle(), begun(), serving(), holding(), full(), almost, draining(), rated(), spent(), compacting()];
+    let mut edges = Edges::new();
+    for before in groups {
+        for (name, step) in STEPS.iter().filter(|(name, _)| steps.contains(name)) {
+            if let Some(after) = before.after(&step(&before)) {
+                edges.insert((state(&before).to_owned(), state(&after).to_owned(), (*name).to_owned()));
+            }
+        }
+    }
+    edges
+}
+
+#[test]
+fn the_diagrams_show_what_the_transitions_do() {
+    let slot = ["grant", "hand off", "free", "expire", "renew", "note attempt", "extend"];
+    let slot_state = |group: &SlotGroup| if group.leases.contains_key(&0) { "held" } else { "free" };
+    assert_eq!(drawn("Slot of a slot group"), made(&slot, slot_state));
+    let refill = ["begin refill", "commit refill", "commit nothing", "grant", "hand off", "drop range"];
+    let refill_state = |group: &SlotGroup| match group.refill {
+        Refill::Idle => "idle",
+        Refill::Begun { .. } => "begun",
+        Refill::Serving(_) => "serving",
+    };
+    assert_eq!(drawn("Refill of a slot group"), made(&refill, refill_state));
+    let compaction_state = |group: &SlotGroup| match group.compaction {
+        Compaction::Idle => "idle",
+        Compaction::Begun(_) => "begun",
+    };
+    let compaction = ["begin compaction", "end compaction"];
+    assert_eq!(drawn("Compaction of a slot group"), made(&compaction, compaction_state));
 }

@@ -42,7 +42,7 @@ impl Cadence {
         }
     }
 
-    /// Its children, at most [`MAX_CHILDREN`](super::MAX_CHILDREN); none for instants.
+    /// Its children, at most [`MAX_CHILDREN`](crate::limits::MAX_CHILDREN); none for instants.
     pub fn children(&self) -> Vec<ChildKey> {
         match self {
             Self::Cron { cron, .. } => decompose(cron),

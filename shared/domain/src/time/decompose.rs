@@ -7,9 +7,7 @@
 use super::cron::CompiledCron;
 use super::launch::{ChildKey, Days, LaunchExpression};
 use super::local::days_in_month;
-
-/// Most children of one job.
-pub const MAX_CHILDREN: usize = 48;
+use crate::limits::MAX_CHILDREN;
 
 /// Years after which months, days and weekdays fall together again, century years apart.
 const CYCLE_YEARS: u64 = 28;

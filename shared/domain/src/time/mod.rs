@@ -37,7 +37,7 @@ pub use at::{AtMinute, at_key};
 pub use bounds::{InstantError, clamped, shifted, within_bounds};
 pub use cadence::Cadence;
 pub use cron::{CompiledCron, CronError, CronFields, CronSpec, DecodeError, Field, split_zone_prefix};
-pub use decompose::{MAX_CHILDREN, decompose, launches_per_cycle, reads_per_cycle};
+pub use decompose::{decompose, launches_per_cycle, reads_per_cycle};
 pub use dst::{DstRules, Gap, Overlap};
 pub use eligible::{Minutes, ShardRange, eligible};
 pub use expression::Expression;

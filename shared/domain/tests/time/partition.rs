@@ -4,7 +4,8 @@
 use chrono::{DateTime, Duration, Utc};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tidegate_domain::time::{Cadence, Firing, LocalWindow, MAX_CHILDREN, Rate, Window};
+use tidegate_domain::limits::MAX_CHILDREN;
+use tidegate_domain::time::{Cadence, Firing, LocalWindow, Rate, Window};
 
 use crate::oracle;
 use crate::strategies::{config, length, place, spec};

@@ -45,7 +45,7 @@ impl Delivery {
 /// What was due before a change is delivered as it was; what was due after follows the changed job. Due is what the
 /// trigger says: a change while jitter holds a launch back comes after it.
 pub(super) fn unwanted_because(occurrence: &Occurrence, known: &Known) -> Option<SkipReason> {
-    let Some(job) = &known.job else { return Some(SkipReason::Cancelled) };
+    let Some(job) = &known.job else { return Some(SkipReason::JobDeleted) };
     let scheduled_at = shifted(occurrence.launch_at, -job.rules.jitter.offset(&job.client, &job.id));
     if job.revision > occurrence.revision && scheduled_at > job.changed_at {
         return Some(if job.paused { SkipReason::Paused } else { SkipReason::Rescheduled });

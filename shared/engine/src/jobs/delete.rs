@@ -59,7 +59,7 @@ impl Jobs {
         replaced_by: Option<&Job>,
     ) -> Result<(), EngineError> {
         if replaced_by.is_none() {
-            self.throttle.stop_waiting_singles(job, SkipReason::Cancelled.as_str()).await?;
+            self.throttle.stop_waiting_singles(job, SkipReason::JobDeleted.as_str()).await?;
         }
         let recent = self.store.runs(&job.client, id, None).await?;
         for run in recent.rows {
@@ -72,7 +72,7 @@ impl Jobs {
             if !superseded || run.has_ended() {
                 continue;
             }
-            let reason = if replaced_by.is_some() { SkipReason::Rescheduled } else { SkipReason::Cancelled };
+            let reason = if replaced_by.is_some() { SkipReason::Rescheduled } else { SkipReason::JobDeleted };
             let (policy, priority) = (PolicyRef::new(&job.client, policy), run.terms.flow.priority.get());
             let waiting = WaitingRun { policy, run: run.id, priority };
             self.effects.carry_out(vec![Effect::Stop(waiting, reason.as_str())]).await?;

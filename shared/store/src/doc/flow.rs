@@ -165,6 +165,9 @@ mod tests {
             assert_eq!(text, pinned);
             assert_eq!(serde_json::from_str::<FlowDoc>(&text).unwrap().read(), Ok(flow));
         }
-        assert!(serde_json::from_str::<FlowDoc>(r#"{"o":"q"}"#).unwrap().read().is_err());
+        // An unknown rule, and a callback of two addresses, which was lost in silence.
+        for unreadable in [r#"{"o":"q"}"#, r#"{"q":"https://x/1/done","u":"https://x/done"}"#] {
+            assert!(serde_json::from_str::<FlowDoc>(unreadable).unwrap().read().is_err(), "{unreadable}");
+        }
     }
 }

@@ -10,11 +10,12 @@ pub(super) fn split(target: &Target) -> (Option<String>, Option<String>) {
     }
 }
 
-/// The address that [`split`] came from; `None` when there are both URLs, or neither.
+/// The address that [`split`] came from; `None` when there is neither URL.
 pub(super) fn joined(queue_url: Option<&str>, url: Option<&str>) -> Result<Option<Target>, String> {
     match (queue_url, url) {
         (Some(queue_url), None) => Target::sqs(queue_url).map(Some).map_err(|e| e.to_string()),
         (None, Some(url)) => Target::http(url).map(Some).map_err(|e| e.to_string()),
-        _ => Ok(None),
+        (None, None) => Ok(None),
+        (Some(_), Some(_)) => Err("the URLs of a queue and of an endpoint stand for one address".to_owned()),
     }
 }

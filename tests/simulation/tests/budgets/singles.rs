@@ -259,7 +259,7 @@ async fn a_packed_event_is_found_by_its_run_while_it_waits_and_when_it_ended() {
         states.dedup_by_key(|state| *state);
         states
     };
-    assert_eq!(states().await, [("waiting", 0), ("waiting", 1)]);
+    assert_eq!(states().await, [("running", 1), ("waiting", 0)]);
     consumer.work(&world).await;
     assert_eq!(states().await, [("finished", 0)]);
 }

@@ -100,13 +100,13 @@ async fn a_calendar_that_changes_late_still_counts() {
 }
 
 #[tokio::test]
-async fn what_a_deleted_job_had_on_its_way_is_recorded_as_cancelled() {
+async fn what_a_deleted_job_had_on_its_way_is_recorded_with_the_reason() {
     let mut site = Site::new().await;
     site.create(site.job(cron("*/5 * * * *"), "each")).await;
     site.minutes(9).await;
     delete(&site.world, "each").await;
     site.minutes(10).await;
-    assert_eq!(site.left_out("each").await, [(600, 600, 1, "cancelled".to_owned())]);
+    assert_eq!(site.left_out("each").await, [(600, 600, 1, "job_deleted".to_owned())]);
     assert_eq!(site.delivered("each"), [0, 300]);
 }
 

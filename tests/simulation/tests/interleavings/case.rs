@@ -74,7 +74,7 @@ impl Case {
         let came: BTreeSet<Fired> = delivered.iter().copied().collect();
         if !self.strict {
             // What a deletion finds undelivered, because a tick died, is recorded as such.
-            to_deliver.retain(|fired| came.contains(fired) || reason(fired) != Some("cancelled"));
+            to_deliver.retain(|fired| came.contains(fired) || reason(fired) != Some("job_deleted"));
         }
         if let Some(missing) = to_deliver.difference(&came).next() {
             return Some(self.wrong(format!("{missing:?} never came; recorded is {:?}", reason(missing))));

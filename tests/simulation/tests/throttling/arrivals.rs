@@ -223,7 +223,7 @@ async fn an_event_whose_job_was_deleted_on_the_way_does_not_come() {
 
 /// It was due, and its message had not been handled, when its job was deleted (seed 101: I2, no trace of it was left).
 #[tokio::test]
-async fn an_event_whose_job_is_gone_when_it_arrives_is_recorded_as_cancelled() {
+async fn an_event_whose_job_is_gone_when_it_arrives_is_recorded_with_the_reason() {
     let stage = Stage::new().await;
     stage.policy("small", terms(2)).await;
     let launch_at = stage.world.clock.now() + Duration::seconds(30);
@@ -234,7 +234,7 @@ async fn an_event_whose_job_is_gone_when_it_arrives_is_recorded_as_cancelled() {
     assert_eq!(stage.arrived().await.len(), 0);
     let run = RunId::new(job, 1, launch_at);
     let detail = stage.world.engine.queries().run_detail(&client(), &run).await.unwrap().unwrap();
-    assert_eq!(detail.summary.reason.as_deref(), Some("cancelled"));
+    assert_eq!(detail.summary.reason.as_deref(), Some("job_deleted"));
     assert_eq!(stage.load("small").await.in_flight, 0);
 }
 
