@@ -166,8 +166,8 @@ impl Engine {
         &self.parts.store
     }
 
-    /// A minute begins: plans from the watermark to now and the look-ahead, publishes the outbox of dead masters, wakes the active
-    /// policies.
+    /// A minute begins: plans from the watermark to now and the look-ahead, publishes the outbox of dead masters, wakes the
+    /// active policies.
     ///
     /// Repeating it, or running two at once, emits nothing twice: the one that does not win the watermark does nothing.
     ///

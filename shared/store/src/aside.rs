@@ -38,7 +38,7 @@ impl Store {
     /// The first entries of a policy's line that were set aside, each by its place and with the reason.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn entries_set_aside(&self, client: &ClientId, policy: &PolicyId) -> Result<Vec<Unreadable>> {
         self.set_aside_in(Table::Policies, &line_partition(client, policy)).await
     }

@@ -104,7 +104,7 @@ impl Store {
     /// A calendar, read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn calendar(&self, client: &ClientId, id: &CalendarId) -> Result<Option<Calendar>> {
         self.get(Table::Clients, &key(client, id), true).await?.as_ref().map(read).transpose()
     }
@@ -112,7 +112,7 @@ impl Store {
     /// A page of a client's calendars, by name.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn calendars(&self, client: &ClientId, after: Option<String>) -> Result<Page<Calendar>> {
         let query = Query { limit: Some(PAGE_ROWS), after, ..Query::of(Table::Clients, partition(client)) };
         Ok(self.query(query).await?.read(Table::Clients, read))

@@ -102,7 +102,7 @@ impl Store {
     /// The client that a key opens.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn client_by_key(&self, hash: &KeyHash) -> Result<Option<Client>> {
         self.get(Table::Clients, &key_key(hash), false).await?.as_ref().map(read).transpose()
     }
@@ -110,7 +110,7 @@ impl Store {
     /// A client by its name.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn client(&self, id: &ClientId) -> Result<Option<Client>> {
         self.get(Table::Clients, &client_key(id.as_str()), false).await?.as_ref().map(read).transpose()
     }
@@ -118,7 +118,7 @@ impl Store {
     /// A page of all clients, by name.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn clients(&self, after: Option<String>) -> Result<Page<Client>> {
         let limit = Some(tidegate_domain::limits::PAGE_ROWS);
         let query = Query { limit, after, sorted: Sorted::All, ..Query::of(Table::Clients, "client") };
@@ -140,7 +140,7 @@ impl Store {
     /// The instant of the last [`Store::mark_dirty`], if there was one. Where it cannot be read, every job is looked up.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn recheck_until(&self, client: &ClientId) -> Result<Option<DateTime<Utc>>> {
         match self.get(Table::Clients, &recheck_key(client), true).await? {
             Some(row) => {

@@ -276,7 +276,7 @@ impl Store {
     /// outcomes, and what consumers said.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn history(
         &self,
         client: &ClientId,

@@ -52,7 +52,7 @@ impl Store {
     /// The shape of the index, read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn index_shape(&self) -> Result<IndexShape> {
         let row = self.get(Table::Ticker, &key(), true).await?.unwrap_or_default();
         let item = Item::read(Table::Ticker, &row)?;

@@ -101,7 +101,7 @@ impl Store {
     /// What lies under a job's id, read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn job(&self, client: &ClientId, id: &JobId) -> Result<Option<JobRow>> {
         self.get(Table::Jobs, &key(client, id), true).await?.as_ref().map(read).transpose()
     }
@@ -109,7 +109,7 @@ impl Store {
     /// A page of a client's jobs, by id. One-time jobs with a generated id are not among them: they are found by it.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn jobs(&self, client: &ClientId, after: Option<String>) -> Result<Page<Job>> {
         let query = Query { limit: Some(PAGE_ROWS), after, ..Query::of(Table::Jobs, client.as_str()) };
         let Page { rows, next, unreadable } = self.query(query).await?.read(Table::Jobs, read);

@@ -338,7 +338,7 @@ impl Store {
     /// priority, and the next query begins behind it.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn line_head(
         &self,
         client: &ClientId,
@@ -378,7 +378,7 @@ impl Store {
     /// One entry by its place, read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn line_entry(
         &self,
         client: &ClientId,
@@ -392,7 +392,7 @@ impl Store {
     /// A page of all entries of the line, due or not.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn line(
         &self,
         client: &ClientId,
@@ -409,7 +409,7 @@ impl Store {
     /// looked at, saves a read.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn take_range(
         &self,
         (client, policy, group): (&ClientId, &PolicyId, u32),
@@ -472,7 +472,7 @@ impl Store {
     /// they are removed as exhausted ones; their places are returned.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn exhaust(
         &self,
         client: &ClientId,

@@ -25,7 +25,7 @@ impl Store {
     /// when too many others ask at once.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn take_rate(
         &self,
         (client, policy): (&ClientId, &PolicyId),
@@ -57,7 +57,7 @@ impl Store {
     /// When the next event may begin, as the row says.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn rate_allows(
         &self,
         (client, policy): (&ClientId, &PolicyId),

@@ -182,7 +182,7 @@ impl Store {
     /// The runs of a pack whose row cannot be read, by their number in it, as far as they can be told.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn runs_named_in(
         &self,
         client: &ClientId,
@@ -241,7 +241,7 @@ impl Store {
     /// The packs of one kind, in the order of their numbers, read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn packs_of(
         &self,
         client: &ClientId,
@@ -256,7 +256,7 @@ impl Store {
     /// The same, without those that cannot be read.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn readable_packs_of(
         &self,
         client: &ClientId,
@@ -271,7 +271,7 @@ impl Store {
     /// A pack, read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn pack(&self, client: &ClientId, policy: &PolicyId, id: SinglesId) -> Result<Option<Singles>> {
         let found = self.get(Table::Runs, &key(client, policy, id), true).await?;
         found.map(|row| read(client, id, &row)).transpose()
@@ -280,7 +280,7 @@ impl Store {
     /// The pack that a run of a single event is in, if it is in one.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn pack_with(
         &self,
         client: &ClientId,
@@ -300,7 +300,7 @@ impl Store {
     /// are passed over.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn packs_of_minute(
         &self,
         client: &ClientId,

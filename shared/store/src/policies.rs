@@ -116,7 +116,7 @@ impl Store {
     /// A policy, read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn policy(&self, client: &ClientId, policy: &PolicyId) -> Result<Option<Policy>> {
         self.get(Table::Policies, &key(client, policy), true).await?.as_ref().map(read).transpose()
     }
@@ -124,7 +124,7 @@ impl Store {
     /// A page of a client's policies, by name.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn policies(&self, client: &ClientId, after: Option<String>) -> Result<Page<Policy>> {
         let query = Query {
             sorted: Sorted::Prefix("policy|".to_owned()),
@@ -186,7 +186,7 @@ impl Store {
     /// A page of the active policies of one shard.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn active_policies(&self, shard: u32, after: Option<String>) -> Result<Page<ActivePolicy>> {
         let limit = Some(ACTIVE_PER_PAGE);
         let query = Query { after, limit, ..Query::of(Table::Policies, format!("active|{shard}")) };
@@ -196,7 +196,7 @@ impl Store {
     /// A policy's place on the list of active ones, read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn active_policy(&self, client: &ClientId, policy: &PolicyId) -> Result<Option<ActivePolicy>> {
         let row = self.get(Table::Policies, &active_key(client, policy), true).await?;
         row.as_ref().map(read_active).transpose()

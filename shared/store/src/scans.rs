@@ -295,7 +295,7 @@ impl Store {
     /// read stands there with its id.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn parts(&self, after: Option<String>) -> Result<Page<(String, Result<Part>)>> {
         let limit = Some(PARTS_PER_PAGE);
         let query = Query { after, limit, consistent: true, ..Query::of(Table::Ticker, PARTITION) };
@@ -306,7 +306,7 @@ impl Store {
     /// From when on launches may not have been found yet because a part of a window is not done; read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn oldest_window_part(&self) -> Result<Option<DateTime<Utc>>> {
         self.oldest_part(Sorted::Between("0".to_owned(), "9~".to_owned()), "").await
     }
@@ -314,7 +314,7 @@ impl Store {
     /// The launch of the oldest run whose events are not all sent; read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn oldest_run_part(&self) -> Result<Option<DateTime<Utc>>> {
         self.oldest_part(Sorted::Prefix(RUN.to_owned()), RUN).await
     }
@@ -387,7 +387,7 @@ impl Store {
     /// The ids of the first parts that were set aside, each with the reason.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn parts_set_aside(&self) -> Result<Vec<(String, String)>> {
         let aside = self.set_aside_in(Table::Ticker, SET_ASIDE).await?;
         Ok(aside.into_iter().map(|row| (row.sort_key, row.reason)).collect())

@@ -82,7 +82,7 @@ impl Store {
     /// The watermark, read consistently; `None` before the first tick.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn watermark(&self) -> Result<Option<Watermark>> {
         let row = self.get(Table::Ticker, &key(), true).await?;
         row.as_ref().map(read).transpose()
@@ -106,7 +106,7 @@ impl Store {
     /// A tick that died is taken over once its lease ends; then `scanned_to` lies before the old `planned_to`.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn advance_watermark(
         &self,
         start: DateTime<Utc>,

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use tidegate_api::openapi_json;
 use tidegate_local::{Call, Fault, FaultPlan};
 
+use crate::links::repository;
 use crate::world::{World, cron_job};
 
 /// Set to write the copy anew: `TIDEGATE_UPDATE=1 cargo nextest run -p tidegate-api document`.
@@ -12,10 +13,9 @@ const UPDATE: &str = "TIDEGATE_UPDATE";
 
 #[test]
 fn the_copy_in_docs_is_the_document() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+    let path = repository().join("docs/openapi.json");
     if std::env::var_os(UPDATE).is_some() {
-        std::fs::create_dir_all(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs")).unwrap();
-        std::fs::write(path, openapi_json()).unwrap();
+        std::fs::write(&path, openapi_json()).unwrap();
     }
     let copy = std::fs::read_to_string(path).unwrap_or_default();
     assert!(copy == openapi_json(), "docs/openapi.json is not the document; {UPDATE}=1 writes it anew");

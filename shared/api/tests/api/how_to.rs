@@ -3,6 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use crate::links::repository;
 use crate::page::Page;
 use crate::script::Script;
 use crate::world::{QUEUE, World, at_job};
@@ -36,7 +37,7 @@ async fn run_of(world: &World, key: &str, job: &str) -> String {
 
 #[test]
 fn the_index_names_the_guides() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/how-to");
+    let folder = repository().join("docs/how-to");
     for file in std::fs::read_dir(folder).unwrap() {
         let name = file.unwrap().file_name().into_string().unwrap();
         assert!(name == "README.md" || INDEX.0.contains(&format!("({name})")), "{name}");

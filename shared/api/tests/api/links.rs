@@ -3,11 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// The checkout that the tests run in: asked for at run time, since a target folder may serve several.
+pub(crate) fn repository() -> PathBuf {
+    PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../..")
+}
 const FOLDERS: [&str; 4] = ["", "docs", "docs/how-to", "docs/decisions"];
 
 fn documents() -> Vec<PathBuf> {
-    let files = FOLDERS.iter().flat_map(|folder| fs::read_dir(Path::new(ROOT).join(folder)).unwrap());
+    let files = FOLDERS.iter().flat_map(|folder| fs::read_dir(repository().join(folder)).unwrap());
     let files = files.map(|file| file.unwrap().path());
     files.filter(|file| file.extension().is_some_and(|ending| ending == "md")).collect()
 }

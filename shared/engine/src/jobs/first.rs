@@ -129,8 +129,9 @@ pub(super) fn is_out_of_reach(job: &Job, outbox: Option<&OutboxEntry>) -> bool {
     }
 }
 
-/// The outbox row of a job: its launches before `emit_from`, which the master emits. `None` when there are none. What was due up to a change
-/// is the old revision's, of instants those that it had: an instant may lie a little in the past when its job arrives.
+/// The outbox row of a job: its launches before `emit_from`, which the master emits. `None` when there are none. What was
+/// due up to a change is the old revision's, of instants those that it had: an instant may lie a little in the past when its
+/// job arrives.
 pub(super) fn outbox_of(job: &Job, old: Option<&Job>) -> Option<OutboxEntry> {
     let mut child = Child::of(job);
     let mut from = match old {

@@ -1,4 +1,4 @@
-//! The production scan without consequences: what would be launched, and what left out.
+//! The production scan without consequences: what would be launched, and what skipped.
 
 use futures::stream::{self, StreamExt};
 use tidegate_domain::occurrence::SkipReason;

@@ -138,7 +138,7 @@ impl Store {
     /// A page of the rows of a shard. Read eventually: a row is older than its `emit_from` by more than any replica lags.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn children(&self, shard: &Shard, after: Option<String>) -> Result<Page<IndexRow>> {
         self.children_between(shard.partition(), shard.range(), after).await
     }
@@ -146,7 +146,7 @@ impl Store {
     /// The same by partition key and sort keys.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn children_between(
         &self,
         partition: String,
@@ -177,7 +177,7 @@ impl Store {
     /// one that was not is made void: whoever was to store it cannot any more.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn were_stored(&self, client: &ClientId, ids: &[&JobId]) -> Result<Vec<bool>> {
         let places: Vec<_> = ids.iter().map(|id| one_time_key(client, id, self.spread)).collect();
         let keys: Vec<&Key> = places.iter().flatten().map(|(key, _)| key).collect();
@@ -218,7 +218,7 @@ impl Store {
     /// A one-time job, by the place that its id names. Its trigger is the instant.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn one_time(&self, client: &ClientId, id: &JobId) -> Result<Option<Job>> {
         let Some((key, _)) = one_time_key(client, id, self.spread) else { return Ok(None) };
         let found = self.get(Table::Launch, &key, true).await?;
@@ -287,7 +287,7 @@ impl Store {
     /// A page of the outbox, of one shard.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn outbox(&self, shard: u32, after: Option<String>) -> Result<Page<OutboxEntry>> {
         let query = Query { after, ..Query::of(Table::Launch, format!("OWED|{shard}")) };
         Ok(self.query(query).await?.read(Table::Launch, row::read_owed))
@@ -296,7 +296,7 @@ impl Store {
     /// The outbox row of a job, read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn outbox_of(&self, client: &ClientId, job: &JobId) -> Result<Option<OutboxEntry>> {
         let row = self.get(Table::Launch, &shard::outbox_key(client, job), true).await?;
         row.as_ref().map(row::read_owed).transpose()

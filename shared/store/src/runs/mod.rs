@@ -352,7 +352,7 @@ impl Store {
     /// A run by its id, whether it has a row or is one of a pack of single events. Read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn find_run(&self, client: &ClientId, run: &RunId) -> Result<Option<RunRow>> {
         let row = self.run(client, run).await?;
         if row.as_ref().is_some_and(|row| !SinglesKind::fits(&row.terms)) {
@@ -381,7 +381,7 @@ impl Store {
     /// A run by its id, where it has a row. Read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn run(&self, client: &ClientId, run: &RunId) -> Result<Option<RunRow>> {
         self.get(Table::Runs, &key(client, run), true).await?.as_ref().map(read).transpose()
     }
@@ -390,7 +390,7 @@ impl Store {
     /// of more. Read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn unfinished_before(&self, client: &ClientId, run: &RunId) -> Result<Vec<RunId>> {
         let Key { pk, sk } = key(client, run);
         let (mut open, mut after, mut limit) = (Vec::new(), None, FIRST_LOOK_BACK);
@@ -424,7 +424,7 @@ impl Store {
     /// A page of a job's runs, the latest launch first.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn runs(&self, client: &ClientId, job: &JobId, after: Option<String>) -> Result<Page<RunRow>> {
         let query = Query {
             limit: Some(PAGE_ROWS),
@@ -476,7 +476,7 @@ impl Store {
     /// knows the sum of each.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn add_outcomes(
         &self,
         client: &ClientId,

@@ -25,7 +25,7 @@ impl Store {
     /// A slot group, read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn slot_group(&self, group: &GroupKey) -> Result<Option<SlotGroup>> {
         let found = self.get(Table::Policies, &key(group), true).await?;
         found.map(|found| row::read(group, &found)).transpose()
@@ -42,7 +42,7 @@ impl Store {
     /// Performs a transition: one conditional write.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// When DynamoDB does not answer, or a row does not read as what this version writes.
     pub async fn perform(&self, group: &GroupKey, transition: &Transition) -> Result<Written> {
         let read = |found| row::read(group, &found);
         Ok(match self.update(expression::update(group, transition)).await? {

@@ -193,7 +193,7 @@ impl Queries {
             if run.id == wait_context.run.id { "of its run" } else { "of the run that holds the tokens" };
         Ok(progress
             .speed()
-            .map(|per_second| Measured { per_second, words: format!("{of}, {}", progress.progress()) }))
+            .map(|per_second| Measured { per_second, words: format!("{of}, {}", progress.so_far()) }))
     }
 }
 

@@ -127,7 +127,7 @@ impl WaitContext<'_> {
             let text = "its policy is paused: nothing is admitted until it is resumed";
             return Some((text.to_owned(), Blocker::Halt));
         }
-        let (text, hindrance) = match place.entry.as_ref()?.overlap? {
+        let (text, blocker) = match place.entry.as_ref()?.overlap? {
             Pending::Buffered => (
                 "an earlier run of its job is not finished, and one run may wait for that (overlap buffer_one)",
                 Blocker::Halt,
@@ -136,7 +136,7 @@ impl WaitContext<'_> {
                 ("its job's overlap rule has not been applied to its run yet", Blocker::Others)
             }
         };
-        Some((text.to_owned(), hindrance))
+        Some((text.to_owned(), blocker))
     }
 
     fn paced(&self, place: &Place) -> Option<(String, Blocker)> {
@@ -204,11 +204,11 @@ impl WaitContext<'_> {
     pub(super) fn expectation(
         &self,
         place: &Place,
-        hindrance: Blocker,
+        blocker: Blocker,
         measured: Option<Measured>,
     ) -> (Option<DateTime<Utc>>, String) {
         let mut words = vec![format!("{} before it", events_are(place.events_before))];
-        let from = match hindrance {
+        let from = match blocker {
             Blocker::Halt => {
                 words.push("how long that lasts is not known, so neither is its turn".to_owned());
                 return (None, words.join("; "));
@@ -220,7 +220,7 @@ impl WaitContext<'_> {
             Blocker::Until(instant) => instant,
             Blocker::Others => self.now,
         };
-        let free_now = hindrance != Blocker::Others && place.events_before == 0;
+        let free_now = blocker != Blocker::Others && place.events_before == 0;
         let mut expected_at = match measured {
             _ if free_now => Some(from),
             Some(Measured { per_second, words: how }) => {

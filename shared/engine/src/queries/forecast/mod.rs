@@ -89,7 +89,7 @@ impl<'a> Progress<'a> {
     }
 
     /// `310 of 1000 events have ended since 09:00:03 UTC, 12.4 a second`, as far as that is known.
-    pub(crate) fn progress(&self) -> String {
+    pub(crate) fn so_far(&self) -> String {
         if self.done == 0 {
             return format!("none of its {} events has ended yet, so its speed is not known", self.count);
         }
@@ -112,14 +112,14 @@ impl Forecast {
                 without(format!("its launch is in the future, at {}", clock_text(run.launch_at, run.now)))
             }
             _ if run.throttled && run.policy.is_none() => {
-                without(format!("{}; its policy was deleted: nothing more is admitted", run.progress()))
+                without(format!("{}; its policy was deleted: nothing more is admitted", run.so_far()))
             }
             _ => Self::of_running(run, rate_per_second),
         }
     }
 
     fn of_running(run: &Progress<'_>, rate_per_second: Option<f64>) -> Self {
-        let mut words = vec![run.progress()];
+        let mut words = vec![run.so_far()];
         let left = run.waiting + run.in_flight;
         let mut finish_at = rate_per_second.map(|speed| {
             let rest = seconds(f64::from(left) / speed);
