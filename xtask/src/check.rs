@@ -38,6 +38,7 @@ fn check_each(workspace: &Workspace, times: &mut Times) -> Result<()> {
         run(cargo(workspace).args(all).env("RUSTDOCFLAGS", "-D warnings"))
     })?;
     times.take("build of the tests", || build_tests(workspace))?;
+    times.take("examples", || run(cargo(workspace).args(["test", "--doc", "--workspace", "--locked"])))?;
     times.take("readme", || readme::readme(workspace))?;
     times.take("tests", || run(tools::NEXTEST.command(workspace)?.args(["run", "--workspace", "--locked"])))
 }

@@ -31,8 +31,8 @@ use crate::workspace::{Workspace, cargo};
 const USAGE: &str = "\
 usage: cargo xtask <recipe>
 
-  check                      format, lints, documentation, layers, template, dependencies, readme, all tests, and what took
-                             how long
+  check                      format, lints, documentation, imports, template, dependencies, examples in the documentation,
+                             readme, all tests, and what took how long
   check --quick [CRATE ...]  of these crates, or those with changes that are not committed: format, imports, lints, tests and
                              direct proofs
   readme                     type the README and the quick start as they are written, in local mode

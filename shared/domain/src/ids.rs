@@ -203,6 +203,18 @@ fn base36(mut value: u128) -> String {
 /// since the names of jobs may have dots.
 ///
 /// Invariant: it is a function of the occurrence, so whoever materialises it names it the same.
+///
+/// An id says what it is of, so nobody looks it up:
+///
+/// ```
+/// use tidegate_domain::ids::{EventId, RunId};
+///
+/// let run: RunId = "nightly.3.1790000000".parse()?;
+/// assert_eq!((run.job().as_str(), run.revision()), ("nightly", 3));
+/// let last: EventId = run.event(19);
+/// assert_eq!(last.to_string(), "nightly.3.1790000000.19");
+/// # Ok::<(), tidegate_domain::ids::IdError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId {
     job: JobId,

@@ -113,6 +113,16 @@ pub enum PolicyError {
 impl PolicyTerms {
     /// Checks the numbers of a policy that reclaims what runs out and has neither a rate nor a bound on its line.
     ///
+    /// ```
+    /// use tidegate_domain::policy::PolicyTerms;
+    ///
+    /// // Ten events in flight, each for a minute unless it is extended.
+    /// let terms = PolicyTerms::new(10, 60)?;
+    /// assert_eq!((terms.max_in_flight(), terms.lease_seconds()), (10, 60));
+    /// assert!(PolicyTerms::new(0, 60).is_err());
+    /// # Ok::<(), tidegate_domain::policy::PolicyError>(())
+    /// ```
+    ///
     /// # Errors
     /// Names the number that lies outside its bounds.
     pub fn new(max_in_flight: u32, lease_seconds: u32) -> Result<Self, PolicyError> {

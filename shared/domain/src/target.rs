@@ -87,6 +87,16 @@ pub enum TargetError {
 impl Target {
     /// A queue by its URL.
     ///
+    /// ```
+    /// use tidegate_domain::target::Target;
+    ///
+    /// let queue = Target::sqs("https://sqs.eu-west-1.amazonaws.com/123456789012/jobs")?;
+    /// assert!(queue.transport().is_inline);
+    /// assert!(queue.is_covered_by("https://sqs.eu-west-1.amazonaws.com/123456789012/*"));
+    /// assert!(Target::sqs("https://sqs.eu-west-1.amazonaws.com/jobs").is_err(), "it names no account");
+    /// # Ok::<(), tidegate_domain::target::TargetError>(())
+    /// ```
+    ///
     /// # Errors
     /// When the text is not a queue's URL.
     pub fn sqs(queue_url: &str) -> Result<Self, TargetError> {

@@ -24,6 +24,29 @@ pub struct GroupKey {
 }
 
 /// A slot group.
+///
+/// A group of four tokens takes a range of five events, and grants two of them. Each transition is a value; the store makes one
+/// conditional write of it, whose image is the group after it:
+///
+/// ```
+/// use chrono::{DateTime, Utc};
+/// use tidegate_domain::slots::{GroupKey, NewLease, PackRef, Range, Share, SlotGroup, Transition};
+///
+/// let key = GroupKey { client: "acme".parse()?, policy: "small".parse()?, group: 0 };
+/// let share = Share { plan: 1, groups: 1, limit: 4, cap: 4, rated: false };
+/// let idle = SlotGroup::new(key, share);
+/// let begun = idle.after(&Transition::begin_refill(&idle, "5|001790000000|nightly.3.1790000000")).unwrap();
+/// let pack = PackRef { pack: "nightly.3.1790000000".parse()?, watched: false, recheck: false };
+/// let range = Range { pack_number: 1, next: 0, left: 5, cost: 1, deadline: None };
+/// let serving = begun.after(&Transition::commit_refill(&begun, Some((range, pack)))).unwrap();
+///
+/// let lease = NewLease { ends_at: DateTime::<Utc>::MAX_UTC, write_id: 7 };
+/// let granted = serving.after(&Transition::grant(&serving, &[0, 1], lease, Utc::now())).unwrap();
+/// assert_eq!((granted.held, granted.range().unwrap().left), (2, 3));
+/// // Seen as it was before, the same slots are not granted twice.
+/// assert!(!granted.admits(&Transition::grant(&serving, &[0, 1], lease, Utc::now())));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SlotGroup {
     /// Which group.
