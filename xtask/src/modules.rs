@@ -109,7 +109,8 @@ pub fn check(root: &Path) -> Result<()> {
         for entry in fs::read_dir(root.join(folder)).with_context(|| format!("failed to list {folder}"))? {
             let source = entry?.path().join("src");
             if source.is_dir() {
-                let circles = Files::read(&source)?.circles();
+                let folders = TABLES.iter().any(|table| source.ends_with(table.root));
+                let circles = Files::read(&source)?.circles(folders);
                 let name = source.strip_prefix(root).unwrap_or(&source).display().to_string();
                 faults.extend(circles.into_iter().map(|circle| format!("{name}: {circle}")));
             }
@@ -216,23 +217,29 @@ impl Files {
         imports
     }
 
-    /// The circles of imports among files that stand beside each other. The `mod.rs` of a folder stands above its files.
-    fn circles(&self) -> Vec<String> {
+    /// The circles of imports among files that stand beside each other. The `mod.rs` of a folder stands above its files. With
+    /// `folders`, a folder within a module counts as a file beside its neighbours.
+    fn circles(&self, folders: bool) -> Vec<String> {
         let mut edges: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (path, text) in &self.by_path {
-            let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
-            let own = file.trim_end_matches(".rs");
-            if matches!(own, "mod" | "lib" | "main" | "tests") {
-                continue;
-            }
-            let whole = if folder.is_empty() {
-                "crate::".to_owned()
-            } else {
-                format!("crate::{}::", folder.replace('/', "::"))
-            };
-            let beside = imported_after(text, "super::").into_iter().chain(imported_after(text, &whole));
-            for name in beside.filter(|name| *name != own && self.is_beside(folder, name)) {
-                edges.entry(join(folder, own)).or_default().insert(join(folder, name));
+            let units: Vec<&str> = path.trim_end_matches(".rs").split('/').collect();
+            for (level, own) in units.iter().enumerate() {
+                let is_file = level + 1 == units.len();
+                let is_above = is_file && matches!(*own, "mod" | "lib" | "main" | "tests");
+                // The folders right under the root are modules, whose order is that of a table.
+                if is_above || (!is_file && (level == 0 || !folders)) {
+                    continue;
+                }
+                let above = units.get(..level).unwrap_or_default();
+                let whole =
+                    format!("crate::{}", above.iter().map(|name| format!("{name}::")).collect::<String>());
+                let beside = if is_file { imported_after(text, "super::") } else { Vec::new() };
+                let folder = above.join("/");
+                for name in beside.into_iter().chain(imported_after(text, &whole)) {
+                    if name != *own && self.is_beside(&folder, name) {
+                        edges.entry(join(&folder, own)).or_default().insert(join(&folder, name));
+                    }
+                }
             }
         }
         let mut left: BTreeSet<&String> = edges.keys().collect();
@@ -393,11 +400,23 @@ mod tests {
     #[test]
     fn files_beside_each_other_that_import_in_a_circle_fail() {
         let circle = [("throttle/a.rs", "use super::b::B;"), ("throttle/b.rs", "use crate::throttle::a::A;")];
-        let found = files(&circle).circles();
+        let found = files(&circle).circles(false);
         assert_eq!(found, ["imports run in a circle through, or to one from: throttle/a, throttle/b"]);
         let chain =
             [("throttle/a.rs", "use super::{Throttle, b::B};"), ("throttle/b.rs", "use super::Throttle;")];
-        assert_eq!(files(&chain).circles(), Vec::<String>::new());
+        assert_eq!(files(&chain).circles(true), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_folder_within_a_module_counts_as_a_file_where_the_modules_have_a_table() {
+        let circle = [
+            ("throttle/a/mod.rs", "use crate::throttle::b::B;"),
+            ("throttle/a/deep.rs", ""),
+            ("throttle/b.rs", "use super::a::A;"),
+        ];
+        let found = files(&circle).circles(true);
+        assert_eq!(found, ["imports run in a circle through, or to one from: throttle/a, throttle/b"]);
+        assert_eq!(files(&circle).circles(false), Vec::<String>::new());
     }
 
     #[test]

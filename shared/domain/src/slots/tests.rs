@@ -80,6 +80,19 @@ fn end(group: &SlotGroup, slot: u32) -> LeaseEnd {
     LeaseEnd { lease, attempt: 1, outcome: Outcome::Succeeded }
 }
 
+/// The lease of a slot as whoever ends or renews it has seen it.
+fn seen(group: &SlotGroup, slot: u32) -> Lease {
+    Lease { id: end(group, slot).lease, ends_at: NEW.ends_at, write_id: 0, attempt: 1 }
+}
+
+fn expire(group: &SlotGroup, slot: u32) -> Transition {
+    Transition::expire(group, &seen(group, slot), end(group, slot))
+}
+
+fn renew(group: &SlotGroup, slot: u32) -> Transition {
+    Transition::renew(group, &seen(group, slot), NewLease { ends_at: at(9), write_id: 3 })
+}
+
 type Event = (&'static str, fn(&SlotGroup) -> Transition);
 
 const EVENTS: [Event; 14] = [
@@ -87,15 +100,8 @@ const EVENTS: [Event; 14] = [
     ("hand off slot 0", |group| Transition::hand_off(&[end(group, 0)], NEW, at(0))),
     ("hand off slots 0 and 1", |group| Transition::hand_off(&[end(group, 0), end(group, 1)], NEW, at(0))),
     ("free slot 1", |group| Transition::free(&[end(group, 1)])),
-    ("expire slot 1", |group| {
-        let end = end(group, 1);
-        let seen = Lease { id: end.lease, ends_at: NEW.ends_at, write_id: 0, attempt: 1 };
-        Transition::expire(group, &seen, end)
-    }),
-    ("renew slot 1", |group| {
-        let seen = Lease { id: end(group, 1).lease, ends_at: NEW.ends_at, write_id: 0, attempt: 1 };
-        Transition::renew(group, &seen, NewLease { ends_at: at(9), write_id: 3 })
-    }),
+    ("expire slot 1", |group| expire(group, 1)),
+    ("renew slot 1", |group| renew(group, 1)),
     ("note attempt 2 of slot 1", |group| Transition::note_attempt(end(group, 1).lease, 2)),
     ("extend slot 1", |group| Transition::extend(end(group, 1).lease, at(7))),
     ("begin a refill", |group| Transition::begin_refill(group, "5|other")),
@@ -240,15 +246,8 @@ const STEPS: [Event; 13] = [
     ("grant", |group| Transition::grant(group, &[0], NEW, at(0))),
     ("hand off", |group| Transition::hand_off(&[end(group, 0)], NEW, at(0))),
     ("free", |group| Transition::free(&[end(group, 0)])),
-    ("expire", |group| {
-        let end = end(group, 0);
-        let seen = Lease { id: end.lease, ends_at: NEW.ends_at, write_id: 0, attempt: 1 };
-        Transition::expire(group, &seen, end)
-    }),
-    ("renew", |group| {
-        let seen = Lease { id: end(group, 0).lease, ends_at: NEW.ends_at, write_id: 0, attempt: 1 };
-        Transition::renew(group, &seen, NewLease { ends_at: at(9), write_id: 3 })
-    }),
+    ("expire", |group| expire(group, 0)),
+    ("renew", |group| renew(group, 0)),
     ("note attempt", |group| Transition::note_attempt(end(group, 0).lease, 2)),
     ("extend", |group| Transition::extend(end(group, 0).lease, at(7))),
     ("begin refill", |group| Transition::begin_refill(group, "5|other")),

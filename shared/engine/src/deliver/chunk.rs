@@ -18,10 +18,9 @@ use tidegate_store::events::{EventRow, HistoryOf, PartRow, Record};
 use tidegate_store::runs::Tally;
 use tracing::{error, info};
 
-use super::Delivery;
 use super::trouble::Troubles;
 use super::wanted::{Known, unwanted_because};
-use super::{EventToSend, Sent, backoff};
+use super::{Delivery, EventToSend, Sent, backoff};
 use crate::contents::Terms;
 use crate::queues::Outgoing;
 use crate::queues::message::{Chunk, ChunkItem, Message};

@@ -18,9 +18,8 @@ use tidegate_store::doc::Rest;
 use tidegate_store::slots::Written;
 use tracing::{error, info};
 
-use super::Delivery;
 use super::trouble::Troubles;
-use super::{EventToSend, Sent, backoff};
+use super::{Delivery, EventToSend, Sent, backoff};
 use crate::contents::Terms;
 use crate::effect::{Effect, Granted, Release};
 use crate::queues::Outgoing;

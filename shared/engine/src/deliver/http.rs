@@ -16,8 +16,7 @@ use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{DELIVERY_SECONDS, SQS_DELAY_SECONDS};
 use tidegate_domain::time::seconds;
 
-use super::Delivery;
-use super::{EventToSend, Sent, signature};
+use super::{Delivery, EventToSend, Sent, signature};
 use crate::EngineError;
 
 /// Calls under way at once.

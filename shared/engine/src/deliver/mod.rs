@@ -82,9 +82,7 @@ impl Delivery {
         }
         sent
     }
-}
 
-impl Delivery {
     /// Sends the body of a completion to where its job wants it. `id` is its idempotency key.
     async fn send_completion(
         &self,

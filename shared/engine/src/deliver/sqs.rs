@@ -9,8 +9,7 @@ use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tidegate_domain::ids::{ClientId, EventId, RunId};
 
-use super::Delivery;
-use super::{EventToSend, Sent, fifo};
+use super::{Delivery, EventToSend, Sent, fifo};
 use crate::queues::batch::{Batch, sqs_text};
 
 /// Why a queue gets nothing.

@@ -33,11 +33,9 @@ use crate::queues::Outgoing;
 use crate::queues::message::{Chunk, ChunkItem, Message};
 use crate::scan::Sink;
 use crate::scan::evaluate::Decision;
-use crate::throttle::lines::{Failure, Joined, Joining, Lines};
+use crate::throttle::lines::{Failure, Joined, Joining, Lines, WRITES_AT_ONCE};
 use crate::{EngineError, contain};
 
-/// Writes under way at once.
-const WRITES_AT_ONCE: usize = 32;
 /// Writes that are gathered before they are begun.
 const WRITES_GATHERED: usize = 320;
 /// Messages that are gathered before they are sent.

@@ -4,7 +4,7 @@
 //! A tick leaves what comes then to workers: the rest of the shard that it is in, and the other shards in a few parts. A
 //! worker keeps a cursor. So whoever is killed loses no more than what the emission held.
 
-use futures::stream::{self, StreamExt};
+use futures::stream::StreamExt;
 use tidegate_store::launch::Shard;
 use tidegate_store::scans::{Part, Place, Task};
 
@@ -13,10 +13,8 @@ use super::part::{GoOn, Worker};
 use super::sink::{Counts, EmitSink};
 use crate::EngineError;
 use crate::scan::evaluate::Plan;
-use crate::scan::{Scan, ScanReport, Sink as _, first_rows};
+use crate::scan::{Scan, ScanReport, Sink as _, rows_of};
 
-/// Shards read at once.
-const READS_AT_ONCE: usize = 16;
 /// Parts in which a tick leaves the shards that it does not come to, at the most.
 const PARTS_LEFT: usize = 8;
 
@@ -46,8 +44,7 @@ impl Emission {
             after.is_none_or(|after| *name > *after) && last.is_none_or(|last| *name <= *last)
         });
         let mut walked = Walked::default();
-        let reads: Vec<_> = shards.iter().map(|shard| first_rows(&self.store, shard)).collect();
-        let mut pages = stream::iter(reads).buffered(READS_AT_ONCE);
+        let mut pages = rows_of(&self.store, &shards);
         for (number, shard) in shards.iter().enumerate() {
             let Some(page) = pages.next().await else { break };
             let (is_done, place) = match page {

@@ -6,9 +6,8 @@ use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
 use tidegate_store::launch::Child;
 
-use super::Jobs;
 use super::first::{is_out_of_reach, outbox_of};
-use super::{JobDraft, JobWrite, one_time_instant};
+use super::{JobDraft, JobWrite, Jobs, one_time_instant};
 use crate::EngineError;
 
 /// Jobs that are written at once.

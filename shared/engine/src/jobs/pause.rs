@@ -6,8 +6,7 @@ use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_store::Write;
 use tidegate_store::jobs::JobRow;
 
-use super::Jobs;
-use super::{JobDraft, JobWrite};
+use super::{JobDraft, JobWrite, Jobs};
 use crate::EngineError;
 
 impl Jobs {

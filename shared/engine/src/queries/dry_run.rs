@@ -1,6 +1,6 @@
 //! The production scan without consequences: what would be launched, and what skipped.
 
-use futures::stream::{self, StreamExt};
+use futures::stream::StreamExt;
 use tidegate_domain::occurrence::SkipReason;
 use tidegate_domain::time::Window;
 use tidegate_store::launch::{Child, Shard};
@@ -8,7 +8,7 @@ use tidegate_store::launch::{Child, Shard};
 use super::Queries;
 use crate::EngineError;
 use crate::scan::evaluate::{Decision, Plan};
-use crate::scan::{Scan, ScanReport, Sink, first_rows, plan_at_once};
+use crate::scan::{Scan, ScanReport, Sink, plan_at_once, rows_of};
 
 /// Somebody who looks on. Launches of different jobs come in no particular order.
 pub trait Observer {
@@ -20,9 +20,6 @@ pub trait Observer {
     /// A launch of a row was evaluated: it is made, or skipped with a reason.
     fn decided(&mut self, row: &Child, launch: &Decision);
 }
-
-/// Shards read at once.
-const READS_AT_ONCE: usize = 16;
 
 struct Observing<'r, R>(&'r mut R);
 
@@ -63,8 +60,7 @@ impl Queries {
     async fn look_over(&self, plan: Plan, sink: &mut impl Sink) -> Result<ScanReport, EngineError> {
         let mut scan = Scan::new(&self.store, &self.contents, plan);
         let shards = scan.shards(sink).await?;
-        let reads: Vec<_> = shards.iter().map(|shard| first_rows(&self.store, shard)).collect();
-        let mut shards = stream::iter(reads).buffered(READS_AT_ONCE);
+        let mut shards = rows_of(&self.store, &shards);
         while let Some(rows) = shards.next().await {
             let mut rows = rows?;
             while let Some(row) = rows.next_row().await? {

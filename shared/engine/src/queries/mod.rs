@@ -9,6 +9,7 @@ mod health;
 pub(crate) mod history;
 mod load;
 mod packs;
+mod run_state;
 mod runs;
 mod upcoming;
 
@@ -24,7 +25,8 @@ pub use explain::{Explanation, Holder};
 pub use health::EmissionStatus;
 pub use history::{EventRecord, EventStatus};
 pub use load::{Load, PolicyStatus};
-pub use runs::{RunDetail, RunState, RunSummary};
+pub use run_state::{RunState, RunSummary};
+pub use runs::RunDetail;
 
 /// Answers what clients ask.
 pub struct Queries {

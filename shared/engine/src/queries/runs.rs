@@ -7,31 +7,13 @@ use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
 use tidegate_domain::slots::SlotGroup;
 use tidegate_store::Page;
 use tidegate_store::events::HistoryRow;
-use tidegate_store::runs::{RunRow, Skipped, Tally};
+use tidegate_store::runs::{RunRow, Tally};
 
 use super::Queries;
 use crate::EngineError;
 use crate::queries::forecast::{Forecast, Progress};
 use crate::queries::history::Live;
-
-/// A run, as its client sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunSummary {
-    /// Which run.
-    pub id: RunId,
-    /// How many events it has.
-    pub count: u32,
-    /// Where it stands.
-    pub state: RunState,
-    /// How many of its events have come to which end.
-    pub tally: Tally,
-    /// Why nothing (more) of it is delivered.
-    pub reason: Option<String>,
-    /// Further occurrences of the job that were skipped with it, for the same reason.
-    pub skipped: Option<Skipped>,
-    /// When the last outcome that is known was counted.
-    pub last_outcome_at: Option<DateTime<Utc>>,
-}
+use crate::queries::run_state::{RunState, RunSummary};
 
 /// A run with how it gets on.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,40 +34,6 @@ pub struct RunDetail {
     pub predicted_finish_at: Option<DateTime<Utc>>,
     /// What rate and prediction follow from, in words and numbers.
     pub reasoning: String,
-}
-
-/// Where a run stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunState {
-    /// None of its events was delivered yet.
-    Waiting,
-    /// Some are with their consumers, or have come to their end.
-    Running,
-    /// All have come to their end.
-    Finished,
-    /// Nothing (more) of it is delivered.
-    Stopped,
-}
-
-impl RunState {
-    /// Its name in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Running => "running",
-            Self::Finished => "finished",
-            Self::Stopped => "stopped",
-        }
-    }
-
-    fn of(stopped: bool, has_begun: bool, done: u32, count: u32) -> Self {
-        match done {
-            _ if stopped => Self::Stopped,
-            0 if !has_begun => Self::Waiting,
-            _ if done >= count => Self::Finished,
-            _ => Self::Running,
-        }
-    }
 }
 
 impl Queries {
@@ -227,64 +175,4 @@ impl Queries {
 /// Whether the row alone says how the run's events ended: no slot group or history row adds to it.
 fn is_settled(run: &RunRow) -> bool {
     run.single.is_some() || run.has_ended()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use tidegate_domain::slots::Outcome;
-
-    use super::*;
-    use crate::queries::EventStatus;
-
-    type Edges = BTreeSet<(String, String)>;
-
-    /// The edges of a diagram of `docs/states.md`, but for where things begin.
-    fn drawn(heading: &str) -> Edges {
-        let document = include_str!("../../../../docs/states.md");
-        let (_, section) = document.split_once(&format!("\n## {heading}\n")).unwrap();
-        let edge = |line: &str| {
-            let (from, to) = line.split(':').next()?.trim().split_once(" --> ")?;
-            (from != "[*]").then(|| (from.to_owned(), to.to_owned()))
-        };
-        section.split("```").nth(1).unwrap().lines().filter_map(edge).collect()
-    }
-
-    #[test]
-    fn the_diagram_of_a_run_shows_how_it_moves() {
-        let mut made = Edges::new();
-        for count in 1..=3 {
-            for (has_begun, done) in [(false, 0), (true, 0), (true, 1), (false, 1), (true, 2), (false, 2)] {
-                let now = RunState::of(false, has_begun, done, count);
-                // An event is delivered, one ends, the run is stopped.
-                let mut next = vec![(false, true, done), (false, has_begun, done + 1)];
-                if now != RunState::Finished {
-                    next.push((true, has_begun, done));
-                }
-                for (stopped, has_begun, done) in next {
-                    let then = RunState::of(stopped, has_begun, done.min(count), count);
-                    if then != now {
-                        made.insert((now.as_str().to_owned(), then.as_str().to_owned()));
-                    }
-                }
-            }
-        }
-        assert_eq!(drawn("Run"), made);
-    }
-
-    #[test]
-    fn the_diagram_of_an_event_has_its_states_and_the_outcomes_of_a_lease() {
-        let edges = drawn("Event");
-        let open = [EventStatus::Waiting, EventStatus::InFlight].map(EventStatus::as_str);
-        assert!(edges.iter().all(|(from, _)| open.contains(&&**from)), "an event that has ended moves on");
-        let outcomes = [Outcome::Succeeded, Outcome::Failed, Outcome::Expired, Outcome::Dead];
-        let mut ends: BTreeSet<&str> = outcomes.map(|outcome| EventStatus::from(outcome).as_str()).into();
-        let under_a_lease = edges.iter().filter(|(from, to)| from == "in_flight" && to != "in_flight");
-        assert_eq!(under_a_lease.map(|(_, to)| &**to).collect::<BTreeSet<_>>(), ends);
-        // What ends without ever holding a token.
-        ends.extend([EventStatus::Delivered, EventStatus::Stopped].map(EventStatus::as_str));
-        let drawn_ends = edges.iter().map(|(_, to)| &**to).filter(|to| !open.contains(to));
-        assert_eq!(drawn_ends.collect::<BTreeSet<_>>(), ends);
-    }
 }

@@ -24,7 +24,7 @@ use crate::contents::Contents;
 use crate::{EngineError, contain};
 pub use evaluate::Decision;
 use evaluate::{Plan, evaluate, firings};
-pub(crate) use rows::{Rows, first_rows};
+pub(crate) use rows::{Rows, rows_of};
 
 /// Where the launches of a scan go.
 pub(crate) trait Sink {

@@ -2,12 +2,16 @@
 
 use std::vec;
 
+use futures::stream::{self, Stream, StreamExt};
 use tidegate_store::launch::{IndexRow, Shard};
 use tidegate_store::scans::Place;
 use tidegate_store::{Page, Store};
 
 use super::{RowEnd, Scan, Sink};
 use crate::EngineError;
+
+/// Shards read at once.
+const READS_AT_ONCE: usize = 16;
 
 /// The rows of a shard from a place on, page by page.
 pub(crate) struct Rows<'e> {
@@ -85,8 +89,16 @@ impl<'e> Rows<'e> {
     }
 }
 
-/// The rows of a shard, of which the first page is read.
-pub(crate) async fn first_rows<'e>(store: &'e Store, shard: &Shard) -> Result<Rows<'e>, EngineError> {
+/// The rows of each shard, in the order of the shards, of many of which the first page is read ahead.
+pub(crate) fn rows_of<'e>(
+    store: &'e Store,
+    shards: &'e [Shard],
+) -> impl Stream<Item = Result<Rows<'e>, EngineError>> + Unpin {
+    let reads: Vec<_> = shards.iter().map(|shard| first_rows(store, shard)).collect();
+    stream::iter(reads).buffered(READS_AT_ONCE)
+}
+
+async fn first_rows<'e>(store: &'e Store, shard: &Shard) -> Result<Rows<'e>, EngineError> {
     let mut rows = Rows::new(store, shard.partition(), shard.range(), Place::default());
     rows.turn_to(store.children(shard, None).await?);
     Ok(rows)

@@ -19,7 +19,7 @@ use super::Throttle;
 use crate::{EngineError, contain};
 
 /// Writes under way at once.
-const WRITES_AT_ONCE: usize = 32;
+pub(crate) const WRITES_AT_ONCE: usize = 32;
 
 type LineKey = (ClientId, PolicyId);
 

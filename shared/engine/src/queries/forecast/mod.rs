@@ -10,7 +10,7 @@ use tidegate_domain::time::{milliseconds, shifted};
 use tidegate_store::runs::RunRow;
 
 use crate::queries::PolicyStatus;
-use crate::queries::runs::{RunState, RunSummary};
+use crate::queries::run_state::{RunState, RunSummary};
 
 /// What is known of a run at an instant.
 #[derive(Debug, Clone)]
