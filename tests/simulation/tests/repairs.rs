@@ -485,3 +485,27 @@ async fn a_run_whose_payload_is_gone_says_so() {
     let run = world.engine.store().runs(&client, &id, None).await.unwrap().rows.remove(0);
     assert_eq!(run.stopped.as_deref(), Some("payload_deleted"));
 }
+
+/// A run was created and the reply lost, so its row of the index is left for later, when its launch is too old (seed
+/// 1795401363423: I2, its events did not come, and nothing said why).
+#[tokio::test]
+async fn a_run_whose_creation_got_no_answer_has_a_reason_when_it_is_too_old_for_its_events() {
+    let world = World::new().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    world.engine.tick().await.unwrap();
+    let job = JobSpec::cron("*/5 * * * *", "UTC", &queue).unwrap().of(3).unwrap().relevant_for(104).unwrap();
+    world.create(job.named("batch")).await.unwrap();
+    world.advance(180);
+    world.engine.tick().await.unwrap();
+    // The next row that is put is that of the run at 12:05.
+    world.advance(60);
+    let puts = strike(&world, Fault::LoseReply, 0, "PutItem");
+    world.engine.tick().await.unwrap();
+    assert!(puts.load(Ordering::Relaxed) > 0);
+    world.advance(180);
+    settle(&world, &queue, 2).await;
+    let runs = world.engine.store().runs(&CLIENT.parse().unwrap(), &"batch".parse().unwrap(), None).await;
+    let due_at = world.clock.now() - Duration::minutes(4);
+    let run = runs.unwrap().rows.into_iter().find(|run| run.id.launch_at() == due_at).unwrap();
+    assert_eq!(run.stopped.as_deref(), Some("expired"));
+}

@@ -221,11 +221,12 @@ impl Emission {
     }
 }
 
-/// The part that is one row.
+/// The part that is one row, of which something could not be written. Nobody knows what took place all the same, so it is a
+/// repetition: who finds a run that was created sends its events, or says that they are too old.
 fn task_of(plan: &Plan, row: &RowKey) -> Task {
     let sort_key = row.sort_key.to_string();
     Task::Rows {
-        plan: plan.to_part(),
+        plan: PartPlan { repeat: true, ..plan.to_part() },
         partition: row.partition.to_string(),
         range: Some((sort_key.clone(), sort_key)),
         place: Place::default(),
