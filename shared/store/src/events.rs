@@ -179,7 +179,7 @@ impl Record {
         Ok(match self {
             Self::Event { client, of, event } => {
                 let row = Row::new(&Key::new(partition(client, of), format!("e{:07}", event.index)))
-                    .with("dl", aws_sdk_dynamodb::types::AttributeValue::Bool(event.delivered))
+                    .with("delivered", aws_sdk_dynamodb::types::AttributeValue::Bool(event.delivered))
                     .with("tries", number(event.attempts))
                     .with("done_at", number(event.at.timestamp_millis()))
                     .with_some("reason", event.reason.as_deref().map(text));
@@ -195,8 +195,8 @@ impl Record {
             Self::Part { client, run, part, at } => {
                 let row = Row::new(&part_key(client, run, part.from, part.attempt))
                     .with("upto", number(part.to))
-                    .with("dd", number(part.dead))
-                    .with_some("rt", (part.retried > 0).then(|| number(part.retried)))
+                    .with("dead", number(part.dead))
+                    .with_some("retried", (part.retried > 0).then(|| number(part.retried)))
                     .with_some("done_at", part.at.map(|at| number(at.timestamp_millis())));
                 (Table::Events, row.expiring(kept_from(*at)))
             }
@@ -299,7 +299,7 @@ fn read(row: &Attributes) -> Result<HistoryRow> {
     Ok(match kind {
         "e" => HistoryRow::Event(EventRow {
             index: item.parsed("sk", place)?,
-            delivered: row.get("dl").and_then(|v| v.as_bool().ok()).copied().unwrap_or_default(),
+            delivered: row.get("delivered").and_then(|v| v.as_bool().ok()).copied().unwrap_or_default(),
             attempts: item.number("tries")?,
             at: item.instant_ms("done_at")?,
             reason: item.find_text("reason").map(str::to_owned),
@@ -309,8 +309,8 @@ fn read(row: &Attributes) -> Result<HistoryRow> {
             HistoryRow::Part(PartRow {
                 from: item.parsed("sk", from)?,
                 to: item.number("upto")?,
-                dead: item.number("dd")?,
-                retried: item.number_or("rt", 0)?,
+                dead: item.number("dead")?,
+                retried: item.number_or("retried", 0)?,
                 attempt: item.parsed("sk", attempt)?,
                 at: item.find_instant_ms("done_at")?,
             })

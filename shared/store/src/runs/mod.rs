@@ -190,12 +190,12 @@ pub(crate) fn row(occurrence: &Occurrence, tally: Tally, now: DateTime<Utc>) -> 
         .with("terms", text(terms_json(&occurrence.terms)?))
         .expiring(shifted(now.max(occurrence.launch_at), days(HISTORY_DAYS)));
     let counts = [
-        ("dl", tally.delivered),
-        ("ok", tally.succeeded),
-        ("ko", tally.failed),
-        ("ex", tally.expired),
-        ("dd", tally.dead),
-        ("lo", tally.left_out),
+        ("delivered", tally.delivered),
+        ("succeeded", tally.succeeded),
+        ("failed", tally.failed),
+        ("expired", tally.expired),
+        ("dead", tally.dead),
+        ("left_out", tally.left_out),
     ];
     Ok(counts.into_iter().filter(|(_, n)| *n > 0).fold(row, |row, (name, n)| row.with(name, number(n))))
 }
@@ -204,12 +204,12 @@ fn read(row: &Attributes) -> Result<RunRow> {
     let item = Item::read(Table::Runs, row)?;
     let doc: TermsDoc = serde_json::from_str(item.text("terms")?).map_err(|e| item.corrupt(e.to_string()))?;
     let own = Tally {
-        delivered: item.number_or("dl", 0)?,
-        succeeded: item.number_or("ok", 0)?,
-        failed: item.number_or("ko", 0)?,
-        expired: item.number_or("ex", 0)?,
-        dead: item.number_or("dd", 0)?,
-        left_out: item.number_or("lo", 0)?,
+        delivered: item.number_or("delivered", 0)?,
+        succeeded: item.number_or("succeeded", 0)?,
+        failed: item.number_or("failed", 0)?,
+        expired: item.number_or("expired", 0)?,
+        dead: item.number_or("dead", 0)?,
+        left_out: item.number_or("left_out", 0)?,
     };
     Ok(RunRow {
         id: item.id("run")?,
@@ -239,7 +239,7 @@ fn read_single(item: Item<'_>) -> Result<Option<EventRow>> {
     let Some(attempts) = item.find_number("tries")? else { return Ok(None) };
     Ok(Some(EventRow {
         index: 0,
-        delivered: item.number_or("dl", 0_u32)? > 0,
+        delivered: item.number_or("delivered", 0_u32)? > 0,
         attempts,
         at: item.instant_ms("done_at")?,
         reason: item.find_text("reason").map(str::to_owned),
@@ -299,7 +299,7 @@ impl Store {
             .with("run", text(run.to_string()))
             .with("terms", text(UNREADABLE_TERMS))
             .with("stopped", text(SkipReason::NotEmittable.as_str()))
-            .with("lo", number(1))
+            .with("left_out", number(1))
             .expiring(shifted(now.max(run.launch_at()), days(HISTORY_DAYS)));
         self.put_new(Table::Runs, row).await
     }
@@ -502,7 +502,7 @@ impl Store {
 /// Counts events of a run that nobody is granted any more, beside the write that takes them out of the line or of a slot
 /// group. Refused when the run's row is gone.
 pub(crate) fn left_out_update(client: &ClientId, run: &RunId, count: u32) -> Update {
-    Update::new(Table::Runs, key(client, run), "ADD lo :n")
+    Update::new(Table::Runs, key(client, run), "ADD left_out :n")
         .when("attribute_exists(pk)")
         .value(":n", number(count))
 }

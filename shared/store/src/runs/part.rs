@@ -29,12 +29,13 @@ fn part_key(client: &ClientId, run: &RunId, part: u32) -> Key {
 
 /// Counts the outcomes of a compaction, beside what else is set.
 pub(super) fn count_once(key: Key, more: &str, (group, flush): (u32, u64), tally: Tally) -> Update {
-    Update::new(Table::Runs, key, format!("SET q{group} = :flush, {more} ADD ok :ok, ko :ko, ex :ex, dd :dd"))
+    let adds = "ADD succeeded :succeeded, failed :failed, expired :expired, dead :dead";
+    Update::new(Table::Runs, key, format!("SET q{group} = :flush, {more} {adds}"))
         .value(":flush", number(flush))
-        .value(":ok", number(tally.succeeded))
-        .value(":ko", number(tally.failed))
-        .value(":ex", number(tally.expired))
-        .value(":dd", number(tally.dead))
+        .value(":succeeded", number(tally.succeeded))
+        .value(":failed", number(tally.failed))
+        .value(":expired", number(tally.expired))
+        .value(":dead", number(tally.dead))
 }
 
 /// The condition under which they are not counted yet.
@@ -44,10 +45,11 @@ pub(super) fn is_not_counted(group: u32) -> String {
 
 fn sum_of(row: &Attributes) -> Result<String> {
     let item = Item::new(Table::Runs, row);
-    let [ok, ko, ex, dd] = ["ok", "ko", "ex", "dd"].map(|name| item.number_or::<u32>(name, 0));
-    let (ko, ex, dd) = (ko?, ex?, dd?);
-    let all = [ok?, ko, ex, dd].into_iter().fold(0_u32, u32::saturating_add);
-    Ok(format!("{all:0SUM_DIGITS$}.{ko}.{ex}.{dd}"))
+    let count = |name| item.number_or::<u32>(name, 0);
+    let (succeeded, failed) = (count("succeeded")?, count("failed")?);
+    let (expired, dead) = (count("expired")?, count("dead")?);
+    let all = [succeeded, failed, expired, dead].into_iter().fold(0_u32, u32::saturating_add);
+    Ok(format!("{all:0SUM_DIGITS$}.{failed}.{expired}.{dead}"))
 }
 
 /// The sums of its parts that a run's row knows.
