@@ -26,6 +26,7 @@ const fn top(name: &'static str, may_use: &'static [&'static str]) -> Layer {
 }
 
 const LIBRARIES: &[&str] = &[
+    "tidegate-protocol",
     "tidegate-domain",
     "tidegate-store",
     "tidegate-engine",
@@ -37,6 +38,7 @@ const LIBRARIES: &[&str] = &[
 
 /// The fuzz suite plays on the worlds of the simulation, beside the libraries.
 const FUZZ: &[&str] = &[
+    "tidegate-protocol",
     "tidegate-domain",
     "tidegate-store",
     "tidegate-engine",
@@ -46,13 +48,14 @@ const FUZZ: &[&str] = &[
 ];
 
 const LAYERS: &[Layer] = &[
+    library("tidegate-protocol", &[]),
     library("tidegate-domain", &[]),
     library("tidegate-store", &["tidegate-domain"]),
-    library("tidegate-engine", &["tidegate-domain", "tidegate-store"]),
-    library("tidegate-api", &["tidegate-domain", "tidegate-store", "tidegate-engine"]),
+    library("tidegate-engine", &["tidegate-protocol", "tidegate-domain", "tidegate-store"]),
+    library("tidegate-api", &["tidegate-protocol", "tidegate-domain", "tidegate-store", "tidegate-engine"]),
     library("tidegate-local", &["tidegate-domain", "tidegate-store", "tidegate-engine"]),
     library("tidegate-aws", &["tidegate-store", "tidegate-engine"]),
-    library("tidegate-client", &[]),
+    library("tidegate-client", &["tidegate-protocol"]),
     top("tidegate-master", &["tidegate-api", "tidegate-aws"]),
     top("tidegate-emitter", &["tidegate-engine", "tidegate-aws"]),
     top("tidegate-handler", &["tidegate-engine", "tidegate-aws"]),

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use aws_sdk_sqs::types::QueueAttributeName;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::json;
-use tidegate_client::{At, Client, Error, Job, JobStatus, Misfire, Policy, Target, Trigger};
+use tidegate_client::{At, Client, Error, Job, JobStatus, Misfire, Policy, PolicyStatus, Target, Trigger};
 use tidegate_domain::limits::MISFIRE_LAUNCHES;
 
 use super::book::Book;
@@ -68,7 +68,11 @@ pub(super) async fn queue(sqs: &aws_sdk_sqs::Client, visibility: Duration) -> an
 pub(super) async fn policy(client: &Client, lease_seconds: u32) -> anyhow::Result<()> {
     let policy = Policy { lease_seconds: Some(lease_seconds), ..Policy::new(LIMIT) };
     match client.policy(POLICY).await {
-        Ok(there) if (there.max_in_flight, there.lease_seconds) == (LIMIT, lease_seconds) => return Ok(()),
+        Ok(PolicyStatus { policy: there, .. })
+            if (there.max_in_flight, there.lease_seconds) == (LIMIT, lease_seconds) =>
+        {
+            return Ok(());
+        }
         Ok(_) => {}
         Err(error) if status(&error) == Some(404) => {}
         Err(error) => return Err(error).context("failed to read the demo's policy"),

@@ -19,17 +19,6 @@ const RANK_BITS: u32 = 26;
 pub(super) const MOST_LAUNCHES: usize = 4_000_000;
 
 const LABELS: [Dst; 3] = [Dst::Plain, Dst::Gap, Dst::Overlap];
-const REASONS: [SkipReason; 9] = [
-    SkipReason::Paused,
-    SkipReason::MisfireSkipped,
-    SkipReason::Expired,
-    SkipReason::OverlapSkipped,
-    SkipReason::LineFull,
-    SkipReason::Excluded,
-    SkipReason::JobDeleted,
-    SkipReason::Rescheduled,
-    SkipReason::NotEmittable,
-];
 
 /// The place of a label in [`LABELS`].
 fn label_place(label: Dst) -> u64 {
@@ -40,19 +29,9 @@ fn label_place(label: Dst) -> u64 {
     }
 }
 
-/// The place of a reason in [`REASONS`], counted from 1.
+/// The place of a reason in [`SkipReason::ALL`], counted from 1.
 fn reason_place(reason: SkipReason) -> u64 {
-    match reason {
-        SkipReason::Paused => 1,
-        SkipReason::MisfireSkipped => 2,
-        SkipReason::Expired => 3,
-        SkipReason::OverlapSkipped => 4,
-        SkipReason::LineFull => 5,
-        SkipReason::Excluded => 6,
-        SkipReason::JobDeleted => 7,
-        SkipReason::Rescheduled => 8,
-        SkipReason::NotEmittable => 9,
-    }
+    reason as u64 + 1
 }
 
 /// A launch or a non-run in one number, which sorts by instant, job and kind: seconds since the window began, the job's
@@ -84,7 +63,7 @@ impl Due {
     /// Why it is not launched; `None`: it is.
     pub(super) fn reason(self) -> Option<SkipReason> {
         let place = (self.0 >> 2 & 15) as usize;
-        REASONS.get(place.checked_sub(1)?).copied()
+        SkipReason::ALL.get(place.checked_sub(1)?).copied()
     }
 }
 
@@ -203,7 +182,7 @@ mod tests {
             let due = Due::new(second, rank, label, reason);
             assert_eq!((due.second(), due.rank(), due.label(), due.reason()), (second, rank, label, reason));
         }
-        for reason in REASONS {
+        for reason in SkipReason::ALL {
             assert_eq!(Due::new(1, 2, Dst::Gap, Some(reason)).reason(), Some(reason));
         }
         let due = |second, rank, reason| Due::new(second, rank, Dst::Plain, reason);

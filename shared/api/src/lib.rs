@@ -29,6 +29,7 @@ mod openapi;
 mod path;
 mod problem;
 mod routes;
+pub mod sentences;
 mod state;
 mod wire;
 

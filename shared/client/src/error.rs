@@ -14,7 +14,10 @@ pub enum Error {
     /// The API refused the call and says why. Nothing changed, unless the status is 500 or above.
     #[error("the API refused the call: {0}")]
     Refused(Box<Problem>),
-    /// The answer, or a message, does not read as what this version expects.
+    /// A delivered event does not read as what this version, or its consumer, expects.
+    #[error(transparent)]
+    Event(#[from] tidegate_protocol::EventError),
+    /// The answer does not read as what this version expects.
     #[error("{what} cannot be read: {reason}")]
     Unreadable {
         /// What it was to be.
@@ -38,7 +41,7 @@ impl Error {
         match self {
             Self::Transport(error) => !error.is_builder(),
             Self::Refused(problem) => problem.status == 429 || problem.status >= 500,
-            Self::Unreadable { .. } => false,
+            Self::Event(_) | Self::Unreadable { .. } => false,
         }
     }
 }

@@ -29,7 +29,6 @@ mod bulk;
 mod calendar;
 mod client;
 mod error;
-mod event;
 mod flow;
 mod heartbeat;
 mod history;
@@ -44,13 +43,15 @@ pub use bulk::BulkResult;
 pub use calendar::{Calendar, CalendarStatus, Interval};
 pub use client::{Client, Page, RegisteredClient};
 pub use error::{Error, FieldError, Problem};
-pub use event::Event;
 pub use flow::{BatchWindow, OnDeadline, Pace, RunOverlap};
 pub use heartbeat::Heartbeat;
-pub use history::{EventRecord, Explanation, Run, RunDetail};
 pub use job::{History, Job, JobStatus, Misfire, Payload};
-pub use policy::{Holder, OnExpiry, Per, Policy, PolicyStatus, Rate};
+pub use policy::Policy;
 pub use preview::{Firing, Preview, PreviewQuery, Upcoming, UpcomingFiring};
 pub use target::{ReleaseRule, Target};
-pub use tokens::{ExtendStatus, Extended, FreeStatus, Freed, Outcome, Release, ReleaseStatus, Released};
+pub use tidegate_protocol::{
+    Completion, Event, EventError, EventRecord, ExpectationCode, Explanation, ExtendStatus, Extended,
+    ForecastCode, FreeStatus, Freed, Holder, OnExpiry, Outcome, Per, PolicyStatus, PolicyView, Rate,
+    ReasonCode, Release, ReleaseStatus, Released, Run, RunDetail, Unreadable,
+};
 pub use trigger::{At, Cron, CronFields, Dst, Every, Gap, Overlap, Trigger};

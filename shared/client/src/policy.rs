@@ -1,6 +1,7 @@
 //! Policies: how many events may be in flight, for how long, and how fast they may begin.
 
 use serde::{Deserialize, Serialize};
+use tidegate_protocol::{Holder, OnExpiry, PolicyStatus, PolicyView, Rate};
 
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
@@ -30,71 +31,6 @@ pub struct Policy {
     pub max_waiting_runs: Option<u32>,
 }
 
-/// What becomes of a token whose lease ran out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnExpiry {
-    /// It is taken back; the event goes on by its job's retry rule.
-    #[default]
-    Reclaim,
-    /// It stays with its holder until that one releases it, or [`Client::free`] ends it.
-    Hold,
-}
-
-/// How fast events may begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rate {
-    /// Events in that time.
-    pub events: u32,
-    /// The time.
-    pub per: Per,
-    /// How many may begin at once after a pause; what one second allows when `None`. 1 spaces events evenly.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub burst: Option<u32>,
-}
-
-/// The length of time that a rate counts events in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Per {
-    /// One second.
-    Second,
-    /// Sixty of them.
-    Minute,
-    /// Sixty minutes.
-    Hour,
-    /// Twenty-four hours.
-    Day,
-}
-
-impl Rate {
-    /// So many events a second.
-    pub fn per_second(events: u32) -> Self {
-        Self { events, per: Per::Second, burst: None }
-    }
-
-    /// So many events a minute.
-    pub fn per_minute(events: u32) -> Self {
-        Self { events, per: Per::Minute, burst: None }
-    }
-
-    /// So many events an hour.
-    pub fn per_hour(events: u32) -> Self {
-        Self { events, per: Per::Hour, burst: None }
-    }
-
-    /// So many events a day.
-    pub fn per_day(events: u32) -> Self {
-        Self { events, per: Per::Day, burst: None }
-    }
-
-    /// The same with a burst; 1 spaces events evenly.
-    #[must_use]
-    pub fn burst(self, burst: u32) -> Self {
-        Self { burst: Some(burst), ..self }
-    }
-}
-
 impl Policy {
     /// At most `max_in_flight` tokens at once, with the default lease.
     pub fn new(max_in_flight: u32) -> Self {
@@ -108,57 +44,9 @@ impl Policy {
     }
 }
 
-/// A policy as the API shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct PolicyStatus {
-    /// Its name.
-    pub policy_id: String,
-    /// Rises by one with each change.
-    pub revision: u32,
-    /// The most tokens held at once.
-    pub max_in_flight: u32,
-    /// How long a token may be held without a heartbeat, in seconds.
-    pub lease_seconds: u32,
-    /// What becomes of a token whose lease ran out.
-    pub on_expiry: OnExpiry,
-    /// How fast events may begin.
-    pub rate: Option<Rate>,
-    /// How many runs may wait in its line.
-    pub max_waiting_runs: Option<u32>,
-    /// Whether it is paused.
-    pub paused: bool,
-    /// Tokens held now; only from [`Client::policy`] and [`Client::explain`].
-    pub in_flight: Option<u32>,
-    /// Events that were launched and wait for a token; only where `in_flight` is.
-    pub waiting: Option<u32>,
-    /// Runs in its line, due or not; only where `in_flight` is.
-    pub waiting_runs: Option<u32>,
-    /// Whether more is in flight than a lowered limit allows; only where `in_flight` is.
-    pub draining: Option<bool>,
-    /// The same in a sentence, such as "12 in flight, limit 8, draining"; only where `in_flight` is.
-    pub status: Option<String>,
-}
-
-/// One token that is held.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Holder {
-    /// The token.
-    pub token: String,
-    /// The event that holds it.
-    pub event_id: String,
-    /// Which delivery of the event it is, from 1.
-    pub attempt: u32,
-    /// How many tokens of the limit it takes.
-    pub cost: u32,
-    /// When its lease ends, or ended, RFC 3339.
-    pub lease_expires_at: String,
-    /// Whether its lease ran out.
-    pub expired: bool,
-}
-
 #[derive(Deserialize)]
 struct Policies {
-    policies: Vec<PolicyStatus>,
+    policies: Vec<PolicyView>,
     next_cursor: Option<String>,
 }
 
@@ -180,7 +68,7 @@ impl Client {
     ///
     /// # Errors
     /// When the API refuses it, or the call fails.
-    pub async fn create_policy(&self, policy_id: &str, policy: &Policy) -> Result<PolicyStatus, Error> {
+    pub async fn create_policy(&self, policy_id: &str, policy: &Policy) -> Result<PolicyView, Error> {
         self.post(Route::Policies, &Named { policy_id, body: policy }).await
     }
 
@@ -193,7 +81,7 @@ impl Client {
         policy_id: &str,
         policy: &Policy,
         expected: Option<u32>,
-    ) -> Result<PolicyStatus, Error> {
+    ) -> Result<PolicyView, Error> {
         self.put(Route::Policy(policy_id), policy, expected).await
     }
 
@@ -208,7 +96,7 @@ impl Client {
         policy_id: &str,
         changes: &impl Serialize,
         expected: Option<u32>,
-    ) -> Result<PolicyStatus, Error> {
+    ) -> Result<PolicyView, Error> {
         self.patch(Route::Policy(policy_id), changes, expected).await
     }
 
@@ -224,7 +112,7 @@ impl Client {
     ///
     /// # Errors
     /// When the call fails.
-    pub async fn policies(&self, cursor: Option<&str>) -> Result<Page<PolicyStatus>, Error> {
+    pub async fn policies(&self, cursor: Option<&str>) -> Result<Page<PolicyView>, Error> {
         let page: Policies = self.get(Route::Policies, cursor).await?;
         Ok(Page { rows: page.policies, next_cursor: page.next_cursor })
     }
@@ -242,7 +130,7 @@ impl Client {
     ///
     /// # Errors
     /// When there is none, or the call fails.
-    pub async fn pause_policy(&self, policy_id: &str, expected: Option<u32>) -> Result<PolicyStatus, Error> {
+    pub async fn pause_policy(&self, policy_id: &str, expected: Option<u32>) -> Result<PolicyView, Error> {
         self.act(Route::PausePolicy(policy_id), expected).await
     }
 
@@ -250,7 +138,7 @@ impl Client {
     ///
     /// # Errors
     /// When there is none, or the call fails.
-    pub async fn resume_policy(&self, policy_id: &str, expected: Option<u32>) -> Result<PolicyStatus, Error> {
+    pub async fn resume_policy(&self, policy_id: &str, expected: Option<u32>) -> Result<PolicyView, Error> {
         self.act(Route::ResumePolicy(policy_id), expected).await
     }
 

@@ -62,6 +62,10 @@ pub enum StopReason {
 }
 
 impl StopReason {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Cancelled, Self::Deadline, Self::FailureLimit, Self::PayloadGone, Self::PolicyDeleted];
+
     /// Its word in the API.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -75,6 +79,19 @@ impl StopReason {
 }
 
 impl SkipReason {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Paused,
+        Self::MisfireSkipped,
+        Self::Expired,
+        Self::OverlapSkipped,
+        Self::LineFull,
+        Self::Excluded,
+        Self::JobDeleted,
+        Self::Rescheduled,
+        Self::NotEmittable,
+    ];
+
     /// Its word in the API.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -95,5 +112,16 @@ impl Occurrence {
     /// The id of the run that it becomes.
     pub fn run_id(&self) -> RunId {
         RunId::new(self.job.clone(), self.revision, self.launch_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lists_of_reasons_have_each_once_and_in_their_order() {
+        assert_eq!(SkipReason::ALL.map(|reason| reason as usize), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(StopReason::ALL.map(|reason| reason as usize), [0, 1, 2, 3, 4]);
     }
 }

@@ -65,8 +65,6 @@ mod tokens;
 
 pub use calendars::{CalendarDelete, CalendarWrite, Calendars};
 pub use contain::{Panicked, contain, panics_contained};
-pub use deliver::callback::CompletionBody;
-pub use deliver::event::EventBody;
 pub use effect::Release;
 pub use emit::{Emission, TickReport};
 pub use engine::{Engine, Parts};
@@ -76,8 +74,8 @@ pub use index::Index;
 pub use jobs::{JobDelete, JobDraft, JobWrite, Jobs, RunCancel};
 pub use policies::{Policies, PolicyDelete, PolicyPut, PolicyWrite};
 pub use queries::{
-    EmissionStatus, EventRecord, EventStatus, Explanation, Holder, Load, Observer, PolicyStatus, Queries,
-    RunDetail, RunState, RunSummary,
+    EmissionStatus, EventRecord, EventStatus, ExpectationBasis, Explanation, ForecastBasis, Holder,
+    LeaseSpan, Load, Observer, PolicyStatus, Queries, Reason, RunDetail, RunState, RunSummary, SoFar,
 };
 pub use queues::{Config, Handled, QueueCheck, Queues, message};
 pub use scan::{Decision, ScanReport};
@@ -85,4 +83,4 @@ pub use throttle::release::Released;
 pub use tidegate_domain::slots::Outcome;
 pub use tidegate_store::runs::Skipped;
 pub use token_key::TokenKey;
-pub use tokens::{Extended, Tokens};
+pub use tokens::{EntryError, Extended, Tokens, read_release, read_token};

@@ -8,7 +8,8 @@ use aws_sdk_sqs::types::QueueAttributeName;
 use tidegate_domain::flow::Flow;
 use tidegate_domain::target::Target;
 use tidegate_engine::clock::Clock as _;
-use tidegate_engine::{CompletionBody, JobWrite, Outcome, Release, Released, RunCancel};
+use tidegate_engine::{JobWrite, Outcome, Release, Released, RunCancel};
+use tidegate_protocol::Completion;
 use tidegate_simulation::World;
 use tidegate_simulation::gate::{Gate, Task};
 use tidegate_simulation::world::{CLIENT, JobSpec, Received, pump_delete, pump_receive};
@@ -50,7 +51,7 @@ async fn work(world: &World, queue: &str, fails: impl Fn(u32) -> bool) -> u32 {
     }
 }
 
-async fn completions(world: &World, queue: &str) -> Vec<CompletionBody> {
+async fn completions(world: &World, queue: &str) -> Vec<Completion> {
     let sqs = world.embedded.sqs();
     let messages = pump_receive(&sqs, queue).await.unwrap();
     pump_delete(&sqs, queue, &messages).await.unwrap();
@@ -70,7 +71,7 @@ async fn the_end_of_a_run_is_told_once_with_its_numbers() {
     let text = |instant: chrono::DateTime<chrono::Utc>| instant.format("%Y-%m-%dT%H:%M:%SZ").to_string();
     assert_eq!(
         told,
-        [CompletionBody {
+        [Completion {
             r#type: "run.completed".to_owned(),
             id: format!("{}.completed", run.id),
             run_id: run.id.to_string(),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use chrono::Duration;
+use tidegate_api::sentences::{because, expectation, forecast};
 use tidegate_domain::flow::{BatchWindow, Deadline, Flow, OnDeadline, Overlap};
 use tidegate_domain::ids::{ClientId, EventId, RunId};
 use tidegate_domain::job::Payload;
@@ -84,12 +85,12 @@ async fn an_event_is_explained_from_its_place_in_line_to_its_end() {
     let waiting = explain(&world, &run.event(50)).await;
     assert_eq!(waiting.record.status, EventStatus::Waiting);
     assert_eq!(
-        waiting.because,
+        because(&waiting),
         format!("all 4 tokens of its policy are held by {run}.0, {run}.1, {run}.2 and another")
     );
     assert_eq!(waiting.events_before, Some(46), "{waiting:?}");
     assert_eq!(waiting.expected_at, None);
-    assert!(waiting.reasoning.contains("their speed is not known"), "{}", waiting.reasoning);
+    assert!(expectation(&waiting).contains("their speed is not known"), "{}", expectation(&waiting));
     let mut held: Vec<u32> = waiting.holders.iter().map(|holder| holder.event.index()).collect();
     held.sort_unstable();
     assert_eq!(held, [0, 1, 2, 3]);
@@ -101,7 +102,7 @@ async fn an_event_is_explained_from_its_place_in_line_to_its_end() {
     let in_flight = explain(&world, &run.event(2)).await;
     assert_eq!(in_flight.record.status, EventStatus::InFlight);
     assert_eq!(
-        in_flight.because,
+        because(&in_flight),
         "its consumer has it, delivery 1: granted or last extended at 12:00:00 UTC, lease until 12:10:00 UTC"
     );
     assert_eq!((in_flight.events_before, in_flight.expected_at), (None, None));
@@ -115,16 +116,16 @@ async fn an_event_is_explained_from_its_place_in_line_to_its_end() {
     let ended = explain(&world, &run.event(2)).await;
     assert_eq!(ended.record.status, EventStatus::Succeeded);
     assert_eq!(ended.record.text.as_deref(), Some("fine"));
-    assert_eq!(ended.because, "its consumer released it as succeeded at 12:00:02 UTC: fine");
+    assert_eq!(because(&ended), "its consumer released it as succeeded at 12:00:02 UTC: fine");
 
     let waiting = explain(&world, &run.event(50)).await;
     assert_eq!(waiting.events_before, Some(26));
     let expected_in = waiting.expected_at.unwrap() - world.clock.now();
-    assert_eq!(expected_in, Duration::milliseconds(13_500), "{}", waiting.reasoning);
+    assert_eq!(expected_in, Duration::milliseconds(13_500), "{}", expectation(&waiting));
     assert!(
-        waiting.reasoning.contains("20 of 100 events have ended since 12:00:00 UTC, 2.0 a second"),
+        expectation(&waiting).contains("20 of 100 events have ended since 12:00:00 UTC, 2.0 a second"),
         "{}",
-        waiting.reasoning
+        expectation(&waiting)
     );
 
     let detail = detail(&world, &run).await;
@@ -132,7 +133,7 @@ async fn an_event_is_explained_from_its_place_in_line_to_its_end() {
     assert_eq!(detail.rate_per_second, Some(2.0));
     assert_eq!(detail.predicted_finish_at, Some(world.clock.now() + Duration::seconds(40)));
     assert_eq!(
-        detail.reasoning,
+        forecast(&detail),
         "20 of 100 events have ended since 12:00:00 UTC, 2.0 a second; 80 are left, so about 40 s more"
     );
 }
@@ -155,15 +156,15 @@ async fn what_is_ahead_in_the_line_counts() {
     release(&world, events, None).await;
     let waiting = explain(&world, &second.event(3)).await;
     assert!(
-        waiting.reasoning.contains("of the run that holds the tokens, 4 of 1000"),
+        expectation(&waiting).contains("of the run that holds the tokens, 4 of 1000"),
         "{}",
-        waiting.reasoning
+        expectation(&waiting)
     );
     assert_eq!(
         waiting.expected_at,
         Some(world.clock.now() + Duration::seconds(996)),
         "{}",
-        waiting.reasoning
+        expectation(&waiting)
     );
     assert_eq!(explain(&world, &first.event(0)).await.record.status, EventStatus::Succeeded);
 }
@@ -180,7 +181,7 @@ async fn each_reason_to_wait_is_named() {
     world.engine.tick().await.unwrap();
     let later = start(&world, "later", later, Flow::default()).await;
     let soon = explain(&world, &later.event(0)).await;
-    assert_eq!(soon.because, "its launch is in the future, at 12:01:30 UTC");
+    assert_eq!(because(&soon), "its launch is in the future, at 12:01:30 UTC");
     assert_eq!(soon.expected_at, Some(later.launch_at()));
 
     // Pacing, and the end of its window.
@@ -189,22 +190,22 @@ async fn each_reason_to_wait_is_named() {
     let paced = batch(&world, "paced", &queue, 10, Flow { window, ..Flow::default() }).await;
     let fifth = explain(&world, &paced.event(5)).await;
     assert_eq!(
-        fifth.because,
+        because(&fifth),
         "its run is paced over its window: event 6 of 10 is admitted from 12:00:50 UTC on"
     );
     let outlook = detail(&world, &paced).await;
     assert!(
-        outlook.reasoning.contains("it is paced over its window, which ends at 12:01:40 UTC"),
+        forecast(&outlook).contains("it is paced over its window, which ends at 12:01:40 UTC"),
         "{outlook:?}"
     );
-    assert!(outlook.reasoning.contains("what is not admitted by 12:01:40 UTC is left out"), "{outlook:?}");
+    assert!(forecast(&outlook).contains("what is not admitted by 12:01:40 UTC is left out"), "{outlook:?}");
     assert_eq!(outlook.deadline, Some(paced.launch_at() + Duration::seconds(100)));
 
     // A pause.
     let written = world.engine.policies().pause(&client(), &id, true, None).await.unwrap();
     assert!(matches!(written, PolicyWrite::Done(_)), "{written:?}");
     let paused = explain(&world, &paced.event(5)).await;
-    assert_eq!(paused.because, "its policy is paused: nothing is admitted until it is resumed");
+    assert_eq!(because(&paused), "its policy is paused: nothing is admitted until it is resumed");
     assert_eq!(paused.expected_at, None);
     assert_eq!(detail(&world, &paced).await.predicted_finish_at, None);
     world.engine.policies().pause(&client(), &id, false, None).await.unwrap();
@@ -216,12 +217,12 @@ async fn each_reason_to_wait_is_named() {
     let rated = batch(&world, "rated", &queue, 10, Flow::default()).await;
     let next = explain(&world, &rated.event(1)).await;
     assert_eq!(
-        next.because,
+        because(&next),
         "its policy's rate lets no more than 6 a minute begin, the next at 12:00:10 UTC"
     );
     let third = explain(&world, &rated.event(3)).await;
     assert_eq!(
-        third.because,
+        because(&third),
         "its policy's rate lets no more than 6 a minute begin, and 2 events are before it"
     );
     assert_eq!(third.expected_at, Some(rated.launch_at() + Duration::seconds(30)));
@@ -229,7 +230,7 @@ async fn each_reason_to_wait_is_named() {
     // A stop.
     assert_eq!(world.engine.jobs().cancel_run(&client(), &rated).await.unwrap(), RunCancel::Done);
     let stopped = explain(&world, &rated.event(9)).await;
-    assert_eq!(stopped.because, "its run was stopped (cancelled): it is not delivered");
+    assert_eq!(because(&stopped), "its run was stopped (cancelled): it is not delivered");
     assert!(world.engine.queries().explain(&client(), &rated.event(10)).await.unwrap().is_none());
 }
 
@@ -242,16 +243,16 @@ async fn a_policy_that_drains_and_tokens_that_are_held_say_so() {
     let terms = PolicyTerms::new(2, 60).unwrap().with_on_expiry(OnExpiry::Hold);
     world.engine.policies().replace(&client(), &"small".parse().unwrap(), terms, None).await.unwrap();
     let waiting = explain(&world, &run.event(4)).await;
-    assert_eq!(waiting.because, "its policy drains: 4 in flight, limit 2");
+    assert_eq!(because(&waiting), "its policy drains: 4 in flight, limit 2");
     let outlook = detail(&world, &run).await;
-    assert!(outlook.reasoning.contains("its policy drains: 4 in flight, limit 2"), "{outlook:?}");
+    assert!(forecast(&outlook).contains("its policy drains: 4 in flight, limit 2"), "{outlook:?}");
 
     world.advance(61);
     world.engine.tick().await.unwrap();
     world.pump().await.unwrap();
     let held = explain(&world, &run.event(0)).await;
     assert_eq!(
-        held.because,
+        because(&held),
         "its consumer has it, delivery 1; the lease ran out at 12:01:00 UTC, and the policy holds the token until it is \
          released or freed"
     );
@@ -274,7 +275,7 @@ async fn a_run_that_waits_for_its_predecessor_says_so() {
     }
     let runs = world.runs("each").await.unwrap();
     let waiting = explain(&world, &runs[1].id.event(0)).await;
-    assert!(waiting.because.starts_with("an earlier run of its job is not finished"), "{waiting:?}");
+    assert!(because(&waiting).starts_with("an earlier run of its job is not finished"), "{waiting:?}");
     assert_eq!(waiting.expected_at, None);
 }
 
@@ -326,11 +327,11 @@ async fn a_rate_that_runs_of_one_event_wait_for_is_named_and_says_when_each_has_
         waiting.sort_by_key(|explained| explained.events_before);
         let last = waiting.last().unwrap();
         assert_eq!(
-            last.because,
+            because(last),
             "its policy's rate lets no more than 2 a second begin, and 17 events are before it"
         );
         assert_eq!(
-            last.reasoning,
+            expectation(last),
             "17 events are before it; its policy's rate lets no more than 2 a second begin, so its turn comes at \
              12:00:09 UTC"
         );
@@ -360,10 +361,10 @@ async fn runs_of_one_event_that_wait_for_tokens_say_what_is_not_known_and_what_t
         }
     }
     assert_eq!(last.events_before, Some(2));
-    assert!(last.because.starts_with("all 2 tokens of its policy are held by job-"), "{last:?}");
+    assert!(because(&last).starts_with("all 2 tokens of its policy are held by job-"), "{last:?}");
     assert_eq!(last.expected_at, None);
     assert_eq!(
-        last.reasoning,
+        expectation(&last),
         "2 events are before it; no event of the runs that hold tokens has ended yet, so their speed is not known; the \
          first lease ends at 12:10:00 UTC, unless it is extended; its policy's rate lets no more than 60 a minute begin, \
          so its turn comes no earlier than 12:00:03 UTC"

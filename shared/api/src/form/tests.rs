@@ -13,7 +13,7 @@ use crate::wire::index::ShardsBody;
 use crate::wire::job::JobBody;
 use crate::wire::policy::PolicyBody;
 use crate::wire::preview::PreviewBody;
-use crate::wire::token::{ExtendBody, FreeBody, ReleaseBody, ReleaseEntry};
+use crate::wire::token::{ExtendBody, FreeBody, ReleaseBody};
 
 /// A value with every member that its schema has.
 fn whole(schema: &'static Schema) -> Value {
@@ -115,6 +115,6 @@ fn a_form_is_what_the_document_says_and_what_serde_reads() {
     check::<PolicyBody>();
     check::<PreviewBody>();
     check::<ReleaseBody>();
-    check::<ReleaseEntry>();
+    check::<tidegate_protocol::ReleaseEntry>();
     check::<ShardsBody>();
 }

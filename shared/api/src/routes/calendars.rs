@@ -15,7 +15,7 @@ use crate::body::{Body, Cursor, Expected, ListQuery, Precondition, id_to_find, i
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::calendar::{CalendarBody, CalendarList, CalendarView};
 use crate::wire::read_only::expectation;
-use crate::wire::spoiled::UnreadableView;
+use crate::wire::spoiled;
 
 /// Lists the client's calendars.
 #[utoipa::path(get, path = "/v1/calendars", tag = "calendars", params(ListQuery), responses(
@@ -32,7 +32,7 @@ pub(crate) async fn list_calendars(
     let calendars = page.rows.iter().map(CalendarView::from).collect();
     Ok(Json(CalendarList {
         calendars,
-        unreadable: UnreadableView::all(page.unreadable, ""),
+        unreadable: spoiled::views(page.unreadable, ""),
         next_cursor: Cursor::next_of(page.next),
     }))
 }

@@ -14,7 +14,7 @@ use crate::auth::Admin;
 use crate::body::{Body, Cursor, ListQuery};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::client::{ClientBody, ClientList, ClientView, RegisteredClientView};
-use crate::wire::spoiled::UnreadableView;
+use crate::wire::spoiled;
 
 /// Registers a client. The answer shows its API key and its webhook secret, once.
 #[utoipa::path(post, path = "/v1/clients", tag = "clients", request_body = ClientBody, security(("admin_key" = [])), responses(
@@ -74,7 +74,7 @@ pub(crate) async fn list_clients(
     let clients = page.rows.iter().map(ClientView::from).collect();
     Ok(Json(ClientList {
         clients,
-        unreadable: UnreadableView::all(page.unreadable, ""),
+        unreadable: spoiled::views(page.unreadable, ""),
         next_cursor: Cursor::next_of(page.next),
     }))
 }

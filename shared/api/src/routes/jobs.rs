@@ -18,7 +18,7 @@ use crate::body::{Body, Cursor, Expected, ListQuery, Precondition, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::job::{JobBody, JobList, JobView, check_job_id};
 use crate::wire::read_only::expectation;
-use crate::wire::spoiled::UnreadableView;
+use crate::wire::spoiled;
 
 /// Creates a job. The same job posted again under the same id is answered with 200.
 #[utoipa::path(post, path = "/v1/jobs", tag = "jobs", request_body = JobBody, responses(
@@ -50,7 +50,7 @@ pub(crate) async fn list_jobs(
     let jobs = page.rows.iter().map(|job| JobView::new(job, Vec::new())).collect();
     Ok(Json(JobList {
         jobs,
-        unreadable: UnreadableView::all(page.unreadable, ""),
+        unreadable: spoiled::views(page.unreadable, ""),
         next_cursor: Cursor::next_of(page.next),
     }))
 }

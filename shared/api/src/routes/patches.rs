@@ -8,6 +8,7 @@ use axum::response::Response;
 use tidegate_domain::ids::{JobId, PolicyId};
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_engine::{Expect, JobWrite, PolicyWrite};
+use tidegate_protocol::PolicyView;
 
 use super::acceptance::{Accepted, Seen, accept};
 use super::{jobs, not_found, policies, same_id, wrong_revision};
@@ -18,7 +19,7 @@ use crate::form;
 use crate::merge::Patch;
 use crate::problem::{Kind, Problem};
 use crate::wire::job::{JobBody, JobView};
-use crate::wire::policy::{PolicyBody, PolicyView};
+use crate::wire::policy::{self, PolicyBody};
 use crate::wire::read_only::expectation;
 
 /// Changes some fields of a job, by a JSON merge patch (RFC 7396): null takes a field out, which brings back its default;
@@ -90,7 +91,7 @@ pub(crate) async fn patch_policy(
         let found = state.engine.store().policy(&client.id, &id).await;
         let found = found.map_err(|e| Problem::of_store("read a policy", &e))?;
         let Some(policy) = found else { return Err(not_found("policy", id.as_str())) };
-        let merged = patch.applied_to(PolicyView::as_sent(&policy)?)?;
+        let merged = patch.applied_to(policy::as_sent(&policy)?)?;
         let body: PolicyBody = form::read(merged.get().as_bytes(), state.engine.clock().now())?;
         let expected = expectation(by_header.into(), body.revision)?;
         if expected.is_other_than(policy.revision) {

@@ -6,6 +6,7 @@ use axum::response::Response;
 use http::StatusCode;
 use tidegate_domain::ids::PolicyId;
 use tidegate_engine::{Expect, PolicyDelete, PolicyPut, PolicyWrite};
+use tidegate_protocol::{PolicyStatus, PolicyView};
 use tidegate_store::clients::Client;
 
 use super::{
@@ -16,9 +17,9 @@ use crate::auth::Caller;
 use crate::body::{Body, Cursor, Expected, ListQuery, Precondition, id_to_find, id_to_write};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::holder::HolderList;
-use crate::wire::policy::{CheckedPolicy, PolicyBody, PolicyList, PolicyStatusView, PolicyView};
+use crate::wire::policy::{self, CheckedPolicy, PolicyBody, PolicyList};
 use crate::wire::read_only::{check_paused, expectation};
-use crate::wire::spoiled::UnreadableView;
+use crate::wire::spoiled;
 
 /// The path of a policy.
 pub(super) fn policy_path(id: &PolicyId) -> String {
@@ -51,11 +52,11 @@ pub(crate) async fn create_policy(
     let written = state.engine.policies().create(&client.id, id.clone(), terms).await;
     match written.map_err(|e| Problem::of_engine("create a policy", &e))? {
         PolicyWrite::Done(policy) => {
-            let response = with_revision(StatusCode::CREATED, policy.revision, PolicyView::from(&policy));
+            let response = with_revision(StatusCode::CREATED, policy.revision, policy::view(&policy));
             Ok(located(response, &policy_path(&policy.id)))
         }
         PolicyWrite::Unchanged(policy) => {
-            Ok(with_revision(StatusCode::OK, policy.revision, PolicyView::from(&policy)))
+            Ok(with_revision(StatusCode::OK, policy.revision, policy::view(&policy)))
         }
         PolicyWrite::Exists(_) => Err(id_taken("policy", "policy_id", id.as_str())),
         PolicyWrite::RevisionIs(current) => Err(wrong_revision("policy", id.as_str(), current)),
@@ -75,17 +76,17 @@ pub(crate) async fn list_policies(
     let given = cursor.is_some();
     let page = state.engine.store().policies(&client.id, cursor).await;
     let page = page.map_err(|e| Cursor::refusal(given, "list policies", &e))?;
-    let policies = page.rows.iter().map(PolicyView::from).collect();
+    let policies = page.rows.iter().map(policy::view).collect();
     Ok(Json(PolicyList {
         policies,
-        unreadable: UnreadableView::all(page.unreadable, "policy|"),
+        unreadable: spoiled::views(page.unreadable, "policy|"),
         next_cursor: Cursor::next_of(page.next),
     }))
 }
 
 /// Shows a policy with what it holds at present.
 #[utoipa::path(get, path = "/v1/policies/{policy_id}", tag = "policies", params(("policy_id" = String, Path)), responses(
-    (status = 200, description = "The policy", body = PolicyStatusView, headers(("etag" = String))),
+    (status = 200, description = "The policy", body = PolicyStatus, headers(("etag" = String))),
 ))]
 pub(crate) async fn read_policy(
     State(state): State<ApiState>,
@@ -98,7 +99,7 @@ pub(crate) async fn read_policy(
     let Some(status) = found else { return Err(not_found("policy", id.as_str())) };
     let set_aside = state.engine.store().entries_set_aside(&client.id, &id).await;
     let set_aside = set_aside.map_err(|e| Problem::of_store("read what was set aside", &e))?;
-    let view = PolicyStatusView::new(&status).with_set_aside(set_aside);
+    let view = PolicyStatus { set_aside: spoiled::views(set_aside, ""), ..policy::status_view(&status) };
     Ok(with_revision(StatusCode::OK, status.policy.revision, view))
 }
 
@@ -139,7 +140,7 @@ fn answer_put(put: PolicyPut, id: &PolicyId, expected: Expect) -> Result<Respons
             Err(exists_already("policy", id.as_str()))
         }
         PolicyWrite::Done(policy) if put.is_new => {
-            Ok(with_revision(StatusCode::CREATED, policy.revision, PolicyView::from(&policy)))
+            Ok(with_revision(StatusCode::CREATED, policy.revision, policy::view(&policy)))
         }
         written => answer(written, id),
     }
@@ -149,7 +150,7 @@ fn answer_put(put: PolicyPut, id: &PolicyId, expected: Expect) -> Result<Respons
 pub(super) fn answer(written: PolicyWrite, id: &PolicyId) -> Result<Response, Problem> {
     match written {
         PolicyWrite::Done(policy) | PolicyWrite::Unchanged(policy) => {
-            Ok(with_revision(StatusCode::OK, policy.revision, PolicyView::from(&policy)))
+            Ok(with_revision(StatusCode::OK, policy.revision, policy::view(&policy)))
         }
         PolicyWrite::Exists(_) => Err(Problem::new(
             Kind::ChangedMeanwhile,
@@ -201,7 +202,7 @@ async fn set_paused(
     let written = state.engine.policies().pause(&client.id, &id, paused, expected).await;
     match written.map_err(|e| Problem::of_engine("pause or resume a policy", &e))? {
         PolicyWrite::Done(policy) | PolicyWrite::Unchanged(policy) | PolicyWrite::Exists(policy) => {
-            Ok(with_revision(StatusCode::OK, policy.revision, PolicyView::from(&policy)))
+            Ok(with_revision(StatusCode::OK, policy.revision, policy::view(&policy)))
         }
         PolicyWrite::RevisionIs(current) => Err(wrong_revision("policy", id.as_str(), current)),
         PolicyWrite::Absent => Err(not_found("policy", id.as_str())),
@@ -221,7 +222,7 @@ pub(crate) async fn list_holders(
     let found = state.engine.queries().holders(&client.id, &id).await;
     let found = found.map_err(|e| Problem::of_engine("list the holders of a policy", &e))?;
     let key = state.engine.tokens().key().await.map_err(|e| Problem::of_engine("sign tokens", &e))?;
-    found.map(|holders| Json(HolderList::new(holders, &key))).ok_or_else(|| not_found("policy", id.as_str()))
+    found.map(|holders| Json(HolderList::new(&holders, &key))).ok_or_else(|| not_found("policy", id.as_str()))
 }
 
 /// Deletes a policy that no job names and that holds nothing.

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use tidegate_domain::ids::{JobId, RunId};
 use tidegate_engine::RunCancel;
+use tidegate_protocol::RunDetail;
 use tidegate_store::clients::Client;
 
 use super::not_found;
@@ -11,8 +12,8 @@ use crate::ApiState;
 use crate::auth::Caller;
 use crate::body::{Cursor, ListQuery, id_to_find};
 use crate::problem::{Kind, Problem};
-use crate::wire::run::{EventList, EventView, RunDetailView, RunList, RunView};
-use crate::wire::spoiled::UnreadableView;
+use crate::wire::run::{self, EventList, RunList};
+use crate::wire::spoiled;
 
 /// Lists a job's runs, the latest first. They outlive their job.
 #[utoipa::path(get, path = "/v1/jobs/{job_id}/runs", tag = "runs", params(("job_id" = String, Path), ListQuery), responses(
@@ -34,10 +35,10 @@ pub(crate) async fn list_runs(
             return Err(not_found("job", job.as_str()));
         }
     }
-    let runs = page.rows.into_iter().map(RunView::from);
+    let runs = page.rows.into_iter().map(run::view);
     Ok(Json(RunList {
         runs: runs.collect(),
-        unreadable: UnreadableView::all(page.unreadable, ""),
+        unreadable: spoiled::views(page.unreadable, ""),
         next_cursor: Cursor::next_of(page.next),
     }))
 }
@@ -45,13 +46,13 @@ pub(crate) async fn list_runs(
 /// Shows a run: how far it has come, how fast it goes, and when it is expected to end.
 #[utoipa::path(get, path = "/v1/jobs/{job_id}/runs/{run_id}", tag = "runs",
     params(("job_id" = String, Path), ("run_id" = String, Path)), responses(
-    (status = 200, description = "The run", body = RunDetailView),
+    (status = 200, description = "The run", body = RunDetail),
 ))]
 pub(crate) async fn read_run(
     State(state): State<ApiState>,
     Caller(client): Caller,
     Path((job, run)): Path<(String, String)>,
-) -> Result<Json<RunDetailView>, Problem> {
+) -> Result<Json<RunDetail>, Problem> {
     let run = run_of(&job, &run)?;
     detail(&state, &client, &run).await
 }
@@ -60,13 +61,13 @@ pub(crate) async fn read_run(
 /// would. A run that was cancelled already is answered as it is.
 #[utoipa::path(post, path = "/v1/jobs/{job_id}/runs/{run_id}/cancel", tag = "runs",
     params(("job_id" = String, Path), ("run_id" = String, Path)), responses(
-    (status = 200, description = "The run, cancelled", body = RunDetailView),
+    (status = 200, description = "The run, cancelled", body = RunDetail),
 ))]
 pub(crate) async fn cancel_run(
     State(state): State<ApiState>,
     Caller(client): Caller,
     Path((job, run)): Path<(String, String)>,
-) -> Result<Json<RunDetailView>, Problem> {
+) -> Result<Json<RunDetail>, Problem> {
     let run = run_of(&job, &run)?;
     let cancelled = state.engine.jobs().cancel_run(&client.id, &run).await;
     match cancelled.map_err(|e| Problem::of_engine("cancel a run", &e))? {
@@ -74,7 +75,7 @@ pub(crate) async fn cancel_run(
         RunCancel::Absent => Err(not_found("run", &run.to_string())),
         RunCancel::Over => {
             let view = detail(&state, &client, &run).await?;
-            let Some(refusal) = view.0.why_not_cancelled() else { return Ok(view) };
+            let Some(refusal) = run::why_not_cancelled(&view.0.run) else { return Ok(view) };
             Err(Problem::new(
                 Kind::RunOver,
                 format!("run '{run}' {refusal}; there is nothing left to cancel"),
@@ -83,10 +84,10 @@ pub(crate) async fn cancel_run(
     }
 }
 
-async fn detail(state: &ApiState, client: &Client, run: &RunId) -> Result<Json<RunDetailView>, Problem> {
+async fn detail(state: &ApiState, client: &Client, run: &RunId) -> Result<Json<RunDetail>, Problem> {
     let found = state.engine.queries().run_detail(&client.id, run).await;
     let found = found.map_err(|e| Problem::of_engine("read a run", &e))?;
-    found.map(|detail| Json(detail.into())).ok_or_else(|| not_found("run", &run.to_string()))
+    found.map(|detail| Json(run::detail_view(detail))).ok_or_else(|| not_found("run", &run.to_string()))
 }
 
 /// The run of a path, which must be one of the job that the path names.
@@ -113,10 +114,10 @@ pub(crate) async fn list_events(
     let page = state.engine.queries().events(&client.id, &run, after).await;
     let page = page.map_err(|e| Problem::of_engine("list events", &e))?;
     let Some(page) = page else { return Err(not_found("run", &run.to_string())) };
-    let events = page.rows.into_iter().map(EventView::from);
+    let events = page.rows.into_iter().map(run::event_view);
     Ok(Json(EventList {
         events: events.collect(),
-        unreadable: UnreadableView::all(page.unreadable, ""),
+        unreadable: spoiled::views(page.unreadable, ""),
         next_cursor: Cursor::next_of(page.next),
     }))
 }

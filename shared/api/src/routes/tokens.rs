@@ -8,7 +8,8 @@ use axum::Json;
 use axum::extract::State;
 use tidegate_domain::limits::{RESULT_BYTES, TOKENS_PER_CALL};
 use tidegate_domain::token::Token;
-use tidegate_engine::{Extended, Release, Released};
+use tidegate_engine::{Extended, Release, Released, read_token};
+use tidegate_protocol::{self as protocol, ExtendStatus, FreeStatus, ReleaseStatus};
 
 use crate::ApiState;
 use crate::auth::Caller;
@@ -16,9 +17,8 @@ use crate::body::Body;
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::instant;
 use crate::wire::token::{
-    ExtendBody, ExtendResult, ExtendResults, ExtendStatus, FreeBody, FreeResult, FreeResults, FreeStatus,
-    ReleaseBody, ReleaseResult, ReleaseResults, ReleaseStatus, Unread, check_number_of_tokens, read_entry,
-    read_token,
+    ExtendBody, ExtendResults, FreeBody, FreeResults, Refused, ReleaseBody, ReleaseResults,
+    check_number_of_tokens, read_entry,
 };
 
 /// The body of a release: a hundred texts of 2 KiB, each character of which may be escaped.
@@ -39,7 +39,7 @@ pub(crate) async fn release_tokens(
     errors.into_result(Kind::InvalidBody)?;
     let now = state.engine.clock().now();
     let key = state.engine.tokens().key().await.map_err(|e| Problem::of_engine("verify tokens", &e))?;
-    let entries: Vec<(String, Result<Release, Unread>)> =
+    let entries: Vec<(String, Result<Release, Refused>)> =
         body.tokens.iter().map(|entry| read_entry(entry, &key, now)).collect();
     let releases = each_once(entries.iter().filter_map(|(_, release)| release.as_ref().ok()));
     let mut statuses = HashMap::new();
@@ -56,12 +56,14 @@ pub(crate) async fn release_tokens(
                     *answer = Released::AlreadyReleased;
                 }
             });
-            ReleaseResult { token: text, status, detail: None }
+            protocol::Released { token: text, status, detail: None }
         }
-        Err(Unread::Malformed(detail)) => {
-            ReleaseResult { token: text, status: ReleaseStatus::Malformed, detail: Some(detail) }
+        Err(Refused::Malformed(detail)) => {
+            protocol::Released { token: text, status: ReleaseStatus::Malformed, detail: Some(detail) }
         }
-        Err(Unread::Unknown) => ReleaseResult { token: text, status: ReleaseStatus::Unknown, detail: None },
+        Err(Refused::Unknown) => {
+            protocol::Released { token: text, status: ReleaseStatus::Unknown, detail: None }
+        }
     });
     Ok(Json(ReleaseResults { results: results.collect() }))
 }
@@ -112,10 +114,10 @@ pub(crate) async fn extend_tokens(
             Ok(Some(Extended::Extended { lease_end })) => (ExtendStatus::Extended, Some(instant(*lease_end))),
             Ok(Some(Extended::Expired)) => (ExtendStatus::Expired, None),
             Ok(Some(Extended::NotYours)) => (ExtendStatus::NotYours, None),
-            Ok(Some(Extended::Unknown) | None) | Err(Unread::Unknown) => (ExtendStatus::Unknown, None),
-            Err(Unread::Malformed(_)) => (ExtendStatus::Malformed, None),
+            Ok(Some(Extended::Unknown) | None) | Err(Refused::Unknown) => (ExtendStatus::Unknown, None),
+            Err(Refused::Malformed(_)) => (ExtendStatus::Malformed, None),
         };
-        ExtendResult { token, status, lease_expires_at }
+        protocol::Extended { token, status, lease_expires_at }
     });
     Ok(Json(ExtendResults { results: results.collect() }))
 }
@@ -143,10 +145,10 @@ pub(crate) async fn free_tokens(
     let results = read.into_iter().map(|(token, read)| {
         let status = match read {
             Ok(read) => free_status(statuses.get(&read)),
-            Err(Unread::Unknown) => FreeStatus::Unknown,
-            Err(Unread::Malformed(_)) => FreeStatus::Malformed,
+            Err(Refused::Unknown) => FreeStatus::Unknown,
+            Err(Refused::Malformed(_)) => FreeStatus::Malformed,
         };
-        FreeResult { token, status }
+        protocol::Freed { token, status }
     });
     Ok(Json(FreeResults { results: results.collect() }))
 }
@@ -161,13 +163,13 @@ fn free_status(freed: Option<&Released>) -> FreeStatus {
     }
 }
 
-type ReadTokens = Vec<(String, Result<Token, Unread>)>;
+type ReadTokens = Vec<(String, Result<Token, Refused>)>;
 
 /// Reads the tokens of a call, each by itself.
 async fn read_tokens(state: &ApiState, texts: Vec<String>) -> Result<ReadTokens, Problem> {
     let key = state.engine.tokens().key().await.map_err(|e| Problem::of_engine("verify tokens", &e))?;
     let read = |text: String| {
-        let token = read_token(&text, &key);
+        let token = read_token(&text, &key).map_err(Refused::from);
         (text, token)
     };
     Ok(texts.into_iter().map(read).collect())

@@ -9,7 +9,6 @@ use utoipa::ToSchema;
 
 use crate::form::Form;
 use crate::problem::FieldErrors;
-use crate::wire::spoiled::UnreadableView;
 use crate::wire::when::{bounded, read_instant};
 use crate::wire::{Whole, instant};
 
@@ -177,7 +176,7 @@ pub(crate) struct CalendarList {
     pub(crate) calendars: Vec<CalendarView>,
     /// What the list has beside that and cannot be read. Left out when there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) unreadable: Vec<UnreadableView>,
+    pub(crate) unreadable: Vec<tidegate_protocol::Unreadable>,
     /// What to ask the next page with; null on the last.
     pub(crate) next_cursor: Option<String>,
 }

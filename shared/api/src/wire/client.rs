@@ -10,7 +10,6 @@ use utoipa::ToSchema;
 use crate::form::Form;
 use crate::problem::FieldErrors;
 use crate::wire::instant;
-use crate::wire::spoiled::UnreadableView;
 
 /// A client as an admin registers it.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -115,7 +114,7 @@ pub(crate) struct ClientList {
     pub(crate) clients: Vec<ClientView>,
     /// What the list has beside that and cannot be read. Left out when there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) unreadable: Vec<UnreadableView>,
+    pub(crate) unreadable: Vec<tidegate_protocol::Unreadable>,
     /// What to ask the next page with; null on the last.
     pub(crate) next_cursor: Option<String>,
 }

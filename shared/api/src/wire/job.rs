@@ -19,7 +19,6 @@ use crate::wire::flow::{FlowFields, OverlapWord, WindowBody, WindowView, check_d
 use crate::wire::payload::{CheckedPayload, PayloadFields};
 use crate::wire::read_only::Unread;
 use crate::wire::rules::{MisfireBody, MisfireView, RulesFields, check_relevancy, never_fires_within};
-use crate::wire::spoiled::UnreadableView;
 use crate::wire::target::TargetBody;
 use crate::wire::trigger::{Findings, FiresNoMore, TriggerBody, TriggerView, in_words, trigger_warnings};
 use crate::wire::{Whole, instant};
@@ -398,7 +397,7 @@ pub(crate) struct JobList {
     pub(crate) jobs: Vec<JobView>,
     /// What the list has beside that and cannot be read. Left out when there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) unreadable: Vec<UnreadableView>,
+    pub(crate) unreadable: Vec<tidegate_protocol::Unreadable>,
     /// What to ask the next page with; null on the last.
     pub(crate) next_cursor: Option<String>,
 }

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 use tidegate_client::{
-    BatchWindow, Calendar, Client, Event, FreeStatus, Interval, Job, OnDeadline, OnExpiry, Pace, Per, Policy,
-    PreviewQuery, Rate, Release, ReleaseStatus, RunOverlap, Target, Trigger,
+    BatchWindow, Calendar, Client, Event, ExpectationCode, ForecastCode, FreeStatus, Interval, Job,
+    OnDeadline, OnExpiry, Pace, Per, Policy, PreviewQuery, Rate, ReasonCode, Release, ReleaseStatus,
+    RunOverlap, Target, Trigger,
 };
 
 use crate::world::{QUEUE, World};
@@ -41,7 +42,7 @@ async fn policies_with_all_their_fields() {
     let paused = client.pause_policy("small", Some(made.revision)).await.unwrap();
     assert!(paused.paused);
     let shown = client.policy("small").await.unwrap();
-    assert_eq!(shown.status.as_deref(), Some("paused, 0 in flight, limit 2"));
+    assert_eq!((shown.policy.revision, shown.status.as_str()), (2, "paused, 0 in flight, limit 2"));
     assert!(!client.resume_policy("small", None).await.unwrap().paused);
     let wider = client.patch_policy("small", &json!({"max_in_flight": 6}), None).await.unwrap();
     assert_eq!((wider.max_in_flight, wider.rate), (6, made.rate));
@@ -99,7 +100,9 @@ async fn a_run_from_its_first_event_to_its_cancellation() {
     assert_eq!((holders.len(), holders[0].cost, holders[0].expired), (2, 1, false));
     let last = client.explain(&format!("{}.4", events[0].run_id)).await.unwrap();
     assert_eq!((last.events_before, last.holders.len()), (Some(2), 2));
-    assert_eq!(last.policy.unwrap().status.as_deref(), Some("2 in flight, limit 2"));
+    assert_eq!(last.policy.unwrap().status, "2 in flight, limit 2");
+    assert_eq!(last.because_code, ReasonCode::TokensHeld);
+    assert_eq!(last.reasoning_codes, [ExpectationCode::EventsBefore, ExpectationCode::SpeedUnknown]);
     let entry = Release::failed(tokens[0]).error("no disk");
     let released = client.release_each(&[entry, Release::succeeded("nonsense")]).await.unwrap();
     assert_eq!((released[0].status, &released[0].detail), (ReleaseStatus::Released, &None));
@@ -109,6 +112,7 @@ async fn a_run_from_its_first_event_to_its_cancellation() {
     assert_eq!((failed.status.as_str(), failed.error.as_deref()), ("failed", Some("no disk")));
     let detail = client.run("batch", &events[0].run_id).await.unwrap();
     assert_eq!((detail.run.failed, detail.in_flight, detail.waiting), (1, 2, 2));
+    assert_eq!(detail.reasoning_codes, [ForecastCode::Speed]);
     let cancelled = client.cancel_run("batch", &events[0].run_id).await.unwrap();
     assert_eq!((cancelled.run.reason.as_deref(), cancelled.run.left_out), (Some("cancelled"), 2));
     world.clock.advance_ms(60_000);

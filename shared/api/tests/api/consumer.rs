@@ -18,7 +18,7 @@ async fn client_with_a_batch(world: &World) -> Client {
     assert_eq!(acme.allowed_targets, ["*"]);
     let client = Client::new(&url, acme.api_key).unwrap();
     let policy = client.put_policy("small", &Policy::new(2), None).await.unwrap();
-    assert_eq!((policy.revision, policy.lease_seconds, policy.in_flight), (1, 60, None));
+    assert_eq!((policy.revision, policy.lease_seconds), (1, 60));
     let job = Job::new(Trigger::at("2026-11-21T12:00:00Z"), Target::sqs(QUEUE)).count(5).policy("small");
     let job = client.create_job(Some("batch"), &job.payload(json!({"shop": 7}))).await.unwrap();
     assert_eq!((job.count, job.history, job.target), (5, History::All, Target::sqs(QUEUE)));
@@ -39,7 +39,7 @@ async fn a_batch_is_consumed_two_at_a_time_to_its_end() {
         let events: Vec<Event> =
             world.take_all(QUEUE).await.iter().map(|body| body.parse().unwrap()).collect();
         let status = client.policy("small").await.unwrap();
-        assert_eq!(status.in_flight, Some(events.len() as u32));
+        assert_eq!(status.in_flight, events.len() as u32);
         if events.is_empty() {
             break;
         }

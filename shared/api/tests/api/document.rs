@@ -1,8 +1,11 @@
 //! The OpenAPI document: complete, and equal to its copy in `docs/`.
 
+use std::collections::BTreeSet;
+
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tidegate_api::openapi_json;
+use tidegate_domain::occurrence::{SkipReason, StopReason};
 use tidegate_local::{Call, Fault, FaultPlan};
 
 use crate::links::repository;
@@ -100,6 +103,16 @@ fn every_reference_leads_somewhere_and_every_operation_tells_of_its_problems() {
             }
         }
     }
+}
+
+#[test]
+fn each_reason_why_a_run_is_not_delivered_is_in_the_document() {
+    let document: Value = serde_json::from_str(openapi_json()).unwrap();
+    let reason = &document["components"]["schemas"]["Run"]["properties"]["reason"]["description"];
+    let listed: BTreeSet<&str> = reason.as_str().unwrap().split('`').skip(1).step_by(2).collect();
+    let reasons = SkipReason::ALL.map(SkipReason::as_str).into_iter();
+    let reasons: BTreeSet<&str> = reasons.chain(StopReason::ALL.map(StopReason::as_str)).collect();
+    assert_eq!(listed, reasons);
 }
 
 fn references(value: &Value) -> Vec<&str> {

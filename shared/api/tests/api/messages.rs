@@ -9,7 +9,8 @@ use axum::routing::post;
 use http::{HeaderMap, StatusCode};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tidegate_engine::{CompletionBody, EventBody, Handled};
+use tidegate_engine::Handled;
+use tidegate_protocol::{Completion, Event};
 use tokio::net::TcpListener;
 
 use crate::page::Page;
@@ -41,8 +42,8 @@ fn nulls(value: &Value) -> BTreeSet<String> {
 }
 
 /// An event with all that one may have.
-fn whole_event() -> EventBody {
-    EventBody {
+fn whole_event() -> Event<Box<RawValue>> {
+    Event {
         event_id: "a.1.0.0".to_owned(),
         job_id: "a".to_owned(),
         client_id: "acme".to_owned(),
@@ -58,8 +59,8 @@ fn whole_event() -> EventBody {
 }
 
 /// A completion of which nothing is known that need not be.
-fn bare_completion() -> CompletionBody {
-    CompletionBody {
+fn bare_completion() -> Completion {
+    Completion {
         r#type: "run.completed".to_owned(),
         id: "a.1.0.completed".to_owned(),
         run_id: "a.1.0".to_owned(),
@@ -103,12 +104,12 @@ fn each_field_of_an_event_is_in_the_table_the_schema_and_the_sample_and_no_other
     agrees(section, &schema("event.json"));
     let whole = serde_json::to_value(whole_event()).unwrap();
     assert_eq!(section.names(|_| true), fields(&whole));
-    let bare = EventBody { token: None, lease_expires_at: None, ..whole_event() };
+    let bare = Event { token: None, lease_expires_at: None, ..whole_event() };
     let bare = serde_json::to_value(bare).unwrap();
     assert_eq!(section.names(|kind| !kind.contains("may be absent")), fields(&bare));
 
     let sample = section.blocks("json")[0];
-    let event: EventBody = serde_json::from_str(sample).unwrap();
+    let event: Event<Box<RawValue>> = serde_json::from_str(sample).unwrap();
     assert_eq!(serde_json::to_string(&event).unwrap(), sample);
     assert_eq!(fields(&serde_json::from_str(sample).unwrap()), fields(&whole));
 }
@@ -122,7 +123,7 @@ fn each_field_of_a_completion_is_in_the_table_the_schema_and_the_sample_and_no_o
     assert_eq!(section.names(|kind| kind.contains("or null")), nulls(&bare));
 
     let sample = section.blocks("json")[0];
-    let completion: CompletionBody = serde_json::from_str(sample).unwrap();
+    let completion: Completion = serde_json::from_str(sample).unwrap();
     assert_eq!(serde_json::to_string(&completion).unwrap(), sample);
 }
 
@@ -248,7 +249,7 @@ async fn a_webhook_has_the_documented_headers_and_an_answer_the_documented_effec
     assert_eq!(section.names(|_| true), names(sent));
     let shown = section.blocks("http")[0].split("\n\n").next().unwrap().lines().skip(1);
     assert_eq!(section.names(|_| true), names(shown.map(|line| line.split(':').next().unwrap())));
-    let event: EventBody = serde_json::from_str(body).unwrap();
+    let event: Event = serde_json::from_str(body).unwrap();
     assert_eq!(headers["webhook-id"], event.event_id);
     let version = concat!("tidegate/", env!("CARGO_PKG_VERSION"));
     assert_eq!(headers["user-agent"], version);

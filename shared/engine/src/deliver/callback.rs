@@ -3,9 +3,9 @@
 //! At least once, under the id `<run>.completed`. It travels through the dispatch queue, so nobody who counts the last
 //! outcome waits for an endpoint.
 
-use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::time::shifted;
+use tidegate_protocol::Completion;
 use tidegate_store::runs::{Announced, RunRow};
 use tracing::{info, warn};
 
@@ -14,67 +14,6 @@ use super::{Delivery, Sent, backoff};
 use crate::EngineError;
 use crate::queues::Outgoing;
 use crate::queues::message::Message;
-
-/// The body of a completion: an SQS message's text, or the body of a POST. Version 1; fields are only ever added.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CompletionBody {
-    /// `run.completed`.
-    pub r#type: String,
-    /// The idempotency key: the same each time this is sent.
-    pub id: String,
-    /// The run.
-    pub run_id: String,
-    /// The client's job.
-    pub job_id: String,
-    /// The client.
-    pub client_id: String,
-    /// `finished` or `stopped`.
-    pub state: String,
-    /// Why it was stopped.
-    pub reason: Option<String>,
-    /// How many events it has.
-    pub count: u32,
-    /// Released as succeeded.
-    pub succeeded: u32,
-    /// Released as failed.
-    pub failed: u32,
-    /// Never released.
-    pub expired: u32,
-    /// Could not be delivered.
-    pub dead: u32,
-    /// Never admitted, because the run was stopped.
-    pub left_out: u32,
-    /// When it was due, RFC 3339.
-    pub launch_at: String,
-    /// When its first event was admitted, RFC 3339; null when none was.
-    pub started_at: Option<String>,
-    /// When the last outcome was counted, RFC 3339; null when none was.
-    pub finished_at: Option<String>,
-}
-
-impl CompletionBody {
-    fn of(client: &ClientId, run: &RunRow) -> Self {
-        let tally = run.tally;
-        Self {
-            r#type: "run.completed".to_owned(),
-            id: completion_id(&run.id),
-            run_id: run.id.to_string(),
-            job_id: run.id.job().to_string(),
-            client_id: client.to_string(),
-            state: if run.stopped.is_some() { "stopped" } else { "finished" }.to_owned(),
-            reason: run.stopped.clone(),
-            count: run.terms.count.get(),
-            succeeded: tally.succeeded,
-            failed: tally.failed,
-            expired: tally.expired,
-            dead: tally.dead,
-            left_out: tally.left_out,
-            launch_at: rfc3339(run.id.launch_at()),
-            started_at: run.started_at.map(rfc3339),
-            finished_at: run.last_outcome_at.map(rfc3339),
-        }
-    }
-}
 
 impl Delivery {
     /// Tells a client of a run's end, now or, when that fails, later. `failures` is how often it failed.
@@ -88,7 +27,7 @@ impl Delivery {
             return Ok(());
         };
         let Some(target) = &row.terms.flow.on_completion else { return Ok(()) };
-        let body = serde_json::to_string(&CompletionBody::of(client, &row)).unwrap_or_default();
+        let body = serde_json::to_string(&completion(client, &row)).unwrap_or_default();
         let (now, tries) = (self.clock.now(), failures.saturating_add(1));
         let id = completion_id(run);
         let failure = match self.send_completion((client, run), target, (&id, body)).await? {
@@ -106,6 +45,29 @@ impl Delivery {
         };
         self.store.mark_announced(client, run, &Announced { at: now, failure }).await?;
         Ok(())
+    }
+}
+
+/// What a client is told of a run's end.
+fn completion(client: &ClientId, run: &RunRow) -> Completion {
+    let tally = run.tally;
+    Completion {
+        r#type: "run.completed".to_owned(),
+        id: completion_id(&run.id),
+        run_id: run.id.to_string(),
+        job_id: run.id.job().to_string(),
+        client_id: client.to_string(),
+        state: if run.stopped.is_some() { "stopped" } else { "finished" }.to_owned(),
+        reason: run.stopped.clone(),
+        count: run.terms.count.get(),
+        succeeded: tally.succeeded,
+        failed: tally.failed,
+        expired: tally.expired,
+        dead: tally.dead,
+        left_out: tally.left_out,
+        launch_at: rfc3339(run.id.launch_at()),
+        started_at: run.started_at.map(rfc3339),
+        finished_at: run.last_outcome_at.map(rfc3339),
     }
 }
 

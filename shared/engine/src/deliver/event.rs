@@ -3,41 +3,11 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use tidegate_domain::ids::{ClientId, EventId};
 use tidegate_domain::token::SignedToken;
+use tidegate_protocol::Event;
 
 use crate::contents::Terms;
-
-/// The body of a delivered event: an SQS message's text, or the body of a POST. Version 1; fields are only ever added.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct EventBody {
-    /// The idempotency key: the same for every delivery of the event.
-    pub event_id: String,
-    /// The client's job.
-    pub job_id: String,
-    /// The client.
-    pub client_id: String,
-    /// The run that it belongs to.
-    pub run_id: String,
-    /// Its number in the run, from 0.
-    pub index: u32,
-    /// How many events the run has.
-    pub count: u32,
-    /// When the run was due, RFC 3339.
-    pub launch_at: String,
-    /// Which delivery of the event this is, from 1. Deliveries that failed count.
-    pub attempt: u8,
-    /// To be released when the work is done; absent where nothing throttles.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub token: Option<String>,
-    /// When the token is taken back unless it is extended, RFC 3339.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub lease_expires_at: Option<String>,
-    /// What the job carries.
-    pub payload: Box<RawValue>,
-}
 
 /// An event on its way.
 #[derive(Debug, Clone)]
@@ -63,7 +33,7 @@ impl EventToSend {
     pub(crate) fn body(&self) -> String {
         let run = self.event.run();
         let count = self.terms.terms.count.get();
-        let body = EventBody {
+        let body = Event {
             event_id: self.event.to_string(),
             job_id: run.job().to_string(),
             client_id: self.client.to_string(),
@@ -71,7 +41,7 @@ impl EventToSend {
             index: self.event.index(),
             count,
             launch_at: rfc3339(run.launch_at()),
-            attempt: self.attempt,
+            attempt: self.attempt.into(),
             token: self.lease.as_ref().map(|(token, _)| token.to_string()),
             lease_expires_at: self.lease.as_ref().map(|(_, end)| rfc3339(*end)),
             payload: self.terms.payloads.for_event(&self.event, count),

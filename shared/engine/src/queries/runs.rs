@@ -11,7 +11,7 @@ use tidegate_store::runs::{RunRow, Tally};
 
 use super::Queries;
 use crate::EngineError;
-use crate::queries::forecast::{Forecast, Progress};
+use crate::queries::forecast::{Forecast, ForecastBasis, Progress};
 use crate::queries::history::Live;
 use crate::queries::run_state::{RunState, RunSummary};
 
@@ -32,8 +32,10 @@ pub struct RunDetail {
     pub rate_per_second: Option<f64>,
     /// When the last of its events is expected to end.
     pub predicted_finish_at: Option<DateTime<Utc>>,
-    /// What rate and prediction follow from, in words and numbers.
-    pub reasoning: String,
+    /// What rate and prediction follow from.
+    pub basis: Vec<ForecastBasis>,
+    /// The instant that rate and prediction are of.
+    pub as_of: DateTime<Utc>,
 }
 
 impl Queries {
@@ -82,13 +84,9 @@ impl Queries {
             RunState::Stopped => 0,
             _ => summary.count.saturating_sub(summary.tally.total()).saturating_sub(in_flight),
         };
-        let forecast = Forecast::of(&Progress::new(
-            &row,
-            &summary,
-            (in_flight, waiting),
-            status.as_ref(),
-            self.clock.now(),
-        ));
+        let now = self.clock.now();
+        let progress = Progress::new(&row, &summary, (in_flight, waiting), status.as_ref(), now);
+        let forecast = Forecast::of(&progress);
         Ok(Some(RunDetail {
             summary,
             in_flight,
@@ -97,7 +95,8 @@ impl Queries {
             deadline: row.terms.flow.window.map(|window| window.ends_at(run.launch_at())),
             rate_per_second: forecast.rate_per_second,
             predicted_finish_at: forecast.finish_at,
-            reasoning: forecast.reasoning,
+            basis: forecast.basis,
+            as_of: now,
         }))
     }
 

@@ -13,6 +13,7 @@
 //! Deliberately absent: what tokens are and when one may be given (`throttle`, `tidegate_domain::slots`).
 
 mod arrive;
+mod entry;
 mod free;
 mod recheck;
 mod release;
@@ -30,6 +31,7 @@ use crate::effect_loop::EffectLoop;
 use crate::queues::Queues;
 use crate::throttle::Throttle;
 use crate::token_key::{TokenKey, TokenKeys};
+pub use entry::{EntryError, read_release, read_token};
 pub use release::Extended;
 
 /// What events, consumers and operators do with tokens.

@@ -6,52 +6,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use tidegate_domain::ids::ClientId;
-use tidegate_domain::limits::{RESULT_BYTES, TOKENS_PER_CALL};
-use tidegate_domain::slots::{GroupKey, Outcome};
-use tidegate_domain::token::SignedToken;
+use tidegate_domain::limits::TOKENS_PER_CALL;
+use tidegate_domain::slots::GroupKey;
+use tidegate_protocol::{ReleaseEntry, ReleaseMessage};
 use tracing::{error, warn};
 
 use super::Tokens;
+use super::entry::read_release;
 use crate::effect::Release;
 use crate::queues::Handled;
 use crate::throttle::release::Released;
 use crate::{EngineError, TokenKey, contain};
-
-/// A message of the release queue: the body of a release call. It may name its client; then other clients' tokens are
-/// passed over.
-///
-/// A consumer wrote it, so a member that is not known is a typo, and refused as the API refuses it: `outcom` must not become a
-/// success.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Body {
-    #[serde(default)]
-    client_id: Option<String>,
-    tokens: Vec<Box<RawValue>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Ended {
-    token: String,
-    #[serde(default)]
-    outcome: Word,
-    #[serde(default)]
-    result: Option<String>,
-    #[serde(default)]
-    error: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Word {
-    #[default]
-    Succeeded,
-    Failed,
-}
 
 /// Where the releases of a message go.
 #[derive(Debug, Default)]
@@ -109,7 +76,7 @@ impl Tokens {
 
 impl Sorted {
     fn add(&mut self, number: usize, body: &str, key: &TokenKey) -> Result<(), String> {
-        let body: Body = serde_json::from_str(body).map_err(|e| e.to_string())?;
+        let body: ReleaseMessage = serde_json::from_str(body).map_err(|e| e.to_string())?;
         let client: Option<ClientId> =
             body.client_id.map(|id| id.parse()).transpose().map_err(|e| format!("client_id: {e}"))?;
         if !(1..=TOKENS_PER_CALL).contains(&body.tokens.len()) {
@@ -132,40 +99,18 @@ impl Sorted {
 
 /// Reads an entry: a token's text, or an object that says how its event ended.
 fn read(entry: &RawValue, client: Option<&ClientId>, key: &TokenKey) -> Result<Release, String> {
-    let ended = match serde_json::from_str::<String>(entry.get()) {
-        Ok(token) => Ended { token, outcome: Word::Succeeded, result: None, error: None },
-        Err(_) => serde_json::from_str(entry.get()).map_err(|e| format!("{entry}: {e}"))?,
-    };
-    ended.checked(client, key)
-}
-
-impl Ended {
-    fn checked(self, client: Option<&ClientId>, key: &TokenKey) -> Result<Release, String> {
-        let ended = self;
-        let signed: SignedToken = ended.token.parse().map_err(|e| format!("token: {e}"))?;
-        let token = key.verify(signed).ok_or("token: this deployment gave no such token")?;
-        if let Some(client) = client.filter(|client| *client != token.client()) {
-            return Err(format!("token '{token}' is not {client}'s"));
-        }
-        match (ended.outcome, &ended.result, &ended.error) {
-            (Word::Succeeded, _, Some(_)) => return Err(format!("'{token}' succeeded, and has an error")),
-            (Word::Failed, Some(_), _) => return Err(format!("'{token}' failed, and has a result")),
-            _ => {}
-        }
-        let text = ended.result.or(ended.error);
-        if let Some(long) = text.as_ref().filter(|text| text.len() > RESULT_BYTES) {
-            return Err(format!(
-                "the text for '{token}' is {} bytes; {RESULT_BYTES} is the most",
-                long.len()
-            ));
-        }
-        let outcome = if ended.outcome == Word::Succeeded { Outcome::Succeeded } else { Outcome::Failed };
-        Ok(Release { token, outcome, text })
+    let read: ReleaseEntry = serde_json::from_str(entry.get()).map_err(|e| format!("{entry}: {e}"))?;
+    let release = read_release(read.into(), key).map_err(|e| format!("{entry}: {e}"))?;
+    match client.filter(|client| *client != release.token.client()) {
+        Some(client) => Err(format!("token '{}' is not {client}'s", release.token)),
+        None => Ok(release),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tidegate_domain::slots::Outcome;
+
     use super::*;
 
     fn key() -> TokenKey {

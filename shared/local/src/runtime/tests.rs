@@ -11,7 +11,8 @@ use tidegate_domain::target::Target;
 use tidegate_domain::time::{CronSpec, parse_zone};
 use tidegate_domain::token::SignedToken;
 use tidegate_engine::random::SeededRandom;
-use tidegate_engine::{EventBody, JobDraft, JobWrite, Outcome, Release};
+use tidegate_engine::{JobDraft, JobWrite, Outcome, Release};
+use tidegate_protocol::Event;
 use tokio::time::Instant;
 
 use super::*;
@@ -48,7 +49,7 @@ async fn receive(sqs: &Client, url: &str, wait_seconds: i32) -> Vec<String> {
     messages.into_iter().map(|message| message.body.unwrap()).collect()
 }
 
-fn event(body: &str) -> EventBody {
+fn event(body: &str) -> Event {
     serde_json::from_str(body).unwrap()
 }
 

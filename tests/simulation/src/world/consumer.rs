@@ -1,8 +1,10 @@
 //! What a consumer does: take events from its queue, release and extend tokens.
 
 use anyhow::{Context, Result};
+use serde_json::value::RawValue;
 use tidegate_domain::token::{SignedToken, Token};
-use tidegate_engine::{EventBody, Outcome, Release, Released};
+use tidegate_engine::{Outcome, Release, Released};
+use tidegate_protocol::Event;
 
 use super::{CLIENT, World, pump};
 
@@ -10,7 +12,7 @@ use super::{CLIENT, World, pump};
 #[derive(Debug, Clone)]
 pub struct Received {
     /// What the message said.
-    pub body: EventBody,
+    pub body: Event<Box<RawValue>>,
     /// The token, where one is needed.
     pub token: Option<Token>,
 }
@@ -21,7 +23,7 @@ impl Received {
     /// # Errors
     /// When it is no event.
     pub fn read(text: &str) -> Result<Self> {
-        let body: EventBody = serde_json::from_str(text)?;
+        let body: Event<Box<RawValue>> = serde_json::from_str(text)?;
         let signed = body.token.as_deref().map(str::parse::<SignedToken>).transpose()?;
         let token = signed.map(|signed| signed.token);
         Ok(Self { body, token })

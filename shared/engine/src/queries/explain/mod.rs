@@ -3,11 +3,11 @@
 //! Rows are read one by one, without locks: an event that moves from one to another meanwhile may be found in neither. An
 //! explanation is for people; nothing is decided by it.
 
+mod reason;
 mod wait_context;
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, EventId, PolicyId};
-use tidegate_domain::policy::OnExpiry;
 use tidegate_domain::slots::{Lease, SlotGroup};
 use tidegate_domain::time::{seconds, shifted};
 use tidegate_domain::token::Token;
@@ -17,9 +17,10 @@ use tidegate_store::runs::RunRow;
 use super::Queries;
 use crate::EngineError;
 use crate::queries::PolicyStatus;
-use crate::queries::forecast::{Progress, clock_text};
+use crate::queries::forecast::Progress;
 use crate::queries::history::{EventRecord, EventStatus, Live};
 use crate::queries::packs::Packs;
+pub use reason::{ExpectationBasis, LeaseSpan, Reason};
 use wait_context::{Blocker, Measured, WaitContext};
 
 /// Holders that an explanation names.
@@ -49,8 +50,10 @@ pub struct Holder {
 pub struct Explanation {
     /// Where it is.
     pub record: EventRecord,
-    /// Why, in a sentence.
-    pub because: String,
+    /// The instant that the explanation is of.
+    pub as_of: DateTime<Utc>,
+    /// Why. Of several reasons to wait the first of [`Reason`].
+    pub reason: Reason,
     /// How many due events of its policy come before it: those in front of it in the line, and those that slot groups took
     /// from the line and have not admitted. `None` when it does not wait for a token.
     pub events_before: Option<u64>,
@@ -60,8 +63,8 @@ pub struct Explanation {
     pub holders: Vec<Holder>,
     /// When it is expected to be admitted.
     pub expected_at: Option<DateTime<Utc>>,
-    /// What `expected_at` follows from, in words and numbers, or why nothing can be expected.
-    pub reasoning: String,
+    /// What `expected_at` follows from, or why nothing can be expected; empty when it does not wait for a token.
+    pub basis: Vec<ExpectationBasis>,
 }
 
 impl Queries {
@@ -104,41 +107,50 @@ impl Queries {
         let Some(record) = record else { return Ok(None) };
         let now = self.clock.now();
         let mut holders = holders_in(&groups, &self.packs_known_to(&groups).await?, now);
-        let mut explanation = Explanation {
-            because: String::new(),
-            events_before: None,
-            policy,
-            holders: Vec::new(),
-            expected_at: None,
-            reasoning: "it does not wait for a token".to_owned(),
-            record,
-        };
-        match (&explanation.record.status, &explanation.policy) {
+        let (mut events_before, mut expected_at, mut basis) = (None, None, Vec::new());
+        let reason = match (record.status, &policy) {
             (EventStatus::Waiting, Some(status)) => {
                 let rate_allows_at = self.rate_allows_at(status).await?;
                 let (groups, holders) = (&*groups, &*holders);
                 let wait_context =
                     WaitContext { run: &run, index, status, groups, holders, now, rate_allows_at };
                 let place = wait_context.place(self.entries(&wait_context).await?);
-                let (because, because_of) = wait_context.because(&place);
-                let measured = match because_of {
+                let (reason, blocker) = wait_context.reason(&place);
+                let measured = match blocker {
                     // No speed makes a difference.
                     Blocker::Halt | Blocker::Rate(_) => None,
                     Blocker::Until(_) | Blocker::Others => self.measured(client, &wait_context).await?,
                 };
-                let (expected_at, reasoning) = wait_context.expectation(&place, because_of, measured);
-                explanation.because = because;
-                explanation.events_before = Some(place.events_before);
-                (explanation.expected_at, explanation.reasoning) = (expected_at, reasoning);
+                (expected_at, basis) = wait_context.expectation(&place, blocker, measured);
+                events_before = Some(place.events_before);
+                reason
             }
-            (EventStatus::Waiting, _) => {
-                (explanation.because, explanation.expected_at) = unthrottled(&run, now);
+            (EventStatus::Waiting, None) => {
+                let reason = unthrottled(&run, now);
+                if let Reason::NotLaunched { launch_at } = reason {
+                    expected_at = Some(launch_at);
+                }
+                reason
             }
-            _ => explanation.because = ended(&explanation.record, explanation.policy.as_ref(), now),
-        }
+            (EventStatus::InFlight, policy) => in_flight(&record, policy.as_ref(), now),
+            (EventStatus::Succeeded, _) => Reason::Succeeded,
+            (EventStatus::Failed, _) => Reason::Failed,
+            (EventStatus::Expired, _) => Reason::Expired,
+            (EventStatus::Dead, _) => Reason::Dead,
+            (EventStatus::Stopped, _) => Reason::Stopped,
+            (EventStatus::Delivered, _) => Reason::Delivered,
+        };
         holders.truncate(HOLDERS);
-        explanation.holders = holders;
-        Ok(Some(explanation))
+        Ok(Some(Explanation {
+            record,
+            as_of: now,
+            reason,
+            events_before,
+            policy,
+            holders,
+            expected_at,
+            basis,
+        }))
     }
 
     async fn rate_allows_at(&self, status: &PolicyStatus) -> Result<Option<DateTime<Utc>>, EngineError> {
@@ -189,11 +201,8 @@ impl Queries {
         let live = Live::of(&run, wait_context.groups);
         let summary = self.summary(client, run.clone(), &live).await?;
         let progress = Progress::new(&run, &summary, (0, 0), Some(wait_context.status), wait_context.now);
-        let of =
-            if run.id == wait_context.run.id { "of its run" } else { "of the run that holds the tokens" };
-        Ok(progress
-            .speed()
-            .map(|per_second| Measured { per_second, words: format!("{of}, {}", progress.so_far()) }))
+        let (is_own, so_far) = (run.id == wait_context.run.id, progress.so_far());
+        Ok(progress.speed().map(|per_second| Measured { per_second, is_own, so_far }))
     }
 }
 
@@ -219,56 +228,24 @@ fn holder(group: &SlotGroup, packs: &Packs, lease: &Lease, now: DateTime<Utc>) -
 }
 
 /// Why an event that waits for no token is not delivered yet.
-fn unthrottled(run: &RunRow, now: DateTime<Utc>) -> (String, Option<DateTime<Utc>>) {
+fn unthrottled(run: &RunRow, now: DateTime<Utc>) -> Reason {
     let launch_at = run.id.launch_at();
-    if run.terms.policy.is_some() {
-        return ("its policy was deleted: it is not delivered".to_owned(), None);
-    }
-    if launch_at > now {
-        let text = format!("its launch is in the future, at {}", clock_text(launch_at, now));
-        return (text, Some(launch_at));
-    }
-    ("nothing throttles it: its delivery is under way, or is tried again".to_owned(), None)
-}
-
-/// Why an event that does not wait is where it is.
-fn ended(record: &EventRecord, policy: Option<&PolicyStatus>, now: DateTime<Utc>) -> String {
-    let at = record.at.map(|at| format!(" at {}", clock_text(at, now))).unwrap_or_default();
-    let said = record.text.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
-    let why = record.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    match record.status {
-        EventStatus::InFlight => in_flight(record, policy, now),
-        EventStatus::Succeeded => format!("its consumer released it as succeeded{at}{said}"),
-        EventStatus::Failed => format!("its consumer released it as failed{at}{said}"),
-        EventStatus::Expired => {
-            "nobody released it before its lease ended, in any of its deliveries".to_owned()
-        }
-        EventStatus::Dead => format!("it could not be delivered{at}{why}"),
-        EventStatus::Stopped => {
-            let reason = record.reason.as_deref().unwrap_or("no reason");
-            format!("its run was stopped ({reason}): it is not delivered")
-        }
-        EventStatus::Delivered => format!("it was delivered{at}; nothing throttles it"),
-        EventStatus::Waiting => "it waits".to_owned(),
+    match () {
+        () if run.terms.policy.is_some() => Reason::PolicyDeleted,
+        () if launch_at > now => Reason::NotLaunched { launch_at },
+        () => Reason::BeingDelivered,
     }
 }
 
-fn in_flight(record: &EventRecord, policy: Option<&PolicyStatus>, now: DateTime<Utc>) -> String {
+fn in_flight(record: &EventRecord, policy: Option<&PolicyStatus>, now: DateTime<Utc>) -> Reason {
     let attempt = record.attempts.unwrap_or(1);
-    let (Some(lease_end), Some(status)) = (record.at, policy) else {
-        return format!("its consumer has it, delivery {attempt}");
+    let (Some(ends_at), Some(status)) = (record.at, policy) else {
+        return Reason::InFlight { attempt, lease: None };
     };
     let terms = status.policy.terms;
-    let end = clock_text(lease_end, now);
-    if lease_end <= now {
-        let becomes = match terms.on_expiry() {
-            OnExpiry::Hold => "the policy holds the token until it is released or freed",
-            OnExpiry::Reclaim => "the token is about to be taken back",
-        };
-        return format!("its consumer has it, delivery {attempt}; the lease ran out at {end}, and {becomes}");
+    if ends_at <= now {
+        return Reason::LeaseRanOut { attempt, ended_at: ends_at, on_expiry: terms.on_expiry() };
     }
-    // An extension by other than the policy's lease moves this by the difference.
-    let since = shifted(lease_end, -seconds(terms.lease_seconds().into()));
-    let since = clock_text(since.min(now), now);
-    format!("its consumer has it, delivery {attempt}: granted or last extended at {since}, lease until {end}")
+    let since = shifted(ends_at, -seconds(terms.lease_seconds().into())).min(now);
+    Reason::InFlight { attempt, lease: Some(LeaseSpan { since, ends_at }) }
 }

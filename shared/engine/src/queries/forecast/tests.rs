@@ -1,6 +1,6 @@
 use tidegate_domain::flow::Deadline;
 use tidegate_domain::policy::{Policy, PolicyTerms};
-use tidegate_domain::rate_limit::Per;
+use tidegate_domain::rate_limit::{Per, RateLimit};
 use tidegate_domain::shares::SharePlan;
 
 use super::*;
@@ -17,9 +17,7 @@ fn progress(policy: Option<&PolicyStatus>) -> Progress<'_> {
         launch_at: at(0),
         count: 1_000,
         state: RunState::Running,
-        reason: None,
         done: 310,
-        left_out: 0,
         in_flight: 8,
         waiting: 682,
         started_at: Some(at(3)),
@@ -51,10 +49,9 @@ fn window(seconds: u64, on_deadline: OnDeadline, paced: bool) -> Option<BatchWin
 fn a_prediction_shows_its_numbers() {
     let plain = policy(8, None, false);
     let forecast = Forecast::of(&progress(Some(&plain)));
-    assert_eq!(
-        forecast.reasoning,
-        "310 of 1000 events have ended since 09:00:03 UTC, 12.4 a second; 690 are left, so about 56 s more"
-    );
+    let so_far = SoFar { done: 310, count: 1_000, since: at(3), per_second: Some(12.4) };
+    let takes = Duration::milliseconds(55_645);
+    assert_eq!(forecast.basis, [ForecastBasis::SoFar(so_far), ForecastBasis::Left { events: 690, takes }]);
     assert_eq!(forecast.rate_per_second, Some(12.4));
     assert_eq!(forecast.finish_at.map(|at| at.timestamp()), Some(at(28 + 55).timestamp()));
 }
@@ -64,29 +61,26 @@ fn what_bounds_the_rest_is_said_and_counted() {
     let slow = policy(8, Some(RateLimit::new(60, Per::Minute, None).unwrap()), false);
     let forecast = Forecast::of(&progress(Some(&slow)));
     assert_eq!(forecast.finish_at, Some(at(28 + 682)));
-    assert!(
-        forecast.reasoning.ends_with("; its policy's rate lets no more than 60 a minute begin"),
-        "{forecast:?}"
-    );
+    let rate = RateLimit::new(60, Per::Minute, None).unwrap();
+    assert_eq!(forecast.basis.last(), Some(&ForecastBasis::Rate(rate)));
 
     let plain = policy(8, None, false);
     let paced = Progress { window: window(3_600, OnDeadline::Continue, true), ..progress(Some(&plain)) };
     let forecast = Forecast::of(&paced);
     assert_eq!(forecast.finish_at, Some(at(3_600)));
-    assert!(forecast.reasoning.contains("paced over its window, which ends at 10:00:00 UTC"), "{forecast:?}");
+    let last_at = at(3_596);
+    let paced = ForecastBasis::Paced { ends_at: at(3_600), last_at };
+    assert_eq!(forecast.basis.last(), Some(&paced));
 
     let short = Progress { window: window(60, OnDeadline::Expire, false), ..progress(Some(&plain)) };
     let forecast = Forecast::of(&short);
     assert_eq!(forecast.finish_at, Some(at(60)));
-    assert!(
-        forecast.reasoning.ends_with("; what is not admitted by 09:01:00 UTC is left out"),
-        "{forecast:?}"
-    );
+    assert_eq!(forecast.basis.last(), Some(&ForecastBasis::LeftOutAtDeadline(at(60))));
 
     let over = Progress { window: window(60, OnDeadline::Continue, false), ..progress(Some(&plain)) };
     let forecast = Forecast::of(&over);
     assert_eq!(forecast.finish_at.map(|at| at.timestamp()), Some(at(83).timestamp()));
-    assert!(forecast.reasoning.ends_with("ends at 09:01:00 UTC, and it goes on after that"), "{forecast:?}");
+    assert_eq!(forecast.basis.last(), Some(&ForecastBasis::ContinuesAfterDeadline(at(60))));
 }
 
 #[test]
@@ -94,8 +88,9 @@ fn what_cannot_be_predicted_is_not() {
     let paused = policy(8, None, true);
     let forecast = Forecast::of(&progress(Some(&paused)));
     assert_eq!(forecast.finish_at, None);
-    assert!(forecast.reasoning.ends_with("paused: nothing is admitted until it is resumed"), "{forecast:?}");
-    assert!(!forecast.reasoning.contains("drains"), "{forecast:?}");
+    assert_eq!(forecast.basis.last(), Some(&ForecastBasis::PolicyPaused));
+    let drains = |basis: &ForecastBasis| matches!(basis, ForecastBasis::Draining { .. });
+    assert!(!forecast.basis.iter().any(drains), "{forecast:?}");
 
     let lowered = policy(12, None, false);
     let fresh = Progress { done: 0, waiting: 988, in_flight: 12, ..progress(Some(&lowered)) };
@@ -104,18 +99,18 @@ fn what_cannot_be_predicted_is_not() {
         Forecast {
             rate_per_second: None,
             finish_at: None,
-            reasoning:
-                "none of its 1000 events has ended yet, so its speed is not known; its policy drains: 12 in \
-                        flight, limit 8"
-                    .to_owned(),
+            basis: vec![
+                ForecastBasis::SoFar(SoFar { done: 0, count: 1_000, since: at(3), per_second: None }),
+                ForecastBasis::Draining { held: 12, limit: 8 },
+            ],
         }
     );
     let forecast = Forecast::of(&progress(None));
-    assert!(forecast.reasoning.ends_with("its policy was deleted: nothing more is admitted"), "{forecast:?}");
+    assert_eq!(forecast.basis.last(), Some(&ForecastBasis::PolicyDeleted));
     assert_eq!(forecast.finish_at, None);
 
     let tomorrow = Progress { launch_at: at(86_400), state: RunState::Waiting, ..progress(Some(&lowered)) };
-    assert_eq!(Forecast::of(&tomorrow).reasoning, "its launch is in the future, at 2026-11-22 09:00:00 UTC");
+    assert_eq!(Forecast::of(&tomorrow).basis, [ForecastBasis::NotLaunched(at(86_400))]);
 }
 
 #[test]
@@ -123,15 +118,8 @@ fn a_run_that_is_over_says_how_it_went() {
     let done =
         Progress { state: RunState::Finished, done: 1_000, last_outcome_at: Some(at(103)), ..progress(None) };
     let forecast = Forecast::of(&done);
-    assert_eq!(
-        forecast.reasoning,
-        "all 1000 events have ended, from 09:00:03 UTC to 09:01:43 UTC, 10.0 a second"
-    );
+    assert_eq!(forecast.basis, [ForecastBasis::Finished { since: at(3) }]);
     assert_eq!((forecast.rate_per_second, forecast.finish_at), (Some(10.0), None));
-    let stopped =
-        Progress { state: RunState::Stopped, reason: Some("deadline"), left_out: 682, ..progress(None) };
-    assert_eq!(
-        Forecast::of(&stopped).reasoning,
-        "it was stopped (deadline); 310 of 1000 events have ended; 682 were left out; 8 are still with their consumers"
-    );
+    let stopped = Progress { state: RunState::Stopped, ..progress(None) };
+    assert_eq!(Forecast::of(&stopped).basis, [ForecastBasis::Stopped { done: 310 }]);
 }

@@ -2,18 +2,28 @@
 
 use std::str::FromStr;
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Error;
-
-/// A delivered event: the text of an SQS message, or the body of a POST.
+/// A delivered event: the text of an SQS message, or the body of a POST. Version 1; fields are only ever added.
 ///
-/// It may come more than once: `event_id` is the same each time.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Event {
-    /// The idempotency key.
+/// It may come more than once: `event_id` is the same each time. `P` is how the payload is kept: as a value for who reads
+/// it, as the job's own text for who sends it.
+///
+/// ```
+/// use tidegate_protocol::Event;
+///
+/// let body = r#"{"event_id":"nightly.3.1790000000.17","job_id":"nightly","client_id":"acme",
+///     "run_id":"nightly.3.1790000000","index":17,"count":20,"launch_at":"2026-09-21T13:33:20Z",
+///     "attempt":1,"payload":{"shop":7}}"#;
+/// let event: Event = body.parse()?;
+/// assert_eq!((event.index, event.payload["shop"].as_u64()), (17, Some(7)));
+/// # Ok::<(), tidegate_protocol::EventError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event<P = Value> {
+    /// The idempotency key: the same for every delivery of the event.
     pub event_id: String,
     /// The job that it is an event of.
     pub job_id: String,
@@ -27,16 +37,27 @@ pub struct Event {
     pub count: u32,
     /// When the run was due, RFC 3339.
     pub launch_at: String,
-    /// Which delivery of the event this is, from 1.
+    /// Which delivery of the event this is, from 1. Deliveries that failed count.
     pub attempt: u32,
     /// To be released when the work is done; `None` where nothing throttles.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub token: Option<String>,
-    /// When the token is taken back unless it is extended, RFC 3339.
-    #[serde(default)]
+    /// When the token is taken back unless it is extended, RFC 3339; `None` where nothing throttles.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lease_expires_at: Option<String>,
     /// What the job carries.
-    pub payload: Value,
+    pub payload: P,
+}
+
+/// Why a delivered event does not read.
+#[derive(Debug, thiserror::Error)]
+pub enum EventError {
+    /// The text is no event.
+    #[error("the event cannot be read: {0}")]
+    Body(#[source] serde_json::Error),
+    /// The payload has not the form of the consumer's type.
+    #[error("the payload cannot be read: {0}")]
+    Payload(#[source] serde_json::Error),
 }
 
 impl Event {
@@ -44,17 +65,16 @@ impl Event {
     ///
     /// # Errors
     /// When it has not that form.
-    pub fn payload_as<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        T::deserialize(&self.payload)
-            .map_err(|e| Error::Unreadable { what: "the payload", reason: e.to_string() })
+    pub fn payload_as<T: DeserializeOwned>(&self) -> Result<T, EventError> {
+        T::deserialize(&self.payload).map_err(EventError::Payload)
     }
 }
 
 impl FromStr for Event {
-    type Err = Error;
+    type Err = EventError;
 
-    fn from_str(body: &str) -> Result<Self, Error> {
-        serde_json::from_str(body).map_err(|e| Error::Unreadable { what: "the event", reason: e.to_string() })
+    fn from_str(body: &str) -> Result<Self, EventError> {
+        serde_json::from_str(body).map_err(EventError::Body)
     }
 }
 

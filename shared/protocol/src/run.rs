@@ -1,0 +1,135 @@
+//! Runs and their events.
+
+use serde::{Deserialize, Serialize};
+
+use crate::words::words;
+
+/// A run: one firing of a job, with its progress.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Run {
+    /// Its name: job, revision and launch second.
+    #[cfg_attr(feature = "openapi", schema(example = "nightly.3.1790000000"))]
+    pub run_id: String,
+    /// When it was due, RFC 3339.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub launch_at: String,
+    /// Its number of events.
+    pub count: u32,
+    /// Where it stands: `waiting` (none of its events was delivered), `running`, `finished` (all have come to their end) or
+    /// `stopped` (nothing more of it is delivered, see `reason`).
+    pub state: String,
+    /// Events of a job without a policy that were delivered: nobody releases them, so how they ended is not known.
+    pub delivered: u32,
+    /// Events that their consumer released as succeeded.
+    pub succeeded: u32,
+    /// Events that their consumer released as failed.
+    pub failed: u32,
+    /// Events that were never released.
+    pub expired: u32,
+    /// Events that could not be delivered.
+    pub dead: u32,
+    /// Events that were never admitted, because the run was stopped.
+    pub left_out: u32,
+    /// Why nothing (more) of it is delivered: `paused`, `misfire_skipped`, `expired`, `overlap_skipped`, `line_full`,
+    /// `excluded`, `job_deleted`, `rescheduled` or `not_emittable`; of a run that had begun to wait also `cancelled` (by a call),
+    /// `deadline`, `failure_limit`, `policy_deleted` or `payload_deleted` (with its job).
+    pub reason: Option<String>,
+    /// How many firings of the job were left out for the same reason, this one included: they share this row. Only when
+    /// they are more than this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped_count: Option<u32>,
+    /// When the last of them was due, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub skipped_until: Option<String>,
+}
+
+/// An event of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Event))]
+pub struct EventRecord {
+    /// Its name: run and index. The idempotency key of its consumer.
+    #[cfg_attr(feature = "openapi", schema(example = "nightly.3.1790000000.17"))]
+    pub event_id: String,
+    /// Its number in the run, from 0.
+    pub index: u32,
+    /// Where it stands: waiting, in_flight, delivered, succeeded, failed, expired, dead, or stopped: its run was stopped
+    /// before it was delivered.
+    pub status: String,
+    /// How often delivery was tried; null while it waits, and where that is not known.
+    pub attempts: Option<u32>,
+    /// When it came to its end, or when its lease ends, RFC 3339.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub at: Option<String>,
+    /// Why it was not delivered: what its target answered, or why its run was stopped. Null when it was delivered.
+    pub reason: Option<String>,
+    /// What its consumer said came of it, when it released the token as succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+    /// What its consumer said went wrong, when it released the token as failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A run with how it gets on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RunDetail {
+    /// The run.
+    #[serde(flatten)]
+    pub run: Run,
+    /// Events that are with their consumers now.
+    pub in_flight: u32,
+    /// Events that wait for a token.
+    pub waiting: u32,
+    /// When its first event was admitted, RFC 3339; null when none was, or where that is not known.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub started_at: Option<String>,
+    /// When its window ends, RFC 3339, if it has one.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub deadline: Option<String>,
+    /// Events that ended per second: from when the first was admitted (without a policy: was due) until now, or until the
+    /// last one ended when the run is over. Null when that cannot be said yet.
+    pub rate_per_second: Option<f64>,
+    /// When the last event is expected to end, RFC 3339; null when that cannot be said.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub predicted_finish_at: Option<String>,
+    /// What the rate and the finish follow from.
+    pub reasoning: String,
+    /// The same in words for programs, in the order of the text.
+    #[serde(default)]
+    pub reasoning_codes: Vec<ForecastCode>,
+}
+
+words! {
+    /// What the forecast of a run follows from.
+    ForecastCode {
+        /// Its launch is in the future.
+        NotLaunched = "not_launched",
+        /// So many of its events have ended in the time since its first admission.
+        Speed = "speed",
+        /// None of its events has ended yet.
+        SpeedUnknown = "speed_unknown",
+        /// So many events are left, which take so long at its speed.
+        Left = "left",
+        /// Its policy's rate bounds how fast events begin.
+        Rate = "rate",
+        /// More is in flight than its policy's limit: nothing is admitted until it is not.
+        Draining = "draining",
+        /// It is paced over its window.
+        Paced = "paced",
+        /// What its window's end finds waiting is left out.
+        LeftOutAtDeadline = "left_out_at_deadline",
+        /// It goes on after its window's end.
+        ContinuesAfterDeadline = "continues_after_deadline",
+        /// Its policy is paused.
+        PolicyPaused = "policy_paused",
+        /// Its policy was deleted.
+        PolicyDeleted = "policy_deleted",
+        /// All of its events have ended.
+        Finished = "finished",
+        /// It was stopped.
+        Stopped = "stopped",
+    }
+}
