@@ -20,11 +20,13 @@ fn line_partition(client: &ClientId, policy: &PolicyId) -> String {
 }
 
 impl Store {
-    /// Takes an entry that cannot be read, or whose pack cannot be, out of the line of its policy, and keeps it with the
-    /// reason: what waits behind it goes on. Repeating it changes nothing.
+    /// Takes an entry that cannot be read, or whose pack cannot be, out of the line of its policy, and keeps it with
+    /// the reason: what waits behind it goes on. `because` is the reason and the present instant. Repeating it changes
+    /// nothing.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. The entry may then be in both places; the
+    /// next call removes it from the line.
     pub async fn set_entry_aside(
         &self,
         (client, policy): (&ClientId, &PolicyId),
@@ -35,10 +37,12 @@ impl Store {
         self.move_aside(Table::Policies, &entry, &line_partition(client, policy), because).await
     }
 
-    /// The first entries of a policy's line that were set aside, each by its place and with the reason.
+    /// The first 100 entries of a policy's line that were set aside ([`PAGE_ROWS`]), each by its place and with the
+    /// reason, in the order of the line.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. Rows are not read beyond key and reason, so
+    /// none is unreadable.
     pub async fn entries_set_aside(&self, client: &ClientId, policy: &PolicyId) -> Result<Vec<Unreadable>> {
         self.set_aside_in(Table::Policies, &line_partition(client, policy)).await
     }

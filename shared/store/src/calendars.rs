@@ -101,44 +101,48 @@ fn read(row: &Attributes) -> Result<Calendar> {
 }
 
 impl Store {
-    /// A calendar, read consistently.
+    /// A calendar, read consistently; `None` when the client has none of this name.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read.
     pub async fn calendar(&self, client: &ClientId, id: &CalendarId) -> Result<Option<Calendar>> {
         self.get(Table::Clients, &key(client, id), true).await?.as_ref().map(read).transpose()
     }
 
-    /// A page of a client's calendars, by name.
+    /// A page of up to [`PAGE_ROWS`] of a client's calendars, by name; the first when `after` is `None`, else what
+    /// follows a page whose `next` it was.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
+    /// is among the `unreadable` ones of the page.
     pub async fn calendars(&self, client: &ClientId, after: Option<String>) -> Result<Page<Calendar>> {
         let query = Query { limit: Some(PAGE_ROWS), after, ..Query::of(Table::Clients, partition(client)) };
         Ok(self.query(query).await?.read(Table::Clients, read))
     }
 
-    /// Adds a calendar.
+    /// Adds a calendar. `Exists` when the client has one of this name, which stays as it is.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn create_calendar(&self, calendar: &Calendar) -> Result<Create> {
         self.put_new(Table::Clients, row(calendar)?).await
     }
 
-    /// Writes a calendar over its predecessor, `calendar.revision - 1`.
+    /// Writes a calendar over its predecessor, `calendar.revision - 1`. `Refused` when another revision is stored, or
+    /// none.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn replace_calendar(&self, calendar: &Calendar) -> Result<Write> {
         let update = Update::rewrite(Table::Clients, row(calendar)?).when("revision = :old");
         Ok(self.update(update.value(":old", number(calendar.revision - 1))).await?.into())
     }
 
-    /// Removes a calendar at the revision that was seen.
+    /// Removes a calendar at the revision that was seen. `Refused` when another revision is stored, or none.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn delete_calendar(&self, calendar: &Calendar) -> Result<Write> {
         let values = Attributes::from([(":seen".to_owned(), number(calendar.revision))]);
         let key = key(&calendar.client, &calendar.id);

@@ -11,16 +11,17 @@ use crate::rows::{Query, Sorted, Update};
 use crate::tables::Table;
 use crate::{Create, Page, Result, Store, Write};
 
-/// A tenant.
+/// A client, a tenant of the deployment, as it is stored.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Client {
-    /// Its name.
+    /// Its name, unique in the deployment.
     pub id: ClientId,
-    /// Patterns of the addresses that its jobs may name.
+    /// Patterns of the addresses that its jobs may name, as
+    /// [`Target::is_covered_by`](tidegate_domain::target::Target::is_covered_by) reads them. Empty: any address.
     pub allowed_targets: Vec<String>,
-    /// What HTTP deliveries are signed with: `whsec_` and base64.
+    /// What HTTP deliveries are signed with (Standard Webhooks): `whsec_` and the key in base64. Kept out of `Debug`.
     pub webhook_secret: String,
-    /// When it was registered.
+    /// When it was registered, to the millisecond.
     pub created_at: DateTime<Utc>,
 }
 
@@ -34,7 +35,15 @@ impl fmt::Debug for Client {
     }
 }
 
-/// The SHA-256 of an API key, in hex. Keys have 256 random bits, so a fast hash is enough.
+/// The SHA-256 of an API key, in lower-case hex: 64 characters. Keys have 256 random bits, so a fast hash is enough.
+///
+/// ```
+/// use tidegate_store::KeyHash;
+///
+/// let hash = KeyHash::of("tg_acme_secret");
+/// assert_eq!(hash.as_str().len(), 64);
+/// assert_eq!(hash, KeyHash::of("tg_acme_secret"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KeyHash(String);
 
@@ -49,7 +58,7 @@ impl KeyHash {
         Self(hex)
     }
 
-    /// The hex text.
+    /// The hex text, as rows and the environment have it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -84,10 +93,11 @@ fn read(row: &Attributes) -> Result<Client> {
 
 impl Store {
     /// Registers a client with its first key: both or neither. The key's row carries a copy of the client, so a call of
-    /// the API reads one row.
+    /// the API reads one row. `Exists` when the name is taken.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
+    /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
     pub async fn create_client(&self, client: &Client, hash: &KeyHash) -> Result<Create> {
         let items = vec![
             self.put_new_item_of(Table::Clients, row(&client_key(client.id.as_str()), client))?,
@@ -99,37 +109,41 @@ impl Store {
         })
     }
 
-    /// The client that a key opens.
+    /// The client that a key opens, read eventually; `None` when no client has the key.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read.
     pub async fn client_by_key(&self, hash: &KeyHash) -> Result<Option<Client>> {
         self.get(Table::Clients, &key_key(hash), false).await?.as_ref().map(read).transpose()
     }
 
-    /// A client by its name.
+    /// A client by its name, read eventually; `None` when none is registered under it.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read.
     pub async fn client(&self, id: &ClientId) -> Result<Option<Client>> {
         self.get(Table::Clients, &client_key(id.as_str()), false).await?.as_ref().map(read).transpose()
     }
 
-    /// A page of all clients, by name.
+    /// A page of up to [`PAGE_ROWS`](tidegate_domain::limits::PAGE_ROWS) of all clients, by name; the first when
+    /// `after` is `None`, else what follows a page whose `next` it was.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
+    /// is among the `unreadable` ones of the page.
     pub async fn clients(&self, after: Option<String>) -> Result<Page<Client>> {
         let limit = Some(tidegate_domain::limits::PAGE_ROWS);
         let query = Query { limit, after, sorted: Sorted::All, ..Query::of(Table::Clients, "client") };
         Ok(self.query(query).await?.read(Table::Clients, read))
     }
 
-    /// Says that a job of the client changes about now: whatever was planned before `until` is checked against the
-    /// jobs before it is delivered. Only ever moves forward.
+    /// Says that a job of the client changes about now: whatever was planned before `until` is checked against the jobs
+    /// before it is delivered. Only ever moves forward: an earlier instant changes nothing.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn mark_dirty(&self, client: &ClientId, until: DateTime<Utc>) -> Result<()> {
         let update = Update::new(Table::Clients, recheck_key(client), "SET unsettled_until = :until")
             .when("attribute_not_exists(unsettled_until) OR unsettled_until < :until")
@@ -137,10 +151,11 @@ impl Store {
         self.update(update).await.map(drop)
     }
 
-    /// The instant of the last [`Store::mark_dirty`], if there was one. Where it cannot be read, every job is looked up.
+    /// The instant of the last [`Store::mark_dirty`], read consistently; `None` when there was none. A row that cannot
+    /// be read gives the latest instant there is, so every job is looked up.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn recheck_until(&self, client: &ClientId) -> Result<Option<DateTime<Utc>>> {
         match self.get(Table::Clients, &recheck_key(client), true).await? {
             Some(row) => {

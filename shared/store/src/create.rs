@@ -8,10 +8,11 @@ use crate::tables::{EXPIRES_AT, PARTITION_KEY, SORT_KEY, Table};
 use crate::{Result, Store, StoreError};
 
 impl Store {
-    /// Creates the tables that are missing. For local mode and tests; on AWS the template creates them.
+    /// Creates the tables that are missing. For local mode and tests; on AWS the template creates them. Repeating it
+    /// changes nothing.
     ///
     /// # Errors
-    /// When DynamoDB refuses for another reason than that the table is there.
+    /// `StoreError::Aws` when DynamoDB does not answer, or refuses for another reason than that the table is there.
     pub async fn create_tables(&self) -> Result<()> {
         for table in Table::ALL {
             self.create_table(table).await?;

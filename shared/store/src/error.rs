@@ -12,21 +12,22 @@ pub enum StoreError {
     /// DynamoDB refused or did not answer. Whether the write took place is unknown when `code` is empty.
     #[error("{operation} on table '{}' failed: {code} {message}", table.name())]
     Aws {
-        /// The DynamoDB operation.
+        /// The DynamoDB operation, such as `UpdateItem`.
         operation: &'static str,
-        /// The table.
+        /// The table, or the first of those that a transaction or batch writes.
         table: Table,
-        /// The error code of AWS; empty when no answer came.
+        /// The error code of AWS, such as `ThrottlingException`; empty when no answer came.
         code: String,
         /// What AWS, or the connection, said.
         message: String,
     },
-    /// A row does not read as what this version writes.
+    /// A row does not read as what this version writes: an attribute is missing or malformed, or its format is a newer
+    /// one than [`FORMAT`](crate::FORMAT).
     #[error("row '{key}' of table '{}' cannot be read: {reason}", table.name())]
     Corrupt {
-        /// The table.
+        /// The table that the row is in.
         table: Table,
-        /// The row's keys.
+        /// The row's keys, as `<pk> / <sk>`; `?` for one that is missing.
         key: String,
         /// The attribute and what is wrong with it.
         reason: String,
@@ -56,7 +57,8 @@ impl StoreError {
         }
     }
 
-    /// A secret of the deployment does not read as what this version makes.
+    /// The [`StoreError::Corrupt`] of a secret of the deployment, by its name, that does not read as what this version
+    /// makes.
     pub fn unreadable_secret(name: &str) -> Self {
         let reason = "it is no key of this version".to_owned();
         Self::Corrupt { table: Table::Clients, key: format!("secret|{name}"), reason }
@@ -80,8 +82,8 @@ impl StoreError {
         }
     }
 
-    /// Whether what was read or written is at fault, and not the service, the deployment or the way there: another row
-    /// fares no worse.
+    /// Whether what was read or written is at fault, and not the service, the deployment or the way there: DynamoDB
+    /// calls it invalid, or it cannot be read. Another row fares no worse.
     pub fn is_of_one_row(&self) -> bool {
         match self {
             Self::Aws { code, .. } => code == "ValidationException",

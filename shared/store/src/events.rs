@@ -26,59 +26,61 @@ const SAID_AT_ONCE: usize = 8;
 pub enum Record {
     /// What happened to one event of a run of several, or of a pack of single ones.
     Event {
-        /// Whose.
+        /// The client whose event it is.
         client: ClientId,
         /// Whose history it belongs to.
         of: HistoryOf,
-        /// What happened.
+        /// What happened, with the event's number in that history.
         event: EventRow,
     },
     /// A run of one event, which has come to its end: run and event in one row.
     SingleRun {
         /// The occurrence that it was.
         occurrence: Occurrence,
-        /// `delivered` or `dead` is 1.
+        /// What its event came to: `delivered` or `dead` is 1, the rest 0.
         tally: Tally,
-        /// How often delivery was tried.
+        /// How often delivery was tried, from 1.
         attempts: u8,
-        /// Why it was not delivered.
+        /// Why it was not delivered; `None` when it was.
         reason: Option<String>,
-        /// When.
+        /// When the last attempt ended, kept to the millisecond.
         at: DateTime<Utc>,
     },
     /// A part of an unthrottled run was sent.
     Part {
-        /// Whose.
+        /// The client whose run it is.
         client: ClientId,
-        /// Which run.
+        /// The run that it is a part of.
         run: RunId,
-        /// The part.
+        /// Which events, and what became of them.
         part: PartRow,
-        /// Now: it is kept for a while from then on.
+        /// The present instant: the record is kept for [`HISTORY_DAYS`] from then on.
         at: DateTime<Utc>,
     },
     /// What a consumer said about an event when it released its token. The word of the latest lease stays.
     ReleaseNote {
-        /// Whose.
+        /// The client whose event it is.
         client: ClientId,
         /// Whose history it belongs to.
         of: HistoryOf,
-        /// Which event of it.
+        /// The event's number in that history, from 0.
         index: u32,
-        /// The fencing number of the lease.
+        /// The fencing number of the lease that was released: a note of an earlier lease does not replace this one.
         fence: u64,
         /// What came of the event.
         outcome: Outcome,
-        /// What the consumer said.
+        /// What the consumer said: a result or an error, at most
+        /// [`RESULT_BYTES`](tidegate_domain::limits::RESULT_BYTES).
         text: String,
-        /// When.
+        /// When the release arrived, kept to the millisecond.
         at: DateTime<Utc>,
     },
-    /// A chunk was sent: when its message comes again, nothing is left to do.
+    /// A chunk was sent: when its message comes again, nothing is left to do. Kept for a day: the dispatch queue
+    /// delivers a message again within minutes.
     Mark {
-        /// The chunk's id.
+        /// The chunk's id, as its message has it.
         chunk: String,
-        /// When.
+        /// When it was sent: the mark expires a day later.
         at: DateTime<Utc>,
     },
 }
@@ -86,7 +88,7 @@ pub enum Record {
 /// Whose history a row belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HistoryOf {
-    /// A run's.
+    /// That of a run of several events.
     Run(RunId),
     /// That of a policy's pack of single events.
     Singles(PolicyId, SinglesId),
@@ -105,9 +107,9 @@ impl HistoryOf {
 /// A part of an unthrottled run: events `from..to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartRow {
-    /// First index.
+    /// Index of its first event.
     pub from: u32,
-    /// Past the last index.
+    /// Index behind its last event.
     pub to: u32,
     /// How many could not be delivered.
     pub dead: u32,
@@ -115,18 +117,18 @@ pub struct PartRow {
     pub retried: u32,
     /// Which attempt of delivery it was, from 1.
     pub attempt: u8,
-    /// When it was sent; `None` in rows that do not say.
+    /// When it was sent, to the millisecond; `None` in rows that do not say.
     pub at: Option<DateTime<Utc>>,
 }
 
 /// A row of a run's history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HistoryRow {
-    /// One event.
+    /// What happened to one event.
     Event(EventRow),
     /// A part that was sent.
     Part(PartRow),
-    /// How throttled events ended.
+    /// How throttled events ended: what one compaction of a slot group wrote.
     Packed(Vec<Ended>),
     /// What a consumer said about an event.
     ReleaseNote(ReleaseNoteRow),
@@ -135,13 +137,13 @@ pub enum HistoryRow {
 /// What a consumer said about an event when it released its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReleaseNoteRow {
-    /// The event's number in the run.
+    /// The event's number in the run or pack, from 0.
     pub index: u32,
     /// What came of it.
     pub outcome: Outcome,
     /// What the consumer said.
     pub text: String,
-    /// When.
+    /// When the release arrived, to the millisecond.
     pub at: DateTime<Utc>,
 }
 
@@ -216,10 +218,12 @@ impl Record {
 }
 
 impl Store {
-    /// Keeps records: in batches, and one by one where the latest must stay.
+    /// Keeps records: in batches, and release notes one by one, since the one of the latest lease must stay. Repeating
+    /// it changes nothing.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or still refuses some rows after a bounded number of rounds.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or leaves some rows unwritten in each of
+    /// `WRITE_ROUNDS` rounds. Some rows may be written then; the call may be repeated.
     pub async fn keep(&self, records: &[Record]) -> Result<()> {
         let (said, others) =
             records.iter().partition::<Vec<_>, _>(|r| matches!(r, Record::ReleaseNote { .. }));
@@ -236,28 +240,28 @@ impl Store {
         self.put_when(table, row, "attribute_not_exists(fence) OR fence <= :fence", values).await.map(drop)
     }
 
-    /// Whether a chunk was sent already.
+    /// Whether the chunk of this id was sent already, by its [`Record::Mark`], read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn was_sent(&self, chunk: &str) -> Result<bool> {
         Ok(self.get(Table::Events, &mark_key(chunk), true).await?.is_some())
     }
 
-    /// Whether the part of a run that begins at `from` was sent already.
+    /// Whether the part of a run that begins at event `from` was sent in a first attempt, read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn was_part_sent(&self, client: &ClientId, run: &RunId, from: u32) -> Result<bool> {
         let key = part_key(client, run, from, 1);
         Ok(self.get(Table::Events, &key, true).await?.is_some())
     }
 
-    /// Keeps compaction number `flush` of slot group `group`: the outcomes of events of one pack. Repeating it changes
-    /// nothing.
+    /// Keeps compaction number `flush` of slot group `group`: the outcomes of events of one pack, for [`HISTORY_DAYS`]
+    /// from `now`. Repeating it changes nothing.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn keep_outcomes(
         &self,
         client: &ClientId,
@@ -272,11 +276,13 @@ impl Store {
         self.put(Table::Events, row).await
     }
 
-    /// A page of a history: parts first, then single events by their index, packed
-    /// outcomes, and what consumers said.
+    /// A page of up to [`PAGE_ROWS`] rows of a history, read consistently: parts first, then single events by their
+    /// index, packed outcomes, and what consumers said. The first page when `after` is `None`, else what follows a page
+    /// whose `next` it was.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
+    /// is among the `unreadable` ones of the page.
     pub async fn history(
         &self,
         client: &ClientId,

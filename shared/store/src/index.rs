@@ -19,9 +19,12 @@ const SHARDS_PREFIX: &str = "shards|";
 const ZONE_PREFIX: &str = "zone|";
 
 /// The shape of the index.
+///
+/// Invariant: a zone is in it before a child lies in that zone, and numbers of shards only rise.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IndexShape {
-    /// The zones that have children, with the instant at which one was last added, in the order of their names.
+    /// The zones that have children, each with the instant, in whole seconds, at which it was last added; ordered by
+    /// name. The instant is the epoch where it cannot be read.
     pub zones: Vec<(Tz, DateTime<Utc>)>,
     /// What this version cannot read of it: names of zones that its database does not know. Their jobs do not launch.
     pub unreadable: Vec<String>,
@@ -49,10 +52,12 @@ fn key() -> Key {
 }
 
 impl Store {
-    /// The shape of the index, read consistently.
+    /// The shape of the index, read consistently; without zones before the first job. Shards whose number cannot be
+    /// read count as the most there may be ([`EXPRESSION_SHARDS`]), so no row is missed.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row is of a
+    /// newer format.
     pub async fn index_shape(&self) -> Result<IndexShape> {
         let row = self.get(Table::Ticker, &key(), true).await?.unwrap_or_default();
         let item = Item::read(Table::Ticker, &row)?;
@@ -73,10 +78,11 @@ impl Store {
         Ok(shape)
     }
 
-    /// Adds a zone to those in use, or says that it is still wanted.
+    /// Adds a zone to those in use, or says that it is still wanted: its instant becomes `now`, and never an earlier
+    /// one.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn add_zone(&self, zone: Tz, now: DateTime<Utc>) -> Result<()> {
         let update = Update::new(Table::Ticker, key(), "SET #zone = :now")
             .when("attribute_not_exists(#zone) OR #zone < :now")
@@ -85,10 +91,10 @@ impl Store {
         self.update(update).await.map(drop)
     }
 
-    /// Removes a zone that nobody has added since `before`.
+    /// Removes a zone that nobody has added since `before`. `Refused` when somebody has, or it is not there.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn remove_zone(&self, zone: Tz, before: DateTime<Utc>) -> Result<Write> {
         let update = Update::new(Table::Ticker, key(), "REMOVE #zone")
             .when("#zone < :before")
@@ -97,11 +103,12 @@ impl Store {
         Ok(self.update(update).await?.into())
     }
 
-    /// Raises the number of shards of a LaunchExpression in a zone. Children that are written from now on are spread over
-    /// them; those that were there stay where they are. It is never lowered.
+    /// Raises the number of shards of a LaunchExpression in a zone. Children that are written from now on are spread
+    /// over them; those that were there stay where they are. It is never lowered: `Refused` when it is `shards` or more
+    /// already.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn raise_shards(&self, zone: Tz, expression: &LaunchExpression, shards: u32) -> Result<Write> {
         let update = Update::new(Table::Ticker, key(), "SET #shards = :shards")
             .when("attribute_not_exists(#shards) OR #shards < :shards")

@@ -25,9 +25,9 @@ use crate::{Create, Page, Result, Store, StoreError, Write};
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "one at a time, and nearly always the large one")]
 pub enum JobRow {
-    /// A job.
+    /// A job that was not deleted.
     Live(Job),
-    /// The tombstone of one.
+    /// The tombstone of one: its id is free, and revisions go on from here. Kept for two times `HISTORY_DAYS`.
     Deleted {
         /// The revision that its deletion was.
         revision: u32,
@@ -35,7 +35,7 @@ pub enum JobRow {
 }
 
 impl JobRow {
-    /// The revision of the row.
+    /// The revision of the row, from 1: a job's own, or that of its deletion.
     pub fn revision(&self) -> u32 {
         match self {
             Self::Live(job) => job.revision,
@@ -98,18 +98,23 @@ fn read(row: &Attributes) -> Result<JobRow> {
 }
 
 impl Store {
-    /// What lies under a job's id, read consistently.
+    /// What lies under a job's id, read consistently; `None` when there was never a job, or its tombstone has expired.
+    /// A one-time job with a generated id has no such row: [`Store::one_time`] finds it.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read.
     pub async fn job(&self, client: &ClientId, id: &JobId) -> Result<Option<JobRow>> {
         self.get(Table::Jobs, &key(client, id), true).await?.as_ref().map(read).transpose()
     }
 
-    /// A page of a client's jobs, by id. One-time jobs with a generated id are not among them: they are found by it.
+    /// A page of up to [`PAGE_ROWS`] of a client's jobs, by id; the first when `after` is `None`, else what follows a
+    /// page whose `next` it was. Tombstones are left out, so a page may be short. One-time jobs with a generated id are
+    /// not among them: they are found by it.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
+    /// is among the `unreadable` ones of the page.
     pub async fn jobs(&self, client: &ClientId, after: Option<String>) -> Result<Page<Job>> {
         let query = Query { limit: Some(PAGE_ROWS), after, ..Query::of(Table::Jobs, client.as_str()) };
         let Page { rows, next, unreadable } = self.query(query).await?.read(Table::Jobs, read);
@@ -121,15 +126,16 @@ impl Store {
     }
 
     /// Stores a new job for one instant under an id of its client's choice, with two plain writes: the index row first,
-    /// then the job, which must not exist. When it does, the index row is removed again.
+    /// then the job, which must not exist. When it does, the index row is removed again and the answer is `Exists`.
     ///
     /// A crash between the two leaves a row that may fire although no call was answered: as after any call that was not
-    /// answered, the client cannot know, and asks again. It does not fire as a former job of the same id: where that launched,
-    /// a void row is left, and the job must be written over it. Whoever knows of a job under the id, or of a former one, does
-    /// not come here.
+    /// answered, the client cannot know, and asks again. It does not fire as a former job of the same id: where that
+    /// launched, a void row is left, and the job must be written over it. Whoever knows of a job under the id, or of a
+    /// former one, does not come here.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses a call or does not answer; the job may then be stored or not.
+    /// `StoreError::Corrupt` when there is a job under the id that cannot be read.
     pub async fn create_keyed_at(&self, job: &Job) -> Result<Create> {
         for index_row in rows_of(job, self.spread)? {
             if self.put_new(Table::Launch, index_row).await? == Create::Exists {
@@ -150,12 +156,13 @@ impl Store {
         Ok(created)
     }
 
-    /// Writes a job over what was `seen` under its id, with its rows in the time index and its outbox row:
-    /// everything or nothing. Refused when the row is no longer as seen. Of a job and of its rows that go on, attributes
-    /// that this version does not know stay; over a tombstone, the job is new.
+    /// Writes a job over what was `seen` under its id, with its rows in the time index and its outbox row: everything
+    /// or nothing. Refused when the row is no longer as seen. Of a job and of its rows that go on, attributes that this
+    /// version does not know stay; over a tombstone, the job is new.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
+    /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
     pub async fn write_job(
         &self,
         job: &Job,
@@ -211,12 +218,14 @@ impl Store {
         put.into_iter().chain(delete).collect()
     }
 
-    /// Writes jobs with their rows in the time index and their zones' lists, 25 rows to a call, whatever is there.
+    /// Writes jobs with their rows in the time index and their zones' lists, 25 rows to a call (what `BatchWriteItem`
+    /// takes), whatever is there.
     ///
     /// For a deployment that is empty and that nobody else uses: nothing is checked, and nothing is emitted.
     ///
     /// # Errors
-    /// When DynamoDB does not answer. Some may be written then.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or leaves some rows unwritten in each of
+    /// `WRITE_ROUNDS` rounds. Some rows may be written then; the call may be repeated.
     pub async fn import_jobs(&self, jobs: &[Job]) -> Result<()> {
         let mut rows = Vec::new();
         for job in jobs {
@@ -231,7 +240,7 @@ impl Store {
     /// Whether any job has children in a zone, by the list of its jobs, read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn is_zone_used(&self, zone: Tz) -> Result<bool> {
         for shard in 0..ZONE_SHARDS {
             let query = Query {
@@ -246,10 +255,12 @@ impl Store {
         Ok(false)
     }
 
-    /// Replaces a job by its tombstone and removes its rows from the time index: everything or nothing.
+    /// Replaces a job by its tombstone and removes its rows from the time index and the outbox: everything or nothing.
+    /// `Refused` when the job is no longer at `job.revision`.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
+    /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
     pub async fn delete_job(&self, job: &Job, now: DateTime<Utc>) -> Result<Write> {
         let tombstone = Row::new(&key(&job.client, &job.id))
             .with("rev", number(job.revision + 1))

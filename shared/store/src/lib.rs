@@ -56,10 +56,22 @@ use tracing::warn;
 /// When it must be raised, and what a deployment then does: decision 0022.
 pub const FORMAT: u32 = 1;
 
-/// What a function of the store returns.
+/// What a function of the store returns: each names the [`StoreError`]s that it gives.
 pub type Result<T> = std::result::Result<T, StoreError>;
 
 /// The tables of one deployment. Cheap to clone.
+///
+/// A client may be put together without a connection; the first call needs one.
+///
+/// ```
+/// use tidegate_store::{Spread, Store};
+///
+/// let config = aws_sdk_dynamodb::Config::builder()
+///     .behavior_version(aws_sdk_dynamodb::config::BehaviorVersion::latest())
+///     .build();
+/// let store = Store::new(aws_sdk_dynamodb::Client::from_conf(config), "tidegate-test");
+/// assert_eq!(store.spread(), Spread::default());
+/// ```
 #[derive(Debug, Clone)]
 pub struct Store {
     db: Client,
@@ -67,7 +79,9 @@ pub struct Store {
     spread: Spread,
 }
 
-/// What rows are spread by. All processes of a deployment have the same, for ever.
+/// What rows are spread by.
+///
+/// Invariant: all processes of a deployment have the same, for ever, since keys of rows follow from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spread {
     /// Partitions that the instants of ten minutes are spread over, 1 to [`AT_SHARDS`].
@@ -77,7 +91,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The part of a large run that a slot group takes of, and counts in.
+    /// The part of a large run, from 0, that slot group number `group` takes of, and counts in.
     pub fn part_of(self, group: u32) -> u32 {
         group.checked_div(self.groups_per_part).unwrap_or_default()
     }
@@ -92,29 +106,37 @@ impl Default for Spread {
 /// What came of a write that may only create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Create {
-    /// It is there now, and was not before.
+    /// The row is there now, and was not before.
     Done,
-    /// It was there already; nothing changed.
+    /// The row was there already; nothing changed.
     Exists,
 }
 
 /// What came of a write that names the state it expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Write {
-    /// It took place.
+    /// The write took place.
     Done,
     /// The row is not in the expected state, or not there; nothing changed.
     Refused,
 }
 
-/// A page of a list.
+/// A page of a list. Rows that cannot be read spoil no other: they stand in `unreadable`.
+///
+/// ```
+/// use tidegate_store::Page;
+///
+/// let page = Page::new(vec![1, 2], Some("2".to_owned()));
+/// let texts = page.map(|number: u8| number.to_string());
+/// assert_eq!((texts.rows, texts.next.as_deref()), (vec!["1".to_owned(), "2".to_owned()], Some("2")));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
     /// The rows, in the order of the list.
     pub rows: Vec<T>,
-    /// What to ask the next page with; `None` on the last.
+    /// The last sort key that was read: what the next page is asked with, as `after`. `None` on the last.
     pub next: Option<String>,
-    /// Rows of the page that cannot be read.
+    /// Rows of the page that cannot be read, each with the reason; mostly none.
     pub unreadable: Vec<Unreadable>,
 }
 
@@ -123,7 +145,7 @@ pub struct Page<T> {
 pub struct Unreadable {
     /// Its sort key, which says what it is the row of.
     pub sort_key: String,
-    /// Why it cannot be read.
+    /// Why it cannot be read: the text of a [`StoreError::Corrupt`], or what it was set aside for.
     pub reason: String,
 }
 
@@ -159,12 +181,13 @@ impl Page<Attributes> {
 }
 
 impl Store {
-    /// The tables whose names begin with `prefix` and a dash.
+    /// The tables whose names begin with `prefix` and a dash, with the default [`Spread`]. Makes no call.
     pub fn new(db: Client, prefix: &str) -> Self {
         Self { db, prefix: prefix.to_owned(), spread: Spread::default() }
     }
 
-    /// The same tables with rows that are spread otherwise. For tests: a small world has few instants and few slot groups.
+    /// The same tables with rows that are spread otherwise; values outside of the bounds are brought to the nearest
+    /// one. For tests: a small world has few instants and few slot groups.
     #[must_use]
     pub fn with_spread(self, spread: Spread) -> Self {
         let Spread { at_shards, groups_per_part } = spread;

@@ -29,19 +29,22 @@ const PART: char = '.';
 const WAITING_LOOK: i32 = 16;
 
 /// An entry of the line.
+///
+/// Invariant: the events below `cursor` are with slot groups, each with one; those from it up to `count` wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineEntry {
     /// The pack that waits.
     pub pack: PackId,
-    /// When the first of its events is due.
+    /// When the first of its events is due, in whole seconds.
     pub launch_at: DateTime<Utc>,
-    /// Its place: what the line is ordered by.
+    /// Its place, the row's sort key: what the line is ordered by. `<priority>|<launch second>|<pack>`, with the part
+    /// before the pack where it is one.
     pub place: String,
-    /// How many events the pack has.
+    /// The number behind its last event: how many events the pack has, or the end of its part.
     pub count: u32,
-    /// The first event that no group has.
+    /// The number of the first event that no group has.
     pub cursor: u32,
-    /// The groups that took a range of it.
+    /// The numbers of the slot groups that took a range of it.
     pub groups: Vec<u32>,
     /// What its job's overlap rule still has to say; `None` when it may go.
     pub overlap: Option<Pending>,
@@ -81,17 +84,17 @@ impl Pending {
 }
 
 impl LineEntry {
-    /// Its priority: the first part of its place.
+    /// Its priority, 0 (first) to 9: the first part of its place. 9 where that cannot be read.
     pub fn priority(&self) -> u8 {
         self.place.split('|').next().and_then(|priority| priority.parse().ok()).unwrap_or(MAX_PRIORITY)
     }
 
-    /// Which part of its run it is; `None` where it is the whole, or was given back by a slot group.
+    /// Which part of its run it is, from 0; `None` where it is the whole, or was given back by a slot group.
     pub fn part(&self) -> Option<u32> {
         part_of(&self.place).map(|(part, _)| part)
     }
 
-    /// The run that waits, where the pack is one.
+    /// The run that waits; `None` for a pack of single events.
     pub fn run(&self) -> Option<&RunId> {
         match &self.pack {
             PackId::Run(run) => Some(run),
@@ -105,7 +108,7 @@ impl LineEntry {
     }
 }
 
-/// How many runs have events in entries that no group has.
+/// How many runs have events in entries that no group has. Each event of a pack of single events is a run.
 #[derive(Debug, Default)]
 pub struct WaitingRuns {
     batches: BTreeSet<RunId>,
@@ -113,7 +116,7 @@ pub struct WaitingRuns {
 }
 
 impl WaitingRuns {
-    /// Counts those of an entry. A run whose events lie in several counts once.
+    /// Counts those of an entry. A run whose events lie in several entries counts once; an exhausted entry counts none.
     pub fn add(&mut self, entry: &LineEntry) {
         match &entry.pack {
             _ if entry.is_exhausted() => {}
@@ -124,7 +127,7 @@ impl WaitingRuns {
         }
     }
 
-    /// How many there are.
+    /// How many runs there are in the entries that were added.
     pub fn count(&self) -> u32 {
         self.singles.saturating_add(u32::try_from(self.batches.len()).unwrap_or(u32::MAX))
     }
@@ -134,9 +137,10 @@ impl WaitingRuns {
 /// tokens, and no more than [`GRANT_EVENTS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Portion {
-    /// The group's share of the limit.
+    /// The group's share of the limit, in tokens.
     pub cap: u32,
-    /// What that is a part of.
+    /// What that is a part of, in tokens: twice what all groups have that take of the entry, so that each takes half of
+    /// its part at a time; its own share where it is alone.
     pub of: u32,
 }
 
@@ -151,18 +155,18 @@ impl Portion {
 /// What came of the attempt to take a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Take {
-    /// The range `start..end` belongs to the group. `last` when it is the run's last.
+    /// The range `start..end` belongs to the group: an empty one where a paced run has nothing now.
     Taken {
-        /// First index.
+        /// Number of its first event.
         start: u32,
-        /// Past the last index.
+        /// Number behind its last event.
         end: u32,
-        /// Nothing is left in the entry.
+        /// Nothing is left in the entry: it can be removed.
         last: bool,
     },
     /// The entry is gone or has nothing left.
     Empty,
-    /// Other groups were faster, again and again: whoever finishes this refill must ask again.
+    /// Other groups were faster in each of `WRITE_ROUNDS` rounds: whoever finishes this refill must ask again.
     Lost,
 }
 
@@ -192,7 +196,7 @@ pub fn is_part(place: &str) -> bool {
     part_of(place).is_some()
 }
 
-/// Whether an event is the first of the entry at a place, as it was put into the line.
+/// Whether event number `event` is the first of the entry at a place, as it was put into the line.
 pub fn is_first(place: &str, event: u32) -> bool {
     event == part_of(place).map_or(0, |(_, first)| first)
 }
@@ -220,8 +224,16 @@ pub(crate) fn returned_row(
 
 /// The pack whose entry is at a place of the line.
 ///
+/// ```
+/// use tidegate_store::line::pack_of_place;
+///
+/// assert_eq!(pack_of_place("5|001790000000|nightly.3.1790000000")?.to_string(), "nightly.3.1790000000");
+/// assert!(pack_of_place("nightly").is_err());
+/// # Ok::<(), tidegate_store::StoreError>(())
+/// ```
+///
 /// # Errors
-/// When it is no place.
+/// `StoreError::Corrupt` when the text ends in no pack.
 pub fn pack_of_place(place: &str) -> Result<PackId> {
     let pack = place.rsplit('|').next().unwrap_or_default();
     pack.parse().map_err(|e| StoreError::Corrupt {
@@ -293,11 +305,12 @@ fn taken_before(row: &Attributes, group: u32, grant: u64) -> Result<Option<Take>
 }
 
 impl Store {
-    /// Materialises an occurrence and puts it into its policy's waiting line, in so many parts: all or nothing. Repeating it
-    /// changes nothing, also when the run has left the line long ago.
+    /// Materialises an occurrence and puts it into its policy's waiting line, in `parts` entries (0 counts as 1): all
+    /// or nothing. Repeating it changes nothing, also when the run has left the line long ago: the answer is `Exists`.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
+    /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
     pub async fn enqueue_run(
         &self,
         occurrence: &Occurrence,
@@ -315,10 +328,11 @@ impl Store {
         })
     }
 
-    /// Whether something due waits in a line, as some replica has it.
+    /// Whether something due at `now` waits in a line, as some replica has it. An entry that cannot be read counts as
+    /// waiting.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn is_anything_waiting(
         &self,
         client: &ClientId,
@@ -332,13 +346,15 @@ impl Store {
         Ok(page.next.is_some() || page.rows.iter().any(waits))
     }
 
-    /// The first entries of the line that are due at `now`, read consistently. Exhausted ones are among them.
+    /// The first entries of the line that are due at `now`, at most `limit`, read consistently. Exhausted ones are
+    /// among them. There is no next page.
     ///
-    /// The line is sorted by priority, then launch: where one query does not see all, entries that are not due yet end a
-    /// priority, and the next query begins behind it.
+    /// The line is sorted by priority, then launch: where one query does not see all, entries that are not due yet end
+    /// a priority, and the next query begins behind it.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
+    /// is among the `unreadable` ones of the page.
     pub async fn line_head(
         &self,
         client: &ClientId,
@@ -375,10 +391,11 @@ impl Store {
         Ok(Page { rows: due, next: None, unreadable })
     }
 
-    /// One entry by its place, read consistently.
+    /// One entry by its place, read consistently; `None` when it left the line.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read.
     pub async fn line_entry(
         &self,
         client: &ClientId,
@@ -389,10 +406,12 @@ impl Store {
         self.get(Table::Policies, &key, true).await?.as_ref().map(read).transpose()
     }
 
-    /// A page of all entries of the line, due or not.
+    /// A page of all entries of the line, due or not, read consistently: as many as DynamoDB gives in one answer (1
+    /// MB). The first when `after` is `None`, else what follows a page whose `next` it was.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
+    /// is among the `unreadable` ones of the page.
     pub async fn line(
         &self,
         client: &ClientId,
@@ -404,12 +423,13 @@ impl Store {
         Ok(self.query(query).await?.read(Table::Policies, read))
     }
 
-    /// Takes events of an entry for slot group `group`: its portion of what is left, but none from `upto` on, which a paced run keeps for later.
-    /// Repeating it with the same `grant` number answers with the same range. `seen`, how far the entry was when it was
-    /// looked at, saves a read.
+    /// Takes events of an entry for slot group `group`: its portion `share` of what is left, but none from event `upto`
+    /// on, which a paced run keeps for later. Repeating it with the same `grant` number, the group's refill, answers
+    /// with the same range. `seen`, how far the entry was when it was looked at, saves a read.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read.
     pub async fn take_range(
         &self,
         (client, policy, group): (&ClientId, &PolicyId, u32),
@@ -458,21 +478,24 @@ impl Store {
         Ok(Take::Lost)
     }
 
-    /// Removes an entry of which nothing is left.
+    /// Removes an entry of which nothing is left. `Refused` when something is, or it is gone.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn remove_exhausted(&self, client: &ClientId, policy: &PolicyId, place: &str) -> Result<Write> {
         let key = Key::new(partition(client, policy), place);
         self.remove_when(Table::Policies, &key, "cur >= n", Attributes::new()).await
     }
 
     /// Leaves nothing in the entries of a run that was stopped, and counts in the run's row what no group had taken of
-    /// them. What its groups have is theirs to drop. The entries stay until
-    /// they are removed as exhausted ones; their places are returned.
+    /// them. What its groups have is theirs to drop. The entries stay until they are removed as exhausted ones; their
+    /// places are returned. Entries that cannot be read are passed over: whoever comes to them sets them aside.
+    /// Repeating it changes nothing.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses a call or does not answer, or a transaction still conflicts with others
+    /// after `WRITE_ROUNDS` more attempts; some entries may be exhausted then. `StoreError::Corrupt` when an entry was
+    /// changed meanwhile and it, or the run's row, cannot be read.
     pub async fn exhaust(
         &self,
         client: &ClientId,
@@ -544,11 +567,11 @@ impl Store {
         Ok(())
     }
 
-    /// Leaves nothing in an entry of a pack of single events: what no group had taken of it is nobody's any more. `Refused`
-    /// when a group took of it meanwhile.
+    /// Leaves nothing in an entry of a pack of single events: what no group had taken of it is nobody's any more.
+    /// `Refused` when a group took of it meanwhile, or it is gone.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn exhaust_singles(
         &self,
         client: &ClientId,
@@ -562,10 +585,11 @@ impl Store {
         Ok(self.update(update).await?.into())
     }
 
-    /// Notes what an overlap rule has said of an entry: it waits for the runs before it, or (`None`) may go.
+    /// Notes what an overlap rule has said of an entry: it waits for the runs before it, or (`None`) may go. `Refused`
+    /// when the rule had nothing left to say, or said something else since `entry` was read.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn settle_overlap(
         &self,
         (client, policy): (&ClientId, &PolicyId),

@@ -21,11 +21,12 @@ fn arrival_us(row: Option<&Attributes>) -> Result<i64> {
 }
 
 impl Store {
-    /// Takes leave for up to `wanted` events to begin. What it grants counts, whether they begin or not. Grants none
-    /// when too many others ask at once.
+    /// Takes leave for up to `wanted` events to begin at `now`. What it grants counts, whether they begin or not.
+    /// Grants none when too many others ask at once (in each of [`WRITE_ROUNDS`] rounds).
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read.
     pub async fn take_rate(
         &self,
         (client, policy): (&ClientId, &PolicyId),
@@ -54,10 +55,11 @@ impl Store {
         Ok(Allowed { events: 0, ..allowed })
     }
 
-    /// When the next event may begin, as the row says.
+    /// When the next event may begin, as some replica of the row says: `next_us` counts, `events` is 0. Takes nothing.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read.
     pub async fn rate_allows(
         &self,
         (client, policy): (&ClientId, &PolicyId),
@@ -68,10 +70,11 @@ impl Store {
         Ok(rate.allow(arrival_us(seen.as_ref())?, now.timestamp_micros(), 0))
     }
 
-    /// Takes it upon the caller to wake a policy at `due_at`: `Refused` when somebody else does so no later.
+    /// Takes it upon the caller to wake a policy at `due_at`: `Refused` when somebody else does so after `now` and no
+    /// later.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn claim_wake(
         &self,
         client: &ClientId,

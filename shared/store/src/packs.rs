@@ -58,7 +58,8 @@ fn terms_of(occurrence: &Occurrence) -> (String, Option<String>, TermsDoc) {
     (serde_json::to_string(&doc).unwrap_or_default(), payload, doc)
 }
 
-/// How many of some occurrences, the first ones, fit into one pack.
+/// How many of some occurrences, the first ones, fit into one pack: at most [`PACK_EVENTS`] and about [`PACK_BYTES`],
+/// but always one.
 pub fn fitting<'o>(members: impl IntoIterator<Item = &'o Occurrence>) -> usize {
     let (mut bytes, mut known, mut fit) = (32_usize, Vec::<String>::new(), 0_usize);
     for member in members.into_iter().take(PACK_EVENTS) {
@@ -158,10 +159,12 @@ fn readable<T>(pack: Result<T>) -> Option<T> {
 }
 
 impl Store {
-    /// Writes a pack and puts it into its policy's waiting line: both or neither. `Exists` when its number was given before.
+    /// Writes a pack and puts it into its policy's waiting line: both or neither. `Exists` when its number was given
+    /// before.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
+    /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
     pub async fn append_pack(
         &self,
         client: &ClientId,
@@ -179,10 +182,11 @@ impl Store {
         })
     }
 
-    /// The runs of a pack whose row cannot be read, by their number in it, as far as they can be told.
+    /// The runs of a pack whose row cannot be read, by their number in it, as far as they can be told: none when there
+    /// is no such row.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn runs_named_in(
         &self,
         client: &ClientId,
@@ -205,7 +209,7 @@ impl Store {
     /// Writes a pack that goes straight to a slot group. `Exists` when its number was given before.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn put_pack(
         &self,
         client: &ClientId,
@@ -216,10 +220,12 @@ impl Store {
         self.put_new(Table::Runs, pack_row(client, policy, pack, now)?).await
     }
 
-    /// Puts a pack into the waiting line that was to go straight to a slot group: once.
+    /// Puts a pack into the waiting line that was to go straight to a slot group (`to`): once. `Refused` when it is in
+    /// the line already, or its row is gone.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
+    /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
     pub async fn queue_pack(
         &self,
         client: &ClientId,
@@ -241,7 +247,8 @@ impl Store {
     /// The packs of one kind, in the order of their numbers, read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses a call or does not answer, `StoreError::Corrupt` when one of the packs
+    /// cannot be read: whoever appends must know all of them.
     pub async fn packs_of(
         &self,
         client: &ClientId,
@@ -253,10 +260,10 @@ impl Store {
         self.packs_in(client, kind.minute, sorted).await?.into_iter().map(|found| Ok(found?.1)).collect()
     }
 
-    /// The same, without those that cannot be read.
+    /// The same as [`Store::packs_of`], without those that cannot be read; each of these is logged.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn readable_packs_of(
         &self,
         client: &ClientId,
@@ -268,19 +275,21 @@ impl Store {
         Ok(found.into_iter().filter_map(readable).map(|(_, pack)| pack).collect())
     }
 
-    /// A pack, read consistently.
+    /// A pack, read consistently; `None` when its number was not given, or its row has expired.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read.
     pub async fn pack(&self, client: &ClientId, policy: &PolicyId, id: SinglesId) -> Result<Option<Singles>> {
         let found = self.get(Table::Runs, &key(client, policy, id), true).await?;
         found.map(|row| read(client, id, &row)).transpose()
     }
 
-    /// The pack that a run of a single event is in, if it is in one.
+    /// The pack that a run of a single event is in, and the occurrence there; `None` when no readable pack of its
+    /// minute has it.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn pack_with(
         &self,
         client: &ClientId,
@@ -296,11 +305,11 @@ impl Store {
         Ok(None)
     }
 
-    /// The packs of a client, of whatever policy, whose events launch in the minute of an instant. Those that cannot be read
-    /// are passed over.
+    /// The packs of a client, of whatever policy, whose events launch in the minute of an instant. Those that cannot be
+    /// read are logged and passed over.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn packs_of_minute(
         &self,
         client: &ClientId,

@@ -76,16 +76,16 @@ fn with_seen(update: Update, seen: &Policy) -> Update {
     update.value(":revision", number(seen.revision)).value(":plan", number(seen.plan.number))
 }
 
-/// A policy that has holders, waiting runs, or had them lately.
+/// A policy that has holders, waiting runs, or had them lately: each tick wakes those on the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActivePolicy {
     /// Whose it is.
     pub client: ClientId,
-    /// Which.
+    /// Its name within the client.
     pub policy: PolicyId,
-    /// When something last joined its line.
+    /// When something last joined its line, to the millisecond.
     pub touched_at: DateTime<Utc>,
-    /// Since when it has been on the list.
+    /// Since when it has been on the list, to the millisecond.
     pub since: DateTime<Utc>,
 }
 
@@ -105,26 +105,29 @@ fn read_active(row: &Attributes) -> Result<ActivePolicy> {
 }
 
 impl Store {
-    /// Adds a policy.
+    /// Adds a policy. `Exists` when the client has one of this name, which stays as it is.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn create_policy(&self, policy: &Policy) -> Result<Create> {
         self.put_new(Table::Policies, row(policy)).await
     }
 
-    /// A policy, read consistently.
+    /// A policy, read consistently; `None` when the client has none of this name.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read.
     pub async fn policy(&self, client: &ClientId, policy: &PolicyId) -> Result<Option<Policy>> {
         self.get(Table::Policies, &key(client, policy), true).await?.as_ref().map(read).transpose()
     }
 
-    /// A page of a client's policies, by name.
+    /// A page of up to [`PAGE_ROWS`] of a client's policies, by name; the first when `after` is `None`, else what
+    /// follows a page whose `next` it was.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
+    /// is among the `unreadable` ones of the page.
     pub async fn policies(&self, client: &ClientId, after: Option<String>) -> Result<Page<Policy>> {
         let query = Query {
             sorted: Sorted::Prefix("policy|".to_owned()),
@@ -135,19 +138,20 @@ impl Store {
         Ok(self.query(query).await?.read(Table::Policies, read))
     }
 
-    /// Writes a policy over the one that was seen.
+    /// Writes a policy over the one that was seen. `Refused` when its revision or its plan is another by now, or it is
+    /// gone.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn replace_policy(&self, policy: &Policy, seen: &Policy) -> Result<Write> {
         let update = Update::rewrite(Table::Policies, row(policy)).when(AS_SEEN);
         Ok(self.update(with_seen(update, seen)).await?.into())
     }
 
-    /// Shares a policy's limit out anew, if the policy and its plan are still those that were seen.
+    /// Shares a policy's limit out anew. `Refused` unless the policy and its plan are still those that were seen.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn replace_plan(&self, seen: &Policy, plan: &SharePlan) -> Result<Write> {
         let key = key(&seen.client, &seen.id);
         let update = Update::new(Table::Policies, key, "SET plan_number = :new, shares = :shares")
@@ -157,20 +161,21 @@ impl Store {
         Ok(self.update(with_seen(update, seen)).await?.into())
     }
 
-    /// Removes a policy at the revision that was seen.
+    /// Removes a policy at the revision that was seen. `Refused` when another revision is stored, or none.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn delete_policy(&self, policy: &Policy) -> Result<Write> {
         let values = Attributes::from([(":seen".to_owned(), number(policy.revision))]);
         let key = key(&policy.client, &policy.id);
         self.remove_when(Table::Policies, &key, "revision = :seen", values).await
     }
 
-    /// Puts a policy on the list that each tick looks after. Call it *before* something joins its line.
+    /// Puts a policy on the list that each tick looks after, or says at `now` that it is still in use. Call it *before*
+    /// something joins its line, so that no line with something in it is off the list.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn touch_active(&self, client: &ClientId, policy: &PolicyId, now: DateTime<Utc>) -> Result<()> {
         let changes = "SET #client = :client, #policy = :policy, touched_at = :now, #since = if_not_exists(#since, :now)";
         let update = Update::new(Table::Policies, active_key(client, policy), changes)
@@ -183,29 +188,32 @@ impl Store {
         self.update(update).await.map(drop)
     }
 
-    /// A page of the active policies of one shard.
+    /// A page of up to 500 of the active policies of one shard, 0 to [`ACTIVE_SHARDS`]; the first when `after` is
+    /// `None`, else what follows a page whose `next` it was.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
+    /// is among the `unreadable` ones of the page.
     pub async fn active_policies(&self, shard: u32, after: Option<String>) -> Result<Page<ActivePolicy>> {
         let limit = Some(ACTIVE_PER_PAGE);
         let query = Query { after, limit, ..Query::of(Table::Policies, format!("active|{shard}")) };
         Ok(self.query(query).await?.read(Table::Policies, read_active))
     }
 
-    /// A policy's place on the list of active ones, read consistently.
+    /// A policy's place on the list of active ones, read consistently; `None` when it is not on it.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read.
     pub async fn active_policy(&self, client: &ClientId, policy: &PolicyId) -> Result<Option<ActivePolicy>> {
         let row = self.get(Table::Policies, &active_key(client, policy), true).await?;
         row.as_ref().map(read_active).transpose()
     }
 
-    /// Takes an idle policy off the list, unless it was touched since it was seen.
+    /// Takes an idle policy off the list. `Refused` when it was touched since it was seen, or is off it already.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn retire_active(&self, active: &ActivePolicy) -> Result<Write> {
         let seen = number(active.touched_at.timestamp_millis());
         let values = Attributes::from([(":seen".to_owned(), seen)]);

@@ -27,13 +27,15 @@ const PARTS_PER_PAGE: i32 = 200;
 /// Work that a call of the emitter left to others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// What it is known by. What the work was when it was left is in it, so that no two works share an id.
+    /// What it is known by, the row's sort key. What the work was when it was left is in it, so that no two works share
+    /// an id.
     pub id: String,
     /// What is to be done, from the cursor on.
     pub task: Task,
-    /// Rises with each worker that takes it.
+    /// Rises with each worker that takes it: one with a lower number was taken over and moves it no more. 0 before the
+    /// first.
     pub fence: u64,
-    /// Until when its worker has it.
+    /// Until when its worker has it, to the millisecond; the epoch before the first.
     pub lease_end: DateTime<Utc>,
     /// When a worker was last told of it, beside those whom ticks tell.
     pub told_at: DateTime<Utc>,
@@ -44,31 +46,32 @@ pub struct Part {
 pub enum Task {
     /// Shards of a window, in the order of their names.
     Shards {
-        /// Which launches.
+        /// Which launches, and how they are evaluated.
         plan: PartPlan,
         /// Shards up to this name are done; `None`: none is.
         after: Option<String>,
-        /// The last of the shards.
+        /// The name of the last of the shards.
         last: String,
     },
     /// The rows of a shard in a window.
     Rows {
-        /// Which launches.
+        /// Which launches, and how they are evaluated.
         plan: PartPlan,
-        /// The partition of the index.
+        /// The partition key in the index.
         partition: String,
         /// The first and the last sort key; `None`: all of the partition.
         range: Option<(String, String)>,
-        /// How far it came.
+        /// How far the work came.
         place: Place,
     },
     /// The events of a run that nothing throttles.
     Events {
-        /// The run.
+        /// The run, as its occurrence.
         occurrence: Occurrence,
-        /// When the row of the index may have been read that it follows from.
+        /// When the row of the index may have been read that it follows from: a change of its job after that is looked
+        /// up.
         as_of: DateTime<Utc>,
-        /// Events before it may have been sent by a worker that died.
+        /// The number of the next event. Those before it may have been sent by a worker that died.
         next: u32,
     },
 }
@@ -78,20 +81,21 @@ pub enum Task {
 pub struct Place {
     /// Rows up to this sort key are done; `None`: none is.
     pub after: Option<String>,
-    /// A row of which a part is done: its sort key, and up to which of its launches, before jitter.
+    /// A row of which a part is done: its sort key, and up to which of its launches, before jitter. `None`: no row is
+    /// half done.
     pub within: Option<(String, DateTime<Utc>)>,
 }
 
 /// Which launches of a window a part is about, and how they are evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartPlan {
-    /// Which launches, before jitter.
+    /// The window that the launches lie in, before jitter.
     pub window: Window,
-    /// They may have been emitted before.
+    /// They may have been emitted before: what is recorded of them is looked up.
     pub repeat: bool,
-    /// Launches before it were missed.
+    /// Launches before it were missed by an outage, and are subject to their jobs' misfire rules.
     pub missed_before: DateTime<Utc>,
-    /// When the first of the rows may have been read.
+    /// When the first of the rows may have been read: a change of a job after that is looked up.
     pub as_of: DateTime<Utc>,
 }
 
@@ -102,7 +106,7 @@ pub enum TakePart {
     Taken(Box<Part>),
     /// Somebody else works on it.
     Busy,
-    /// It is done.
+    /// There is no such part: it is done, or was set aside.
     Gone,
 }
 
@@ -112,7 +116,7 @@ impl Part {
         Self { id: task.id(), task, fence: 0, lease_end: DateTime::<Utc>::UNIX_EPOCH, told_at: now }
     }
 
-    /// Whether nobody works on it, and its message seems to be lost.
+    /// Whether at `now` nobody works on it, and its message seems to be lost: it was sent 30 seconds ago or more.
     pub fn is_forgotten(&self, now: DateTime<Utc>) -> bool {
         self.lease_end <= now && (now - self.told_at).num_seconds() >= TOLD_SECONDS
     }
@@ -264,19 +268,20 @@ fn read_events(item: Item<'_>, cursor: Option<&str>) -> Result<Task> {
 }
 
 impl Store {
-    /// Writes a part down. One that is there already stays as it is.
+    /// Writes a part down. One that is there already stays as it is: `Exists`.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn put_part(&self, part: &Part) -> Result<Create> {
         self.put_new(Table::Ticker, part.row()?).await
     }
 
     /// Materialises a run whose events are sent by workers, with the part that says so: both or neither. Repeating it
-    /// changes nothing, also when all of them are sent.
+    /// changes nothing, also when all of them are sent: `Exists`.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
+    /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
     pub async fn create_run_in_part(
         &self,
         occurrence: &Occurrence,
@@ -291,11 +296,12 @@ impl Store {
         })
     }
 
-    /// A page of the parts that are not done, those of windows first, the oldest first; read consistently. One that cannot be
-    /// read stands there with its id.
+    /// A page of up to 200 parts that are not done, those of windows first, the oldest first, each by its id; read
+    /// consistently. One that cannot be read stands there as its [`StoreError::Corrupt`](crate::StoreError::Corrupt).
+    /// The first page when `after` is `None`, else what follows a page whose `next` it was.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn parts(&self, after: Option<String>) -> Result<Page<(String, Result<Part>)>> {
         let limit = Some(PARTS_PER_PAGE);
         let query = Query { after, limit, consistent: true, ..Query::of(Table::Ticker, PARTITION) };
@@ -303,18 +309,20 @@ impl Store {
         Ok(page.map(|row| (id_of(&row), read(&row))))
     }
 
-    /// From when on launches may not have been found yet because a part of a window is not done; read consistently.
+    /// From when on launches may not have been found yet because a part of a window is not done; `None` when every part
+    /// of a window is done. Read consistently, from the id alone.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn oldest_window_part(&self) -> Result<Option<DateTime<Utc>>> {
         self.oldest_part(Sorted::Between("0".to_owned(), "9~".to_owned()), "").await
     }
 
-    /// The launch of the oldest run whose events are not all sent; read consistently.
+    /// The launch of the oldest run whose events are not all sent; `None` when those of all runs are. Read
+    /// consistently, from the id alone.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn oldest_run_part(&self) -> Result<Option<DateTime<Utc>>> {
         self.oldest_part(Sorted::Prefix(RUN.to_owned()), RUN).await
     }
@@ -328,10 +336,11 @@ impl Store {
         Ok(second.and_then(|second| DateTime::from_timestamp(second, 0)).map(clamped))
     }
 
-    /// Takes a part until `lease_end`, if nobody has it.
+    /// Takes a part until `lease_end`, if nobody has it at `now`.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or the part cannot be read.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read. The caller has the lease then, and sets the part aside.
     pub async fn take_part(
         &self,
         id: &str,
@@ -350,10 +359,10 @@ impl Store {
         })
     }
 
-    /// Says how far a worker came, and until when it has the part. `Refused` when it was taken over.
+    /// Says how far a worker came, and until when it has the part. `Refused` when it was taken over or set aside.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn move_part(&self, part: &Part, lease_end: DateTime<Utc>) -> Result<Write> {
         let changes = "SET #cursor = :cursor, lease_end = :lease, told_at = :told";
         let update = Update::new(Table::Ticker, key(&part.id), changes)
@@ -366,28 +375,30 @@ impl Store {
         Ok(self.update(update).await?.into())
     }
 
-    /// Removes a part: all of it is emitted. `Refused` when it was taken over.
+    /// Removes a part: all of it is emitted. `Refused` when it was taken over, or is gone.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn finish_part(&self, part: &Part) -> Result<Write> {
         let values = Attributes::from([(":fence".to_owned(), number(part.fence))]);
         self.remove_when(Table::Ticker, &key(&part.id), "fence = :fence", values).await
     }
 
-    /// Takes a part that cannot be read out of the way, and keeps it with the reason: nobody works on it any more. Repeating
-    /// it changes nothing.
+    /// Takes a part that cannot be read out of the way, and keeps it with the reason and `now`: nobody works on it any
+    /// more. Repeating it changes nothing.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. The part may then be in both places; the
+    /// next call removes it.
     pub async fn set_part_aside(&self, id: &str, reason: &str, now: DateTime<Utc>) -> Result<()> {
         self.move_aside(Table::Ticker, &key(id), SET_ASIDE, (reason, now)).await
     }
 
-    /// The ids of the first parts that were set aside, each with the reason.
+    /// The ids of the first 100 parts that were set aside (`PAGE_ROWS`), each with the reason.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. Rows are not read beyond key and reason, so
+    /// none is unreadable.
     pub async fn parts_set_aside(&self) -> Result<Vec<(String, String)>> {
         let aside = self.set_aside_in(Table::Ticker, SET_ASIDE).await?;
         Ok(aside.into_iter().map(|row| (row.sort_key, row.reason)).collect())
@@ -396,7 +407,8 @@ impl Store {
     /// Ends the leases of all parts. Only for a process that knows that no other one is alive.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. Some leases may be ended then; the call may
+    /// be repeated.
     pub async fn break_part_leases(&self) -> Result<()> {
         let mut after = None;
         loop {

@@ -5,11 +5,12 @@ use crate::tables::Table;
 use crate::{Result, Store};
 
 impl Store {
-    /// The secret of a name. `fresh` becomes it when there is none yet; whoever asks later, or at the same time, gets the
-    /// one that was stored first.
+    /// The secret of a name. `fresh` becomes it when there is none yet; whoever asks later, or at the same time, gets
+    /// the one that was stored first.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or the row cannot be read.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read.
     pub async fn secret(&self, name: &str, fresh: &str) -> Result<String> {
         let key = Key::new(format!("secret|{name}"), "-");
         if let Some(row) = self.get(Table::Clients, &key, true).await? {

@@ -1,10 +1,11 @@
 //! The one definition of the tables. Local mode creates them from it; a test holds `template.yaml` against it.
 
-/// Every table's partition key and sort key. Both are strings.
+/// The name of every table's partition key, as `template.yaml` has it. Its values are strings.
 pub const PARTITION_KEY: &str = "pk";
-/// See [`PARTITION_KEY`].
+/// The name of every table's sort key, as `template.yaml` has it. Its values are strings.
 pub const SORT_KEY: &str = "sk";
-/// The attribute that DynamoDB's time to live reads, in seconds since the epoch.
+/// The attribute that DynamoDB's time to live reads, in seconds since the epoch, as `template.yaml` says. DynamoDB
+/// deletes such a row within days of that instant, not at it.
 pub const EXPIRES_AT: &str = "expires_at";
 
 /// A table of the store.
@@ -27,11 +28,11 @@ pub enum Table {
 }
 
 impl Table {
-    /// All of them.
+    /// All of them, in the order of this enum.
     pub const ALL: [Self; 7] =
         [Self::Jobs, Self::Launch, Self::Runs, Self::Events, Self::Policies, Self::Clients, Self::Ticker];
 
-    /// Its name after the deployment's prefix.
+    /// Its name after the deployment's prefix, as in `template.yaml`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Jobs => "jobs",
@@ -44,7 +45,7 @@ impl Table {
         }
     }
 
-    /// Whether rows may carry [`EXPIRES_AT`].
+    /// Whether rows may carry [`EXPIRES_AT`], so that the table has a time to live.
     pub fn expires(self) -> bool {
         matches!(self, Self::Jobs | Self::Launch | Self::Runs | Self::Events)
     }

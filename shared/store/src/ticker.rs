@@ -10,7 +10,9 @@ use crate::rows::{Update, Updated};
 use crate::tables::Table;
 use crate::{Result, Store};
 
-/// The watermark row.
+/// The watermark row. Instants are in whole seconds but for the lease.
+///
+/// Invariant: `scanned_to <= planned_to`, and both only rise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watermark {
     /// Every launch before it belongs to some tick.
@@ -23,20 +25,21 @@ pub struct Watermark {
     pub missed_before: DateTime<Utc>,
     /// The same for launches before `taken_over_to`: the tick that planned them evaluated them by it.
     pub taken_over_missed_before: DateTime<Utc>,
-    /// Rises with each tick that wins the row.
+    /// Rises with each tick that wins the row: a tick with a lower number was taken over.
     pub fence: u64,
-    /// Until when the present tick has the row.
+    /// Until when the present tick has the row, to the millisecond. Another may take over after it.
     pub lease_end: DateTime<Utc>,
-    /// Where the waking of active policies goes on; `None`: at the beginning.
+    /// Where the waking of active policies goes on: a shard and the name after which, as the engine wrote them; `None`:
+    /// at the beginning.
     pub woken_to: Option<String>,
 }
 
 /// On what terms a tick takes the row.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms {
-    /// Until when it has it.
+    /// Until when it has the row.
     pub lease_end: DateTime<Utc>,
-    /// Launches before it were missed.
+    /// Launches before it count as missed by an outage.
     pub missed_before: DateTime<Utc>,
 }
 
@@ -56,7 +59,7 @@ impl Terms {
 pub enum Advance {
     /// The tick has the row; it must scan from `scanned_to` to `planned_to`.
     Won(Watermark),
-    /// Another tick has it, or it is far enough already.
+    /// Another tick has it, or it is far enough already; the row as it is.
     Lost(Watermark),
 }
 
@@ -82,16 +85,18 @@ impl Store {
     /// The watermark, read consistently; `None` before the first tick.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read.
     pub async fn watermark(&self) -> Result<Option<Watermark>> {
         let row = self.get(Table::Ticker, &key(), true).await?;
         row.as_ref().map(read).transpose()
     }
 
-    /// Writes the first watermark, if there is none: no launch from `start` on was planned yet.
+    /// Writes the first watermark: no launch from `start` on was planned yet. `Exists` when there is one, which stays
+    /// as it is.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn begin_watermark(&self, start: DateTime<Utc>) -> Result<crate::Create> {
         let mut row = Row::new(&key()).with("fence", number(0)).with("lease_end", number(0));
         for name in ["planned_to", "scanned_to", "taken_over_to", "missed", "taken_over_missed"] {
@@ -106,7 +111,8 @@ impl Store {
     /// A tick that died is taken over once its lease ends; then `scanned_to` lies before the old `planned_to`.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read. The tick may hold the row then, until its lease ends.
     pub async fn advance_watermark(
         &self,
         start: DateTime<Utc>,
@@ -150,10 +156,11 @@ impl Store {
         })
     }
 
-    /// Says that all launches before `to` are emitted, if the tick with `fence` still has the row.
+    /// Says that all launches before `to` are emitted. `Refused` when the tick with `fence` has the row no more, or
+    /// `to` lies before `scanned_to` or beyond `planned_to`.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn finish_scan(&self, fence: u64, to: DateTime<Utc>) -> Result<crate::Write> {
         let update = Update::new(Table::Ticker, key(), "SET scanned_to = :to")
             .when("fence = :fence AND scanned_to <= :to AND :to <= planned_to")
@@ -162,10 +169,11 @@ impl Store {
         Ok(self.update(update).await?.into())
     }
 
-    /// Keeps where the waking of active policies goes on, if the tick with `fence` still has the row.
+    /// Keeps where the waking of active policies goes on; `None`: at the beginning. `Refused` when the tick with
+    /// `fence` has the row no more.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn keep_woken_to(&self, fence: u64, woken_to: Option<&str>) -> Result<crate::Write> {
         let changes = if woken_to.is_some() { "SET woken_to = :to" } else { "REMOVE woken_to" };
         let mut update =
@@ -176,10 +184,11 @@ impl Store {
         Ok(self.update(update).await?.into())
     }
 
-    /// Ends the lease of whatever tick has the row. Only for a process that knows that no other one is alive.
+    /// Ends the lease of whatever tick has the row, if there is a row. Only for a process that knows that no other one
+    /// is alive.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn break_tick_lease(&self) -> Result<()> {
         let update = Update::new(Table::Ticker, key(), "SET lease_end = :zero")
             .when("attribute_exists(pk)")
@@ -187,10 +196,11 @@ impl Store {
         self.update(update).await.map(drop)
     }
 
-    /// Records that the launches from `from` to `to` were not emitted, and why.
+    /// Records that the launches from `from` up to, not including, `to` were not emitted, and why. Repeating it changes
+    /// nothing.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn record_skipped_window(
         &self,
         from: DateTime<Utc>,

@@ -52,7 +52,8 @@ impl RulesDoc {
     /// The rules that it stands for.
     ///
     /// # Errors
-    /// Says which part no version of Tidegate would have written.
+    /// A text that says which part no version of Tidegate would have written: a number or instant out of bounds, or a
+    /// malformed name of a calendar.
     pub fn read(&self) -> Result<Rules, String> {
         let instant = |name: &str, second: Option<i64>| -> Result<Option<DateTime<Utc>>, String> {
             let read = |second| {

@@ -84,7 +84,7 @@ impl TermsDoc {
         Self { b: payload.or(self.b), ..self }
     }
 
-    /// About how many bytes it adds to a message.
+    /// About how many bytes it adds to a message: what batches are cut by, before it is encoded.
     pub fn size(&self) -> usize {
         let texts = [&self.p, &self.q, &self.u, &self.b, &self.l, &self.t];
         // A payload is JSON in a JSON string: its quotes are escaped.
@@ -100,7 +100,8 @@ impl TermsDoc {
     /// The terms that it stands for.
     ///
     /// # Errors
-    /// Says which part no version of Tidegate would have written.
+    /// A text that says which part no version of Tidegate would have written: a number out of bounds, a malformed name
+    /// or address, or not exactly one target.
     pub fn read(&self) -> Result<Terms, String> {
         let target = joined(self.q.as_deref(), self.u.as_deref())?;
         let target = target.ok_or("exactly one of 'q' and 'u' must be there")?;

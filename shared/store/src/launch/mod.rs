@@ -31,11 +31,11 @@ const WRITES_AT_ONCE: usize = 16;
 /// A row of the time index, as the emitter reads it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Child {
-    /// Whose job.
+    /// The client whose job it is.
     pub client: ClientId,
-    /// Which job.
+    /// The job's name within the client.
     pub job: JobId,
-    /// At which revision.
+    /// The revision of the job that wrote the row.
     pub revision: u32,
     /// When it launches.
     pub cadence: Cadence,
@@ -45,7 +45,7 @@ pub struct Child {
     pub rules: Rules,
     /// Its launches are recorded as not made.
     pub paused: bool,
-    /// Launches before it are not the emitter's: the master emitted them.
+    /// Launches before it are not the emitter's: the master emitted them. In whole seconds.
     pub emit_from: DateTime<Utc>,
     /// What it delivers; a large payload is left in the job.
     pub terms: Terms,
@@ -54,29 +54,38 @@ pub struct Child {
 /// A row of the time index with its sort key, which names its job whatever else of it can be read.
 #[derive(Debug)]
 pub struct IndexRow {
-    /// Its place in the partition.
+    /// Its sort key, `<minute>|<client>|<job>`: its place in the partition.
     pub sort_key: String,
-    /// What it says.
+    /// What it says; a [`StoreError::Corrupt`](crate::StoreError::Corrupt) when it cannot be read.
     pub child: Result<Child>,
 }
 
 /// Names a row of the index.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RowKey {
-    /// Its partition.
+    /// Its partition key.
     pub partition: Arc<str>,
-    /// Its place in the partition.
+    /// Its sort key: its place in the partition.
     pub sort_key: Arc<str>,
 }
 
 impl IndexRow {
-    /// Whose job it belongs to, by its key.
+    /// Whose job it belongs to, by its key; `None` when the key does not end in a client and a job.
     pub fn owner(&self) -> Option<(ClientId, JobId)> {
         owner_of(&self.sort_key)
     }
 }
 
-/// Whose job a row of the index, or of the outbox, belongs to, by its sort key.
+/// Whose job a row of the index, or of the outbox, belongs to, by its sort key; `None` when that does not end in a
+/// client and a job.
+///
+/// ```
+/// use tidegate_store::launch::owner_of;
+///
+/// let (client, job) = owner_of("15|acme|nightly").unwrap();
+/// assert_eq!((client.as_str(), job.as_str()), ("acme", "nightly"));
+/// assert_eq!(owner_of("15"), None);
+/// ```
 pub fn owner_of(sort_key: &str) -> Option<(ClientId, JobId)> {
     let mut name = sort_key.rsplit('|');
     let (job, client) = (name.next()?, name.next()?);
@@ -86,11 +95,11 @@ pub fn owner_of(sort_key: &str) -> Option<(ClientId, JobId)> {
 /// Which launches of its job a row stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// All of them.
+    /// All of them: of a row of the outbox, and of a job whose rows are not looked at one by one.
     All,
     /// Those at the local times of a child.
     Key(ChildKey),
-    /// Those in a minute.
+    /// Those in a minute of UTC: of a job for instants.
     Minute(AtMinute),
 }
 
@@ -100,9 +109,9 @@ pub enum Part {
 pub struct OutboxEntry {
     /// The job's part of it: all of its launches.
     pub child: Child,
-    /// Which launches.
+    /// Which launches: from the arrival of the job up to its `emit_from`.
     pub window: Window,
-    /// When the row was written.
+    /// When the row was written, to the millisecond. It is kept for `HISTORY_DAYS` from then on.
     pub written_at: DateTime<Utc>,
 }
 
@@ -135,18 +144,22 @@ impl Child {
 }
 
 impl Store {
-    /// A page of the rows of a shard. Read eventually: a row is older than its `emit_from` by more than any replica lags.
+    /// A page of the rows of a shard; the first when `after` is `None`, else what follows a page whose `next` it was.
+    /// Read eventually: a row is older than its `emit_from` by more than any replica lags.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: its
+    /// [`IndexRow::child`] says why.
     pub async fn children(&self, shard: &Shard, after: Option<String>) -> Result<Page<IndexRow>> {
         self.children_between(shard.partition(), shard.range(), after).await
     }
 
-    /// The same by partition key and sort keys.
+    /// The same as [`Store::children`], by partition key and by the first and last sort key; `None`: all of the
+    /// partition.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: its
+    /// [`IndexRow::child`] says why.
     pub async fn children_between(
         &self,
         partition: String,
@@ -161,10 +174,11 @@ impl Store {
         }))
     }
 
-    /// Stores a one-time job whose id says where it lies: one row is the whole job.
+    /// Stores a one-time job whose id says where it lies: one row is the whole job. `Exists` when the id is taken, or
+    /// was made void by [`Store::were_stored`].
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn create_one_time(&self, job: &Job) -> Result<Create> {
         let mut created = Create::Done;
         for row in rows_of(job, self.spread)? {
@@ -173,11 +187,13 @@ impl Store {
         Ok(created)
     }
 
-    /// Which one-time jobs were stored that were to be, though they may be gone again; by their ids, all different. The id of
-    /// one that was not is made void: whoever was to store it cannot any more.
+    /// Which one-time jobs were stored that were to be, though they may be gone again; by their ids, all different, in
+    /// their order. The id of one that was not is made void: whoever was to store it cannot any more. `false` for an id
+    /// that names no place.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. Some ids may be void then; the call may be
+    /// repeated.
     pub async fn were_stored(&self, client: &ClientId, ids: &[&JobId]) -> Result<Vec<bool>> {
         let places: Vec<_> = ids.iter().map(|id| one_time_key(client, id, self.spread)).collect();
         let keys: Vec<&Key> = places.iter().flatten().map(|(key, _)| key).collect();
@@ -203,10 +219,12 @@ impl Store {
         }
     }
 
-    /// Stores one-time jobs whose ids are new and say where they lie, 25 rows to a call. Repeating it changes nothing.
+    /// Stores one-time jobs whose ids are new and say where they lie, 25 rows to a call (what `BatchWriteItem` takes).
+    /// Repeating it changes nothing.
     ///
     /// # Errors
-    /// When DynamoDB does not answer. Some may be stored then.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or leaves some rows unwritten in each of
+    /// `WRITE_ROUNDS` rounds. Some rows may be written then; the call may be repeated.
     pub async fn create_one_times(&self, jobs: &[Job]) -> Result<()> {
         let mut rows = Vec::with_capacity(jobs.len());
         for job in jobs {
@@ -215,10 +233,12 @@ impl Store {
         self.put_all(rows).await
     }
 
-    /// A one-time job, by the place that its id names. Its trigger is the instant.
+    /// A one-time job, by the place that its id names; `None` when the id names none, or no job lies there. Its trigger
+    /// is the instant. Read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read.
     pub async fn one_time(&self, client: &ClientId, id: &JobId) -> Result<Option<Job>> {
         let Some((key, _)) = one_time_key(client, id, self.spread) else { return Ok(None) };
         let found = self.get(Table::Launch, &key, true).await?;
@@ -239,10 +259,11 @@ impl Store {
         }))
     }
 
-    /// Makes the row of a one-time job void.
+    /// Makes the row of a one-time job void, so that no later job is stored there as if it were the first. Repeating it
+    /// changes nothing.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn delete_one_time(&self, job: &Job) -> Result<()> {
         for (_, void) in remains_of(job, self.spread) {
             if let Some(void) = void {
@@ -252,10 +273,12 @@ impl Store {
         Ok(())
     }
 
-    /// Writes a changed one-time job over its former revision, and its outbox row: neither is there without the other.
+    /// Writes a changed one-time job over its former revision `seen`, and its outbox row: neither is there without the
+    /// other. `Refused` when it is no longer at that revision.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
+    /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
     pub async fn replace_one_time(
         &self,
         job: &Job,
@@ -276,36 +299,40 @@ impl Store {
         Ok(written)
     }
 
-    /// Writes the outbox row of a new job that is not written in a transaction.
+    /// Writes the outbox row of a new job that is not written in a transaction. Repeating it changes nothing.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn put_outbox(&self, job: &Job, outbox: &OutboxEntry) -> Result<()> {
         self.put(Table::Launch, outbox_row(job, outbox)?).await
     }
 
-    /// A page of the outbox, of one shard.
+    /// A page of the outbox, of one shard (0 to `OUTBOX_SHARDS`): as many rows as DynamoDB gives in one answer (1 MB).
+    /// The first when `after` is `None`, else what follows a page whose `next` it was.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
+    /// is among the `unreadable` ones of the page.
     pub async fn outbox(&self, shard: u32, after: Option<String>) -> Result<Page<OutboxEntry>> {
         let query = Query { after, ..Query::of(Table::Launch, format!("OWED|{shard}")) };
         Ok(self.query(query).await?.read(Table::Launch, row::read_owed))
     }
 
-    /// The outbox row of a job, read consistently.
+    /// The outbox row of a job, read consistently; `None` when the master owes no launch of it.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read.
     pub async fn outbox_of(&self, client: &ClientId, job: &JobId) -> Result<Option<OutboxEntry>> {
         let row = self.get(Table::Launch, &shard::outbox_key(client, job), true).await?;
         row.as_ref().map(row::read_owed).transpose()
     }
 
-    /// Removes the outbox row of a revision of a job: its launches are emitted.
+    /// Removes the outbox row of a revision of a job: its launches are emitted. `Refused` when the row is of another
+    /// revision, or gone.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn ack_outbox(&self, child: &Child) -> Result<Write> {
         let values = Attributes::from([(":rev".to_owned(), number(child.revision))]);
         let key = shard::outbox_key(&child.client, &child.job);

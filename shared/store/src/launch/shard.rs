@@ -12,25 +12,25 @@ use crate::item::Key;
 use crate::rows::{Query, Sorted};
 use crate::tables::Table;
 
-/// One query of the emitter.
+/// One query of the emitter. What each finds are [`IndexRow`](super::IndexRow)s.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shard {
     /// Children of a LaunchExpression in a zone.
     Expression {
-        /// The zone.
+        /// The zone whose wall clock the LaunchExpression is of.
         zone: Tz,
         /// The LaunchExpression and its minutes.
         range: ShardRange,
-        /// 0 to the number of shards that the LaunchExpression has in the zone.
+        /// Its number: 0 up to, not including, the number of shards that the LaunchExpression has in the zone.
         shard: u32,
     },
     /// Instants of some minutes, which lie in one partition.
     Minutes {
-        /// The first minute.
+        /// The first minute that is read.
         first: AtMinute,
-        /// The last minute.
+        /// The last minute that is read, in the same ten minutes.
         last: AtMinute,
-        /// 0 to [`Spread::at_shards`].
+        /// Its number: 0 up to, not including, [`Spread::at_shards`].
         shard: u32,
     },
 }
@@ -63,7 +63,7 @@ impl Shard {
         }
     }
 
-    /// The first and the last sort key that it reads; `None`: all of its partition.
+    /// The first and the last sort key that it reads, both included; `None`: all of its partition.
     pub fn range(&self) -> Option<(String, String)> {
         match self {
             Self::Expression { range, .. } => match &range.minutes {
@@ -104,7 +104,7 @@ fn minute_partition(minute: AtMinute, shard: u32) -> String {
     format!("AT|{}|{shard:02}", ten_minutes(minute))
 }
 
-/// The shard of the minute that an instant's row lies in.
+/// The shard, 0 up to, not including, [`Spread::at_shards`], of the minute that an instant's row lies in.
 pub fn at_shard(client: &ClientId, job: &JobId, spread: Spread) -> u32 {
     match job.one_time_place() {
         Some(place) => place.shard,

@@ -23,43 +23,48 @@ pub use tally::Tally;
 /// Runs before another that are looked at first: most often the last of them says all.
 const FIRST_LOOK_BACK: i32 = 4;
 
-/// A run, as stored.
+/// A run as it is stored: an occurrence that was materialised, or was skipped with a reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRow {
     /// Which run.
     pub id: RunId,
     /// What it delivers.
     pub terms: Terms,
-    /// Why nothing of it (or nothing more) is delivered; `None` for a run that takes its course.
+    /// Why nothing of it (or nothing more) is delivered, as the word of a [`SkipReason`] or a
+    /// [`StopReason`](tidegate_domain::occurrence::StopReason); `None` for a run that takes its course.
     pub stopped: Option<String>,
     /// How many of its events have come to which end.
     pub tally: Tally,
-    /// Further occurrences that the row stands for, which were skipped for the same reason.
+    /// The occurrences that the row stands for when several were skipped for the same reason; `None` when it stands for
+    /// its own alone.
     pub skipped: Option<Skipped>,
-    /// What happened to the event of a run of one.
+    /// What happened to the event of a run of one; `None` for other runs, for throttled ones, and before it was
+    /// delivered.
     pub single: Option<EventRow>,
-    /// Where its event waits or waited, when it is a single one in a pack of many.
+    /// Where its event waits or waited, when it is a single one in a pack of many; `None` otherwise. Only
+    /// [`Store::find_run`] fills it in.
     pub place: Option<SinglePlace>,
-    /// When the first of its events was granted a token.
+    /// When the first of its events was granted a token, to the millisecond; `None` before that, and where nothing
+    /// throttles.
     pub started_at: Option<DateTime<Utc>>,
-    /// When outcomes were last added to the tally.
+    /// When outcomes were last added to the tally, to the millisecond; `None` before the first.
     pub last_outcome_at: Option<DateTime<Utc>>,
-    /// How its client was told that it has come to its end, if it was to be told.
+    /// How its client was told that it has come to its end; `None` when it was not, or is not to be.
     pub announced: Option<Announced>,
 }
 
-/// One event's record.
+/// What happened to one event that is not throttled, or that could not be delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventRow {
-    /// Its number in the run.
+    /// Its number in the run or pack, from 0.
     pub index: u32,
-    /// Whether the consumer got it.
+    /// Whether the consumer got it: its queue or endpoint took it.
     pub delivered: bool,
     /// How often delivery was tried.
     pub attempts: u8,
-    /// When the last attempt ended.
+    /// When the last attempt ended, to the millisecond.
     pub at: DateTime<Utc>,
-    /// Why it was not delivered.
+    /// Why it was not delivered: what the target answered; `None` when it was.
     pub reason: Option<String>,
 }
 
@@ -68,16 +73,16 @@ pub struct EventRow {
 pub struct SinglePlace {
     /// The policy of the pack.
     pub policy: PolicyId,
-    /// The pack.
+    /// The pack, among those of that policy.
     pub pack: SinglesId,
-    /// The event's number in it.
+    /// The event's number in the pack, from 0.
     pub index: u32,
 }
 
 /// How a client was told that a run has come to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announced {
-    /// When.
+    /// When, to the millisecond.
     pub at: DateTime<Utc>,
     /// Why the client could not be told; `None` when it was.
     pub failure: Option<String>,
@@ -86,7 +91,7 @@ pub struct Announced {
 /// What came of adding outcomes to a run's tally.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Added {
-    /// The run as it is now; `None` when there is none any more.
+    /// The run as it is now; `None` when there is none any more, or its row cannot be read.
     pub row: Option<RunRow>,
     /// Whether this call counted them; otherwise an earlier one did.
     pub counted: bool,
@@ -95,7 +100,7 @@ pub struct Added {
 /// Occurrences that were skipped together: the row's own is the first of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Skipped {
-    /// The last of them.
+    /// The launch of the last of them, in whole seconds.
     pub until: DateTime<Utc>,
     /// How many they are, the first included.
     pub count: u32,
@@ -118,7 +123,7 @@ impl RunRow {
         }
     }
 
-    /// The occurrence that it is.
+    /// The occurrence that it is, of a job of `client`: rows do not repeat whose they are.
     pub fn occurrence(&self, client: &ClientId) -> Occurrence {
         let (job, revision, launch_at) = (self.id.job().clone(), self.id.revision(), self.id.launch_at());
         Occurrence { client: client.clone(), job, revision, launch_at, terms: self.terms.clone() }
@@ -155,12 +160,21 @@ pub fn place_in_list(run: &RunId) -> String {
     format!("{:012}|{:010}", run.launch_at().timestamp(), run.revision())
 }
 
-/// When the run launched that a place in a list is of.
+/// When the run launched that a place in a list is of; `None` when the text is no such place.
 pub fn launch_of_place(place: &str) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(place.split('|').next()?.parse().ok()?, 0)
 }
 
-/// The run of a job that is at a place in the list of its runs.
+/// The run of a job that is at a place in the list of its runs; `None` when the text is no such place.
+///
+/// ```
+/// use tidegate_store::runs::{place_in_list, run_of_place};
+///
+/// let run: tidegate_domain::ids::RunId = "nightly.3.1790000000".parse()?;
+/// assert_eq!(run_of_place(run.job(), &place_in_list(&run)), Some(run.clone()));
+/// assert_eq!(run_of_place(run.job(), "elsewhere"), None);
+/// # Ok::<(), tidegate_domain::ids::IdError>(())
+/// ```
 pub fn run_of_place(job: &JobId, place: &str) -> Option<RunId> {
     let revision = place.split('|').nth(1)?.parse().ok()?;
     Some(RunId::new(job.clone(), revision, launch_of_place(place)?))
@@ -247,18 +261,20 @@ fn read_single(item: Item<'_>) -> Result<Option<EventRow>> {
 }
 
 impl Store {
-    /// Materialises an occurrence. Repeating it changes nothing.
+    /// Materialises an occurrence, kept for [`HISTORY_DAYS`] from its launch or from `now`, whichever is later.
+    /// Repeating it changes nothing: `Exists`.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn create_run(&self, occurrence: &Occurrence, now: DateTime<Utc>) -> Result<Create> {
         self.put_new(Table::Runs, row(occurrence, Tally::default(), now)?).await
     }
 
-    /// Records that an occurrence is not materialised, and why. What is known of it already stays.
+    /// Records that an occurrence is not materialised, and why (the word of a [`SkipReason`]). What is known of it
+    /// already stays: `Exists`.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn record_skip(
         &self,
         occurrence: &Occurrence,
@@ -269,11 +285,11 @@ impl Store {
         self.put_new(Table::Runs, row).await
     }
 
-    /// Records under a job that its launches at an instant cannot be read from the index. What is known of a run at that
-    /// instant stays.
+    /// Records under a job that its launches at an instant cannot be read from the index. What is known of a run at
+    /// that instant stays. The run has revision 0, which no job has: its own cannot be read either.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn record_unreadable(
         &self,
         client: &ClientId,
@@ -285,10 +301,11 @@ impl Store {
         self.record_unreadable_run(client, &RunId::new(job.clone(), 0, at), now).await
     }
 
-    /// Records of a run that it cannot be emitted, since nobody can read what it delivers. What is known of it stays.
+    /// Records of a run that it cannot be emitted, since nobody can read what it delivers. What is known of it stays:
+    /// `Exists`.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn record_unreadable_run(
         &self,
         client: &ClientId,
@@ -304,12 +321,13 @@ impl Store {
         self.put_new(Table::Runs, row).await
     }
 
-    /// Records that several occurrences of a job, of which `first` is the first, are not materialised, and why. A record
-    /// that says the same of fewer of them grows. `Exists` when something else became of the first: the others are then
-    /// not recorded.
+    /// Records that several occurrences of a job, of which `first` is the first, are not materialised, and why. A
+    /// record that says the same of fewer of them grows. `Exists` when something else became of the first: the others
+    /// are then not recorded.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read.
     pub async fn record_skips(
         &self,
         first: &Occurrence,
@@ -338,10 +356,11 @@ impl Store {
         })
     }
 
-    /// Says that nothing more of a run is delivered, and why. The first reason stays.
+    /// Says that nothing more of a run is delivered, and why (the word of a `StopReason`). The first reason stays:
+    /// `Refused` when there is one, or no such run.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn stop_run(&self, client: &ClientId, run: &RunId, reason: &str) -> Result<Write> {
         let update = Update::new(Table::Runs, key(client, run), "SET stopped = :reason")
             .when("attribute_exists(pk) AND attribute_not_exists(stopped)")
@@ -349,10 +368,12 @@ impl Store {
         Ok(self.update(update).await?.into())
     }
 
-    /// A run by its id, whether it has a row or is one of a pack of single events. Read consistently.
+    /// A run by its id, whether it has a row or is one of a pack of single events; `None` when it has neither. Read
+    /// consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read. A pack that cannot be read counts as if the run were not in it.
     pub async fn find_run(&self, client: &ClientId, run: &RunId) -> Result<Option<RunRow>> {
         let row = self.run(client, run).await?;
         if row.as_ref().is_some_and(|row| !SinglesKind::fits(&row.terms)) {
@@ -363,11 +384,11 @@ impl Store {
         Ok(Some(RunRow { place: Some(place), ..row }))
     }
 
-    /// Records that a single event of a pack is not delivered, and why. A first reason stays. What came of its token, if it
-    /// held one, is in the history of its pack.
+    /// Records that a single event of a pack is not delivered, and why (the word of a `StopReason`). A first reason
+    /// stays: `Exists`. What came of its token, if it held one, is in the history of its pack.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn stop_single(
         &self,
         occurrence: &Occurrence,
@@ -378,19 +399,21 @@ impl Store {
         self.put_new(Table::Runs, row).await
     }
 
-    /// A run by its id, where it has a row. Read consistently.
+    /// A run by its id, where it has a row; `None` where it has none, such as while it waits in a pack of single
+    /// events. Read consistently.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read.
     pub async fn run(&self, client: &ClientId, run: &RunId) -> Result<Option<RunRow>> {
         self.get(Table::Runs, &key(client, run), true).await?.as_ref().map(read).transpose()
     }
 
-    /// The throttled runs of the same job that launched before a run and are not finished, the latest first; at least two
-    /// of more. Read consistently.
+    /// The throttled runs of the same job that launched before a run and are not finished, the latest first; at least
+    /// two of more. Read consistently. A run whose row cannot be read is passed over: nobody could tell when it ends.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn unfinished_before(&self, client: &ClientId, run: &RunId) -> Result<Vec<RunId>> {
         let Key { pk, sk } = key(client, run);
         let (mut open, mut after, mut limit) = (Vec::new(), None, FIRST_LOOK_BACK);
@@ -421,10 +444,12 @@ impl Store {
         }
     }
 
-    /// A page of a job's runs, the latest launch first.
+    /// A page of up to [`PAGE_ROWS`] of a job's runs, the latest launch first; the first when `after` is `None`, else
+    /// what follows a page whose `next` it was. Runs that still wait in packs of single events have no row here.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
+    /// is among the `unreadable` ones of the page.
     pub async fn runs(&self, client: &ClientId, job: &JobId, after: Option<String>) -> Result<Page<RunRow>> {
         let query = Query {
             limit: Some(PAGE_ROWS),
@@ -435,10 +460,11 @@ impl Store {
         Ok(self.query(query).await?.read(Table::Runs, read))
     }
 
-    /// Says when the first event of a run was granted a token. The first instant stays.
+    /// Says when the first event of a run was granted a token. The first instant stays: `Refused` when there is one, or
+    /// no such run.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn run_started(&self, client: &ClientId, run: &RunId, now: DateTime<Utc>) -> Result<Write> {
         let update = Update::new(Table::Runs, key(client, run), "SET started = :now")
             .when("attribute_exists(pk) AND attribute_not_exists(started)")
@@ -446,10 +472,11 @@ impl Store {
         Ok(self.update(update).await?.into())
     }
 
-    /// Says that the client was told of a run's end, or why that cannot be done. What was said first stays.
+    /// Says that the client was told of a run's end, or why that cannot be done. What was said first stays: `Refused`
+    /// when something was, or there is no such run.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn mark_announced(
         &self,
         client: &ClientId,
@@ -469,14 +496,15 @@ impl Store {
         Ok(self.update(update).await?.into())
     }
 
-    /// Adds the outcomes of compaction number `flush` of slot group `group` to a run's tally. Each compaction counts once,
-    /// however often it is repeated. A row that cannot be read counts them too, and is not answered.
+    /// Adds the outcomes of compaction number `flush` of slot group `group` to a run's tally. Each compaction counts
+    /// once, however often it is repeated. A row that cannot be read counts them too, and is not answered.
     ///
-    /// The run's row counts those of a policy's first groups itself. Those of the others are counted in parts, and the row
-    /// knows the sum of each.
+    /// The run's row counts those of a policy's first groups itself. Those of the others are counted in parts, and the
+    /// row knows the sum of each.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. `StoreError::Corrupt` when the counts of a
+    /// part cannot be read.
     pub async fn add_outcomes(
         &self,
         client: &ClientId,

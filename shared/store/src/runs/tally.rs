@@ -4,7 +4,16 @@ use tidegate_domain::occurrence::Occurrence;
 
 use tidegate_domain::slots::Outcome;
 
-/// How many events of a run have come to which end.
+/// How many events of a run have come to which end. Each event counts once.
+///
+/// ```
+/// use tidegate_domain::slots::Outcome;
+/// use tidegate_store::runs::Tally;
+///
+/// let tally = Tally::of([Outcome::Succeeded, Outcome::Succeeded, Outcome::Dead]);
+/// assert_eq!((tally.succeeded, tally.dead), (2, 1));
+/// assert_eq!((tally.total(), tally.unsuccessful()), (3, 1));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
     /// Delivered without a policy: nobody releases them.
@@ -13,16 +22,16 @@ pub struct Tally {
     pub succeeded: u32,
     /// Released as failed.
     pub failed: u32,
-    /// Never released.
+    /// Never released in any of their deliveries: the last lease ran out.
     pub expired: u32,
-    /// Could not be delivered.
+    /// Could not be delivered: their target did not take them.
     pub dead: u32,
     /// Never granted a token, because the run was stopped.
     pub left_out: u32,
 }
 
 impl Tally {
-    /// Counts outcomes.
+    /// Counts outcomes. Those of throttled events only: `delivered` and `left_out` stay 0.
     pub fn of(outcomes: impl IntoIterator<Item = Outcome>) -> Self {
         let mut tally = Self::default();
         for outcome in outcomes {
@@ -41,7 +50,7 @@ impl Tally {
         Self { left_out: occurrence.terms.count.get(), ..Self::default() }
     }
 
-    /// The sum of two tallies.
+    /// The sum of two tallies, end by end.
     pub fn plus(self, other: Self) -> Self {
         Self {
             delivered: self.delivered + other.delivered,

@@ -22,27 +22,29 @@ pub enum Written {
 }
 
 impl Store {
-    /// A slot group, read consistently.
+    /// A slot group, read consistently; `None` when it was never used.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read.
     pub async fn slot_group(&self, group: &GroupKey) -> Result<Option<SlotGroup>> {
         let found = self.get(Table::Policies, &key(group), true).await?;
         found.map(|found| row::read(group, &found)).transpose()
     }
 
-    /// Creates a group that was never used.
+    /// Creates a group that was never used. `Exists` when it is there, and it stays as it is.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn create_slot_group(&self, group: &SlotGroup) -> Result<Create> {
         self.put_new(Table::Policies, row::new_row(group)).await
     }
 
-    /// Performs a transition: one conditional write.
+    /// Performs a transition: one conditional write, whose condition is its clauses.
     ///
     /// # Errors
-    /// When DynamoDB does not answer, or a row does not read as what this version writes.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read. In the latter case it may have taken place.
     pub async fn perform(&self, group: &GroupKey, transition: &Transition) -> Result<Written> {
         let read = |found| row::read(group, &found);
         Ok(match self.update(expression::update(group, transition)).await? {
@@ -52,9 +54,11 @@ impl Store {
     }
 
     /// Gives what is left of the group's range back to the line, as an entry of its own: both or neither, once.
+    /// `Refused` when the group no longer has exactly this range.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
+    /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
     pub async fn return_range(
         &self,
         seen: &SlotGroup,
@@ -70,10 +74,13 @@ impl Store {
     }
 
     /// Drops what is left of the group's range, since its run was stopped, and counts it in the run's row: both or
-    /// neither, once.
+    /// neither, once. A run whose row has expired is not counted. `Refused` when the group no longer has exactly this
+    /// range.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
+    /// with others after `WRITE_ROUNDS` more attempts: nothing is written then. `StoreError::Corrupt` when the range is
+    /// another and the run's row cannot be read.
     pub async fn drop_range(&self, seen: &SlotGroup, range: Range, run: &RunId) -> Result<Write> {
         let dropped = || expression::update(&seen.key, &Transition::drop_range(seen, range));
         let counted = left_out_update(&seen.key.client, run, range.left);
@@ -88,10 +95,11 @@ impl Store {
         }
     }
 
-    /// Drops what is left of the group's range, which nothing counts.
+    /// Drops what is left of the group's range, which nothing counts: that of a pack of single events. `Refused` when
+    /// the group no longer has exactly this range.
     ///
     /// # Errors
-    /// When DynamoDB does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn drop_uncounted(&self, seen: &SlotGroup, range: Range) -> Result<Write> {
         Ok(self.update(expression::update(&seen.key, &Transition::drop_range(seen, range))).await?.into())
     }
