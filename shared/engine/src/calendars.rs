@@ -21,11 +21,11 @@ pub enum CalendarWrite {
     Replaced(Calendar),
     /// It says the same already; nothing changed.
     Unchanged(Calendar),
-    /// It has another revision than was expected.
+    /// It has another revision than was expected: this one. Nothing changed.
     RevisionIs(u32),
-    /// There is none to replace.
+    /// A revision was expected, and there is no such calendar. Nothing changed.
     Absent,
-    /// There was to be none, and there is one.
+    /// There was to be none, and there is one. Nothing changed.
     Exists,
 }
 
@@ -34,11 +34,11 @@ pub enum CalendarWrite {
 pub enum CalendarDelete {
     /// It is gone.
     Done,
-    /// There is none.
+    /// There is no such calendar.
     Absent,
-    /// It has another revision than was expected.
+    /// It has another revision than was expected: this one. Nothing changed.
     RevisionIs(u32),
-    /// A job names it.
+    /// This job names it, or cannot be read: then nobody can tell. Nothing changed.
     InUse(JobId),
 }
 
@@ -52,7 +52,8 @@ impl Calendars {
     /// Creates a calendar, or replaces the one that has its name, if what is there is as expected.
     ///
     /// # Errors
-    /// When the store does not answer. Repeating the call is safe.
+    /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read.
+    /// `EngineError::Contended` when the calendar changed in each of `WRITE_ROUNDS` rounds. Repeating the call is safe.
     pub async fn put(
         &self,
         client: &ClientId,
@@ -98,11 +99,12 @@ impl Calendars {
         Err(EngineError::Contended { what: "a calendar", rounds: WRITE_ROUNDS })
     }
 
-    /// Deletes a calendar that no job names. One-time jobs with a generated id are not looked at: for them, a calendar
-    /// that is gone excludes nothing.
+    /// Deletes a calendar that no job names, at the `expected` revision; `None`: at any. One-time jobs with a generated
+    /// id are not looked at: for them, a calendar that is gone excludes nothing.
     ///
     /// # Errors
-    /// When the store does not answer. Repeating the call is safe.
+    /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read.
+    /// Repeating the call is safe.
     pub async fn delete(
         &self,
         client: &ClientId,

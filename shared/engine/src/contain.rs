@@ -17,7 +17,7 @@ const TEXT_CHARACTERS: usize = 200;
 
 static CONTAINED: AtomicU64 = AtomicU64::new(0);
 
-/// A panic that was contained.
+/// A panic that was contained. Its text shows the first 200 characters of what the panic said.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("this version of Tidegate failed at it: {text}")]
 pub struct Panicked {
@@ -25,18 +25,18 @@ pub struct Panicked {
     text: String,
 }
 
-/// How many panics this process has contained. Anything but 0 is a fault of Tidegate's.
+/// How many panics this process has contained since it started. Anything but 0 is a fault of Tidegate's.
 pub fn panics_contained() -> u64 {
     CONTAINED.load(Ordering::Relaxed)
 }
 
 /// Runs some work of one message, row or request. `whose` says what it is about, for the log.
 ///
-/// What the work shares with other work must be as good after a panic as before: caches into which entries are put whole,
-/// and stores.
+/// What the work shares with other work must be as good after a panic as before: caches into which entries are put
+/// whole, and stores.
 ///
 /// # Errors
-/// When it panicked. What it had written until then stays written.
+/// [`Panicked`] when the work panicked. What it had written until then stays written.
 pub async fn contain<F: Future>(whose: impl FnOnce() -> String, work: F) -> Result<F::Output, Panicked> {
     AssertUnwindSafe(work).catch_unwind().await.map_err(|payload| {
         let panicked = Panicked { text: text_of(&*payload) };

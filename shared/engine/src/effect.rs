@@ -106,16 +106,16 @@ pub(crate) struct Granted {
 /// A token that its consumer is done with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
-    /// The token.
+    /// The token, whose MAC was verified.
     pub token: Token,
     /// What came of its event.
     pub outcome: Outcome,
-    /// What the consumer says about it: a result, or an error.
+    /// What the consumer says about it: a result, or an error, of at most `RESULT_BYTES`. `None`: nothing.
     pub text: Option<String>,
 }
 
 impl Release {
-    /// A release without a word.
+    /// A release without a note.
     pub fn new(token: Token, outcome: Outcome) -> Self {
         Self { token, outcome, text: None }
     }

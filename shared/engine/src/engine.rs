@@ -26,13 +26,13 @@ use crate::{EngineError, TickReport};
 /// What an engine is made of.
 #[derive(Clone)]
 pub struct Parts {
-    /// The tables.
+    /// The tables of the deployment.
     pub store: Store,
-    /// SQS, for our queue and the consumers'.
+    /// SQS, for our own queues and those of consumers.
     pub sqs: aws_sdk_sqs::Client,
-    /// What time it is.
+    /// What time it is: the engine asks nothing else.
     pub clock: Arc<dyn Clock>,
-    /// Where ids get their randomness.
+    /// Where ids, the numbers of writes and the token key get their randomness.
     pub random: Arc<dyn Random>,
     /// What differs between deployments.
     pub config: Config,
@@ -40,8 +40,17 @@ pub struct Parts {
 
 /// The engine. Cheap to clone.
 ///
-/// What functions hand over is called on it; what clients ask is asked of its parts. The former awaits on the heap, since
-/// what it awaits is too deep for the compiler otherwise.
+/// What functions hand over is called on it; what clients ask is asked of its parts. The former awaits on the heap,
+/// since what it awaits is too deep for the compiler otherwise.
+///
+/// ```
+/// use tidegate_engine::{Engine, EngineError, Parts, TickReport};
+///
+/// async fn each_minute(parts: Parts) -> Result<TickReport, EngineError> {
+///     let engine = Engine::new(parts);
+///     engine.tick().await
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Engine {
     parts: Arc<Parts>,
@@ -60,13 +69,13 @@ pub struct Engine {
 const FEW: usize = 10;
 
 impl Engine {
-    /// Puts an engine together.
+    /// Puts an engine together. Makes no call.
     pub fn new(parts: Parts) -> Self {
         Self::build(Arc::new(parts), FEW)
     }
 
-    /// The same engine, which takes so many single events of one line and minute for too few for a pack. For tests: a small
-    /// world has few.
+    /// The same engine, which takes up to `few` single events of one line and minute for too few for a pack; 10
+    /// otherwise. For tests: a small world has few.
     #[must_use]
     pub fn with_few(self, few: usize) -> Self {
         Self::build(self.parts, few)
@@ -156,39 +165,44 @@ impl Engine {
         Self { parts, handler, queues, index, emission, tokens, jobs, policies, calendars, queries }
     }
 
-    /// The clock that the engine goes by.
+    /// The clock that the engine goes by, as it was given.
     pub fn clock(&self) -> &dyn Clock {
         &*self.parts.clock
     }
 
-    /// The tables.
+    /// The tables, as they were given.
     pub fn store(&self) -> &Store {
         &self.parts.store
     }
 
-    /// A minute begins: plans from the watermark to now and the look-ahead, publishes the outbox of dead masters, wakes the
-    /// active policies.
+    /// A minute begins: plans from the watermark to now and the look-ahead, publishes the outbox of dead masters, wakes
+    /// the active policies.
     ///
     /// Repeating it, or running two at once, emits nothing twice: the one that does not win the watermark does nothing.
     ///
     /// # Errors
-    /// When a store or queue does not answer; the next tick then goes on from where this one came.
+    /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or the watermark or the shape of the
+    /// index cannot be read; `Queue` and `ScanQueue` when our queues do not take messages; `Panicked` when this version
+    /// failed at it. The next tick then goes on from where this one came. A row of a client that cannot be read is no
+    /// error: it is counted in the report.
     pub async fn tick(&self) -> Result<TickReport, EngineError> {
         Box::pin(self.emission.tick()).await
     }
 
-    /// Handles a message of the dispatch queue. `received` is how often it came, from 1.
+    /// Handles a message of the dispatch or scan queue. `received` is how often it came, from 1: from 2 on it may be a
+    /// repeat, and what was sent is looked up.
     pub async fn handle(&self, body: &str, received: u32) -> Handled {
         Box::pin(self.handler.handle(body, received)).await
     }
 
-    /// Handles messages of the dispatch queue that were received together. `messages` are their texts, with how often each
-    /// came; the answers are in their order. One that cannot be read or handled stops no other.
+    /// Handles messages of the dispatch or scan queue that were received together. `messages` are their texts, with how
+    /// often each came, from 1; the answers are in their order. One that cannot be read or handled stops no other.
     pub async fn handle_all(&self, messages: &[(&str, u32)]) -> Vec<Handled> {
         Box::pin(self.handler.handle_all(messages)).await
     }
 
-    /// Handles messages of the release queue together, as [`Self::handle_all`] those of the dispatch queue.
+    /// Handles messages of the release queue together, as [`Self::handle_all`] those of the dispatch queue: texts with
+    /// how often each came, from 1, and answers in their order.
     pub async fn handle_releases(&self, bodies: &[(&str, u32)]) -> Vec<Handled> {
         Box::pin(self.tokens.handle_releases(bodies)).await
     }

@@ -9,15 +9,16 @@ use crate::contain::Panicked;
 /// Why the engine could not do what it was asked. Nothing was lost: the same call may be made again.
 #[derive(Debug, Error)]
 pub enum EngineError {
-    /// DynamoDB.
+    /// DynamoDB refused a call or did not answer, or a row cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The dispatch queue did not take messages.
+    /// The dispatch queue did not answer, or did not take messages in each of `WRITE_ROUNDS` rounds. Some of them may
+    /// be under way.
     #[error("failed to send {sent} messages to the dispatch queue: {reason} ({who})")]
     Queue {
         /// How many were to be sent.
         sent: usize,
-        /// What it said.
+        /// What SQS said of the first that it did not take.
         reason: String,
         /// Whose messages they are, and what the first of them is about.
         who: String,
@@ -25,10 +26,10 @@ pub enum EngineError {
     /// The scan queue did not take a message.
     #[error("failed to send a message to the scan queue: {reason}")]
     ScanQueue {
-        /// What it said.
+        /// What SQS said.
         reason: String,
     },
-    /// An internal message does not read as what this version writes.
+    /// An internal message does not read as what this version writes, or is of a newer format.
     #[error("a dispatch message cannot be read: {reason}")]
     Message {
         /// Where, and what is wrong with it.
@@ -37,12 +38,12 @@ pub enum EngineError {
     /// It panicked, and the panic was contained.
     #[error(transparent)]
     Panicked(#[from] Panicked),
-    /// The same rows kept changing under us.
+    /// The same rows were changed by others in each of so many rounds: the last write did not take place.
     #[error("{what} changed in each of {rounds} rounds")]
     Contended {
-        /// What was to be written.
+        /// What was to be written, as "a job".
         what: &'static str,
-        /// How often it was tried.
+        /// How often it was tried, from 1.
         rounds: u32,
     },
 }
@@ -60,7 +61,8 @@ pub(crate) fn readable<T>(read: Result<Option<T>, EngineError>) -> Result<Option
 }
 
 impl EngineError {
-    /// Whether the same call may succeed a little later.
+    /// Whether the same call may succeed a little later: the store or a queue did not answer or was busy, or others
+    /// wrote at the same time.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Store(error) => error.is_retryable(),

@@ -103,19 +103,21 @@ impl Index {
         Ok(shape)
     }
 
-    /// The shape of the index: zones in use, and LaunchExpressions that are split.
+    /// The shape of the index, read consistently: zones in use, and LaunchExpressions that are split.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// [`EngineError::Store`] when DynamoDB refuses the call or does not answer, or the row is of a newer format.
     pub async fn shape(&self) -> Result<IndexShape, EngineError> {
         Ok(self.store.index_shape().await?)
     }
 
-    /// Splits a LaunchExpression of a zone into more shards, while everything runs. Jobs that are written from now on are
-    /// spread over them; scans read them in parallel. The number never falls. Returns the shape as it is now.
+    /// Splits a LaunchExpression of a zone into more shards, while everything runs. Jobs that are written from now on
+    /// are spread over them; scans read them in parallel. `shards` beyond 1 to [`EXPRESSION_SHARDS`] counts as the
+    /// nearest bound, and the number never falls. Returns the shape as it is now.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or the row is of a newer format.
+    /// Repeating the call is safe.
     pub async fn raise_shards(
         &self,
         zone: Tz,

@@ -22,24 +22,24 @@ const NAMED_USERS: usize = 10;
 /// What came of creating or replacing a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PolicyWrite {
-    /// It is as asked for now.
+    /// It is as asked for now, at a new revision.
     Done(Policy),
     /// It was as asked for already; nothing changed.
     Unchanged(Policy),
-    /// The id is taken.
+    /// The id is taken by this policy, which says something else. Nothing changed.
     Exists(Policy),
-    /// There is none to replace.
+    /// There is none to change. Nothing changed.
     Absent,
-    /// It has another revision than was expected.
+    /// It has another revision than was expected: this one. Nothing changed.
     RevisionIs(u32),
 }
 
 /// What came of putting a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyPut {
-    /// There was none before.
+    /// There was none before, and there is one now.
     pub is_new: bool,
-    /// What came of it.
+    /// What came of the write.
     pub written: PolicyWrite,
 }
 
@@ -48,13 +48,13 @@ pub struct PolicyPut {
 pub enum PolicyDelete {
     /// It is gone.
     Done,
-    /// There is none.
+    /// There is no such policy.
     Absent,
-    /// It has another revision than was expected.
+    /// It has another revision than was expected: this one. Nothing changed.
     RevisionIs(u32),
-    /// Jobs name it: some of them.
+    /// Jobs name it, or cannot be read, so that nobody can tell: up to 10 of them. Nothing changed.
     UsedBy(Vec<JobId>),
-    /// Events hold its tokens or wait for them.
+    /// Events hold its tokens or wait for them: so many. Nothing changed.
     Busy(Load),
 }
 
@@ -69,10 +69,13 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Adds a policy.
+    /// Adds a policy. When the name is taken, the answer is `Unchanged` where that policy says the same, else `Exists`;
+    /// `Absent` when it was deleted in the same moment.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read.
+    /// `EngineError::Contended` when its slot groups were changed by others in each of `WRITE_ROUNDS` rounds. The
+    /// policy may exist then; repeating the call is safe.
     pub async fn create(
         &self,
         client: &ClientId,
@@ -94,11 +97,13 @@ impl Policies {
         })
     }
 
-    /// Creates a policy, or changes the one that has its name, if what is there is as expected. When nothing is and
-    /// something is there, the answer is `Exists` or `Unchanged`.
+    /// Creates a policy, or changes the one that has its name, if what is there is as expected. When nothing is
+    /// expected and something is there, the answer is `Exists` or `Unchanged`.
     ///
     /// # Errors
-    /// When the store does not answer. Repeating the call is safe.
+    /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read.
+    /// `EngineError::Queue` when the dispatch queue does not take what follows, `EngineError::Contended` when the
+    /// policy or its slot groups were changed by others in each of `WRITE_ROUNDS` rounds. Repeating the call is safe.
     pub async fn put(
         &self,
         client: &ClientId,
@@ -121,10 +126,11 @@ impl Policies {
         Ok(PolicyPut { is_new: matches!(written, PolicyWrite::Done(_)), written })
     }
 
-    /// Changes a policy. Acts on the next grant: a lowered limit drains, a raised one is used at once.
+    /// Changes a policy at the `expected` revision; `None`: at any. Acts on the next grant: a lowered limit drains, a
+    /// raised one is used at once.
     ///
     /// # Errors
-    /// When the store does not answer. Repeating the call is safe.
+    /// As [`Policies::put`]. Repeating the call is safe.
     pub async fn replace(
         &self,
         client: &ClientId,
@@ -135,10 +141,11 @@ impl Policies {
         self.change(client, id, expected, |old| Policy { terms, ..old.clone() }).await
     }
 
-    /// Pauses a policy, or lets it go on. Nothing is admitted while it is paused; what is in flight goes on.
+    /// Pauses a policy, or lets it go on, at the `expected` revision; `None`: at any. Nothing is admitted while it is
+    /// paused; what is in flight goes on.
     ///
     /// # Errors
-    /// When the store does not answer. Repeating the call is safe.
+    /// As [`Policies::put`]. Repeating the call is safe.
     pub async fn pause(
         &self,
         client: &ClientId,
@@ -180,10 +187,12 @@ impl Policies {
         Err(EngineError::Contended { what: "a policy", rounds: WRITE_ROUNDS })
     }
 
-    /// Deletes a policy that nothing uses.
+    /// Deletes a policy that nothing uses, at the `expected` revision; `None`: at any.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read.
+    /// `EngineError::Queue` when the dispatch queue does not take what follows from its last outcomes. Repeating the
+    /// call is safe.
     pub async fn delete(
         &self,
         client: &ClientId,

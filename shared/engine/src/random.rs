@@ -2,7 +2,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Gives random numbers.
+/// Gives random numbers. Keys and ids are made of them, so a deployment needs [`SystemRandom`].
+///
+/// ```
+/// use tidegate_engine::random::{Random, SeededRandom};
+///
+/// let (one, other) = (SeededRandom::new(7), SeededRandom::new(7));
+/// assert_eq!(one.next_u128(), other.next_u128(), "a seed replays a run");
+/// ```
 pub trait Random: Send + Sync + 'static {
     /// 64 random bits.
     fn next_u64(&self) -> u64;
@@ -29,7 +36,7 @@ impl Random for SystemRandom {
 pub struct SeededRandom(AtomicU64);
 
 impl SeededRandom {
-    /// The sequence of `seed`.
+    /// The sequence of `seed`, from its beginning.
     pub fn new(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }

@@ -36,7 +36,7 @@ impl TokenKey {
         Hmac::new_from_slice(secret).ok().map(Self)
     }
 
-    /// A token as it travels.
+    /// A token as it travels: with the first 16 bytes of its HMAC-SHA-256 (`MAC_BYTES`).
     pub fn sign(&self, token: &Token) -> SignedToken {
         let whole = self.mac_of(token).finalize().into_bytes();
         let mut mac = [0; MAC_BYTES];
@@ -44,7 +44,8 @@ impl TokenKey {
         SignedToken { token: token.clone(), mac }
     }
 
-    /// The token, if this deployment signed it; takes as long for a wrong MAC as for a right one.
+    /// The token, if this deployment signed it, else `None`; takes as long for a wrong MAC as for a right one, so that
+    /// nobody finds one by measuring.
     pub fn verify(&self, signed: SignedToken) -> Option<Token> {
         let verified = self.mac_of(&signed.token).verify_truncated_left(&signed.mac);
         verified.is_ok().then_some(signed.token)

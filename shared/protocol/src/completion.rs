@@ -7,29 +7,29 @@ use serde::{Deserialize, Serialize};
 pub struct Completion {
     /// `run.completed`.
     pub r#type: String,
-    /// The idempotency key: the same each time this is sent.
+    /// The idempotency key: `<run>.completed`, the same each time this is sent.
     pub id: String,
-    /// The run.
+    /// The id of the run.
     pub run_id: String,
-    /// The client's job.
+    /// The name of the client's job.
     pub job_id: String,
-    /// The client.
+    /// The name of the client.
     pub client_id: String,
-    /// `finished` or `stopped`.
+    /// `finished`, or `stopped` when some of its events were left out.
     pub state: String,
-    /// Why it was stopped; `None` when it finished.
+    /// Why it was stopped, as the word of a `StopReason` or `SkipReason`; `None` when it was not.
     pub reason: Option<String>,
-    /// How many events it has.
+    /// How many events it has; the five numbers below add up to it.
     pub count: u32,
-    /// Released as succeeded.
+    /// Events that were released as succeeded.
     pub succeeded: u32,
-    /// Released as failed.
+    /// Events that were released as failed.
     pub failed: u32,
-    /// Never released.
+    /// Events that were never released.
     pub expired: u32,
-    /// Could not be delivered.
+    /// Events that could not be delivered.
     pub dead: u32,
-    /// Never admitted, because the run was stopped.
+    /// Events that were never admitted, because the run was stopped.
     pub left_out: u32,
     /// When it was due, RFC 3339.
     pub launch_at: String,

@@ -25,11 +25,11 @@ use serde_json::Value;
 pub struct Event<P = Value> {
     /// The idempotency key: the same for every delivery of the event.
     pub event_id: String,
-    /// The job that it is an event of.
+    /// The name of the client's job.
     pub job_id: String,
-    /// The client whose job it is.
+    /// The name of the client.
     pub client_id: String,
-    /// The run that it belongs to.
+    /// The id of the run that it belongs to.
     pub run_id: String,
     /// Its number in the run, from 0.
     pub index: u32,
@@ -45,7 +45,7 @@ pub struct Event<P = Value> {
     /// When the token is taken back unless it is extended, RFC 3339; `None` where nothing throttles.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lease_expires_at: Option<String>,
-    /// What the job carries.
+    /// What the job carries for this event, as JSON.
     pub payload: P,
 }
 

@@ -33,7 +33,7 @@ use crate::throttle::Throttle;
 pub(crate) use outbox::Emitter;
 pub use report::TickReport;
 
-/// Emits launches.
+/// Emits launches: from rows of the time index to messages of the dispatch queue and entries of lines.
 pub struct Emission {
     pub(crate) store: Store,
     pub(crate) clock: Arc<dyn Clock>,

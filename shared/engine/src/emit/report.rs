@@ -3,16 +3,16 @@
 use super::sink::Counts;
 use crate::scan::ScanReport;
 
-/// What a tick did.
+/// What a tick did, in numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TickReport {
-    /// Whether the watermark was ours.
+    /// Whether the tick won the watermark: otherwise another does, or did, its work.
     pub won: bool,
     /// Occurrences that were emitted.
     pub occurrences: u64,
-    /// Their events.
+    /// How many events those occurrences have.
     pub events: u64,
-    /// Dispatch messages with events.
+    /// Messages of the dispatch queue that were sent with these events.
     pub chunks: u64,
     /// Runs that were materialised.
     pub runs: u64,

@@ -14,7 +14,9 @@ impl Emission {
     /// Only for a caller who knows that no other process uses the tables. Repeating it changes nothing.
     ///
     /// # Errors
-    /// When a store or queue does not answer. What is left then waits for the ticks.
+    /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read.
+    /// `EngineError::Queue` and `EngineError::ScanQueue` when our queues do not take messages, `EngineError::Panicked`
+    /// when this version failed at a launch. What is left then waits for the ticks.
     pub async fn take_over(&self) -> Result<TickReport, EngineError> {
         let mut report = TickReport::default();
         self.store.break_tick_lease().await?;
@@ -28,7 +30,8 @@ impl Emission {
     /// Wakes the active policies between ticks, so that leases which ran out are taken back soon. Returns how many.
     ///
     /// # Errors
-    /// When a store or queue does not answer.
+    /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, `EngineError::Queue` when the dispatch
+    /// queue does not take the wake-ups. Some may be sent then; repeating the call is safe.
     pub async fn wake_policies(&self) -> Result<u64, EngineError> {
         let mut report = TickReport::default();
         self.wake_active(&mut Waking::of_all(), DateTime::<Utc>::MAX_UTC, &mut report).await?;

@@ -16,9 +16,10 @@ const WRITES_AT_ONCE: usize = 16;
 const ONE_TIMES_AT_ONCE: usize = 100;
 
 impl Jobs {
-    /// Creates jobs as [`Self::create`] does, with the answers in the order of the jobs. One-time jobs without an id
-    /// that are not due soon share their requests: 25 rows to a write. Of those that are, and that a policy throttles, the
-    /// events of one instant share their message.
+    /// Creates jobs as [`Self::create`] does, with the answers in the order of the jobs; each fails by itself, with an
+    /// error of [`Self::create`]. One-time jobs without an id that are not due soon share their requests: 25 rows to a
+    /// write (what `BatchWriteItem` takes). Of those that are, and that a policy throttles, the events of one instant
+    /// share their message.
     pub async fn create_all(
         &self,
         client: &ClientId,

@@ -22,10 +22,13 @@ pub enum RunCancel {
 }
 
 impl Jobs {
-    /// Cancels what is left of a run.
+    /// Cancels what is left of a run: nothing more of it is admitted, and what is in flight goes on. A run that no
+    /// policy throttles cannot be cancelled: it is `Over`.
     ///
     /// # Errors
-    /// When the store does not answer. Repeating the call is safe.
+    /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read.
+    /// `EngineError::Queue` when the dispatch queue does not take what follows, `EngineError::Contended` when a slot
+    /// group was changed by others in each round. Repeating the call is safe.
     pub async fn cancel_run(&self, client: &ClientId, run: &RunId) -> Result<RunCancel, EngineError> {
         let Some(row) = self.store.find_run(client, run).await? else {
             return match self.queries.under_way(client, run).await? {

@@ -13,10 +13,14 @@ use crate::EngineError;
 use crate::effect::{Effect, WaitingRun};
 
 impl Jobs {
-    /// Deletes a job. What it has waiting is cancelled; what is in flight keeps its tokens until they are released.
+    /// Deletes a job at the `expected` revision; `None`: at any. What it has waiting is cancelled; what is in flight
+    /// keeps its tokens until they are released.
     ///
     /// # Errors
-    /// When the store does not answer. Repeating the call is safe.
+    /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read;
+    /// `Queue` and `ScanQueue` when our queues do not take the launches that are due; `Contended` when the job or a
+    /// policy was changed by others in each of `WRITE_ROUNDS` rounds; `Panicked` when this version failed at one of its
+    /// launches. Repeating the call is safe.
     pub async fn delete(
         &self,
         client: &ClientId,

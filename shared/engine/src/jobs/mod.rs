@@ -35,6 +35,15 @@ pub use cancel::RunCancel;
 use first::outbox_of;
 
 /// What a client asks for: a job without its name.
+///
+/// ```
+/// use tidegate_domain::job::{Terms, Trigger};
+/// use tidegate_engine::JobDraft;
+///
+/// fn once(launch_at: chrono::DateTime<chrono::Utc>, terms: Terms) -> JobDraft {
+///     JobDraft::new(Trigger::at(launch_at), terms)
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobDraft {
     /// When it fires.
@@ -51,7 +60,8 @@ impl JobDraft {
         Self { trigger, rules: Rules::default(), terms }
     }
 
-    /// Whether a stored job launches as it would.
+    /// Whether a stored job launches as it would: same trigger, same rules. An anchor that the client left open counts
+    /// as that of the job.
     pub fn launches_as(&self, job: &Job) -> bool {
         let mut trigger = self.trigger.clone();
         keep_anchor(&job.trigger, &mut trigger);
@@ -68,11 +78,11 @@ pub enum JobWrite {
     Replaced(Job),
     /// The same job is there already; nothing changed.
     Unchanged(Job),
-    /// Another job has the id.
+    /// Another job has the id: this one. Nothing changed.
     Taken(Job),
-    /// It was to replace another revision than there is.
+    /// It was to replace another revision than there is: this one. Nothing changed.
     RevisionIs(u32),
-    /// There is none to replace.
+    /// A revision was expected, and there is no such job. Nothing changed.
     Absent,
 }
 
@@ -81,9 +91,9 @@ pub enum JobWrite {
 pub enum JobDelete {
     /// It is gone, and so is what it had waiting.
     Done,
-    /// There is none.
+    /// There is no such job.
     Absent,
-    /// It has another revision than was expected.
+    /// It has another revision than was expected: this one. Nothing changed.
     RevisionIs(u32),
 }
 
@@ -102,10 +112,14 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// Creates a job. Without an id, a one-time job is stored as a single row that its generated id leads to.
+    /// Creates a job. Without an id, a one-time job is stored as a single row that its generated id leads to. The
+    /// answer is `Created`, or, where the id is taken, `Unchanged` or `Taken`.
     ///
     /// # Errors
-    /// When the store or our queue does not answer. The job may then exist or not: ask again with the same id.
+    /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read;
+    /// `Queue` and `ScanQueue` when our queues do not take the launches that are due; `Contended` when the job or a
+    /// policy was changed by others in each of `WRITE_ROUNDS` rounds; `Panicked` when this version failed at one of its
+    /// launches. The job may then exist or not: ask again with the same id.
     pub async fn create(
         &self,
         client: &ClientId,
@@ -128,11 +142,14 @@ impl Jobs {
         }
     }
 
-    /// Creates a job under its id, or replaces the one that has it, if what is there is as expected. When nothing is and
-    /// something is there, the answer is `Taken`, or `Unchanged` when it says the same.
+    /// Creates a job under its id, or replaces the one that has it, if what is there is as expected. When nothing is
+    /// expected and something is there, the answer is `Taken`, or `Unchanged` when it says the same.
     ///
     /// # Errors
-    /// When the store or our queue does not answer. Repeating the call is safe.
+    /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read;
+    /// `Queue` and `ScanQueue` when our queues do not take the launches that are due; `Contended` when the job or a
+    /// policy was changed by others in each of `WRITE_ROUNDS` rounds; `Panicked` when this version failed at one of its
+    /// launches. Repeating the call is safe.
     pub async fn replace(
         &self,
         client: &ClientId,
@@ -292,10 +309,10 @@ impl Jobs {
         Ok(written)
     }
 
-    /// A job by its id.
+    /// A job by its id, as it is now; `None` when there is none, or it was deleted.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read.
     pub async fn get(&self, client: &ClientId, id: &JobId) -> Result<Option<Job>, EngineError> {
         self.contents.present_job(client, id).await
     }

@@ -10,11 +10,14 @@ use super::{JobDraft, JobWrite, Jobs};
 use crate::EngineError;
 
 impl Jobs {
-    /// Pauses a job, or lets it go on. Acts on everything that is not delivered yet and due after the call; what waits in
-    /// its policy's line since before stays there.
+    /// Pauses a job, or lets it go on, at the `expected` revision; `None`: at any. Acts on everything that is not
+    /// delivered yet and due after the call; what waits in its policy's line since before stays there.
     ///
     /// # Errors
-    /// When the store or our queue does not answer. Repeating the call is safe.
+    /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read;
+    /// `Queue` and `ScanQueue` when our queues do not take the launches that are due; `Contended` when the job or a
+    /// policy was changed by others in each of `WRITE_ROUNDS` rounds; `Panicked` when this version failed at one of its
+    /// launches. Repeating the call is safe.
     pub async fn pause(
         &self,
         client: &ClientId,

@@ -19,7 +19,17 @@ use crate::EngineError;
 /// Events of the messages that are received together, at the most.
 const ARRIVALS_AT_ONCE: u32 = EVENTS_PER_CHUNK * SQS_BATCH as u32;
 
-/// A message of the dispatch queue.
+/// A message of the dispatch queue, or of the scan queue. It may come twice, late or never.
+///
+/// ```
+/// use tidegate_engine::message::Message;
+///
+/// let wake = Message::Wake { client: "acme".to_owned(), policy: "small".to_owned(), due_s: None };
+/// assert_eq!(wake.encode(), r#"{"v":1,"wake":{"client":"acme","policy":"small"}}"#);
+/// assert_eq!(Message::decode(&wake.encode())?, wake);
+/// assert!(Message::decode(r#"{"v":99}"#).is_err());
+/// # Ok::<(), tidegate_engine::EngineError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Message {
@@ -29,9 +39,9 @@ pub enum Message {
     Arrival(Chunk),
     /// Something may be granted in a policy: look after it.
     Wake {
-        /// Whose policy.
+        /// The client whose policy it is.
         client: String,
-        /// Which.
+        /// The policy's name within the client.
         policy: String,
         /// When something becomes due in it, in seconds since the epoch; absent: now.
         #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -39,49 +49,49 @@ pub enum Message {
     },
     /// A part of a large scan waits for a worker. Travels through the scan queue.
     Scan {
-        /// Which part.
+        /// The id of the part's row.
         part: String,
     },
     /// A granted event that still has to reach its target.
     Event(GrantedEvent),
     /// A run has come to its end, and its client is to be told.
     Callback {
-        /// Whose run.
+        /// The client whose run it is.
         client: String,
-        /// Which.
+        /// The id of the run.
         run: String,
-        /// How often telling failed.
+        /// How often telling failed before.
         #[serde(skip_serializing_if = "is_zero", default)]
         failures: u8,
     },
     /// A release that could not be applied when it arrived.
     Release {
-        /// The token.
+        /// The token's text, unsigned: nobody else writes to this queue.
         token: String,
-        /// Whether the event succeeded.
+        /// Whether the event succeeded; else it failed, unless it is `dead`.
         succeeded: bool,
         /// It could not be delivered: nobody released it.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         dead: bool,
-        /// What its consumer said.
+        /// What its consumer said; absent: nothing.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         text: Option<String>,
     },
 }
 
-/// Events of one client, due at one instant.
+/// Events of one client, due at one instant: at most `EVENTS_PER_CHUNK`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chunk {
-    /// Whose.
+    /// The client whose events they are.
     #[serde(rename = "c")]
     pub client: String,
     /// The launch instant, in seconds since the epoch.
     #[serde(rename = "l")]
     pub launch_s: i64,
-    /// When the rows were read that it follows from, in milliseconds: later changes are looked up.
+    /// When the rows were read that it follows from, in milliseconds since the epoch: later changes are looked up.
     #[serde(rename = "o")]
     pub as_of_ms: i64,
-    /// A tick that died may have sent it already.
+    /// A tick that died may have sent it already: whether it was is looked up.
     #[serde(rename = "rep", skip_serializing_if = "std::ops::Not::not", default)]
     pub repeat: bool,
     /// It was sent before its jobs were stored, and they may never have been.
@@ -90,7 +100,7 @@ pub struct Chunk {
     /// Which attempt of delivery this is, from 1.
     #[serde(rename = "t")]
     pub attempt: u8,
-    /// The events.
+    /// The events, by run.
     #[serde(rename = "i")]
     pub items: Vec<ChunkItem>,
     /// What a newer version sent beside that: it stays when the rest of the chunk is sent later.
@@ -120,19 +130,19 @@ impl ArrivalsAt {
     }
 }
 
-/// Some events of one run.
+/// Some events of one run: at least one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChunkItem {
-    /// The job.
+    /// The name of the job.
     #[serde(rename = "j")]
     pub job: String,
-    /// Its revision.
+    /// The revision of the job that the run is of.
     #[serde(rename = "r")]
     pub revision: u32,
-    /// First index.
+    /// Index of the first event.
     #[serde(rename = "a")]
     pub from: u32,
-    /// Past the last index.
+    /// Index behind the last event; at most the count of the run.
     #[serde(rename = "b")]
     pub to: u32,
     /// What each carries and where it goes.
@@ -146,14 +156,14 @@ pub struct ChunkItem {
 /// A granted event that still has to reach its target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrantedEvent {
-    /// The pack that it is of.
+    /// The id of the pack that it is of.
     pub pack: String,
-    /// Whether it may not be wanted any more.
+    /// Whether it may not be wanted any more: that is asked before it is sent.
     #[serde(rename = "unsettled", skip_serializing_if = "std::ops::Not::not", default)]
     pub recheck: bool,
-    /// The token that it holds.
+    /// The text of the token that it holds, unsigned.
     pub token: String,
-    /// When the lease ends, in milliseconds.
+    /// When the lease ends, in milliseconds since the epoch.
     pub lease_end_ms: i64,
     /// Which delivery of the event the first one under this lease was, from 1.
     pub attempt: u8,
@@ -201,16 +211,16 @@ impl Message {
         }
     }
 
-    /// Its text.
+    /// Its JSON text, in format `FORMAT`.
     pub fn encode(&self) -> String {
         // Serialising plain structs to a string has no way to fail.
         serde_json::to_string(&Versioned { v: FORMAT, message: self }).unwrap_or_default()
     }
 
-    /// Reads a text.
+    /// Reads what [`Message::encode`] wrote, in this version or an earlier one.
     ///
     /// # Errors
-    /// When it is no message, or one of a newer version.
+    /// [`EngineError::Message`] when the text is no message, or one of a newer format.
     pub fn decode(text: &str) -> Result<Self, EngineError> {
         let bad = |reason: String| EngineError::Message { reason };
         let versioned: Versioned<Self> = serde_json::from_str(text).map_err(|e| bad(e.to_string()))?;
@@ -269,7 +279,7 @@ impl Chunk {
         }
     }
 
-    /// What it is known by: the same events in the same attempt have the same id, whoever sends them.
+    /// What it is known by, in 32 hex digits: the same events in the same attempt have the same id, whoever sends them.
     pub fn id(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(format!("{} {} {}", self.client, self.launch_s, self.attempt));

@@ -24,16 +24,17 @@ const EARLY_SECONDS: i64 = 60;
 /// Batch calls under way at once.
 const CALLS_AT_ONCE: usize = 16;
 
-/// What differs between deployments.
+/// What differs between deployments. On AWS `template.yaml` says it.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The queue between emission and delivery.
+    /// The URL of the queue between emission and delivery.
     pub dispatch_queue_url: String,
-    /// The queue of the parts of large scans.
+    /// The URL of the queue of the parts of large scans.
     pub scan_queue_url: String,
-    /// The queue that consumers release tokens through.
+    /// The URL of the queue that consumers release tokens through.
     pub release_queue_url: String,
-    /// Whether HTTP targets may have private, loopback and link-local addresses. For local mode and emulators.
+    /// Whether HTTP targets may have private, loopback and link-local addresses. Only for local mode and emulators: on
+    /// AWS, clients could have requests sent into the network of the functions.
     pub allow_private_targets: bool,
 }
 
@@ -49,7 +50,7 @@ pub struct Queues {
 pub enum Handled {
     /// It can be deleted.
     Done,
-    /// It must come again; after too many times it ends in the dead-letter queue.
+    /// It must come again; after the `maxReceiveCount` of `template.yaml` it ends in the dead-letter queue.
     Retry,
 }
 
@@ -101,16 +102,17 @@ impl Outgoing {
 /// What a look at a consumer's queue told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QueueCheck {
-    /// It is there.
+    /// There is a queue under this URL that we may look at.
     Exists {
-        /// A FIFO queue.
+        /// Whether it is a FIFO queue, by the end of its name.
         fifo: bool,
     },
     /// There is none under this URL.
     Missing,
-    /// It is one of our own: the dispatch queue or its dead letters.
+    /// It is one of our own (dispatch, scan or release), or its name begins like one's, as that of dead letters does:
+    /// no target.
     Ours,
-    /// SQS did not say.
+    /// SQS did not say; it refused the question for this reason, or did not answer.
     Unknown(String),
 }
 
@@ -290,7 +292,7 @@ impl Queues {
         own.into_iter().any(|own_url| is_same_or_beside(own_url, queue_url))
     }
 
-    /// Looks whether a consumer's queue is there.
+    /// Looks whether a consumer's queue is there, by one call to SQS. Never fails: what went wrong is `Unknown`.
     pub async fn check_queue(&self, queue_url: &str) -> QueueCheck {
         if self.is_own_queue(queue_url) {
             return QueueCheck::Ours;

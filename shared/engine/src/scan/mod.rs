@@ -70,16 +70,16 @@ pub(crate) enum RowEnd {
     Cut(DateTime<Utc>),
 }
 
-/// What a scan read.
+/// What a scan read, in numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScanReport {
-    /// Rows of the index.
+    /// Rows of the index that were read, those that did not launch included.
     pub rows_read: u64,
     /// Rows that could not be read; each is in the log, and in its job's runs.
     pub rows_corrupt: u64,
     /// Launches that were set aside: they cannot be evaluated or emitted. Each is in the log, and in its job's runs.
     pub set_aside: u64,
-    /// Parts that were left to others.
+    /// Parts that were left to other workers.
     pub parts: u64,
 }
 

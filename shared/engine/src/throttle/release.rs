@@ -24,15 +24,15 @@ use crate::queues::message::Message;
 pub enum Released {
     /// The token is free, or went on to the next event.
     Released,
-    /// It was released before.
+    /// It was released before; nothing changed.
     AlreadyReleased,
     /// The lease ran out, and the token was taken back: the event may be with another consumer.
     Reclaimed,
-    /// It belongs to another client.
+    /// It belongs to another client; nothing changed.
     NotYours,
-    /// No such token was ever given.
+    /// No such token was ever given, or its policy is gone.
     Unknown,
-    /// It will be applied as soon as the store answers.
+    /// The dispatch queue has it: it will be applied as soon as the store answers.
     Deferred,
 }
 

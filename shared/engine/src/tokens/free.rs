@@ -9,12 +9,14 @@ use crate::effect::Effect;
 use crate::throttle::release::{Released, why_gone};
 
 impl Tokens {
-    /// Ends leases, whether they ran out or not. With `redeliver`, their events go out once more under new leases; without,
-    /// they are recorded as expired and the tokens go on to the next. Each token gets its own answer, in the order of the
-    /// call; `Released` means that the lease has ended.
+    /// Ends leases, whether they ran out or not. With `redeliver`, their events go out once more under new leases;
+    /// without, they are recorded as expired and the tokens go on to the next. Each token gets its own answer, in the
+    /// order of the call; `Released` means that the lease has ended.
     ///
     /// # Errors
-    /// When the store does not answer. Repeating the call is safe.
+    /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read.
+    /// `EngineError::Queue` when the dispatch queue does not take what follows, `EngineError::Contended` when a lease
+    /// was changed at the same time. Some leases may have ended then; repeating the call is safe.
     pub async fn free_held(
         &self,
         client: &ClientId,

@@ -46,10 +46,10 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// The key that this deployment signs tokens with.
+    /// The key that this deployment signs tokens with. The first who needs it makes it; it is read once per process.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or the stored key cannot be read.
     pub async fn key(&self) -> Result<Arc<TokenKey>, EngineError> {
         self.keys.key().await
     }

@@ -18,14 +18,14 @@ use crate::throttle::release::{Answers, Released, by_group, why_gone};
 pub enum Extended {
     /// The lease lasts longer now.
     Extended {
-        /// Until then.
+        /// Until when, unless it is extended again.
         lease_end: DateTime<Utc>,
     },
-    /// The lease ended before.
+    /// The lease ended before: it ran out, or was released. The event may be with another consumer.
     Expired,
     /// It belongs to another client.
     NotYours,
-    /// No such token was ever given.
+    /// No such token was ever given, or its policy is gone.
     Unknown,
 }
 
@@ -35,7 +35,8 @@ impl Tokens {
     /// A group of tokens whose rows do not answer is taken over by the dispatch queue and answered `Deferred`.
     ///
     /// # Errors
-    /// When neither the store nor the queue answers: nothing is lost, the consumer may call again.
+    /// [`EngineError::Queue`] when neither the store nor the dispatch queue answers, [`EngineError::Store`] when the
+    /// row of a policy or slot group cannot be read. Nothing is lost: the consumer may call again.
     pub async fn release(&self, client: &ClientId, releases: Vec<Release>) -> Result<Answers, EngineError> {
         let (own, foreign) = releases.into_iter().partition::<Vec<_>, _>(|r| r.token.client() == client);
         let mut answers: Answers = foreign.into_iter().map(|r| (r.token, Released::NotYours)).collect();
@@ -68,10 +69,12 @@ impl Tokens {
         Ok(answers)
     }
 
-    /// Extends leases, by the policy's lease or by `lease_seconds` from now. Each token gets its own answer.
+    /// Extends leases, by the policy's lease or by `lease_seconds` from now, which counts as the nearest bound of
+    /// [`LEASE_SECONDS`]. Each token gets its own answer, in the order of the call.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read.
+    /// Some leases may last longer then; repeating the call is safe.
     pub async fn extend(
         &self,
         client: &ClientId,

@@ -31,7 +31,7 @@ pub(crate) struct Plan {
 pub struct Decision {
     /// The launch by its trigger alone.
     pub firing: Firing,
-    /// The launch with the job's jitter: that of its occurrence.
+    /// The launch with the job's jitter: that of its occurrence, in whole seconds.
     pub launch_at: DateTime<Utc>,
     /// Why it is skipped; `None`: it is made.
     pub skip_reason: Option<SkipReason>,
