@@ -3,7 +3,7 @@
 use thiserror::Error;
 use tidegate_engine::Config;
 
-/// The environment of a function.
+/// The environment of a function, as `template.yaml` sets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environment {
     table_prefix: String,
@@ -17,7 +17,7 @@ pub struct Environment {
 /// Why a function cannot start.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum EnvironmentError {
-    /// A variable that the template sets is missing or empty.
+    /// A variable that the template sets is missing or empty: this one.
     #[error("the environment variable {0} is not set; deploy with template.yaml, which sets it")]
     Missing(&'static str),
 }
@@ -26,7 +26,7 @@ impl Environment {
     /// Reads the process's environment.
     ///
     /// # Errors
-    /// Names the variable that is missing.
+    /// [`EnvironmentError::Missing`] with the first variable that is missing or empty.
     pub fn read() -> Result<Self, EnvironmentError> {
         Self::from_lookup(|name| std::env::var(name).ok())
     }
@@ -45,12 +45,13 @@ impl Environment {
         })
     }
 
-    /// What the names of the tables begin with.
+    /// What the names of the tables begin with, before a dash: the name of the stack.
     pub fn table_prefix(&self) -> &str {
         &self.table_prefix
     }
 
-    /// The SHA-256 of the admin key, in hex; only the master has it.
+    /// The SHA-256 of the admin key, in lower-case hex; `None` in all functions but the master, and where no admin may
+    /// call.
     pub fn admin_key_sha256(&self) -> Option<&str> {
         self.admin_key_sha256.as_deref()
     }

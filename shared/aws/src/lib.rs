@@ -33,7 +33,8 @@ use tracing::{Level, Metadata};
 pub use environment::{Environment, EnvironmentError};
 pub use records::{Failures, Records};
 
-/// Writes structured logs to standard output, filtered by `TIDEGATE_LOG`.
+/// Writes structured logs to standard output, a JSON object a line, filtered by `TIDEGATE_LOG` (`info` when it is not
+/// set). The first call of a process counts.
 pub fn log_as_json() {
     use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
     use tracing_subscriber::util::SubscriberInitExt as _;
@@ -51,10 +52,10 @@ fn may_be_logged(of: &Metadata<'_>) -> bool {
     *of.level() <= Level::INFO || of.target().starts_with("tidegate")
 }
 
-/// An engine over the tables and queues that the environment names.
+/// An engine over the tables and queues that the environment names. Makes no call.
 ///
-/// Credentials come from the environment alone, as Lambda gives them: no provider chain is tried, so a cold start
-/// waits for nothing. The endpoint of an emulator comes from `AWS_ENDPOINT_URL`.
+/// Credentials come from the environment alone, as Lambda gives them: no provider chain is tried, so a cold start waits
+/// for nothing. The endpoint of an emulator comes from `AWS_ENDPOINT_URL`.
 pub async fn engine(environment: &Environment) -> Engine {
     let http = Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
     let sdk = aws_config::defaults(BehaviorVersion::latest())

@@ -3,7 +3,15 @@
 use serde::{Deserialize, Serialize};
 use tidegate_engine::{Engine, Handled};
 
-/// Messages as Lambda hands them over.
+/// Messages of one queue, as Lambda hands them over: the event of an SQS event source.
+///
+/// ```
+/// use tidegate_aws::Records;
+///
+/// let event = r#"{"Records": [{"messageId": "a", "body": "...", "attributes": {"ApproximateReceiveCount": "1"}}]}"#;
+/// let records: Records = serde_json::from_str(event)?;
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Deserialize)]
 pub struct Records {
     #[serde(rename = "Records", default)]
@@ -33,7 +41,8 @@ struct Attributes {
 }
 
 impl Records {
-    /// Hands the messages to the engine, and names those that must come again.
+    /// Hands the messages to the engine, and names those that must come again. A queue whose name ends in `-release` is
+    /// the release queue.
     pub async fn handle(&self, engine: &Engine) -> Failures {
         let messages: Vec<_> = self.records.iter().map(|r| (&*r.body, r.received())).collect();
         // An invocation has the messages of one queue.
@@ -54,7 +63,14 @@ impl Record {
     }
 }
 
-/// The messages that must come again (`ReportBatchItemFailures`).
+/// The messages that must come again, as Lambda reads them from an answer (`ReportBatchItemFailures`): it deletes the
+/// others.
+///
+/// ```
+/// let answer = serde_json::to_string(&tidegate_aws::Failures::none())?;
+/// assert_eq!(answer, r#"{"batchItemFailures":[]}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failures {
@@ -68,7 +84,7 @@ struct Failure {
 }
 
 impl Failures {
-    /// No message must come again.
+    /// No message must come again: Lambda deletes them all.
     pub fn none() -> Self {
         Self { batch_item_failures: Vec::new() }
     }

@@ -17,14 +17,14 @@ use crate::error::Error;
 pub struct Calendar {
     /// Days, such as `2026-12-25`, or `12-25` for every year.
     pub dates: Vec<String>,
-    /// Stretches of real time.
+    /// Stretches of real time, whatever the zone.
     pub intervals: Vec<Interval>,
     /// The IANA zone whose days the dates are; that of each job when `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
 }
 
-/// A stretch of time.
+/// A stretch of real time, without its last instant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval {
     /// Its first instant, RFC 3339.
@@ -38,9 +38,9 @@ pub struct Interval {
 pub struct CalendarStatus {
     /// Its name.
     pub calendar_id: String,
-    /// Rises by one with each change.
+    /// Rises by one with each change, from 1.
     pub revision: u32,
-    /// The zone whose days the dates are.
+    /// The IANA zone whose days the dates are; that of each job when `None`.
     pub zone: Option<String>,
     /// Its days: those of one year first, then those of every year.
     pub dates: Vec<String>,
@@ -62,10 +62,11 @@ impl Calendar {
 }
 
 impl Client {
-    /// Creates or replaces a calendar; with `expected`, only at that revision.
+    /// Creates or replaces a calendar; with `expected`, only at that revision. Repeating it is safe.
     ///
     /// # Errors
-    /// When the API refuses it, or the call fails.
+    /// [`Error::Refused`] with status 412 when it is at another revision, 422 when a field is wrong. Otherwise as every
+    /// call of [`Client`].
     pub async fn put_calendar(
         &self,
         calendar_id: &str,
@@ -75,18 +76,19 @@ impl Client {
         self.put(Route::Calendar(calendar_id), calendar, expected).await
     }
 
-    /// A calendar.
+    /// A calendar, by its name.
     ///
     /// # Errors
-    /// When there is none, or the call fails.
+    /// [`Error::Refused`] with status 404 when there is none of this name. Otherwise as every call of [`Client`].
     pub async fn calendar(&self, calendar_id: &str) -> Result<CalendarStatus, Error> {
         self.get(Route::Calendar(calendar_id), None).await
     }
 
-    /// A page of the client's calendars; the first page when `cursor` is `None`.
+    /// A page of the client's calendars, by name; the first page when `cursor` is `None`.
     ///
     /// # Errors
-    /// When the call fails.
+    /// [`Error::Refused`] with status 400 when the cursor is not one of this list. Otherwise as every call of
+    /// [`Client`].
     pub async fn calendars(&self, cursor: Option<&str>) -> Result<Page<CalendarStatus>, Error> {
         let page: Calendars = self.get(Route::Calendars, cursor).await?;
         Ok(Page { rows: page.calendars, next_cursor: page.next_cursor })
@@ -95,7 +97,8 @@ impl Client {
     /// Deletes a calendar that no job names; with `expected`, only at that revision.
     ///
     /// # Errors
-    /// When there is none, a job names it, or the call fails.
+    /// [`Error::Refused`] with status 404 when there is none of this name, 409 when a job names it, 412 when it is at
+    /// another revision. Otherwise as every call of [`Client`].
     pub async fn delete_calendar(&self, calendar_id: &str, expected: Option<u32>) -> Result<(), Error> {
         self.delete(Route::Calendar(calendar_id), expected).await
     }

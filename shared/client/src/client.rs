@@ -15,6 +15,11 @@ use crate::error::{Error, Problem};
 const CALL_SECONDS: u64 = 30;
 
 /// The API of a Tidegate, as one caller. Cheap to clone; clones share their connections.
+///
+/// # Errors of every call
+/// [`Error::Transport`] when no answer comes within 30 seconds; [`Error::Refused`] with status 401 when the key is not
+/// valid, 503 when it cannot be done right now, and 500 when something is wrong there; [`Error::Unreadable`] when the
+/// answer is not what this version expects. What else a call is refused for stands with it.
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
@@ -28,12 +33,12 @@ impl fmt::Debug for Client {
     }
 }
 
-/// A page of a list.
+/// A page of a list, of up to 100 rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
-    /// Its rows.
+    /// Its rows, in the order of the list.
     pub rows: Vec<T>,
-    /// What to ask the next page with; `None` on the last.
+    /// What to ask the next page with, as `cursor`; `None` on the last.
     pub next_cursor: Option<String>,
 }
 
@@ -42,11 +47,11 @@ pub struct Page<T> {
 pub struct RegisteredClient {
     /// Its name.
     pub client_id: String,
-    /// The addresses that its jobs may name.
+    /// Patterns of the addresses that its jobs may name, each with at most one `*`; empty: any address.
     pub allowed_targets: Vec<String>,
     /// What the client calls the API with.
     pub api_key: String,
-    /// What HTTP deliveries are signed with.
+    /// What HTTP deliveries are signed with (Standard Webhooks): `whsec_` and the key in base64.
     pub webhook_secret: String,
 }
 
@@ -129,10 +134,10 @@ fn escaped(name: &str) -> String {
 }
 
 impl Client {
-    /// A caller of the API at `base_url` (without `/v1`), by a client's key or the admin key.
+    /// A caller of the API at `base_url` (without `/v1`), by a client's key or the admin key. Makes no call.
     ///
     /// # Errors
-    /// When the connections cannot be set up.
+    /// [`Error::Transport`] when the connections cannot be set up.
     pub fn new(base_url: impl Into<String>, api_key: impl Into<String>) -> Result<Self, Error> {
         // Someone else may have installed a provider first, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -146,7 +151,8 @@ impl Client {
     /// allowed when there are none.
     ///
     /// # Errors
-    /// When the key is not the admin's, the name is taken, or the call fails.
+    /// [`Error::Refused`] with status 401 when the key is not the admin's, 409 when the name is taken, 422 when the
+    /// name or a pattern is wrong. Otherwise as every call of [`Client`].
     pub async fn register_client(
         &self,
         client_id: &str,

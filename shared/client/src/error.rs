@@ -6,9 +6,24 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// Why a call did not do what it was asked.
+///
+/// ```
+/// use tidegate_client::{Client, Error};
+///
+/// fn is_new(created: Result<(), Error>) -> Result<bool, Error> {
+///     match created {
+///         Ok(()) => Ok(true),
+///         Err(Error::Refused(problem)) if problem.status == 409 => Ok(false),
+///         Err(error) => Err(error),
+///     }
+/// }
+/// # let problem = serde_json::from_str(r#"{"type": "urn:tidegate:problem:id-taken", "status": 409}"#)?;
+/// # assert!(!is_new(Err(Error::Refused(Box::new(problem))))?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No answer came: whether the call took effect is unknown.
+    /// No answer came: whether the call took effect is unknown. Also when the connections cannot be set up.
     #[error("no answer from the API: {0}")]
     Transport(#[from] reqwest::Error),
     /// The API refused the call and says why. Nothing changed, unless the status is 500 or above.
@@ -20,7 +35,7 @@ pub enum Error {
     /// The answer does not read as what this version expects.
     #[error("{what} cannot be read: {reason}")]
     Unreadable {
-        /// What it was to be.
+        /// What it was to be, such as "the answer of the API".
         what: &'static str,
         /// What is wrong with it.
         reason: String,
@@ -28,7 +43,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The problem, if the API gave one.
+    /// The problem that the API refused the call with; `None` when it gave none.
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             Self::Refused(problem) => Some(problem),
@@ -36,7 +51,8 @@ impl Error {
         }
     }
 
-    /// Whether the same call may succeed a little later.
+    /// Whether the same call may succeed a little later: no answer came, or the API refused with 429 or a status from
+    /// 500 on.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Transport(error) => !error.is_builder(),
@@ -49,15 +65,16 @@ impl Error {
 /// An answer that is not what was asked for (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Problem {
-    /// A stable name of the kind of problem.
+    /// A stable name of the kind of problem, such as `urn:tidegate:problem:not-found`; empty when something else than
+    /// the API answered.
     #[serde(rename = "type", default)]
     pub kind: String,
-    /// The HTTP status.
+    /// The HTTP status, 400 to 599.
     pub status: u16,
-    /// What is wrong and what to do about it.
+    /// What is wrong and what to do about it; what was answered, cut short, when something else than the API answered.
     #[serde(default)]
     pub detail: String,
-    /// Each field that is wrong.
+    /// Each field that is wrong; empty when the problem is not about fields.
     #[serde(default)]
     pub errors: Vec<FieldError>,
 }
@@ -65,9 +82,9 @@ pub struct Problem {
 /// One field that is wrong.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct FieldError {
-    /// The path of the field in the body.
+    /// The path of the field in the body, such as `window.seconds`.
     pub field: String,
-    /// What was given.
+    /// What was given, a long text cut short; `None` when nothing was.
     #[serde(default)]
     pub value: Option<Value>,
     /// What is wrong with it and how to put it right.

@@ -15,13 +15,13 @@ pub enum RunOverlap {
     BufferOne,
 }
 
-/// The time that a run has: `seconds` from its launch, or `until` an instant.
+/// The time that a run has: `seconds` from its launch, or `until` an instant. Exactly one of them is given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchWindow {
-    /// How long after the launch it ends.
+    /// How long after the launch it ends, in seconds: 1 to 604,800 (7 days). `None` with `until`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u32>,
-    /// When it ends, RFC 3339; only with an `at` trigger.
+    /// When it ends, RFC 3339; only with an `at` trigger. `None` with `seconds`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
     /// What becomes of events that were not admitted by then.
@@ -36,10 +36,10 @@ pub struct BatchWindow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnDeadline {
-    /// They go on.
+    /// They are admitted later, as if there were no window.
     #[default]
     Continue,
-    /// They are recorded as left out.
+    /// They are not delivered, and counted as left out.
     Expire,
 }
 

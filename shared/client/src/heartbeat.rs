@@ -38,7 +38,8 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Starts to extend `token` by `lease` (whole seconds, 10 at the least) at each beat. Needs a Tokio runtime.
+    /// Starts to extend `token` by `lease` (whole seconds, 10 at the least) at each beat. Needs a Tokio runtime, and
+    /// panics without one, as `tokio::spawn` does.
     pub fn start(client: &Client, token: &str, lease: Duration) -> Self {
         let (client, token) = (client.clone(), token.to_owned());
         let lease_seconds = u32::try_from(lease.as_secs()).unwrap_or(u32::MAX).max(10);

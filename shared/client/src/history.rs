@@ -22,7 +22,8 @@ impl Client {
     /// A page of a job's runs, the latest first; the first page when `cursor` is `None`.
     ///
     /// # Errors
-    /// When there is no such job, or the call fails.
+    /// [`Error::Refused`] with status 404 when there is no such job, 400 when the cursor is not one of this list.
+    /// Otherwise as every call of [`Client`].
     pub async fn runs(&self, job_id: &str, cursor: Option<&str>) -> Result<Page<Run>, Error> {
         let page: Runs = self.get(Route::Runs(job_id), cursor).await?;
         Ok(Page { rows: page.runs, next_cursor: page.next_cursor })
@@ -31,7 +32,8 @@ impl Client {
     /// A page of a run's events, by index; the first page when `cursor` is `None`.
     ///
     /// # Errors
-    /// When there is no such run, or the call fails.
+    /// [`Error::Refused`] with status 404 when there is no such run, 400 when the cursor is not one of this list.
+    /// Otherwise as every call of [`Client`].
     pub async fn events(
         &self,
         job_id: &str,
@@ -45,16 +47,17 @@ impl Client {
     /// A run, with how fast it goes and when it is expected to end.
     ///
     /// # Errors
-    /// When there is no such run, or the call fails.
+    /// [`Error::Refused`] with status 404 when there is no such run. Otherwise as every call of [`Client`].
     pub async fn run(&self, job_id: &str, run_id: &str) -> Result<RunDetail, Error> {
         self.get(Route::Run(job_id, run_id), None).await
     }
 
-    /// Cancels what is left of a run: no further event of it is admitted, those that are with their consumers end as they
-    /// would. Repeating the call is safe.
+    /// Cancels what is left of a run: no further event of it is admitted, those that are with their consumers end as
+    /// they would. Repeating the call is safe.
     ///
     /// # Errors
-    /// When there is no such run, it is over already, or the call fails.
+    /// [`Error::Refused`] with status 404 when there is no such run, 409 when it is over already. Otherwise as every
+    /// call of [`Client`].
     pub async fn cancel_run(&self, job_id: &str, run_id: &str) -> Result<RunDetail, Error> {
         self.act(Route::CancelRun(job_id, run_id), None).await
     }
@@ -62,7 +65,7 @@ impl Client {
     /// Why an event is where it is: who holds the tokens, its place in line, when its turn is expected.
     ///
     /// # Errors
-    /// When there is no such event, or the call fails.
+    /// [`Error::Refused`] with status 404 when there is no such event. Otherwise as every call of [`Client`].
     pub async fn explain(&self, event_id: &str) -> Result<Explanation, Error> {
         self.get(Route::Explain(event_id), None).await
     }

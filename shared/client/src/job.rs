@@ -9,7 +9,8 @@ use crate::flow::{BatchWindow, RunOverlap};
 use crate::target::Target;
 use crate::trigger::Trigger;
 
-/// A job.
+/// A job. The bounds of its numbers are those of the OpenAPI document; the API refuses others with status 422 and names
+/// the field.
 ///
 /// ```
 /// use tidegate_client::{Job, Target, Trigger};
@@ -24,11 +25,11 @@ pub struct Job {
     pub trigger: Trigger,
     /// Where its events go.
     pub target: Target,
-    /// Events of one firing.
+    /// Events of one firing, 1 to 1,000,000. With a list of payloads, their number.
     pub count: u32,
-    /// The policy that throttles them.
+    /// The policy that throttles them; nothing throttles them when `None`.
     pub policy_id: Option<String>,
-    /// What each event carries. Each of a list has an event of its own: their number is the count.
+    /// What each event carries. With a list, the number of payloads must be `count`.
     #[serde(flatten)]
     pub payload: Payload,
     /// How much of what happened is kept.
@@ -48,16 +49,16 @@ pub struct Job {
     /// So many events of a run that did not succeed stop it; none do when `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_failures: Option<u32>,
-    /// Who is told when a run has come to its end.
+    /// Who is told when a run has come to its end; nobody when `None`. Needs a policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_completion: Option<Target>,
     /// The most deliveries of one event, those that failed and those under later leases included; 5 when `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
-    /// Nothing is launched before it, an RFC 3339 instant.
+    /// Nothing is launched before it, an RFC 3339 instant; no bound when `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_at: Option<String>,
-    /// Nothing is launched at it or later, an RFC 3339 instant.
+    /// Nothing is launched at it or later, an RFC 3339 instant; no bound when `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end_at: Option<String>,
     /// The width of the flexible window, in seconds; none when `None`.
@@ -69,7 +70,7 @@ pub struct Job {
     /// How old a launch may be when it is delivered, in seconds; any age when `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relevancy_seconds: Option<u32>,
-    /// The exclusion calendars on whose days it does not launch.
+    /// The names of the exclusion calendars on whose days it does not launch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calendars: Vec<String>,
 }
@@ -78,13 +79,13 @@ pub struct Job {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "rule", rename_all = "snake_case")]
 pub enum Misfire {
-    /// None is made up for.
+    /// None is made up for: all are recorded as skipped.
     Skip,
-    /// The latest is.
+    /// The latest is made up for; the others are recorded as skipped.
     Latest,
-    /// The latest `max` are.
+    /// The latest `max` are made up for; those before them are recorded as skipped.
     All {
-        /// How many, at the most.
+        /// How many, at the most: 1 to 10,000.
         max: u32,
     },
 }
@@ -97,14 +98,14 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Payload {
-    /// All the same.
+    /// Every event carries the same.
     Same {
-        /// Any JSON.
+        /// What they carry: any JSON, up to 64 KiB.
         payload: Value,
     },
-    /// Each its own.
+    /// Each event carries its own.
     List {
-        /// In the order of the events.
+        /// What they carry, in the order of the events: as many as there are events, 64 KiB in all.
         payloads: Vec<Value>,
     },
     /// What a template makes of the event.
@@ -122,7 +123,7 @@ pub enum History {
     /// A record for each event.
     #[default]
     All,
-    /// A record for each event that failed.
+    /// A record for each event that failed; what was delivered is counted, not listed.
     Failures,
 }
 
@@ -152,28 +153,28 @@ impl Job {
         }
     }
 
-    /// The same with `count` events for each firing.
+    /// The same with `count` events for each firing, 1 to 1,000,000.
     #[must_use]
     pub fn count(mut self, count: u32) -> Self {
         self.count = count;
         self
     }
 
-    /// The same under a policy.
+    /// The same under the policy of this name, which must be there when the job is stored.
     #[must_use]
     pub fn policy(mut self, policy_id: impl Into<String>) -> Self {
         self.policy_id = Some(policy_id.into());
         self
     }
 
-    /// The same with a payload, which every event carries.
+    /// The same with a payload, which every event carries. Takes the place of a list or a template.
     #[must_use]
     pub fn payload(mut self, payload: Value) -> Self {
         self.payload = Payload::Same { payload };
         self
     }
 
-    /// The same with a payload for each event: as many events as there are payloads.
+    /// The same with a payload for each event, in their order: `count` becomes the number of payloads.
     #[must_use]
     pub fn payloads(mut self, payloads: Vec<Value>) -> Self {
         self.count = u32::try_from(payloads.len()).unwrap_or(u32::MAX);
@@ -181,7 +182,8 @@ impl Job {
         self
     }
 
-    /// The same with a template, in whose texts `{{index}}` and its like stand for what differs from event to event.
+    /// The same with a template, in whose texts `{{index}}` and its like stand for what differs from event to event;
+    /// all of them: [`Payload::Template`].
     #[must_use]
     pub fn payload_template(mut self, payload_template: Value) -> Self {
         self.payload = Payload::Template { payload_template };
@@ -194,15 +196,15 @@ impl Job {
 pub struct JobStatus {
     /// Its name.
     pub job_id: String,
-    /// Rises by one with each change.
+    /// Rises by one with each change, from 1.
     pub revision: u32,
-    /// When it fires.
+    /// When it fires, with the rules and the anchor that hold.
     pub trigger: Trigger,
     /// The same in words.
     pub description: String,
     /// Events of one firing.
     pub count: u32,
-    /// The policy that throttles them.
+    /// The policy that throttles them; `None`: nothing does.
     pub policy_id: Option<String>,
     /// Where they go.
     pub target: Target,
@@ -212,28 +214,28 @@ pub struct JobStatus {
     pub priority: u32,
     /// What becomes of a run that is due while an earlier one is not finished.
     pub overlap: RunOverlap,
-    /// The time that a run has.
+    /// The time that a run has; any time when `None`.
     pub window: Option<BatchWindow>,
-    /// So many events of a run that did not succeed stop it.
+    /// So many events of a run that did not succeed stop it; none do when `None`.
     pub max_failures: Option<u32>,
-    /// Who is told when a run has come to its end.
+    /// Who is told when a run has come to its end; nobody when `None`.
     pub on_completion: Option<Target>,
     /// What every event carries; `Null` with a list or a template.
     pub payload: Value,
-    /// What the events carry, in their order.
+    /// What the events carry, in their order; `None` unless each has its own.
     pub payloads: Option<Vec<Value>>,
-    /// What their payloads are made from.
+    /// What their payloads are made from; `None` unless it is a template.
     pub payload_template: Option<Value>,
     /// How much of what happened is kept.
     pub history: History,
     /// The most deliveries of one event, those that failed and those under later leases included. After the last it is
     /// recorded as `dead` when its target did not take it, as `expired` when nobody released it.
     pub max_attempts: u32,
-    /// Nothing is launched before it, RFC 3339.
+    /// Nothing is launched before it, RFC 3339; no bound when `None`.
     pub start_at: Option<String>,
-    /// Nothing is launched at it or later, RFC 3339.
+    /// Nothing is launched at it or later, RFC 3339; no bound when `None`.
     pub end_at: Option<String>,
-    /// The width of the flexible window, in seconds.
+    /// The width of the flexible window, in seconds; 0: none.
     pub jitter_seconds: u32,
     /// What becomes of launches that an outage missed.
     pub misfire: Misfire,
@@ -241,11 +243,12 @@ pub struct JobStatus {
     pub relevancy_seconds: Option<u32>,
     /// The exclusion calendars on whose days it does not launch.
     pub calendars: Vec<String>,
-    /// Whether it is paused.
+    /// Whether it is paused: its launches are recorded as skipped.
     pub paused: bool,
     /// When this revision was written, RFC 3339.
     pub changed_at: String,
-    /// What may not be as meant, though it was taken.
+    /// Sentences about what may not be as meant, though it was taken. Those about what a job refers to, such as a queue
+    /// that is not there, come only with the answer to a write.
     #[serde(default)]
     pub warnings: Vec<String>,
 }
@@ -269,25 +272,31 @@ impl Client {
     /// Creates a job. Without a `job_id` each call makes another one; with it, the same job again is no error.
     ///
     /// # Errors
-    /// When the API refuses it, or the call fails.
+    /// [`Error::Refused`] with status 409 when the id names another job, 403 when a target is not on the client's
+    /// allow-list, 422 when a field is wrong, such as a policy that is not there. Otherwise as every call of
+    /// [`Client`]: without an id, do not repeat it then.
     pub async fn create_job(&self, job_id: Option<&str>, job: &Job) -> Result<JobStatus, Error> {
         self.post(Route::Jobs, &Named { job_id, body: job }).await
     }
 
-    /// Creates or replaces a job; with `expected`, only at that revision.
+    /// Creates or replaces a job; with `expected`, only at that revision. Repeating it is safe.
     ///
     /// # Errors
-    /// When the API refuses it, or the call fails.
+    /// [`Error::Refused`] with status 412 when it is at another revision, 403 when a target is not on the client's
+    /// allow-list, 422 when a field is wrong, such as a policy that is not there. Otherwise as every call of
+    /// [`Client`].
     pub async fn put_job(&self, job_id: &str, job: &Job, expected: Option<u32>) -> Result<JobStatus, Error> {
         self.put(Route::Job(job_id), job, expected).await
     }
 
-    /// Changes some fields of a job by a JSON merge patch, such as `json!({"count": 20, "window": null})`: null takes a
-    /// field out, which brings back its default. With `expected`, only at that revision; without, the patch is merged
-    /// into whatever is there.
+    /// Changes some fields of a job by a JSON merge patch (RFC 7396), such as `json!({"count": 20, "window": null})`:
+    /// null takes a field out, which brings back its default. With `expected`, only at that revision; without, the
+    /// patch is merged into whatever is there.
     ///
     /// # Errors
-    /// When there is none, the API refuses what would come of it, or the call fails.
+    /// [`Error::Refused`] with status 404 when there is no such job, 409 when it changed at the same time, 412 when it
+    /// is at another revision, 403 when a target is not on the client's allow-list, 422 when a field of what would come
+    /// of it is wrong. Otherwise as every call of [`Client`].
     pub async fn patch_job(
         &self,
         job_id: &str,
@@ -297,43 +306,50 @@ impl Client {
         self.patch(Route::Job(job_id), changes, expected).await
     }
 
-    /// A job.
+    /// A job, by its name.
     ///
     /// # Errors
-    /// When there is none, or the call fails.
+    /// [`Error::Refused`] with status 404 when there is no such job. Otherwise as every call of [`Client`].
     pub async fn job(&self, job_id: &str) -> Result<JobStatus, Error> {
         self.get(Route::Job(job_id), None).await
     }
 
-    /// A page of the client's jobs; the first page when `cursor` is `None`.
+    /// A page of the client's jobs, by name; the first page when `cursor` is `None`. One-time jobs with a generated id
+    /// are not listed: [`Client::job`] finds them.
     ///
     /// # Errors
-    /// When the call fails.
+    /// [`Error::Refused`] with status 400 when the cursor is not one of this list. Otherwise as every call of
+    /// [`Client`].
     pub async fn jobs(&self, cursor: Option<&str>) -> Result<Page<JobStatus>, Error> {
         let page: Jobs = self.get(Route::Jobs, cursor).await?;
         Ok(Page { rows: page.jobs, next_cursor: page.next_cursor })
     }
 
-    /// Deletes a job; with `expected`, only at that revision.
+    /// Deletes a job; with `expected`, only at that revision. What it has waiting is cancelled.
     ///
     /// # Errors
-    /// When there is none, or the call fails.
+    /// [`Error::Refused`] with status 404 when there is no such job, 412 when it is at another revision. Otherwise as
+    /// every call of [`Client`].
     pub async fn delete_job(&self, job_id: &str, expected: Option<u32>) -> Result<(), Error> {
         self.delete(Route::Job(job_id), expected).await
     }
 
-    /// Pauses a job: launches deliver nothing and are recorded as runs with the reason `paused`. With `expected`, only at that revision.
+    /// Pauses a job: launches deliver nothing and are recorded as runs with the reason `paused`. With `expected`, only
+    /// at that revision. Repeating it without is safe.
     ///
     /// # Errors
-    /// When there is none, or the call fails.
+    /// [`Error::Refused`] with status 404 when there is no such job, 412 when it is at another revision. Otherwise as
+    /// every call of [`Client`].
     pub async fn pause_job(&self, job_id: &str, expected: Option<u32>) -> Result<JobStatus, Error> {
         self.act(Route::PauseJob(job_id), expected).await
     }
 
-    /// Resumes a job. Launches that fell due in the meantime are not delivered later. With `expected`, only at that revision.
+    /// Resumes a job. Launches that fell due in the meantime are not delivered later. With `expected`, only at that
+    /// revision. Repeating it without is safe.
     ///
     /// # Errors
-    /// When there is none, or the call fails.
+    /// [`Error::Refused`] with status 404 when there is no such job, 412 when it is at another revision. Otherwise as
+    /// every call of [`Client`].
     pub async fn resume_job(&self, job_id: &str, expected: Option<u32>) -> Result<JobStatus, Error> {
         self.act(Route::ResumeJob(job_id), expected).await
     }

@@ -6,7 +6,8 @@ use tidegate_protocol::{Holder, OnExpiry, PolicyStatus, PolicyView, Rate};
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
 
-/// A throttling policy.
+/// A throttling policy. The bounds of its numbers are those of the OpenAPI document; the API refuses others with status
+/// 422 and names the field.
 ///
 /// ```
 /// use tidegate_client::{OnExpiry, Policy, Rate};
@@ -16,7 +17,7 @@ use crate::error::Error;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Policy {
-    /// The most tokens held at once; an event takes one, or its job's cost.
+    /// The most tokens held at once, 1 to 10,000; an event takes one, or its job's cost.
     pub max_in_flight: u32,
     /// How long a token may be held without a heartbeat, in seconds; 60 when `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +33,8 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// At most `max_in_flight` tokens at once, with the default lease.
+    /// At most `max_in_flight` tokens at once, 1 to 10,000, each held for 60 seconds unless it is extended; no rate,
+    /// and any number of waiting runs.
     pub fn new(max_in_flight: u32) -> Self {
         Self {
             max_in_flight,
@@ -67,15 +69,18 @@ impl Client {
     /// Creates a policy. One that says the same already is no error, one that says something else is.
     ///
     /// # Errors
-    /// When the API refuses it, or the call fails.
+    /// [`Error::Refused`] with status 409 when the id names another policy, 422 when a field is wrong. Otherwise as
+    /// every call of [`Client`].
     pub async fn create_policy(&self, policy_id: &str, policy: &Policy) -> Result<PolicyView, Error> {
         self.post(Route::Policies, &Named { policy_id, body: policy }).await
     }
 
     /// Creates or replaces a policy; with `expected`, only at that revision. A new limit acts on the next grant.
+    /// Repeating it is safe.
     ///
     /// # Errors
-    /// When the API refuses it, or the call fails.
+    /// [`Error::Refused`] with status 412 when it is at another revision, 422 when a field is wrong. Otherwise as every
+    /// call of [`Client`].
     pub async fn put_policy(
         &self,
         policy_id: &str,
@@ -85,12 +90,14 @@ impl Client {
         self.put(Route::Policy(policy_id), policy, expected).await
     }
 
-    /// Changes some fields of a policy by a JSON merge patch, such as `json!({"max_in_flight": 6})`: null takes a field
-    /// out, which brings back its default, and what is not named stays. With `expected`, only at that revision; without,
-    /// the patch is merged into whatever is there.
+    /// Changes some fields of a policy by a JSON merge patch (RFC 7396), such as `json!({"max_in_flight": 6})`: null
+    /// takes a field out, which brings back its default, and what is not named stays. With `expected`, only at that
+    /// revision; without, the patch is merged into whatever is there.
     ///
     /// # Errors
-    /// When there is none, the API refuses what would come of it, or the call fails.
+    /// [`Error::Refused`] with status 404 when there is no such policy, 409 when it changed at the same time, 412 when
+    /// it is at another revision, 422 when a field of what would come of it is wrong. Otherwise as every call of
+    /// [`Client`].
     pub async fn patch_policy(
         &self,
         policy_id: &str,
@@ -100,18 +107,19 @@ impl Client {
         self.patch(Route::Policy(policy_id), changes, expected).await
     }
 
-    /// A policy, with what it holds at present.
+    /// A policy by its name, with what it holds at present.
     ///
     /// # Errors
-    /// When there is none, or the call fails.
+    /// [`Error::Refused`] with status 404 when there is no such policy. Otherwise as every call of [`Client`].
     pub async fn policy(&self, policy_id: &str) -> Result<PolicyStatus, Error> {
         self.get(Route::Policy(policy_id), None).await
     }
 
-    /// A page of the client's policies; the first page when `cursor` is `None`.
+    /// A page of the client's policies, by name; the first page when `cursor` is `None`.
     ///
     /// # Errors
-    /// When the call fails.
+    /// [`Error::Refused`] with status 400 when the cursor is not one of this list. Otherwise as every call of
+    /// [`Client`].
     pub async fn policies(&self, cursor: Option<&str>) -> Result<Page<PolicyView>, Error> {
         let page: Policies = self.get(Route::Policies, cursor).await?;
         Ok(Page { rows: page.policies, next_cursor: page.next_cursor })
@@ -120,32 +128,36 @@ impl Client {
     /// Deletes a policy that no job names and that holds nothing; with `expected`, only at that revision.
     ///
     /// # Errors
-    /// When there is none, it is in use, or the call fails.
+    /// [`Error::Refused`] with status 404 when there is no such policy, 409 when it is in use, 412 when it is at
+    /// another revision. Otherwise as every call of [`Client`].
     pub async fn delete_policy(&self, policy_id: &str, expected: Option<u32>) -> Result<(), Error> {
         self.delete(Route::Policy(policy_id), expected).await
     }
 
     /// Pauses a policy: nothing more is admitted, what is in flight ends as it would. With `expected`, only at that
-    /// revision.
+    /// revision. Repeating it without is safe.
     ///
     /// # Errors
-    /// When there is none, or the call fails.
+    /// [`Error::Refused`] with status 404 when there is no such policy, 412 when it is at another revision. Otherwise
+    /// as every call of [`Client`].
     pub async fn pause_policy(&self, policy_id: &str, expected: Option<u32>) -> Result<PolicyView, Error> {
         self.act(Route::PausePolicy(policy_id), expected).await
     }
 
-    /// Resumes a policy: its line goes on where it stood. With `expected`, only at that revision.
+    /// Resumes a policy: its line goes on where it stood. With `expected`, only at that revision. Repeating it without
+    /// is safe.
     ///
     /// # Errors
-    /// When there is none, or the call fails.
+    /// [`Error::Refused`] with status 404 when there is no such policy, 412 when it is at another revision. Otherwise
+    /// as every call of [`Client`].
     pub async fn resume_policy(&self, policy_id: &str, expected: Option<u32>) -> Result<PolicyView, Error> {
         self.act(Route::ResumePolicy(policy_id), expected).await
     }
 
-    /// Who holds the tokens of a policy, those whose lease ends first in front.
+    /// All who hold a token of a policy, those whose lease ends first in front.
     ///
     /// # Errors
-    /// When there is no such policy, or the call fails.
+    /// [`Error::Refused`] with status 404 when there is no such policy. Otherwise as every call of [`Client`].
     pub async fn holders(&self, policy_id: &str) -> Result<Vec<Holder>, Error> {
         let list: Holders = self.get(Route::Holders(policy_id), None).await?;
         Ok(list.holders)

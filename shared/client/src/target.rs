@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
-    /// A standard or FIFO queue.
+    /// A standard or FIFO queue. A FIFO queue gets the job's id as group and the event id for deduplication.
     Sqs {
-        /// Its URL.
+        /// Its URL, `https://sqs.<region>.amazonaws.com/<account>/<name>` or an emulator's form of it.
         queue_url: String,
     },
     /// An endpoint that takes a POST for each event. 408, 425, 429, 5xx and failed connections are tried again; any other
     /// answer than 2xx is final.
     Http {
-        /// Its URL.
+        /// Its URL, `http://` or `https://`.
         url: String,
         /// Who ends the lease of a throttled event; the consumer when `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]

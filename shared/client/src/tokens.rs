@@ -14,19 +14,23 @@ struct Results<T> {
 
 impl Client {
     /// Releases tokens whose events succeeded: 1 to 100. The answer has one entry for each, in the same order.
+    /// Repeating it is safe.
     ///
     /// # Errors
-    /// When the call as a whole fails; a single token never fails the others.
+    /// [`Error::Refused`] with status 422 when there are no tokens or too many. Otherwise as every call of [`Client`].
+    /// A single token never fails the others: its [`Released::status`] says what came of it.
     pub async fn release<T: AsRef<str>>(&self, tokens: &[T]) -> Result<Vec<Released>, Error> {
         let tokens: Vec<&str> = tokens.iter().map(AsRef::as_ref).collect();
         let answer: Results<Released> = self.post(Route::Release, &json!({ "tokens": tokens })).await?;
         Ok(answer.results)
     }
 
-    /// Releases tokens, each with how its event ended: 1 to 100.
+    /// Releases tokens, each with how its event ended: 1 to 100. The answer has one entry for each, in the same order.
+    /// Repeating it is safe.
     ///
     /// # Errors
-    /// When the call as a whole fails; a single token never fails the others.
+    /// [`Error::Refused`] with status 422 when there are no tokens or too many. Otherwise as every call of [`Client`].
+    /// A single token never fails the others: its [`Released::status`] says what came of it.
     pub async fn release_with_outcome<T: AsRef<str>>(
         &self,
         tokens: &[(T, Outcome)],
@@ -37,20 +41,24 @@ impl Client {
         Ok(answer.results)
     }
 
-    /// Releases tokens, each with how its event ended and what is to be kept of that: 1 to 100.
+    /// Releases tokens, each with how its event ended and what is to be kept of that: 1 to 100. The answer has one
+    /// entry for each, in the same order. Repeating it is safe.
     ///
     /// # Errors
-    /// When the call as a whole fails; a single token never fails the others.
+    /// [`Error::Refused`] with status 422 when there are no tokens or too many. Otherwise as every call of [`Client`].
+    /// A single token never fails the others: its [`Released::status`] says what came of it.
     pub async fn release_each(&self, entries: &[Release]) -> Result<Vec<Released>, Error> {
         let answer: Results<Released> = self.post(Route::Release, &json!({ "tokens": entries })).await?;
         Ok(answer.results)
     }
 
-    /// Ends leases, whether they ran out or not: 1 to 100 tokens. With `redeliver` their events are delivered again under new
-    /// leases, else they are recorded as expired. It is what ends a lease that ran out under [`OnExpiry::Hold`](crate::OnExpiry).
+    /// Ends leases, whether they ran out or not: 1 to 100 tokens. With `redeliver` their events are delivered again
+    /// under new leases, else they are recorded as expired. It is what ends a lease that ran out under
+    /// [`OnExpiry::Hold`](crate::OnExpiry). The answer has one entry for each, in the same order.
     ///
     /// # Errors
-    /// When the call as a whole fails; a single token never fails the others.
+    /// [`Error::Refused`] with status 422 when there are no tokens or too many. Otherwise as every call of [`Client`].
+    /// A single token never fails the others: its [`Freed::status`] says what came of it.
     pub async fn free<T: AsRef<str>>(&self, tokens: &[T], redeliver: bool) -> Result<Vec<Freed>, Error> {
         let tokens: Vec<&str> = tokens.iter().map(AsRef::as_ref).collect();
         let body = json!({"tokens": tokens, "redeliver": redeliver});
@@ -58,10 +66,13 @@ impl Client {
         Ok(answer.results)
     }
 
-    /// Makes leases last `lease_seconds` from now, or as long as their policy's when that is `None`: 1 to 100 tokens.
+    /// Makes leases last `lease_seconds` from now, 10 to 43,200, or as long as their policy's when that is `None`: 1 to
+    /// 100 tokens. The answer has one entry for each, in the same order. Repeating it is safe.
     ///
     /// # Errors
-    /// When the call as a whole fails; a single token never fails the others.
+    /// [`Error::Refused`] with status 422 when there are no tokens or too many, or `lease_seconds` is out of bounds.
+    /// Otherwise as every call of [`Client`]. A single token never fails the others: its [`Extended::status`] says what
+    /// came of it.
     pub async fn extend<T: AsRef<str>>(
         &self,
         tokens: &[T],

@@ -3,6 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 /// When a job fires.
+///
+/// ```
+/// use tidegate_client::Trigger;
+///
+/// let text = serde_json::to_string(&Trigger::every_seconds(300))?;
+/// assert_eq!(text, r#"{"rate":{"every_seconds":300}}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Trigger {
@@ -18,7 +26,7 @@ pub enum Trigger {
         #[serde(skip_serializing_if = "Option::is_none")]
         dst: Option<Dst>,
     },
-    /// In a steady beat.
+    /// In a steady beat from an anchor.
     Rate {
         /// The interval.
         rate: Every,
@@ -28,7 +36,7 @@ pub enum Trigger {
     },
     /// At single instants.
     At {
-        /// One or many.
+        /// One instant, or a set of at most 48.
         at: At,
     },
 }
@@ -43,10 +51,10 @@ pub enum At {
     Many(Vec<String>),
 }
 
-/// An interval.
+/// An interval, in whole seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Every {
-    /// In seconds.
+    /// Its length, in seconds: 1 to 31,622,400 (366 days).
     pub every_seconds: u32,
 }
 
@@ -81,39 +89,41 @@ pub enum Overlap {
     Both,
 }
 
-/// A cron expression.
+/// A cron expression, as text or as an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Cron {
-    /// Five fields.
+    /// Five fields; also six (second first), seven (and the year last), a nickname such as `@daily`, or AWS's
+    /// `cron(...)`.
     Text(String),
     /// An object of its fields.
     Fields(CronFields),
 }
 
-/// A cron expression as an object.
+/// A cron expression as an object, each field in the syntax of a cron field: a number, `*`, a range, a list or a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct CronFields {
-    /// 1 to 12, or names.
+    /// The months: 1 to 12, or names.
     pub month: String,
-    /// 1 to 31.
+    /// The days of the month: 1 to 31.
     pub day_of_month: String,
-    /// 0 to 7, or names; 0 and 7 are Sunday.
+    /// The days of the week: 0 to 7, or names; 0 and 7 are Sunday.
     pub day_of_week: String,
-    /// 0 to 23.
+    /// The hours: 0 to 23.
     pub hour: String,
-    /// 0 to 59.
+    /// The minutes: 0 to 59.
     pub minute: String,
 }
 
 impl Trigger {
-    /// An expression of five fields in a zone.
+    /// A cron expression, such as `0 9 * * MON-FRI`, in an IANA zone. A change of the clocks is treated as follows from
+    /// the expression.
     pub fn cron(expression: impl Into<String>, zone: impl Into<String>) -> Self {
         Self::Cron { cron: Cron::Text(expression.into()), zone: Some(zone.into()), dst: None }
     }
 
-    /// Every so many seconds; the first time one interval after the job is stored.
+    /// Every so many seconds, 1 to 31,622,400; the first time one interval after the job is stored.
     pub fn every_seconds(every_seconds: u32) -> Self {
         Self::Rate { rate: Every { every_seconds }, anchor: None }
     }

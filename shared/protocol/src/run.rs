@@ -8,7 +8,7 @@ use crate::words::words;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Run {
-    /// Its name: job, revision and launch second.
+    /// Its id, `<job>.<revision>.<launch second>`.
     #[cfg_attr(feature = "openapi", schema(example = "nightly.3.1790000000"))]
     pub run_id: String,
     /// When it was due, RFC 3339.
@@ -49,7 +49,7 @@ pub struct Run {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Event))]
 pub struct EventRecord {
-    /// Its name: run and index. The idempotency key of its consumer.
+    /// Its id, `<run>.<index>`: the idempotency key of its consumer.
     #[cfg_attr(feature = "openapi", schema(example = "nightly.3.1790000000.17"))]
     pub event_id: String,
     /// Its number in the run, from 0.
@@ -81,7 +81,7 @@ pub struct RunDetail {
     pub run: Run,
     /// Events that are with their consumers now.
     pub in_flight: u32,
-    /// Events that wait for a token.
+    /// Events that wait for a token, or, where nothing throttles, for delivery.
     pub waiting: u32,
     /// When its first event was admitted, RFC 3339; null when none was, or where that is not known.
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
