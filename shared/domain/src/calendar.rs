@@ -10,45 +10,57 @@ use crate::time::{WallClock, Window, clamped};
 use crate::unknown::Unknown;
 
 /// A calendar as it is stored.
+///
+/// ```
+/// use chrono::{NaiveDate, TimeZone, Utc};
+/// use chrono_tz::Tz;
+/// use tidegate_domain::calendar::Exclusions;
+///
+/// let christmas = NaiveDate::from_ymd_opt(2026, 12, 25).into_iter().collect();
+/// let holidays = Exclusions { dates: christmas, ..Exclusions::default() }.checked()?;
+/// let eve = Utc.with_ymd_and_hms(2026, 12, 24, 23, 30, 0).unwrap();
+/// assert!(!holidays.excludes(eve, Tz::UTC) && holidays.excludes(eve, Tz::Europe__Berlin));
+/// # Ok::<(), tidegate_domain::calendar::CalendarError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Calendar {
-    /// Whose it is.
+    /// The client whose it is.
     pub client: ClientId,
     /// Its name within the client.
     pub id: CalendarId,
     /// Rises by one with each change; starts at 1.
     pub revision: u32,
-    /// What it excludes.
+    /// What it excludes: at least one date or interval.
     pub exclusions: Exclusions,
 }
 
-/// Dates and intervals.
+/// Dates and intervals on which nothing launches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Exclusions {
     /// Whose days the dates are; `None`: those of the zone of the job.
     pub zone: Option<Tz>,
-    /// Single days.
+    /// Single days, in order once they are checked.
     pub dates: Vec<NaiveDate>,
-    /// Month and day, every year.
+    /// Month (1 to 12) and day (1 to 31) of days that come every year. February 29 comes in leap years only.
     pub yearly: Vec<(u8, u8)>,
-    /// Stretches of real time.
+    /// Stretches of real time, each without its last instant.
     pub intervals: Vec<Window>,
-    /// What a newer version stored beside that.
+    /// What a newer version stored beside that, kept as it is.
     pub unknown: Unknown,
 }
 
 /// Why a calendar is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CalendarError {
-    /// It says nothing.
+    /// It excludes nothing: no date, no day of every year, no interval.
     #[error("calendar is empty: give 'dates', 'intervals' or both")]
     Empty,
-    /// It says too much.
+    /// It has more dates and intervals than [`CALENDAR_ENTRIES`].
     #[error(
         "calendar has {found} dates and intervals; {CALENDAR_ENTRIES} is the most: make two calendars of it"
     )]
     TooMany {
-        /// How many there are.
+        /// How many dates and intervals there are.
         found: usize,
     },
 }
@@ -57,7 +69,8 @@ impl Exclusions {
     /// Sorts them and drops duplicates.
     ///
     /// # Errors
-    /// When there is none, or there are too many.
+    /// [`CalendarError::Empty`] when there is none, [`CalendarError::TooMany`] when there are more than
+    /// [`CALENDAR_ENTRIES`].
     pub fn checked(mut self) -> Result<Self, CalendarError> {
         self.dates.sort_unstable();
         self.dates.dedup();
@@ -72,7 +85,8 @@ impl Exclusions {
         }
     }
 
-    /// Whether a launch is excluded. `zone` is that of its job.
+    /// Whether a launch is excluded. `zone` is that of its job, whose days count unless the calendar has a zone of its
+    /// own.
     pub fn excludes(&self, launch_at: DateTime<Utc>, zone: Tz) -> bool {
         let day = clamped(launch_at).with_timezone(&WallClock::of(self.zone.unwrap_or(zone))).date_naive();
         self.dates.binary_search(&day).is_ok()

@@ -17,27 +17,28 @@ pub struct Flow {
     pub cost: Cost,
     /// Its place in the line.
     pub priority: Priority,
-    /// What becomes of a run whose predecessor is not finished.
+    /// What becomes of a run whose predecessor is not finished; it waits like any other by default.
     pub overlap: Overlap,
-    /// The time that a run has.
+    /// The time that a run has; `None`: any.
     pub window: Option<BatchWindow>,
-    /// So many events that did not succeed stop the run.
+    /// So many events that did not succeed stop the run; `None`: none do.
     pub max_failures: Option<u32>,
-    /// Who is told when a run has come to its end.
+    /// Who is told when a run has come to its end; `None`: nobody.
     pub on_completion: Option<Target>,
     /// A 2xx answer of an HTTP target releases the token: the work was done in the call.
     pub release_on_response: bool,
-    /// What a newer version stored beside that.
+    /// What a newer version stored beside that, kept as it is.
     pub unknown: Unknown,
 }
 
 impl Flow {
-    /// Whether the end of a run means something to somebody, so that its outcomes are packed without delay.
+    /// Whether the end of a run means something to somebody (an overlap rule, a failure limit or a callback), so that
+    /// its outcomes are compacted without delay.
     pub fn is_watched(&self) -> bool {
         self.overlap != Overlap::Allow || self.max_failures.is_some() || self.on_completion.is_some()
     }
 
-    /// Whether it says anything at all that needs a policy.
+    /// Whether it says anything at all: all of it matters only under a policy.
     pub fn needs_policy(&self) -> bool {
         *self != Self::default()
     }
@@ -57,9 +58,9 @@ pub enum Overlap {
     /// It takes its place in the line like any other.
     #[default]
     Allow,
-    /// It is recorded as left out.
+    /// It is recorded as skipped.
     Skip,
-    /// It waits until the other is finished; any further one is recorded as left out.
+    /// It waits until the other is finished; any further one is recorded as skipped.
     BufferOne,
 }
 
@@ -71,6 +72,8 @@ pub struct BatchWindow {
     /// What becomes of events that were not admitted by then.
     pub on_deadline: OnDeadline,
     /// Events are admitted evenly over the window, not as fast as tokens allow.
+    ///
+    /// Invariant: event number `i` of `count` is admitted no earlier than `i / count` of the window after the launch.
     pub paced: bool,
 }
 
@@ -82,17 +85,17 @@ pub enum Deadline {
         /// 1 second to 7 days.
         seconds: u32,
     },
-    /// At an instant.
+    /// At an instant; only of jobs that launch at instants.
     At(DateTime<Utc>),
 }
 
 /// What becomes of the events that were not admitted within their window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnDeadline {
-    /// They go on.
+    /// They are admitted later, as if there were no window.
     #[default]
     Continue,
-    /// They are recorded as left out.
+    /// They are not delivered, and counted as left out.
     Expire,
 }
 
@@ -181,7 +184,7 @@ impl Deadline {
 }
 
 impl BatchWindow {
-    /// When the window of a run is over.
+    /// When the window of a run is over: the first instant that is not in it.
     pub fn ends_at(&self, launch_at: DateTime<Utc>) -> DateTime<Utc> {
         match self.deadline {
             Deadline::After { seconds } => shifted(launch_at, time::seconds(seconds.into())),
@@ -189,12 +192,13 @@ impl BatchWindow {
         }
     }
 
-    /// Whether the rest of a run is left out at `now`.
+    /// Whether the rest of a run is left out at `now`: only where events expire, and from the window's end on.
     pub fn is_over(&self, launch_at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
         self.on_deadline == OnDeadline::Expire && now >= self.ends_at(launch_at)
     }
 
-    /// How many of a run's `count` events may have been admitted by `now`.
+    /// How many of a run's `count` events, the first ones, may have been admitted by `now`: all of them unless it is
+    /// paced.
     pub fn admissible(&self, launch_at: DateTime<Utc>, count: u32, now: DateTime<Utc>) -> u32 {
         let length_ms = self.ends_at(launch_at).signed_duration_since(launch_at).num_milliseconds();
         if !self.paced || length_ms <= 0 {
@@ -209,7 +213,7 @@ impl BatchWindow {
         u32::try_from(steps + 1).unwrap_or(u32::MAX).min(count)
     }
 
-    /// When event `index` of a paced run of `count` may be admitted.
+    /// When event `index`, from 0, of a paced run of `count` may be admitted; at its launch when it is not paced.
     pub fn admits_at(&self, launch_at: DateTime<Utc>, count: u32, index: u32) -> DateTime<Utc> {
         if !self.paced {
             return launch_at;

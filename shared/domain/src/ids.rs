@@ -9,22 +9,32 @@ use thiserror::Error;
 use crate::limits::{AT_SHARDS, INSTANTS_S, JOB_ID_BYTES, NAME_BYTES};
 
 /// Why a text is not an id. Reads as "failed to read the client id: ...".
+///
+/// ```
+/// use tidegate_domain::ids::{ClientId, JobId};
+///
+/// let reminder: JobId = "reminder:user@example.com".parse()?;
+/// assert_eq!(reminder.as_str(), "reminder:user@example.com");
+/// let refused = "a b".parse::<ClientId>().unwrap_err().to_string();
+/// assert_eq!(refused, "client_id 'a b' has the character ' '; use letters, digits, '-' or '_'");
+/// # Ok::<(), tidegate_domain::ids::IdError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum IdError {
     /// Nothing was given.
     #[error("{what} is empty; use 1 to {limit} {allowed}")]
     Empty {
-        /// Which id.
+        /// Which id, by its field: `client_id`, `job_id`.
         what: &'static str,
         /// Its longest form, in bytes.
         limit: usize,
         /// The characters that it may have.
         allowed: &'static str,
     },
-    /// More bytes than allowed.
+    /// More bytes than such an id may have.
     #[error("{what} '{value}' is {} bytes long; {limit} is the most", value.len())]
     TooLong {
-        /// Which id.
+        /// Which id, by its field: `client_id`, `job_id`.
         what: &'static str,
         /// What was given.
         value: String,
@@ -34,7 +44,7 @@ pub enum IdError {
     /// A character that the id may not have.
     #[error("{what} '{value}' has the character {character:?}; use {allowed}")]
     Character {
-        /// Which id.
+        /// Which id, by its field: `client_id`, `job_id`.
         what: &'static str,
         /// What was given.
         value: String,
@@ -46,7 +56,7 @@ pub enum IdError {
     /// A character that the id may have, but not in front.
     #[error("{what} '{value}' begins with {character:?}; begin with a letter, a digit, '-' or '_'")]
     First {
-        /// Which id.
+        /// Which id, by its field: `job_id`.
         what: &'static str,
         /// What was given.
         value: String,
@@ -56,11 +66,11 @@ pub enum IdError {
     /// The form is not that of such an id.
     #[error("{what} '{value}' has not the form {form}")]
     Form {
-        /// Which id.
+        /// Which id, by its field: `run_id`, `event_id`.
         what: &'static str,
         /// What was given.
         value: String,
-        /// How it should look.
+        /// How it should look, such as `<job>.<revision>.<launch second>`.
         form: &'static str,
     },
 }
@@ -161,17 +171,18 @@ pub const ONE_TIME_PREFIX: &str = "at_";
 pub struct OneTimePlace {
     /// Minutes since the Unix epoch.
     pub minute: i64,
-    /// 0 to `AT_SHARDS`.
+    /// 0 up to, not including, `AT_SHARDS`.
     pub shard: u32,
 }
 
 impl JobId {
-    /// An id for a job that was sent without one. `random` makes it unique.
+    /// An id for a job that was sent without one: `job_` and a number in base 36. `random` makes it unique.
     pub fn generated(random: u128) -> Self {
         Self(format!("job_{}", base36(random)))
     }
 
-    /// An id for a one-time job: it says where the job's only row lies, so that no second row is needed to find it.
+    /// An id for a one-time job, `at_<minute>-<shard>-<random>`, with minute and random in base 36: it says where the
+    /// job's only row lies, so that no second row is needed to find it.
     pub fn one_time(place: OneTimePlace, random: u64) -> Self {
         let minute = base36(place.minute.unsigned_abs().into());
         Self(format!("{ONE_TIME_PREFIX}{minute}-{}-{}", place.shard, base36(random.into())))
@@ -223,7 +234,7 @@ pub struct RunId {
 }
 
 impl RunId {
-    /// The run of `job` at `revision` that is due at `launch_at`.
+    /// The run of `job` at `revision` that is due at `launch_at`, of which whole seconds count.
     pub fn new(job: JobId, revision: u32, launch_at: DateTime<Utc>) -> Self {
         Self { job, revision, launch_s: launch_at.timestamp() }
     }
@@ -233,17 +244,17 @@ impl RunId {
         &self.job
     }
 
-    /// The job's revision that it belongs to.
+    /// The job's revision that it belongs to, from 1; 0 where that could not be read.
     pub fn revision(&self) -> u32 {
         self.revision
     }
 
-    /// When it is due.
+    /// When it is due, in whole seconds.
     pub fn launch_at(&self) -> DateTime<Utc> {
         DateTime::from_timestamp(self.launch_s, 0).unwrap_or_default()
     }
 
-    /// The id of its event number `index`.
+    /// The id of its event number `index`, from 0. Whether the run has so many is not looked at.
     pub fn event(&self, index: u32) -> EventId {
         EventId { run: self.clone(), index }
     }

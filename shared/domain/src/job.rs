@@ -19,7 +19,7 @@ use crate::unknown::Unknown;
 /// A ScheduleJob as it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
-    /// Whose it is.
+    /// The client whose it is.
     pub client: ClientId,
     /// Its name within the client.
     pub id: JobId,
@@ -29,19 +29,21 @@ pub struct Job {
     pub trigger: Trigger,
     /// What it says about its launches beside that.
     pub rules: Rules,
-    /// Its launches are recorded as not made while it is paused.
+    /// Whether it is paused: its launches are recorded as skipped.
     pub paused: bool,
     /// What each firing delivers.
     pub terms: Terms,
-    /// Where its children lie in the index; instants have none.
+    /// Where its children lie in the index, at most [`MAX_CHILDREN`](crate::limits::MAX_CHILDREN); none of a job for
+    /// instants.
     pub children: Vec<ChildPlace>,
-    /// The emitter emits its launches from this instant on; the master emitted the earlier ones.
+    /// The emitter emits its launches from this instant on, in whole seconds; the master emitted the earlier ones.
     pub emit_from: DateTime<Utc>,
-    /// When this revision was written.
+    /// When this revision was written, to the millisecond.
     pub changed_at: DateTime<Utc>,
 }
 
-/// From when on the launches of a job that is written at an instant are the emitter's; the master emits those before.
+/// From when on the launches of a job that is written at an instant are the emitter's, in whole minutes; the master
+/// emits those before. Further ahead than a watermark can come while the job is written.
 pub fn emit_from(written_at: DateTime<Utc>) -> DateTime<Utc> {
     let ahead = i64::from(LOOK_AHEAD_SECONDS + HANDOVER_SECONDS);
     // Whole minutes, so that children of one minute agree, and whole seconds, as rows keep them.
@@ -59,7 +61,7 @@ pub enum Trigger {
         /// The IANA zone whose wall clock counts.
         zone: Tz,
     },
-    /// In a steady beat.
+    /// In a steady beat from an anchor.
     Rate {
         /// The beat.
         rate: Rate,
@@ -85,7 +87,7 @@ impl Trigger {
         }
     }
 
-    /// The zone whose days it goes by.
+    /// The zone whose days it goes by: UTC for rates and instants.
     pub fn zone(&self) -> Tz {
         match self {
             Self::Cron { zone, .. } => *zone,
@@ -99,7 +101,7 @@ impl Trigger {
 pub struct Terms {
     /// Events of one firing: 1 for a cron job, the size of the batch otherwise.
     pub count: Count,
-    /// The policy that throttles them, if any.
+    /// The policy that throttles them; `None`: they are delivered at once.
     pub policy: Option<PolicyId>,
     /// Where they go.
     pub target: Target,
@@ -107,13 +109,13 @@ pub struct Terms {
     pub payload: Payload,
     /// How much of what happened is kept.
     pub history: History,
-    /// The most deliveries of one event, those that failed and those under later leases included.
+    /// The most deliveries of one event, those that failed and those under later leases included: 1 to 20.
     pub max_attempts: Attempts,
     /// How old a launch may be when it is delivered; `None`: any age.
     pub relevancy: Option<Relevancy>,
     /// How the events go through their policy.
     pub flow: Flow,
-    /// What a newer version stored beside that.
+    /// What a newer version stored beside that, kept as it is.
     pub unknown: Unknown,
 }
 
@@ -140,7 +142,7 @@ pub struct Attempts(u8);
 pub enum Payload {
     /// The text itself, the same for every event.
     Inline(String),
-    /// A JSON array with an element for each event.
+    /// A JSON array with an element for each event, in their order.
     List(String),
     /// JSON in whose texts `{{index}}` and its like stand for what differs from event to event.
     Template(String),
@@ -168,15 +170,15 @@ pub enum JobError {
         "payload is {bytes} bytes of JSON; {PAYLOAD_BYTES} is the most: store the data elsewhere and send its address"
     )]
     Payload {
-        /// Its size.
+        /// Its size, in bytes.
         bytes: usize,
     },
     /// A payload that is nested too deep.
     #[error("payload is {levels} levels deep; {most} is the most: make it flatter, or send it as a string")]
     Depth {
-        /// Arrays and objects within one another.
+        /// How many arrays and objects are within one another.
         levels: usize,
-        /// How many it may have.
+        /// How many may be: [`JSON_DEPTH`], or one more in a list.
         most: usize,
     },
 }
@@ -224,32 +226,36 @@ impl Default for Attempts {
 }
 
 impl Payload {
-    /// Takes JSON text as a payload.
+    /// Takes JSON text as a payload, the same for every event. That it is JSON is not looked at.
     ///
     /// # Errors
-    /// When it is over the limit, or nested too deep.
+    /// [`JobError::Payload`] when it has more than [`PAYLOAD_BYTES`], [`JobError::Depth`] when it is nested deeper than
+    /// [`JSON_DEPTH`].
     pub fn new(json: String) -> Result<Self, JobError> {
         within_bounds(json, JSON_DEPTH).map(Self::Inline)
     }
 
-    /// Takes a JSON array as the payloads of the events, in their order.
+    /// Takes a JSON array as the payloads of the events, in their order. How many they are is not looked at.
     ///
     /// # Errors
-    /// When it is over the limit, or nested too deep.
+    /// [`JobError::Payload`] when it has more than [`PAYLOAD_BYTES`], [`JobError::Depth`] when an element is nested
+    /// deeper than [`JSON_DEPTH`].
     pub fn list(json: String) -> Result<Self, JobError> {
         // Each payload lies one level down.
         within_bounds(json, JSON_DEPTH + 1).map(Self::List)
     }
 
-    /// Takes JSON text as a template of the payloads.
+    /// Takes JSON text as a template of the payloads. Its placeholders are
+    /// [`Template::check`](crate::template::Template::check)'s to look at.
     ///
     /// # Errors
-    /// When it is over the limit, or nested too deep.
+    /// [`JobError::Payload`] when it has more than [`PAYLOAD_BYTES`], [`JobError::Depth`] when it is nested deeper than
+    /// [`JSON_DEPTH`].
     pub fn template(json: String) -> Result<Self, JobError> {
         within_bounds(json, JSON_DEPTH).map(Self::Template)
     }
 
-    /// Its text, if it is here.
+    /// Its text, if it is here; `None` when it lies in its job.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Inline(json) | Self::List(json) | Self::Template(json) => Some(json),
@@ -257,7 +263,8 @@ impl Payload {
         }
     }
 
-    /// The same payload if it is small enough to travel with each occurrence, else the word that it lies in its job.
+    /// The same payload if it has at most [`INLINE_PAYLOAD_BYTES`](crate::limits::INLINE_PAYLOAD_BYTES), so that it
+    /// travels with each occurrence, else the word that it lies in its job.
     pub fn to_travel(&self) -> Self {
         match self.text() {
             Some(json) if json.len() > crate::limits::INLINE_PAYLOAD_BYTES => Self::InJob,
@@ -280,7 +287,8 @@ impl Terms {
         Self { payload: self.payload.to_travel(), ..self.clone() }
     }
 
-    /// Whether a launch is older by now than the relevancy window allows: then it is not delivered.
+    /// Whether a launch is older at `now` than the relevancy window allows: then it is not delivered. Never without a
+    /// window.
     pub fn is_too_old(&self, launch_at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
         self.relevancy.is_some_and(|relevancy| relevancy.is_over(launch_at, now))
     }

@@ -10,36 +10,43 @@ use crate::job::Terms;
 /// Invariant: its identity is job, revision and launch instant; the rest is what that revision says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occurrence {
-    /// Whose job it is.
+    /// The client whose job it is.
     pub client: ClientId,
-    /// The job.
+    /// The name of the job.
     pub job: JobId,
     /// The job's revision that was in force.
     pub revision: u32,
-    /// When it is due.
+    /// When it is due, with its job's jitter, in whole seconds.
     pub launch_at: DateTime<Utc>,
     /// What it delivers; a large payload is left in the job.
     pub terms: Terms,
 }
 
-/// Why an occurrence is not delivered.
+/// Why an occurrence is not delivered. Recorded with it, and shown as [`SkipReason::as_str`].
+///
+/// ```
+/// use tidegate_domain::occurrence::{SkipReason, StopReason};
+///
+/// assert_eq!(SkipReason::Excluded.as_str(), "excluded");
+/// assert_eq!(StopReason::Deadline.as_str(), "deadline");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SkipReason {
     /// Its job is paused.
     Paused,
-    /// An outage missed it, and its job's misfire rule leaves it out.
+    /// An outage missed it, and its job's misfire rule does not make up for it.
     MisfireSkipped,
     /// It is older than its job's relevancy window.
     Expired,
-    /// The run before it is not finished, and its job's overlap rule leaves it out.
+    /// The run before it is not finished, and its job's overlap rule skips it.
     OverlapSkipped,
     /// Its policy's line holds as many runs as it may.
     LineFull,
-    /// It lies in one of its job's calendars.
+    /// It lies on a day or in an interval of one of its job's calendars.
     Excluded,
     /// Its job was deleted.
     JobDeleted,
-    /// Its job was changed.
+    /// Its job was changed after it was planned, and its new revision launches in its place.
     Rescheduled,
     /// It could not be made into messages: its job holds what no queue takes, or what this version cannot handle. The
     /// log says more.
@@ -51,11 +58,11 @@ pub enum SkipReason {
 pub enum StopReason {
     /// Its client cancelled it.
     Cancelled,
-    /// Its window is over.
+    /// Its window is over, and its job lets the rest expire.
     Deadline,
-    /// Too many of its events did not succeed.
+    /// As many of its events as `max_failures` did not succeed.
     FailureLimit,
-    /// Its payload is gone with its job.
+    /// Its payload, which was too large to travel, is gone with its job.
     PayloadGone,
     /// Its policy was deleted.
     PolicyDeleted,
@@ -66,7 +73,7 @@ impl StopReason {
     pub const ALL: [Self; 5] =
         [Self::Cancelled, Self::Deadline, Self::FailureLimit, Self::PayloadGone, Self::PolicyDeleted];
 
-    /// Its word in the API.
+    /// Its word in rows and in the API, which never changes.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cancelled => "cancelled",
@@ -92,7 +99,7 @@ impl SkipReason {
         Self::NotEmittable,
     ];
 
-    /// Its word in the API.
+    /// Its word in rows and in the API, which never changes.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Paused => "paused",

@@ -17,7 +17,17 @@ use crate::job::Terms;
 use crate::limits::{MAX_COST, MAX_PRIORITY};
 use crate::occurrence::Occurrence;
 
-/// Names a pack of a policy.
+/// Names a pack of a policy. Its text is the run's id, or `~<minute>.<priority>.<cost>.<number>` of single events.
+///
+/// ```
+/// use tidegate_domain::pack::PackId;
+///
+/// let run: PackId = "nightly.3.1790000000".parse()?;
+/// assert!(matches!(run, PackId::Run(_)));
+/// let singles: PackId = "~29833333.5.1.0".parse()?;
+/// assert!(matches!(singles, PackId::Singles(id) if id.kind.priority == 5));
+/// # Ok::<(), tidegate_domain::ids::IdError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PackId {
     /// The events of one run.
@@ -38,23 +48,23 @@ pub struct SinglesId {
 /// What single events have in common that wait in one pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SinglesKind {
-    /// The minute that they launch in, since the Unix epoch.
+    /// The minute that they launch in, in minutes since the Unix epoch.
     pub minute: i64,
-    /// Their priority.
+    /// Their priority, 0 (first) to 9.
     pub priority: u8,
-    /// How many tokens each takes.
+    /// How many tokens each takes, 1 to 12.
     pub cost: u32,
 }
 
 /// A pack of single events: the occurrences that they are of. They never change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Singles {
-    /// Which pack.
+    /// Which pack, among those of its policy.
     pub id: SinglesId,
     /// When the first of the rows may have been read that its occurrences follow from. `None`: something else may have been
     /// recorded of them, so they are looked up whatever changed.
     pub as_of: Option<DateTime<Utc>>,
-    /// It does not wait in the line: it goes straight to a slot group, or has gone there.
+    /// The slot group that it goes straight to, or has gone to; `None`: it waits in the line.
     pub straight: Option<Straight>,
     /// The occurrences, ordered by launch. The events of the pack are theirs, in this order.
     pub members: Vec<Occurrence>,
@@ -63,7 +73,7 @@ pub struct Singles {
 /// The slot group that a pack goes straight to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Straight {
-    /// Its number.
+    /// Its number, from 0.
     pub group: u32,
     /// How many refills it had begun when it was seen: once it has begun more, the pack is in it or never will be.
     pub refills: u64,
@@ -94,12 +104,13 @@ impl SinglesKind {
 }
 
 impl Singles {
-    /// Whether its events are looked up before they are sent, when jobs of its client changed up to an instant.
+    /// Whether its events are looked up before they are sent, when jobs of its client changed up to `changed_until`
+    /// (`None`: none did lately). Always without an `as_of`.
     pub fn needs_recheck(&self, changed_until: Option<DateTime<Utc>>) -> bool {
         self.as_of.is_none_or(|as_of| changed_until.is_some_and(|until| until >= as_of))
     }
 
-    /// When the first of its events is due.
+    /// When the first of its events is due; the epoch when it has none.
     pub fn launch_at(&self) -> DateTime<Utc> {
         self.members.first().map_or(DateTime::UNIX_EPOCH, |first| first.launch_at)
     }
@@ -115,7 +126,7 @@ impl Singles {
         u32::try_from(due).unwrap_or(u32::MAX)
     }
 
-    /// The occurrence that its event number `index` is of.
+    /// The occurrence that its event number `index`, from 0, is of; `None` beyond the last.
     pub fn member(&self, index: u32) -> Option<&Occurrence> {
         self.members.get(index as usize)
     }
@@ -125,7 +136,7 @@ impl Singles {
         self.index_of(&occurrence.run_id()).is_some()
     }
 
-    /// The number of a run's event.
+    /// The number, from 0, of a run's event; `None` when the run is not in it.
     pub fn index_of(&self, run: &RunId) -> Option<u32> {
         let is_it = |member: &Occurrence| {
             member.job == *run.job()

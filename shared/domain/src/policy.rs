@@ -10,35 +10,35 @@ use crate::slots::{GroupKey, SlotGroup};
 
 /// A throttling policy.
 ///
-/// Invariant (I1): at no instant do more than `max_in_flight` live leases exist for it, and while a lowered limit drains,
-/// none begins.
+/// Invariant (I1): at no instant do more than `max_in_flight` live leases exist for it, each counted by its cost, and
+/// while a lowered limit drains, none begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// Whose it is.
+    /// The client whose it is.
     pub client: ClientId,
     /// Its name within the client.
     pub id: PolicyId,
     /// Rises by one with each change by its client; starts at 1.
     pub revision: u32,
-    /// What its client says.
+    /// What its client says of it: limit, lease, rate, bound of its line.
     pub terms: PolicyTerms,
-    /// Nothing is admitted while it is paused.
+    /// Whether it is paused: nothing is admitted, and what is in flight goes on.
     pub paused: bool,
     /// How its limit is shared out at present.
     pub plan: SharePlan,
 }
 
 impl Policy {
-    /// The limit that is in force: none of it while the policy is paused.
+    /// The limit that is in force, in tokens: 0 while the policy is paused.
     pub fn limit(&self) -> u32 {
         if self.paused { 0 } else { self.terms.max_in_flight }
     }
 }
 
-/// Names a policy.
+/// Names a policy: client and name, since names are unique within a client only.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PolicyRef {
-    /// Whose it is.
+    /// The client whose it is.
     pub client: ClientId,
     /// Its name within the client.
     pub policy: PolicyId,
@@ -74,10 +74,11 @@ pub struct PolicyTerms {
 /// What becomes of a token whose lease ran out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnExpiry {
-    /// It is taken back; the event goes on by its job's retry rule.
+    /// It is taken back; the event is delivered again, up to its job's `max_attempts`, then recorded as expired.
     #[default]
     Reclaim,
-    /// It stays with its holder until that one releases it, or an operator frees it.
+    /// It stays with its holder until that one releases it, or an operator frees it: for work that must never run twice
+    /// at once.
     Hold,
 }
 
@@ -179,12 +180,12 @@ impl PolicyTerms {
         self.on_expiry
     }
 
-    /// How fast events may begin, if that is bounded.
+    /// How fast events may begin; `None`: as fast as tokens allow.
     pub fn rate(self) -> Option<RateLimit> {
         self.rate
     }
 
-    /// How many runs may wait in its line, if that is bounded.
+    /// How many runs may wait in its line; `None`: any number.
     pub fn max_waiting_runs(self) -> Option<u32> {
         self.max_waiting_runs
     }

@@ -6,7 +6,8 @@ use thiserror::Error;
 
 use crate::limits::{RATE_BURST, RATE_EVENTS};
 
-/// The length of time that a rate counts events in.
+/// The length of time that a rate counts events in. Of fixed length: a day is 24 hours, whatever the clocks of a zone
+/// do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Per {
     /// One second.
@@ -33,7 +34,7 @@ impl Per {
         }
     }
 
-    /// The length of a word.
+    /// The length of a word of [`Per::as_str`]; `None` of any other.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|per| per.as_str() == word)
     }
@@ -53,10 +54,11 @@ impl Per {
     }
 }
 
-/// A rate of events: a hard cap.
+/// A rate of events: a hard cap (decision 0018).
 ///
-/// Invariant: in any interval of length `t`, both ends included, at most `burst + rate * t` events begin, `t` counted in
-/// microseconds and rounded up. With a burst of 1 no two events begin closer to each other than the rate spaces them.
+/// Invariant: in any interval of length `t`, both ends included, at most `burst + rate * t` events begin, `t` counted
+/// in microseconds and rounded up. With a burst of 1 no two events begin closer to each other than the rate spaces
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
     events: u32,
@@ -81,14 +83,14 @@ pub enum RateLimitError {
     },
 }
 
-/// What a bucket allows at an instant.
+/// What a bucket allows at an instant (GCRA, the generic cell rate algorithm).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowed {
     /// How many events may begin.
     pub events: u32,
     /// The bucket afterwards: its theoretical arrival time, in microseconds since the epoch.
     pub arrival_us: i64,
-    /// From when on another one may, in microseconds since the epoch.
+    /// From when on another event may begin, in microseconds since the epoch.
     pub next_us: i64,
 }
 
@@ -132,7 +134,7 @@ impl RateLimit {
         (self.events / self.per.seconds()).max(1)
     }
 
-    /// How many events may begin at once: the burst; without one, what one second allows.
+    /// How many events may begin at once after a pause: the burst; without one, what one second allows, at least 1.
     pub fn bucket(self) -> u32 {
         self.burst.unwrap_or_else(|| self.events_per_second())
     }
@@ -149,7 +151,8 @@ impl RateLimit {
         i64::try_from(length).unwrap_or(i64::MAX)
     }
 
-    /// How many of `wanted` events may begin at `now_us`, when `arrival_us` is what the bucket came to at last.
+    /// How many of `wanted` events may begin at `now_us`, when `arrival_us` is what the bucket came to at last, 0 at
+    /// first; both in microseconds since the epoch. Takes nothing: whoever lets them begin stores the new `arrival_us`.
     pub fn allow(self, arrival_us: i64, now_us: i64, wanted: u32) -> Allowed {
         let full_us = now_us.saturating_add(self.length_us(self.bucket()));
         // No right clock leaves it beyond: then one that was ahead has been here.

@@ -14,17 +14,17 @@ use crate::unknown::Unknown;
 /// A job's rules for its launches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rules {
-    /// Nothing is launched before it.
+    /// Nothing is launched before it; `None`: no bound.
     pub start_at: Option<DateTime<Utc>>,
-    /// Nothing is launched at it or later.
+    /// Nothing is launched at it or later; `None`: no bound.
     pub end_at: Option<DateTime<Utc>>,
     /// The width of the flexible window.
     pub jitter: Jitter,
-    /// What becomes of launches that an outage missed.
+    /// What becomes of launches that an outage missed; the latest 100 are made up for by default.
     pub misfire: Misfire,
-    /// The calendars whose days it leaves out.
+    /// The names of the calendars on whose days it does not launch, at most [`CALENDARS_PER_JOB`].
     pub calendars: Vec<CalendarId>,
-    /// What a newer version stored beside that.
+    /// What a newer version stored beside that, kept as it is.
     pub unknown: Unknown,
 }
 
@@ -35,11 +35,11 @@ pub struct Jitter(u32);
 /// What becomes of launches that an outage missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Misfire {
-    /// None is made up for.
+    /// None is made up for: all are recorded as skipped.
     Skip,
-    /// The latest is.
+    /// The latest is made up for; the others are recorded as skipped.
     Latest,
-    /// The latest so many are.
+    /// The latest so many are made up for; those before them are recorded as skipped.
     All(MisfireLaunches),
 }
 
@@ -94,7 +94,8 @@ impl Rules {
     /// Checks what the parts say about each other; drops calendars that are named twice.
     ///
     /// # Errors
-    /// When the end does not come after the start, or there are too many calendars.
+    /// [`RulesError::Backward`] when the end does not come after the start, [`RulesError::Calendars`] when there are
+    /// more than [`CALENDARS_PER_JOB`].
     pub fn checked(mut self) -> Result<Self, RulesError> {
         if let (Some(start_at), Some(end_at)) = (self.start_at, self.end_at)
             && end_at <= start_at
@@ -109,7 +110,7 @@ impl Rules {
         }
     }
 
-    /// Whether an instant lies between start and end.
+    /// Whether an instant lies at `start_at` or later, and before `end_at`.
     pub fn is_within(&self, at: DateTime<Utc>) -> bool {
         self.start_at.is_none_or(|start_at| start_at <= at) && self.end_at.is_none_or(|end_at| at < end_at)
     }
@@ -132,7 +133,8 @@ impl Jitter {
         self.0
     }
 
-    /// By how much the launches of a job come later: the same for all of them, so they keep their distances.
+    /// By how much the launches of a job come later, in whole seconds from 0 to the width: the same for all of them, so
+    /// they keep their distances.
     pub fn offset(self, client: &ClientId, job: &JobId) -> Duration {
         seconds(shard_of(&format!("jitter|{client}|{job}"), self.0 + 1).into())
     }
@@ -169,7 +171,7 @@ impl Default for Misfire {
 }
 
 impl Misfire {
-    /// How many of the missed launches are made up for, the latest first.
+    /// How many of the missed launches are made up for, the latest first: 0 up to what the rule says.
     pub fn kept(self) -> usize {
         match self {
             Self::Skip => 0,
@@ -196,7 +198,7 @@ impl Relevancy {
         self.0
     }
 
-    /// Whether a launch is too old to be delivered.
+    /// Whether a launch is too old at `now` to be delivered: older than the length.
     pub fn is_over(self, launch_at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
         now.signed_duration_since(launch_at) > seconds(self.0.into())
     }

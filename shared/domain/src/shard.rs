@@ -1,7 +1,8 @@
 //! Which of several equal partitions a name belongs to. Stored rows depend on it: it never changes.
 
-/// The shard, 0 to `shards`, of a name: FNV-1a over its bytes, then MurmurHash3's finaliser, since FNV alone leaves
-/// names that differ in their last digits in a few shards.
+/// The shard, 0 up to, not including, `shards`, of a name: FNV-1a over its bytes, then MurmurHash3's finaliser, since
+/// FNV alone leaves names that differ in their last digits in a few shards. Keys of rows follow from it, so it never
+/// changes.
 pub fn shard_of(name: &str, shards: u32) -> u32 {
     let mut hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -7,33 +7,43 @@ use crate::limits::SLOTS_PER_GROUP;
 
 /// Which share each slot group of a policy has, in tokens.
 ///
-/// Invariant: a plan with a higher number replaces one with a lower; a group that follows an older plan has a share that
-/// the newer one accounts for.
+/// Invariant: a plan with a higher number replaces one with a lower; a group that follows an older plan has a share
+/// that the newer one accounts for.
+///
+/// ```
+/// use tidegate_domain::shares::SharePlan;
+///
+/// let plan = SharePlan::new(1, 30);
+/// assert_eq!(plan.caps, [12, 12, 6]);
+/// assert_eq!((plan.groups(), plan.cap(2), plan.cap(3)), (3, 6, 0));
+/// assert_eq!(SharePlan::decode(1, &plan.encode()), Some(plan));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharePlan {
-    /// Rises with each plan.
+    /// Rises with each plan of the policy, by one or more.
     pub number: u64,
-    /// The shares, by group number. Groups of a former, higher limit stay at 0.
+    /// The shares in tokens, by group number. Groups of a former, higher limit stay at 0.
     pub caps: Vec<u32>,
 }
 
-/// How many slot groups share a limit.
+/// How many slot groups share a limit of so many tokens: as few as hold it, with [`SLOTS_PER_GROUP`] each.
 pub fn groups(limit: u32) -> u32 {
     limit.div_ceil(SLOTS_PER_GROUP)
 }
 
-/// The share that a group is to have in the end.
+/// The share, in tokens, that a group is to have in the end: [`SLOTS_PER_GROUP`], the last one what is left of `limit`,
+/// those beyond it 0.
 pub fn target(limit: u32, group: u32) -> u32 {
     limit.saturating_sub(group.saturating_mul(SLOTS_PER_GROUP)).min(SLOTS_PER_GROUP)
 }
 
 impl SharePlan {
-    /// The first plan of a policy.
+    /// The first plan of a policy, under a number that is higher than that of any former policy of its name.
     pub fn new(number: u64, limit: u32) -> Self {
         Self { number, caps: (0..groups(limit)).map(|group| target(limit, group)).collect() }
     }
 
-    /// The share of a group; 0 beyond the last.
+    /// The share of a group, in tokens; 0 beyond the last.
     pub fn cap(&self, group: u32) -> u32 {
         self.caps.get(group as usize).copied().unwrap_or(0)
     }
@@ -80,7 +90,7 @@ impl SharePlan {
         (caps != self.caps).then_some(Self { number: self.number + 1, caps })
     }
 
-    /// Whether every group has the share that it is to have.
+    /// Whether every group has the share of `limit` that it is to have.
     pub fn is_settled(&self, limit: u32) -> bool {
         (0..self.groups().max(groups(limit))).all(|group| self.cap(group) == target(limit, group))
     }

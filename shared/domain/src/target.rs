@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::limits::{EVENTS_PER_CHUNK, HTTP_EVENTS_PER_CHUNK, TARGET_URL_BYTES};
 
-/// A consumer's address.
+/// A consumer's address: where events and completions are sent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     /// A standard or FIFO queue, by its URL. A FIFO queue gets the job's id as group and the event id for deduplication.
@@ -14,7 +14,7 @@ pub enum Target {
     },
     /// An HTTP endpoint that takes a POST per event.
     Http {
-        /// `http://` or `https://`.
+        /// `http://` or `https://`, with a host, at most [`TARGET_URL_BYTES`].
         url: String,
     },
 }
@@ -22,9 +22,9 @@ pub enum Target {
 /// How events reach targets of a kind.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Transport {
-    /// The kind, as logs name it.
+    /// The kind, as logs name it, such as `sqs`.
     pub name: &'static str,
-    /// The field of a job that names a target of the kind.
+    /// The field of a job that names a target of the kind, such as `queue_url`.
     pub url_field: &'static str,
     /// Events that one message of the dispatch queue holds, so that its handling fits into a call of the handler.
     pub events_per_chunk: u32,
@@ -43,32 +43,32 @@ const ENDPOINT: Transport =
 /// Why an address is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TargetError {
-    /// Longer than allowed.
+    /// Longer than [`TARGET_URL_BYTES`].
     #[error("{field} is {bytes} bytes long; {TARGET_URL_BYTES} is the most")]
     TooLong {
-        /// The field that carries it.
+        /// The field that carries it, as [`Transport::url_field`].
         field: &'static str,
-        /// Its size.
+        /// Its size, in bytes.
         bytes: usize,
     },
     /// Not an http or https URL with a host.
     #[error("{field} '{value}' is not a URL; give one that begins with https:// or http:// and names a host")]
     NotAUrl {
-        /// The field that carries it.
+        /// The field that carries it, as [`Transport::url_field`].
         field: &'static str,
         /// What was given.
         value: String,
     },
-    /// A user name or password in the URL.
+    /// A user name or password in the URL: it would be shown wherever the job is. The value is not repeated.
     #[error("{field} carries a user name or password before its host; remove it, signatures prove who calls")]
     Credentials {
-        /// The field that carries it.
+        /// The field that carries it, as [`Transport::url_field`].
         field: &'static str,
     },
     /// A backslash, which some programs read as a slash: what the URL names would depend on its reader.
     #[error("{field} '{value}' has a backslash; write it with '/'")]
     Backslash {
-        /// The field that carries it.
+        /// The field that carries it, as [`Transport::url_field`].
         field: &'static str,
         /// What was given.
         value: String,
@@ -98,7 +98,7 @@ impl Target {
     /// ```
     ///
     /// # Errors
-    /// When the text is not a queue's URL.
+    /// As [`Target::http`], and [`TargetError::NoQueue`] when the path is not `/<account>/<name>`.
     pub fn sqs(queue_url: &str) -> Result<Self, TargetError> {
         check_url("queue_url", queue_url)?;
         match queue_name(queue_url) {
@@ -110,7 +110,8 @@ impl Target {
     /// An HTTP endpoint by its URL.
     ///
     /// # Errors
-    /// When the text is not an http or https URL.
+    /// [`TargetError::TooLong`], [`TargetError::NotAUrl`], [`TargetError::Credentials`] or [`TargetError::Backslash`],
+    /// for an address that each of them describes.
     pub fn http(url: &str) -> Result<Self, TargetError> {
         check_url("url", url)?;
         Ok(Self::Http { url: url.to_owned() })

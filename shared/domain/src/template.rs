@@ -14,7 +14,17 @@ const NUMBER_BYTES: usize = 7;
 /// The longest id of a run: job, revision and launch second, with the dots between them.
 const RUN_ID_BYTES: usize = JOB_ID_BYTES + 10 + 12 + 2;
 
-/// A template, read.
+/// A template, read: JSON text with placeholders in its strings.
+///
+/// ```
+/// use tidegate_domain::{ids::RunId, template::Template};
+///
+/// let run: RunId = "nightly.3.1790000000".parse()?;
+/// let template = Template::parse(r#"{"page": "{{index1}} of {{count}}"}"#)?;
+/// assert_eq!(template.render(&run.event(0), 20), r#"{"page": "1 of 20"}"#);
+/// assert!(Template::check(r#""{{page}}""#).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     parts: Vec<Part>,
@@ -70,13 +80,13 @@ pub enum TemplateError {
         /// The string, or its beginning.
         text: String,
     },
-    /// Too large when its placeholders are filled in.
+    /// It would be larger than [`PAYLOAD_BYTES`] when its placeholders are filled in.
     #[error(
         "payload_template may come to {bytes} bytes when it is filled in; {PAYLOAD_BYTES} is the most: use fewer \
          placeholders, event_id, run_id and job_id above all"
     )]
     Expands {
-        /// Its size with the longest text of each placeholder.
+        /// Its size with the longest text of each placeholder, in bytes.
         bytes: usize,
     },
 }
@@ -123,10 +133,11 @@ impl Placeholder {
 }
 
 impl Template {
-    /// Looks whether a JSON text is a template that fills in to no more than a payload may have.
+    /// Looks whether a JSON text is a template that fills in to no more than a payload may have ([`PAYLOAD_BYTES`]).
     ///
     /// # Errors
-    /// Names the placeholder that is not known, and those that are; or how large it may become.
+    /// [`TemplateError::Unknown`] with a name between braces that stands for nothing, [`TemplateError::Open`] when
+    /// braces are not closed, [`TemplateError::Expands`] when it may become too large.
     pub fn check(json: &str) -> Result<(), TemplateError> {
         let size = |part: &Part| match part {
             Part::Fixed(text) => text.len(),
@@ -141,7 +152,8 @@ impl Template {
     /// Reads a JSON text as a template. What is no JSON is read too, and rendered as what is no JSON.
     ///
     /// # Errors
-    /// Names the placeholder that is not known, and those that are.
+    /// [`TemplateError::Unknown`] with a name between braces that stands for nothing, [`TemplateError::Open`] when
+    /// braces are not closed.
     pub fn parse(json: &str) -> Result<Self, TemplateError> {
         let mut template = Self { parts: Vec::new() };
         let mut rest = json;
@@ -166,7 +178,7 @@ impl Template {
         Ok(template)
     }
 
-    /// The JSON text for one event of a run of `count`.
+    /// The JSON text for one event of a run of `count`. Texts that are filled in are escaped as JSON strings are.
     pub fn render(&self, event: &EventId, count: u32) -> String {
         let mut json = String::new();
         for part in &self.parts {

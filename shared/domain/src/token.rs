@@ -10,22 +10,31 @@ use crate::slots::{GroupKey, LeaseId};
 /// Names one lease of one slot: whose it is, where it lies, what it holds and its fencing number.
 ///
 /// Invariant: two leases never have the same token, because the fencing number of a slot group only rises.
+///
+/// ```
+/// use tidegate_domain::token::Token;
+///
+/// let token: Token = "tok.acme.small.0.3.17.2.9".parse()?;
+/// assert_eq!((token.client().as_str(), token.lease.slot), ("acme", 3));
+/// assert_eq!(token.to_string(), "tok.acme.small.0.3.17.2.9");
+/// # Ok::<(), tidegate_domain::ids::IdError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token {
     /// The slot group whose lease it is.
     pub group: GroupKey,
-    /// The lease.
+    /// The lease: slot, fencing number, event and cost.
     pub lease: LeaseId,
 }
 
 impl Token {
-    /// Whose policy its limit is.
+    /// The client whose policy its limit is.
     pub fn client(&self) -> &ClientId {
         &self.group.client
     }
 }
 
-/// Bytes of a token's MAC.
+/// Bytes of a token's MAC: half of an HMAC-SHA-256, the shortest that RFC 2104 recommends.
 pub const MAC_BYTES: usize = 16;
 
 /// A token as it travels to a consumer and back: with a MAC of the deployment that gave it, so that it cannot be guessed.

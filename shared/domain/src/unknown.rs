@@ -8,7 +8,7 @@
 pub struct Unknown(Option<Box<str>>);
 
 impl Unknown {
-    /// The members of a JSON object.
+    /// The members of a JSON object, given as its text. That it is JSON is not looked at.
     pub fn members(json: String) -> Self {
         Self(Some(json.into_boxed_str()))
     }

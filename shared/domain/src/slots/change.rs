@@ -7,61 +7,61 @@ use super::{Compaction, Lease, LeaseId, NewLease, OutcomeEntry, PackRef, Range, 
 /// A change of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// It gets another share.
+    /// The group gets another share.
     SetShare(Share),
     /// A slot gets a lease for the event that lies `offset` behind the head of the range, under the fencing number that
     /// lies as far behind the next one. What held the slot before is gone.
     Assign {
-        /// The slot.
+        /// The number of the slot, from 0.
         slot: u32,
-        /// How far behind.
+        /// How far behind, from 0: in events, and in fencing numbers.
         offset: u32,
-        /// How many tokens it takes.
+        /// How many tokens the event takes.
         cost: u32,
-        /// What the lease gets.
+        /// When the lease ends, and which write gives it.
         lease: NewLease,
     },
-    /// The next events of the range, and as many fencing numbers, are taken.
+    /// The next events of the range, so many, and as many fencing numbers, are taken.
     Advance(u32),
     /// A slot gets a lease for an event of a pack, under the fencing number that lies `offset` behind the next one. What
     /// held the slot before is gone.
     Place {
-        /// The slot.
+        /// The number of the slot, from 0.
         slot: u32,
-        /// How far behind.
+        /// How far behind, from 0, in fencing numbers.
         offset: u32,
         /// The number of the pack, and that of the event in it.
         event: (u32, u32),
-        /// How many tokens it takes.
+        /// How many tokens the event takes.
         cost: u32,
-        /// What the lease gets.
+        /// When the lease ends, and which write gives it.
         lease: NewLease,
     },
     /// So many fencing numbers are taken.
     TakeFences(u32),
-    /// Something was taken that counts as a refill: none that was seen before is begun any more.
+    /// Something was taken that counts as a refill: a refill that was seen before it is refused.
     CountRefill,
     /// A slot's event gets another lease, under the next fencing number.
     Renew {
-        /// The slot.
+        /// The number of the slot, from 0.
         slot: u32,
-        /// Which delivery of the event it is for.
+        /// Which delivery of the event it is for, from 1.
         attempt: u8,
-        /// What the lease gets.
+        /// When the lease ends, and which write gives it.
         lease: NewLease,
     },
     /// A slot's lease is at this delivery of its event.
     SetAttempt {
-        /// The slot.
+        /// The number of the slot, from 0.
         slot: u32,
         /// The delivery, from 1.
         attempt: u8,
     },
     /// A slot's lease ends at this instant.
     SetEnd {
-        /// The slot.
+        /// The number of the slot, from 0.
         slot: u32,
-        /// When.
+        /// The instant that it ends at.
         ends_at: DateTime<Utc>,
     },
     /// A slot has no lease any more.
@@ -76,7 +76,7 @@ pub enum Change {
     Remember(Vec<u64>),
     /// A range of an entry of the line is being taken, under the next number.
     BeginRefill {
-        /// The entry.
+        /// The place of the entry in the line.
         entry: String,
     },
     /// The refill that had begun is over.

@@ -4,30 +4,30 @@ use chrono::{DateTime, Utc};
 
 use super::{Compaction, LeaseId, PackRef, Range, Refill, SlotGroup};
 
-/// A clause of a condition.
+/// A clause of a condition: what a transition asks of the group that it acts on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Clause {
     /// The lease is the present one of its slot.
     LeaseIs(LeaseId),
     /// The lease of a slot is at this delivery of its event.
     AttemptIs {
-        /// The slot.
+        /// The number of the slot, from 0.
         slot: u32,
         /// The delivery, from 1.
         attempt: u8,
     },
     /// The lease of a slot is at this delivery of its event, or an earlier one.
     AttemptIsAtMost {
-        /// The slot.
+        /// The number of the slot, from 0.
         slot: u32,
         /// The delivery, from 1.
         attempt: u8,
     },
     /// The lease of a slot ends at this instant: it was not extended since.
     LeaseEndsAt {
-        /// The slot.
+        /// The number of the slot, from 0.
         slot: u32,
-        /// When.
+        /// The instant that it was seen to end at.
         ends_at: DateTime<Utc>,
     },
     /// No lease has the slot.

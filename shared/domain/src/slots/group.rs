@@ -15,9 +15,9 @@ use crate::token::Token;
 /// Names a slot group: a policy's share number `group`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupKey {
-    /// Whose policy.
+    /// The client whose policy it is of.
     pub client: ClientId,
-    /// Which policy.
+    /// The policy's name within the client.
     pub policy: PolicyId,
     /// Its number, from 0.
     pub group: u32,
@@ -25,8 +25,10 @@ pub struct GroupKey {
 
 /// A slot group.
 ///
-/// A group of four tokens takes a range of five events, and grants two of them. Each transition is a value; the store makes one
-/// conditional write of it, whose image is the group after it:
+/// Invariant: `held` is the sum of the costs of `leases`, and no two leases ever have the same fencing number.
+///
+/// A group of four tokens takes a range of five events, and grants two of them. Each transition is a value; the store
+/// makes one conditional write of it, whose image is the group after it:
 ///
 /// ```
 /// use chrono::{DateTime, Utc};
@@ -51,29 +53,29 @@ pub struct GroupKey {
 pub struct SlotGroup {
     /// Which group.
     pub key: GroupKey,
-    /// What it may grant.
+    /// What its policy's plan lets it grant.
     pub share: Share,
     /// How many tokens are taken: the sum of the costs of its leases.
     pub held: u32,
-    /// The leases, by slot.
+    /// The leases, by the number of their slot, from 0.
     pub leases: BTreeMap<u32, Lease>,
     /// Where its next events come from.
     pub refill: Refill,
     /// Rises with each refill: what is taken from the line is taken under this number.
     pub refills: u64,
-    /// The number of the pack that it was last refilled from.
+    /// The number of the pack that it was last refilled from; 0 before the first.
     pub last_pack: u32,
     /// The pack numbers in use, and the packs that they stand for.
     pub packs: BTreeMap<u32, PackRef>,
     /// What came of released events, not yet compacted into their packs' history.
     pub outcomes: Vec<OutcomeEntry>,
-    /// Whether some are on their way there.
+    /// Whether outcomes are on their way there.
     pub compaction: Compaction,
-    /// Rises with each compaction.
+    /// Rises by one with each compaction: what is compacted under a number is kept once.
     pub compactions: u64,
     /// The fencing number of the next lease: every number below it was given, none from it on.
     pub next_fence: u64,
-    /// The fencing numbers of the leases that were taken back last.
+    /// The fencing numbers of the leases that were taken back last: their holders are told so when they release late.
     pub reclaimed: Vec<u64>,
 }
 
@@ -84,11 +86,11 @@ pub struct Share {
     pub plan: u64,
     /// How many groups that plan has.
     pub groups: u32,
-    /// The limit that they share: 0 while their policy is paused.
+    /// The limit that they share, in tokens: 0 while their policy is paused.
     pub limit: u32,
     /// The group's part of the limit, in tokens.
     pub cap: u32,
-    /// The policy has a rate: no slot is handed on without leave.
+    /// The policy has a rate: no slot is handed on without leave of the rate.
     pub rated: bool,
 }
 
@@ -100,7 +102,7 @@ pub enum Refill {
     /// A range of this entry of the line is being taken. Whoever finds it goes on from there, so that no range is lost
     /// between two rows.
     Begun {
-        /// The entry.
+        /// The place of the entry in the line.
         entry: String,
     },
     /// A range that it has.
@@ -112,13 +114,13 @@ pub enum Refill {
 pub struct Range {
     /// The pack, as a number of [`SlotGroup::packs`].
     pub pack_number: u32,
-    /// The first event that was not granted.
+    /// The number in the pack of the first event that was not granted.
     pub next: u32,
-    /// How many are left.
+    /// How many events are left, at least 1.
     pub left: u32,
     /// How many tokens each event takes.
     pub cost: u32,
-    /// None is granted from then on.
+    /// None is granted from then on; `None`: they may be granted at any time.
     pub deadline: Option<DateTime<Utc>>,
 }
 
@@ -137,7 +139,7 @@ pub struct PackRef {
 /// Whether outcomes are on their way into their packs' history.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Compaction {
-    /// None are.
+    /// None are on their way.
     Idle,
     /// These are; they no longer change until it is done.
     Begun(Vec<OutcomeEntry>),
@@ -194,7 +196,7 @@ impl SlotGroup {
         transition.when.iter().all(|clause| clause.holds(self))
     }
 
-    /// What it may still grant, if it has a range.
+    /// What it may still grant; `None` when it has no range.
     pub fn range(&self) -> Option<&Range> {
         match &self.refill {
             Refill::Serving(range) => Some(range),
@@ -202,7 +204,7 @@ impl SlotGroup {
         }
     }
 
-    /// The pack that it serves, if it has a range.
+    /// The pack that it serves; `None` when it has no range.
     pub fn serving(&self) -> Option<&PackId> {
         self.range().and_then(|range| self.pack(range.pack_number))
     }
@@ -212,7 +214,7 @@ impl SlotGroup {
         self.serving() == Some(pack)
     }
 
-    /// The entry of the line that a range is being taken from.
+    /// The place of the entry of the line that a range is being taken from; `None` when none is.
     pub fn refilling(&self) -> Option<&str> {
         match &self.refill {
             Refill::Begun { entry } => Some(entry),
@@ -220,7 +222,7 @@ impl SlotGroup {
         }
     }
 
-    /// The outcomes that are being compacted.
+    /// The outcomes that are being compacted; empty when none are.
     pub fn compacting(&self) -> &[OutcomeEntry] {
         match &self.compaction {
             Compaction::Idle => &[],
@@ -233,7 +235,7 @@ impl SlotGroup {
         (0..SLOTS_PER_GROUP).filter(|slot| !self.leases.contains_key(slot))
     }
 
-    /// How many tokens are free in its share.
+    /// How many tokens are free in its share; 0 while more is held than that.
     pub fn room(&self) -> u32 {
         self.share.cap.saturating_sub(self.held)
     }
@@ -313,17 +315,17 @@ impl SlotGroup {
         LeaseEnd { attempt: held.map_or(end.attempt, |held| held.attempt), ..end }
     }
 
-    /// The slots whose leases a write gave.
+    /// The slots whose leases the write of this number gave: those of one's own, when its reply was lost.
     pub fn given_by(&self, write_id: u64) -> Vec<u32> {
         self.leases.values().filter(|lease| lease.write_id == write_id).map(|lease| lease.id.slot).collect()
     }
 
-    /// The pack that a number of this group stands for.
+    /// The pack that a number of this group stands for; `None` when the number is not in use.
     pub fn pack(&self, number: u32) -> Option<&PackId> {
         self.packs.get(&number).map(|known| &known.pack)
     }
 
-    /// The number that a pack has here.
+    /// The number that a pack has here; `None` when it has none.
     pub fn number_of(&self, pack: &PackId) -> Option<u32> {
         self.packs.iter().find(|(_, known)| known.pack == *pack).map(|(number, _)| *number)
     }

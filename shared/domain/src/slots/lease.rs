@@ -13,9 +13,9 @@ pub struct LeaseId {
     pub slot: u32,
     /// The fencing number: it rises with each lease of the group.
     pub fence: u64,
-    /// The pack of the event, as a number of the group's own.
+    /// The pack of the event, as a number of [`SlotGroup::packs`](super::SlotGroup::packs).
     pub pack_number: u32,
-    /// The event's number in its pack.
+    /// The event's number in its pack, from 0.
     pub index: u32,
     /// How many tokens it takes.
     pub cost: u32,
@@ -26,7 +26,7 @@ pub struct LeaseId {
 pub struct Lease {
     /// Which lease.
     pub id: LeaseId,
-    /// When it ends, unless it is extended.
+    /// When it ends, unless it is extended; kept to the millisecond.
     pub ends_at: DateTime<Utc>,
     /// The number of the write that gave it: whoever chose it knows its own write by it.
     pub write_id: u64,
@@ -47,9 +47,9 @@ pub struct NewLease {
 /// The end of one lease: of exactly this one, or of none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LeaseEnd {
-    /// Which lease.
+    /// The lease that ends.
     pub lease: LeaseId,
-    /// Which delivery of its event it is at. Recorded with the outcome, and so a condition.
+    /// Which delivery of its event it is at, from 1. Recorded with the outcome, and so a condition.
     pub attempt: u8,
     /// What came of the event.
     pub outcome: Outcome,

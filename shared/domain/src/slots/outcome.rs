@@ -7,16 +7,16 @@ pub enum Outcome {
     Succeeded,
     /// The consumer said that it failed.
     Failed,
-    /// Nobody released it, in any of its deliveries.
+    /// Nobody released it, in any of its deliveries: each lease ran out.
     Expired,
-    /// It could not be delivered.
+    /// It could not be delivered: its target did not take it.
     Dead,
 }
 
 /// How an event came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ended {
-    /// The event's number in its pack.
+    /// The event's number in its pack, from 0.
     pub index: u32,
     /// What came of it.
     pub outcome: Outcome,

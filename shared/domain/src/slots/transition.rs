@@ -49,7 +49,8 @@ impl Transition {
         self.follow.iter().filter(|follow| is_due(follow)).cloned().collect()
     }
 
-    /// The group gets the share that follows from a later plan. Acts on the next grant.
+    /// The group gets the share that follows from a later plan. Acts on the next grant. Refused when the group follows
+    /// that plan or a later one.
     pub fn set_share(share: Share) -> Self {
         Self::new(vec![Clause::PlanIsBefore(share.plan)], vec![Change::SetShare(share)])
     }
@@ -154,18 +155,20 @@ impl Transition {
         Self::new(when, vec![Change::SetAttempt { slot, attempt }])
     }
 
-    /// A lease ends at another instant.
+    /// A lease ends at another instant. Refused when it is not the present one of its slot.
     pub fn extend(lease: LeaseId, ends_at: DateTime<Utc>) -> Self {
         Self::new(vec![Clause::LeaseIs(lease)], vec![Change::SetEnd { slot: lease.slot, ends_at }])
     }
 
-    /// A range of an entry of the line is about to be taken: the first step of a refill.
+    /// A range of the entry at a place of the line is about to be taken: the first step of a refill. Refused when the
+    /// group has a range, is taking one, or has begun a refill since `seen`.
     pub fn begin_refill(seen: &SlotGroup, entry: &str) -> Self {
         let when = vec![Clause::NoRefill, Clause::RefillsAre(seen.refills)];
         Self::new(when, vec![Change::BeginRefill { entry: entry.to_owned() }])
     }
 
-    /// What was taken under number `seen.refills` is put in place: the last step of a refill. `None`: nothing was taken.
+    /// What was taken under number `seen.refills` is put in place: the last step of a refill. `None`: nothing was
+    /// taken. Refused when that refill is over.
     pub fn commit_refill(seen: &SlotGroup, taken: Option<(Range, PackRef)>) -> Self {
         let when = vec![Clause::RefillsAre(seen.refills), Clause::RefillBegun];
         let mut then = vec![Change::EndRefill];
@@ -177,24 +180,28 @@ impl Transition {
         Self::new(when, then)
     }
 
-    /// What is left of a range is taken away: given back to the line, or counted as not admitted, by the same transaction.
+    /// What is left of a range is taken away: given back to the line, or counted as not admitted, by the same
+    /// transaction. Refused when the group no longer has exactly this range.
     pub fn drop_range(seen: &SlotGroup, range: Range) -> Self {
         Self::new(vec![Clause::RefillsAre(seen.refills), Clause::RangeIs(range)], vec![Change::DropRange])
     }
 
-    /// The events of a pack are looked up from now on before they are sent.
+    /// The events of a pack are looked up from now on before they are sent. Refused when the number stands for another
+    /// pack, or what is said of it changed.
     pub fn mark_for_recheck(number: u32, seen: &PackRef) -> Self {
         let recheck = PackRef { recheck: true, ..seen.clone() };
         Self::new(vec![Clause::PackIs(number, seen.clone())], vec![Change::SetPack(number, recheck)])
     }
 
-    /// The outcomes are set apart, to be compacted into their packs' history.
+    /// The outcomes are set apart, to be compacted into their packs' history. Refused when some are already, or a
+    /// compaction has begun since `seen`.
     pub fn begin_compaction(seen: &SlotGroup) -> Self {
         let when = vec![Clause::NoCompaction, Clause::CompactionsAre(seen.compactions)];
         Self::new(when, vec![Change::BeginCompaction])
     }
 
-    /// The outcomes that were set apart are forgotten: they are in their packs' history.
+    /// The outcomes that were set apart are forgotten: they are in their packs' history. Refused when that compaction
+    /// is over.
     pub fn end_compaction(seen: &SlotGroup) -> Self {
         let when = vec![Clause::CompactionBegun, Clause::CompactionsAre(seen.compactions)];
         Self::new(when, vec![Change::EndCompaction])

@@ -37,8 +37,8 @@ pub fn at_key(instant: DateTime<Utc>) -> String {
 }
 
 impl Window {
-    /// The minutes that hold some instant of the window, in order. The first and the last may reach beyond it: whoever
-    /// reads them keeps what [`Window::contains`].
+    /// The minutes that hold some instant of the window, in order; none of an empty one. The first and the last may
+    /// reach beyond it: whoever reads them keeps what [`Window::contains`].
     pub fn at_minutes(&self) -> impl Iterator<Item = AtMinute> + use<> {
         let first = AtMinute::of(self.from()).starts_at.timestamp();
         let (_, to_s) = self.seconds();

@@ -11,7 +11,8 @@ use crate::limits::INSTANTS_S;
 /// Longest text of an instant that is repeated in a refusal, in characters.
 const ECHOED_CHARACTERS: usize = 64;
 
-/// Why an instant is refused.
+/// Why an instant is refused: it lies outside of [`INSTANTS_S`]. The text names the field, what was given, and the
+/// bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "{name} '{given}' is out of range; it must lie between {} and {}", shown(*INSTANTS_S.start()), shown(*INSTANTS_S.end())
@@ -34,7 +35,7 @@ fn at_second(second: i64) -> DateTime<Utc> {
 /// The instant, if it lies within [`INSTANTS_S`]. `name` and `given` are what the refusal calls it and shows of it.
 ///
 /// # Errors
-/// When it does not.
+/// [`InstantError`] when it lies outside of them.
 pub fn within_bounds(name: &str, given: &str, at: DateTime<Utc>) -> Result<DateTime<Utc>, InstantError> {
     if clamped(at) == at {
         return Ok(at);
@@ -42,7 +43,7 @@ pub fn within_bounds(name: &str, given: &str, at: DateTime<Utc>) -> Result<DateT
     Err(InstantError { name: name.to_owned(), given: given.chars().take(ECHOED_CHARACTERS).collect() })
 }
 
-/// The instant, or the bound that it lies beyond.
+/// The instant, or the bound of [`INSTANTS_S`] that it lies beyond.
 pub fn clamped(at: DateTime<Utc>) -> DateTime<Utc> {
     at.clamp(at_second(*INSTANTS_S.start()), at_second(*INSTANTS_S.end()))
 }

@@ -16,24 +16,36 @@ use super::window::Window;
 /// The first span that is searched backward for the latest launches; each further one is longer.
 const BACKWARD: TimeDelta = seconds(3_600);
 
-/// When something launches, compiled.
+/// When something launches, compiled. By it, rows of the index are found and launches are computed, without a parser.
+///
+/// ```
+/// use tidegate_domain::job::Trigger;
+/// use tidegate_domain::time::Window;
+///
+/// let at: chrono::DateTime<chrono::Utc> = "2026-11-23T12:00:00Z".parse()?;
+/// let cadence = Trigger::at(at).cadence();
+/// let firings = cadence.firings(Window::new(at, at + chrono::TimeDelta::hours(1))?);
+/// assert_eq!((firings.len(), firings[0].launch_at), (1, at));
+/// assert!(cadence.upcoming(at, 10).is_empty(), "after it, no more come");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cadence {
     /// By the wall clock of a zone.
     Cron {
-        /// The expression.
+        /// The expression, compiled.
         cron: CompiledCron,
-        /// Whose wall clock counts.
+        /// The zone whose wall clock counts.
         zone: Tz,
     },
-    /// In a steady beat.
+    /// In a steady beat from an anchor.
     Rate(Rate),
     /// At single instants.
     At(Instants),
 }
 
 impl Cadence {
-    /// The zone whose scan finds its children; `None` for instants, which have rows of their own.
+    /// The zone whose scan finds its children, UTC for rates; `None` for instants, which have rows of their own.
     pub fn index_zone(&self) -> Option<Tz> {
         match self {
             Self::Cron { zone, .. } => Some(*zone),
@@ -87,7 +99,7 @@ impl Cadence {
         }
     }
 
-    /// The next launches after an instant, at most `count`; fewer when no more come.
+    /// The next launches after an instant (not at it), at most `count`; fewer when no more come.
     pub fn upcoming(&self, after: DateTime<Utc>, count: usize) -> Vec<Firing> {
         match self {
             Self::Cron { cron, zone } => cron.upcoming(*zone, after, count),

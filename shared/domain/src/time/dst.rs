@@ -22,8 +22,8 @@ pub enum Overlap {
 /// interval-like one `skip` and `both`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct DstRules {
-    /// For times in a gap.
+    /// For times in a gap; `None`: as follows from the expression.
     pub gap: Option<Gap>,
-    /// For times that happen twice.
+    /// For times that happen twice; `None`: as follows from the expression.
     pub overlap: Option<Overlap>,
 }

@@ -14,9 +14,9 @@ use super::window::Window;
 /// One key-range query: a LaunchExpression and the minutes of it that the window holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardRange {
-    /// The LaunchExpression.
+    /// The LaunchExpression whose rows are read.
     pub launch_expression: LaunchExpression,
-    /// Its rows.
+    /// Which of its rows are read.
     pub minutes: Minutes,
 }
 

@@ -6,9 +6,9 @@ use super::interval::{is_interval, parse_interval};
 /// A schedule as it was written, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expression {
-    /// Calendar times.
+    /// Calendar times, by a cron expression.
     Cron(CronSpec),
-    /// A steady beat.
+    /// In a steady beat.
     Rate {
         /// Its interval, in seconds, within the bounds of a [`Rate`](super::Rate).
         every_seconds: u64,
@@ -16,9 +16,9 @@ pub enum Expression {
 }
 
 impl Expression {
-    /// Reads five, six (second first) or seven fields (and a year last), nicknames such as `@daily`, AWS's `cron(...)` and
-    /// `rate(...)`, and `@every 1h`, each also behind `CRON_TZ=Zone` or `TZ=Zone`. The zone of such a prefix is handed
-    /// back unchecked.
+    /// Reads five, six (second first) or seven fields (and a year last), nicknames such as `@daily`, AWS's `cron(...)`
+    /// and `rate(...)`, and `@every 1h`, each also behind `CRON_TZ=Zone` or `TZ=Zone`. The zone of such a prefix is
+    /// handed back unchecked; `None` when there is none.
     ///
     /// ```
     /// use tidegate_domain::time::Expression;
@@ -33,7 +33,8 @@ impl Expression {
     /// ```
     ///
     /// # Errors
-    /// When the text is none of these, or never fires; the error says where and what would do.
+    /// A [`CronError`] when the text is none of these, or never fires; it says where and what would do.
+    /// [`CronError::Interval`] for an interval that does not read as one or is out of bounds.
     pub fn parse(text: &str) -> Result<(Option<&str>, Self), CronError> {
         let (zone, rest) = split_zone_prefix(text);
         let expression = if is_interval(rest) {

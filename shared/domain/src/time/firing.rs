@@ -21,10 +21,10 @@ use super::window::Window;
 /// The mask of an expression that launches at second 0 only.
 const ON_THE_MINUTE: u64 = 1;
 
-/// One launch.
+/// One launch of a trigger, before the job's rules and jitter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Firing {
-    /// When it is due.
+    /// When it is due, in whole seconds, before jitter.
     pub launch_at: DateTime<Utc>,
     /// What the clocks have to do with it.
     pub label: Dst,
@@ -33,7 +33,7 @@ pub struct Firing {
 /// What a change of the clocks has to do with a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dst {
-    /// Nothing.
+    /// Nothing: its local time happens once.
     Plain,
     /// Its local time is skipped: it was moved to the first instant after the gap.
     Gap,

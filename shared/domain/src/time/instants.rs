@@ -7,20 +7,20 @@ use super::firing::Firing;
 use super::window::Window;
 use crate::limits::AT_INSTANTS;
 
-/// One or more instants, each once, in order, on whole seconds.
+/// One or more instants, each once, in order, on whole seconds: at most [`AT_INSTANTS`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Instants(Vec<DateTime<Utc>>);
 
 /// Why a list of instants is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum InstantsError {
-    /// None.
+    /// There is no instant.
     #[error("'at' is an empty list: give one instant or more")]
     Empty,
-    /// More than a job may have.
+    /// More than [`AT_INSTANTS`], duplicates apart.
     #[error("'at' has {found} different instants; {AT_INSTANTS} is the most: spread them over several jobs")]
     TooMany {
-        /// How many there are.
+        /// How many different ones there are.
         found: usize,
     },
 }
@@ -29,7 +29,8 @@ impl Instants {
     /// A set of instants; duplicates are dropped. An instant within a second is rounded up: nothing is early.
     ///
     /// # Errors
-    /// When there is none, or there are too many.
+    /// [`InstantsError::Empty`] when there is none, [`InstantsError::TooMany`] when there are more than
+    /// [`AT_INSTANTS`].
     pub fn new(instants: impl IntoIterator<Item = DateTime<Utc>>) -> Result<Self, InstantsError> {
         let whole = |at: DateTime<Utc>| {
             let second = at.timestamp() + i64::from(at.timestamp_subsec_nanos() > 0);
@@ -45,7 +46,7 @@ impl Instants {
         }
     }
 
-    /// A single instant.
+    /// A single instant, rounded up to a whole second.
     pub fn one(instant: DateTime<Utc>) -> Self {
         Self::new([instant]).unwrap_or_else(|_| Self(vec![instant]))
     }
@@ -65,7 +66,7 @@ impl Instants {
         self.0.last().copied().unwrap_or_default()
     }
 
-    /// The instant of a set of one.
+    /// The instant of a set of one; `None` of a larger set.
     pub fn only(&self) -> Option<DateTime<Utc>> {
         match self.0[..] {
             [only] => Some(only),
@@ -78,7 +79,7 @@ impl Instants {
         self.0.binary_search(&instant).is_ok()
     }
 
-    /// Those in a window.
+    /// The launches of those in a window, in order of time.
     pub fn firings(&self, window: Window) -> impl Iterator<Item = Firing> + '_ {
         let inside = self.iter().filter(move |at| window.contains(*at));
         inside.map(Firing::plain)

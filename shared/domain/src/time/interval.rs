@@ -16,12 +16,12 @@ pub enum RateTextError {
     /// It does not read as one.
     #[error("interval '{given}' {problem}")]
     Text {
-        /// The text.
+        /// The text as it was given.
         given: String,
         /// What is wrong, and what to write.
         problem: String,
     },
-    /// It is too short or too long.
+    /// It is too short or too long for a rate.
     #[error(transparent)]
     Bounds(#[from] RateError),
 }
@@ -32,11 +32,20 @@ pub(super) fn is_interval(text: &str) -> bool {
     lower.starts_with("rate(") || lower.split_whitespace().next() == Some("@every")
 }
 
-/// The seconds of an interval: `5 minutes`, `90s`, `1h30m`, `2d`, `rate(5 minutes)` or `@every 1h`. Within `rate(...)` the
-/// rules of AWS hold: one number and `minute`, `hour` or `day`, plural unless it is 1.
+/// The seconds of an interval: `5 minutes`, `90s`, `1h30m`, `2d`, `rate(5 minutes)` or `@every 1h`. Within `rate(...)`
+/// the rules of AWS EventBridge hold: one number and `minute`, `hour` or `day`, plural unless it is 1.
+///
+/// ```
+/// use tidegate_domain::time::parse_interval;
+///
+/// assert_eq!(parse_interval("1h30m")?, 5_400);
+/// assert!(parse_interval("rate(5 minute)").is_err(), "AWS wants a plural");
+/// # Ok::<(), tidegate_domain::time::RateTextError>(())
+/// ```
 ///
 /// # Errors
-/// When it does not read as one, or is out of the bounds of a rate; the text says what to write.
+/// [`RateTextError::Text`] when it does not read as one, [`RateTextError::Bounds`] when it is out of the bounds of a
+/// rate; the text says what to write.
 pub fn parse_interval(text: &str) -> Result<u64, RateTextError> {
     let given: String = text.trim().chars().take(64).collect();
     let lower = given.to_lowercase();

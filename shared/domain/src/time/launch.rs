@@ -10,15 +10,15 @@ use super::local::Day;
 /// The class of a LaunchExpression, most significant fixed field first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LaunchClass {
-    /// A month and a day of it.
+    /// A month and a day of it are fixed.
     MM,
-    /// A month and a weekday.
+    /// A month and a weekday are fixed.
     MW,
-    /// A day of the month.
+    /// A day of the month is fixed.
     M,
-    /// A weekday.
+    /// A weekday is fixed.
     W,
-    /// An hour only.
+    /// At most the hour is fixed.
     H,
 }
 
@@ -76,7 +76,7 @@ impl LaunchExpression {
         Self { days: Days::Every, hour, any_minute: true }
     }
 
-    /// Its class.
+    /// Its class: which of its fields are fixed.
     pub fn class(&self) -> LaunchClass {
         match self.days {
             Days::MonthDay { .. } => LaunchClass::MM,
@@ -141,7 +141,7 @@ impl ChildKey {
         Self { launch_expression: LaunchExpression::any_minute(hour), minute: None }
     }
 
-    /// Its LaunchExpression.
+    /// The LaunchExpression that it lies under.
     pub fn launch_expression(&self) -> LaunchExpression {
         self.launch_expression
     }
@@ -168,8 +168,17 @@ impl ChildKey {
 
     /// Reads the two texts that [`LaunchExpression`]'s `Display` and [`Self::sort_prefix`] write.
     ///
+    /// ```
+    /// use tidegate_domain::time::ChildKey;
+    ///
+    /// let key = ChildKey::parse("W:1:03", "15")?;
+    /// assert_eq!((key.launch_expression().hour(), key.minute()), (Some(3), Some(15)));
+    /// assert!(ChildKey::parse("W:1:03", "--").is_err(), "only an `any` one has no minute");
+    /// # Ok::<(), tidegate_domain::time::KeyError>(())
+    /// ```
+    ///
     /// # Errors
-    /// When either is not such a text, or they do not go together.
+    /// [`KeyError`] when either is not such a text, or they do not go together.
     pub fn parse(launch_expression: &str, sort_prefix: &str) -> Result<Self, KeyError> {
         let minute = match sort_prefix {
             "--" => Some(None),

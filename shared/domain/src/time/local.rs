@@ -76,7 +76,7 @@ impl LocalWindow {
         Self { zone, window, parts }
     }
 
-    /// The zone whose wall clock it shows.
+    /// The zone whose wall clock it shows the window in.
     pub fn zone(&self) -> Tz {
         self.zone
     }

@@ -12,9 +12,9 @@ use crate::limits::EXPRESSION_SHARDS;
 /// expressions are decomposed, has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChildPlace {
-    /// The key.
+    /// Its LaunchExpression and minute.
     pub key: ChildKey,
-    /// 0 to [`EXPRESSION_SHARDS`].
+    /// 0 up to, not including, [`EXPRESSION_SHARDS`].
     pub shard: u32,
 }
 

@@ -14,7 +14,17 @@ use crate::limits::RATE_SECONDS;
 
 const DAY_SECONDS: u32 = 86_400;
 
-/// Launches at the anchor and every `every_seconds` after it.
+/// Launches at the anchor and every `every_seconds` after it, none before it.
+///
+/// ```
+/// use tidegate_domain::time::Rate;
+///
+/// let anchor = "2026-11-23T12:00:00Z".parse::<chrono::DateTime<chrono::Utc>>()?;
+/// let rate = Rate::new(300, anchor)?;
+/// assert_eq!(rate.upcoming(anchor, 1)[0].launch_at.to_rfc3339(), "2026-11-23T12:05:00+00:00");
+/// assert_eq!(rate.last_before(anchor), None, "the beat had not begun");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rate {
     every_seconds: u32,
@@ -24,22 +34,22 @@ pub struct Rate {
 /// Why a rate is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RateError {
-    /// Too short or too long.
+    /// Too short or too long: not within [`RATE_SECONDS`](crate::limits::RATE_SECONDS).
     #[error(
         "a rate of {seconds} seconds is not possible; it must lie between {} second and {} days",
         RATE_SECONDS.start(), RATE_SECONDS.end() / DAY_SECONDS
     )]
     Bounds {
-        /// What was given.
+        /// What was given, in seconds.
         seconds: u64,
     },
 }
 
 impl Rate {
-    /// A beat. The anchor counts to the second.
+    /// A beat of so many seconds. Of the anchor, whole seconds count.
     ///
     /// # Errors
-    /// When the interval is out of bounds.
+    /// [`RateError::Bounds`] when the interval is not within [`RATE_SECONDS`](crate::limits::RATE_SECONDS).
     pub fn new(every_seconds: u64, anchor: DateTime<Utc>) -> Result<Self, RateError> {
         let every_seconds = Self::check_interval(every_seconds)?;
         Ok(Self { every_seconds, anchor_s: anchor.timestamp() })
@@ -70,7 +80,7 @@ impl Rate {
         self.every_seconds
     }
 
-    /// The first launch.
+    /// The first launch, in whole seconds.
     pub fn anchor(&self) -> DateTime<Utc> {
         DateTime::from_timestamp(self.anchor_s, 0).unwrap_or_default()
     }
@@ -81,12 +91,12 @@ impl Rate {
         self.seconds_from(from_s).take_while(move |second| *second < to_s).map_while(firing)
     }
 
-    /// Its next launches after an instant.
+    /// Its next launches after an instant (not at it), at most `count`.
     pub fn upcoming(&self, after: DateTime<Utc>, count: usize) -> Vec<Firing> {
         self.seconds_from(after.timestamp() + 1).map_while(firing).take(count).collect()
     }
 
-    /// The last launch before an instant, if the beat had begun.
+    /// The last launch before an instant; `None` when the beat had not begun.
     pub fn last_before(&self, before: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let before_s = before.timestamp() + i64::from(before.timestamp_subsec_nanos() > 0);
         let beats = (before_s - 1 - self.anchor_s).div_euclid(i64::from(self.every_seconds));

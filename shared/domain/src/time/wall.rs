@@ -29,7 +29,7 @@ use super::zone_rules::{self, rules};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WallClock(Tz);
 
-/// By how much the clocks of a zone are ahead of UTC at some instant.
+/// By how much the clocks of a zone are ahead of UTC at some instant, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WallOffset {
     zone: Tz,
@@ -42,7 +42,8 @@ impl WallClock {
         Self(zone)
     }
 
-    /// The instants of a window at which the offset from UTC changes, in order.
+    /// The instants of a window at which the offset from UTC changes, in order. Needed to cut the window into days and
+    /// hours.
     pub fn changes(self, window: Window) -> Vec<DateTime<Utc>> {
         let (from_s, to_s) = window.seconds();
         let changes = spans(self.0, from_s, to_s).into_iter().skip(1).map(|span| span.from_s);

@@ -6,6 +6,15 @@ use thiserror::Error;
 /// A stretch of time, from its first instant up to but not including its last.
 ///
 /// Invariant: `from <= to`. An empty window is allowed and holds nothing.
+///
+/// ```
+/// use tidegate_domain::time::Window;
+///
+/// let noon: chrono::DateTime<chrono::Utc> = "2026-11-23T12:00:00Z".parse()?;
+/// let hour = Window::new(noon, noon + chrono::TimeDelta::hours(1))?;
+/// assert!(hour.contains(hour.from()) && !hour.contains(hour.to()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     from: DateTime<Utc>,
@@ -29,7 +38,7 @@ impl Window {
     /// The window `[from, to)`.
     ///
     /// # Errors
-    /// When `to` lies before `from`.
+    /// [`WindowError::Backward`] when `to` lies before `from`.
     pub fn new(from: DateTime<Utc>, to: DateTime<Utc>) -> Result<Self, WindowError> {
         if to < from { Err(WindowError::Backward { from, to }) } else { Ok(Self { from, to }) }
     }

@@ -19,7 +19,8 @@ const NICKNAMES: [(&str, &str); 7] = [
     ("@HOURLY", "0 * * * *"),
 ];
 
-/// Splits `CRON_TZ=Zone` or `TZ=Zone` off an expression: the zone's name if there is one, and the rest.
+/// Splits `CRON_TZ=Zone` or `TZ=Zone` off an expression: the zone's name, `None` if there is no such prefix, and the
+/// rest.
 ///
 /// The name is not checked; [`parse_zone`](crate::time::parse_zone) does that.
 pub fn split_zone_prefix(text: &str) -> (Option<&str>, &str) {

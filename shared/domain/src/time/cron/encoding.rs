@@ -47,7 +47,8 @@ pub struct DecodeError {
 }
 
 impl CompiledCron {
-    /// Its stored text.
+    /// Its stored text: a letter for the version, then the masks in base 36 with dots between them and `*` for a full
+    /// one. Rows have it, so each version reads those of earlier ones.
     pub fn encode(&self) -> String {
         let fields = [
             self.minutes,
@@ -70,7 +71,7 @@ impl CompiledCron {
     /// Reads a stored text.
     ///
     /// # Errors
-    /// When it is not one that [`Self::encode`] writes.
+    /// [`DecodeError`] when it is not one that [`Self::encode`] writes, in this version or an earlier one.
     pub fn decode(text: &str) -> Result<Self, DecodeError> {
         decode(text).ok_or_else(|| DecodeError { text: text.to_owned() })
     }

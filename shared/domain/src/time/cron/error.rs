@@ -23,23 +23,23 @@ pub enum CronError {
         "cron expression is {bytes} bytes long; {EXPRESSION_BYTES} is the most: write ranges and steps instead of long lists"
     )]
     TooLong {
-        /// Its size.
+        /// Its size, in bytes.
         bytes: usize,
     },
     /// Not five, six or seven fields.
     #[error("cron expression '{given}' has {found} fields instead of 5 to 7: {fix}")]
     FieldCount {
-        /// The expression.
+        /// The expression as it was given.
         given: String,
         /// How many fields it has.
         found: usize,
-        /// What to write.
+        /// What to write instead.
         fix: String,
     },
     /// A form of another scheduler.
     #[error("cron expression '{given}' {problem}")]
     Unsupported {
-        /// The expression.
+        /// The expression as it was given.
         given: String,
         /// What it is, and what to write.
         problem: String,
@@ -47,7 +47,7 @@ pub enum CronError {
     /// One field is wrong.
     #[error("{field}: '{value}' {problem}")]
     Field {
-        /// Which one.
+        /// Which field is wrong.
         field: Field,
         /// The part of it that is wrong.
         value: String,
@@ -57,7 +57,7 @@ pub enum CronError {
     /// A field object without a field that has no default.
     #[error("{field} is missing: write {} ('0' for on the hour, '*' for every one)", .field.key())]
     MissingField {
-        /// Which one.
+        /// The field that is missing.
         field: Field,
     },
     /// No day of the calendar matches.
@@ -65,7 +65,7 @@ pub enum CronError {
         "cron expression '{given}' never fires: none of its years has such a day; change the day, the month or the year"
     )]
     NeverFires {
-        /// The expression.
+        /// The expression as it was given.
         given: String,
     },
     /// An interval that does not read as one.
@@ -74,14 +74,14 @@ pub enum CronError {
     /// What the checks before it let through, the parser refused.
     #[error("cron expression '{given}' does not parse: {reason}")]
     Parser {
-        /// The expression.
+        /// The expression as it was given.
         given: String,
-        /// The parser's words.
+        /// What the parser, croner, said.
         reason: String,
     },
 }
 
-/// One of the fields.
+/// One of the fields of a cron expression, with the values that it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Field {
     /// 0 to 59; 0 when it is left out.
@@ -92,9 +92,9 @@ pub enum Field {
     Hour,
     /// 1 to 31.
     DayOfMonth,
-    /// 1 to 12, or names.
+    /// 1 to 12, or `JAN` to `DEC`.
     Month,
-    /// 0 to 7, both Sunday, or names.
+    /// 0 to 7, both Sunday, or `SUN` to `SAT`.
     DayOfWeek,
     /// 1970 to 2199; every one when it is left out.
     Year,
@@ -112,7 +112,7 @@ impl Field {
     pub(super) const OF_FIVE: [Self; 5] =
         [Self::Minute, Self::Hour, Self::DayOfMonth, Self::Month, Self::DayOfWeek];
 
-    /// Its name in a field object.
+    /// Its name in a field object, such as `DayOfMonth`.
     pub fn key(&self) -> &'static str {
         match self {
             Self::Second => "Second",

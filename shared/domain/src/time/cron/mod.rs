@@ -50,25 +50,26 @@ pub struct CronSpec {
 /// Absent days and months are `*`; hour and minute have no default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CronFields<'a> {
-    /// `Month`
+    /// `Month`; `None`: every one.
     pub month: Option<&'a str>,
-    /// `DayOfMonth`
+    /// `DayOfMonth`; `None`: every one.
     pub day_of_month: Option<&'a str>,
-    /// `DayOfWeek`
+    /// `DayOfWeek`; `None`: every one.
     pub day_of_week: Option<&'a str>,
-    /// `Hour`
+    /// `Hour`; `None` is refused.
     pub hour: Option<&'a str>,
-    /// `Minute`
+    /// `Minute`; `None` is refused.
     pub minute: Option<&'a str>,
 }
 
 impl CronSpec {
-    /// Parses five fields, six (second first), seven (and the year last), AWS's `cron(...)` or a nickname such as `@daily`.
-    /// Names may be in any case, and blanks and tabs of any length. [`Expression::parse`](super::Expression::parse) takes
-    /// intervals and zones too.
+    /// Parses five fields, six (second first), seven (and the year last), AWS's `cron(...)` or a nickname such as
+    /// `@daily`. Names may be in any case, and blanks and tabs of any length.
+    /// [`Expression::parse`](super::Expression::parse) takes intervals and zones too.
     ///
     /// # Errors
-    /// When the text is not such an expression, or never fires; the error names the field, the value and the fix.
+    /// A [`CronError`] when the text is not such an expression, or never fires ([`CronError::NeverFires`]); it names
+    /// the field, the value and the fix.
     pub fn parse(text: &str) -> Result<Self, CronError> {
         let read = dialect::split(text).and_then(|split| Self::from_split(&split));
         // Only what is no expression is looked at again: a text that is one means what it says.
@@ -81,7 +82,8 @@ impl CronSpec {
     /// Takes a field object.
     ///
     /// # Errors
-    /// When hour or minute is missing, or a field is wrong; the error names it.
+    /// [`CronError::MissingField`] when hour or minute is missing; otherwise as [`CronSpec::parse`], and the error
+    /// names the field.
     pub fn from_fields(fields: &CronFields<'_>) -> Result<Self, CronError> {
         let given = |field: Field, value: Option<&str>, default: Option<&str>| match value.or(default) {
             Some(value) => one_field(field, value),
@@ -140,12 +142,12 @@ impl CronSpec {
         &self.canonical
     }
 
-    /// Its masks.
+    /// Its masks, which launches are computed from.
     pub fn compiled(&self) -> &CompiledCron {
         &self.compiled
     }
 
-    /// What child rows store: [`CompiledCron::encode`].
+    /// What child rows store of it: [`CompiledCron::encode`].
     pub fn encode(&self) -> String {
         self.compiled.encode()
     }

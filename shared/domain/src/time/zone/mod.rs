@@ -19,7 +19,7 @@ pub enum ZoneError {
     Unknown {
         /// What was given.
         given: String,
-        /// What it is, and what to write.
+        /// What it is, and what to write instead.
         problem: String,
     },
     /// An offset in the place of a zone.
@@ -27,15 +27,25 @@ pub enum ZoneError {
     FixedOffset {
         /// What was given.
         given: String,
-        /// What to write.
+        /// What to write instead.
         fix: String,
     },
 }
 
 /// The zone of an IANA name, such as `America/New_York`. Names are case-sensitive.
 ///
+/// ```
+/// use tidegate_domain::time::parse_zone;
+///
+/// assert_eq!(parse_zone("Europe/Berlin")?.name(), "Europe/Berlin");
+/// assert!(parse_zone("+05:30").is_err(), "an offset has no rules for changes of the clocks");
+/// # Ok::<(), tidegate_domain::time::ZoneError>(())
+/// ```
+///
 /// # Errors
-/// When the name is unknown (the text names the zone that was meant, where that is beyond doubt) or an offset such as `GMT+3` or `+05:30`.
+/// [`ZoneError::Empty`] without a name; [`ZoneError::Unknown`] when the database has no such zone (the text names the
+/// one that was meant, where that is beyond doubt); [`ZoneError::FixedOffset`] for an offset such as `GMT+3` or
+/// `+05:30`.
 pub fn parse_zone(text: &str) -> Result<Tz, ZoneError> {
     let given = text.trim();
     if given.is_empty() {
