@@ -13,9 +13,9 @@ use crate::unknown::Unknown;
 /// How a job's events go through their policy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Flow {
-    /// How many tokens each event takes.
+    /// How many tokens each event takes; 1 by default.
     pub cost: Cost,
-    /// Its place in the line.
+    /// Its place in the line; 5 by default.
     pub priority: Priority,
     /// What becomes of a run whose predecessor is not finished; it waits like any other by default.
     pub overlap: Overlap,
@@ -102,31 +102,31 @@ pub enum OnDeadline {
 /// Why a flow is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FlowError {
-    /// No weight, or more than a slot group holds.
+    /// No cost, or more than a slot group holds: not 1 to [`MAX_COST`].
     #[error("cost is {value}; it must lie between 1 and {MAX_COST}")]
     Cost {
-        /// What was given.
+        /// What was given, in tokens.
         value: u64,
     },
-    /// Beyond the last place.
+    /// Not 0 to [`MAX_PRIORITY`].
     #[error("priority is {value}; it must lie between 0, which is served first, and {MAX_PRIORITY}")]
     Priority {
         /// What was given.
         value: u64,
     },
-    /// No time, or too long.
+    /// No time, or too long: not within [`WINDOW_SECONDS`].
     #[error("window.seconds is {value}; it must lie between {} and {}", WINDOW_SECONDS.start(), WINDOW_SECONDS.end())]
     Window {
-        /// What was given.
+        /// What was given, in seconds.
         value: u64,
     },
 }
 
 impl Cost {
-    /// Checks a weight.
+    /// Checks a number of tokens.
     ///
     /// # Errors
-    /// When it is 0 or over the limit.
+    /// [`FlowError::Cost`] when it is not 1 to [`MAX_COST`].
     pub fn new(value: u64) -> Result<Self, FlowError> {
         match u32::try_from(value) {
             Ok(cost @ 1..=MAX_COST) => Ok(Self(cost)),
@@ -134,7 +134,7 @@ impl Cost {
         }
     }
 
-    /// The number of tokens.
+    /// The number of tokens, 1 to 12.
     pub fn get(self) -> u32 {
         self.0
     }
@@ -147,10 +147,10 @@ impl Default for Cost {
 }
 
 impl Priority {
-    /// Checks a place.
+    /// Checks a priority.
     ///
     /// # Errors
-    /// When it is over the limit.
+    /// [`FlowError::Priority`] when it is not 0 to [`MAX_PRIORITY`].
     pub fn new(value: u64) -> Result<Self, FlowError> {
         match u8::try_from(value) {
             Ok(priority @ 0..=MAX_PRIORITY) => Ok(Self(priority)),
@@ -171,10 +171,10 @@ impl Default for Priority {
 }
 
 impl Deadline {
-    /// So long after the launch.
+    /// So many seconds after the launch.
     ///
     /// # Errors
-    /// When it is 0 or over the limit.
+    /// [`FlowError::Window`] when they are not within [`WINDOW_SECONDS`].
     pub fn after(seconds: u64) -> Result<Self, FlowError> {
         match u32::try_from(seconds) {
             Ok(seconds) if WINDOW_SECONDS.contains(&seconds) => Ok(Self::After { seconds }),

@@ -129,11 +129,11 @@ pub enum History {
     Failures,
 }
 
-/// A number of events, 1 to 1,000,000.
+/// A number of events, 1 to 1,000,000 ([`EVENTS_PER_RUN`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count(u32);
 
-/// A number of deliveries, 1 to 20.
+/// A number of deliveries, 1 to 20 ([`MAX_ATTEMPTS`]); 5 by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attempts(u8);
 
@@ -153,16 +153,16 @@ pub enum Payload {
 /// Why a job is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum JobError {
-    /// No events, or more than a run may have.
+    /// No events, or more than a run may have: not 1 to [`EVENTS_PER_RUN`].
     #[error("count is {value}; it must lie between 1 and {EVENTS_PER_RUN}")]
     Count {
-        /// What was given.
+        /// What was given, in events.
         value: u64,
     },
-    /// No delivery, or more than allowed.
+    /// No delivery, or more than allowed: not 1 to [`MAX_ATTEMPTS`].
     #[error("max_attempts is {value}; it must lie between 1 and {MAX_ATTEMPTS}")]
     Attempts {
-        /// What was given.
+        /// What was given, in deliveries.
         value: u64,
     },
     /// A payload over the limit.
@@ -187,7 +187,7 @@ impl Count {
     /// Checks a number of events.
     ///
     /// # Errors
-    /// When it is 0 or over the limit.
+    /// [`JobError::Count`] when it is not 1 to [`EVENTS_PER_RUN`].
     pub fn new(value: u64) -> Result<Self, JobError> {
         match u32::try_from(value) {
             Ok(count @ 1..=EVENTS_PER_RUN) => Ok(Self(count)),
@@ -195,7 +195,7 @@ impl Count {
         }
     }
 
-    /// The number.
+    /// The number of events.
     pub fn get(self) -> u32 {
         self.0
     }
@@ -205,7 +205,7 @@ impl Attempts {
     /// Checks a number of deliveries.
     ///
     /// # Errors
-    /// When it is 0 or over the limit.
+    /// [`JobError::Attempts`] when it is not 1 to [`MAX_ATTEMPTS`].
     pub fn new(value: u64) -> Result<Self, JobError> {
         match u8::try_from(value) {
             Ok(attempts @ 1..=MAX_ATTEMPTS) => Ok(Self(attempts)),
@@ -213,7 +213,7 @@ impl Attempts {
         }
     }
 
-    /// The number.
+    /// The number of deliveries.
     pub fn get(self) -> u8 {
         self.0
     }

@@ -90,7 +90,7 @@ pub enum PolicyError {
         "max_in_flight is {value}; it must lie between 1 and {MAX_IN_FLIGHT} (pause the policy to let nothing through)"
     )]
     MaxInFlight {
-        /// What was given.
+        /// What was given, in tokens.
         value: u32,
     },
     /// `lease_seconds` is too short or too long.
@@ -100,13 +100,13 @@ pub enum PolicyError {
         LEASE_SECONDS.end()
     )]
     LeaseSeconds {
-        /// What was given.
+        /// What was given, in seconds.
         value: u32,
     },
     /// `max_waiting_runs` is 0 or beyond the limit.
     #[error("max_waiting_runs is {value}; it must lie between {} and {}", WAITING_RUNS.start(), WAITING_RUNS.end())]
     WaitingRuns {
-        /// What was given.
+        /// What was given, in runs.
         value: u32,
     },
 }
@@ -125,7 +125,7 @@ impl PolicyTerms {
     /// ```
     ///
     /// # Errors
-    /// Names the number that lies outside its bounds.
+    /// [`PolicyError::MaxInFlight`] or [`PolicyError::LeaseSeconds`] when that number lies outside its bounds.
     pub fn new(max_in_flight: u32, lease_seconds: u32) -> Result<Self, PolicyError> {
         if !(1..=MAX_IN_FLIGHT).contains(&max_in_flight) {
             return Err(PolicyError::MaxInFlight { value: max_in_flight });
@@ -157,7 +157,7 @@ impl PolicyTerms {
     /// The same with a bound on the runs in its line, or without.
     ///
     /// # Errors
-    /// When the bound lies outside its own.
+    /// [`PolicyError::WaitingRuns`] when the bound lies outside its own.
     pub fn with_max_waiting_runs(self, max_waiting_runs: Option<u32>) -> Result<Self, PolicyError> {
         match max_waiting_runs.filter(|runs| !WAITING_RUNS.contains(runs)) {
             Some(value) => Err(PolicyError::WaitingRuns { value }),
@@ -165,12 +165,12 @@ impl PolicyTerms {
         }
     }
 
-    /// The most events in flight at once, each counted by its cost.
+    /// The most tokens that events may hold at once, each event counted by its cost: 1 to 10,000.
     pub fn max_in_flight(self) -> u32 {
         self.max_in_flight
     }
 
-    /// How long a token may be held without a heartbeat, in seconds.
+    /// How long a token may be held without a heartbeat, in seconds: 10 to 43,200.
     pub fn lease_seconds(self) -> u32 {
         self.lease_seconds
     }

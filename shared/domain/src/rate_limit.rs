@@ -72,13 +72,13 @@ pub enum RateLimitError {
     /// `events` is 0 or beyond the limit.
     #[error("rate.events is {value}; it must lie between 1 and {RATE_EVENTS}")]
     Events {
-        /// What was given.
+        /// What was given, in events.
         value: u32,
     },
     /// `burst` is 0 or beyond the limit.
     #[error("rate.burst is {value}; it must lie between 1 and {RATE_BURST}")]
     Burst {
-        /// What was given.
+        /// What was given, in events.
         value: u32,
     },
 }
@@ -98,7 +98,7 @@ impl RateLimit {
     /// Checks a rate. Without a burst, what one second allows may begin at once, and at least one event.
     ///
     /// # Errors
-    /// Names the number that lies outside its bounds.
+    /// [`RateLimitError::Events`] or [`RateLimitError::Burst`] when that number lies outside its bounds.
     pub fn new(events: u32, per: Per, burst: Option<u32>) -> Result<Self, RateLimitError> {
         if !(1..=RATE_EVENTS).contains(&events) {
             return Err(RateLimitError::Events { value: events });
@@ -109,7 +109,7 @@ impl RateLimit {
         Ok(Self { events, per, burst })
     }
 
-    /// Events in its length of time.
+    /// Events in its length of time, 1 to 100,000.
     pub fn events(self) -> u32 {
         self.events
     }
@@ -119,7 +119,7 @@ impl RateLimit {
         self.per
     }
 
-    /// The burst that was asked for.
+    /// The burst that was asked for, 1 to 10,000 events; `None`: what one second allows.
     pub fn burst(self) -> Option<u32> {
         self.burst
     }

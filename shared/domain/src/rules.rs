@@ -18,7 +18,7 @@ pub struct Rules {
     pub start_at: Option<DateTime<Utc>>,
     /// Nothing is launched at it or later; `None`: no bound.
     pub end_at: Option<DateTime<Utc>>,
-    /// The width of the flexible window.
+    /// The width of the flexible window; 0 seconds by default.
     pub jitter: Jitter,
     /// What becomes of launches that an outage missed; the latest 100 are made up for by default.
     pub misfire: Misfire,
@@ -62,16 +62,16 @@ pub enum RulesError {
         /// The given end.
         end_at: DateTime<Utc>,
     },
-    /// A window that is too wide.
+    /// A flexible window that is wider than [`JITTER_SECONDS`].
     #[error("jitter_seconds is {value}; it must lie between 0 and {JITTER_SECONDS}")]
     Jitter {
-        /// What was given.
+        /// What was given, in seconds.
         value: u64,
     },
-    /// No missed launches, or too many.
+    /// No missed launches, or too many: not 1 to [`MISFIRE_LAUNCHES`].
     #[error("misfire.max is {value}; it must lie between 1 and {MISFIRE_LAUNCHES}")]
     MisfireLaunches {
-        /// What was given.
+        /// What was given, in launches.
         value: u64,
     },
     /// A window that nothing falls into, or that is too long.
@@ -79,13 +79,13 @@ pub enum RulesError {
         "relevancy_seconds is {value}; it must lie between {} and {}", RELEVANCY_SECONDS.start(), RELEVANCY_SECONDS.end()
     )]
     Relevancy {
-        /// What was given.
+        /// What was given, in seconds.
         value: u64,
     },
-    /// Too many calendars.
+    /// More calendars than [`CALENDARS_PER_JOB`].
     #[error("calendars has {found} names; {CALENDARS_PER_JOB} is the most")]
     Calendars {
-        /// How many there are.
+        /// How many calendars there are.
         found: usize,
     },
 }
@@ -117,10 +117,10 @@ impl Rules {
 }
 
 impl Jitter {
-    /// Checks a width.
+    /// Checks a width in seconds; 0: no window.
     ///
     /// # Errors
-    /// When it is too wide.
+    /// [`RulesError::Jitter`] when it is over [`JITTER_SECONDS`].
     pub fn new(value: u64) -> Result<Self, RulesError> {
         match u32::try_from(value) {
             Ok(seconds) if seconds <= JITTER_SECONDS => Ok(Self(seconds)),
@@ -141,10 +141,10 @@ impl Jitter {
 }
 
 impl MisfireLaunches {
-    /// Checks a number.
+    /// Checks a number of launches.
     ///
     /// # Errors
-    /// When it is 0 or over the limit.
+    /// [`RulesError::MisfireLaunches`] when it is not 1 to [`MISFIRE_LAUNCHES`].
     pub fn new(value: u64) -> Result<Self, RulesError> {
         match u32::try_from(value) {
             Ok(launches @ 1..=MISFIRE_LAUNCHES) => Ok(Self(launches)),
@@ -152,7 +152,7 @@ impl MisfireLaunches {
         }
     }
 
-    /// The number.
+    /// The number of launches.
     pub fn get(self) -> u32 {
         self.0
     }
@@ -182,10 +182,10 @@ impl Misfire {
 }
 
 impl Relevancy {
-    /// Checks a length.
+    /// Checks a length in seconds.
     ///
     /// # Errors
-    /// When it is 0 or over the limit.
+    /// [`RulesError::Relevancy`] when it is not within [`RELEVANCY_SECONDS`].
     pub fn new(value: u64) -> Result<Self, RulesError> {
         match u32::try_from(value) {
             Ok(seconds) if RELEVANCY_SECONDS.contains(&seconds) => Ok(Self(seconds)),
