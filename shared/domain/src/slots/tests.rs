@@ -1,10 +1,12 @@
 //! State by event: what each transition does in each state of a group.
 
-use std::collections::BTreeSet;
-
 use chrono::{DateTime, Utc};
 
 use super::*;
+use states::{Edges, drawn};
+
+#[path = "../../../../docs/states.rs"]
+mod states;
 
 fn at(second: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(second, 0).unwrap()
@@ -224,21 +226,6 @@ fn what_follows_is_said_by_the_transition() {
     let failed = LeaseEnd { outcome: Outcome::Failed, ..end(&group, 2) };
     let both = [Follow::Send(vec![2]), Follow::Compact];
     assert_eq!(follows(&group, Transition::hand_off(&[failed], NEW, at(0))), both);
-}
-
-/// The edges of a diagram: from where to where, and what leads there.
-type Edges = BTreeSet<(String, String, String)>;
-
-/// A diagram of `docs/states.md`.
-fn drawn(heading: &str) -> Edges {
-    let document = include_str!("../../../../docs/states.md");
-    let (_, section) = document.split_once(&format!("\n## {heading}\n")).unwrap();
-    let edge = |line: &str| {
-        let (edge, event) = line.split_once(": ")?;
-        let (from, to) = edge.trim().split_once(" --> ")?;
-        Some((from.to_owned(), to.to_owned(), event.to_owned()))
-    };
-    section.split("```").nth(1).unwrap().lines().filter_map(edge).collect()
 }
 
 /// What the transitions of slot 0 and of its group do, by the names of the diagrams.

@@ -58,6 +58,10 @@ impl RunState {
 }
 
 #[cfg(test)]
+#[path = "../../../../docs/states.rs"]
+mod states;
+
+#[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
@@ -68,15 +72,8 @@ mod tests {
 
     type Edges = BTreeSet<(String, String)>;
 
-    /// The edges of a diagram of `docs/states.md`, but for where things begin.
     fn drawn(heading: &str) -> Edges {
-        let document = include_str!("../../../../docs/states.md");
-        let (_, section) = document.split_once(&format!("\n## {heading}\n")).unwrap();
-        let edge = |line: &str| {
-            let (from, to) = line.split(':').next()?.trim().split_once(" --> ")?;
-            (from != "[*]").then(|| (from.to_owned(), to.to_owned()))
-        };
-        section.split("```").nth(1).unwrap().lines().filter_map(edge).collect()
+        states::drawn(heading).into_iter().map(|(from, to, _)| (from, to)).collect()
     }
 
     #[test]

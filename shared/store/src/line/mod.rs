@@ -104,7 +104,11 @@ impl LineEntry {
 
     /// Whether all its events are with slot groups.
     pub fn is_exhausted(&self) -> bool {
-        self.cursor >= self.count
+        self.extent().is_exhausted()
+    }
+
+    fn extent(&self) -> Extent {
+        Extent { cursor: self.cursor, count: self.count }
     }
 }
 
@@ -151,6 +155,37 @@ impl Portion {
         u32::try_from(part).unwrap_or(GRANT_EVENTS).clamp(self.cap.clamp(1, GRANT_EVENTS), GRANT_EVENTS)
     }
 }
+
+/// How far an entry is: its events from `cursor` up to `count` are with no slot group. `docs/states.md` draws what becomes of
+/// it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Extent {
+    cursor: u32,
+    count: u32,
+}
+
+impl Extent {
+    fn is_exhausted(self) -> bool {
+        self.cursor >= self.count
+    }
+
+    /// After a group took its portion of what is left, but none from event `upto` on: an empty range where a paced run has
+    /// nothing now. `None` when nothing is left.
+    fn after_take(self, share: Portion, upto: u32) -> Option<Self> {
+        let Self { cursor, count } = self;
+        let left = count.checked_sub(cursor).filter(|left| *left > 0)?;
+        let end = count.min(upto).min(cursor.saturating_add(share.of(left))).max(cursor);
+        Some(Self { cursor: end, count })
+    }
+
+    /// After what is left was dropped. `None` when nothing is left.
+    fn after_drop(self) -> Option<Self> {
+        (!self.is_exhausted()).then_some(Self { cursor: self.count, ..self })
+    }
+}
+
+/// The condition under which an entry may be removed: that it is exhausted, by its row.
+const EXHAUSTED: &str = "cur >= n";
 
 /// What came of the attempt to take a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -287,10 +322,10 @@ fn read(row: &Attributes) -> Result<LineEntry> {
     })
 }
 
-/// How far an entry is, and how many events it has.
-fn progress(row: &Attributes) -> Result<(u32, u32)> {
+/// How far an entry is, by its row.
+fn extent(row: &Attributes) -> Result<Extent> {
     let item = Item::read(Table::Policies, row)?;
-    Ok((item.number("cur")?, item.number("n")?))
+    Ok(Extent { cursor: item.number("cur")?, count: item.number("n")? })
 }
 
 /// The range that the entry's row says a grant has taken.
@@ -439,10 +474,10 @@ impl Store {
         seen: Option<&LineEntry>,
     ) -> Result<Take> {
         let key = || Key::new(partition(client, policy), entry_place);
-        let mut known = seen.map(|seen| (seen.cursor, seen.count));
+        let mut known = seen.map(LineEntry::extent);
         // Several calls may finish one refill. All must come to the same end: what one took is lost when another gives up.
         for _ in 0..WRITE_ROUNDS {
-            let (cursor, count) = match known {
+            let before = match known {
                 Some(known) => known,
                 None => {
                     let Some(row) = self.get(Table::Policies, &key(), true).await? else {
@@ -451,29 +486,27 @@ impl Store {
                     if let Some(taken) = taken_before(&row, group, grant)? {
                         return Ok(taken);
                     }
-                    progress(&row)?
+                    extent(&row)?
                 }
             };
-            if cursor >= count {
-                return Ok(Take::Empty);
-            }
-            // A paced run may have nothing now: an empty range, and it is this grant's.
-            let end = count.min(upto).min(cursor.saturating_add(share.of(count - cursor))).max(cursor);
+            // An empty range, too, is this grant's.
+            let Some(after) = before.after_take(share, upto) else { return Ok(Take::Empty) };
+            let (start, end) = (before.cursor, after.cursor);
             let changes = format!("SET cur = :end, g{group} = :grant, a{group} = :start, b{group} = :end");
             let update = Update::new(Table::Policies, key(), changes)
                 .when(format!("cur = :start AND (attribute_not_exists(g{group}) OR g{group} <> :grant)"))
-                .value(":start", number(cursor))
+                .value(":start", number(start))
                 .value(":end", number(end))
                 .value(":grant", number(grant));
             let row = match self.update(update).await? {
-                Updated::Done(_) => return Ok(Take::Taken { start: cursor, end, last: end == count }),
+                Updated::Done(_) => return Ok(Take::Taken { start, end, last: after.is_exhausted() }),
                 Updated::Refused(None) => return Ok(Take::Empty),
                 Updated::Refused(Some(row)) => row,
             };
             if let Some(taken) = taken_before(&row, group, grant)? {
                 return Ok(taken);
             }
-            known = Some(progress(&row)?);
+            known = Some(extent(&row)?);
         }
         Ok(Take::Lost)
     }
@@ -484,7 +517,7 @@ impl Store {
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn remove_exhausted(&self, client: &ClientId, policy: &PolicyId, place: &str) -> Result<Write> {
         let key = Key::new(partition(client, policy), place);
-        self.remove_when(Table::Policies, &key, "cur >= n", Attributes::new()).await
+        self.remove_when(Table::Policies, &key, EXHAUSTED, Attributes::new()).await
     }
 
     /// Leaves nothing in the entries of a run that was stopped, and counts in the run's row what no group had taken of
@@ -539,9 +572,7 @@ impl Store {
         mut entry: LineEntry,
     ) -> Result<()> {
         for _ in 0..WRITE_ROUNDS {
-            if entry.is_exhausted() {
-                return Ok(());
-            }
+            let Some(after) = entry.extent().after_drop() else { return Ok(()) };
             let to_end = Update::new(
                 Table::Policies,
                 Key::new(partition(client, policy), &*entry.place),
@@ -549,8 +580,8 @@ impl Store {
             )
             .when("cur = :cur")
             .value(":cur", number(entry.cursor))
-            .value(":end", number(entry.count));
-            let counted = left_out_update(client, run, entry.count - entry.cursor);
+            .value(":end", number(after.cursor));
+            let counted = left_out_update(client, run, after.cursor - entry.cursor);
             let items = vec![self.update_item_of(to_end)?, self.update_item_of(counted)?];
             if self.transact(Table::Policies, items).await? == Write::Done {
                 return Ok(());
@@ -607,3 +638,6 @@ impl Store {
         Ok(self.update(update).await?.into())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! What becomes of an entry, held against the diagram of it.
+
+use states::{Edges, drawn};
+
+use super::*;
+
+#[path = "../../../../docs/states.rs"]
+mod states;
+
+/// The row of an entry, with its events up to `cursor` with slot groups.
+fn row(cursor: u32, count: u32) -> Attributes {
+    let key = Key::new("acme|small|line", "5|001790000000|nightly.3.1790000000");
+    let row = Row::new(&key).with("pack", text("nightly.3.1790000000"));
+    row.with("n", number(count)).with("cur", number(cursor)).into_attributes()
+}
+
+/// What the diagram calls the state of an entry; `None`: it has left the line.
+fn state(row: Option<&Attributes>) -> &'static str {
+    match row.map(read) {
+        None => "[*]",
+        // Whoever finds it in the line sets it aside.
+        Some(Err(_)) => "set_aside",
+        Some(Ok(entry)) if entry.is_exhausted() => "exhausted",
+        Some(Ok(_)) => "open",
+    }
+}
+
+/// Whether a condition that compares two attributes holds of a row.
+fn holds(condition: &str, row: &Attributes) -> bool {
+    let (one, other) = condition.split_once(" >= ").unwrap();
+    let item = Item::new(Table::Policies, row);
+    item.number::<u32>(one).unwrap() >= item.number::<u32>(other).unwrap()
+}
+
+/// What each step makes of an entry that is in the line; `None` within: it leaves the line.
+fn steps(before: &Attributes) -> Vec<(&'static str, Option<Attributes>)> {
+    let extent = extent(before).unwrap();
+    let moved = |to: Extent| row(to.cursor, to.count);
+    let mut steps = Vec::new();
+    for cap in 1..=3 {
+        for upto in [0, 2, u32::MAX] {
+            let taken = extent.after_take(Portion { cap, of: 4 }, upto);
+            steps.extend(taken.map(|to| ("take a range", Some(moved(to)))));
+        }
+    }
+    steps.extend(extent.after_drop().map(|to| ("drop what is left", Some(moved(to)))));
+    steps.extend(holds(EXHAUSTED, before).then_some(("remove", None)));
+    let mut spoiled = before.clone();
+    spoiled.remove("pack");
+    steps.push(("set aside", Some(spoiled)));
+    steps
+}
+
+#[test]
+fn the_diagram_of_a_pack_shows_what_becomes_of_its_entry() {
+    let mut made = Edges::new();
+    for cursor in 0..=3 {
+        let before = row(cursor, 3);
+        for (step, after) in steps(&before) {
+            let (from, to) = (state(Some(&before)), state(after.as_ref()));
+            made.insert((from.to_owned(), to.to_owned(), step.to_owned()));
+        }
+    }
+    assert_eq!(drawn("Pack in its line"), made);
+}
