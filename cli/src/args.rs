@@ -7,7 +7,7 @@ use chrono::{DateTime, Datelike as _, NaiveDate, NaiveDateTime, NaiveTime, Secon
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::time::Window;
-use tidegate_local::runtime::ConsumerQueue;
+use tidegate_runtime::ConsumerQueue;
 
 use crate::dry_run::WINDOW_DAYS;
 

@@ -1,6 +1,7 @@
 //! Which crate may depend on which: one table, held against what `cargo metadata` reports.
 //!
-//! Dependencies run one way: `functions, cli -> api -> engine -> store -> domain`, with `local` beside `store`.
+//! Dependencies run one way: `functions, cli -> api -> engine -> store -> domain`, with `embedded` beside
+//! `store`, and `runtime` above both.
 //! Dependencies for tests only are free to use any library. The table is complete on purpose: a crate without a
 //! row and a row without a crate are both faults, so that the table cannot go stale.
 
@@ -32,7 +33,8 @@ const LIBRARIES: &[&str] = &[
     "tidegate-engine",
     "tidegate-api",
     "tidegate-client",
-    "tidegate-local",
+    "tidegate-embedded",
+    "tidegate-runtime",
     "tidegate-aws",
 ];
 
@@ -43,7 +45,7 @@ const FUZZ: &[&str] = &[
     "tidegate-store",
     "tidegate-engine",
     "tidegate-api",
-    "tidegate-local",
+    "tidegate-embedded",
     "tidegate-simulation",
 ];
 
@@ -53,7 +55,11 @@ const LAYERS: &[Layer] = &[
     library("tidegate-store", &["tidegate-domain"]),
     library("tidegate-engine", &["tidegate-protocol", "tidegate-domain", "tidegate-store"]),
     library("tidegate-api", &["tidegate-protocol", "tidegate-domain", "tidegate-store", "tidegate-engine"]),
-    library("tidegate-local", &["tidegate-domain", "tidegate-store", "tidegate-engine"]),
+    library("tidegate-embedded", &["tidegate-domain"]),
+    library(
+        "tidegate-runtime",
+        &["tidegate-domain", "tidegate-store", "tidegate-engine", "tidegate-embedded"],
+    ),
     library("tidegate-aws", &["tidegate-store", "tidegate-engine"]),
     library("tidegate-client", &["tidegate-protocol"]),
     top("tidegate-master", &["tidegate-api", "tidegate-aws"]),
@@ -221,8 +227,9 @@ mod tests {
             ("tidegate-api", "tidegate-engine", None),
             ("tidegate-engine", "tidegate-store", None),
             ("tidegate-store", "tidegate-domain", None),
-            ("tidegate-local", "tidegate-engine", None),
-            ("tidegate-contract", "tidegate-local", None),
+            ("tidegate-runtime", "tidegate-engine", None),
+            ("tidegate-runtime", "tidegate-embedded", None),
+            ("tidegate-contract", "tidegate-embedded", None),
         ];
         assert_eq!(faults_of(&[], &[], &edges), Vec::<String>::new());
         check(&metadata(&[], &[], &edges)).unwrap();
@@ -234,7 +241,10 @@ mod tests {
             ("tidegate-domain", "tidegate-store"),
             ("tidegate-store", "tidegate-engine"),
             ("tidegate-engine", "tidegate-api"),
-            ("tidegate-engine", "tidegate-local"),
+            ("tidegate-engine", "tidegate-embedded"),
+            ("tidegate-embedded", "tidegate-engine"),
+            ("tidegate-embedded", "tidegate-store"),
+            ("tidegate-embedded", "tidegate-runtime"),
             ("tidegate-handler", "tidegate-api"),
             ("tidegate-client", "tidegate-domain"),
             ("tidegate-e2e", "tidegate"),
@@ -255,7 +265,7 @@ mod tests {
     #[test]
     fn tests_may_use_any_library_but_no_program() {
         assert_eq!(
-            faults_of(&[], &[], &[("tidegate-api", "tidegate-local", Some("dev"))]),
+            faults_of(&[], &[], &[("tidegate-api", "tidegate-embedded", Some("dev"))]),
             Vec::<String>::new()
         );
         let found = faults_of(&[], &[], &[("tidegate-api", "tidegate-e2e", Some("dev"))]);

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context as _;
-use tidegate_local::open_private;
+use tidegate_embedded::open_private;
 
 use super::score::{Entry, Score};
 

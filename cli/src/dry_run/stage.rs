@@ -7,14 +7,14 @@ use anyhow::Context as _;
 use chrono::{DateTime, Duration, Utc};
 use chrono_tz::Tz;
 use tidegate_domain::calendar::Exclusions;
+use tidegate_domain::clock::ManualClock;
 use tidegate_domain::ids::{CalendarId, ClientId};
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::JITTER_SECONDS;
 use tidegate_domain::time::{ChildPlace, Window};
-use tidegate_engine::clock::ManualClock;
+use tidegate_embedded::{Embedded, Usage};
 use tidegate_engine::random::SeededRandom;
 use tidegate_engine::{Config, Engine, JobDraft, Observer, Parts};
-use tidegate_local::{Embedded, Usage};
 use tidegate_store::Store;
 
 use super::row::JobRow;

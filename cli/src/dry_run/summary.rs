@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
 use tidegate_domain::time::zone_database_version;
-use tidegate_local::Usage;
+use tidegate_embedded::Usage;
 
 use super::intake::Intake;
 use super::print::{Busiest, Tally};

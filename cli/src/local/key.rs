@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use anyhow::Context as _;
-use tidegate_local::open_private;
+use tidegate_embedded::open_private;
 
 /// The file of the admin key.
 const FILE: &str = "admin-key";

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use tidegate_local::runtime::{Options, Place, Runtime};
+use tidegate_runtime::{Options, Place, Runtime};
 use tracing::info;
 
 use crate::args::{LocalArgs, Output};

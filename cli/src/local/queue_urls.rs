@@ -4,7 +4,8 @@
 //! now must carry the URL under which its consumer finds the queue.
 
 use tidegate_api::QueueHint;
-use tidegate_local::runtime::{BadQueueName, ConsumerQueue, place_of_queues};
+use tidegate_embedded::place_of_queues;
+use tidegate_runtime::{BadQueueName, ConsumerQueue};
 
 /// Says what a queue URL lacks, for the SQS at `sqs_url`.
 pub(super) fn hints(sqs_url: &str) -> impl Fn(&str) -> QueueHint + Send + Sync + 'static {

@@ -1,6 +1,6 @@
 //! Where Tidegate stands on AWS: from a function's environment to an engine with real clients.
 //!
-//! `tidegate-local` is the other place to stand. Deliberately absent: anything that decides; the functions' mains
+//! `tidegate-runtime` is the other place to stand. Deliberately absent: anything that decides; the functions' mains
 //! translate their events, the engine does the work.
 
 // Values from outside come here: nothing may panic on them.

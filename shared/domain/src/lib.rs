@@ -1,8 +1,8 @@
 //! The words of Tidegate and their rules: policies, jobs, triggers, occurrences, packs, slot groups, tokens; the ids of all that
 //! has one.
 //!
-//! Everything here is pure. There is no I/O, no clock, no randomness, no environment and no logging: time and
-//! random bytes arrive as arguments. Nothing here is `Serialize`: wire and stored formats are types of their own, in
+//! Everything here is pure. There is no I/O, no randomness, no environment and no logging, and nothing reads a clock: time and
+//! random bytes arrive as arguments. [`clock`] only says what a clock is. Nothing here is `Serialize`: wire and stored formats are types of their own, in
 //! the crates that write them.
 
 // Values from outside come here: nothing may panic on them.
@@ -17,6 +17,7 @@
 )]
 
 pub mod calendar;
+pub mod clock;
 pub mod flow;
 pub mod ids;
 pub mod job;

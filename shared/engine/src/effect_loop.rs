@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
+use tidegate_domain::clock::Clock;
 use tidegate_domain::policy::PolicyRef;
 use tracing::warn;
 
 use crate::EngineError;
-use crate::clock::Clock;
 use crate::deliver::Delivery;
 use crate::effect::Effect;
 use crate::queues::message::Message;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use tidegate_domain::clock::Clock;
 use tidegate_store::Store;
 
 use crate::calendars::Calendars;
-use crate::clock::Clock;
 use crate::contents::Contents;
 use crate::deliver::Delivery;
 use crate::deliver::http::HttpTarget;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use futures::stream::{self, StreamExt};
+use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::JobId;
 use tidegate_domain::job::Trigger;
 use tidegate_domain::limits::EXPRESSION_SHARDS;
@@ -16,7 +17,6 @@ use tidegate_store::index::IndexShape;
 use tracing::info;
 
 use crate::EngineError;
-use crate::clock::Clock;
 use crate::contain::locked;
 
 /// Zones that are looked at at once.

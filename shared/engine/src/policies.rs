@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{ClientId, JobId, PolicyId};
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::policy::{Policy, PolicyTerms};
 use tidegate_domain::shares::SharePlan;
 use tidegate_store::{Create, Store, Write};
 
-use crate::clock::Clock;
 use crate::effect::Effect;
 use crate::effect_loop::EffectLoop;
 use crate::queries::{Load, Queries};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use tidegate_domain::limits::{GRANT_EVENTS, SLOTS_PER_GROUP};
-use tidegate_local::Usage;
+use tidegate_embedded::Usage;
 
 use crate::ledger::Taken;
 use crate::stage::{DISPATCH, Stage};

@@ -7,7 +7,7 @@ use aws_sdk_sqs::types::QueueAttributeName;
 use chrono::{DateTime, Utc};
 use tidegate_domain::job::Trigger;
 use tidegate_engine::JobDraft;
-use tidegate_local::runtime::Runtime;
+use tidegate_runtime::Runtime;
 use tokio::task::JoinSet;
 
 use crate::{Row, client, new_queue, per_second, terms};

@@ -5,8 +5,8 @@
 
 use anyhow::{Result, bail};
 use chrono::Duration;
-use tidegate_engine::clock::Clock as _;
-use tidegate_local::Usage;
+use tidegate_domain::clock::Clock as _;
+use tidegate_embedded::Usage;
 
 use crate::stage::Stage;
 use crate::tokens::{Together, Tokens};

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use serde_json::Value;
-use tidegate_local::Usage;
+use tidegate_embedded::Usage;
 
 /// What one key took.
 #[derive(Debug, Clone, Copy, Default)]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use tidegate_domain::limits::EVENTS_PER_CHUNK;
-use tidegate_local::Embedded;
+use tidegate_embedded::Embedded;
 
 use crate::crowd::{Maker, Often};
 use crate::stage::{DISPATCH, Stage};

@@ -1,7 +1,7 @@
 //! Which benchmarks there are, and which of them the command line asks for.
 
 use anyhow::{Context, Result, bail};
-use tidegate_local::runtime::{Options, Place, Runtime};
+use tidegate_runtime::{Options, Place, Runtime};
 use tokio::runtime::{Builder, Runtime as Tokio};
 
 use crate::{Row, buckets, creates, emission, herd, idle, idle_policy, memory, throttled};

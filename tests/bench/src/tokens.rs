@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::ids::PolicyId;
 use tidegate_domain::job::{Terms, Trigger};
 use tidegate_domain::policy::PolicyTerms;
 use tidegate_domain::token::{SignedToken, Token};
-use tidegate_engine::clock::Clock as _;
 use tidegate_engine::{JobDraft, Outcome, Release, Released};
 
 use crate::stage::Stage;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use aws_smithy_runtime_api::client::http::{HttpConnector as _, HttpConnectorFuture, SharedHttpClient};
 use rustix::time::{ClockId, clock_gettime};
-use tidegate_local::{Embedded, around};
+use tidegate_embedded::{Embedded, around};
 
 use crate::ledger::Ledger;
 

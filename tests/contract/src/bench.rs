@@ -7,8 +7,8 @@ use std::time::Duration;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::ProvideErrorMetadata;
 use aws_sdk_sqs::types::{Message, QueueAttributeName};
-use tidegate_engine::clock::ManualClock;
-use tidegate_local::Embedded;
+use tidegate_domain::clock::ManualClock;
+use tidegate_embedded::Embedded;
 
 /// How a case ends: an error is a call that should have succeeded; an expectation that does not hold is an assertion.
 pub type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;

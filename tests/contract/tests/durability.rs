@@ -9,8 +9,8 @@ use std::sync::Arc;
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
 };
+use tidegate_embedded::{Embedded, OpenError};
 use tidegate_engine::clock::SystemClock;
-use tidegate_local::{Embedded, OpenError};
 
 const DIR: &str = "TIDEGATE_TEST_DATA_DIR";
 

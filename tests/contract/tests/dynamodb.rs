@@ -12,8 +12,8 @@ use aws_sdk_dynamodb::types::{
     ScalarAttributeType, TimeToLiveSpecification, TransactWriteItem,
 };
 use chrono::DateTime;
-use tidegate_engine::clock::ManualClock;
-use tidegate_local::{Call, Embedded, Fault, FaultPlan, Units};
+use tidegate_domain::clock::ManualClock;
+use tidegate_embedded::{Call, Embedded, Fault, FaultPlan, Units};
 
 const START_S: i64 = 1_763_725_000;
 

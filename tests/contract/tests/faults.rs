@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::types::QueueAttributeName;
 use chrono::DateTime;
-use tidegate_engine::clock::ManualClock;
-use tidegate_local::{Call, ClientOptions, Embedded, Fault, FaultPlan, Faults, Refusal};
+use tidegate_domain::clock::ManualClock;
+use tidegate_embedded::{Call, ClientOptions, Embedded, Fault, FaultPlan, Faults, Refusal};
 
 /// Strikes the calls of one operation, the first `times` times.
 struct Strike {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use chrono::DateTime;
 use tidegate_contract::{Bench, Passage, for_each_sqs_case, sqs};
-use tidegate_engine::clock::ManualClock;
-use tidegate_local::{ClientOptions, Embedded};
+use tidegate_domain::clock::ManualClock;
+use tidegate_embedded::{ClientOptions, Embedded};
 
 /// A bench of its own for each case: nothing is shared.
 fn bench() -> Bench {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use chrono::DateTime;
 use tidegate_contract::endpoint::client_of;
 use tidegate_contract::{Bench, Outcome, Passage, for_each_sqs_case, sqs};
-use tidegate_engine::clock::ManualClock;
-use tidegate_local::Embedded;
-use tidegate_local::loopback::Limits;
+use tidegate_domain::clock::ManualClock;
+use tidegate_embedded::Embedded;
+use tidegate_embedded::loopback::Limits;
 use tokio::net::TcpListener;
 
 /// Serves a service of its own, runs `case` on it, and ends the service.

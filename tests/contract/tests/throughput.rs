@@ -9,8 +9,8 @@ use aws_sdk_dynamodb::types::{
     AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
 };
 use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, SendMessageBatchRequestEntry};
+use tidegate_embedded::Embedded;
 use tidegate_engine::clock::SystemClock;
-use tidegate_local::Embedded;
 
 const TASKS: usize = 8;
 

@@ -5,11 +5,11 @@
 
 use anyhow::{Context, Result, bail};
 use chrono::{DateTime, Utc};
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::policy::PolicyTerms;
-use tidegate_engine::clock::Clock as _;
+use tidegate_embedded::ClientOptions;
 use tidegate_engine::{JobWrite, Outcome, PolicyWrite, Release};
-use tidegate_local::ClientOptions;
 use tidegate_simulation::World;
 use tidegate_simulation::world::{JobSpec, Received, pump_delete, pump_receive};
 

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use aws_sdk_sqs::types::QueueAttributeName;
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::flow::Flow;
 use tidegate_domain::target::Target;
-use tidegate_engine::clock::Clock as _;
 use tidegate_engine::{JobWrite, Outcome, Release, Released, RunCancel};
 use tidegate_protocol::Completion;
 use tidegate_simulation::World;

@@ -12,15 +12,15 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, Duration, Timelike, Utc};
 use chrono_tz::Tz;
+use tidegate_domain::clock::{Clock as _, ManualClock};
 use tidegate_domain::ids::JobId;
 use tidegate_domain::job::{Job, Trigger};
 use tidegate_domain::rules::{Jitter, Misfire, MisfireLaunches, Rules};
 use tidegate_domain::time::{CronSpec, Instants, Rate, Window, parse_zone};
-use tidegate_engine::clock::{Clock as _, ManualClock};
+use tidegate_embedded::{Call, Fault, FaultPlan};
 use tidegate_engine::message::Message;
 use tidegate_engine::random::{Random as _, SeededRandom};
 use tidegate_engine::{JobDraft, JobWrite};
-use tidegate_local::{Call, Fault, FaultPlan};
 use tidegate_simulation::World;
 use tidegate_simulation::world::{CLIENT, JobSpec};
 

@@ -4,12 +4,12 @@
 
 use chrono::Duration;
 use tidegate_api::sentences::{because, expectation, forecast};
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::flow::{BatchWindow, Deadline, Flow, OnDeadline, Overlap};
 use tidegate_domain::ids::{ClientId, EventId, RunId};
 use tidegate_domain::job::Payload;
 use tidegate_domain::policy::{OnExpiry, PolicyTerms};
 use tidegate_domain::rate_limit::{Per, RateLimit};
-use tidegate_engine::clock::Clock as _;
 use tidegate_engine::{
     EventStatus, Explanation, JobWrite, Outcome, PolicyWrite, Release, Released, RunCancel, RunDetail,
     RunState,

@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Duration, Utc};
 use serde_json::json;
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::{Count, Payload};
 use tidegate_domain::rules::Rules;
-use tidegate_engine::clock::Clock as _;
+use tidegate_embedded::{Call, Fault, FaultPlan};
 use tidegate_engine::{JobDraft, JobWrite, panics_contained};
-use tidegate_local::{Call, Fault, FaultPlan};
 use tidegate_simulation::World;
 use tidegate_simulation::world::{JobSpec, Received};
 

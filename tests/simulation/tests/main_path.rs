@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use chrono::Duration;
+use tidegate_domain::clock::Clock as _;
 use tidegate_engine::Released;
-use tidegate_engine::clock::Clock as _;
 use tidegate_simulation::World;
 use tidegate_simulation::world::{JobSpec, Received};
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::{DateTime, Duration, Utc};
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::ids::{ClientId, JobId, RunId};
-use tidegate_engine::clock::Clock as _;
+use tidegate_embedded::{Call, Fault, FaultPlan};
 use tidegate_engine::{JobDelete, RunCancel, RunState};
-use tidegate_local::{Call, Fault, FaultPlan};
 use tidegate_simulation::World;
 use tidegate_simulation::world::{CLIENT, JobSpec, Received};
 

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::Duration;
+use tidegate_domain::clock::{Clock as _, ManualClock};
 use tidegate_domain::job::{Payload, Trigger};
 use tidegate_domain::time::Instants;
+use tidegate_embedded::{Call, Fault, FaultPlan};
 use tidegate_engine::JobWrite;
-use tidegate_engine::clock::{Clock as _, ManualClock};
-use tidegate_local::{Call, Fault, FaultPlan};
 use tidegate_simulation::World;
 use tidegate_simulation::world::{CLIENT, JobSpec, PREFIX, Received};
 use tidegate_store::line::LineEntry;

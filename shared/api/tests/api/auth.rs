@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use http::{Method, StatusCode};
 use serde_json::json;
-use tidegate_local::{Call, Fault, FaultPlan};
+use tidegate_embedded::{Call, Fault, FaultPlan};
 
 use crate::world::{World, cron_job};
 

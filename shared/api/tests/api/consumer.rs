@@ -6,7 +6,7 @@ use tidegate_client::{
     Client, Cron, Dst, Event, Every, ExtendStatus, Gap, History, Job, Misfire, Outcome, Overlap, Policy,
     ReleaseStatus, Target, Trigger,
 };
-use tidegate_engine::clock::Clock as _;
+use tidegate_domain::clock::Clock as _;
 
 use crate::world::{QUEUE, World};
 

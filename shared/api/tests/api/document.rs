@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tidegate_api::openapi_json;
 use tidegate_domain::occurrence::{SkipReason, StopReason};
-use tidegate_local::{Call, Fault, FaultPlan};
+use tidegate_embedded::{Call, Fault, FaultPlan};
 
 use crate::links::repository;
 use crate::world::{World, cron_job};

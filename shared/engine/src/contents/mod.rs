@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::calendar::Exclusions;
+use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{CalendarId, ClientId, JobId, RunId};
 use tidegate_domain::job::{self, Job, Payload};
 use tidegate_domain::occurrence::{Occurrence, SkipReason};
@@ -21,7 +22,6 @@ use tidegate_store::jobs::JobRow;
 use tracing::{error, warn};
 
 use crate::EngineError;
-use crate::clock::Clock;
 use crate::queues::message::ChunkItem;
 use memory::Memory;
 pub(crate) use payload::Payloads;

@@ -20,6 +20,7 @@ mod wanted;
 use std::sync::Arc;
 
 use chrono::Duration;
+use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::limits::SQS_DELAY_SECONDS;
 use tidegate_domain::target::Target;
@@ -27,7 +28,6 @@ use tidegate_domain::time::seconds;
 use tidegate_store::Store;
 
 use crate::EngineError;
-use crate::clock::Clock;
 use crate::contents::Contents;
 use crate::queues::Queues;
 use crate::token_key::TokenKeys;

@@ -23,9 +23,9 @@ mod walk;
 
 use std::sync::Arc;
 
+use tidegate_domain::clock::Clock;
 use tidegate_store::Store;
 
-use crate::clock::Clock;
 use crate::contents::Contents;
 use crate::index::Index;
 use crate::queues::Queues;

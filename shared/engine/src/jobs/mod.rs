@@ -12,6 +12,7 @@ mod pause;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{ClientId, JobId, OneTimePlace};
 use tidegate_domain::job::{Job, Terms, Trigger, emit_from};
 use tidegate_domain::limits::WRITE_ROUNDS;
@@ -21,7 +22,6 @@ use tidegate_store::jobs::JobRow;
 use tidegate_store::launch::Child;
 use tidegate_store::{Create, Store, Write};
 
-use crate::clock::Clock;
 use crate::contents::Contents;
 use crate::effect_loop::EffectLoop;
 use crate::emit::Emission;

@@ -15,9 +15,9 @@ mod upcoming;
 
 use std::sync::Arc;
 
+use tidegate_domain::clock::Clock;
 use tidegate_store::Store;
 
-use crate::clock::Clock;
 use crate::contents::Contents;
 use crate::throttle::Throttle;
 pub use dry_run::Observer;

@@ -9,12 +9,12 @@ use aws_sdk_sqs::error::ProvideErrorMetadata;
 use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt};
+use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{SQS_BATCH, SQS_DELAY_SECONDS, WRITE_ROUNDS};
 use tidegate_domain::target::queue_name;
 
 use crate::EngineError;
-use crate::clock::Clock;
 use batch::{batches, blames_a_message, blames_its_entry, sqs_text};
 use message::{GrantedEvent, Message};
 

@@ -36,9 +36,9 @@ pub(crate) mod stop;
 
 use std::sync::Arc;
 
+use tidegate_domain::clock::Clock;
 use tidegate_store::Store;
 
-use crate::clock::Clock;
 use crate::contents::Contents;
 use crate::queues::Queues;
 use crate::random::Random;

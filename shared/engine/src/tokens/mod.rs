@@ -22,10 +22,10 @@ mod wake;
 
 use std::sync::Arc;
 
+use tidegate_domain::clock::Clock;
 use tidegate_store::Store;
 
 use crate::EngineError;
-use crate::clock::Clock;
 use crate::contents::Contents;
 use crate::effect_loop::EffectLoop;
 use crate::queues::Queues;

@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use tidegate_domain::job::Trigger;
 use tidegate_domain::policy::PolicyTerms;
 use tidegate_engine::JobDraft;
-use tidegate_local::runtime::Runtime;
+use tidegate_runtime::Runtime;
 
 use crate::{Row, client, new_queue, terms};
 use book::Seen;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tidegate_local::{Call, Fault, FaultPlan, Refusal, Service};
+use tidegate_embedded::{Call, Fault, FaultPlan, Refusal, Service};
 use tidegate_simulation::sim::Dice;
 
 /// How SQS fails the next calls for the consumer's queue.

@@ -9,7 +9,7 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_types::body::SdkBody;
 use serde_json::{Value, json};
-use tidegate_local::around;
+use tidegate_embedded::around;
 
 use super::condition::Condition;
 use super::{read, remove_unused, take_off, write};

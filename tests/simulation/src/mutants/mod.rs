@@ -16,7 +16,7 @@ use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpClient}
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_types::body::SdkBody;
 use serde_json::{Map, Value};
-use tidegate_local::around;
+use tidegate_embedded::around;
 
 pub use census::{Census, Clauses, Seen, counting};
 use condition::Condition;

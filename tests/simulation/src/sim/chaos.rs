@@ -15,7 +15,7 @@ use aws_smithy_runtime_api::client::http::{
     SharedHttpConnector,
 };
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
-use tidegate_local::{Call, Fault, FaultPlan, Refusal};
+use tidegate_embedded::{Call, Fault, FaultPlan, Refusal};
 
 use super::coverage::{Counter, CoveredFault, FaultCoverage};
 use super::dice::Dice;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, Duration, Utc};
-use tidegate_engine::clock::{Clock, ManualClock};
+use tidegate_domain::clock::{Clock, ManualClock};
 
 /// The farthest that two processes' clocks lie apart, but for jumps, in milliseconds.
 pub(crate) const APART_MS: i64 = 5_000;

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use anyhow::{Result, bail};
 use chrono::{DateTime, Duration, Utc};
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::token::Token;
-use tidegate_engine::clock::Clock as _;
 use tidegate_engine::{Engine, Extended, JobDelete, JobWrite, Outcome, PolicyWrite, Release, Released};
 
 use super::checkers::{Verdict, i6_times, i8_accepted};

@@ -10,9 +10,9 @@ use std::task::{Context, Poll, Waker};
 
 use aws_sdk_sqs::Client as Sqs;
 use chrono::{DateTime, Utc};
+use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::token::Token;
-use tidegate_engine::clock::Clock;
 use tidegate_engine::random::Random;
 use tidegate_engine::{
     Config, Engine, EngineError, Extended, Handled, JobDelete, JobWrite, Parts, PolicyWrite, Released,

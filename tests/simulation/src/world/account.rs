@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, Utc};
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::ids::{EventId, JobId, RunId};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::PackId;
-use tidegate_engine::clock::Clock as _;
 use tidegate_store::runs::RunRow;
 
 use super::{CLIENT, World};

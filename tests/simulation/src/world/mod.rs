@@ -11,10 +11,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use chrono::{DateTime, Utc};
-use tidegate_engine::clock::{Clock, ManualClock, Waiting};
+use tidegate_domain::clock::{Clock, ManualClock, Waiting};
+use tidegate_embedded::{ClientOptions, Embedded};
 use tidegate_engine::random::SeededRandom;
 use tidegate_engine::{Config, Engine, Parts};
-use tidegate_local::{ClientOptions, Embedded};
 use tidegate_store::Store;
 
 use crate::gate::{Gate, Gated};

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use chrono::Duration;
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::limits::{GRANT_EVENTS, MAX_IN_FLIGHT, OUTCOMES_PER_COMPACTION, SLOTS_PER_GROUP};
-use tidegate_engine::clock::Clock as _;
 use tidegate_simulation::World;
 use tidegate_simulation::world::{JobSpec, Received};
 

@@ -14,9 +14,9 @@ mod large;
 mod singles;
 
 use chrono::Duration;
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::limits::AT_ROW_DAYS;
-use tidegate_engine::clock::Clock as _;
-use tidegate_local::Usage;
+use tidegate_embedded::Usage;
 use tidegate_simulation::World;
 use tidegate_simulation::world::{DISPATCH, JobSpec, Received};
 

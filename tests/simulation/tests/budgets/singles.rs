@@ -1,9 +1,9 @@
 //! Single events under a policy: one-time and cron jobs, together in their minute or alone.
 
 use chrono::{DateTime, Duration, Utc};
-use tidegate_engine::clock::Clock as _;
+use tidegate_domain::clock::Clock as _;
+use tidegate_embedded::Usage;
 use tidegate_engine::{Handled, JobWrite};
-use tidegate_local::Usage;
 use tidegate_simulation::World;
 use tidegate_simulation::world::{CLIENT, JobSpec, Received, receive_count};
 

@@ -9,9 +9,9 @@ mod resent;
 mod seconds;
 
 use chrono::{DateTime, Duration, Utc};
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::job::Trigger;
 use tidegate_domain::time::{CronSpec, Instants, Rate, Window, parse_zone};
-use tidegate_engine::clock::Clock as _;
 use tidegate_simulation::World;
 use tidegate_simulation::world::{Account, JobSpec};
 

@@ -6,8 +6,8 @@ use chrono::{DateTime, Utc};
 use tidegate_domain::calendar::Exclusions;
 use tidegate_domain::rules::{Jitter, Rules};
 use tidegate_domain::time::Window;
+use tidegate_embedded::{Call, Fault, FaultPlan};
 use tidegate_engine::JobDelete;
-use tidegate_local::{Call, Fault, FaultPlan};
 use tidegate_simulation::World;
 use tidegate_simulation::world::CLIENT;
 

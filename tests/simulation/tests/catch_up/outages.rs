@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::{DateTime, Utc};
+use tidegate_domain::clock::ManualClock;
 use tidegate_domain::job::Trigger;
 use tidegate_domain::rules::{Misfire, MisfireLaunches, Rules};
-use tidegate_engine::clock::ManualClock;
-use tidegate_local::{Call, Fault, FaultPlan};
+use tidegate_embedded::{Call, Fault, FaultPlan};
 
 use super::{Site, cron, instants, rate};
 

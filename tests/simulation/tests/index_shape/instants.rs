@@ -1,9 +1,9 @@
 //! Many instants of one minute: no partition is hot when they are written, or when they are read.
 
 use chrono::Duration;
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::limits::AT_SHARDS;
 use tidegate_domain::time::AtMinute;
-use tidegate_engine::clock::Clock as _;
 use tidegate_engine::message::Message;
 use tidegate_simulation::World;
 use tidegate_simulation::world::{CLIENT, JobSpec};

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, Duration, Utc};
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::ids::{JobId, OneTimePlace};
 use tidegate_domain::job::{Job, Payload};
-use tidegate_engine::clock::Clock as _;
+use tidegate_embedded::{Call, Fault, FaultPlan};
 use tidegate_engine::message::Message;
 use tidegate_engine::{Handled, JobDraft};
-use tidegate_local::{Call, Fault, FaultPlan};
 use tidegate_simulation::World;
 use tidegate_simulation::gate::{Gate, Task};
 use tidegate_simulation::world::{CLIENT, JobSpec};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::job::Job;
 use tidegate_domain::time::{LaunchExpression, parse_zone};
 use tidegate_engine::JobDelete;
-use tidegate_engine::clock::Clock as _;
 use tidegate_simulation::World;
 use tidegate_simulation::world::{Account, CLIENT, JobSpec};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use tidegate_domain::clock::Clock as _;
 use tidegate_engine::JobWrite;
-use tidegate_engine::clock::Clock as _;
 use tidegate_simulation::World;
 use tidegate_simulation::gate::{Gate, Task};
 use tidegate_simulation::world::{Account, CLIENT, JobSpec};

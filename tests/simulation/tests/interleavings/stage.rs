@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use chrono::Duration;
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::job::Trigger;
-use tidegate_engine::clock::Clock as _;
 use tidegate_engine::random::{Random as _, SeededRandom};
 use tidegate_engine::{Engine, EngineError, JobDelete, JobWrite, TickReport};
 use tidegate_simulation::World;

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Duration, Utc};
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::flow::{Flow, Priority};
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
-use tidegate_engine::clock::Clock as _;
 use tidegate_engine::{Engine, JobWrite};
 use tidegate_simulation::World;
 use tidegate_simulation::gate::Gate;

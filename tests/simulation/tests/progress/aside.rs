@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::Duration;
-use tidegate_engine::clock::Clock as _;
-use tidegate_local::{Call, Fault, FaultPlan, Refusal};
+use tidegate_domain::clock::Clock as _;
+use tidegate_embedded::{Call, Fault, FaultPlan, Refusal};
 use tidegate_simulation::World;
 use tidegate_simulation::world::{CLIENT, JobSpec, PREFIX};
 

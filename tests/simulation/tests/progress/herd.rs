@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Duration, Utc};
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::job::Count;
-use tidegate_engine::clock::Clock as _;
 use tidegate_engine::message::Message;
 use tidegate_engine::{JobDraft, JobWrite};
 use tidegate_simulation::world::{CLIENT, JobSpec};

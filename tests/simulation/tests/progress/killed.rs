@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::Duration;
+use tidegate_domain::clock::Clock as _;
+use tidegate_embedded::{Call, Fault, FaultPlan};
 use tidegate_engine::Handled;
-use tidegate_engine::clock::Clock as _;
 use tidegate_engine::message::Message;
-use tidegate_local::{Call, Fault, FaultPlan};
 use tidegate_simulation::World;
 use tidegate_simulation::world::{CLIENT, JobSpec, pump_delete, receive_count};
 

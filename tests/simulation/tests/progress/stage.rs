@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use aws_sdk_sqs::types::Message as SqsMessage;
 use chrono::{DateTime, Utc};
+use tidegate_embedded::ClientOptions;
 use tidegate_engine::message::Message;
 use tidegate_engine::random::SeededRandom;
 use tidegate_engine::{Config, Engine, Handled, JobWrite, Parts};
-use tidegate_local::ClientOptions;
 use tidegate_simulation::World;
 use tidegate_simulation::world::{JobSpec, PREFIX, pump_delete, pump_receive, receive_count};
 use tidegate_store::Store;

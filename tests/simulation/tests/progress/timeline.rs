@@ -16,7 +16,7 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use tidegate_engine::clock::{Clock as _, ManualClock};
+use tidegate_domain::clock::{Clock as _, ManualClock};
 
 /// How long a request is on its way, and so is its reply, in milliseconds.
 const WAY_MS: i64 = 2;

@@ -12,7 +12,7 @@ use tidegate_domain::ids::PolicyId;
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::GROUPS_PER_PART;
 use tidegate_domain::rate_limit::{Per, RateLimit};
-use tidegate_local::around;
+use tidegate_embedded::around;
 use tidegate_simulation::World;
 use tidegate_simulation::mutants::Mutant;
 use tidegate_simulation::world::{JobSpec, PREFIX};

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::Duration;
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::flow::Flow;
 use tidegate_domain::ids::{JobId, RunId};
-use tidegate_engine::clock::Clock as _;
+use tidegate_embedded::{Call, Fault, FaultPlan, Service};
 use tidegate_engine::{Handled, JobWrite, PolicyDelete, RunState};
-use tidegate_local::{Call, Fault, FaultPlan, Service};
 use tidegate_simulation::world::{JobSpec, Received, receive_count};
 
 use super::stage::{Stage, client, jobs_of, terms};

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::Duration;
-use tidegate_engine::clock::Clock as _;
+use tidegate_domain::clock::Clock as _;
+use tidegate_embedded::{Call, Fault, FaultPlan};
 use tidegate_engine::{EngineError, Handled, JobWrite};
-use tidegate_local::{Call, Fault, FaultPlan};
 use tidegate_simulation::world::{JobSpec, Received};
 
 use super::stage::{Stage, client, jobs_of, terms};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::flow::Flow;
 use tidegate_domain::policy::{OnExpiry, PolicyTerms};
 use tidegate_domain::token::Token;
-use tidegate_engine::clock::Clock as _;
 use tidegate_engine::{EventStatus, Extended, Handled, Outcome, Release, Released};
 use tidegate_simulation::gate::{Gate, Task};
 use tidegate_simulation::world::JobSpec;

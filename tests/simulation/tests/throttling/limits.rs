@@ -1,9 +1,9 @@
 //! Limits that change, weights and rates.
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::flow::{Cost, Flow};
 use tidegate_domain::rate_limit::{Per, RateLimit};
-use tidegate_engine::clock::Clock as _;
 use tidegate_simulation::world::PREFIX;
 
 use crate::stage::{Stage, terms};

@@ -1,8 +1,8 @@
 //! Rates as a consumer sees them: when the leases of its events began.
 
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::flow::Flow;
 use tidegate_domain::rate_limit::{Per, RateLimit};
-use tidegate_engine::clock::Clock as _;
 use tidegate_simulation::world::Received;
 
 use crate::stage::{Stage, terms};

@@ -1,9 +1,9 @@
 //! A world with one queue, whose jobs and policies say what a test needs.
 
+use tidegate_domain::clock::Clock as _;
 use tidegate_domain::flow::Flow;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::policy::PolicyTerms;
-use tidegate_engine::clock::Clock as _;
 use tidegate_engine::{JobWrite, Load, Outcome, PolicyWrite, Release, Released};
 use tidegate_simulation::World;
 use tidegate_simulation::world::{CLIENT, JobSpec, Received};

@@ -33,14 +33,13 @@ mod wire;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use tidegate_engine::clock::Clock;
+use tidegate_domain::clock::Clock;
 
 use crate::connector::Reply;
 use crate::meter::Meter;
 pub(crate) use error::Failure;
-pub(crate) use name::QueueName;
-pub use name::place_of_queues;
-pub(crate) use outside::OwnQueues;
+pub use name::{QueueName, place_of_queues};
+pub use outside::OwnQueues;
 use requests::Served;
 use store::Store;
 

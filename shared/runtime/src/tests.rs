@@ -1,21 +1,24 @@
 //! The runtime in virtual time: Tokio's clock is paused, the engine and the queues go by it too.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_sqs::Client;
 use chrono::{DateTime, TimeDelta, Utc};
+use tidegate_domain::clock::Clock;
 use tidegate_domain::flow::Flow;
 use tidegate_domain::job::{Count, History, Payload, Terms, Trigger};
 use tidegate_domain::policy::PolicyTerms;
 use tidegate_domain::target::Target;
 use tidegate_domain::time::{CronSpec, parse_zone};
 use tidegate_domain::token::SignedToken;
+use tidegate_embedded::OpenError;
 use tidegate_engine::random::SeededRandom;
 use tidegate_engine::{JobDraft, JobWrite, Outcome, Release};
 use tidegate_protocol::Event;
 use tokio::time::Instant;
 
-use super::*;
+use crate::{Options, Place, Runtime, StartError};
 
 /// Tokio's clock, put at a date: 13.3 seconds into a minute.
 struct VirtualClock {

@@ -1,5 +1,5 @@
-//! Calls from other processes: they reach the queues of consumers, and of Tidegate's own queues only the release queue,
-//! and that only to send.
+//! Calls from other processes: they reach the queues of consumers, and of Tidegate's own queues only the one that consumers
+//! send to, and that only to send.
 //!
 //! Messages of the other queues are trusted: whoever could send to them could write any event of any client. So they
 //! answer like queues that do not exist.
@@ -17,11 +17,11 @@ use crate::connector::Reply;
 
 /// The queues of Tidegate itself, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct OwnQueues {
-    /// Out of reach.
-    pub(crate) hidden: BTreeSet<String>,
-    /// Within reach of those who send to it.
-    pub(crate) release: Option<String>,
+pub struct OwnQueues {
+    /// Out of reach: they answer like queues that do not exist.
+    pub hidden: BTreeSet<String>,
+    /// Within reach of those who send to it, and of no receiver.
+    pub send_only: Option<String>,
 }
 
 /// What a sender needs to ask of a queue.
@@ -29,7 +29,7 @@ const SENDING: [&str; 3] = ["GetQueueUrl", "SendMessage", "SendMessageBatch"];
 
 impl OwnQueues {
     fn hides(&self, name: &str) -> bool {
-        self.hidden.contains(name) || self.release.as_deref() == Some(name)
+        self.hidden.contains(name) || self.send_only.as_deref() == Some(name)
     }
 }
 
@@ -65,7 +65,7 @@ fn admit(own: &OwnQueues, operation: &str, body: &[u8]) -> Result<(), Failure> {
     let request: wire::Named = requests::parse(body)?;
     let in_url = name::in_url(&request.queue_url).unwrap_or_default();
     for name in [in_url, &request.queue_name] {
-        let may_send = own.release.as_deref() == Some(name) && SENDING.contains(&operation);
+        let may_send = own.send_only.as_deref() == Some(name) && SENDING.contains(&operation);
         if own.hides(name) && !may_send {
             return Err(match operation {
                 "CreateQueue" => {
@@ -93,7 +93,7 @@ mod tests {
     fn own() -> OwnQueues {
         OwnQueues {
             hidden: BTreeSet::from(["tidegate-dispatch".to_owned()]),
-            release: Some("tidegate-release".to_owned()),
+            send_only: Some("tidegate-release".to_owned()),
         }
     }
 

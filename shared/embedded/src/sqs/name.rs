@@ -11,10 +11,15 @@ const FIFO_SUFFIX: &str = ".fifo";
 
 /// The name of a queue: 1 to 80 letters, digits, hyphens and underscores; FIFO names end in `.fifo`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct QueueName(String);
+pub struct QueueName(String);
 
 impl QueueName {
-    /// The name, if it is one.
+    /// The name, if SQS allows it.
+    pub fn new(name: &str) -> Option<Self> {
+        Self::parse(name).ok()
+    }
+
+    /// The name in a request, if it is one.
     ///
     /// # Errors
     /// `MissingParameter` and `InvalidParameterValue`.
@@ -34,16 +39,16 @@ impl QueueName {
 
     /// The queue of an ARN, if it is the ARN of a queue.
     pub(super) fn from_arn(arn: &str) -> Option<Self> {
-        arn.strip_prefix("arn:aws:sqs:")
-            .and_then(|rest| rest.rsplit(':').next())
-            .and_then(|name| Self::parse(name).ok())
+        arn.strip_prefix("arn:aws:sqs:").and_then(|rest| rest.rsplit(':').next()).and_then(Self::new)
     }
 
-    pub(crate) fn as_str(&self) -> &str {
+    /// The name as it is written.
+    pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    pub(crate) fn is_fifo(&self) -> bool {
+    /// Whether it is the name of a FIFO queue.
+    pub fn is_fifo(&self) -> bool {
         self.0.ends_with(FIFO_SUFFIX)
     }
 

@@ -7,8 +7,8 @@ use aws_sdk_dynamodb::types::{
     AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
 };
 use chrono::{DateTime, Utc};
-use tidegate_engine::clock::ManualClock;
-use tidegate_local::Embedded;
+use tidegate_domain::clock::ManualClock;
+use tidegate_embedded::Embedded;
 
 fn start() -> DateTime<Utc> {
     DateTime::from_timestamp(1_763_725_000, 0).unwrap()

@@ -3,9 +3,10 @@
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::ProvideErrorMetadata;
 use aws_sdk_sqs::types::QueueAttributeName;
+use tidegate_embedded::OwnQueues;
 
-use crate::sqs::OwnQueues;
-
+/// What the names of tables and queues begin with.
+pub(crate) const PREFIX: &str = "tidegate";
 /// How long a received message is invisible, in seconds: no handling takes longer.
 const VISIBILITY_SECONDS: u32 = 180;
 /// Receives of a message before it is a dead letter.
@@ -26,30 +27,30 @@ pub struct QueueError {
 }
 
 impl QueueError {
-    pub(super) fn new(queue: &str, error: &(impl ProvideErrorMetadata + std::fmt::Display)) -> Self {
+    pub(crate) fn new(queue: &str, error: &(impl ProvideErrorMetadata + std::fmt::Display)) -> Self {
         let reason = error.message().map_or_else(|| error.to_string(), str::to_owned);
         Self { queue: queue.to_owned(), reason }
     }
 }
 
 /// The names of all queues of our own.
-pub(super) fn own_names(prefix: &str) -> impl Iterator<Item = String> {
+pub(crate) fn own_names(prefix: &str) -> impl Iterator<Item = String> {
     ["dispatch", "dispatch-dead-letters", "scan", "release", "release-dead-letters"]
         .into_iter()
         .map(move |name| format!("{prefix}-{name}"))
 }
 
 /// The queues of our own as other processes may see them: to the release queue consumers send, the others are hidden.
-pub(super) fn hidden_from_others(prefix: &str) -> OwnQueues {
+pub(crate) fn hidden_from_others(prefix: &str) -> OwnQueues {
     let release = format!("{prefix}-release");
     let hidden = own_names(prefix).filter(|name| *name != release).collect();
-    OwnQueues { hidden, release: Some(release) }
+    OwnQueues { hidden, send_only: Some(release) }
 }
 
 type Attributes = [(QueueAttributeName, String)];
 
 /// Creates the dispatch queue and its dead-letter queue where they are missing; returns the URL of the first.
-pub(super) async fn create_dispatch_queue(sqs: &Client, prefix: &str) -> Result<String, QueueError> {
+pub(crate) async fn create_dispatch_queue(sqs: &Client, prefix: &str) -> Result<String, QueueError> {
     create_with_dead_letters(sqs, &format!("{prefix}-dispatch")).await
 }
 
@@ -68,12 +69,12 @@ async fn create_with_dead_letters(sqs: &Client, queue: &str) -> Result<String, Q
 }
 
 /// Creates the release queue and its dead-letter queue where they are missing; returns the URL of the first.
-pub(super) async fn create_release_queue(sqs: &Client, prefix: &str) -> Result<String, QueueError> {
+pub(crate) async fn create_release_queue(sqs: &Client, prefix: &str) -> Result<String, QueueError> {
     create_with_dead_letters(sqs, &format!("{prefix}-release")).await
 }
 
 /// Creates the scan queue where it is missing; returns its URL. It has no dead letters: each tick sends its messages anew.
-pub(super) async fn create_scan_queue(sqs: &Client, prefix: &str) -> Result<String, QueueError> {
+pub(crate) async fn create_scan_queue(sqs: &Client, prefix: &str) -> Result<String, QueueError> {
     let attributes = [
         (QueueAttributeName::MessageRetentionPeriod, SCAN_RETENTION_SECONDS.to_string()),
         (QueueAttributeName::VisibilityTimeout, SCAN_VISIBILITY_SECONDS.to_string()),

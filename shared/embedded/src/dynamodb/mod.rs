@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dynoxide::Database;
-use tidegate_engine::clock::Clock;
+use tidegate_domain::clock::Clock;
 
 use crate::connector::Reply;
 use crate::meter::Meter;

@@ -4,10 +4,9 @@ use std::str::FromStr;
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::QueueAttributeName;
+use tidegate_embedded::QueueName;
 
-use super::PREFIX;
-use super::queues::{self, QueueError};
-use crate::sqs::QueueName;
+use crate::queues::{self, PREFIX, QueueError};
 
 /// The name of a queue of a consumer: as SQS allows it, and none of Tidegate's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +29,7 @@ impl FromStr for ConsumerQueue {
     type Err = BadQueueName;
 
     fn from_str(name: &str) -> Result<Self, BadQueueName> {
-        let parsed = QueueName::parse(name).map_err(|_| BadQueueName::Form(name.to_owned()))?;
+        let parsed = QueueName::new(name).ok_or_else(|| BadQueueName::Form(name.to_owned()))?;
         if queues::own_names(PREFIX).any(|own| own == name) {
             return Err(BadQueueName::Own(name.to_owned()));
         }
@@ -50,7 +49,7 @@ impl ConsumerQueue {
     }
 
     /// Creates the queue when it is missing; one that is there keeps its messages and attributes. Returns its URL.
-    pub(super) async fn create(&self, sqs: &Client) -> Result<String, QueueError> {
+    pub(crate) async fn create(&self, sqs: &Client) -> Result<String, QueueError> {
         let mut create = sqs.create_queue().queue_name(self.as_str());
         if self.is_fifo() {
             create = create.attributes(QueueAttributeName::FifoQueue, "true");

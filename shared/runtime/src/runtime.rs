@@ -1,23 +1,11 @@
-//! The loops that stand in for AWS: what EventBridge, the event source mappings and the TTL of a deployment do.
-//!
-//! [`Runtime`] opens the embedded services, takes over what a former process left half done, and runs the engine: a tick
-//! at each minute, handlers that long-poll the dispatch queue, the scan queue and the release queue, a look after expired
-//! leases, the sweep of expired rows.
-//! All of them are tasks of one Tokio runtime; each gives way after every message, so that none keeps the others waiting.
-//!
-//! It serves no API, opens no port and prints nothing: `tidegate local` does.
-
-mod consumer_queue;
-mod handling;
-mod queues;
-mod stop;
-mod tending;
-mod ticking;
+//! A running Tidegate: the embedded services, the engine on them, and its loops.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tidegate_engine::clock::{Clock, SystemClock};
+use tidegate_domain::clock::Clock;
+use tidegate_embedded::{Embedded, OpenError};
+use tidegate_engine::clock::SystemClock;
 use tidegate_engine::random::{Random, SystemRandom};
 use tidegate_engine::{Config, Engine, EngineError, Parts, TickReport};
 use tidegate_store::{Store, StoreError};
@@ -25,16 +13,11 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{error, info};
 
-pub use crate::sqs::place_of_queues;
-pub use consumer_queue::{BadQueueName, ConsumerQueue};
-pub use queues::QueueError;
-
-use crate::{Embedded, OpenError};
-use handling::{Handling, Inbox};
-use stop::Stop;
-
-/// What the names of tables and queues begin with.
-const PREFIX: &str = "tidegate";
+use crate::consumer_queue::ConsumerQueue;
+use crate::handling::{self, Handling, Inbox};
+use crate::queues::{self, PREFIX, QueueError};
+use crate::stop::Stop;
+use crate::{tending, ticking};
 
 /// How many loops work on parts of large scans: they keep a core busy each.
 const SCANNERS: usize = 2;
@@ -96,7 +79,7 @@ pub enum StartError {
 /// A running Tidegate, without its API. Stops when it is dropped, and in good order with [`Runtime::stop`].
 ///
 /// ```
-/// # use tidegate_local::runtime::{Options, Place, Runtime};
+/// # use tidegate_runtime::{Options, Place, Runtime};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let runtime = Runtime::start(Options::new(Place::Memory)).await?;
@@ -194,6 +177,3 @@ impl Runtime {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
+use tidegate_embedded::Embedded;
 use tidegate_engine::Engine;
 use tracing::{error, info, warn};
 
-use super::stop::{Stop, Wait};
-use crate::Embedded;
+use crate::stop::{Stop, Wait};
 
 /// How often active policies are looked after between ticks: a lease that ran out is taken back within this time.
 const WAKE_EVERY: Duration = Duration::from_secs(5);
 /// How often expired rows are deleted. AWS takes days; nothing depends on it.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
-pub(super) async fn wake_policies(engine: Engine, mut stop: Stop) {
+pub(crate) async fn wake_policies(engine: Engine, mut stop: Stop) {
     while stop.wait(WAKE_EVERY).await == Wait::Over {
         if let Err(error) = engine.emission().wake_policies().await {
             warn!(%error, "active policies are left to the next tick");
@@ -21,7 +21,7 @@ pub(super) async fn wake_policies(engine: Engine, mut stop: Stop) {
     }
 }
 
-pub(super) async fn sweep_expired(embedded: Embedded, mut stop: Stop) {
+pub(crate) async fn sweep_expired(embedded: Embedded, mut stop: Stop) {
     while stop.wait(SWEEP_EVERY).await == Wait::Over {
         let embedded = embedded.clone();
         match tokio::task::spawn_blocking(move || embedded.sweep_ttl()).await {

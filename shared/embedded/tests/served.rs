@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_engine::clock::SystemClock;
-use tidegate_local::Embedded;
-use tidegate_local::loopback::Limits;
-use tidegate_local::runtime::{Options, Place, Runtime};
+use chrono::Utc;
+use tidegate_domain::clock::ManualClock;
+use tidegate_embedded::Embedded;
+use tidegate_embedded::loopback::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -15,9 +15,13 @@ use tokio::time::timeout;
 
 type Serving = tokio::task::JoinHandle<std::io::Result<()>>;
 
+fn in_memory() -> Embedded {
+    Embedded::in_memory(Arc::new(ManualClock::new(Utc::now()))).unwrap()
+}
+
 /// Starts a server; returns its embedded services, a connection, what stops it, and its task.
 async fn served() -> (Embedded, TcpStream, oneshot::Sender<()>, Serving) {
-    let embedded = Embedded::in_memory(Arc::new(SystemClock)).unwrap();
+    let embedded = in_memory();
     let (stream, stop, server) = serve(&embedded, Limits::default()).await;
     (embedded, stream, stop, server)
 }
@@ -130,41 +134,11 @@ async fn only_loopback_names_and_no_web_page_of_others_are_served() {
     }
 }
 
-#[tokio::test]
-async fn the_queues_of_tidegate_itself_are_out_of_reach_but_for_releases() {
-    let runtime = Runtime::start(Options::new(Place::Memory)).await.unwrap();
-    runtime.create_queue(&"work".parse().unwrap()).await.unwrap();
-    let (mut stream, _stop, _server) = serve(runtime.embedded(), Limits::default()).await;
-    let mut call = async |operation: &str, body: &str| {
-        post(&mut stream, &format!("x-amz-target: AmazonSQS.{operation}\r\n"), body).await;
-        reply(&mut stream).await
-    };
-    let listed = call("ListQueues", "{}").await;
-    assert!(listed.contains("/work\"]") && !listed.contains("tidegate-"), "{listed}");
-    let missing = call("ReceiveMessage", r#"{"QueueUrl":"/none"}"#).await;
-    let body = |answer: &str| answer.rsplit("\r\n").next().unwrap().to_owned();
-    for queue in ["dispatch", "dispatch-dead-letters", "scan", "release-dead-letters"] {
-        let url =
-            format!(r#"{{"QueueUrl":"http://127.0.0.1/000000000000/tidegate-{queue}","MessageBody":"x"}}"#);
-        for operation in ["SendMessage", "ReceiveMessage", "PurgeQueue", "DeleteQueue", "GetQueueAttributes"]
-        {
-            assert_eq!(body(&call(operation, &url).await), body(&missing), "{operation} {queue}");
-        }
-        let by_name = call("GetQueueUrl", &format!(r#"{{"QueueName":"tidegate-{queue}"}}"#)).await;
-        assert_eq!(body(&by_name), body(&missing), "{queue}");
-    }
-    let release = r#"{"QueueUrl":"http://127.0.0.1/000000000000/tidegate-release","MessageBody":"x"}"#;
-    assert!(call("SendMessage", release).await.contains("MessageId"));
-    assert_eq!(body(&call("ReceiveMessage", release).await), body(&missing));
-    assert!(call("GetQueueUrl", r#"{"QueueName":"tidegate-release"}"#).await.contains("/tidegate-release"));
-    runtime.stop().await;
-}
-
 const SHORT: Duration = Duration::from_millis(50);
 
 #[tokio::test]
 async fn half_a_request_does_not_hold_its_connection() {
-    let embedded = Embedded::in_memory(Arc::new(SystemClock)).unwrap();
+    let embedded = in_memory();
     let limits = Limits { headers_within: SHORT, body_within: SHORT, ..Limits::default() };
     let (mut stream, _stop, _server) = serve(&embedded, limits).await;
     stream.write_all(b"POST / HTTP/1.1\r\nhost: loc").await.unwrap();
@@ -182,7 +156,7 @@ async fn half_a_request_does_not_hold_its_connection() {
 
 #[tokio::test]
 async fn connections_beyond_the_limit_wait_for_a_place() {
-    let embedded = Embedded::in_memory(Arc::new(SystemClock)).unwrap();
+    let embedded = in_memory();
     let (mut first, _stop, _server) = serve(&embedded, Limits { connections: 1, ..Limits::default() }).await;
     post(&mut first, "x-amz-target: AmazonSQS.ListQueues\r\n", "{}").await;
     assert!(reply(&mut first).await.starts_with("HTTP/1.1 200"));

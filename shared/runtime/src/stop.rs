@@ -7,11 +7,11 @@ use tokio::time::timeout;
 
 /// Says whether the runtime is to stop. Each loop has its own.
 #[derive(Debug, Clone)]
-pub(super) struct Stop(watch::Receiver<bool>);
+pub(crate) struct Stop(watch::Receiver<bool>);
 
 /// What ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wait {
+pub(crate) enum Wait {
     /// Its time was over.
     Over,
     /// The runtime is to stop.
@@ -19,18 +19,18 @@ pub(super) enum Wait {
 }
 
 impl Stop {
-    pub(super) fn new(asked: watch::Receiver<bool>) -> Self {
+    pub(crate) fn new(asked: watch::Receiver<bool>) -> Self {
         Self(asked)
     }
 
     /// Waits until the runtime is to stop.
-    pub(super) async fn asked(&mut self) {
+    pub(crate) async fn asked(&mut self) {
         // A runtime that was dropped without being stopped is gone all the same.
         let _ = self.0.wait_for(|asked| *asked).await;
     }
 
     /// Waits for `time`, or less when the runtime is to stop.
-    pub(super) async fn wait(&mut self, time: Duration) -> Wait {
+    pub(crate) async fn wait(&mut self, time: Duration) -> Wait {
         match timeout(time, self.asked()).await {
             Ok(()) => Wait::Stopped,
             Err(_) => Wait::Over,

@@ -4,7 +4,8 @@
 //! requests end in this process instead of on a network: in memory for tests and the simulator, in a data folder for
 //! `tidegate local`. What passes is counted ([`Meter`]) and can be made to fail ([`Faults`]).
 //!
-//! It is no emulator of an AWS account: no identity, no policies, no other services.
+//! It is no emulator of an AWS account: no identity, no policies, no other services. And it knows nothing of the engine: what
+//! runs one on these services is `tidegate-runtime`.
 
 // Values from outside come here: nothing may panic on them.
 #![cfg_attr(
@@ -20,7 +21,6 @@ mod faults;
 mod folder;
 pub mod loopback;
 mod meter;
-pub mod runtime;
 mod sqs;
 
 pub use around::around;
@@ -29,3 +29,4 @@ pub use embedded::{Embedded, OpenError};
 pub use faults::{Call, Fault, FaultPlan, Faults, Refusal, Service};
 pub use folder::open_private;
 pub use meter::{Meter, QueueUse, Units, Usage};
+pub use sqs::{OwnQueues, QueueName, place_of_queues};

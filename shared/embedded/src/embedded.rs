@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use tidegate_engine::clock::Clock;
+use tidegate_domain::clock::Clock;
 
 use crate::connector::{self, ClientOptions, Seam, Services};
 use crate::dynamodb::DynamoDb;
@@ -38,11 +38,12 @@ pub enum OpenError {
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use tidegate_engine::clock::SystemClock;
-/// # use tidegate_local::Embedded;
+/// # use chrono::Utc;
+/// # use tidegate_domain::clock::ManualClock;
+/// # use tidegate_embedded::Embedded;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let embedded = Embedded::in_memory(Arc::new(SystemClock))?;
+/// let embedded = Embedded::in_memory(Arc::new(ManualClock::new(Utc::now())))?;
 /// let queue = embedded.sqs().create_queue().queue_name("jobs").send().await?;
 /// embedded.sqs().send_message().set_queue_url(queue.queue_url).message_body("hello").send().await?;
 /// assert_eq!(embedded.meter().snapshot().queue("jobs", "SendMessage").calls, 1);
@@ -143,7 +144,10 @@ impl Embedded {
 
     /// Makes what was received from a standard queue and not deleted visible at once; returns how many messages, none when
     /// there is no such queue. Only for a caller who knows that no receiver of the queue is alive.
-    pub(crate) fn release_in_flight(&self, queue_url: &str) -> Result<usize, OpenError> {
+    ///
+    /// # Errors
+    /// When the store of the queues fails.
+    pub fn release_in_flight(&self, queue_url: &str) -> Result<usize, OpenError> {
         match self.services.sqs.release_in_flight(queue_url) {
             Ok(released) => Ok(released),
             Err(Failure::Refused(_)) => Ok(0),
@@ -151,15 +155,15 @@ impl Embedded {
         }
     }
 
-    /// Keeps these queues out of the reach of other processes, which come over HTTP.
-    pub(crate) fn hide_queues(&self, own: OwnQueues) {
+    /// Keeps these queues out of the reach of other processes, which come over HTTP. Takes the place of what was hidden before.
+    pub fn hide_queues(&self, own: OwnQueues) {
         self.services.sqs.hide(own);
     }
 
     /// Serves the queues over HTTP on `listener` until `shutdown` resolves, to any AWS SDK that is given the address as
     /// its endpoint. From this call on queue URLs carry the listener's address; URLs given out before stay valid.
-    /// Requests that arrive here are not metered and meet no faults, and do not reach the queues of a
-    /// [`Runtime`](crate::runtime::Runtime).
+    /// Requests that arrive here are not metered and meet no faults, and do not reach the queues of
+    /// [`Embedded::hide_queues`].
     ///
     /// Credentials are not checked: bind to a loopback address.
     ///

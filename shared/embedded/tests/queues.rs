@@ -6,9 +6,9 @@ use std::sync::Arc;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{Message, QueueAttributeName, SendMessageBatchRequestEntry};
 use chrono::{DateTime, Utc};
-use tidegate_engine::clock::{Clock, ManualClock};
-use tidegate_local::loopback::Limits;
-use tidegate_local::{Embedded, QueueUse};
+use tidegate_domain::clock::{Clock, ManualClock};
+use tidegate_embedded::loopback::Limits;
+use tidegate_embedded::{Embedded, QueueUse};
 
 fn embedded() -> (Arc<ManualClock>, Embedded) {
     let clock = Arc::new(ManualClock::new(DateTime::from_timestamp(1_763_725_000, 0).unwrap()));

@@ -19,11 +19,12 @@ use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 /// # use std::sync::Arc;
 /// # use std::sync::atomic::{AtomicU32, Ordering};
 /// # use aws_smithy_runtime_api::client::http::HttpConnector as _;
-/// # use tidegate_engine::clock::SystemClock;
-/// # use tidegate_local::{Embedded, around};
+/// # use chrono::Utc;
+/// # use tidegate_domain::clock::ManualClock;
+/// # use tidegate_embedded::{Embedded, around};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let embedded = Embedded::in_memory(Arc::new(SystemClock))?;
+/// let embedded = Embedded::in_memory(Arc::new(ManualClock::new(Utc::now())))?;
 /// let (sqs, requests) = (embedded.sqs(), Arc::new(AtomicU32::new(0)));
 /// let count = Arc::clone(&requests);
 /// let counted = around(sqs.config().http_client().ok_or("no HTTP client")?, move |inner, request| {

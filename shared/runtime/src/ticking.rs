@@ -5,14 +5,14 @@ use std::time::Duration;
 use tidegate_engine::Engine;
 use tracing::{debug, error};
 
-use super::stop::{Stop, Wait};
+use crate::stop::{Stop, Wait};
 
 /// After how long a tick that failed is repeated.
 const REPEAT: Duration = Duration::from_secs(1);
 /// How long the loop waits without a look at the clock: a clock that was set, or slept with its machine, is noticed then.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
-pub(super) async fn tick_each_minute(engine: Engine, mut stop: Stop) {
+pub(crate) async fn tick_each_minute(engine: Engine, mut stop: Stop) {
     loop {
         let ticked_in = minute(&engine);
         match engine.tick().await {

@@ -12,7 +12,7 @@ use tidegate_domain::limits::SQS_BATCH;
 use tidegate_engine::{Engine, Handled};
 use tracing::{error, warn};
 
-use super::stop::{Stop, Wait};
+use crate::stop::{Stop, Wait};
 
 /// How long a receive waits for messages, in seconds: the most that SQS allows.
 const POLL_SECONDS: i32 = 20;
@@ -20,7 +20,7 @@ const POLL_SECONDS: i32 = 20;
 const REST: Duration = Duration::from_secs(1);
 
 /// A queue of ours, as a handler sees it.
-pub(super) struct Inbox {
+pub(crate) struct Inbox {
     sqs: Client,
     url: String,
     handling: Handling,
@@ -28,7 +28,7 @@ pub(super) struct Inbox {
 
 /// How the messages of a receive are handled.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Handling {
+pub(crate) enum Handling {
     /// As messages of the dispatch queue or the scan queue.
     Dispatched,
     /// As messages of the release queue.
@@ -43,7 +43,7 @@ struct Settled {
 }
 
 /// Receives, handles and settles until the runtime stops; what is in hand then is finished.
-pub(super) async fn handle_messages(engine: Engine, inbox: Inbox, mut stop: Stop) {
+pub(crate) async fn handle_messages(engine: Engine, inbox: Inbox, mut stop: Stop) {
     loop {
         let received = tokio::select! {
             biased;
@@ -97,7 +97,7 @@ fn again_in_seconds(received: u32) -> i32 {
 }
 
 impl Inbox {
-    pub(super) fn new(sqs: Client, url: String, handling: Handling) -> Self {
+    pub(crate) fn new(sqs: Client, url: String, handling: Handling) -> Self {
         Self { sqs, url, handling }
     }
 

@@ -1,7 +1,7 @@
 //! What the service keeps in memory beside its rows.
 
 use chrono::DateTime;
-use tidegate_engine::clock::ManualClock;
+use tidegate_domain::clock::ManualClock;
 
 use super::*;
 
