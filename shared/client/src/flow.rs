@@ -9,9 +9,9 @@ pub enum RunOverlap {
     /// It takes its place in the line like any other.
     #[default]
     Allow,
-    /// It is recorded as left out.
+    /// It is recorded as skipped, with the reason `overlap_skipped`.
     Skip,
-    /// It waits until the other is finished; any further one is recorded as left out.
+    /// It waits until the other is finished; any further one is recorded as skipped.
     BufferOne,
 }
 

@@ -133,7 +133,7 @@ impl Trigger {
         Self::At { at: At::One(instant.into()) }
     }
 
-    /// A set of RFC 3339 instants. Sent again under the same name, it takes the place of the former set.
+    /// A set of 1 to 48 RFC 3339 instants. Sent again under the same name, it takes the place of the former set.
     pub fn at_each(instants: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self::At { at: At::Many(instants.into_iter().map(Into::into).collect()) }
     }

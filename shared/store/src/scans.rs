@@ -37,7 +37,7 @@ pub struct Part {
     pub fence: u64,
     /// Until when its worker has it, to the millisecond; the epoch before the first.
     pub lease_end: DateTime<Utc>,
-    /// When a worker was last told of it, beside those whom ticks tell.
+    /// When a worker was last told of it, beside those whom ticks tell; to the millisecond.
     pub told_at: DateTime<Utc>,
 }
 
