@@ -38,6 +38,17 @@ const LIBRARIES: &[&str] = &[
     "tidegate-aws",
 ];
 
+/// What the suites stand on: the libraries, and the kit that no program ships.
+const SUITE: &[&str] = &[
+    "tidegate-domain",
+    "tidegate-store",
+    "tidegate-engine",
+    "tidegate-api",
+    "tidegate-embedded",
+    "tidegate-runtime",
+    "tidegate-testkit",
+];
+
 /// The fuzz suite plays on the worlds of the simulation, beside the libraries.
 const FUZZ: &[&str] = &[
     "tidegate-protocol",
@@ -46,6 +57,7 @@ const FUZZ: &[&str] = &[
     "tidegate-engine",
     "tidegate-api",
     "tidegate-embedded",
+    "tidegate-testkit",
     "tidegate-simulation",
 ];
 
@@ -66,11 +78,15 @@ const LAYERS: &[Layer] = &[
     top("tidegate-emitter", &["tidegate-engine", "tidegate-aws"]),
     top("tidegate-handler", &["tidegate-engine", "tidegate-aws"]),
     top("tidegate", LIBRARIES),
+    library(
+        "tidegate-testkit",
+        &["tidegate-domain", "tidegate-store", "tidegate-engine", "tidegate-embedded"],
+    ),
     top("tidegate-contract", LIBRARIES),
-    top("tidegate-simulation", LIBRARIES),
+    top("tidegate-simulation", SUITE),
     top("tidegate-fuzz", FUZZ),
     top("tidegate-e2e", LIBRARIES),
-    top("tidegate-bench", LIBRARIES),
+    top("tidegate-bench", SUITE),
     top("xtask", &[]),
 ];
 
@@ -246,6 +262,8 @@ mod tests {
             ("tidegate-embedded", "tidegate-store"),
             ("tidegate-embedded", "tidegate-runtime"),
             ("tidegate-handler", "tidegate-api"),
+            ("tidegate", "tidegate-testkit"),
+            ("tidegate-api", "tidegate-testkit"),
             ("tidegate-client", "tidegate-domain"),
             ("tidegate-e2e", "tidegate"),
             ("xtask", "tidegate-domain"),
@@ -266,6 +284,10 @@ mod tests {
     fn tests_may_use_any_library_but_no_program() {
         assert_eq!(
             faults_of(&[], &[], &[("tidegate-api", "tidegate-embedded", Some("dev"))]),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            faults_of(&[], &[], &[("tidegate-api", "tidegate-testkit", Some("dev"))]),
             Vec::<String>::new()
         );
         let found = faults_of(&[], &[], &[("tidegate-api", "tidegate-e2e", Some("dev"))]);

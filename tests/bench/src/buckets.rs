@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use tidegate_domain::limits::{GRANT_EVENTS, SLOTS_PER_GROUP};
 use tidegate_embedded::Usage;
+use tidegate_testkit::{DISPATCH, PREFIX};
 
 use crate::ledger::Taken;
-use crate::stage::{DISPATCH, Stage};
+use crate::stage::Stage;
 use crate::tokens::{Together, Tokens};
 use crate::{Row, midday};
 
@@ -89,6 +90,7 @@ fn heat(keys: &BTreeMap<String, Taken>, released: u32) -> Result<String> {
             read_units: sum.read_units + taken.read_units,
         })
     };
+    let runs = format!("{PREFIX}-runs/");
     let told = |taken: Taken| {
         format!(
             "{:.1} writes ({:.1} units), {:.1} read units",
@@ -102,6 +104,6 @@ fn heat(keys: &BTreeMap<String, Taken>, released: u32) -> Result<String> {
         written.count(),
         told(*hottest),
         told(of(&|key| key.ends_with("|line"))),
-        told(of(&|key| key.starts_with("bench-runs/"))),
+        told(of(&|key| key.starts_with(&runs))),
     ))
 }

@@ -15,16 +15,17 @@ use serde_json::{Value, json};
 use tidegate_api::{ApiState, router};
 use tidegate_domain::job::Trigger;
 use tidegate_domain::limits::BULK_JOBS;
-use tidegate_embedded::Embedded;
+use tidegate_embedded::ClientOptions;
 use tidegate_engine::clock::SystemClock;
 use tidegate_engine::random::SystemRandom;
-use tidegate_engine::{Config, Engine, JobDraft, Parts};
-use tidegate_store::{KeyHash, Store};
+use tidegate_engine::{Engine, JobDraft};
+use tidegate_store::KeyHash;
+use tidegate_testkit::Deployment;
 use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
 use crate::spread::{Spread, of_names, of_rows};
-use crate::{Row, client, ms, new_queue, per_second, terms};
+use crate::{Row, client, embedded, ms, per_second, terms};
 
 /// Callers side by side.
 const CALLERS: u32 = 8;
@@ -89,21 +90,11 @@ struct Api {
 
 impl Api {
     async fn open(folder: Option<&Path>) -> Result<Self> {
-        let embedded = match folder {
-            Some(folder) => Embedded::open(folder, Arc::new(SystemClock))?,
-            None => Embedded::in_memory(Arc::new(SystemClock))?,
-        };
-        let (store, sqs) = (Store::new(embedded.dynamodb(), "bench"), embedded.sqs());
-        store.create_tables().await?;
-        let queue_url = new_queue(&sqs, "jobs").await?;
-        let config = Config {
-            dispatch_queue_url: new_queue(&sqs, "bench-dispatch").await?,
-            scan_queue_url: new_queue(&sqs, "bench-scan").await?,
-            release_queue_url: new_queue(&sqs, "bench-release").await?,
-            allow_private_targets: true,
-        };
-        let (clock, random) = (Arc::new(SystemClock), Arc::new(SystemRandom));
-        let engine = Engine::new(Parts { store, sqs, clock, random, config });
+        let embedded = embedded(folder, Arc::new(SystemClock))?;
+        let deployment = Deployment::on(&embedded, &ClientOptions::default()).await?;
+        let queue_url = deployment.queue("jobs").await?;
+        let process = deployment.process().private_targets().random(SystemRandom);
+        let engine = process.start(Arc::new(SystemClock));
         engine.tick().await?;
         let router = router(ApiState::new(engine.clone(), Some(KeyHash::of(ADMIN_KEY).as_str())));
         let client = json!({"client_id": client()?.as_str()}).to_string();

@@ -16,11 +16,12 @@ use tidegate_engine::message::Message;
 use tidegate_engine::{Decision, Observer};
 use tidegate_store::Spread;
 use tidegate_store::launch::{Child, Shard};
+use tidegate_testkit::queue;
 
 use crate::crowd::{Maker, Often, ZONES};
 use crate::stage::{Stage, Took};
 use crate::wire::processor_time;
-use crate::{Row, client, midday, ms, new_queue, per_second};
+use crate::{Row, client, midday, ms, per_second};
 
 /// Measured rounds, after one that is not; the median counts.
 const ROUNDS: usize = 5;
@@ -76,7 +77,7 @@ async fn measure(kind: Kind, jobs: u32) -> Result<Vec<Row>> {
     };
     stage.import((0..jobs).map(job)).await?;
 
-    let aside_url = new_queue(&stage.sqs, "aside").await?;
+    let aside_url = queue::create(stage.sqs(), "aside").await?;
     stage.emit().await?;
     let bodies = emitted(&stage, due_at).await?;
     let messages = bodies.iter().map(|body| Ok(Message::decode(body)?)).collect::<Result<Vec<_>>>()?;
@@ -164,7 +165,7 @@ async fn emitted(stage: &Stage, due_at: DateTime<Utc>) -> Result<Vec<String>> {
     stage.clock.set(due_at + chrono::Duration::seconds(1));
     let mut bodies = Vec::new();
     loop {
-        let messages = stage.receive(&stage.dispatch_url).await?;
+        let messages = queue::receive(stage.sqs(), stage.deployment.dispatch_url()).await?;
         if messages.is_empty() {
             return Ok(bodies);
         }
@@ -180,7 +181,7 @@ async fn send(stage: &Stage, queue_url: &str, bodies: Vec<String>) -> Result<()>
     }
     let group = client()?;
     let calls = batches.into_iter().map(|batch| async {
-        let mut call = stage.sqs.send_message_batch().queue_url(queue_url);
+        let mut call = stage.sqs().send_message_batch().queue_url(queue_url);
         for (index, body) in batch.into_iter().enumerate() {
             let entry = SendMessageBatchRequestEntry::builder().id(index.to_string()).message_body(body);
             call = call.entries(entry.message_group_id(group.as_str()).delay_seconds(60).build()?);

@@ -8,9 +8,10 @@ use chrono::{DateTime, Utc};
 use tidegate_domain::job::Trigger;
 use tidegate_engine::JobDraft;
 use tidegate_runtime::Runtime;
+use tidegate_testkit::queue;
 use tokio::task::JoinSet;
 
-use crate::{Row, client, new_queue, per_second, terms};
+use crate::{Row, client, per_second, terms};
 
 /// Callers that create jobs side by side.
 const CALLERS: u32 = 8;
@@ -19,7 +20,7 @@ const SLOWEST_CREATES_A_SECOND: u32 = 500;
 
 pub(crate) async fn run(runtime: &Runtime, events: u32) -> Result<Vec<Row>> {
     let sqs = runtime.embedded().sqs();
-    let queue_url = new_queue(&sqs, "herd").await?;
+    let queue_url = queue::create(&sqs, "herd").await?;
     let ahead_s = i64::from(10 + events / SLOWEST_CREATES_A_SECOND);
     let launch_at =
         DateTime::from_timestamp(Utc::now().timestamp() + ahead_s, 0).context("no such instant")?;

@@ -21,14 +21,18 @@ mod throttled;
 mod tokens;
 mod wire;
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use chrono::{DateTime, TimeZone as _, Utc};
+use tidegate_domain::clock::Clock;
 use tidegate_domain::flow::Flow;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::job::{Attempts, Count, History, Payload, Terms};
 use tidegate_domain::target::Target;
+use tidegate_embedded::Embedded;
 
 use section::Asked;
 
@@ -69,8 +73,12 @@ fn midday() -> Result<DateTime<Utc>> {
     Utc.with_ymd_and_hms(2026, 11, 24, 12, 0, 0).single().context("no such instant")
 }
 
-async fn new_queue(sqs: &aws_sdk_sqs::Client, name: &str) -> Result<String> {
-    sqs.create_queue().queue_name(name).send().await?.queue_url.context("a queue without a URL")
+/// The services, in a folder or in memory.
+fn embedded(folder: Option<&Path>, clock: Arc<dyn Clock>) -> Result<Embedded> {
+    Ok(match folder {
+        Some(folder) => Embedded::open(folder, clock)?,
+        None => Embedded::in_memory(clock)?,
+    })
 }
 
 fn per_second(count: u32, took: Duration) -> String {

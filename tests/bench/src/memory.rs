@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow, bail};
 use tidegate_domain::limits::EVENTS_PER_CHUNK;
 use tidegate_embedded::Embedded;
+use tidegate_testkit::DISPATCH;
 
 use crate::crowd::{Maker, Often};
-use crate::stage::{DISPATCH, Stage};
+use crate::stage::Stage;
 use crate::{Row, midday, ms, per_second};
 
 /// How often the watcher looks.

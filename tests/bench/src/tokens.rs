@@ -10,9 +10,10 @@ use tidegate_domain::job::{Terms, Trigger};
 use tidegate_domain::policy::PolicyTerms;
 use tidegate_domain::token::{SignedToken, Token};
 use tidegate_engine::{JobDraft, Outcome, Release, Released};
+use tidegate_testkit::queue;
 
 use crate::stage::Stage;
-use crate::{client, new_queue, terms};
+use crate::{client, terms};
 
 /// The longest lease there is, in seconds: nothing runs out while it is counted.
 const LEASE_SECONDS: u32 = 43_200;
@@ -42,7 +43,7 @@ pub(crate) struct Tokens<'a> {
 impl<'a> Tokens<'a> {
     /// A policy of `limit` tokens, all of them given to a run of `events`.
     pub(crate) async fn under(stage: &'a Stage, name: &str, limit: u32, events: u32) -> Result<Self> {
-        let queue_url = new_queue(&stage.sqs, name).await?;
+        let queue_url = queue::create(stage.sqs(), name).await?;
         let policy: PolicyId = name.parse()?;
         let (client, policy_terms) = (client()?, PolicyTerms::new(limit, LEASE_SECONDS)?);
         stage.engine.policies().create(&client, policy.clone(), policy_terms).await?;
@@ -65,20 +66,13 @@ impl<'a> Tokens<'a> {
 
     /// Takes in what has come.
     async fn receive(&mut self) -> Result<()> {
-        loop {
-            let messages = self.stage.receive(&self.queue_url).await?;
-            if messages.is_empty() {
-                return Ok(());
-            }
-            for message in &messages {
-                let body: Value = serde_json::from_str(message.body.as_deref().unwrap_or_default())?;
-                let signed: SignedToken =
-                    body["token"].as_str().context("an event without a token")?.parse()?;
-                let token = signed.token;
-                self.held.entry(token.group.group).or_default().push_back(token);
-            }
-            self.stage.delete(&self.queue_url, messages).await?;
+        for text in queue::take_all(self.stage.sqs(), &self.queue_url).await? {
+            let body: Value = serde_json::from_str(&text)?;
+            let signed: SignedToken = body["token"].as_str().context("an event without a token")?.parse()?;
+            let token = signed.token;
+            self.held.entry(token.group.group).or_default().push_back(token);
         }
+        Ok(())
     }
 
     /// One call that releases tokens, and the events that come for them; how many it released.

@@ -11,7 +11,8 @@ use tidegate_domain::policy::PolicyTerms;
 use tidegate_embedded::ClientOptions;
 use tidegate_engine::{JobWrite, Outcome, PolicyWrite, Release};
 use tidegate_simulation::World;
-use tidegate_simulation::world::{JobSpec, Received, pump_delete, pump_receive};
+use tidegate_simulation::world::{JobSpec, Received};
+use tidegate_testkit::queue;
 
 use crate::fault::Fault;
 
@@ -86,7 +87,7 @@ impl Neighbour {
     async fn receive(&self, world: &World, sqs: &aws_sdk_sqs::Client) -> Result<Vec<DateTime<Utc>>> {
         let mut launches = Vec::new();
         loop {
-            let messages = pump_receive(sqs, &self.queue_url).await?;
+            let messages = queue::receive(sqs, &self.queue_url).await?;
             if messages.is_empty() {
                 return Ok(launches);
             }
@@ -102,7 +103,7 @@ impl Neighbour {
                     world.engine.tokens().release(&self.client, release).await?;
                 }
             }
-            pump_delete(sqs, &self.queue_url, &messages).await?;
+            queue::delete(sqs, &self.queue_url, &messages).await?;
         }
     }
 }

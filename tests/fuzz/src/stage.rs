@@ -12,8 +12,9 @@ use tidegate_api::{ApiState, router};
 use tidegate_domain::clock::Clock as _;
 use tidegate_embedded::ClientOptions;
 use tidegate_simulation::World;
-use tidegate_simulation::world::{Received, pump_delete, pump_receive};
+use tidegate_simulation::world::Received;
 use tidegate_store::KeyHash;
+use tidegate_testkit::queue;
 use tower::ServiceExt as _;
 
 use crate::fault::Fault;
@@ -233,7 +234,7 @@ impl Stage {
     /// Takes some of the client's events, and remembers their ids and tokens.
     async fn consume(&mut self) -> Result<()> {
         for _ in 0..RECEIVES {
-            let messages = pump_receive(&self.sqs, &self.known.queue_url).await?;
+            let messages = queue::receive(&self.sqs, &self.known.queue_url).await?;
             for message in &messages {
                 let Ok(event) = Received::read(message.body().unwrap_or_default()) else { continue };
                 self.known.events.learn(&event.body.event_id);
@@ -242,7 +243,7 @@ impl Stage {
                     self.known.tokens.learn(token);
                 }
             }
-            pump_delete(&self.sqs, &self.known.queue_url, &messages).await?;
+            queue::delete(&self.sqs, &self.known.queue_url, &messages).await?;
         }
         Ok(())
     }

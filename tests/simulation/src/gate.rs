@@ -11,14 +11,11 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use aws_sdk_dynamodb::config::RuntimeComponents;
-use aws_smithy_runtime_api::client::http::{
-    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient,
-    SharedHttpConnector,
-};
-use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::http::{HttpConnector as _, HttpConnectorFuture, SharedHttpClient};
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_types::body::SdkBody;
 use serde_json::Value;
+use tidegate_embedded::around;
 
 /// Polls in which a call must come to its next request.
 const POLLS: u32 = 10_000;
@@ -116,40 +113,11 @@ impl Gate {
     }
 }
 
-/// An HTTP client behind a gate.
-#[derive(Debug)]
-pub struct Gated {
-    inner: SharedHttpClient,
-    gate: Arc<Gate>,
-}
-
-impl Gated {
-    /// Puts a gate before a client.
-    pub fn new(inner: SharedHttpClient, gate: &Arc<Gate>) -> Self {
-        Self { inner, gate: Arc::clone(gate) }
-    }
-}
-
-impl HttpClient for Gated {
-    fn http_connector(
-        &self,
-        settings: &HttpConnectorSettings,
-        parts: &RuntimeComponents,
-    ) -> SharedHttpConnector {
-        let inner = self.inner.http_connector(settings, parts);
-        SharedHttpConnector::new(Connector { inner, gate: Arc::clone(&self.gate) })
-    }
-}
-
-#[derive(Debug)]
-struct Connector {
-    inner: SharedHttpConnector,
-    gate: Arc<Gate>,
-}
-
-impl HttpConnector for Connector {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let (inner, gate) = (self.inner.clone(), Arc::clone(&self.gate));
+/// An HTTP client whose requests pass `gate` on their way to `inner`.
+pub fn gated(inner: SharedHttpClient, gate: &Arc<Gate>) -> SharedHttpClient {
+    let gate = Arc::clone(gate);
+    around(inner, move |inner, request| {
+        let (inner, gate) = (inner.clone(), Arc::clone(&gate));
         HttpConnectorFuture::new(async move {
             let body = request.body().bytes().unwrap_or_default();
             let body: Value = serde_json::from_slice(body).unwrap_or_default();
@@ -162,7 +130,7 @@ impl HttpConnector for Connector {
             gate.events.fetch_add(1, Ordering::Relaxed);
             reply.map(|reply| gate.answer(&body, reply))
         })
-    }
+    })
 }
 
 /// A call of a process, under way.

@@ -1,4 +1,4 @@
-//! What proves the engine: worlds in memory with a clock that is moved by hand.
+//! What proves the engine: worlds in memory with a clock that is moved by hand, on the deployments of `tidegate-testkit`.
 //!
 //! | item | for |
 //! | --- | --- |

@@ -12,8 +12,9 @@ use tidegate_engine::{JobWrite, Outcome, Release, Released, RunCancel};
 use tidegate_protocol::Completion;
 use tidegate_simulation::World;
 use tidegate_simulation::gate::{Gate, Task};
-use tidegate_simulation::world::{CLIENT, JobSpec, Received, pump_delete, pump_receive};
+use tidegate_simulation::world::{CLIENT, JobSpec, Received};
 use tidegate_store::runs::RunRow;
+use tidegate_testkit::queue;
 
 /// A batch of events under policy `small`, whose end is told to `target`.
 async fn batch(world: &World, queue: &str, count: u64, target: Target) {
@@ -53,8 +54,8 @@ async fn work(world: &World, queue: &str, fails: impl Fn(u32) -> bool) -> u32 {
 
 async fn completions(world: &World, queue: &str) -> Vec<Completion> {
     let sqs = world.embedded.sqs();
-    let messages = pump_receive(&sqs, queue).await.unwrap();
-    pump_delete(&sqs, queue, &messages).await.unwrap();
+    let messages = queue::receive(&sqs, queue).await.unwrap();
+    queue::delete(&sqs, queue, &messages).await.unwrap();
     messages.iter().map(|message| serde_json::from_str(message.body().unwrap()).unwrap()).collect()
 }
 

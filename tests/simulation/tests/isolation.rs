@@ -120,7 +120,7 @@ async fn characters_that_sqs_refuses_travel_as_escapes() {
 #[tokio::test]
 async fn no_event_is_delivered_to_a_queue_of_ours() {
     let town = Town::new().await;
-    let own = town.world.dispatch_url().to_owned();
+    let own = town.world.deployment.dispatch_url().to_owned();
     let mut draft = town.draft(&own);
     draft.terms.payload = Payload::new(json!({"v": 1, "scan": {"part": "x"}}).to_string()).unwrap();
     let job = town.store(Some("inside"), draft).await;
@@ -164,7 +164,7 @@ async fn a_launch_that_cannot_be_judged_is_set_aside_under_its_job() {
     draft.rules = Rules { calendars: vec!["broken".parse().unwrap()], ..Rules::default() };
     let job = town.store(Some("needs-a-calendar"), draft).await;
     let sound = town.attack("needs-none", 1, Payload::new("1".to_owned()).unwrap()).await;
-    let table = format!("{}-clients", tidegate_simulation::world::PREFIX);
+    let table = format!("{}-clients", tidegate_testkit::PREFIX);
     let text = |text: &str| aws_sdk_dynamodb::types::AttributeValue::S(text.to_owned());
     let row = town.world.embedded.dynamodb().put_item().table_name(table);
     let row =

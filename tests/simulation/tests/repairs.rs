@@ -14,8 +14,9 @@ use tidegate_domain::time::Instants;
 use tidegate_embedded::{Call, Fault, FaultPlan};
 use tidegate_engine::JobWrite;
 use tidegate_simulation::World;
-use tidegate_simulation::world::{CLIENT, JobSpec, PREFIX, Received};
+use tidegate_simulation::world::{CLIENT, JobSpec, Received};
 use tidegate_store::line::LineEntry;
+use tidegate_testkit::PREFIX;
 
 /// One fault, at request number `at` of a kind.
 struct Once {

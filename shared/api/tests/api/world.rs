@@ -12,17 +12,15 @@ use serde_json::{Value, json};
 use tidegate_api::{ApiState, router};
 use tidegate_domain::clock::ManualClock;
 use tidegate_embedded::{Call, ClientOptions, Embedded, Fault, FaultPlan};
-use tidegate_engine::random::SeededRandom;
-use tidegate_engine::{Config, Engine, Handled, Parts};
+use tidegate_engine::Engine;
+use tidegate_store::KeyHash;
 use tidegate_store::tables::Table;
-use tidegate_store::{KeyHash, Store};
+use tidegate_testkit::{Deployment, PREFIX, queue};
 use tokio::net::TcpListener;
 use tower::ServiceExt as _;
 
 /// A queue that exists.
 pub const QUEUE: &str = "http://localhost:9324/000000000000/jobs";
-
-const PREFIX: &str = "test";
 
 pub struct World {
     router: Router,
@@ -30,6 +28,7 @@ pub struct World {
     pub admin_key: String,
     pub engine: Engine,
     pub embedded: Embedded,
+    deployment: Deployment,
 }
 
 /// No request reaches any service.
@@ -59,24 +58,16 @@ impl World {
         let start = DateTime::parse_from_rfc3339("2026-11-21T12:00:00Z").unwrap().to_utc();
         let clock = Arc::new(ManualClock::new(start));
         let embedded = Embedded::in_memory(clock.clone()).unwrap();
-        let options = ClientOptions::without_retries();
-        let (store, sqs) =
-            (Store::new(embedded.dynamodb_with(&options), PREFIX), embedded.sqs_with(&options));
-        store.create_tables().await.unwrap();
-        for name in ["jobs", "done", "dispatch", "scan", "release"] {
-            sqs.create_queue().queue_name(name).send().await.unwrap();
+        let deployment = Deployment::on(&embedded, &ClientOptions::without_retries()).await.unwrap();
+        for name in ["jobs", "done"] {
+            deployment.queue(name).await.unwrap();
         }
-        let [dispatch_queue_url, scan_queue_url, release_queue_url] =
-            ["dispatch", "scan", "release"].map(|name| QUEUE.replace("jobs", name));
-        let config =
-            Config { dispatch_queue_url, scan_queue_url, release_queue_url, allow_private_targets: true };
-        let random = Arc::new(SeededRandom::new(1));
-        let engine = Engine::new(Parts { store, sqs, clock: clock.clone(), random, config });
+        let engine = deployment.process().private_targets().start(clock.clone());
         // Made by whoever needs it first: what a refused call leaves unchanged is then all there is.
         engine.tokens().key().await.unwrap();
         let admin_key = "the-admin-key".to_owned();
         let router = router(ApiState::new(engine.clone(), Some(KeyHash::of(&admin_key).as_str())));
-        Self { router, clock, admin_key, engine, embedded }
+        Self { router, clock, admin_key, engine, embedded, deployment }
     }
 
     pub async fn register(&self, client: &str) -> String {
@@ -137,33 +128,14 @@ impl World {
 
     /// Takes every message off a queue that is there now.
     pub async fn take_all(&self, queue: &str) -> Vec<String> {
-        let sqs = self.embedded.sqs();
-        let mut bodies = Vec::new();
-        loop {
-            let received =
-                sqs.receive_message().queue_url(queue).max_number_of_messages(10).send().await.unwrap();
-            if received.messages().is_empty() {
-                return bodies;
-            }
-            for message in received.messages() {
-                bodies.push(message.body().unwrap().to_owned());
-                let receipt = message.receipt_handle().unwrap();
-                sqs.delete_message().queue_url(queue).receipt_handle(receipt).send().await.unwrap();
-            }
-        }
+        queue::take_all(&self.deployment.sqs, queue).await.unwrap()
     }
 
     /// Handles dispatch messages until there are none.
     pub async fn dispatch(&self) {
-        loop {
-            let bodies = self.take_all(&QUEUE.replace("jobs", "dispatch")).await;
-            if bodies.is_empty() {
-                return;
-            }
-            for body in bodies {
-                assert_eq!(self.engine.handle(&body, 1).await, Handled::Done, "{body}");
-            }
-        }
+        let (sqs, dispatch_url) = (&self.deployment.sqs, self.deployment.dispatch_url());
+        let pumped = queue::pump(&self.engine, sqs, dispatch_url).await.unwrap();
+        assert_eq!(pumped.again, 0, "messages come again without any fault");
     }
 
     /// Delivers what is due and takes it off the consumer's queue.

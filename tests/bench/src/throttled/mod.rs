@@ -15,8 +15,9 @@ use tidegate_domain::job::Trigger;
 use tidegate_domain::policy::PolicyTerms;
 use tidegate_engine::JobDraft;
 use tidegate_runtime::Runtime;
+use tidegate_testkit::queue;
 
-use crate::{Row, client, new_queue, terms};
+use crate::{Row, client, terms};
 use book::Seen;
 use consumer::consume;
 
@@ -44,7 +45,7 @@ pub(crate) async fn run(runtime: &Runtime, events: u32) -> Result<Vec<Row>> {
 async fn under(runtime: &Runtime, load: &Load, events: u32) -> Result<Vec<Row>> {
     let Load { policy, tokens, work } = *load;
     let (engine, sqs) = (runtime.engine().clone(), runtime.embedded().sqs());
-    let queue_url = new_queue(&sqs, policy).await?;
+    let queue_url = queue::create(&sqs, policy).await?;
     engine.policies().create(&client()?, policy.parse()?, PolicyTerms::new(tokens, 60)?).await?;
     let now = DateTime::from_timestamp(Utc::now().timestamp(), 0).context("no such instant")?;
     let batch = tidegate_domain::job::Terms { policy: Some(policy.parse()?), ..terms(&queue_url, events)? };

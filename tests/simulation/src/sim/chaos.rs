@@ -5,17 +5,12 @@
 //! SDK does when it loses a reply) sent a second time.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use aws_sdk_dynamodb::config::RuntimeComponents;
-use aws_smithy_runtime_api::client::http::{
-    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient,
-    SharedHttpConnector,
-};
+use aws_smithy_runtime_api::client::http::{HttpConnector as _, HttpConnectorFuture, SharedHttpClient};
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
-use tidegate_embedded::{Call, Fault, FaultPlan, Refusal};
+use tidegate_embedded::{Call, Fault, FaultPlan, Refusal, around};
 
 use super::coverage::{Counter, CoveredFault, FaultCoverage};
 use super::dice::Dice;
@@ -140,49 +135,11 @@ impl FaultPlan for Plan {
     }
 }
 
-/// An HTTP client in front of another, which holds requests back.
-pub(crate) struct Wire {
-    inner: SharedHttpClient,
-    chaos: Arc<Chaos>,
-}
-
-impl Wire {
-    pub(crate) fn new(inner: SharedHttpClient, chaos: Arc<Chaos>) -> Self {
-        Self { inner, chaos }
-    }
-}
-
-impl fmt::Debug for Wire {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wire").finish_non_exhaustive()
-    }
-}
-
-impl HttpClient for Wire {
-    fn http_connector(
-        &self,
-        settings: &HttpConnectorSettings,
-        parts: &RuntimeComponents,
-    ) -> SharedHttpConnector {
-        let inner = self.inner.http_connector(settings, parts);
-        SharedHttpConnector::new(Held { inner, chaos: Arc::clone(&self.chaos) })
-    }
-}
-
-struct Held {
-    inner: SharedHttpConnector,
-    chaos: Arc<Chaos>,
-}
-
-impl fmt::Debug for Held {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Held").finish_non_exhaustive()
-    }
-}
-
-impl HttpConnector for Held {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let (inner, chaos) = (self.inner.clone(), Arc::clone(&self.chaos));
+/// An HTTP client that holds requests back on their way to `inner`.
+pub(crate) fn wired(inner: SharedHttpClient, chaos: &Arc<Chaos>) -> SharedHttpClient {
+    let chaos = Arc::clone(chaos);
+    around(inner, move |inner, request| {
+        let (inner, chaos) = (inner.clone(), Arc::clone(&chaos));
         HttpConnectorFuture::new(async move {
             pause(&chaos).await;
             chaos.note(&request);
@@ -198,7 +155,7 @@ impl HttpConnector for Held {
             pause(&chaos).await;
             reply
         })
-    }
+    })
 }
 
 /// Lets whoever polls do something else first.

@@ -11,6 +11,7 @@ use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::slots::SlotGroup;
 use tidegate_engine::{Outcome, Release, Released};
+use tidegate_testkit::queue;
 
 use super::checkers::i2_nothing_lost::{self, complete};
 use super::checkers::{
@@ -20,7 +21,7 @@ use super::coverage::CoveredFault;
 use super::history::History;
 use super::model::{PendingCall, PendingPolicyCall, PolicyModel};
 use super::processes::{Done, Treatment, poll_round};
-use crate::world::{Received, pump_delete, pump_receive};
+use crate::world::Received;
 
 /// Rounds in which everything must come to its end: a policy with one token and a rate without a burst serves about two
 /// dozen events in a minute, and thousands may wait; an event that no target takes holds its tokens for two rounds.
@@ -255,9 +256,10 @@ async fn poll_dry(history: &mut History, starved_too: bool) -> Result<Verdict> {
     let engine = history.engines[0].clone();
     for _ in 0..POLLS {
         let mut none = true;
-        for url in [history.stage.site.scan_url.clone(), history.stage.site.dispatch_url.clone()] {
+        let deployment = &history.stage.deployment;
+        for url in [deployment.scan_url(), deployment.dispatch_url()].map(str::to_owned) {
             let treatment = Treatment { times: 1, undeleted: false };
-            let done = poll_round(engine.clone(), history.stage.sqs.clone(), url, treatment).await;
+            let done = poll_round(engine.clone(), history.stage.deployment.sqs.clone(), url, treatment).await;
             let Done::Pumped { handled, .. } = &done else { continue };
             none &= handled.is_empty();
             let handled = i2_nothing_lost::handled(handled);
@@ -321,8 +323,8 @@ async fn release_all(history: &mut History, starved_too: bool) -> Result<Result<
     let mut any = false;
     let mut releases: BTreeMap<ClientId, Vec<Release>> = BTreeMap::new();
     for url in history.stage.queue_urls.clone() {
-        let messages = pump_receive(&history.stage.sqs, &url).await?;
-        pump_delete(&history.stage.sqs, &url, &messages).await?;
+        let messages = queue::receive(&history.stage.deployment.sqs, &url).await?;
+        queue::delete(&history.stage.deployment.sqs, &url, &messages).await?;
         any |= !messages.is_empty();
         for message in &messages {
             let event = Received::read(message.body().unwrap_or_default())?;

@@ -7,6 +7,7 @@ use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::clock::Clock as _;
 use tidegate_domain::token::Token;
 use tidegate_engine::{Engine, Extended, JobDelete, JobWrite, Outcome, PolicyWrite, Release, Released};
+use tidegate_testkit::queue;
 
 use super::checkers::{Verdict, i6_times, i8_accepted};
 use super::clocks::{APART_MS, JUMP_MS};
@@ -20,7 +21,7 @@ use super::setup::{self, Stage};
 use super::watch::Watch;
 use super::{Failure, Options};
 use crate::mutants::Clauses;
-use crate::world::{Received, pump_delete, pump_receive};
+use crate::world::Received;
 
 /// Steps of a history before its faults stop.
 const STEPS: u64 = 260;
@@ -328,9 +329,9 @@ impl History {
         let treatment = Treatment { times, undeleted: self.dice.chance(60) };
         let name = format!("a round of its poller, {treatment:?}");
         // The parts of large windows have a queue of their own.
-        let site = &self.stage.site;
-        let url = if self.dice.chance(300) { &site.scan_url } else { &site.dispatch_url };
-        let (sqs, url) = (site.sqs.clone(), url.clone());
+        let deployment = &self.stage.deployment;
+        let url = if self.dice.chance(300) { deployment.scan_url() } else { deployment.dispatch_url() };
+        let (sqs, url) = (self.stage.site.sqs().clone(), url.to_owned());
         let call = Call { process, name, about: About::Nobody, seconds: 30 };
         self.begin(call, poll_round(engine, sqs, url, treatment));
     }
@@ -338,7 +339,7 @@ impl History {
     /// A consumer takes what its queue has.
     async fn receive(&mut self) -> Result<Verdict> {
         let Some(url) = self.dice.pick(&self.stage.queue_urls).cloned() else { return Ok(Ok(())) };
-        let messages = pump_receive(&self.stage.sqs, &url).await?;
+        let messages = queue::receive(&self.stage.deployment.sqs, &url).await?;
         for message in &messages {
             let event = Received::read(message.body().unwrap_or_default())?;
             if let Err(violation) = self.arrived("a consumer", &event)? {
@@ -347,7 +348,7 @@ impl History {
             self.plan(&event)?;
         }
         if !self.dice.chance(60) {
-            pump_delete(&self.stage.sqs, &url, &messages).await?;
+            queue::delete(&self.stage.deployment.sqs, &url, &messages).await?;
         }
         Ok(Ok(()))
     }

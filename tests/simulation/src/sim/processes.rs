@@ -5,22 +5,16 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use aws_sdk_sqs::Client as Sqs;
 use chrono::{DateTime, Utc};
-use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::token::Token;
-use tidegate_engine::random::Random;
 use tidegate_engine::{
-    Config, Engine, EngineError, Extended, Handled, JobDelete, JobWrite, Parts, PolicyWrite, Released,
-    TickReport,
+    Engine, EngineError, Extended, Handled, JobDelete, JobWrite, PolicyWrite, Released, TickReport,
 };
-use tidegate_store::Store;
-
-use crate::world::{pump_delete, pump_receive, receive_count};
+use tidegate_testkit::queue;
 
 /// What came of a call.
 pub(crate) enum Done {
@@ -64,37 +58,6 @@ impl Op {
     }
 }
 
-/// What every process is started with.
-pub(crate) struct Site {
-    pub(crate) store: Store,
-    pub(crate) sqs: Sqs,
-    pub(crate) random: Arc<dyn Random>,
-    pub(crate) dispatch_url: String,
-    pub(crate) scan_url: String,
-    pub(crate) release_url: String,
-    /// How many single events are too few for a pack.
-    pub(crate) few: usize,
-}
-
-impl Site {
-    /// A process that remembers nothing, with its clock.
-    pub(crate) fn start(&self, clock: Arc<dyn Clock>) -> Engine {
-        Engine::new(Parts {
-            store: self.store.clone(),
-            sqs: self.sqs.clone(),
-            clock,
-            random: Arc::clone(&self.random),
-            config: Config {
-                dispatch_queue_url: self.dispatch_url.clone(),
-                scan_queue_url: self.scan_url.clone(),
-                release_queue_url: self.release_url.clone(),
-                allow_private_targets: false,
-            },
-        })
-        .with_few(self.few)
-    }
-}
-
 /// A call, before it begins.
 pub(crate) struct Call {
     pub(crate) process: usize,
@@ -123,8 +86,9 @@ pub(crate) struct Treatment {
 
 /// One round of a poller: up to ten messages are received, handled and deleted.
 pub(crate) async fn poll_round(engine: Engine, sqs: Sqs, url: String, treatment: Treatment) -> Done {
-    let messages = pump_receive(&sqs, &url).await.unwrap_or_default();
-    let texts: Vec<_> = messages.iter().map(|m| (m.body().unwrap_or_default(), receive_count(m))).collect();
+    let messages = queue::receive(&sqs, &url).await.unwrap_or_default();
+    let texts: Vec<_> =
+        messages.iter().map(|m| (m.body().unwrap_or_default(), queue::receive_count(m))).collect();
     let mut outcomes = vec![Handled::Retry; messages.len()];
     for _ in 0..treatment.times {
         outcomes = engine.handle_all(&texts).await;
@@ -134,7 +98,7 @@ pub(crate) async fn poll_round(engine: Engine, sqs: Sqs, url: String, treatment:
     let done: Vec<_> = messages.iter().zip(outcomes).filter(is_done).map(|(m, _)| m.clone()).collect();
     if !treatment.undeleted {
         // A deletion that fails makes the message come again.
-        let _ignored = pump_delete(&sqs, &url, &done).await;
+        let _ignored = queue::delete(&sqs, &url, &done).await;
     }
     Done::Pumped { handled, treatment }
 }

@@ -20,17 +20,18 @@ use tidegate_embedded::{ClientOptions, Embedded, Faults};
 use tidegate_engine::random::SeededRandom;
 use tidegate_engine::{Engine, JobWrite};
 use tidegate_store::{Spread, Store};
+use tidegate_testkit::{Deployment, Process};
 
 use super::Options;
-use super::chaos::{Chaos, Plan, Wire};
+use super::chaos::{Chaos, Plan, wired};
 use super::clocks::{APART_MS, Clocks};
 use super::coverage::CoveredFault;
 use super::dice::Dice;
 use super::mix::{self, MisfireRule, Place, TriggerKind};
 use super::model::{JobModel, Model, PolicyModel};
-use super::processes::{Site, create_policy};
+use super::processes::create_policy;
 use crate::mutants::{self, Census};
-use crate::world::{DISPATCH, JobSpec, PREFIX, RELEASES, SCAN, create_queue};
+use crate::world::JobSpec;
 
 const CRONS: [&str; 7] = [
     "* * * * *",
@@ -55,10 +56,13 @@ pub(crate) struct Stage {
     pub(crate) processes: usize,
     pub(crate) chaos: Arc<Chaos>,
     pub(crate) census: Arc<Census>,
-    pub(crate) site: Site,
-    /// Clients that nothing happens to: the watcher's and the consumers'.
+    /// What every process is started with.
+    pub(crate) site: Process,
+    /// How many single events are too few for a pack.
+    few: usize,
+    /// The tables and queues through clients that nothing happens to: the watcher's and the consumers'.
     pub(crate) store: Store,
-    pub(crate) sqs: aws_sdk_sqs::Client,
+    pub(crate) deployment: Deployment,
     pub(crate) queue_urls: Vec<String>,
     /// Where clients are told of the ends of runs. Nobody looks there.
     callback_url: String,
@@ -68,7 +72,7 @@ pub(crate) struct Stage {
 impl Stage {
     /// A process that remembers nothing.
     pub(crate) fn start(&self, process: usize) -> Engine {
-        self.site.start(self.clocks.of(process))
+        self.site.start(self.clocks.of(process)).with_few(self.few)
     }
 }
 
@@ -81,46 +85,31 @@ pub(crate) async fn stage(seed: u64, dice: &Dice, options: Options) -> Result<St
     let plain = ClientOptions::without_retries();
     let faulty = plain.clone().with_faults(Faults::new(Plan(Arc::clone(&chaos))));
 
-    let (dynamodb, sqs) = (embedded.dynamodb_with(&plain), embedded.sqs_with(&plain));
     let spread = Spread {
         at_shards: *dice.weighted(&mix::AT_SHARDS),
         groups_per_part: *dice.weighted(&mix::GROUPS_PER_PART),
     };
-    let store = Store::new(dynamodb, PREFIX).with_spread(spread);
-    store.create_tables().await?;
-    let dispatch_url = create_queue(&sqs, DISPATCH).await?;
-    let scan_url = create_queue(&sqs, SCAN).await?;
-    let release_url = create_queue(&sqs, RELEASES).await?;
-    let callback_url = create_queue(&sqs, "callbacks").await?;
+    let deployment = Deployment::on(&embedded, &plain).await?;
+    let callback_url = deployment.queue("callbacks").await?;
     let mut queue_urls = Vec::new();
     for name in ["left", "right"] {
-        queue_urls.push(create_queue(&sqs, name).await?);
+        queue_urls.push(deployment.queue(name).await?);
     }
 
-    let site_dynamodb = embedded.dynamodb_with(&faulty);
-    let mut inner = site_dynamodb.config().http_client().context("a client without an HTTP client")?;
     let census = Arc::new(Census::default());
-    if options.counts_clauses {
-        let quiet = Arc::clone(&chaos);
-        inner = mutants::counting(inner, &census, move |is_quiet| quiet.set_quiet(is_quiet));
-    }
-    if let Some(mutant) = options.mutant {
-        inner = mutant.before(inner);
-    }
-    let wired_dynamodb =
-        site_dynamodb.config().to_builder().http_client(Wire::new(inner, Arc::clone(&chaos))).build();
-    let site_sqs = embedded.sqs_with(&faulty);
-    let inner = site_sqs.config().http_client().context("a client without an HTTP client")?;
-    let wired = site_sqs.config().to_builder().http_client(Wire::new(inner, Arc::clone(&chaos))).build();
-    let site = Site {
-        store: Store::new(aws_sdk_dynamodb::Client::from_conf(wired_dynamodb), PREFIX).with_spread(spread),
-        sqs: aws_sdk_sqs::Client::from_conf(wired),
-        random: Arc::new(SeededRandom::new(seed ^ 0x1d5)),
-        dispatch_url,
-        scan_url,
-        release_url,
-        few: *dice.weighted(&mix::FEW),
-    };
+    let site = deployment.process_with(&embedded, &faulty).spread(spread);
+    let site = site.random(SeededRandom::new(seed ^ 0x1d5)).dynamodb_through(|mut http| {
+        if options.counts_clauses {
+            let quiet = Arc::clone(&chaos);
+            http = mutants::counting(http, &census, move |is_quiet| quiet.set_quiet(is_quiet));
+        }
+        if let Some(mutant) = options.mutant {
+            http = mutant.before(http);
+        }
+        wired(http, &chaos)
+    })?;
+    let site = site.sqs_through(|http| wired(http, &chaos))?;
+    let few = *dice.weighted(&mix::FEW);
     let offsets_ms = offsets_ms(dice);
     if offsets_ms.iter().any(|offset| *offset != offsets_ms[0]) {
         chaos.count(CoveredFault::ClocksApart);
@@ -133,8 +122,9 @@ pub(crate) async fn stage(seed: u64, dice: &Dice, options: Options) -> Result<St
         chaos,
         census,
         site,
-        store,
-        sqs,
+        few,
+        store: deployment.process().spread(spread).store(),
+        deployment,
         queue_urls,
         callback_url,
         _embedded: embedded,

@@ -5,8 +5,9 @@ use serde_json::value::RawValue;
 use tidegate_domain::token::{SignedToken, Token};
 use tidegate_engine::{Outcome, Release, Released};
 use tidegate_protocol::Event;
+use tidegate_testkit::queue;
 
-use super::{CLIENT, World, pump};
+use super::{CLIENT, World};
 
 /// An event that a consumer took from its queue.
 #[derive(Debug, Clone)]
@@ -36,17 +37,8 @@ impl World {
     /// # Errors
     /// When SQS refuses or a message is no event.
     pub async fn consume(&self, queue_url: &str) -> Result<Vec<Received>> {
-        let mut events = Vec::new();
-        loop {
-            let messages = pump::receive(&self.sqs, queue_url).await?;
-            if messages.is_empty() {
-                return Ok(events);
-            }
-            for message in &messages {
-                events.push(Received::read(message.body().unwrap_or_default())?);
-            }
-            pump::delete(&self.sqs, queue_url, &messages).await?;
-        }
+        let texts = queue::take_all(&self.deployment.sqs, queue_url).await?;
+        texts.iter().map(|text| Received::read(text)).collect()
     }
 
     /// Releases tokens of [`CLIENT`] as succeeded, in one call.

@@ -18,7 +18,8 @@ use tidegate_domain::clock::Clock as _;
 use tidegate_domain::limits::AT_ROW_DAYS;
 use tidegate_embedded::Usage;
 use tidegate_simulation::World;
-use tidegate_simulation::world::{DISPATCH, JobSpec, Received};
+use tidegate_simulation::world::{JobSpec, Received};
+use tidegate_testkit::DISPATCH;
 
 const BATCH: u64 = 1_000;
 

@@ -5,7 +5,8 @@ use tidegate_domain::clock::Clock as _;
 use tidegate_embedded::Usage;
 use tidegate_engine::{Handled, JobWrite};
 use tidegate_simulation::World;
-use tidegate_simulation::world::{CLIENT, JobSpec, Received, receive_count};
+use tidegate_simulation::world::{CLIENT, JobSpec, Received};
+use tidegate_testkit::queue::receive_count;
 
 use super::{Budget, fire_at, hold};
 

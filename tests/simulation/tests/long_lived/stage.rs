@@ -11,7 +11,8 @@ use tidegate_domain::job::Job;
 use tidegate_engine::{Engine, JobWrite};
 use tidegate_simulation::World;
 use tidegate_simulation::gate::Gate;
-use tidegate_simulation::world::{CLIENT, JobSpec, PREFIX};
+use tidegate_simulation::world::{CLIENT, JobSpec};
+use tidegate_testkit::PREFIX;
 
 pub(crate) type Row = HashMap<String, AttributeValue>;
 

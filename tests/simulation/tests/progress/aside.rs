@@ -7,7 +7,8 @@ use chrono::Duration;
 use tidegate_domain::clock::Clock as _;
 use tidegate_embedded::{Call, Fault, FaultPlan, Refusal};
 use tidegate_simulation::World;
-use tidegate_simulation::world::{CLIENT, JobSpec, PREFIX};
+use tidegate_simulation::world::{CLIENT, JobSpec};
+use tidegate_testkit::PREFIX;
 
 fn text(text: &str) -> AttributeValue {
     AttributeValue::S(text.to_owned())

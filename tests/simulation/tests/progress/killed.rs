@@ -9,7 +9,8 @@ use tidegate_embedded::{Call, Fault, FaultPlan};
 use tidegate_engine::Handled;
 use tidegate_engine::message::Message;
 use tidegate_simulation::World;
-use tidegate_simulation::world::{CLIENT, JobSpec, pump_delete, receive_count};
+use tidegate_simulation::world::{CLIENT, JobSpec};
+use tidegate_testkit::queue::receive_count;
 
 /// Dies after so many requests.
 struct DiesAfter(AtomicI64);
@@ -57,7 +58,7 @@ async fn is_emitted_in_calls_of(requests: i64) {
                 world.embedded.inject_nothing();
                 kills += usize::from(handled == Handled::Retry);
                 if handled == Handled::Done {
-                    pump_delete(&world.embedded.sqs(), world.scan_url(), &[message]).await.unwrap();
+                    world.delete_scans(&[message]).await.unwrap();
                 }
             }
         }

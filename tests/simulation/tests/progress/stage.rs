@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use aws_sdk_sqs::types::Message as SqsMessage;
 use chrono::{DateTime, Utc};
-use tidegate_embedded::ClientOptions;
 use tidegate_engine::message::Message;
 use tidegate_engine::random::SeededRandom;
-use tidegate_engine::{Config, Engine, Handled, JobWrite, Parts};
+use tidegate_engine::{Engine, Handled, JobWrite};
 use tidegate_simulation::World;
-use tidegate_simulation::world::{JobSpec, PREFIX, pump_delete, pump_receive, receive_count};
-use tidegate_store::Store;
+use tidegate_simulation::world::JobSpec;
+use tidegate_testkit::queue;
 
-use crate::timeline::{Running, Slow, Timeline};
+use crate::timeline::{Running, Timeline, slow};
 
 /// Workers on the scan queue at once: what an event source of AWS starts with.
 const WORKERS: usize = 5;
@@ -52,24 +51,11 @@ impl Stage {
     pub async fn new(limit_ms: i64) -> Self {
         let world = World::new().await.unwrap();
         let timeline = Timeline::new(world.clock.clone());
-        let options = ClientOptions::without_retries();
-        let plain = world.embedded.dynamodb_with(&options);
-        let slow = Slow::new(plain.config().http_client().unwrap(), &timeline);
-        let dynamodb =
-            aws_sdk_dynamodb::Client::from_conf(plain.config().to_builder().http_client(slow).build());
-        let plain = world.embedded.sqs_with(&options);
-        let slow = Slow::new(plain.config().http_client().unwrap(), &timeline);
-        let sqs = aws_sdk_sqs::Client::from_conf(plain.config().to_builder().http_client(slow).build());
-        let config = Config {
-            dispatch_queue_url: world.dispatch_url().to_owned(),
-            scan_queue_url: world.scan_url().to_owned(),
-            release_queue_url: world.release_url().to_owned(),
-            allow_private_targets: false,
-        };
-        let (store, random) = (Store::new(dynamodb, PREFIX), Arc::new(SeededRandom::new(7)));
-        let parts = Parts { store, sqs, clock: world.clock.clone(), random, config };
+        let process = world.deployment.process().random(SeededRandom::new(7));
+        let process = process.dynamodb_through(|http| slow(http, &timeline)).unwrap();
+        let process = process.sqs_through(|http| slow(http, &timeline)).unwrap();
         // Also the few of each policy join their lines.
-        let emitter = Engine::new(parts).with_few(0);
+        let emitter = process.start(world.clock.clone()).with_few(0);
         let neighbours = world.queue("neighbours").await.unwrap();
         let next_launch = DateTime::from_timestamp_millis(timeline.now_ms() + 10 * MINUTE_MS).unwrap();
         let mut stage = Self {
@@ -125,7 +111,7 @@ impl Stage {
 
     async fn look_for_parts(&mut self) {
         while self.calls.len() < WORKERS {
-            let messages = pump_receive(&self.world.embedded.sqs(), self.world.scan_url()).await.unwrap();
+            let messages = self.world.receive_scans().await.unwrap();
             if messages.is_empty() {
                 return;
             }
@@ -133,7 +119,7 @@ impl Stage {
                 let emitter = self.emitter.clone();
                 self.workers += 1;
                 self.begin(async move {
-                    let received = receive_count(&message);
+                    let received = queue::receive_count(&message);
                     let handled = emitter.handle(message.body().unwrap(), received).await;
                     (handled == Handled::Done).then_some(message)
                 });
@@ -148,8 +134,7 @@ impl Stage {
             for mut call in std::mem::take(&mut self.calls) {
                 match call.running.poll() {
                     Some(Some(message)) => {
-                        let (sqs, url) = (self.world.embedded.sqs(), self.world.scan_url());
-                        pump_delete(&sqs, url, &[message]).await.unwrap();
+                        self.world.delete_scans(&[message]).await.unwrap();
                     }
                     Some(None) => {}
                     None if self.timeline.now_ms() >= call.cut_off_at_ms => self.cut_off += 1,

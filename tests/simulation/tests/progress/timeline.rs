@@ -1,22 +1,17 @@
 //! Requests that take time: a clock that goes on only while everybody waits for a reply, and what was sent meanwhile.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-use aws_sdk_dynamodb::config::RuntimeComponents;
-use aws_smithy_runtime_api::client::http::{
-    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient,
-    SharedHttpConnector,
-};
-use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_runtime_api::client::http::{HttpConnector as _, HttpConnectorFuture, SharedHttpClient};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use tidegate_domain::clock::{Clock as _, ManualClock};
+use tidegate_embedded::around;
 
 /// How long a request is on its way, and so is its reply, in milliseconds.
 const WAY_MS: i64 = 2;
@@ -45,12 +40,6 @@ pub struct Dispatched {
     pub body: String,
     /// When a handler sees it.
     pub visible_at: DateTime<Utc>,
-}
-
-impl fmt::Debug for Timeline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Timeline").finish_non_exhaustive()
-    }
 }
 
 impl Timeline {
@@ -112,39 +101,11 @@ impl Timeline {
     }
 }
 
-/// An HTTP client whose requests and replies take their time.
-#[derive(Debug)]
-pub struct Slow {
-    inner: SharedHttpClient,
-    timeline: Arc<Timeline>,
-}
-
-impl Slow {
-    pub fn new(inner: SharedHttpClient, timeline: &Arc<Timeline>) -> Self {
-        Self { inner, timeline: Arc::clone(timeline) }
-    }
-}
-
-impl HttpClient for Slow {
-    fn http_connector(
-        &self,
-        settings: &HttpConnectorSettings,
-        parts: &RuntimeComponents,
-    ) -> SharedHttpConnector {
-        let inner = self.inner.http_connector(settings, parts);
-        SharedHttpConnector::new(Connector { inner, timeline: Arc::clone(&self.timeline) })
-    }
-}
-
-#[derive(Debug)]
-struct Connector {
-    inner: SharedHttpConnector,
-    timeline: Arc<Timeline>,
-}
-
-impl HttpConnector for Connector {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let (inner, timeline) = (self.inner.clone(), Arc::clone(&self.timeline));
+/// An HTTP client whose requests to `inner` and their replies take their time.
+pub fn slow(inner: SharedHttpClient, timeline: &Arc<Timeline>) -> SharedHttpClient {
+    let timeline = Arc::clone(timeline);
+    around(inner, move |inner, request| {
+        let (inner, timeline) = (inner.clone(), Arc::clone(&timeline));
         HttpConnectorFuture::new(async move {
             let target = request.headers().get("x-amz-target").unwrap_or_default();
             let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
@@ -157,7 +118,7 @@ impl HttpConnector for Connector {
             timeline.sleep(way_ms).await;
             reply
         })
-    }
+    })
 }
 
 /// Work under way in a process, which dies when it is dropped.

@@ -1,5 +1,6 @@
 //! The schedules and the reference firings.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -44,6 +45,11 @@ pub fn schedules(name: &str) -> Vec<Schedule> {
         zone: text(&row, "zone"),
     };
     json_lines(open(&format!("schedules_{name}.jsonl"))).map(schedule).collect()
+}
+
+/// The schedules that are refused, by id, each with a part of its reason.
+pub fn refused() -> BTreeMap<String, String> {
+    json_lines(open("refused_public.jsonl")).map(|row| (text(&row, "id"), text(&row, "says"))).collect()
 }
 
 /// The rows of one window.

@@ -2,7 +2,7 @@
 //!
 //! Every job of a window lives in one world. The clock is moved by hand, in steps that the emitter catches up; what it
 //! emits is read from the dispatch queue. Each occurrence must come exactly once, and together they must be the
-//! reference. What the API refuses is listed in `refused`, by id, with the reason.
+//! reference. What the API refuses is listed beside the schedules, by id, with the reason.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

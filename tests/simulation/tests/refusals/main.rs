@@ -18,8 +18,8 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 use tidegate_simulation::World;
 use tidegate_simulation::mutants::{Fate, Mutant};
-use tidegate_simulation::world::PREFIX;
 use tidegate_store::{Create, Store, Write};
+use tidegate_testkit::PREFIX;
 
 /// Whether a write is refused that `store` makes in the world.
 type Refused<'a> = Pin<Box<dyn Future<Output = Result<bool>> + 'a>>;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context as _, Result, ensure};
 use aws_sdk_dynamodb::types::AttributeValue;
-use aws_smithy_runtime_api::client::http::{HttpConnector as _, HttpConnectorFuture};
+use aws_smithy_runtime_api::client::http::{HttpConnector as _, HttpConnectorFuture, SharedHttpConnector};
 use tidegate_domain::ids::PolicyId;
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::GROUPS_PER_PART;
@@ -15,9 +15,10 @@ use tidegate_domain::rate_limit::{Per, RateLimit};
 use tidegate_embedded::around;
 use tidegate_simulation::World;
 use tidegate_simulation::mutants::Mutant;
-use tidegate_simulation::world::{JobSpec, PREFIX};
+use tidegate_simulation::world::JobSpec;
 use tidegate_store::runs::Tally;
 use tidegate_store::{Create, Store, Write};
+use tidegate_testkit::PREFIX;
 
 use crate::rows::{client, run, take, waiting};
 use crate::ticker::{is_lost, part, tick, won};
@@ -46,14 +47,9 @@ fn racing<F>(world: &World, mutant: Option<&'static Mutant>, meanwhile: F) -> Re
 where
     F: Future<Output = Result<()>> + Send + 'static,
 {
-    let (db, requests) = (world.embedded.dynamodb(), AtomicU32::new(0));
-    let inner = db.config().http_client().context("no HTTP client")?;
-    let inner = match mutant {
-        Some(mutant) => mutant.before(inner),
-        None => inner,
-    };
+    let requests = AtomicU32::new(0);
     let meanwhile = Mutex::new(Some(Box::pin(meanwhile) as Pin<Box<dyn Future<Output = Result<()>> + Send>>));
-    let http = around(inner, move |inner, request| {
+    let hook = move |inner: &SharedHttpConnector, request| {
         let is_second = requests.fetch_add(1, Ordering::Relaxed) == 1;
         let meanwhile = meanwhile.lock().unwrap().take_if(|_| is_second);
         let inner = inner.clone();
@@ -63,9 +59,12 @@ where
             }
             inner.call(request).await
         })
-    });
-    let config = db.config().to_builder().http_client(http).build();
-    Ok(Store::new(aws_sdk_dynamodb::Client::from_conf(config), PREFIX))
+    };
+    let process = world.deployment.process().dynamodb_through(|http| match mutant {
+        Some(mutant) => around(mutant.before(http), hook),
+        None => around(http, hook),
+    })?;
+    Ok(process.store())
 }
 
 /// A run is stopped, and a group takes events of it at the same time: they are not counted as left out.

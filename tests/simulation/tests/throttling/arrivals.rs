@@ -10,7 +10,8 @@ use tidegate_domain::flow::Flow;
 use tidegate_domain::ids::{JobId, RunId};
 use tidegate_embedded::{Call, Fault, FaultPlan, Service};
 use tidegate_engine::{Handled, JobWrite, PolicyDelete, RunState};
-use tidegate_simulation::world::{JobSpec, Received, receive_count};
+use tidegate_simulation::world::{JobSpec, Received};
+use tidegate_testkit::queue::receive_count;
 
 use super::stage::{Stage, client, jobs_of, terms};
 

@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use tidegate_domain::clock::Clock as _;
 use tidegate_domain::flow::{Cost, Flow};
 use tidegate_domain::rate_limit::{Per, RateLimit};
-use tidegate_simulation::world::PREFIX;
+use tidegate_testkit::PREFIX;
 
 use crate::stage::{Stage, terms};
 

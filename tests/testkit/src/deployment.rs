@@ -1,0 +1,78 @@
+//! Tables and queues of one deployment.
+
+use anyhow::Result;
+use tidegate_embedded::{ClientOptions, Embedded};
+use tidegate_engine::Config;
+use tidegate_store::Store;
+
+use crate::process::Process;
+use crate::queue;
+
+/// What the names of the tables begin with.
+pub const PREFIX: &str = "test";
+/// The name of the queue between emission and delivery.
+pub const DISPATCH: &str = "dispatch";
+/// The name of the queue of the parts of large scans.
+pub const SCAN: &str = "scan";
+/// The name of the queue that consumers release tokens through.
+pub const RELEASES: &str = "releases";
+
+/// The tables and queues of one deployment, on embedded services that its world has. Processes are started on it with
+/// [`Deployment::process`].
+pub struct Deployment {
+    /// A client of the queues that nothing stands before.
+    pub sqs: aws_sdk_sqs::Client,
+    dynamodb: aws_sdk_dynamodb::Client,
+    config: Config,
+}
+
+impl Deployment {
+    /// Creates tables and queues on these services where they are missing. Its clients behave as `clients` says.
+    ///
+    /// # Errors
+    /// When the embedded services refuse.
+    pub async fn on(embedded: &Embedded, clients: &ClientOptions) -> Result<Self> {
+        let (dynamodb, sqs) = (embedded.dynamodb_with(clients), embedded.sqs_with(clients));
+        Store::new(dynamodb.clone(), PREFIX).create_tables().await?;
+        let config = Config {
+            dispatch_queue_url: queue::create(&sqs, DISPATCH).await?,
+            scan_queue_url: queue::create(&sqs, SCAN).await?,
+            release_queue_url: queue::create(&sqs, RELEASES).await?,
+            allow_private_targets: false,
+        };
+        Ok(Self { sqs, dynamodb, config })
+    }
+
+    /// What a process is started with that has the deployment's own clients.
+    pub fn process(&self) -> Process {
+        Process::new(self.dynamodb.clone(), self.sqs.clone(), self.config.clone())
+    }
+
+    /// What a process is started with whose clients are others: with faults of their own, for example.
+    pub fn process_with(&self, embedded: &Embedded, clients: &ClientOptions) -> Process {
+        Process::new(embedded.dynamodb_with(clients), embedded.sqs_with(clients), self.config.clone())
+    }
+
+    /// The URL of a consumer's queue, created when it is not there.
+    ///
+    /// # Errors
+    /// When SQS refuses.
+    pub async fn queue(&self, name: &str) -> Result<String> {
+        queue::create(&self.sqs, name).await
+    }
+
+    /// The URL of the queue between emission and delivery.
+    pub fn dispatch_url(&self) -> &str {
+        &self.config.dispatch_queue_url
+    }
+
+    /// The URL of the queue of the parts of large scans.
+    pub fn scan_url(&self) -> &str {
+        &self.config.scan_queue_url
+    }
+
+    /// The URL of the queue that consumers release tokens through.
+    pub fn release_url(&self) -> &str {
+        &self.config.release_queue_url
+    }
+}

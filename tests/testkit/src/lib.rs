@@ -1,0 +1,16 @@
+//! What tests, the simulator, the fuzz suite and the benchmarks stand on: one deployment on embedded services.
+//!
+//! | item | for |
+//! | --- | --- |
+//! | [`Deployment`] | tables and queues of our own, empty |
+//! | [`Process`] | what engines of it are started with: clients that something may stand before, randomness, configuration |
+//! | [`queue`] | queues polled by hand, and the messages of ours handled until there are none |
+//!
+//! Deliberately absent: a clock, jobs, consumers and an API. Each suite has a world of its own with what it needs of them.
+
+mod deployment;
+mod process;
+pub mod queue;
+
+pub use deployment::{DISPATCH, Deployment, PREFIX, RELEASES, SCAN};
+pub use process::Process;

@@ -1,0 +1,124 @@
+//! The one place where engines are put together for tests.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use tidegate_domain::clock::Clock;
+use tidegate_engine::random::{Random, SeededRandom};
+use tidegate_engine::{Config, Engine, Parts};
+use tidegate_store::{Spread, Store};
+
+use crate::deployment::PREFIX;
+
+/// What processes of a deployment are started with. All that are started with the same one share its clients and its
+/// randomness, and nothing else: an engine remembers nothing at its start.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use std::sync::atomic::{AtomicU32, Ordering};
+/// # use aws_smithy_runtime_api::client::http::HttpConnector as _;
+/// # use chrono::DateTime;
+/// # use tidegate_domain::clock::ManualClock;
+/// # use tidegate_embedded::{ClientOptions, Embedded, around};
+/// # use tidegate_testkit::Deployment;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let clock = Arc::new(ManualClock::new(DateTime::UNIX_EPOCH));
+/// let embedded = Embedded::in_memory(clock.clone())?;
+/// let deployment = Deployment::on(&embedded, &ClientOptions::without_retries()).await?;
+/// let (requests, count) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+/// let counted = Arc::clone(&count);
+/// let process = deployment.process().dynamodb_through(|http| {
+///     around(http, move |inner, request| {
+///         counted.fetch_add(1, Ordering::Relaxed);
+///         inner.call(request)
+///     })
+/// })?;
+/// process.start(clock).tick().await?;
+/// assert!(count.load(Ordering::Relaxed) > 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Process {
+    dynamodb: aws_sdk_dynamodb::Client,
+    sqs: aws_sdk_sqs::Client,
+    spread: Spread,
+    random: Arc<dyn Random>,
+    config: Config,
+}
+
+impl Process {
+    pub(crate) fn new(dynamodb: aws_sdk_dynamodb::Client, sqs: aws_sdk_sqs::Client, config: Config) -> Self {
+        let random = Arc::new(SeededRandom::new(1));
+        Self { dynamodb, sqs, spread: Spread::default(), random, config }
+    }
+
+    /// With ids of this randomness, in place of a seed that is always the same.
+    #[must_use]
+    pub fn random(self, random: impl Random) -> Self {
+        Self { random: Arc::new(random), ..self }
+    }
+
+    /// With rows that are spread otherwise.
+    #[must_use]
+    pub fn spread(self, spread: Spread) -> Self {
+        Self { spread, ..self }
+    }
+
+    /// With HTTP targets that may lie on this machine.
+    #[must_use]
+    pub fn private_targets(mut self) -> Self {
+        self.config.allow_private_targets = true;
+        self
+    }
+
+    /// With requests to the tables that go through what `before` makes of their HTTP client.
+    ///
+    /// # Errors
+    /// When the client has no HTTP client.
+    pub fn dynamodb_through(self, before: impl FnOnce(SharedHttpClient) -> SharedHttpClient) -> Result<Self> {
+        let config = self.dynamodb.config();
+        let http = before(config.http_client().context("a DynamoDB client has no HTTP client")?);
+        let dynamodb = aws_sdk_dynamodb::Client::from_conf(config.to_builder().http_client(http).build());
+        Ok(Self { dynamodb, ..self })
+    }
+
+    /// With requests to the queues that go through what `before` makes of their HTTP client.
+    ///
+    /// # Errors
+    /// When the client has no HTTP client.
+    pub fn sqs_through(self, before: impl FnOnce(SharedHttpClient) -> SharedHttpClient) -> Result<Self> {
+        let config = self.sqs.config();
+        let http = before(config.http_client().context("an SQS client has no HTTP client")?);
+        let sqs = aws_sdk_sqs::Client::from_conf(config.to_builder().http_client(http).build());
+        Ok(Self { sqs, ..self })
+    }
+
+    /// The tables as the process sees them.
+    pub fn store(&self) -> Store {
+        Store::new(self.dynamodb.clone(), PREFIX).with_spread(self.spread)
+    }
+
+    /// Its client of the tables.
+    pub fn dynamodb(&self) -> &aws_sdk_dynamodb::Client {
+        &self.dynamodb
+    }
+
+    /// Its client of the queues.
+    pub fn sqs(&self) -> &aws_sdk_sqs::Client {
+        &self.sqs
+    }
+
+    /// An engine that remembers nothing, with its clock.
+    pub fn start(&self, clock: Arc<dyn Clock>) -> Engine {
+        Engine::new(Parts {
+            store: self.store(),
+            sqs: self.sqs.clone(),
+            clock,
+            random: Arc::clone(&self.random),
+            config: self.config.clone(),
+        })
+    }
+}
