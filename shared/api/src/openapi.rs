@@ -16,6 +16,18 @@ use crate::problem::ProblemBody;
 use crate::routes::{
     bulk, calendars, clients, events, health, index, jobs, patches, policies, runs, schedules, tokens,
 };
+use crate::wire::bounds::state_bounds;
+use crate::wire::bulk::BulkBody;
+use crate::wire::calendar::CalendarBody;
+use crate::wire::client::ClientBody;
+use crate::wire::flow::WindowBody;
+use crate::wire::index::ShardsBody;
+use crate::wire::job::JobBody;
+use crate::wire::policy::{PolicyBody, RateBody};
+use crate::wire::preview::PreviewBody;
+use crate::wire::rules::MisfireBody;
+use crate::wire::token::{ExtendBody, FreeBody, ReleaseBody};
+use crate::wire::trigger::EveryBody;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -45,6 +57,26 @@ impl Modify for Keys {
             components.add_security_scheme(name, SecurityScheme::Http(bearer));
         }
     }
+}
+
+/// Says which bounds the fields of bodies have.
+fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
+    let components = document.components.get_or_insert_default();
+    state_bounds::<BulkBody>(components);
+    state_bounds::<CalendarBody>(components);
+    state_bounds::<ClientBody>(components);
+    state_bounds::<tidegate_protocol::Release>(components);
+    state_bounds::<EveryBody>(components);
+    state_bounds::<ExtendBody>(components);
+    state_bounds::<FreeBody>(components);
+    state_bounds::<JobBody>(components);
+    state_bounds::<MisfireBody>(components);
+    state_bounds::<PolicyBody>(components);
+    state_bounds::<PreviewBody>(components);
+    state_bounds::<RateBody>(components);
+    state_bounds::<ReleaseBody>(components);
+    state_bounds::<ShardsBody>(components);
+    state_bounds::<WindowBody>(components);
 }
 
 /// Says of every operation that it may answer with a problem.
@@ -99,6 +131,7 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(tokens::free_tokens))
         .routes(routes!(read_openapi))
         .split_for_parts();
+    tell_of_bounds(&mut document);
     tell_of_problems(&mut document);
     (routes, document)
 }

@@ -3,9 +3,9 @@
 //! All of it matters only where a policy throttles: what nothing throttles is delivered at once.
 
 use chrono::{DateTime, Duration, Utc};
-use thiserror::Error;
 
-use crate::limits::{MAX_COST, MAX_PRIORITY, WINDOW_SECONDS};
+use crate::bounded::{OutOfBounds, bounded};
+use crate::limits::{DEFAULT_PRIORITY, EVENTS_PER_RUN, MAX_COST, MAX_PRIORITY, WINDOW_SECONDS};
 use crate::target::Target;
 use crate::time::{self, shifted};
 use crate::unknown::Unknown;
@@ -22,7 +22,7 @@ pub struct Flow {
     /// The time that a run has; `None`: any.
     pub window: Option<BatchWindow>,
     /// So many events that did not succeed stop the run; `None`: none do.
-    pub max_failures: Option<u32>,
+    pub max_failures: Option<MaxFailures>,
     /// Who is told when a run has come to its end; `None`: nobody.
     pub on_completion: Option<Target>,
     /// A 2xx answer of an HTTP target releases the token: the work was done in the call.
@@ -44,13 +44,22 @@ impl Flow {
     }
 }
 
-/// How many tokens an event takes: 1 to 12. An event heavier than its policy's whole limit takes all of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cost(u32);
-
-/// A place in the line: 0 is served first, 9 last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Priority(u8);
+bounded! {
+    /// How many tokens an event takes. An event heavier than its policy's whole limit takes all of it.
+    Cost(u32), "cost", 1..=MAX_COST, default 1
+}
+bounded! {
+    /// A place in the line: 0 is served first.
+    Priority(u8), "priority", 0..=MAX_PRIORITY as u32, default DEFAULT_PRIORITY
+}
+bounded! {
+    /// So many events that did not succeed stop their run.
+    MaxFailures(u32), "max_failures", 1..=EVENTS_PER_RUN
+}
+bounded! {
+    /// How long after its launch a run's window ends, in seconds.
+    WindowSeconds(u32), "window.seconds", WINDOW_SECONDS
+}
 
 /// What becomes of a run that is due while an earlier run of its job is not finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -82,8 +91,8 @@ pub struct BatchWindow {
 pub enum Deadline {
     /// So long after the launch.
     After {
-        /// 1 second to 7 days.
-        seconds: u32,
+        /// How long.
+        seconds: WindowSeconds,
     },
     /// At an instant; only of jobs that launch at instants.
     At(DateTime<Utc>),
@@ -99,87 +108,13 @@ pub enum OnDeadline {
     Expire,
 }
 
-/// Why a flow is refused.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum FlowError {
-    /// No cost, or more than a slot group holds: not 1 to [`MAX_COST`].
-    #[error("cost is {value}; it must lie between 1 and {MAX_COST}")]
-    Cost {
-        /// What was given, in tokens.
-        value: u64,
-    },
-    /// Not 0 to [`MAX_PRIORITY`].
-    #[error("priority is {value}; it must lie between 0, which is served first, and {MAX_PRIORITY}")]
-    Priority {
-        /// What was given.
-        value: u64,
-    },
-    /// No time, or too long: not within [`WINDOW_SECONDS`].
-    #[error("window.seconds is {value}; it must lie between {} and {}", WINDOW_SECONDS.start(), WINDOW_SECONDS.end())]
-    Window {
-        /// What was given, in seconds.
-        value: u64,
-    },
-}
-
-impl Cost {
-    /// Checks a number of tokens.
-    ///
-    /// # Errors
-    /// [`FlowError::Cost`] when it is not 1 to [`MAX_COST`].
-    pub fn new(value: u64) -> Result<Self, FlowError> {
-        match u32::try_from(value) {
-            Ok(cost @ 1..=MAX_COST) => Ok(Self(cost)),
-            _ => Err(FlowError::Cost { value }),
-        }
-    }
-
-    /// The number of tokens, 1 to 12.
-    pub fn get(self) -> u32 {
-        self.0
-    }
-}
-
-impl Default for Cost {
-    fn default() -> Self {
-        Self(1)
-    }
-}
-
-impl Priority {
-    /// Checks a priority.
-    ///
-    /// # Errors
-    /// [`FlowError::Priority`] when it is not 0 to [`MAX_PRIORITY`].
-    pub fn new(value: u64) -> Result<Self, FlowError> {
-        match u8::try_from(value) {
-            Ok(priority @ 0..=MAX_PRIORITY) => Ok(Self(priority)),
-            _ => Err(FlowError::Priority { value }),
-        }
-    }
-
-    /// The number: 0 to 9.
-    pub fn get(self) -> u8 {
-        self.0
-    }
-}
-
-impl Default for Priority {
-    fn default() -> Self {
-        Self(5)
-    }
-}
-
 impl Deadline {
     /// So many seconds after the launch.
     ///
     /// # Errors
-    /// [`FlowError::Window`] when they are not within [`WINDOW_SECONDS`].
-    pub fn after(seconds: u64) -> Result<Self, FlowError> {
-        match u32::try_from(seconds) {
-            Ok(seconds) if WINDOW_SECONDS.contains(&seconds) => Ok(Self::After { seconds }),
-            _ => Err(FlowError::Window { value: seconds }),
-        }
+    /// [`OutOfBounds`] when that is not what a [`WindowSeconds`] may be.
+    pub fn after(seconds: u64) -> Result<Self, OutOfBounds> {
+        WindowSeconds::new(seconds).map(|seconds| Self::After { seconds })
     }
 }
 
@@ -187,7 +122,7 @@ impl BatchWindow {
     /// When the window of a run is over: the first instant that is not in it.
     pub fn ends_at(&self, launch_at: DateTime<Utc>) -> DateTime<Utc> {
         match self.deadline {
-            Deadline::After { seconds } => shifted(launch_at, time::seconds(seconds.into())),
+            Deadline::After { seconds } => shifted(launch_at, time::seconds(seconds.get().into())),
             Deadline::At(instant) => instant,
         }
     }

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use thiserror::Error;
 
+use crate::bounded::bounded;
 use crate::flow::Flow;
 use crate::ids::{ClientId, JobId, PolicyId};
 use crate::limits::{
@@ -129,13 +130,14 @@ pub enum History {
     Failures,
 }
 
-/// A number of events, 1 to 1,000,000 ([`EVENTS_PER_RUN`]).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Count(u32);
-
-/// A number of deliveries, 1 to 20 ([`MAX_ATTEMPTS`]); 5 by default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Attempts(u8);
+bounded! {
+    /// The number of events of one firing.
+    Count(u32), "count", 1..=EVENTS_PER_RUN, default 1
+}
+bounded! {
+    /// The most deliveries of one event.
+    Attempts(u8), "max_attempts", 1..=MAX_ATTEMPTS as u32, default DEFAULT_ATTEMPTS
+}
 
 /// A payload: JSON text of at most 64 KiB, or the word that it lies in its job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,18 +155,6 @@ pub enum Payload {
 /// Why a job is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum JobError {
-    /// No events, or more than a run may have: not 1 to [`EVENTS_PER_RUN`].
-    #[error("count is {value}; it must lie between 1 and {EVENTS_PER_RUN}")]
-    Count {
-        /// What was given, in events.
-        value: u64,
-    },
-    /// No delivery, or more than allowed: not 1 to [`MAX_ATTEMPTS`].
-    #[error("max_attempts is {value}; it must lie between 1 and {MAX_ATTEMPTS}")]
-    Attempts {
-        /// What was given, in deliveries.
-        value: u64,
-    },
     /// A payload over the limit.
     #[error(
         "payload is {bytes} bytes of JSON; {PAYLOAD_BYTES} is the most: store the data elsewhere and send its address"
@@ -181,48 +171,6 @@ pub enum JobError {
         /// How many may be: [`JSON_DEPTH`], or one more in a list.
         most: usize,
     },
-}
-
-impl Count {
-    /// Checks a number of events.
-    ///
-    /// # Errors
-    /// [`JobError::Count`] when it is not 1 to [`EVENTS_PER_RUN`].
-    pub fn new(value: u64) -> Result<Self, JobError> {
-        match u32::try_from(value) {
-            Ok(count @ 1..=EVENTS_PER_RUN) => Ok(Self(count)),
-            _ => Err(JobError::Count { value }),
-        }
-    }
-
-    /// The number of events.
-    pub fn get(self) -> u32 {
-        self.0
-    }
-}
-
-impl Attempts {
-    /// Checks a number of deliveries.
-    ///
-    /// # Errors
-    /// [`JobError::Attempts`] when it is not 1 to [`MAX_ATTEMPTS`].
-    pub fn new(value: u64) -> Result<Self, JobError> {
-        match u8::try_from(value) {
-            Ok(attempts @ 1..=MAX_ATTEMPTS) => Ok(Self(attempts)),
-            _ => Err(JobError::Attempts { value }),
-        }
-    }
-
-    /// The number of deliveries.
-    pub fn get(self) -> u8 {
-        self.0
-    }
-}
-
-impl Default for Attempts {
-    fn default() -> Self {
-        Self(DEFAULT_ATTEMPTS)
-    }
 }
 
 impl Payload {

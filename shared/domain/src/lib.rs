@@ -16,6 +16,7 @@
     )
 )]
 
+pub mod bounded;
 pub mod calendar;
 pub mod clock;
 pub mod flow;

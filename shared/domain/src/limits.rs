@@ -25,12 +25,16 @@ pub const MAX_IN_FLIGHT: u32 = 10_000;
 pub const SLOTS_PER_GROUP: u32 = 12;
 /// Shortest and longest lease of a token, in seconds.
 pub const LEASE_SECONDS: std::ops::RangeInclusive<u32> = DELIVERY_SECONDS..=43_200;
+/// The lease of a policy that does not name one, in seconds.
+pub const DEFAULT_LEASE_SECONDS: u32 = 60;
 /// How long one delivery to an HTTP target may take, in seconds: no lease is shorter.
 pub const DELIVERY_SECONDS: u32 = 10;
 /// Most tokens that one event takes: a slot group must be able to hold it.
 pub const MAX_COST: u32 = SLOTS_PER_GROUP;
 /// The last place in a line.
 pub const MAX_PRIORITY: u8 = 9;
+/// The place in a line of a job that does not name one.
+pub const DEFAULT_PRIORITY: u8 = 5;
 /// Shortest and longest window of a batch, in seconds: the record of its run must outlive it.
 pub const WINDOW_SECONDS: std::ops::RangeInclusive<u32> = 1..=7 * 86_400;
 /// Most events of a rate, in its second or minute.
@@ -103,6 +107,8 @@ pub const BULK_JOBS: usize = 1_000;
 pub const BULK_BODY_BYTES: usize = 4 * 1024 * 1024;
 /// Firings in one answer about what is to come.
 pub const UPCOMING_FIRINGS: u32 = 1_000;
+/// The same when the call does not say.
+pub const DEFAULT_FIRINGS: u32 = 10;
 /// Partitions that the instants of ten minutes are spread over.
 pub const AT_SHARDS: u32 = 64;
 /// Most partitions of one (zone, LaunchExpression).

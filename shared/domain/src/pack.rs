@@ -12,9 +12,9 @@ use std::str::FromStr;
 
 use chrono::{DateTime, Utc};
 
+use crate::flow::{Cost, Priority};
 use crate::ids::{IdError, RunId, whole};
 use crate::job::Terms;
-use crate::limits::{MAX_COST, MAX_PRIORITY};
 use crate::occurrence::Occurrence;
 
 /// Names a pack of a policy. Its text is the run's id, or `~<minute>.<priority>.<cost>.<number>` of single events.
@@ -187,8 +187,8 @@ impl FromStr for SinglesId {
         let [minute, priority, cost, number] = parts[..] else { return Err(bad()) };
         let kind = SinglesKind {
             minute: whole(minute).ok_or_else(bad)?,
-            priority: whole(priority).filter(|priority| *priority <= MAX_PRIORITY).ok_or_else(bad)?,
-            cost: whole(cost).filter(|cost| (1..=MAX_COST).contains(cost)).ok_or_else(bad)?,
+            priority: Priority::new(whole(priority).ok_or_else(bad)?).map_err(|_| bad())?.get(),
+            cost: Cost::new(whole(cost).ok_or_else(bad)?).map_err(|_| bad())?.get(),
         };
         Ok(kind.number(whole(number).ok_or_else(bad)?))
     }

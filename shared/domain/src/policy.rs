@@ -1,9 +1,8 @@
 //! A client's throttling policy: how many of its events may be in flight, for how long each, and how fast they may begin.
 
-use thiserror::Error;
-
+use crate::bounded::{OutOfBounds, bounded};
 use crate::ids::{ClientId, PolicyId};
-use crate::limits::{LEASE_SECONDS, MAX_IN_FLIGHT, WAITING_RUNS};
+use crate::limits::{DEFAULT_LEASE_SECONDS, LEASE_SECONDS, MAX_IN_FLIGHT, WAITING_RUNS};
 use crate::rate_limit::RateLimit;
 use crate::shares::SharePlan;
 use crate::slots::{GroupKey, SlotGroup};
@@ -31,7 +30,7 @@ pub struct Policy {
 impl Policy {
     /// The limit that is in force, in tokens: 0 while the policy is paused.
     pub fn limit(&self) -> u32 {
-        if self.paused { 0 } else { self.terms.max_in_flight }
+        if self.paused { 0 } else { self.terms.max_in_flight() }
     }
 }
 
@@ -61,14 +60,27 @@ impl PolicyRef {
     }
 }
 
-/// What a policy says. Built only by [`PolicyTerms::new`] and what refines it, so always within the limits.
+bounded! {
+    /// The most events of a policy in flight at once, each counted by its cost.
+    MaxInFlight(u32), "max_in_flight", 1..=MAX_IN_FLIGHT
+}
+bounded! {
+    /// How long a token may be held without a heartbeat, in seconds.
+    LeaseSeconds(u32), "lease_seconds", LEASE_SECONDS, default DEFAULT_LEASE_SECONDS
+}
+bounded! {
+    /// How many runs may wait in a policy's line.
+    WaitingRuns(u32), "max_waiting_runs", WAITING_RUNS
+}
+
+/// What a policy says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PolicyTerms {
-    max_in_flight: u32,
-    lease_seconds: u32,
+    max_in_flight: MaxInFlight,
+    lease_seconds: LeaseSeconds,
     on_expiry: OnExpiry,
     rate: Option<RateLimit>,
-    max_waiting_runs: Option<u32>,
+    max_waiting_runs: Option<WaitingRuns>,
 }
 
 /// What becomes of a token whose lease ran out.
@@ -82,35 +94,6 @@ pub enum OnExpiry {
     Hold,
 }
 
-/// Why a policy is refused.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum PolicyError {
-    /// `max_in_flight` is 0 or beyond the limit.
-    #[error(
-        "max_in_flight is {value}; it must lie between 1 and {MAX_IN_FLIGHT} (pause the policy to let nothing through)"
-    )]
-    MaxInFlight {
-        /// What was given, in tokens.
-        value: u32,
-    },
-    /// `lease_seconds` is too short or too long.
-    #[error(
-        "lease_seconds is {value}; it must lie between {}, which one delivery may take, and {}",
-        LEASE_SECONDS.start(),
-        LEASE_SECONDS.end()
-    )]
-    LeaseSeconds {
-        /// What was given, in seconds.
-        value: u32,
-    },
-    /// `max_waiting_runs` is 0 or beyond the limit.
-    #[error("max_waiting_runs is {value}; it must lie between {} and {}", WAITING_RUNS.start(), WAITING_RUNS.end())]
-    WaitingRuns {
-        /// What was given, in runs.
-        value: u32,
-    },
-}
-
 impl PolicyTerms {
     /// Checks the numbers of a policy that reclaims what runs out and has neither a rate nor a bound on its line.
     ///
@@ -121,25 +104,19 @@ impl PolicyTerms {
     /// let terms = PolicyTerms::new(10, 60)?;
     /// assert_eq!((terms.max_in_flight(), terms.lease_seconds()), (10, 60));
     /// assert!(PolicyTerms::new(0, 60).is_err());
-    /// # Ok::<(), tidegate_domain::policy::PolicyError>(())
+    /// # Ok::<(), tidegate_domain::bounded::OutOfBounds>(())
     /// ```
     ///
     /// # Errors
-    /// [`PolicyError::MaxInFlight`] or [`PolicyError::LeaseSeconds`] when that number lies outside its bounds.
-    pub fn new(max_in_flight: u32, lease_seconds: u32) -> Result<Self, PolicyError> {
-        if !(1..=MAX_IN_FLIGHT).contains(&max_in_flight) {
-            return Err(PolicyError::MaxInFlight { value: max_in_flight });
-        }
-        if !LEASE_SECONDS.contains(&lease_seconds) {
-            return Err(PolicyError::LeaseSeconds { value: lease_seconds });
-        }
-        Ok(Self {
-            max_in_flight,
-            lease_seconds,
-            on_expiry: OnExpiry::Reclaim,
-            rate: None,
-            max_waiting_runs: None,
-        })
+    /// [`OutOfBounds`] when a number lies outside its bounds, with which one.
+    pub fn new(max_in_flight: u32, lease_seconds: u32) -> Result<Self, OutOfBounds> {
+        Ok(Self::of(MaxInFlight::new(max_in_flight.into())?, LeaseSeconds::new(lease_seconds.into())?))
+    }
+
+    /// The same of numbers that have been checked.
+    pub fn of(max_in_flight: MaxInFlight, lease_seconds: LeaseSeconds) -> Self {
+        let on_expiry = OnExpiry::Reclaim;
+        Self { max_in_flight, lease_seconds, on_expiry, rate: None, max_waiting_runs: None }
     }
 
     /// The same with another rule for leases that ran out.
@@ -155,24 +132,19 @@ impl PolicyTerms {
     }
 
     /// The same with a bound on the runs in its line, or without.
-    ///
-    /// # Errors
-    /// [`PolicyError::WaitingRuns`] when the bound lies outside its own.
-    pub fn with_max_waiting_runs(self, max_waiting_runs: Option<u32>) -> Result<Self, PolicyError> {
-        match max_waiting_runs.filter(|runs| !WAITING_RUNS.contains(runs)) {
-            Some(value) => Err(PolicyError::WaitingRuns { value }),
-            None => Ok(Self { max_waiting_runs, ..self }),
-        }
+    #[must_use]
+    pub fn with_max_waiting_runs(self, max_waiting_runs: Option<WaitingRuns>) -> Self {
+        Self { max_waiting_runs, ..self }
     }
 
     /// The most tokens that events may hold at once, each event counted by its cost: 1 to 10,000.
     pub fn max_in_flight(self) -> u32 {
-        self.max_in_flight
+        self.max_in_flight.get()
     }
 
     /// How long a token may be held without a heartbeat, in seconds: 10 to 43,200.
     pub fn lease_seconds(self) -> u32 {
-        self.lease_seconds
+        self.lease_seconds.get()
     }
 
     /// What becomes of a token whose lease ran out.
@@ -187,7 +159,7 @@ impl PolicyTerms {
 
     /// How many runs may wait in its line; `None`: any number.
     pub fn max_waiting_runs(self) -> Option<u32> {
-        self.max_waiting_runs
+        self.max_waiting_runs.map(WaitingRuns::get)
     }
 }
 
@@ -198,21 +170,11 @@ mod tests {
     #[test]
     fn numbers_outside_their_bounds_are_named() {
         let says = |m, l| PolicyTerms::new(m, l).unwrap_err().to_string();
-        let limits = "it must lie between 1 and 10000 (pause the policy to let nothing through)";
-        assert_eq!(says(0, 60), format!("max_in_flight is 0; {limits}"));
-        assert_eq!(says(10_001, 60), format!("max_in_flight is 10001; {limits}"));
-        assert_eq!(
-            says(1, 9),
-            "lease_seconds is 9; it must lie between 10, which one delivery may take, and 43200"
-        );
-        let terms = PolicyTerms::new(1, 60).unwrap();
-        assert!(
-            terms
-                .with_max_waiting_runs(Some(0))
-                .unwrap_err()
-                .to_string()
-                .starts_with("max_waiting_runs is 0")
-        );
-        assert_eq!(terms.with_max_waiting_runs(Some(5)).unwrap().max_waiting_runs(), Some(5));
+        assert_eq!(says(0, 60), "max_in_flight is 0; it must lie between 1 and 10000");
+        assert_eq!(says(10_001, 60), "max_in_flight is 10001; it must lie between 1 and 10000");
+        assert_eq!(says(1, 9), "lease_seconds is 9; it must lie between 10 and 43200");
+        assert!(WaitingRuns::new(0).unwrap_err().to_string().starts_with("max_waiting_runs is 0"));
+        let terms = PolicyTerms::new(1, 60).unwrap().with_max_waiting_runs(WaitingRuns::new(5).ok());
+        assert_eq!(terms.max_waiting_runs(), Some(5));
     }
 }

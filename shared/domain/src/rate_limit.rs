@@ -2,8 +2,7 @@
 //!
 //! The state is one instant (the theoretical arrival time of GCRA), so it fits an attribute of a row and one condition.
 
-use thiserror::Error;
-
+use crate::bounded::{OutOfBounds, bounded};
 use crate::limits::{RATE_BURST, RATE_EVENTS};
 
 /// The length of time that a rate counts events in. Of fixed length: a day is 24 hours, whatever the clocks of a zone
@@ -54,6 +53,15 @@ impl Per {
     }
 }
 
+bounded! {
+    /// How many events of a rate begin in its length of time.
+    RateEvents(u32), "rate.events", 1..=RATE_EVENTS
+}
+bounded! {
+    /// How many events of a rate may begin at once after a pause.
+    RateBurst(u32), "rate.burst", 1..=RATE_BURST
+}
+
 /// A rate of events: a hard cap (decision 0018).
 ///
 /// Invariant: in any interval of length `t`, both ends included, at most `burst + rate * t` events begin, `t` counted
@@ -61,26 +69,9 @@ impl Per {
 /// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
-    events: u32,
+    events: RateEvents,
     per: Per,
-    burst: Option<u32>,
-}
-
-/// Why a rate is refused.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum RateLimitError {
-    /// `events` is 0 or beyond the limit.
-    #[error("rate.events is {value}; it must lie between 1 and {RATE_EVENTS}")]
-    Events {
-        /// What was given, in events.
-        value: u32,
-    },
-    /// `burst` is 0 or beyond the limit.
-    #[error("rate.burst is {value}; it must lie between 1 and {RATE_BURST}")]
-    Burst {
-        /// What was given, in events.
-        value: u32,
-    },
+    burst: Option<RateBurst>,
 }
 
 /// What a bucket allows at an instant (GCRA, the generic cell rate algorithm).
@@ -95,23 +86,23 @@ pub struct Allowed {
 }
 
 impl RateLimit {
-    /// Checks a rate. Without a burst, what one second allows may begin at once, and at least one event.
+    /// Checks the numbers of a rate. Without a burst, what one second allows may begin at once, and at least one event.
     ///
     /// # Errors
-    /// [`RateLimitError::Events`] or [`RateLimitError::Burst`] when that number lies outside its bounds.
-    pub fn new(events: u32, per: Per, burst: Option<u32>) -> Result<Self, RateLimitError> {
-        if !(1..=RATE_EVENTS).contains(&events) {
-            return Err(RateLimitError::Events { value: events });
-        }
-        if let Some(value) = burst.filter(|burst| !(1..=RATE_BURST).contains(burst)) {
-            return Err(RateLimitError::Burst { value });
-        }
-        Ok(Self { events, per, burst })
+    /// [`OutOfBounds`] when a number lies outside its bounds, with which one.
+    pub fn new(events: u32, per: Per, burst: Option<u32>) -> Result<Self, OutOfBounds> {
+        let burst = burst.map(|burst| RateBurst::new(burst.into())).transpose()?;
+        Ok(Self::of(RateEvents::new(events.into())?, per, burst))
+    }
+
+    /// The same of numbers that have been checked.
+    pub fn of(events: RateEvents, per: Per, burst: Option<RateBurst>) -> Self {
+        Self { events, per, burst }
     }
 
     /// Events in its length of time, 1 to 100,000.
     pub fn events(self) -> u32 {
-        self.events
+        self.events.get()
     }
 
     /// The length of time.
@@ -121,22 +112,22 @@ impl RateLimit {
 
     /// The burst that was asked for, 1 to 10,000 events; `None`: what one second allows.
     pub fn burst(self) -> Option<u32> {
-        self.burst
+        self.burst.map(RateBurst::get)
     }
 
     /// How many events begin in a second, in the long run.
     pub fn per_second(self) -> f64 {
-        f64::from(self.events) / f64::from(self.per.seconds())
+        f64::from(self.events()) / f64::from(self.per.seconds())
     }
 
     /// What one second allows, and at least one event.
     fn events_per_second(self) -> u32 {
-        (self.events / self.per.seconds()).max(1)
+        (self.events() / self.per.seconds()).max(1)
     }
 
     /// How many events may begin at once after a pause: the burst; without one, what one second allows, at least 1.
     pub fn bucket(self) -> u32 {
-        self.burst.unwrap_or_else(|| self.events_per_second())
+        self.burst().unwrap_or_else(|| self.events_per_second())
     }
 
     /// Whether its bucket holds less than a second's worth: wake-ups, which come by the second, do not suffice for it.
@@ -146,7 +137,7 @@ impl RateLimit {
 
     /// How long so many events take at this rate, in microseconds, rounded up: never faster than the rate.
     fn length_us(self, events: u32) -> i64 {
-        let (per, in_it) = (i128::from(self.per.micros()), i128::from(self.events));
+        let (per, in_it) = (i128::from(self.per.micros()), i128::from(self.events()));
         let length = (i128::from(events) * per + in_it - 1) / in_it;
         i64::try_from(length).unwrap_or(i64::MAX)
     }
@@ -157,7 +148,7 @@ impl RateLimit {
         let full_us = now_us.saturating_add(self.length_us(self.bucket()));
         // No right clock leaves it beyond: then one that was ahead has been here.
         let from = arrival_us.clamp(now_us, full_us);
-        let room = i128::from(full_us.saturating_sub(from)) * i128::from(self.events);
+        let room = i128::from(full_us.saturating_sub(from)) * i128::from(self.events());
         let free = room / i128::from(self.per.micros());
         let events = u32::try_from(free).unwrap_or(u32::MAX).min(wanted).min(self.bucket());
         let arrival_us = from.saturating_add(self.length_us(events));

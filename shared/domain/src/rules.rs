@@ -4,6 +4,7 @@ use crate::time::seconds;
 use chrono::{DateTime, Duration, Utc};
 use thiserror::Error;
 
+use crate::bounded::bounded;
 use crate::ids::{CalendarId, ClientId, JobId};
 use crate::limits::{
     CALENDARS_PER_JOB, DEFAULT_MISFIRE_LAUNCHES, JITTER_SECONDS, MISFIRE_LAUNCHES, RELEVANCY_SECONDS,
@@ -28,9 +29,10 @@ pub struct Rules {
     pub unknown: Unknown,
 }
 
-/// A flexible window, 0 to 3,600 seconds: a job launches at an offset within it that is its own and never changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Jitter(u32);
+bounded! {
+    /// A flexible window, in seconds: a job launches at an offset within it that is its own and never changes.
+    Jitter(u32), "jitter_seconds", 0..=JITTER_SECONDS, default 0
+}
 
 /// What becomes of launches that an outage missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,13 +45,14 @@ pub enum Misfire {
     All(MisfireLaunches),
 }
 
-/// A number of missed launches, 1 to 10,000.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MisfireLaunches(u32);
-
-/// How old a launch may be when it is delivered, in seconds: 1 second to 30 days.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Relevancy(u32);
+bounded! {
+    /// A number of missed launches that are made up for.
+    MisfireLaunches(u32), "misfire.max", 1..=MISFIRE_LAUNCHES, default DEFAULT_MISFIRE_LAUNCHES
+}
+bounded! {
+    /// How old a launch may be when it is delivered, in seconds.
+    Relevancy(u32), "relevancy_seconds", RELEVANCY_SECONDS
+}
 
 /// Why a job's rules are refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -61,26 +64,6 @@ pub enum RulesError {
         start_at: DateTime<Utc>,
         /// The given end.
         end_at: DateTime<Utc>,
-    },
-    /// A flexible window that is wider than [`JITTER_SECONDS`].
-    #[error("jitter_seconds is {value}; it must lie between 0 and {JITTER_SECONDS}")]
-    Jitter {
-        /// What was given, in seconds.
-        value: u64,
-    },
-    /// No missed launches, or too many: not 1 to [`MISFIRE_LAUNCHES`].
-    #[error("misfire.max is {value}; it must lie between 1 and {MISFIRE_LAUNCHES}")]
-    MisfireLaunches {
-        /// What was given, in launches.
-        value: u64,
-    },
-    /// A window that nothing falls into, or that is too long.
-    #[error(
-        "relevancy_seconds is {value}; it must lie between {} and {}", RELEVANCY_SECONDS.start(), RELEVANCY_SECONDS.end()
-    )]
-    Relevancy {
-        /// What was given, in seconds.
-        value: u64,
     },
     /// More calendars than [`CALENDARS_PER_JOB`].
     #[error("calendars has {found} names; {CALENDARS_PER_JOB} is the most")]
@@ -117,17 +100,6 @@ impl Rules {
 }
 
 impl Jitter {
-    /// Checks a width in seconds; 0: no window.
-    ///
-    /// # Errors
-    /// [`RulesError::Jitter`] when it is over [`JITTER_SECONDS`].
-    pub fn new(value: u64) -> Result<Self, RulesError> {
-        match u32::try_from(value) {
-            Ok(seconds) if seconds <= JITTER_SECONDS => Ok(Self(seconds)),
-            _ => Err(RulesError::Jitter { value }),
-        }
-    }
-
     /// The width, in seconds.
     pub fn seconds(self) -> u32 {
         self.0
@@ -137,30 +109,6 @@ impl Jitter {
     /// they keep their distances.
     pub fn offset(self, client: &ClientId, job: &JobId) -> Duration {
         seconds(shard_of(&format!("jitter|{client}|{job}"), self.0 + 1).into())
-    }
-}
-
-impl MisfireLaunches {
-    /// Checks a number of launches.
-    ///
-    /// # Errors
-    /// [`RulesError::MisfireLaunches`] when it is not 1 to [`MISFIRE_LAUNCHES`].
-    pub fn new(value: u64) -> Result<Self, RulesError> {
-        match u32::try_from(value) {
-            Ok(launches @ 1..=MISFIRE_LAUNCHES) => Ok(Self(launches)),
-            _ => Err(RulesError::MisfireLaunches { value }),
-        }
-    }
-
-    /// The number of launches.
-    pub fn get(self) -> u32 {
-        self.0
-    }
-}
-
-impl Default for MisfireLaunches {
-    fn default() -> Self {
-        Self(DEFAULT_MISFIRE_LAUNCHES)
     }
 }
 
@@ -182,17 +130,6 @@ impl Misfire {
 }
 
 impl Relevancy {
-    /// Checks a length in seconds.
-    ///
-    /// # Errors
-    /// [`RulesError::Relevancy`] when it is not within [`RELEVANCY_SECONDS`].
-    pub fn new(value: u64) -> Result<Self, RulesError> {
-        match u32::try_from(value) {
-            Ok(seconds) if RELEVANCY_SECONDS.contains(&seconds) => Ok(Self(seconds)),
-            _ => Err(RulesError::Relevancy { value }),
-        }
-    }
-
     /// The length, in seconds.
     pub fn seconds(self) -> u32 {
         self.0
@@ -207,10 +144,11 @@ impl Relevancy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bounded::OutOfBounds;
 
     #[test]
     fn numbers_outside_their_bounds_are_named() {
-        let text = |error: RulesError| error.to_string();
+        let text = |error: OutOfBounds| error.to_string();
         assert_eq!(
             text(Jitter::new(3_601).unwrap_err()),
             "jitter_seconds is 3601; it must lie between 0 and 3600"

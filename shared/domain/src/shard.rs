@@ -1,5 +1,13 @@
 //! Which of several equal partitions a name belongs to. Stored rows depend on it: it never changes.
 
+use crate::bounded::bounded;
+use crate::limits::EXPRESSION_SHARDS;
+
+bounded! {
+    /// How many shards a LaunchExpression of a zone has.
+    ExpressionShards(u32), "shards", 1..=EXPRESSION_SHARDS
+}
+
 /// The shard, 0 up to, not including, `shards`, of a name: FNV-1a over its bytes, then MurmurHash3's finaliser, since
 /// FNV alone leaves names that differ in their last digits in a few shards. Keys of rows follow from it, so it never
 /// changes.

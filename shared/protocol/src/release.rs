@@ -52,11 +52,9 @@ pub struct Release {
     pub outcome: Outcome,
     /// What came of the event, in at most 2,048 bytes: shown with it. Only with `succeeded`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(max_length = 2_048))]
     pub result: Option<String>,
     /// Why the event failed, in at most 2,048 bytes: shown with it. Only with `failed`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(max_length = 2_048))]
     pub error: Option<String>,
 }
 

@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::limits::{ACTIVE_SHARDS, PAGE_ROWS};
-use tidegate_domain::policy::{OnExpiry, Policy, PolicyTerms};
+use tidegate_domain::policy::{OnExpiry, Policy, PolicyTerms, WaitingRuns};
 use tidegate_domain::rate_limit::{Per, RateLimit};
 use tidegate_domain::shard::shard_of;
 use tidegate_domain::shares::SharePlan;
@@ -44,12 +44,12 @@ fn row(policy: &Policy) -> Row {
 fn read(row: &Attributes) -> Result<Policy> {
     let item = Item::read(Table::Policies, row)?;
     let corrupt = |reason: String| item.corrupt(reason);
+    let waiting_runs = item.find_number("max_waiting_runs")?.map(WaitingRuns::new).transpose();
     let terms = PolicyTerms::new(item.number("max_in_flight")?, item.number("lease_seconds")?)
         .map_err(|e| corrupt(e.to_string()))?
         .with_on_expiry(if item.flag("hold") { OnExpiry::Hold } else { OnExpiry::Reclaim })
         .with_rate(read_rate(item)?)
-        .with_max_waiting_runs(item.find_number("max_waiting_runs")?)
-        .map_err(|e| corrupt(e.to_string()))?;
+        .with_max_waiting_runs(waiting_runs.map_err(|e| corrupt(e.to_string()))?);
     let shares = SharePlan::decode(item.number("plan_number")?, item.text("shares")?);
     Ok(Policy {
         client: item.id("client")?,

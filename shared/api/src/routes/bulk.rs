@@ -36,7 +36,7 @@ pub(crate) async fn create_jobs(
     let (mut seen, mut names) = (Seen::default(), HashSet::new());
     let mut results: Vec<Option<BulkResult>> = Vec::with_capacity(body.jobs.len());
     let (mut drafts, mut warnings) = (Vec::new(), Vec::new());
-    for job in &body.jobs {
+    for job in body.jobs.iter() {
         results.push(match accept_part(&state, &client, job, &mut seen, &mut names).await {
             Ok(accepted) => {
                 drafts.push((accepted.id, accepted.draft));

@@ -35,7 +35,7 @@ pub(crate) async fn release_tokens(
     Body(body): Body<ReleaseBody, RELEASE_BODY_BYTES>,
 ) -> Result<Json<ReleaseResults>, Problem> {
     let mut errors = FieldErrors::default();
-    check_number_of_tokens(body.tokens.len(), &mut errors);
+    check_number_of_tokens(&body.tokens, &mut errors);
     errors.into_result(Kind::InvalidBody)?;
     let now = state.engine.clock().now();
     let key = state.engine.tokens().key().await.map_err(|e| Problem::of_engine("verify tokens", &e))?;
@@ -102,7 +102,7 @@ pub(crate) async fn extend_tokens(
     let mut errors = FieldErrors::default();
     let lease_seconds = body.check(&mut errors);
     errors.into_result(Kind::InvalidBody)?;
-    let read = read_tokens(&state, body.tokens).await?;
+    let read = read_tokens(&state, body.tokens.0).await?;
     let tokens = each_token_once(&read);
     let mut statuses = HashMap::new();
     if !tokens.is_empty() {
@@ -133,9 +133,9 @@ pub(crate) async fn free_tokens(
     Body(body): Body<FreeBody>,
 ) -> Result<Json<FreeResults>, Problem> {
     let mut errors = FieldErrors::default();
-    check_number_of_tokens(body.tokens.len(), &mut errors);
+    check_number_of_tokens(&body.tokens, &mut errors);
     errors.into_result(Kind::InvalidBody)?;
-    let read = read_tokens(&state, body.tokens).await?;
+    let read = read_tokens(&state, body.tokens.0).await?;
     let tokens = each_token_once(&read);
     let mut statuses = HashMap::new();
     if !tokens.is_empty() {

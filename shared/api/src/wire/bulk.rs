@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use crate::form::Form;
 use crate::problem::{FieldError, FieldErrors, Problem};
+use crate::wire::bounds::{List, bounded_fields};
 use crate::wire::job::JobBody;
 
 /// Jobs to be created.
@@ -17,9 +18,11 @@ use crate::wire::job::JobBody;
 #[serde(deny_unknown_fields)]
 pub(crate) struct BulkBody {
     /// 1 to 1,000 jobs, each as it would be posted alone. The whole body may have 4 MiB.
-    #[schema(value_type = Vec<JobBody>, min_items = 1, max_items = 1_000)]
-    pub(crate) jobs: Vec<Box<RawValue>>,
+    #[schema(value_type = Vec<JobBody>, min_items = 1)]
+    pub(crate) jobs: List<Box<RawValue>, BULK_JOBS>,
 }
+
+bounded_fields!(BulkBody: jobs);
 
 impl Form for BulkBody {
     const PARTS: Option<&'static str> = Some("jobs");
@@ -32,12 +35,7 @@ impl Form for BulkBody {
 impl BulkBody {
     /// Notes a list that is empty or too long.
     pub(crate) fn check_number(&self, errors: &mut FieldErrors) {
-        let message = match self.jobs.len() {
-            0 => "jobs is empty; give one job or more".to_owned(),
-            1..=BULK_JOBS => return,
-            listed => format!("jobs holds {listed}; {BULK_JOBS} is the most, so send several calls"),
-        };
-        errors.add("jobs", (), message);
+        self.jobs.check_number("jobs", "give one job or more", errors);
     }
 }
 

@@ -2,15 +2,18 @@
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use serde::{Deserialize, Serialize};
+use tidegate_domain::bounded::Revision;
 use tidegate_domain::calendar::{Calendar, Exclusions};
-use tidegate_domain::limits::CALENDAR_ENTRIES;
+use tidegate_domain::limits::{CALENDAR_ENTRIES, NAME_BYTES};
 use tidegate_domain::time::{Window, parse_zone};
 use utoipa::ToSchema;
 
 use crate::form::Form;
 use crate::problem::FieldErrors;
+use crate::wire::bounds::{Text, bounded_fields};
+use crate::wire::instant;
+use crate::wire::number::Number;
 use crate::wire::when::{bounded, read_instant};
-use crate::wire::{Whole, instant};
 
 /// A year with a 29 February, to read days of every year in.
 const LEAP_YEAR: &str = "2028-";
@@ -21,11 +24,11 @@ const LEAP_YEAR: &str = "2028-";
 #[schema(example = json!({"dates": ["2026-12-25", "12-25"], "zone": "Europe/Berlin"}))]
 pub(crate) struct CalendarBody {
     /// Its name, if it is given here too: the one in the path.
-    #[schema(max_length = 32)]
-    pub(crate) calendar_id: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub(crate) calendar_id: Option<Text<NAME_BYTES>>,
     /// The revision that is expected, as in `If-Match`.
-    #[schema(value_type = Option<u32>, minimum = 1)]
-    pub(crate) revision: Option<Whole>,
+    #[schema(value_type = Option<u32>)]
+    pub(crate) revision: Option<Number<Revision>>,
     /// Days, such as `2026-12-25`, or `12-25` for every year.
     #[serde(default)]
     dates: Vec<String>,
@@ -49,6 +52,8 @@ pub(crate) struct IntervalBody {
     #[schema(format = DateTime)]
     to: String,
 }
+
+bounded_fields!(CalendarBody: calendar_id, revision);
 
 impl Form for CalendarBody {
     fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {

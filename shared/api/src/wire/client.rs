@@ -3,12 +3,13 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::ClientId;
-use tidegate_domain::limits::{ALLOWED_TARGETS, TARGET_URL_BYTES};
+use tidegate_domain::limits::{ALLOWED_TARGETS, NAME_BYTES, TARGET_URL_BYTES};
 use tidegate_store::clients::Client;
 use utoipa::ToSchema;
 
 use crate::form::Form;
 use crate::problem::FieldErrors;
+use crate::wire::bounds::{List, Text, bounded_fields};
 use crate::wire::instant;
 
 /// A client as an admin registers it.
@@ -16,13 +17,15 @@ use crate::wire::instant;
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClientBody {
     /// Its name: 1 to 32 letters, digits, '-' or '_'.
-    #[schema(max_length = 32, example = "acme")]
-    client_id: String,
+    #[schema(value_type = String, example = "acme")]
+    client_id: Text<NAME_BYTES>,
     /// The addresses that its jobs may name: URLs, in which one '*' stands for any run of characters. Every address,
     /// when left out.
-    #[schema(max_items = 50, example = json!(["https://sqs.eu-west-1.amazonaws.com/123456789012/acme-*"]))]
-    allowed_targets: Option<Vec<String>>,
+    #[schema(value_type = Option<Vec<String>>, example = json!(["https://sqs.eu-west-1.amazonaws.com/123456789012/acme-*"]))]
+    allowed_targets: Option<List<String, ALLOWED_TARGETS>>,
 }
+
+bounded_fields!(ClientBody: client_id, allowed_targets);
 
 impl Form for ClientBody {
     fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
@@ -34,7 +37,7 @@ impl ClientBody {
     /// Checks every field; `None` when one is wrong, and then `errors` says which.
     pub(crate) fn check(self, errors: &mut FieldErrors) -> Option<(ClientId, Vec<String>)> {
         let id = errors.keep("client_id", &*self.client_id, self.client_id.parse());
-        let patterns = self.allowed_targets.unwrap_or_else(|| vec!["*".to_owned()]);
+        let patterns = self.allowed_targets.map_or_else(|| vec!["*".to_owned()], |listed| listed.0);
         let listed = patterns.len();
         if !(1..=ALLOWED_TARGETS).contains(&listed) {
             let message = format!(

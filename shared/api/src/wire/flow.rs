@@ -2,18 +2,22 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, OnDeadline, Overlap, Priority};
+use tidegate_domain::bounded::Bounded;
+use tidegate_domain::flow::{
+    BatchWindow, Cost, Deadline, Flow, MaxFailures, OnDeadline, Overlap, Priority, WindowSeconds,
+};
 use tidegate_domain::job::Trigger;
-use tidegate_domain::limits::{EVENTS_PER_RUN, MAX_COST, MAX_PRIORITY, WINDOW_SECONDS};
 use tidegate_domain::rules::Rules;
 use tidegate_domain::time::{seconds, shifted};
 use tidegate_domain::unknown::Unknown;
 use utoipa::ToSchema;
 
 use crate::problem::FieldErrors;
+use crate::wire::bounds::bounded_fields;
+use crate::wire::instant;
+use crate::wire::number::{Number, check_given, check_or_default};
 use crate::wire::target::TargetBody;
 use crate::wire::when::{read_ahead, span};
-use crate::wire::{Whole, instant};
 
 /// What becomes of a run that is due while an earlier run of its job is not finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, ToSchema)]
@@ -59,8 +63,8 @@ pub(crate) enum PaceWord {
 #[schema(as = Window, example = json!({"seconds": 3600, "on_deadline": "expire", "pace": "even"}))]
 pub(crate) struct WindowBody {
     /// How long after the launch it ends: up to 7 days.
-    #[schema(value_type = Option<u32>, minimum = 1, maximum = 604_800)]
-    seconds: Option<Whole>,
+    #[schema(value_type = Option<u32>)]
+    seconds: Option<Number<WindowSeconds>>,
     /// When it ends: an instant in ISO 8601, with its offset, after every instant of the trigger. Only with `at`.
     #[schema(format = DateTime)]
     until: Option<String>,
@@ -90,38 +94,28 @@ pub(crate) struct WindowView {
 /// The fields of a body that make up its flow.
 #[derive(Debug)]
 pub(crate) struct FlowFields<'b> {
-    pub(crate) cost: Option<Whole>,
-    pub(crate) priority: Option<Whole>,
+    pub(crate) cost: Option<Number<Cost>>,
+    pub(crate) priority: Option<Number<Priority>>,
     pub(crate) overlap: OverlapWord,
     pub(crate) window: Option<&'b WindowBody>,
-    pub(crate) max_failures: Option<Whole>,
+    pub(crate) max_failures: Option<Number<MaxFailures>>,
     pub(crate) on_completion: Option<&'b TargetBody>,
 }
 
 impl FlowFields<'_> {
     /// Checks every field; `None` when one is wrong, and then `errors` says which. Who releases is the target's to say.
     pub(crate) fn check(&self, now: DateTime<Utc>, errors: &mut FieldErrors) -> Option<Flow> {
-        let cost = match self.cost.map(|cost| cost.within("cost", 1..=MAX_COST, errors)) {
-            Some(cost) => cost.and_then(|cost| errors.keep("cost", cost, Cost::new(cost.into()))),
-            None => Some(Cost::default()),
-        };
-        let places = 0..=u32::from(MAX_PRIORITY);
-        let priority = match self.priority.map(|place| place.within("priority", places, errors)) {
-            Some(place) => {
-                place.and_then(|place| errors.keep("priority", place, Priority::new(place.into())))
-            }
-            None => Some(Priority::default()),
-        };
+        let cost = check_or_default(self.cost, errors);
+        let priority = check_or_default(self.priority, errors);
         let window = self.window.map(|window| window.check(now, errors));
-        let max_failures =
-            self.max_failures.map(|failures| failures.within("max_failures", 1..=EVENTS_PER_RUN, errors));
+        let max_failures = check_given(self.max_failures, errors);
         let on_completion = self.on_completion.map(|target| target.check_untokened("on_completion", errors));
         Some(Flow {
             cost: cost?,
             priority: priority?,
             overlap: self.overlap.into(),
             window: given(window)?,
-            max_failures: given(max_failures)?,
+            max_failures: max_failures?,
             on_completion: given(on_completion)?,
             release_on_response: false,
             unknown: Unknown::default(),
@@ -179,7 +173,7 @@ pub(crate) fn check_deadline(flow: &Flow, trigger: &Trigger, rules: &Rules, erro
         );
         return errors.add(field, instant(until), message);
     }
-    let most = seconds((*WINDOW_SECONDS.end()).into());
+    let most = seconds((*WindowSeconds::BOUNDS.end()).into());
     if until - first > most {
         let message = format!(
             "window.until is {} after the launch at {}; {} is the most",
@@ -191,13 +185,12 @@ pub(crate) fn check_deadline(flow: &Flow, trigger: &Trigger, rules: &Rules, erro
     }
 }
 
+bounded_fields!(WindowBody: seconds);
+
 impl WindowBody {
     fn check(&self, now: DateTime<Utc>, errors: &mut FieldErrors) -> Option<BatchWindow> {
         let deadline = match (self.seconds, &self.until) {
-            (Some(seconds), None) => {
-                let seconds = seconds.within("window.seconds", WINDOW_SECONDS, errors)?;
-                errors.keep("window.seconds", seconds, Deadline::after(seconds.into()))?
-            }
+            (Some(seconds), None) => Deadline::After { seconds: seconds.check(errors)? },
             (None, Some(until)) => {
                 let read = read_ahead("window.until", until, now);
                 Deadline::At(errors.keep("window.until", &**until, read)?)
@@ -227,7 +220,7 @@ impl WindowBody {
 impl From<BatchWindow> for WindowView {
     fn from(window: BatchWindow) -> Self {
         let (seconds, until) = match window.deadline {
-            Deadline::After { seconds } => (Some(seconds), None),
+            Deadline::After { seconds } => (Some(seconds.get()), None),
             Deadline::At(until) => (None, Some(instant(until))),
         };
         let pace = if window.paced { PaceWord::Even } else { PaceWord::None };

@@ -2,14 +2,15 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use tidegate_domain::limits::EXPRESSION_SHARDS;
+use tidegate_domain::shard::ExpressionShards;
 use tidegate_domain::time::{LaunchExpression, parse_zone, zone_database_version};
 use tidegate_store::index::IndexShape;
 use utoipa::ToSchema;
 
 use crate::form::Form;
 use crate::problem::FieldErrors;
-use crate::wire::Whole;
+use crate::wire::bounds::bounded_fields;
+use crate::wire::number::Number;
 
 /// How many shards a LaunchExpression of a zone is to have.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -22,9 +23,11 @@ pub(crate) struct ShardsBody {
     #[schema(example = "H:03")]
     launch_expression: String,
     /// How many partitions its children are spread over, 1 to 64. A number below the present one changes nothing.
-    #[schema(value_type = u32, minimum = 1, maximum = 64, example = 8)]
-    shards: Whole,
+    #[schema(value_type = u32, example = 8)]
+    shards: Number<ExpressionShards>,
 }
+
+bounded_fields!(ShardsBody: shards);
 
 impl Form for ShardsBody {
     fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
@@ -40,8 +43,8 @@ impl ShardsBody {
             format!("{e}: write it as in the key of the table, such as 'H:03', 'W:1:*' or 'MM:12-25:00'")
         });
         let expression = errors.keep("launch_expression", &*self.launch_expression, expression);
-        let shards = self.shards.within("shards", 1..=EXPRESSION_SHARDS, errors);
-        Some((zone?, expression?, shards?))
+        let shards = self.shards.check(errors);
+        Some((zone?, expression?, shards?.get()))
     }
 }
 

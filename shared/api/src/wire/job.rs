@@ -3,11 +3,12 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tidegate_domain::flow::Flow;
+use tidegate_domain::bounded::Revision;
+use tidegate_domain::flow::{Cost, Flow, MaxFailures, Priority};
 use tidegate_domain::ids::{JobId, ONE_TIME_PREFIX, PolicyId};
 use tidegate_domain::job::{Attempts, Count, History, Job, Payload, Terms};
-use tidegate_domain::limits::{DEFAULT_ATTEMPTS, MAX_ATTEMPTS};
-use tidegate_domain::rules::Relevancy;
+use tidegate_domain::limits::{CALENDARS_PER_JOB, JOB_ID_BYTES};
+use tidegate_domain::rules::{Jitter, Relevancy};
 use tidegate_domain::unknown::Unknown;
 use tidegate_engine::JobDraft;
 use utoipa::ToSchema;
@@ -15,13 +16,15 @@ use utoipa::ToSchema;
 use crate::form::Form;
 use crate::merge::{Members, members_of};
 use crate::problem::{FieldErrors, Problem};
+use crate::wire::bounds::{List, Text, bounded_fields};
 use crate::wire::flow::{FlowFields, OverlapWord, WindowBody, WindowView, check_deadline, check_has_policy};
+use crate::wire::instant;
+use crate::wire::number::{Number, check_given, check_or_default};
 use crate::wire::payload::{CheckedPayload, PayloadFields};
 use crate::wire::read_only::Unread;
-use crate::wire::rules::{MisfireBody, MisfireView, RulesFields, check_relevancy, never_fires_within};
+use crate::wire::rules::{MisfireBody, MisfireView, RulesFields, never_fires_within};
 use crate::wire::target::TargetBody;
 use crate::wire::trigger::{Findings, FiresNoMore, TriggerBody, TriggerView, in_words, trigger_warnings};
-use crate::wire::{Whole, instant};
 
 /// What no job may be called: its path would be that of the bulk call.
 const BULK_PATH: &str = "bulk";
@@ -34,26 +37,26 @@ pub(crate) struct JobBody {
     /// Its name: 1 to 200 letters, digits and `- _ . : @ / + ~ = ,`, such as `reminder:user@example.com`; it begins with a
     /// letter, a digit, '-' or '_', not with `at_`, and is not `bulk`. Percent-encoded in paths:
     /// `/v1/jobs/reminder%3Auser%40example.com`. Generated when left out of a post; in the path when put.
-    #[schema(max_length = 200, example = "nightly")]
-    job_id: Option<String>,
+    #[schema(value_type = Option<String>, example = "nightly")]
+    job_id: Option<Text<JOB_ID_BYTES>>,
     trigger: TriggerBody,
     /// Events of one firing.
-    #[schema(value_type = Option<u32>, minimum = 1, maximum = 1_000_000, default = 1)]
-    count: Option<Whole>,
+    #[schema(value_type = Option<u32>, default = json!(Count::DEFAULT.get()))]
+    count: Option<Number<Count>>,
     /// Tokens that each event takes, at most its policy's `max_in_flight`.
-    #[schema(value_type = Option<u32>, minimum = 1, maximum = 12, default = 1)]
-    cost: Option<Whole>,
+    #[schema(value_type = Option<u32>, default = json!(Cost::DEFAULT.get()))]
+    cost: Option<Number<Cost>>,
     /// Its place in its policy's line: 0 is served first.
-    #[schema(value_type = Option<u32>, maximum = 9, default = 5)]
-    priority: Option<Whole>,
+    #[schema(value_type = Option<u32>, default = json!(Priority::DEFAULT.get()))]
+    priority: Option<Number<Priority>>,
     /// What becomes of a run that is due while an earlier one is not finished; `allow` when left out.
     #[serde(default)]
     overlap: OverlapWord,
     /// The time that a run has; any time when left out.
     window: Option<WindowBody>,
     /// So many events of a run that did not succeed stop it; none do when left out.
-    #[schema(value_type = Option<u32>, minimum = 1, maximum = 1_000_000)]
-    max_failures: Option<Whole>,
+    #[schema(value_type = Option<u32>)]
+    max_failures: Option<Number<MaxFailures>>,
     /// Who is told when a run has come to its end.
     on_completion: Option<TargetBody>,
     /// The policy that throttles the events; none when left out.
@@ -77,8 +80,8 @@ pub(crate) struct JobBody {
     history: HistoryWord,
     /// The most deliveries of one event, those that failed and those under later leases included. After the last it is
     /// recorded as `dead` when its target did not take it, as `expired` when nobody released it.
-    #[schema(value_type = Option<u32>, minimum = 1, maximum = 20, default = 5)]
-    max_attempts: Option<Whole>,
+    #[schema(value_type = Option<u32>, default = json!(Attempts::DEFAULT.get()))]
+    max_attempts: Option<Number<Attempts>>,
     /// Nothing is launched before it: an instant in ISO 8601, with its offset.
     #[schema(format = DateTime)]
     start_at: Option<String>,
@@ -87,21 +90,21 @@ pub(crate) struct JobBody {
     end_at: Option<String>,
     /// The width of a flexible window, in seconds. The job launches at an offset within it that is its own and never
     /// changes, so that many jobs of one minute spread; 0 is none.
-    #[schema(value_type = Option<u32>, maximum = 3_600, default = 0)]
-    jitter_seconds: Option<Whole>,
+    #[schema(value_type = Option<u32>, default = json!(Jitter::DEFAULT.get()))]
+    jitter_seconds: Option<Number<Jitter>>,
     /// What becomes of launches that an outage missed; the latest 100 are made up for when left out.
     misfire: Option<MisfireBody>,
     /// How old a launch may be when it is delivered, in seconds; any age when left out. Older ones are recorded as
     /// `expired`.
-    #[schema(value_type = Option<u32>, minimum = 1, maximum = 2_592_000)]
-    relevancy_seconds: Option<Whole>,
+    #[schema(value_type = Option<u32>)]
+    relevancy_seconds: Option<Number<Relevancy>>,
     /// The exclusion calendars on whose days it does not launch: at most 8 names.
     #[serde(default)]
-    #[schema(max_items = 8, example = json!(["holidays"]))]
-    calendars: Vec<String>,
+    #[schema(value_type = Vec<String>, example = json!(["holidays"]))]
+    calendars: List<String, CALENDARS_PER_JOB>,
     /// The revision that is expected, as in `If-Match`. Not looked at when posted.
-    #[schema(value_type = Option<u32>, minimum = 1)]
-    pub(crate) revision: Option<Whole>,
+    #[schema(value_type = Option<u32>)]
+    pub(crate) revision: Option<Number<Revision>>,
     /// What holds at present, or nothing: the calls to pause and resume change it.
     pub(crate) paused: Option<bool>,
     /// Not looked at.
@@ -137,6 +140,10 @@ pub(crate) struct CheckedJob {
     pub(crate) id: Option<JobId>,
     pub(crate) draft: JobDraft,
 }
+
+bounded_fields!(
+    JobBody: job_id, count, cost, priority, max_failures, max_attempts, jitter_seconds, relevancy_seconds, calendars, revision
+);
 
 impl Form for JobBody {
     fn note_faults(self, now: DateTime<Utc>, errors: &mut FieldErrors) {
@@ -206,10 +213,8 @@ impl JobBody {
         };
         let target = self.target.check("target", errors);
         let flow = flow.check(now, errors);
-        let most = u32::from(MAX_ATTEMPTS);
-        let attempts = self.max_attempts.unwrap_or(Whole::from(u32::from(DEFAULT_ATTEMPTS)));
-        let attempts = attempts.within("max_attempts", 1..=most, errors);
-        let relevancy = check_relevancy(self.relevancy_seconds, errors);
+        let max_attempts = check_or_default(self.max_attempts, errors);
+        let relevancy = check_given(self.relevancy_seconds, errors);
         let (target, policy) = (target?, policy?);
         let flow = Flow { release_on_response: target.release_on_response, ..flow? };
         if policy.is_none() {
@@ -217,12 +222,12 @@ impl JobBody {
         }
         let CheckedPayload { count, payload } = carried?;
         Some(Terms {
-            count: errors.keep("count", count, Count::new(count.into()))?,
+            count,
             policy,
             target: target.target,
             payload,
             history: self.history.into(),
-            max_attempts: errors.keep("max_attempts", (), Attempts::new(attempts?.into()))?,
+            max_attempts: max_attempts?,
             relevancy: relevancy?,
             flow,
             unknown: Unknown::default(),
@@ -370,7 +375,7 @@ impl JobView {
             priority: flow.priority.get(),
             overlap: flow.overlap.into(),
             window: flow.window.map(WindowView::from),
-            max_failures: flow.max_failures,
+            max_failures: flow.max_failures.map(MaxFailures::get),
             on_completion: flow.on_completion.as_ref().map(|target| TargetBody::of(target, false)),
             payload,
             payloads,

@@ -1,17 +1,16 @@
 //! Payloads as they travel: one for every event, a list with one for each, or a template.
 
 use serde_json::value::RawValue;
-use tidegate_domain::job::Payload;
-use tidegate_domain::limits::EVENTS_PER_RUN;
+use tidegate_domain::job::{Count, Payload};
 use tidegate_domain::template::Template;
 
 use crate::problem::FieldErrors;
-use crate::wire::Whole;
+use crate::wire::number::Number;
 
 /// The fields of a body that make up its payload.
 #[derive(Debug)]
 pub(crate) struct PayloadFields {
-    pub(crate) count: Option<Whole>,
+    pub(crate) count: Option<Number<Count>>,
     pub(crate) payload: Option<Box<RawValue>>,
     pub(crate) payloads: Option<Vec<Box<RawValue>>>,
     pub(crate) payload_template: Option<Box<RawValue>>,
@@ -20,7 +19,7 @@ pub(crate) struct PayloadFields {
 /// How many events there are, and what they carry.
 #[derive(Debug)]
 pub(crate) struct CheckedPayload {
-    pub(crate) count: u32,
+    pub(crate) count: Count,
     pub(crate) payload: Payload,
 }
 
@@ -28,7 +27,7 @@ impl PayloadFields {
     /// Checks every field; `None` when one is wrong, and then `errors` says which.
     pub(crate) fn check(self, errors: &mut FieldErrors) -> Option<CheckedPayload> {
         let Self { count, payload, payloads, payload_template } = self;
-        let counted = count.map(|count| count.within("count", 1..=EVENTS_PER_RUN, errors));
+        let counted = count.map(|count| count.check(errors));
         let kept = |errors: &mut FieldErrors, field: &str, checked| errors.keep(field, (), checked);
         let payload = match (payload, payloads, payload_template) {
             (payload, None, None) => {
@@ -49,22 +48,22 @@ impl PayloadFields {
                 None
             }
         };
-        Some(CheckedPayload { count: counted.unwrap_or(Some(1))?, payload: payload? })
+        Some(CheckedPayload { count: counted.unwrap_or(Some(Count::DEFAULT))?, payload: payload? })
     }
 }
 
 fn check_list(
     list: &[Box<RawValue>],
-    counted: Option<Option<u32>>,
+    counted: Option<Option<Count>>,
     errors: &mut FieldErrors,
 ) -> Option<CheckedPayload> {
     if list.is_empty() {
         errors.add("payloads", (), "payloads is empty; give one for each event, or leave it out");
         return None;
     }
-    let listed = u32::try_from(list.len()).unwrap_or(u32::MAX);
-    if let Some(Some(count)) = counted
-        && count != listed
+    let listed = list.len();
+    if let Some(Some(count)) = counted.map(|count| count.map(Count::get))
+        && count as usize != listed
     {
         let message = format!(
             "count is {count}, but payloads holds {listed}, one for each event; leave count out, or give as many"
@@ -74,6 +73,7 @@ fn check_list(
     }
     let texts: Vec<&str> = list.iter().map(|payload| payload.get()).collect();
     let payload = errors.keep("payloads", (), Payload::list(format!("[{}]", texts.join(","))))?;
+    let listed = errors.keep("count", listed, Count::new(listed as u64))?;
     counted.unwrap_or(Some(listed)).map(|count| CheckedPayload { count, payload })
 }
 

@@ -2,12 +2,11 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use tidegate_domain::bounded::Revision;
 use tidegate_domain::ids::PolicyId;
-use tidegate_domain::limits::{
-    DELIVERY_SECONDS, LEASE_SECONDS, MAX_IN_FLIGHT, RATE_BURST, RATE_EVENTS, WAITING_RUNS,
-};
-use tidegate_domain::policy::{OnExpiry, Policy, PolicyTerms};
-use tidegate_domain::rate_limit::{Per, RateLimit};
+use tidegate_domain::limits::{DELIVERY_SECONDS, NAME_BYTES};
+use tidegate_domain::policy::{LeaseSeconds, MaxInFlight, OnExpiry, Policy, PolicyTerms, WaitingRuns};
+use tidegate_domain::rate_limit::{Per, RateBurst, RateEvents, RateLimit};
 use tidegate_engine::{Load, PolicyStatus};
 use tidegate_protocol as protocol;
 use utoipa::ToSchema;
@@ -15,11 +14,9 @@ use utoipa::ToSchema;
 use crate::form::Form;
 use crate::merge::{Members, members_of};
 use crate::problem::{FieldErrors, Problem};
-use crate::wire::Whole;
+use crate::wire::bounds::{Text, bounded_fields};
+use crate::wire::number::{Number, check_given};
 use crate::wire::read_only::Unread;
-
-/// The lease of a policy that does not name one, in seconds.
-const DEFAULT_LEASE_SECONDS: u32 = 60;
 
 /// A policy as a client defines it. The fields that only answers have may be sent back.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -27,25 +24,25 @@ const DEFAULT_LEASE_SECONDS: u32 = 60;
 #[expect(dead_code, reason = "the unread fields are there so that an answer can be sent back")]
 pub(crate) struct PolicyBody {
     /// Its name: 1 to 32 letters, digits, '-' or '_'. Needed when posted; in the path when put.
-    #[schema(max_length = 32, example = "small")]
-    policy_id: Option<String>,
+    #[schema(value_type = Option<String>, example = "small")]
+    policy_id: Option<Text<NAME_BYTES>>,
     /// The most events in flight at once.
-    #[schema(value_type = u32, minimum = 1, maximum = 10_000, example = 3)]
-    max_in_flight: Whole,
+    #[schema(value_type = u32, example = 3)]
+    max_in_flight: Number<MaxInFlight>,
     /// How long a consumer may hold a token without a heartbeat, in seconds.
-    #[schema(value_type = Option<u32>, minimum = 10, maximum = 43_200, default = 60)]
-    lease_seconds: Option<Whole>,
+    #[schema(value_type = Option<u32>, default = json!(LeaseSeconds::DEFAULT.get()))]
+    lease_seconds: Option<Number<LeaseSeconds>>,
     /// What becomes of a token whose lease ran out; `reclaim` when left out.
     #[serde(default)]
     on_expiry: protocol::OnExpiry,
     /// How fast events may begin; as fast as tokens allow when left out.
     rate: Option<RateBody>,
     /// How many runs may wait in its line; any number when left out. A run beyond them is recorded as `line_full`.
-    #[schema(value_type = Option<u32>, minimum = 1, maximum = 10_000)]
-    max_waiting_runs: Option<Whole>,
+    #[schema(value_type = Option<u32>)]
+    max_waiting_runs: Option<Number<WaitingRuns>>,
     /// The revision that is expected, as in `If-Match`. Not looked at when posted.
-    #[schema(value_type = Option<u32>, minimum = 1)]
-    pub(crate) revision: Option<Whole>,
+    #[schema(value_type = Option<u32>)]
+    pub(crate) revision: Option<Number<Revision>>,
     /// What holds at present, or nothing: the calls to pause and resume change it.
     pub(crate) paused: Option<bool>,
     /// Not looked at.
@@ -83,13 +80,13 @@ pub(crate) struct PolicyBody {
 #[schema(as = PolicyRate, example = json!({"events": 100, "per": "second", "burst": 20}))]
 pub(crate) struct RateBody {
     /// Events in that time. For less than one of them, name a longer time: 0.5 a second is 30 a minute.
-    #[schema(value_type = u32, minimum = 1, maximum = 100_000)]
-    events: Whole,
+    #[schema(value_type = u32)]
+    events: Number<RateEvents>,
     per: protocol::Per,
     /// How many may begin at once after a pause; what one second allows, and at least 1, when left out. With 1 they are
     /// evenly spaced.
-    #[schema(value_type = Option<u32>, minimum = 1, maximum = 10_000)]
-    burst: Option<Whole>,
+    #[schema(value_type = Option<u32>)]
+    burst: Option<Number<RateBurst>>,
 }
 
 /// A policy that has been checked.
@@ -98,6 +95,9 @@ pub(crate) struct CheckedPolicy {
     pub(crate) id: Option<PolicyId>,
     pub(crate) terms: PolicyTerms,
 }
+
+bounded_fields!(PolicyBody: policy_id, max_in_flight, lease_seconds, max_waiting_runs, revision);
+bounded_fields!(RateBody: events, burst);
 
 impl Form for PolicyBody {
     fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
@@ -113,34 +113,28 @@ impl PolicyBody {
             None => Some(None),
         };
         let so = "; pause the policy to let nothing through";
-        let max_in_flight = self.max_in_flight.within_so("max_in_flight", 1..=MAX_IN_FLIGHT, so, errors);
-        let lease_seconds = self.lease_seconds.unwrap_or(DEFAULT_LEASE_SECONDS.into());
+        let max_in_flight = self.max_in_flight.check_so(so, errors);
         let so = format!("; {DELIVERY_SECONDS} seconds is what one delivery may take");
-        let lease_seconds = lease_seconds.within_so("lease_seconds", LEASE_SECONDS, &so, errors);
+        let lease_seconds = match self.lease_seconds {
+            Some(seconds) => seconds.check_so(&so, errors),
+            None => Some(LeaseSeconds::DEFAULT),
+        };
         let rate = match &self.rate {
             Some(rate) => rate.check(errors).map(Some),
             None => Some(None),
         };
-        let runs = match self.max_waiting_runs {
-            Some(runs) => runs.within("max_waiting_runs", WAITING_RUNS, errors).map(Some),
-            None => Some(None),
-        };
-        let terms = PolicyTerms::new(max_in_flight?, lease_seconds?);
-        let terms =
-            errors.keep("(body)", (), terms)?.with_on_expiry(on_expiry(self.on_expiry)).with_rate(rate?);
-        let terms = errors.keep("max_waiting_runs", (), terms.with_max_waiting_runs(runs?))?;
+        let waiting_runs = check_given(self.max_waiting_runs, errors);
+        let terms = PolicyTerms::of(max_in_flight?, lease_seconds?).with_on_expiry(on_expiry(self.on_expiry));
+        let terms = terms.with_rate(rate?).with_max_waiting_runs(waiting_runs?);
         Some(CheckedPolicy { id: id?, terms })
     }
 }
 
 impl RateBody {
     fn check(&self, errors: &mut FieldErrors) -> Option<RateLimit> {
-        let events = self.events.within("rate.events", 1..=RATE_EVENTS, errors);
-        let burst = match self.burst {
-            Some(burst) => burst.within("rate.burst", 1..=RATE_BURST, errors).map(Some),
-            None => Some(None),
-        };
-        errors.keep("rate", (), RateLimit::new(events?, per(self.per), burst?))
+        let events = self.events.check(errors);
+        let burst = check_given(self.burst, errors);
+        Some(RateLimit::of(events?, per(self.per), burst?))
     }
 }
 

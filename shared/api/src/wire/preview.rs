@@ -4,18 +4,20 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 use tidegate_domain::job::Trigger;
-use tidegate_domain::limits::UPCOMING_FIRINGS;
-use tidegate_domain::rules::Rules;
-use tidegate_domain::time::{Dst, Firing, WallClock, Window, days, seconds, shifted, zone_database_version};
+use tidegate_domain::rules::{Jitter, Rules};
+use tidegate_domain::time::{
+    Dst, Firing, FiringCount, WallClock, Window, days, seconds, shifted, zone_database_version,
+};
 use utoipa::ToSchema;
 
 use crate::form::Form;
 use crate::problem::FieldErrors;
+use crate::wire::bounds::bounded_fields;
+use crate::wire::instant;
+use crate::wire::number::{Number, check_or_default};
 use crate::wire::rules::{RulesFields, first_after};
 use crate::wire::trigger::{Findings, NeverFires, TriggerBody, in_words, trigger_warnings};
-use crate::wire::upcoming::DEFAULT_FIRINGS;
 use crate::wire::when::{local, read_ahead};
-use crate::wire::{Whole, instant};
 
 /// Firings on a change of the clocks that a warning names.
 const NAMED_FIRINGS: usize = 4;
@@ -34,8 +36,8 @@ pub(crate) struct PreviewBody {
     #[schema(example = "Europe/Berlin")]
     zone: Option<String>,
     /// How many firings.
-    #[schema(value_type = Option<u32>, minimum = 1, maximum = 1_000, default = 10)]
-    count: Option<Whole>,
+    #[schema(value_type = Option<u32>, default = json!(FiringCount::DEFAULT.get()))]
+    count: Option<Number<FiringCount>>,
     /// Only firings after it: an instant in ISO 8601, with its offset; now when left out.
     #[schema(format = DateTime)]
     after: Option<String>,
@@ -46,8 +48,8 @@ pub(crate) struct PreviewBody {
     #[schema(format = DateTime)]
     end_at: Option<String>,
     /// The width of a flexible window, in seconds.
-    #[schema(value_type = Option<u32>, maximum = 3_600, default = 0)]
-    jitter_seconds: Option<Whole>,
+    #[schema(value_type = Option<u32>, default = json!(Jitter::DEFAULT.get()))]
+    jitter_seconds: Option<Number<Jitter>>,
 }
 
 /// A preview that has been checked.
@@ -59,6 +61,8 @@ pub(crate) struct CheckedPreview {
     count: usize,
     after: DateTime<Utc>,
 }
+
+bounded_fields!(PreviewBody: count, jitter_seconds);
 
 impl Form for PreviewBody {
     fn note_faults(self, now: DateTime<Utc>, errors: &mut FieldErrors) {
@@ -103,8 +107,7 @@ impl PreviewBody {
             ..RulesFields::default()
         };
         let rules = rules.check(now, &mut findings.errors);
-        let count = self.count.unwrap_or(DEFAULT_FIRINGS.into());
-        let count = count.within("count", 1..=UPCOMING_FIRINGS, &mut findings.errors);
+        let count = check_or_default(self.count, &mut findings.errors);
         let after = match &self.after {
             Some(text) => findings.errors.keep("after", &**text, read_ahead("after", text, now)),
             None => Some(now),
@@ -112,7 +115,7 @@ impl PreviewBody {
         if checked.is_none() && findings.never_fires.is_none() {
             return None;
         }
-        Some(CheckedPreview { trigger: checked, rules: rules?, count: count? as usize, after: after? })
+        Some(CheckedPreview { trigger: checked, rules: rules?, count: count?.get() as usize, after: after? })
     }
 }
 

@@ -9,10 +9,11 @@
 use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer};
+use tidegate_domain::bounded::Revision;
 use tidegate_engine::Expect;
 
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::Whole;
+use crate::wire::number::Number;
 
 /// A field of an answer that a body may have, as the answer has it, and that is not looked at.
 #[derive(Debug)]
@@ -31,10 +32,10 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Unread<T> {
 }
 
 /// What a write expects to find: by the headers, and by the `revision` of its body.
-pub(crate) fn expectation(by_header: Expect, revision: Option<Whole>) -> Result<Expect, Problem> {
+pub(crate) fn expectation(by_header: Expect, revision: Option<Number<Revision>>) -> Result<Expect, Problem> {
     let Some(revision) = revision else { return Ok(by_header) };
     let mut errors = FieldErrors::default();
-    let number = revision.within("revision", 1..=u32::MAX, &mut errors);
+    let number = revision.check(&mut errors).map(Revision::get);
     errors.into_result(Kind::InvalidBody)?;
     let Some(number) = number else { return Ok(by_header) };
     let message = match by_header {

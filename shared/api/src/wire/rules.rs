@@ -5,17 +5,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tidegate_domain::ids::CalendarId;
 use tidegate_domain::job::Trigger;
-use tidegate_domain::limits::{
-    CALENDARS_PER_JOB, DEFAULT_MISFIRE_LAUNCHES, JITTER_SECONDS, MISFIRE_LAUNCHES, RELEVANCY_SECONDS,
-};
-use tidegate_domain::rules::{Jitter, Misfire, MisfireLaunches, Relevancy, Rules, RulesError};
+use tidegate_domain::limits::CALENDARS_PER_JOB;
+use tidegate_domain::rules::{Jitter, Misfire, MisfireLaunches, Rules, RulesError};
 use tidegate_domain::time::shifted;
 use tidegate_domain::unknown::Unknown;
 use utoipa::ToSchema;
 
 use crate::problem::FieldErrors;
+use crate::wire::bounds::bounded_fields;
+use crate::wire::instant;
+use crate::wire::number::{Number, check_or_default};
 use crate::wire::when::{read_ahead, read_instant};
-use crate::wire::{Whole, instant};
 
 /// What becomes of launches that an outage missed.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -24,8 +24,8 @@ use crate::wire::{Whole, instant};
 pub(crate) struct MisfireBody {
     rule: MisfireWord,
     /// How many are made up for, the latest of them. Only with `all`.
-    #[schema(value_type = Option<u32>, minimum = 1, maximum = 10_000, default = 100)]
-    max: Option<Whole>,
+    #[schema(value_type = Option<u32>, default = json!(MisfireLaunches::DEFAULT.get()))]
+    max: Option<Number<MisfireLaunches>>,
 }
 
 /// The rule for launches that an outage missed.
@@ -51,17 +51,15 @@ pub(crate) struct MisfireView {
     max: Option<u32>,
 }
 
+bounded_fields!(MisfireBody: max);
+
 impl MisfireBody {
     /// Checks the number.
     pub(crate) fn check(&self, errors: &mut FieldErrors) -> Option<Misfire> {
         match (self.rule, self.max) {
             (MisfireWord::Skip, None) => Some(Misfire::Skip),
             (MisfireWord::Latest, None) => Some(Misfire::Latest),
-            (MisfireWord::All, max) => {
-                let max = max.unwrap_or(DEFAULT_MISFIRE_LAUNCHES.into());
-                let max = max.within("misfire.max", 1..=MISFIRE_LAUNCHES, errors)?;
-                errors.keep("misfire.max", max, MisfireLaunches::new(max.into())).map(Misfire::All)
-            }
+            (MisfireWord::All, max) => check_or_default(max, errors).map(Misfire::All),
             (MisfireWord::Skip | MisfireWord::Latest, Some(_)) => {
                 let message = "misfire.max goes with the rule 'all' only; leave it out";
                 errors.add("misfire.max", (), message);
@@ -86,7 +84,7 @@ impl From<Misfire> for MisfireView {
 pub(crate) struct RulesFields<'b> {
     pub(crate) start_at: Option<&'b str>,
     pub(crate) end_at: Option<&'b str>,
-    pub(crate) jitter_seconds: Option<Whole>,
+    pub(crate) jitter_seconds: Option<Number<Jitter>>,
     pub(crate) misfire: Option<&'b MisfireBody>,
     pub(crate) calendars: &'b [String],
 }
@@ -99,7 +97,7 @@ impl RulesFields<'_> {
             errors.keep("start_at", text, read)
         });
         let end_at = self.end_at.map(|text| errors.keep("end_at", text, read_instant("end_at", text)));
-        let jitter = check_jitter(self.jitter_seconds, errors);
+        let jitter = check_or_default(self.jitter_seconds, errors);
         let misfire = self.misfire.map_or(Some(Misfire::default()), |misfire| misfire.check(errors));
         let calendars = self.check_calendars(errors);
         let rules = Rules {
@@ -116,9 +114,6 @@ impl RulesFields<'_> {
                 let (field, given) = match &error {
                     RulesError::Backward { .. } => ("end_at", self.end_at.map_or(Value::Null, Value::from)),
                     RulesError::Calendars { .. } => ("calendars", Value::Null),
-                    RulesError::Jitter { .. } => ("jitter_seconds", Value::Null),
-                    RulesError::MisfireLaunches { .. } => ("misfire.max", Value::Null),
-                    RulesError::Relevancy { .. } => ("relevancy_seconds", Value::Null),
                 };
                 errors.add(field, given, sentence(&error));
                 None
@@ -151,20 +146,6 @@ fn sentence(error: &RulesError) -> String {
         ),
         error => error.to_string(),
     }
-}
-
-/// Checks the width of a flexible window; none when it is left out.
-pub(crate) fn check_jitter(given: Option<Whole>, errors: &mut FieldErrors) -> Option<Jitter> {
-    let Some(given) = given else { return Some(Jitter::default()) };
-    let seconds = given.within("jitter_seconds", 0..=JITTER_SECONDS, errors)?;
-    errors.keep("jitter_seconds", seconds, Jitter::new(seconds.into()))
-}
-
-/// Checks how old a launch may be; any age when it is left out.
-pub(crate) fn check_relevancy(given: Option<Whole>, errors: &mut FieldErrors) -> Option<Option<Relevancy>> {
-    let Some(given) = given else { return Some(None) };
-    let seconds = given.within("relevancy_seconds", RELEVANCY_SECONDS, errors)?;
-    errors.keep("relevancy_seconds", seconds, Relevancy::new(seconds.into())).map(Some)
 }
 
 /// Where the first launch is looked for: after now, and not before the start.

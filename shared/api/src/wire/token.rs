@@ -4,14 +4,16 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tidegate_domain::limits::{LEASE_SECONDS, TOKENS_PER_CALL};
+use tidegate_domain::limits::{RESULT_BYTES, TOKENS_PER_CALL};
+use tidegate_domain::policy::LeaseSeconds;
 use tidegate_engine::{EntryError, Release, TokenKey, read_release};
 use tidegate_protocol::{self as protocol, Extended, Freed, ReleaseEntry, Released};
 use utoipa::ToSchema;
 
 use crate::form::{self, Form};
 use crate::problem::FieldErrors;
-use crate::wire::Whole;
+use crate::wire::bounds::{BoundedFields, Bounds, List, bounded_fields};
+use crate::wire::number::Number;
 
 /// Tokens whose events are finished.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -19,15 +21,25 @@ use crate::wire::Whole;
 pub(crate) struct ReleaseBody {
     /// 1 to 100 tokens: each either the token's text, or an object that adds how the event ended. Each is read and answered
     /// by itself.
-    #[schema(value_type = Vec<ReleaseEntry>, min_items = 1, max_items = 100, example = json!(["tok.acme.small.0.3.17.2.9.5f0c8d7a2b914e63a8d1f4077be2960c"]))]
-    pub(crate) tokens: Vec<Box<RawValue>>,
+    #[schema(value_type = Vec<ReleaseEntry>, min_items = 1, example = json!(["tok.acme.small.0.3.17.2.9.5f0c8d7a2b914e63a8d1f4077be2960c"]))]
+    pub(crate) tokens: List<Box<RawValue>, TOKENS_PER_CALL>,
+}
+
+bounded_fields!(ReleaseBody: tokens);
+bounded_fields!(ExtendBody: tokens, lease_seconds);
+bounded_fields!(FreeBody: tokens);
+
+impl BoundedFields for protocol::Release {
+    fn bounds() -> Vec<(&'static str, Bounds)> {
+        vec![("result", Bounds::Text(RESULT_BYTES)), ("error", Bounds::Text(RESULT_BYTES))]
+    }
 }
 
 impl Form for ReleaseBody {
     const PARTS: Option<&'static str> = Some("tokens");
 
     fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
-        check_number_of_tokens(self.tokens.len(), errors);
+        check_number_of_tokens(&self.tokens, errors);
     }
 }
 
@@ -82,11 +94,11 @@ fn token_of(entry: &RawValue) -> String {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExtendBody {
     /// 1 to 100 tokens.
-    #[schema(min_items = 1, max_items = 100)]
-    pub(crate) tokens: Vec<String>,
+    #[schema(value_type = Vec<String>, min_items = 1)]
+    pub(crate) tokens: List<String, TOKENS_PER_CALL>,
     /// From now on, in seconds; the policy's lease when left out.
-    #[schema(value_type = Option<u32>, minimum = 10, maximum = 43_200)]
-    lease_seconds: Option<Whole>,
+    #[schema(value_type = Option<u32>)]
+    lease_seconds: Option<Number<LeaseSeconds>>,
 }
 
 impl Form for ExtendBody {
@@ -98,19 +110,14 @@ impl Form for ExtendBody {
 impl ExtendBody {
     /// Checks every field; how long the leases are to last, if that is said.
     pub(crate) fn check(&self, errors: &mut FieldErrors) -> Option<u32> {
-        check_number_of_tokens(self.tokens.len(), errors);
-        self.lease_seconds.and_then(|given| given.within("lease_seconds", LEASE_SECONDS, errors))
+        check_number_of_tokens(&self.tokens, errors);
+        self.lease_seconds.and_then(|given| given.check(errors)).map(LeaseSeconds::get)
     }
 }
 
 /// Notes a list of tokens that is empty or too long.
-pub(crate) fn check_number_of_tokens(listed: usize, errors: &mut FieldErrors) {
-    let message = match listed {
-        0 => "tokens is empty; give the 'token' of each delivered message that is meant".to_owned(),
-        1..=TOKENS_PER_CALL => return,
-        _ => format!("tokens holds {listed}; {TOKENS_PER_CALL} is the most, so send several calls"),
-    };
-    errors.add("tokens", (), message);
+pub(crate) fn check_number_of_tokens<T>(tokens: &List<T, TOKENS_PER_CALL>, errors: &mut FieldErrors) {
+    tokens.check_number("tokens", "give the 'token' of each delivered message that is meant", errors);
 }
 
 /// What a release did, in the order of the call.
@@ -132,8 +139,8 @@ pub(crate) struct ExtendResults {
 #[serde(deny_unknown_fields)]
 pub(crate) struct FreeBody {
     /// 1 to 100 tokens.
-    #[schema(min_items = 1, max_items = 100)]
-    pub(crate) tokens: Vec<String>,
+    #[schema(value_type = Vec<String>, min_items = 1)]
+    pub(crate) tokens: List<String, TOKENS_PER_CALL>,
     /// Whether their events are delivered again, under new leases; they are recorded as expired when not.
     #[serde(default)]
     pub(crate) redeliver: bool,
@@ -141,7 +148,7 @@ pub(crate) struct FreeBody {
 
 impl Form for FreeBody {
     fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
-        check_number_of_tokens(self.tokens.len(), errors);
+        check_number_of_tokens(&self.tokens, errors);
     }
 }
 

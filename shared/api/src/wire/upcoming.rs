@@ -1,18 +1,19 @@
 //! The upcoming firings of a job, as they travel.
 
 use serde::{Deserialize, Serialize};
+use tidegate_domain::bounded::Bounded;
 use tidegate_domain::job::Job;
-use tidegate_domain::limits::UPCOMING_FIRINGS;
-use tidegate_domain::time::zone_database_version;
+use tidegate_domain::time::{FiringCount, zone_database_version};
 use tidegate_engine::Decision;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::problem::FieldErrors;
 use crate::wire::instant;
+use crate::wire::number::Number;
 use crate::wire::when::local;
 
-/// Firings in an answer when the call does not say.
-pub(crate) const DEFAULT_FIRINGS: u32 = 10;
+/// What the parameter is described as. An alias, because utoipa asks each type argument that it sees for a schema.
+type FiringNumber = Number<FiringCount>;
 
 /// The query of what is to come.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -20,19 +21,16 @@ pub(crate) const DEFAULT_FIRINGS: u32 = 10;
 #[into_params(parameter_in = Query)]
 pub(crate) struct UpcomingQuery {
     /// How many firings, 1 to 1,000; 10 when left out.
-    #[param(value_type = Option<u32>, minimum = 1, maximum = 1_000)]
+    #[param(inline, value_type = Option<FiringNumber>)]
     count: Option<String>,
 }
 
 impl UpcomingQuery {
     pub(crate) fn check(&self, errors: &mut FieldErrors) -> Option<usize> {
-        let Some(text) = &self.count else { return Some(DEFAULT_FIRINGS as usize) };
-        let count = text.parse::<u32>().ok().filter(|count| (1..=UPCOMING_FIRINGS).contains(count));
-        if count.is_none() {
-            let message = format!("count is {text}; it must lie between 1 and {UPCOMING_FIRINGS}");
-            errors.add("count", &**text, message);
-        }
-        count.map(|count| count as usize)
+        let Some(text) = &self.count else { return Some(FiringCount::DEFAULT.get() as usize) };
+        let count = text.parse().ok().and_then(|count| FiringCount::checked(count).ok());
+        let count = count.ok_or_else(|| FiringCount::refused(text));
+        errors.keep("count", &**text, count).map(|count| count.get() as usize)
     }
 }
 

@@ -10,9 +10,15 @@ use super::decompose::{self, Times};
 use super::firing::Firing;
 use super::launch::ChildKey;
 use super::window::Window;
+use crate::bounded::{Bounded, bounded};
 use crate::limits::RATE_SECONDS;
 
 const DAY_SECONDS: u32 = 86_400;
+
+bounded! {
+    /// The interval of a rate, in seconds.
+    RateSeconds(u32), "trigger.rate.every_seconds", RATE_SECONDS
+}
 
 /// Launches at the anchor and every `every_seconds` after it, none before it.
 ///
@@ -37,7 +43,7 @@ pub enum RateError {
     /// Too short or too long: not within [`RATE_SECONDS`](crate::limits::RATE_SECONDS).
     #[error(
         "a rate of {seconds} seconds is not possible; it must lie between {} second and {} days",
-        RATE_SECONDS.start(), RATE_SECONDS.end() / DAY_SECONDS
+        RateSeconds::BOUNDS.start(), RateSeconds::BOUNDS.end() / DAY_SECONDS
     )]
     Bounds {
         /// What was given, in seconds.
@@ -56,10 +62,8 @@ impl Rate {
     }
 
     pub(super) fn check_interval(every_seconds: u64) -> Result<u32, RateError> {
-        match u32::try_from(every_seconds) {
-            Ok(every) if RATE_SECONDS.contains(&every) => Ok(every),
-            _ => Err(RateError::Bounds { seconds: every_seconds }),
-        }
+        let every = RateSeconds::new(every_seconds).map(RateSeconds::get);
+        every.map_err(|_| RateError::Bounds { seconds: every_seconds })
     }
 
     /// It in words: `Every 5 minutes`.

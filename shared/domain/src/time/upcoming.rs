@@ -9,6 +9,8 @@ use super::days;
 use super::firing::Firing;
 use super::local::{Day, LocalWindow};
 use super::window::Window;
+use crate::bounded::bounded;
+use crate::limits::{DEFAULT_FIRINGS, UPCOMING_FIRINGS};
 
 const DAY_SECONDS: i64 = 86_400;
 /// Wall clock and UTC are never farther apart, in seconds (Manila had 15:56 before 1844).
@@ -19,6 +21,11 @@ const PIECE_SECONDS: i64 = 3_600;
 /// How long to look for a launch when any year counts: every pattern of leap days and weekdays comes round in forty
 /// years, also across a century year without a leap day.
 const PATIENCE_DAYS: i64 = 41 * 366;
+
+bounded! {
+    /// How many firings an answer about what is to come has.
+    FiringCount(u32), "count", 1..=UPCOMING_FIRINGS, default DEFAULT_FIRINGS
+}
 
 impl CompiledCron {
     /// The next launches after an instant, at most `count`; fewer when no more come: its years are over, or it has none

@@ -73,7 +73,7 @@ impl Throttle {
         let flow = &row.terms.flow;
         let Some(policy) = row.terms.policy.as_ref().filter(|_| flow.is_watched()) else { return Vec::new() };
         let policy = PolicyRef::new(client, policy);
-        let too_many = flow.max_failures.is_some_and(|most| row.tally.unsuccessful() >= most);
+        let too_many = flow.max_failures.is_some_and(|most| row.tally.unsuccessful() >= most.get());
         if too_many && row.stopped.is_none() && !row.has_ended() {
             let waiting = WaitingRun { policy, run: row.id.clone(), priority: flow.priority.get() };
             return vec![Effect::Stop(waiting, StopReason::FailureLimit.as_str())];

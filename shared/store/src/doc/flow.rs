@@ -2,7 +2,7 @@
 
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
-use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, OnDeadline, Overlap, Priority};
+use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, MaxFailures, OnDeadline, Overlap, Priority};
 use tidegate_domain::time::clamped;
 
 use super::Rest;
@@ -53,7 +53,7 @@ impl From<&Flow> for FlowDoc {
     fn from(flow: &Flow) -> Self {
         let (s, e) = match flow.window.map(|window| window.deadline) {
             None => (None, None),
-            Some(Deadline::After { seconds }) => (Some(seconds), None),
+            Some(Deadline::After { seconds }) => (Some(seconds.get()), None),
             Some(Deadline::At(instant)) => (None, Some(instant.timestamp_millis())),
         };
         let (q, u) = flow.on_completion.as_ref().map_or((None, None), split);
@@ -69,7 +69,7 @@ impl From<&Flow> for FlowDoc {
             e,
             x: flow.window.is_some_and(|window| window.on_deadline == OnDeadline::Expire),
             v: flow.window.is_some_and(|window| window.paced),
-            f: flow.max_failures,
+            f: flow.max_failures.map(MaxFailures::get),
             q,
             u,
             r: flow.release_on_response,
@@ -105,6 +105,7 @@ impl FlowDoc {
     pub(super) fn read(&self) -> Result<Flow, String> {
         let cost = self.c.map(|cost| Cost::new(cost.into())).transpose();
         let priority = self.p.map(|priority| Priority::new(priority.into())).transpose();
+        let max_failures = self.f.map(|most| MaxFailures::new(most.into())).transpose();
         Ok(Flow {
             cost: cost.map_err(|e| e.to_string())?.unwrap_or_default(),
             priority: priority.map_err(|e| e.to_string())?.unwrap_or_default(),
@@ -115,7 +116,7 @@ impl FlowDoc {
                 Some(other) => return Err(format!("'o': '{other}' is no rule for overlaps")),
             },
             window: self.window()?,
-            max_failures: self.f,
+            max_failures: max_failures.map_err(|e| e.to_string())?,
             on_completion: joined(self.q.as_deref(), self.u.as_deref())?,
             release_on_response: self.r,
             unknown: self.rest.unknown(),
@@ -142,7 +143,7 @@ mod tests {
                     priority: Priority::new(0).unwrap(),
                     overlap: Overlap::Skip,
                     window: window(after, OnDeadline::Expire, true),
-                    max_failures: Some(10),
+                    max_failures: MaxFailures::new(10).ok(),
                     on_completion: Some(Target::http("https://x/done").unwrap()),
                     release_on_response: true,
                     ..default.clone()

@@ -8,7 +8,7 @@ use chrono::{DateTime, Duration, Utc};
 use chrono_tz::Tz;
 use croner::Cron;
 use tidegate_domain::clock::{Clock as _, ManualClock};
-use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, OnDeadline, Priority};
+use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, MaxFailures, OnDeadline, Priority};
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::job::{Attempts, Count, History as Kept, Payload, Terms, Trigger};
 use tidegate_domain::policy::{OnExpiry, PolicyTerms};
@@ -294,7 +294,7 @@ fn flow(dice: &Dice, stage: &Stage) -> Result<Flow> {
         });
     }
     if dice.chance(100) {
-        flow.max_failures = Some(dice.within(1..=5) as u32);
+        flow.max_failures = Some(MaxFailures::new(dice.within(1..=5))?);
     }
     if dice.chance(150) {
         flow.on_completion = Some(Target::sqs(&stage.callback_url)?);

@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::NaiveDate;
 use serde_json::{Value, json};
 use tidegate_domain::calendar::Exclusions;
-use tidegate_domain::policy::PolicyTerms;
+use tidegate_domain::policy::{PolicyTerms, WaitingRuns};
 use tidegate_engine::{CalendarWrite, Expect, JobWrite, PolicyWrite};
 use tidegate_simulation::world::JobSpec;
 use tidegate_store::FORMAT;
@@ -120,7 +120,7 @@ async fn a_policy_keeps_what_it_does_not_know() {
     let stage = Stage::new().await;
     let (engine, small) = (&stage.world.engine, "small".parse().unwrap());
     assert_eq!(stage.renew("policies", "policy|small").await, 1);
-    let terms = PolicyTerms::new(40, 60).unwrap().with_max_waiting_runs(Some(9)).unwrap();
+    let terms = PolicyTerms::new(40, 60).unwrap().with_max_waiting_runs(WaitingRuns::new(9).ok());
     for terms in [terms, PolicyTerms::new(30, 60).unwrap()] {
         let written = engine.policies().replace(&client(), &small, terms, None).await.unwrap();
         assert!(matches!(written, PolicyWrite::Done(_)), "{written:?}");

@@ -2,6 +2,7 @@
 
 use tidegate_domain::flow::{Flow, Overlap, Priority};
 use tidegate_domain::occurrence::SkipReason;
+use tidegate_domain::policy::WaitingRuns;
 use tidegate_simulation::world::JobSpec;
 
 use crate::stage::{Stage, jobs_of, terms};
@@ -53,7 +54,7 @@ async fn a_blocked_policy_delays_no_other() {
 #[tokio::test]
 async fn a_line_that_is_full_leaves_out_what_comes_and_says_so() {
     let stage = Stage::new().await;
-    stage.policy("small", terms(1).with_max_waiting_runs(Some(2)).unwrap()).await;
+    stage.policy("small", terms(1).with_max_waiting_runs(WaitingRuns::new(2).ok())).await;
     stage.job("a", 1, "small", Flow::default()).await;
     let mut held = stage.arrived().await;
     for id in ["b", "c", "d"] {
@@ -74,7 +75,7 @@ async fn a_line_that_is_full_leaves_out_what_comes_and_says_so() {
 /// A cron job that fires each minute, of which every run takes longer than that.
 async fn each_minute(overlap: Overlap) -> Stage {
     let stage = Stage::new().await;
-    stage.policy("small", terms(10).with_max_waiting_runs(Some(50)).unwrap()).await;
+    stage.policy("small", terms(10).with_max_waiting_runs(WaitingRuns::new(50).ok())).await;
     let spec = JobSpec::cron("* * * * *", "UTC", &stage.queue).unwrap().of(2).unwrap();
     let flow = Flow { overlap, ..Flow::default() };
     stage.put("each", spec.under("small").unwrap().attempts(1).unwrap(), flow).await;

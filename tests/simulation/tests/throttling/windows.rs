@@ -1,6 +1,6 @@
 //! Windows of batches, and runs that are stopped before their end.
 
-use tidegate_domain::flow::{BatchWindow, Deadline, Flow, OnDeadline};
+use tidegate_domain::flow::{BatchWindow, Deadline, Flow, MaxFailures, OnDeadline};
 use tidegate_engine::{Outcome, RunCancel};
 
 use crate::stage::{Stage, client, terms};
@@ -71,7 +71,7 @@ async fn a_paced_run_is_spread_evenly_over_its_window() {
 async fn a_run_is_stopped_when_too_many_of_its_events_fail() {
     let stage = Stage::new().await;
     stage.policy("small", terms(5)).await;
-    let flow = Flow { max_failures: Some(3), ..Flow::default() };
+    let flow = Flow { max_failures: MaxFailures::new(3).ok(), ..Flow::default() };
     stage.job("batch", 1_000, "small", flow).await;
     let mut held = stage.arrived().await;
     let mut failed = 0;

@@ -23,6 +23,7 @@ use cron::CronBody;
 use dst::DstBody;
 use rate::RateBody;
 
+pub(crate) use rate::EveryBody;
 pub(crate) use view::{TriggerView, in_words, trigger_warnings};
 
 /// When a job fires: `cron` with `zone`, `rate`, or `at`.

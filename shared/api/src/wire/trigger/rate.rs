@@ -6,13 +6,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
+use tidegate_domain::bounded::Bounded;
 use tidegate_domain::job::Trigger;
-use tidegate_domain::limits::RATE_SECONDS;
-use tidegate_domain::time::{Rate, parse_interval};
+use tidegate_domain::time::{Rate, RateSeconds, parse_interval};
 use utoipa::ToSchema;
 
 use super::{Findings, TriggerBody};
-use crate::wire::Whole;
+use crate::wire::bounds::bounded_fields;
+use crate::wire::number::Number;
 use crate::wire::when::{read_ahead, whole_second};
 
 /// The interval of a rate.
@@ -33,9 +34,11 @@ pub(crate) enum RateBody {
 #[schema(as = Every)]
 pub(crate) struct EveryBody {
     /// In seconds.
-    #[schema(value_type = u32, minimum = 1, maximum = 31_622_400, example = 300)]
-    every_seconds: Whole,
+    #[schema(value_type = u32, example = 300)]
+    every_seconds: Number<RateSeconds>,
 }
+
+bounded_fields!(EveryBody: every_seconds);
 
 /// An interval as it is answered.
 #[derive(Debug, Serialize, ToSchema)]
@@ -82,9 +85,8 @@ impl TriggerBody {
                 ("trigger.rate", every)
             }
             RateBody::Every(EveryBody { every_seconds }) => {
-                let field = "trigger.rate.every_seconds";
-                let every = every_seconds.within(field, RATE_SECONDS, &mut findings.errors);
-                (field, every.map(u64::from))
+                let every = every_seconds.check(&mut findings.errors);
+                (RateSeconds::NAME, every.map(|every| every.get().into()))
             }
         };
         clean.and(self.rate_trigger(field, every_seconds?, now, findings))
