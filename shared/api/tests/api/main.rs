@@ -21,6 +21,7 @@ mod how_to;
 mod instants;
 mod job_keys;
 mod jobs;
+mod limits;
 mod links;
 mod log;
 mod messages;
