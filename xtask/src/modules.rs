@@ -367,7 +367,7 @@ mod tests {
         for text in [
             "use crate::deliver::Sent;",
             "use crate::{error::Error, deliver::{self, Sent}};",
-            "pub(crate) use crate::{\n    deliver,\n};",
+            "pub(crate) use crate::{\n    deliver, \n};",
             "fn f() { crate::deliver::send() }",
         ] {
             let found = faults(&[("throttle/serve.rs", text)]);

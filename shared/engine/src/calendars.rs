@@ -10,24 +10,7 @@ use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_store::{Create, Store, Write};
 
 use crate::contents::Contents;
-use crate::{EngineError, Expect};
-
-/// What came of writing a calendar.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CalendarWrite {
-    /// It is new.
-    Created(Calendar),
-    /// It took the place of its former revision.
-    Replaced(Calendar),
-    /// It says the same already; nothing changed.
-    Unchanged(Calendar),
-    /// It has another revision than was expected: this one. Nothing changed.
-    RevisionIs(u32),
-    /// A revision was expected, and there is no such calendar. Nothing changed.
-    Absent,
-    /// There was to be none, and there is one. Nothing changed.
-    Exists,
-}
+use crate::{EngineError, Expect, Written};
 
 /// What came of deleting a calendar.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +43,7 @@ impl Calendars {
         id: CalendarId,
         mut exclusions: Exclusions,
         expected: impl Into<Expect>,
-    ) -> Result<CalendarWrite, EngineError> {
+    ) -> Result<Written<Calendar>, EngineError> {
         let expected = expected.into();
         for _ in 0..WRITE_ROUNDS {
             let seen = self.store.calendar(client, &id).await?;
@@ -69,15 +52,15 @@ impl Calendars {
             exclusions.unknown =
                 seen.as_ref().map(|seen| seen.exclusions.unknown.clone()).unwrap_or_default();
             match (&seen, expected) {
-                (None, Expect::Revision(_)) => return Ok(CalendarWrite::Absent),
-                (Some(_), Expect::Nothing) => return Ok(CalendarWrite::Exists),
+                (None, Expect::Revision(_)) => return Ok(Written::Absent),
+                (Some(seen), Expect::Nothing) => return Ok(Written::Taken(seen.clone())),
                 (Some(_), expected) if expected.is_other_than(revision) => {
-                    return Ok(CalendarWrite::RevisionIs(revision));
+                    return Ok(Written::RevisionIs(revision));
                 }
                 (Some(seen), _) if seen.exclusions == exclusions => {
                     // An earlier call may have died before it said so.
                     self.contents.mark_dirty(client).await?;
-                    return Ok(CalendarWrite::Unchanged(seen.clone()));
+                    return Ok(Written::Unchanged(seen.clone()));
                 }
                 _ => {}
             }
@@ -89,11 +72,11 @@ impl Calendars {
             };
             if seen.is_none() {
                 if self.store.create_calendar(&calendar).await? == Create::Done {
-                    return Ok(CalendarWrite::Created(calendar));
+                    return Ok(Written::Created(calendar));
                 }
             } else if self.store.replace_calendar(&calendar).await? == Write::Done {
                 self.contents.mark_dirty(client).await?;
-                return Ok(CalendarWrite::Replaced(calendar));
+                return Ok(Written::Replaced(calendar));
             }
         }
         Err(EngineError::Contended { what: "a calendar", rounds: WRITE_ROUNDS })

@@ -1,4 +1,4 @@
-//! What a conditional write expects to find: the `If-Match` and `If-None-Match` of the API.
+//! What a conditional write expects to find (the `If-Match` and `If-None-Match` of the API), and what came of it.
 
 /// What a write expects to find under the id that it names: the `If-Match` and `If-None-Match` of the API.
 ///
@@ -31,4 +31,21 @@ impl From<Option<u32>> for Expect {
     fn from(revision: Option<u32>) -> Self {
         revision.map_or(Self::Anything, Self::Revision)
     }
+}
+
+/// What came of writing something that a client names, if what was there is what was expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Written<T> {
+    /// It is new.
+    Created(T),
+    /// It took the place of its former revision.
+    Replaced(T),
+    /// It says the same already; nothing changed.
+    Unchanged(T),
+    /// Nothing was to be there, and something else is.
+    Taken(T),
+    /// It has another revision than was expected.
+    RevisionIs(u32),
+    /// There is nothing to replace.
+    Absent,
 }

@@ -63,16 +63,16 @@ mod throttle;
 mod token_key;
 mod tokens;
 
-pub use calendars::{CalendarDelete, CalendarWrite, Calendars};
+pub use calendars::{CalendarDelete, Calendars};
 pub use contain::{Panicked, contain, panics_contained};
 pub use effect::Release;
 pub use emit::{Emission, TickReport};
 pub use engine::{Engine, Parts};
 pub use error::EngineError;
-pub use expect::Expect;
+pub use expect::{Expect, Written};
 pub use index::Index;
-pub use jobs::{JobDelete, JobDraft, JobWrite, Jobs, RunCancel};
-pub use policies::{Policies, PolicyDelete, PolicyPut, PolicyWrite};
+pub use jobs::{JobDelete, JobDraft, Jobs, RunCancel};
+pub use policies::{Policies, PolicyDelete};
 pub use queries::{
     EmissionStatus, EventRecord, EventStatus, ExpectationBasis, Explanation, ForecastBasis, Holder,
     LeaseSpan, Load, Observer, PolicyStatus, Queries, Reason, RunDetail, RunState, RunSummary, SoFar,

@@ -14,34 +14,10 @@ use crate::effect_loop::EffectLoop;
 use crate::queries::{Load, Queries};
 use crate::throttle::Throttle;
 use crate::tokens::Tokens;
-use crate::{EngineError, Expect};
+use crate::{EngineError, Expect, Written};
 
 /// Users of a policy that are named when it cannot be deleted.
 const NAMED_USERS: usize = 10;
-
-/// What came of creating or replacing a policy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PolicyWrite {
-    /// It is as asked for now, at a new revision.
-    Done(Policy),
-    /// It was as asked for already; nothing changed.
-    Unchanged(Policy),
-    /// The id is taken by this policy, which says something else. Nothing changed.
-    Exists(Policy),
-    /// There is none to change. Nothing changed.
-    Absent,
-    /// It has another revision than was expected: this one. Nothing changed.
-    RevisionIs(u32),
-}
-
-/// What came of putting a policy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PolicyPut {
-    /// There was none before, and there is one now.
-    pub is_new: bool,
-    /// What came of the write.
-    pub written: PolicyWrite,
-}
 
 /// What came of deleting a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +45,7 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Adds a policy. When the name is taken, the answer is `Unchanged` where that policy says the same, else `Exists`;
+    /// Adds a policy. When the name is taken, the answer is `Unchanged` where that policy says the same, else `Taken`;
     /// `Absent` when it was deleted in the same moment.
     ///
     /// # Errors
@@ -81,24 +57,24 @@ impl Policies {
         client: &ClientId,
         id: PolicyId,
         terms: PolicyTerms,
-    ) -> Result<PolicyWrite, EngineError> {
+    ) -> Result<Written<Policy>, EngineError> {
         // Rows of a former policy of this name go on with their fencing numbers: every plan of its comes before this one.
         let first_plan = self.clock.now().timestamp().unsigned_abs();
         let plan = SharePlan::new(first_plan, terms.max_in_flight());
         let policy = Policy { client: client.clone(), id, revision: 1, terms, paused: false, plan };
         if self.store.create_policy(&policy).await? == Create::Done {
             self.throttle.groups_in_step(&policy).await?;
-            return Ok(PolicyWrite::Done(policy));
+            return Ok(Written::Created(policy));
         }
         Ok(match self.store.policy(client, &policy.id).await? {
-            Some(there) if there.terms == terms => PolicyWrite::Unchanged(there),
-            Some(there) => PolicyWrite::Exists(there),
-            None => PolicyWrite::Absent,
+            Some(there) if there.terms == terms => Written::Unchanged(there),
+            Some(there) => Written::Taken(there),
+            None => Written::Absent,
         })
     }
 
     /// Creates a policy, or changes the one that has its name, if what is there is as expected. When nothing is
-    /// expected and something is there, the answer is `Exists` or `Unchanged`.
+    /// expected and something is there, the answer is `Taken` or `Unchanged`.
     ///
     /// # Errors
     /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read.
@@ -110,7 +86,7 @@ impl Policies {
         id: &PolicyId,
         terms: PolicyTerms,
         expected: impl Into<Expect>,
-    ) -> Result<PolicyPut, EngineError> {
+    ) -> Result<Written<Policy>, EngineError> {
         let expected = expected.into();
         if expected != Expect::Nothing {
             let revision = match expected {
@@ -118,12 +94,11 @@ impl Policies {
                 Expect::Anything | Expect::Nothing => None,
             };
             let written = self.replace(client, id, terms, revision).await?;
-            if written != PolicyWrite::Absent || expected != Expect::Anything {
-                return Ok(PolicyPut { is_new: false, written });
+            if written != Written::Absent || expected != Expect::Anything {
+                return Ok(written);
             }
         }
-        let written = self.create(client, id.clone(), terms).await?;
-        Ok(PolicyPut { is_new: matches!(written, PolicyWrite::Done(_)), written })
+        self.create(client, id.clone(), terms).await
     }
 
     /// Changes a policy at the `expected` revision; `None`: at any. Acts on the next grant: a lowered limit drains, a
@@ -137,7 +112,7 @@ impl Policies {
         id: &PolicyId,
         terms: PolicyTerms,
         expected: Option<u32>,
-    ) -> Result<PolicyWrite, EngineError> {
+    ) -> Result<Written<Policy>, EngineError> {
         self.change(client, id, expected, |old| Policy { terms, ..old.clone() }).await
     }
 
@@ -152,7 +127,7 @@ impl Policies {
         id: &PolicyId,
         paused: bool,
         expected: Option<u32>,
-    ) -> Result<PolicyWrite, EngineError> {
+    ) -> Result<Written<Policy>, EngineError> {
         self.change(client, id, expected, |old| Policy { paused, ..old.clone() }).await
     }
 
@@ -162,17 +137,17 @@ impl Policies {
         id: &PolicyId,
         expected: Option<u32>,
         change: impl Fn(&Policy) -> Policy,
-    ) -> Result<PolicyWrite, EngineError> {
+    ) -> Result<Written<Policy>, EngineError> {
         for _ in 0..WRITE_ROUNDS {
-            let Some(old) = self.store.policy(client, id).await? else { return Ok(PolicyWrite::Absent) };
+            let Some(old) = self.store.policy(client, id).await? else { return Ok(Written::Absent) };
             if expected.is_some_and(|expected| expected != old.revision) {
-                return Ok(PolicyWrite::RevisionIs(old.revision));
+                return Ok(Written::RevisionIs(old.revision));
             }
             let mut new = change(&old);
             if new == old {
                 // A call that died half way may be repeated: the shares follow, whatever it left.
                 self.throttle.converge(old.clone()).await?;
-                return Ok(PolicyWrite::Unchanged(old));
+                return Ok(Written::Unchanged(old));
             }
             new.revision = old.revision + 1;
             new.plan = old.plan.changed(old.limit(), new.limit());
@@ -181,7 +156,7 @@ impl Policies {
             if self.store.replace_policy(&new, &old).await? == Write::Done {
                 self.throttle.memory.keep_snapshot(client, id, self.clock.now(), (&new).into());
                 self.tokens.reconcile_policy(client, id).await?;
-                return Ok(PolicyWrite::Done(new));
+                return Ok(Written::Replaced(new));
             }
         }
         Err(EngineError::Contended { what: "a policy", rounds: WRITE_ROUNDS })

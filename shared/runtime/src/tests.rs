@@ -14,7 +14,7 @@ use tidegate_domain::time::{CronSpec, parse_zone};
 use tidegate_domain::token::SignedToken;
 use tidegate_embedded::OpenError;
 use tidegate_engine::random::SeededRandom;
-use tidegate_engine::{JobDraft, JobWrite, Outcome, Release};
+use tidegate_engine::{JobDraft, Outcome, Release, Written};
 use tidegate_protocol::Event;
 use tokio::time::Instant;
 
@@ -74,7 +74,7 @@ async fn put(runtime: &Runtime, trigger: Trigger, terms: Terms) {
     let client = "acme".parse().unwrap();
     let draft = JobDraft::new(trigger, terms);
     let written = runtime.engine().jobs().replace(&client, "job".parse().unwrap(), draft, None).await;
-    assert!(matches!(written.unwrap(), JobWrite::Created(_)));
+    assert!(matches!(written.unwrap(), Written::Created(_)));
 }
 
 #[tokio::test(start_paused = true)]

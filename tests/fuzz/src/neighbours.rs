@@ -9,7 +9,7 @@ use tidegate_domain::clock::Clock as _;
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::policy::PolicyTerms;
 use tidegate_embedded::ClientOptions;
-use tidegate_engine::{JobWrite, Outcome, PolicyWrite, Release};
+use tidegate_engine::{Outcome, Release, Written};
 use tidegate_simulation::World;
 use tidegate_simulation::world::{JobSpec, Received};
 use tidegate_testkit::queue;
@@ -46,7 +46,7 @@ impl Neighbours {
         let policy: PolicyId = "one".parse()?;
         let terms = PolicyTerms::new(1, LEASE_SECONDS)?;
         match world.engine.policies().create(&all[1].client, policy, terms).await? {
-            PolicyWrite::Done(_) => {}
+            Written::Created(_) | Written::Replaced(_) => {}
             other => bail!("failed to create the neighbour's policy: {other:?}"),
         }
         let job = |neighbour: &Neighbour| JobSpec::cron("* * * * *", "UTC", &neighbour.queue_url);
@@ -78,7 +78,7 @@ impl Neighbour {
     async fn create(&self, world: &World, job: JobSpec) -> Result<()> {
         let id = Some("minutely".parse()?);
         match world.engine.jobs().create(&self.client, id, job.into_draft()).await? {
-            JobWrite::Created(_) => Ok(()),
+            Written::Created(_) => Ok(()),
             other => bail!("failed to create the job of {}: {other:?}", self.name),
         }
     }

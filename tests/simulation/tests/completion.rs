@@ -8,7 +8,7 @@ use aws_sdk_sqs::types::QueueAttributeName;
 use tidegate_domain::clock::Clock as _;
 use tidegate_domain::flow::Flow;
 use tidegate_domain::target::Target;
-use tidegate_engine::{JobWrite, Outcome, Release, Released, RunCancel};
+use tidegate_engine::{Outcome, Release, Released, RunCancel, Written};
 use tidegate_protocol::Completion;
 use tidegate_simulation::World;
 use tidegate_simulation::gate::{Gate, Task};
@@ -24,7 +24,7 @@ async fn batch(world: &World, queue: &str, count: u64, target: Target) {
     draft.terms.flow = Flow { on_completion: Some(target), ..Flow::default() };
     let id = Some("nightly".parse().unwrap());
     let written = world.engine.jobs().create(&CLIENT.parse().unwrap(), id, draft).await.unwrap();
-    assert!(matches!(written, JobWrite::Created(_)), "{written:?}");
+    assert!(matches!(written, Written::Created(_)), "{written:?}");
 }
 
 async fn run_row(world: &World) -> RunRow {

@@ -20,7 +20,7 @@ use tidegate_domain::time::{CronSpec, Instants, Rate, Window, parse_zone};
 use tidegate_embedded::{Call, Fault, FaultPlan};
 use tidegate_engine::message::Message;
 use tidegate_engine::random::{Random as _, SeededRandom};
-use tidegate_engine::{JobDraft, JobWrite};
+use tidegate_engine::{JobDraft, Written};
 use tidegate_simulation::World;
 use tidegate_simulation::world::{CLIENT, JobSpec};
 
@@ -172,7 +172,7 @@ impl Case {
         if engine.jobs().create(&client, Some(id.clone()), draft.clone()).await.is_err() {
             self.world.embedded.inject_nothing();
             let again = engine.jobs().create(&client, Some(id.clone()), draft).await.unwrap();
-            assert!(matches!(again, JobWrite::Created(_) | JobWrite::Unchanged(_)), "{again:?}");
+            assert!(matches!(again, Written::Created(_) | Written::Unchanged(_)), "{again:?}");
         }
         self.world.embedded.inject_nothing();
         self.jobs.push(engine.jobs().get(&client, &id).await.unwrap().unwrap());

@@ -11,8 +11,7 @@ use tidegate_domain::job::Payload;
 use tidegate_domain::policy::{OnExpiry, PolicyTerms};
 use tidegate_domain::rate_limit::{Per, RateLimit};
 use tidegate_engine::{
-    EventStatus, Explanation, JobWrite, Outcome, PolicyWrite, Release, Released, RunCancel, RunDetail,
-    RunState,
+    EventStatus, Explanation, Outcome, Release, Released, RunCancel, RunDetail, RunState, Written,
 };
 use tidegate_simulation::World;
 use tidegate_simulation::world::{CLIENT, JobSpec, Received};
@@ -26,7 +25,7 @@ async fn start(world: &World, name: &str, job: JobSpec, flow: Flow) -> RunId {
     draft.terms.flow = flow;
     let id = Some(name.parse().unwrap());
     let written = world.engine.jobs().create(&client(), id, draft).await.unwrap();
-    assert!(matches!(written, JobWrite::Created(_)), "{written:?}");
+    assert!(matches!(written, Written::Created(_)), "{written:?}");
     world.pump().await.unwrap();
     last_run(world, name).await
 }
@@ -203,7 +202,7 @@ async fn each_reason_to_wait_is_named() {
 
     // A pause.
     let written = world.engine.policies().pause(&client(), &id, true, None).await.unwrap();
-    assert!(matches!(written, PolicyWrite::Done(_)), "{written:?}");
+    assert!(matches!(written, Written::Created(_) | Written::Replaced(_)), "{written:?}");
     let paused = explain(&world, &paced.event(5)).await;
     assert_eq!(because(&paused), "its policy is paused: nothing is admitted until it is resumed");
     assert_eq!(paused.expected_at, None);

@@ -12,7 +12,7 @@ use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::{Count, Payload};
 use tidegate_domain::rules::Rules;
 use tidegate_embedded::{Call, Fault, FaultPlan};
-use tidegate_engine::{JobDraft, JobWrite, panics_contained};
+use tidegate_engine::{JobDraft, Written, panics_contained};
 use tidegate_simulation::World;
 use tidegate_simulation::world::{JobSpec, Received};
 
@@ -71,7 +71,7 @@ impl Town {
     async fn store(&self, id: Option<&str>, draft: JobDraft) -> JobId {
         let id = id.filter(|id| !id.is_empty()).map(|id| id.parse().unwrap());
         match self.world.engine.jobs().create(&self.attacker, id, draft).await.unwrap() {
-            JobWrite::Created(job) => job.id,
+            Written::Created(job) => job.id,
             other => panic!("{other:?}"),
         }
     }

@@ -12,7 +12,7 @@ use tidegate_domain::clock::{Clock as _, ManualClock};
 use tidegate_domain::job::{Payload, Trigger};
 use tidegate_domain::time::Instants;
 use tidegate_embedded::{Call, Fault, FaultPlan};
-use tidegate_engine::JobWrite;
+use tidegate_engine::Written;
 use tidegate_simulation::World;
 use tidegate_simulation::world::{CLIENT, JobSpec, Received};
 use tidegate_store::line::LineEntry;
@@ -234,7 +234,7 @@ async fn asking_again_stops_what_waits_of_the_revision_before() {
                 break;
             }
             world.embedded.inject_nothing();
-            unchanged += u32::from(matches!(change().await.unwrap(), JobWrite::Unchanged(_)));
+            unchanged += u32::from(matches!(change().await.unwrap(), Written::Unchanged(_)));
             // Also where the first call had stopped the run, and died before it took its rest out of the line.
             let line = world.engine.store().line(&client, &"small".parse().unwrap(), None).await.unwrap();
             assert!(line.rows.iter().all(LineEntry::is_exhausted), "died at request {at}: {line:?}");

@@ -6,8 +6,9 @@ use axum::Json;
 use axum::extract::State;
 use serde_json::value::RawValue;
 use tidegate_domain::ids::JobId;
+use tidegate_domain::job::Job;
 use tidegate_domain::limits::BULK_BODY_BYTES;
-use tidegate_engine::JobWrite;
+use tidegate_engine::Written;
 use tidegate_store::clients::Client;
 
 use super::acceptance::{Accepted, Seen, accept};
@@ -79,15 +80,15 @@ async fn accept_part(
     Ok(accepted)
 }
 
-fn answer(written: JobWrite, mut warnings: Vec<String>) -> Result<BulkResult, Problem> {
-    let status = if matches!(written, JobWrite::Created(_)) { 201 } else { 200 };
+fn answer(written: Written<Job>, mut warnings: Vec<String>) -> Result<BulkResult, Problem> {
+    let status = if matches!(written, Written::Created(_)) { 201 } else { 200 };
     match written {
-        JobWrite::Created(job) | JobWrite::Replaced(job) | JobWrite::Unchanged(job) => {
+        Written::Created(job) | Written::Replaced(job) | Written::Unchanged(job) => {
             warnings.extend(trigger_warnings(&job.trigger));
             Ok(BulkResult::there(status, job.id.to_string(), job.revision, warnings))
         }
-        JobWrite::Taken(job) => Err(id_taken("job", "job_id", job.id.as_str())),
-        JobWrite::RevisionIs(current) => Err(wrong_revision("job", "", current)),
-        JobWrite::Absent => Err(nothing_to_match("job", "")),
+        Written::Taken(job) => Err(id_taken("job", "job_id", job.id.as_str())),
+        Written::RevisionIs(current) => Err(wrong_revision("job", "", current)),
+        Written::Absent => Err(nothing_to_match("job", "")),
     }
 }

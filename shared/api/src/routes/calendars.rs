@@ -6,7 +6,7 @@ use axum::response::Response;
 use http::StatusCode;
 use tidegate_domain::calendar::Calendar;
 use tidegate_domain::ids::CalendarId;
-use tidegate_engine::{CalendarDelete, CalendarWrite};
+use tidegate_engine::{CalendarDelete, Written};
 
 use super::{exists_already, not_found, nothing_to_match, same_id, with_revision, wrong_revision};
 use crate::ApiState;
@@ -81,13 +81,11 @@ pub(crate) async fn put_calendar(
     let shown =
         |status, calendar: &Calendar| with_revision(status, calendar.revision, CalendarView::from(calendar));
     match written.map_err(|e| Problem::of_engine("write a calendar", &e))? {
-        CalendarWrite::Created(calendar) => Ok(shown(StatusCode::CREATED, &calendar)),
-        CalendarWrite::Replaced(calendar) | CalendarWrite::Unchanged(calendar) => {
-            Ok(shown(StatusCode::OK, &calendar))
-        }
-        CalendarWrite::RevisionIs(current) => Err(wrong_revision("calendar", id.as_str(), current)),
-        CalendarWrite::Exists => Err(exists_already("calendar", id.as_str())),
-        CalendarWrite::Absent => Err(nothing_to_match("calendar", id.as_str())),
+        Written::Created(calendar) => Ok(shown(StatusCode::CREATED, &calendar)),
+        Written::Replaced(calendar) | Written::Unchanged(calendar) => Ok(shown(StatusCode::OK, &calendar)),
+        Written::RevisionIs(current) => Err(wrong_revision("calendar", id.as_str(), current)),
+        Written::Taken(_) => Err(exists_already("calendar", id.as_str())),
+        Written::Absent => Err(nothing_to_match("calendar", id.as_str())),
     }
 }
 

@@ -5,7 +5,8 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use http::StatusCode;
 use tidegate_domain::ids::JobId;
-use tidegate_engine::{Expect, JobDelete, JobWrite};
+use tidegate_domain::job::Job;
+use tidegate_engine::{Expect, JobDelete, Written};
 use tidegate_store::clients::Client;
 
 use super::acceptance::{Accepted, Seen, accept};
@@ -96,7 +97,7 @@ pub(crate) async fn put_job(
     let Accepted { draft, warnings, .. } = accepted;
     let written = state.engine.jobs().replace(&client.id, id.clone(), draft, expected).await;
     let written = written.map_err(|e| Problem::of_engine("write a job", &e))?;
-    if expected == Expect::Nothing && !matches!(written, JobWrite::Created(_)) {
+    if expected == Expect::Nothing && !matches!(written, Written::Created(_)) {
         return Err(exists_already("job", id.as_str()));
     }
     answer(written, id.as_str(), warnings)
@@ -164,23 +165,23 @@ async fn set_paused(
     let id: JobId = id_to_find("job", id)?;
     let written = state.engine.jobs().pause(&client.id, &id, paused, expected).await;
     match written.map_err(|e| Problem::of_engine("pause or resume a job", &e))? {
-        JobWrite::Absent => Err(not_found("job", id.as_str())),
+        Written::Absent => Err(not_found("job", id.as_str())),
         written => answer(written, id.as_str(), Vec::new()),
     }
 }
 
 /// The answer to a job that was written.
-pub(super) fn answer(written: JobWrite, id: &str, warnings: Vec<String>) -> Result<Response, Problem> {
+pub(super) fn answer(written: Written<Job>, id: &str, warnings: Vec<String>) -> Result<Response, Problem> {
     match written {
-        JobWrite::Created(job) => {
+        Written::Created(job) => {
             let response = with_revision(StatusCode::CREATED, job.revision, JobView::new(&job, warnings));
             Ok(located(response, &job_path(job.id.as_str())))
         }
-        JobWrite::Replaced(job) | JobWrite::Unchanged(job) => {
+        Written::Replaced(job) | Written::Unchanged(job) => {
             Ok(with_revision(StatusCode::OK, job.revision, JobView::new(&job, warnings)))
         }
-        JobWrite::RevisionIs(current) => Err(wrong_revision("job", id, current)),
-        JobWrite::Absent => Err(nothing_to_match("job", id)),
-        JobWrite::Taken(job) => Err(id_taken("job", "job_id", job.id.as_str())),
+        Written::RevisionIs(current) => Err(wrong_revision("job", id, current)),
+        Written::Absent => Err(nothing_to_match("job", id)),
+        Written::Taken(job) => Err(id_taken("job", "job_id", job.id.as_str())),
     }
 }

@@ -7,7 +7,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use tidegate_domain::ids::{JobId, PolicyId};
 use tidegate_domain::limits::WRITE_ROUNDS;
-use tidegate_engine::{Expect, JobWrite, PolicyWrite};
+use tidegate_engine::{Expect, Written};
 use tidegate_protocol::PolicyView;
 
 use super::acceptance::{Accepted, Seen, accept};
@@ -60,8 +60,8 @@ pub(crate) async fn patch_job(
         let seen = Expect::Revision(job.revision);
         let written = state.engine.jobs().replace(&client.id, id.clone(), draft, seen).await;
         match written.map_err(|e| Problem::of_engine("write a job", &e))? {
-            JobWrite::RevisionIs(_) | JobWrite::Absent if expected == Expect::Anything => {}
-            JobWrite::Absent => return Err(not_found("job", id.as_str())),
+            Written::RevisionIs(_) | Written::Absent if expected == Expect::Anything => {}
+            Written::Absent => return Err(not_found("job", id.as_str())),
             written => return jobs::answer(written, id.as_str(), warnings),
         }
     }
@@ -102,8 +102,8 @@ pub(crate) async fn patch_policy(
         let seen = Some(policy.revision);
         let written = state.engine.policies().replace(&client.id, &id, checked.terms, seen).await;
         match written.map_err(|e| Problem::of_engine("write a policy", &e))? {
-            PolicyWrite::RevisionIs(_) | PolicyWrite::Absent if expected == Expect::Anything => {}
-            PolicyWrite::Absent => return Err(not_found("policy", id.as_str())),
+            Written::RevisionIs(_) | Written::Absent if expected == Expect::Anything => {}
+            Written::Absent => return Err(not_found("policy", id.as_str())),
             written => return policies::answer(written, &id),
         }
     }

@@ -5,7 +5,8 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use http::StatusCode;
 use tidegate_domain::ids::PolicyId;
-use tidegate_engine::{Expect, PolicyDelete, PolicyPut, PolicyWrite};
+use tidegate_domain::policy::Policy;
+use tidegate_engine::{Expect, PolicyDelete, Written};
 use tidegate_protocol::{PolicyStatus, PolicyView};
 use tidegate_store::clients::Client;
 
@@ -51,16 +52,16 @@ pub(crate) async fn create_policy(
     };
     let written = state.engine.policies().create(&client.id, id.clone(), terms).await;
     match written.map_err(|e| Problem::of_engine("create a policy", &e))? {
-        PolicyWrite::Done(policy) => {
+        Written::Created(policy) => {
             let response = with_revision(StatusCode::CREATED, policy.revision, policy::view(&policy));
             Ok(located(response, &policy_path(&policy.id)))
         }
-        PolicyWrite::Unchanged(policy) => {
+        Written::Replaced(policy) | Written::Unchanged(policy) => {
             Ok(with_revision(StatusCode::OK, policy.revision, policy::view(&policy)))
         }
-        PolicyWrite::Exists(_) => Err(id_taken("policy", "policy_id", id.as_str())),
-        PolicyWrite::RevisionIs(current) => Err(wrong_revision("policy", id.as_str(), current)),
-        PolicyWrite::Absent => Err(not_found("policy", id.as_str())),
+        Written::Taken(_) => Err(id_taken("policy", "policy_id", id.as_str())),
+        Written::RevisionIs(current) => Err(wrong_revision("policy", id.as_str(), current)),
+        Written::Absent => Err(not_found("policy", id.as_str())),
     }
 }
 
@@ -134,12 +135,12 @@ pub(crate) async fn put_policy(
     answer_put(put.map_err(|e| Problem::of_engine("write a policy", &e))?, &id, expected)
 }
 
-fn answer_put(put: PolicyPut, id: &PolicyId, expected: Expect) -> Result<Response, Problem> {
-    match put.written {
-        PolicyWrite::Exists(_) | PolicyWrite::Unchanged(_) if expected == Expect::Nothing => {
+fn answer_put(written: Written<Policy>, id: &PolicyId, expected: Expect) -> Result<Response, Problem> {
+    match written {
+        Written::Taken(_) | Written::Unchanged(_) if expected == Expect::Nothing => {
             Err(exists_already("policy", id.as_str()))
         }
-        PolicyWrite::Done(policy) if put.is_new => {
+        Written::Created(policy) => {
             Ok(with_revision(StatusCode::CREATED, policy.revision, policy::view(&policy)))
         }
         written => answer(written, id),
@@ -147,17 +148,17 @@ fn answer_put(put: PolicyPut, id: &PolicyId, expected: Expect) -> Result<Respons
 }
 
 /// The answer to a policy that was written.
-pub(super) fn answer(written: PolicyWrite, id: &PolicyId) -> Result<Response, Problem> {
+pub(super) fn answer(written: Written<Policy>, id: &PolicyId) -> Result<Response, Problem> {
     match written {
-        PolicyWrite::Done(policy) | PolicyWrite::Unchanged(policy) => {
+        Written::Created(policy) | Written::Replaced(policy) | Written::Unchanged(policy) => {
             Ok(with_revision(StatusCode::OK, policy.revision, policy::view(&policy)))
         }
-        PolicyWrite::Exists(_) => Err(Problem::new(
+        Written::Taken(_) => Err(Problem::new(
             Kind::ChangedMeanwhile,
             format!("policy '{id}' was created by another call at the same time; send this one again"),
         )),
-        PolicyWrite::RevisionIs(current) => Err(wrong_revision("policy", id.as_str(), current)),
-        PolicyWrite::Absent => Err(nothing_to_match("policy", id.as_str())),
+        Written::RevisionIs(current) => Err(wrong_revision("policy", id.as_str(), current)),
+        Written::Absent => Err(nothing_to_match("policy", id.as_str())),
     }
 }
 
@@ -201,11 +202,12 @@ async fn set_paused(
     let id: PolicyId = id_to_find("policy", id)?;
     let written = state.engine.policies().pause(&client.id, &id, paused, expected).await;
     match written.map_err(|e| Problem::of_engine("pause or resume a policy", &e))? {
-        PolicyWrite::Done(policy) | PolicyWrite::Unchanged(policy) | PolicyWrite::Exists(policy) => {
-            Ok(with_revision(StatusCode::OK, policy.revision, policy::view(&policy)))
-        }
-        PolicyWrite::RevisionIs(current) => Err(wrong_revision("policy", id.as_str(), current)),
-        PolicyWrite::Absent => Err(not_found("policy", id.as_str())),
+        Written::Created(policy)
+        | Written::Replaced(policy)
+        | Written::Unchanged(policy)
+        | Written::Taken(policy) => Ok(with_revision(StatusCode::OK, policy.revision, policy::view(&policy))),
+        Written::RevisionIs(current) => Err(wrong_revision("policy", id.as_str(), current)),
+        Written::Absent => Err(not_found("policy", id.as_str())),
     }
 }
 

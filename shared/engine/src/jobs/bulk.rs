@@ -7,8 +7,8 @@ use tidegate_domain::job::Job;
 use tidegate_store::launch::Child;
 
 use super::first::{is_out_of_reach, outbox_of};
-use super::{JobDraft, JobWrite, Jobs, one_time_instant};
-use crate::EngineError;
+use super::{JobDraft, Jobs, one_time_instant};
+use crate::{EngineError, Written};
 
 /// Jobs that are written at once.
 const WRITES_AT_ONCE: usize = 16;
@@ -24,7 +24,7 @@ impl Jobs {
         &self,
         client: &ClientId,
         drafts: Vec<(Option<JobId>, JobDraft)>,
-    ) -> Vec<Result<JobWrite, EngineError>> {
+    ) -> Vec<Result<Written<Job>, EngineError>> {
         let (mut batched, mut ahead, mut near) = (Vec::new(), Vec::new(), Vec::new());
         let mut others = Vec::new();
         for (index, (id, draft)) in drafts.into_iter().enumerate() {
@@ -40,7 +40,7 @@ impl Jobs {
                 (id, _) => others.push((index, id, draft)),
             }
         }
-        let mut answers: Vec<(usize, Result<JobWrite, EngineError>)> = Vec::new();
+        let mut answers: Vec<(usize, Result<Written<Job>, EngineError>)> = Vec::new();
         let batches: Vec<_> =
             batched.chunks(ONE_TIMES_AT_ONCE).map(|batch| self.create_one_times(batch)).collect();
         for batch in stream::iter(batches).buffered(WRITES_AT_ONCE).collect::<Vec<_>>().await {
@@ -64,14 +64,14 @@ impl Jobs {
     async fn create_ahead(
         &self,
         jobs: Vec<(usize, DateTime<Utc>, Job)>,
-    ) -> Vec<(usize, Result<JobWrite, EngineError>)> {
+    ) -> Vec<(usize, Result<Written<Job>, EngineError>)> {
         let events = jobs.iter().map(|(_, launch_at, job)| Child::of(job).occurrence(*launch_at));
         let events: Vec<_> = events.collect();
         let is_sent = self.emission.send_ahead(&events).await.is_ok();
         let stores = jobs.into_iter().map(|(index, launch_at, mut job)| async move {
             if is_sent {
                 match self.store_sent(&job).await {
-                    Ok(true) => return (index, Ok(JobWrite::Created(job))),
+                    Ok(true) => return (index, Ok(Written::Created(job))),
                     Ok(false) => {}
                     Err(error) => return (index, Err(error)),
                 }
@@ -84,10 +84,13 @@ impl Jobs {
         stream::iter(stores).buffer_unordered(WRITES_AT_ONCE).collect().await
     }
 
-    async fn create_one_times(&self, batch: &[(usize, Job)]) -> Vec<(usize, Result<JobWrite, EngineError>)> {
+    async fn create_one_times(
+        &self,
+        batch: &[(usize, Job)],
+    ) -> Vec<(usize, Result<Written<Job>, EngineError>)> {
         let jobs: Vec<Job> = batch.iter().map(|(_, job)| job.clone()).collect();
         if self.store_one_times(&jobs).await.is_ok() {
-            let created = |(index, _): &(usize, Job), job| (*index, Ok(JobWrite::Created(job)));
+            let created = |(index, _): &(usize, Job), job| (*index, Ok(Written::Created(job)));
             return batch.iter().zip(jobs).map(|(of, job)| created(of, job)).collect();
         }
         // Some may be stored, some not: each is written by itself under the same id, which changes nothing for the former.

@@ -30,7 +30,7 @@ use crate::queries::Queries;
 use crate::random::Random;
 use crate::throttle::Throttle;
 use crate::tokens::Tokens;
-use crate::{EngineError, Expect};
+use crate::{EngineError, Expect, Written};
 pub use cancel::RunCancel;
 use first::outbox_of;
 
@@ -67,23 +67,6 @@ impl JobDraft {
         keep_anchor(&job.trigger, &mut trigger);
         trigger == job.trigger && self.rules == job.rules
     }
-}
-
-/// What came of writing a job.
-#[derive(Debug, Clone, PartialEq)]
-pub enum JobWrite {
-    /// It is new.
-    Created(Job),
-    /// It took the place of its former revision.
-    Replaced(Job),
-    /// The same job is there already; nothing changed.
-    Unchanged(Job),
-    /// Another job has the id: this one. Nothing changed.
-    Taken(Job),
-    /// It was to replace another revision than there is: this one. Nothing changed.
-    RevisionIs(u32),
-    /// A revision was expected, and there is no such job. Nothing changed.
-    Absent,
 }
 
 /// What came of deleting a job.
@@ -125,7 +108,7 @@ impl Jobs {
         client: &ClientId,
         id: Option<JobId>,
         draft: JobDraft,
-    ) -> Result<JobWrite, EngineError> {
+    ) -> Result<Written<Job>, EngineError> {
         let id = match id {
             Some(id) => id,
             None => match one_time_instant(&draft) {
@@ -137,7 +120,7 @@ impl Jobs {
             },
         };
         match self.put(client, id, draft, Expect::Nothing).await? {
-            JobWrite::Replaced(job) => Ok(JobWrite::Created(job)),
+            Written::Replaced(job) => Ok(Written::Created(job)),
             other => Ok(other),
         }
     }
@@ -156,7 +139,7 @@ impl Jobs {
         id: JobId,
         draft: JobDraft,
         expected: impl Into<Expect>,
-    ) -> Result<JobWrite, EngineError> {
+    ) -> Result<Written<Job>, EngineError> {
         self.put(client, id, draft, expected.into()).await
     }
 
@@ -166,7 +149,7 @@ impl Jobs {
         id: JobId,
         draft: JobDraft,
         expect: Expect,
-    ) -> Result<JobWrite, EngineError> {
+    ) -> Result<Written<Job>, EngineError> {
         let mut found = None;
         if one_time_instant(&draft).is_some() && !matches!(expect, Expect::Revision(_)) {
             if expect == Expect::Anything {
@@ -177,7 +160,7 @@ impl Jobs {
             if found.is_none() {
                 let job = self.new_job(client, id.clone(), 1, draft.clone());
                 if self.write_plainly(&job, false).await? == Create::Done {
-                    return Ok(JobWrite::Created(job));
+                    return Ok(Written::Created(job));
                 }
             }
         }
@@ -193,21 +176,21 @@ impl Jobs {
             }
             match (&seen, expect) {
                 (Some(JobRow::Live(old)), expect) if expect.is_other_than(old.revision) => {
-                    return Ok(JobWrite::RevisionIs(old.revision));
+                    return Ok(Written::RevisionIs(old.revision));
                 }
                 (Some(JobRow::Live(old)), _) if same_content(old, &job) => {
                     // An earlier call may have died, or lost its answer, before it had done all that follows from the change.
                     self.finish_change(old).await?;
-                    return Ok(JobWrite::Unchanged(old.clone()));
+                    return Ok(Written::Unchanged(old.clone()));
                 }
-                (Some(JobRow::Live(old)), Expect::Nothing) => return Ok(JobWrite::Taken(old.clone())),
-                (None | Some(JobRow::Deleted { .. }), Expect::Revision(_)) => return Ok(JobWrite::Absent),
+                (Some(JobRow::Live(old)), Expect::Nothing) => return Ok(Written::Taken(old.clone())),
+                (None | Some(JobRow::Deleted { .. }), Expect::Revision(_)) => return Ok(Written::Absent),
                 _ => {}
             }
             if self.write_in_step(&mut job, seen.as_ref()).await? == Write::Done {
                 return Ok(match seen {
-                    Some(JobRow::Live(_)) => JobWrite::Replaced(job),
-                    _ => JobWrite::Created(job),
+                    Some(JobRow::Live(_)) => Written::Replaced(job),
+                    _ => Written::Created(job),
                 });
             }
         }
@@ -237,16 +220,16 @@ impl Jobs {
     }
 
     /// Creates a one-time job with a generated id.
-    async fn create_one_time(&self, mut job: Job) -> Result<JobWrite, EngineError> {
+    async fn create_one_time(&self, mut job: Job) -> Result<Written<Job>, EngineError> {
         for _ in 0..WRITE_ROUNDS {
             let Some(launch_at) = self.goes_ahead(&job) else {
                 self.write_plainly(&job, true).await?;
-                return Ok(JobWrite::Created(job));
+                return Ok(Written::Created(job));
             };
             // Its event is under way before it is stored: no outbox row is needed in between.
             self.emission.send_ahead(&[Child::of(&job).occurrence(launch_at)]).await?;
             if self.store_sent(&job).await? {
-                return Ok(JobWrite::Created(job));
+                return Ok(Written::Created(job));
             }
             job.id = self.one_time_id(launch_at);
         }

@@ -6,8 +6,8 @@ use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_store::Write;
 use tidegate_store::jobs::JobRow;
 
-use super::{JobDraft, JobWrite, Jobs};
-use crate::EngineError;
+use super::{JobDraft, Jobs};
+use crate::{EngineError, Written};
 
 impl Jobs {
     /// Pauses a job, or lets it go on, at the `expected` revision; `None`: at any. Acts on everything that is not
@@ -24,15 +24,15 @@ impl Jobs {
         id: &JobId,
         paused: bool,
         expected: Option<u32>,
-    ) -> Result<JobWrite, EngineError> {
+    ) -> Result<Written<Job>, EngineError> {
         for _ in 0..WRITE_ROUNDS {
-            let Some(old) = self.contents.present_job(client, id).await? else { return Ok(JobWrite::Absent) };
+            let Some(old) = self.contents.present_job(client, id).await? else { return Ok(Written::Absent) };
             if expected.is_some_and(|expected| expected != old.revision) {
-                return Ok(JobWrite::RevisionIs(old.revision));
+                return Ok(Written::RevisionIs(old.revision));
             }
             if old.paused == paused {
                 self.finish_change(&old).await?;
-                return Ok(JobWrite::Unchanged(old));
+                return Ok(Written::Unchanged(old));
             }
             let draft =
                 JobDraft { trigger: old.trigger.clone(), rules: old.rules.clone(), terms: old.terms.clone() };
@@ -42,7 +42,7 @@ impl Jobs {
                 None => self.write_in_step(&mut job, Some(&JobRow::Live(old))).await?,
             };
             if written == Write::Done {
-                return Ok(JobWrite::Replaced(job));
+                return Ok(Written::Replaced(job));
             }
         }
         Err(EngineError::Contended { what: "a job", rounds: WRITE_ROUNDS })

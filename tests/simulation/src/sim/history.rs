@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use anyhow::{Result, bail};
 use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::clock::Clock as _;
+use tidegate_domain::job::Job;
 use tidegate_domain::token::Token;
-use tidegate_engine::{Engine, Extended, JobDelete, JobWrite, Outcome, PolicyWrite, Release, Released};
+use tidegate_engine::{Engine, Extended, JobDelete, Outcome, Release, Released, Written};
 use tidegate_testkit::queue;
 
 use super::checkers::{Verdict, i6_times, i8_accepted};
@@ -487,7 +488,7 @@ impl History {
                     self.note(format!("{name}: {}", told(&result)));
                     self.model.jobs[job].busy = false;
                     match result {
-                        Ok(JobWrite::Created(new) | JobWrite::Replaced(new) | JobWrite::Unchanged(new)) => {
+                        Ok(Written::Created(new) | Written::Replaced(new) | Written::Unchanged(new)) => {
                             self.model.jobs[job].told(Some(new));
                         }
                         Ok(other) => {
@@ -508,7 +509,7 @@ impl History {
             Done::Changed { policy, result } => {
                 self.note(format!("{name}: {result:?}"));
                 self.model.policies[policy].busy = false;
-                if let Ok(PolicyWrite::Done(_) | PolicyWrite::Unchanged(_)) = result
+                if let Ok(Written::Created(_) | Written::Replaced(_) | Written::Unchanged(_)) = result
                     && let Some(fault) = self.model.policies[policy].answered(step)
                 {
                     self.count(fault);
@@ -539,11 +540,11 @@ impl History {
     }
 }
 
-fn told(result: &Result<JobWrite, tidegate_engine::EngineError>) -> String {
+fn told(result: &Result<Written<Job>, tidegate_engine::EngineError>) -> String {
     match result {
-        Ok(JobWrite::Created(job)) => format!("created {} revision {}", job.id, job.revision),
-        Ok(JobWrite::Replaced(job)) => format!("replaced {} revision {}", job.id, job.revision),
-        Ok(JobWrite::Unchanged(job)) => format!("unchanged {} revision {}", job.id, job.revision),
+        Ok(Written::Created(job)) => format!("created {} revision {}", job.id, job.revision),
+        Ok(Written::Replaced(job)) => format!("replaced {} revision {}", job.id, job.revision),
+        Ok(Written::Unchanged(job)) => format!("unchanged {} revision {}", job.id, job.revision),
         other => format!("{other:?}"),
     }
 }

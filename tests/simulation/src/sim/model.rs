@@ -9,9 +9,9 @@ use croner::Cron;
 use tidegate_domain::ids::{ClientId, EventId, JobId, PolicyId, RunId};
 use tidegate_domain::job::{Job, Trigger};
 use tidegate_domain::occurrence::Occurrence;
-use tidegate_domain::policy::{OnExpiry, PolicyTerms};
+use tidegate_domain::policy::{OnExpiry, Policy, PolicyTerms};
 use tidegate_domain::time::Instants;
-use tidegate_engine::{Engine, EngineError, JobDraft, PolicyWrite};
+use tidegate_engine::{Engine, EngineError, JobDraft, Written};
 
 use super::coverage::CoveredFault;
 use super::oracle;
@@ -49,7 +49,7 @@ pub(crate) struct Span {
     to: Option<u64>,
 }
 
-type PolicyAnswer = Result<PolicyWrite, EngineError>;
+type PolicyAnswer = Result<Written<Policy>, EngineError>;
 
 impl PolicyModel {
     pub(crate) fn new(client: ClientId, id: PolicyId, terms: PolicyTerms) -> Self {

@@ -10,19 +10,19 @@ use std::task::{Context, Poll, Waker};
 use aws_sdk_sqs::Client as Sqs;
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, PolicyId};
+use tidegate_domain::job::Job;
+use tidegate_domain::policy::Policy;
 use tidegate_domain::token::Token;
-use tidegate_engine::{
-    Engine, EngineError, Extended, Handled, JobDelete, JobWrite, PolicyWrite, Released, TickReport,
-};
+use tidegate_engine::{Engine, EngineError, Extended, Handled, JobDelete, Released, TickReport, Written};
 use tidegate_testkit::queue;
 
 /// What came of a call.
 pub(crate) enum Done {
     Ticked(Result<TickReport, EngineError>),
     Pumped { handled: Vec<(String, Handled)>, treatment: Treatment },
-    Put { answers: Vec<(usize, Result<JobWrite, EngineError>)> },
+    Put { answers: Vec<(usize, Result<Written<Job>, EngineError>)> },
     Deleted { job: usize, result: Result<JobDelete, EngineError> },
-    Changed { policy: usize, result: Result<PolicyWrite, EngineError> },
+    Changed { policy: usize, result: Result<Written<Policy>, EngineError> },
     Released { asked: Vec<Token>, result: Result<Vec<(Token, Released)>, EngineError> },
     Extended { result: Result<Vec<(Token, Extended)>, EngineError> },
 }

@@ -18,7 +18,7 @@ use tidegate_domain::target::Target;
 use tidegate_domain::time::{CronSpec, Instants, Rate, parse_zone};
 use tidegate_embedded::{ClientOptions, Embedded, Faults};
 use tidegate_engine::random::SeededRandom;
-use tidegate_engine::{Engine, JobWrite};
+use tidegate_engine::{Engine, Written};
 use tidegate_store::{Spread, Store};
 use tidegate_testkit::{Deployment, Process};
 
@@ -186,7 +186,7 @@ async fn million_beside_ten(stage: &Stage, dice: &Dice, engine: &Engine, model: 
         let launch_at = DateTime::from_timestamp(launch_at.timestamp(), 0).unwrap_or(launch_at);
         let spec = JobSpec::at(launch_at, url)?.of(count)?.under(name)?;
         let written = engine.jobs().create(&client, Some(name.parse()?), spec.into_draft()).await?;
-        let JobWrite::Created(job) = written else { bail!("failed to create the job of {count} events") };
+        let Written::Created(job) = written else { bail!("failed to create the job of {count} events") };
         let mut job_model = JobModel::new(client, Some(job.id.clone()));
         job_model.told(Some(job));
         job_model.kept = true;

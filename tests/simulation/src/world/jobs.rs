@@ -7,7 +7,7 @@ use tidegate_domain::policy::PolicyTerms;
 use tidegate_domain::rules::{Relevancy, Rules};
 use tidegate_domain::target::Target;
 use tidegate_domain::time::{CronSpec, parse_zone};
-use tidegate_engine::{JobDraft, JobWrite, PolicyWrite};
+use tidegate_engine::{JobDraft, Written};
 
 use super::{CLIENT, World};
 
@@ -130,7 +130,7 @@ impl World {
     pub async fn policy(&self, id: &str, max_in_flight: u32, lease_seconds: u32) -> Result<()> {
         let terms = PolicyTerms::new(max_in_flight, lease_seconds)?;
         match self.engine.policies().create(&CLIENT.parse()?, id.parse()?, terms).await? {
-            PolicyWrite::Done(_) | PolicyWrite::Unchanged(_) => Ok(()),
+            Written::Created(_) | Written::Replaced(_) | Written::Unchanged(_) => Ok(()),
             other => bail!("failed to create policy {id}: {other:?}"),
         }
     }
@@ -142,7 +142,7 @@ impl World {
     pub async fn change_policy(&self, id: &str, max_in_flight: u32, lease_seconds: u32) -> Result<()> {
         let terms = PolicyTerms::new(max_in_flight, lease_seconds)?;
         match self.engine.policies().replace(&CLIENT.parse()?, &id.parse()?, terms, None).await? {
-            PolicyWrite::Done(_) | PolicyWrite::Unchanged(_) => Ok(()),
+            Written::Created(_) | Written::Replaced(_) | Written::Unchanged(_) => Ok(()),
             other => bail!("failed to change policy {id}: {other:?}"),
         }
     }
@@ -154,7 +154,7 @@ impl World {
     pub async fn create(&self, job: JobSpec) -> Result<String> {
         let id = job.id.map(|id| id.parse()).transpose()?;
         match self.engine.jobs().create(&CLIENT.parse()?, id, job.draft).await? {
-            JobWrite::Created(job) => Ok(job.id.to_string()),
+            Written::Created(job) => Ok(job.id.to_string()),
             other => bail!("failed to create a job: {other:?}"),
         }
     }
@@ -166,7 +166,7 @@ impl World {
     pub async fn replace(&self, job: JobSpec) -> Result<()> {
         let id = job.id.context("a job to be replaced has no id")?.parse()?;
         match self.engine.jobs().replace(&CLIENT.parse()?, id, job.draft, None).await? {
-            JobWrite::Replaced(_) => Ok(()),
+            Written::Replaced(_) => Ok(()),
             other => bail!("failed to replace a job: {other:?}"),
         }
     }

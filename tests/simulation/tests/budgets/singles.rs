@@ -3,7 +3,7 @@
 use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::clock::Clock as _;
 use tidegate_embedded::Usage;
-use tidegate_engine::{Handled, JobWrite};
+use tidegate_engine::{Handled, Written};
 use tidegate_simulation::World;
 use tidegate_simulation::world::{CLIENT, JobSpec, Received};
 use tidegate_testkit::queue::receive_count;
@@ -128,7 +128,7 @@ async fn one_time_jobs_created_in_bulk_within_the_last_minute() {
         let draft = JobSpec::at(due, &consumer.queue).unwrap().under("ten").unwrap().into_draft();
         let created =
             world.engine.jobs().create_all(&CLIENT.parse().unwrap(), vec![(None, draft); 100]).await;
-        assert!(created.iter().all(|answer| matches!(answer, Ok(JobWrite::Created(_)))));
+        assert!(created.iter().all(|answer| matches!(answer, Ok(Written::Created(_)))));
         world.advance(5);
         world.pump().await.unwrap();
     }

@@ -1,13 +1,13 @@
 //! Jobs that are sent again: what stays the same goes on as if nothing had happened.
 
-use tidegate_domain::job::Trigger;
+use tidegate_domain::job::{Job, Trigger};
 use tidegate_domain::time::Rate;
-use tidegate_engine::JobWrite;
+use tidegate_engine::Written;
 use tidegate_simulation::world::{CLIENT, JobSpec};
 
 use super::{Site, instants};
 
-async fn put(site: &Site, job: JobSpec, name: &str) -> JobWrite {
+async fn put(site: &Site, job: JobSpec, name: &str) -> Written<Job> {
     let (client, id) = (CLIENT.parse().unwrap(), name.parse().unwrap());
     site.world.engine.jobs().replace(&client, id, job.into_draft(), None).await.unwrap()
 }
@@ -22,7 +22,7 @@ async fn a_set_of_instants_is_replaced_by_the_one_that_is_sent_again() {
     site.collect().await;
     assert_eq!(site.delivered("set"), [10, 70]);
     let again = site.job(instants([10, 70, 150, 160, 400, 2_000, 2_500]), "set");
-    assert!(matches!(put(&site, again, "set").await, JobWrite::Replaced(_)));
+    assert!(matches!(put(&site, again, "set").await, Written::Replaced(_)));
     site.world.advance(-15);
     site.minutes(60).await;
     assert_eq!(site.delivered("set"), [10, 70, 150, 160, 400, 2_000, 2_500]);
@@ -50,7 +50,7 @@ async fn the_same_set_sent_again_changes_nothing() {
     let set = || instants([100, 300, 700]);
     site.create(site.job(set(), "set")).await;
     for _ in 0..4 {
-        assert!(matches!(put(&site, site.job(set(), "set"), "set").await, JobWrite::Unchanged(_)));
+        assert!(matches!(put(&site, site.job(set(), "set"), "set").await, Written::Unchanged(_)));
         site.minutes(4).await;
     }
     assert_eq!(site.delivered("set"), [100, 300, 700]);
@@ -69,13 +69,13 @@ async fn a_rate_without_an_anchor_keeps_its_beat_when_it_is_sent_again() {
     for _ in 0..5 {
         site.minutes(3).await;
         site.world.advance(7);
-        assert!(matches!(put(&site, beat(&site, 100), "beat").await, JobWrite::Unchanged(_)));
+        assert!(matches!(put(&site, beat(&site, 100), "beat").await, Written::Unchanged(_)));
         site.world.advance(-7);
     }
     let beats: Vec<i64> = (1..=9).map(|beat| beat * 100).collect();
     assert_eq!(site.delivered("beat"), beats);
     // Another interval is another beat.
-    assert!(matches!(put(&site, beat(&site, 250), "beat").await, JobWrite::Replaced(_)));
+    assert!(matches!(put(&site, beat(&site, 250), "beat").await, Written::Replaced(_)));
     site.minutes(10).await;
     assert_eq!(site.delivered("beat")[9..], [1_150, 1_400]);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::clock::Clock as _;
-use tidegate_engine::JobWrite;
+use tidegate_engine::Written;
 use tidegate_simulation::World;
 use tidegate_simulation::gate::{Gate, Task};
 use tidegate_simulation::world::{Account, CLIENT, JobSpec};
@@ -106,7 +106,7 @@ async fn added_while_swept(writer_first: bool, writer_steps: usize, tick_steps: 
         made.1 += tick.steps(usize::MAX);
     }
     let written = writer.finish().unwrap().unwrap();
-    assert!(matches!(written, JobWrite::Created(_)));
+    assert!(matches!(written, Written::Created(_)));
     made.1 += tick.steps(usize::MAX);
     tick.finish().unwrap().unwrap();
 

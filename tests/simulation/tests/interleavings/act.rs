@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, Duration, Utc};
 use serde_json::Value;
 use tidegate_domain::ids::JobId;
-use tidegate_domain::job::Trigger;
+use tidegate_domain::job::{Job, Trigger};
 use tidegate_domain::time::{CronSpec, Instants, Rate, parse_zone};
-use tidegate_engine::{Engine, EngineError, JobDelete, JobDraft, JobWrite};
+use tidegate_engine::{Engine, EngineError, JobDelete, JobDraft, Written};
 use tidegate_simulation::world::{CLIENT, JobSpec};
 use tidegate_store::Spread;
 use tidegate_store::launch::at_shard;
@@ -28,7 +28,7 @@ pub enum Act {
 /// What came of it.
 #[derive(Debug)]
 pub enum Done {
-    Written(Box<JobWrite>),
+    Written(Box<Written<Job>>),
     Deleted(JobDelete),
 }
 
@@ -69,7 +69,7 @@ impl Act {
     }
 
     /// Brings the job into the state that it acts on.
-    pub async fn prepare(self, engine: &Engine, id: &JobId, queue: &str) -> Vec<JobWrite> {
+    pub async fn prepare(self, engine: &Engine, id: &JobId, queue: &str) -> Vec<Written<Job>> {
         let Some(trigger) = self.before() else { return Vec::new() };
         let client = CLIENT.parse().unwrap();
         let draft = Self::draft(trigger, queue);

@@ -10,7 +10,7 @@ use chrono::Duration;
 use tidegate_domain::clock::Clock as _;
 use tidegate_domain::job::Trigger;
 use tidegate_engine::random::{Random as _, SeededRandom};
-use tidegate_engine::{Engine, EngineError, JobDelete, JobWrite, TickReport};
+use tidegate_engine::{Engine, EngineError, JobDelete, TickReport, Written};
 use tidegate_simulation::World;
 use tidegate_simulation::gate::{Gate, Task};
 use tidegate_simulation::world::{Account, CLIENT, JobSpec};
@@ -140,7 +140,7 @@ impl Stage {
         let far = Trigger::at(self.world.clock.now() + Duration::days(300));
         let draft = JobSpec::new(far, &self.queue).unwrap().into_draft();
         let written = engine.jobs().create(&CLIENT.parse().unwrap(), None, draft).await.unwrap();
-        let JobWrite::Created(job) = written else { panic!("{written:?}") };
+        let Written::Created(job) = written else { panic!("{written:?}") };
         job.id.one_time_place().unwrap().shard
     }
 
@@ -175,7 +175,7 @@ impl Stage {
     async fn prepare(&mut self, number: usize) {
         let mut case = Case::new(format!("case-{number}").parse().unwrap());
         for written in self.act.prepare(&self.world.engine, &case.id, &self.queue).await {
-            let (JobWrite::Created(job) | JobWrite::Replaced(job)) = written else { panic!("{written:?}") };
+            let (Written::Created(job) | Written::Replaced(job)) = written else { panic!("{written:?}") };
             case.is(job);
         }
         self.cases.push(case);
@@ -298,7 +298,7 @@ impl Stage {
         let now = self.world.clock.now();
         match done.unwrap().unwrap() {
             Done::Written(written) => {
-                let (JobWrite::Created(job) | JobWrite::Replaced(job)) = *written else {
+                let (Written::Created(job) | Written::Replaced(job)) = *written else {
                     panic!("{}: {written:?}", self.cases[case].told)
                 };
                 self.cases[case].id = job.id.clone();

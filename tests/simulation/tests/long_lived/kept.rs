@@ -5,7 +5,7 @@ use chrono::NaiveDate;
 use serde_json::{Value, json};
 use tidegate_domain::calendar::Exclusions;
 use tidegate_domain::policy::{PolicyTerms, WaitingRuns};
-use tidegate_engine::{CalendarWrite, Expect, JobWrite, PolicyWrite};
+use tidegate_engine::{Expect, Written};
 use tidegate_simulation::world::JobSpec;
 use tidegate_store::FORMAT;
 
@@ -68,7 +68,7 @@ async fn a_job_and_its_rows_in_the_index_keep_what_they_do_not_know() {
     assert!(children > 0);
     for paused in [true, false] {
         let written = engine.jobs().pause(&client(), &id("daily"), paused, None).await.unwrap();
-        assert!(matches!(written, JobWrite::Replaced(_)), "{written:?}");
+        assert!(matches!(written, Written::Replaced(_)), "{written:?}");
         assert_eq!(stage.renewed("jobs", "daily").await, 1);
         assert_eq!(stage.renewed("launch", "|acme|daily").await, children);
     }
@@ -76,10 +76,10 @@ async fn a_job_and_its_rows_in_the_index_keep_what_they_do_not_know() {
     draft.rules.calendars.clear();
     draft.rules.end_at = Some(stage.launch_at);
     let put = async || engine.jobs().replace(&client(), id("daily"), draft.clone(), Expect::Anything).await;
-    assert!(matches!(put().await.unwrap(), JobWrite::Replaced(_)));
+    assert!(matches!(put().await.unwrap(), Written::Replaced(_)));
     assert_eq!(stage.renewed("jobs", "daily").await, 1);
     assert_eq!(stage.renewed("launch", "|acme|daily").await, children);
-    assert!(matches!(put().await.unwrap(), JobWrite::Unchanged(_)));
+    assert!(matches!(put().await.unwrap(), Written::Unchanged(_)));
     let job = engine.jobs().get(&client(), &id("daily")).await.unwrap().unwrap();
     assert!(!job.paused && job.rules.calendars.is_empty());
 }
@@ -123,7 +123,7 @@ async fn a_policy_keeps_what_it_does_not_know() {
     let terms = PolicyTerms::new(40, 60).unwrap().with_max_waiting_runs(WaitingRuns::new(9).ok());
     for terms in [terms, PolicyTerms::new(30, 60).unwrap()] {
         let written = engine.policies().replace(&client(), &small, terms, None).await.unwrap();
-        assert!(matches!(written, PolicyWrite::Done(_)), "{written:?}");
+        assert!(matches!(written, Written::Created(_) | Written::Replaced(_)), "{written:?}");
         assert_eq!(stage.renewed("policies", "policy|small").await, 1);
     }
     let status = engine.queries().policy(&client(), &small).await.unwrap().unwrap();
@@ -141,9 +141,9 @@ async fn a_calendar_keeps_what_it_does_not_know() {
     };
     put(24).await;
     assert_eq!(stage.renew("clients", "holidays").await, 1);
-    assert!(matches!(put(25).await, CalendarWrite::Replaced(_)));
+    assert!(matches!(put(25).await, Written::Replaced(_)));
     assert_eq!(stage.renewed("clients", "holidays").await, 1);
-    assert!(matches!(put(25).await, CalendarWrite::Unchanged(_)));
+    assert!(matches!(put(25).await, Written::Unchanged(_)));
 }
 
 /// Every row that throttling writes again and again: the policy, its slot groups, the line, packs and runs.

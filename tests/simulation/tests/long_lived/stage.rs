@@ -8,7 +8,7 @@ use tidegate_domain::clock::Clock as _;
 use tidegate_domain::flow::{Flow, Priority};
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
-use tidegate_engine::{Engine, JobWrite};
+use tidegate_engine::{Engine, Written};
 use tidegate_simulation::World;
 use tidegate_simulation::gate::Gate;
 use tidegate_simulation::world::{CLIENT, JobSpec};
@@ -64,7 +64,7 @@ impl Stage {
     pub(crate) async fn create(&self, name: &str, spec: JobSpec) -> Job {
         let id = (!name.is_empty()).then(|| id(name));
         match self.world.engine.jobs().create(&client(), id, spec.into_draft()).await.unwrap() {
-            JobWrite::Created(job) => job,
+            Written::Created(job) => job,
             other => panic!("{other:?}"),
         }
     }

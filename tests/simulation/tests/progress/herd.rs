@@ -6,7 +6,7 @@ use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::clock::Clock as _;
 use tidegate_domain::job::Count;
 use tidegate_engine::message::Message;
-use tidegate_engine::{JobDraft, JobWrite};
+use tidegate_engine::{JobDraft, Written};
 use tidegate_simulation::world::{CLIENT, JobSpec};
 
 use crate::stage::Stage;
@@ -27,7 +27,7 @@ async fn store(stage: &Stage, drafts: Vec<JobDraft>) -> BTreeSet<String> {
     for some in drafts.chunks(1_000) {
         let some = some.iter().map(|draft| (None, draft.clone())).collect();
         for written in stage.world.engine.jobs().create_all(&CLIENT.parse().unwrap(), some).await {
-            let JobWrite::Created(job) = written.unwrap() else { panic!("a job is not stored") };
+            let Written::Created(job) = written.unwrap() else { panic!("a job is not stored") };
             ids.insert(job.id.to_string());
         }
     }

@@ -6,7 +6,7 @@ use aws_sdk_sqs::types::Message as SqsMessage;
 use chrono::{DateTime, Utc};
 use tidegate_engine::message::Message;
 use tidegate_engine::random::SeededRandom;
-use tidegate_engine::{Engine, Handled, JobWrite};
+use tidegate_engine::{Engine, Handled, Written};
 use tidegate_simulation::World;
 use tidegate_simulation::world::JobSpec;
 use tidegate_testkit::queue;
@@ -77,7 +77,7 @@ impl Stage {
         let client = "neighbour".parse().unwrap();
         let id = Some("each-minute".parse().unwrap());
         let written = stage.world.engine.jobs().create(&client, id, every_minute.into_draft()).await.unwrap();
-        assert!(matches!(written, JobWrite::Created(_)), "{written:?}");
+        assert!(matches!(written, Written::Created(_)), "{written:?}");
         stage.minutes(6).await;
         stage
     }

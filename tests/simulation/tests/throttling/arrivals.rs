@@ -9,7 +9,7 @@ use tidegate_domain::clock::Clock as _;
 use tidegate_domain::flow::Flow;
 use tidegate_domain::ids::{JobId, RunId};
 use tidegate_embedded::{Call, Fault, FaultPlan, Service};
-use tidegate_engine::{Handled, JobWrite, PolicyDelete, RunState};
+use tidegate_engine::{Handled, PolicyDelete, RunState, Written};
 use tidegate_simulation::world::{JobSpec, Received};
 use tidegate_testkit::queue::receive_count;
 
@@ -328,7 +328,7 @@ async fn a_job_that_could_not_be_stored_does_not_fire_and_never_will_be_stored()
     let launch_at = stage.world.clock.now() + Duration::seconds(30);
     let draft = JobSpec::at(launch_at, &stage.queue).unwrap().under("small").unwrap().into_draft();
     let created = stage.world.engine.jobs().create(&client(), None, draft).await.unwrap();
-    let JobWrite::Created(job) = created else { panic!("{created:?}") };
+    let Written::Created(job) = created else { panic!("{created:?}") };
     stage.world.advance(30);
     assert_eq!(jobs_of(&stage.arrived().await), [job.id.as_str()]);
 }

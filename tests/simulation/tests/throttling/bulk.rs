@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::Duration;
 use tidegate_domain::clock::Clock as _;
+use tidegate_domain::job::Job;
 use tidegate_embedded::{Call, Fault, FaultPlan};
-use tidegate_engine::{EngineError, Handled, JobWrite};
+use tidegate_engine::{EngineError, Handled, Written};
 use tidegate_simulation::world::{JobSpec, Received};
 
 use super::stage::{Stage, client, jobs_of, terms};
@@ -40,16 +41,16 @@ async fn stage(tokens: u32) -> Stage {
 }
 
 /// One call for so many jobs that are due in 30 seconds.
-async fn create(stage: &Stage, jobs: usize) -> Vec<Result<JobWrite, EngineError>> {
+async fn create(stage: &Stage, jobs: usize) -> Vec<Result<Written<Job>, EngineError>> {
     let launch_at = stage.world.clock.now() + Duration::seconds(30);
     let draft = JobSpec::at(launch_at, &stage.queue).unwrap().under("small").unwrap().into_draft();
     stage.world.engine.jobs().create_all(&client(), vec![(None, draft); jobs]).await
 }
 
 /// The ids of those that were created.
-fn ids(answers: &[Result<JobWrite, EngineError>]) -> BTreeSet<String> {
+fn ids(answers: &[Result<Written<Job>, EngineError>]) -> BTreeSet<String> {
     let created = answers.iter().filter_map(|answer| match answer {
-        Ok(JobWrite::Created(job)) => Some(job.id.to_string()),
+        Ok(Written::Created(job)) => Some(job.id.to_string()),
         _ => None,
     });
     created.collect()

@@ -4,7 +4,7 @@ use tidegate_domain::clock::Clock as _;
 use tidegate_domain::flow::Flow;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::policy::PolicyTerms;
-use tidegate_engine::{JobWrite, Load, Outcome, PolicyWrite, Release, Released};
+use tidegate_engine::{Load, Outcome, Release, Released, Written};
 use tidegate_simulation::World;
 use tidegate_simulation::world::{CLIENT, JobSpec, Received};
 use tidegate_store::runs::RunRow;
@@ -29,19 +29,19 @@ impl Stage {
     pub(crate) async fn policy(&self, id: &str, terms: PolicyTerms) {
         let written =
             self.world.engine.policies().create(&client(), id.parse().unwrap(), terms).await.unwrap();
-        assert!(matches!(written, PolicyWrite::Done(_)), "{written:?}");
+        assert!(matches!(written, Written::Created(_) | Written::Replaced(_)), "{written:?}");
     }
 
     pub(crate) async fn change(&self, id: &str, terms: PolicyTerms) {
         let id = id.parse().unwrap();
         let written = self.world.engine.policies().replace(&client(), &id, terms, None).await.unwrap();
-        assert!(matches!(written, PolicyWrite::Done(_)), "{written:?}");
+        assert!(matches!(written, Written::Created(_) | Written::Replaced(_)), "{written:?}");
     }
 
     pub(crate) async fn pause(&self, id: &str, paused: bool) {
         let id = id.parse().unwrap();
         let written = self.world.engine.policies().pause(&client(), &id, paused, None).await.unwrap();
-        assert!(matches!(written, PolicyWrite::Done(_)), "{written:?}");
+        assert!(matches!(written, Written::Created(_) | Written::Replaced(_)), "{written:?}");
     }
 
     /// A job of `count` events for now, under a policy.
@@ -61,7 +61,7 @@ impl Stage {
         draft.terms.flow = flow;
         let id = Some(id.parse().unwrap());
         let written = self.world.engine.jobs().create(&client(), id, draft).await.unwrap();
-        assert!(matches!(written, JobWrite::Created(_)), "{written:?}");
+        assert!(matches!(written, Written::Created(_)), "{written:?}");
     }
 
     /// What arrived at the consumer since the last look.
