@@ -11,7 +11,7 @@ use tidegate_domain::clock::ManualClock;
 use tidegate_domain::ids::{CalendarId, ClientId};
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::JITTER_SECONDS;
-use tidegate_domain::time::{ChildPlace, Window};
+use tidegate_domain::time::{ShardedKey, Window};
 use tidegate_embedded::{Embedded, Usage};
 use tidegate_engine::random::SeededRandom;
 use tidegate_engine::{Config, Engine, JobDraft, Observer, Parts};
@@ -58,7 +58,7 @@ impl Stage {
     pub(super) fn job(&self, row: JobRow) -> Job {
         let JobDraft { trigger, rules, terms } = row.draft;
         // No LaunchExpression of an empty deployment is split: it has one shard.
-        let children = trigger.cadence().children().into_iter().map(|key| ChildPlace { key, shard: 0 });
+        let children = trigger.cadence().children().into_iter().map(|key| ShardedKey { key, shard: 0 });
         Job {
             client: self.client.clone(),
             id: row.id,

@@ -168,7 +168,7 @@ pub const ONE_TIME_PREFIX: &str = "at_";
 
 /// Where the only row of a one-time job lies in the time index: under its launch minute, in one of its shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OneTimePlace {
+pub struct OneTimeShard {
     /// Minutes since the Unix epoch.
     pub minute: i64,
     /// 0 up to, not including, `AT_SHARDS`.
@@ -183,18 +183,18 @@ impl JobId {
 
     /// An id for a one-time job, `at_<minute>-<shard>-<random>`, with minute and random in base 36: it says where the
     /// job's only row lies, so that no second row is needed to find it.
-    pub fn one_time(place: OneTimePlace, random: u64) -> Self {
+    pub fn one_time(place: OneTimeShard, random: u64) -> Self {
         let minute = base36(place.minute.unsigned_abs().into());
         Self(format!("{ONE_TIME_PREFIX}{minute}-{}-{}", place.shard, base36(random.into())))
     }
 
     /// Where the id says that its row lies; `None` for every id that is not that of a one-time job.
-    pub fn one_time_place(&self) -> Option<OneTimePlace> {
+    pub fn one_time_shard(&self) -> Option<OneTimeShard> {
         let mut parts = self.0.strip_prefix(ONE_TIME_PREFIX)?.split('-');
         let minute = i64::from_str_radix(parts.next()?, 36).ok()?;
         let shard = parts.next()?.parse().ok().filter(|shard| *shard < AT_SHARDS)?;
         parts.next()?;
-        Some(OneTimePlace { minute, shard })
+        Some(OneTimeShard { minute, shard })
     }
 }
 
@@ -413,12 +413,12 @@ mod tests {
 
     #[test]
     fn a_one_time_id_says_where_its_row_lies() {
-        let place = OneTimePlace { minute: 29_833_333, shard: 15 };
+        let place = OneTimeShard { minute: 29_833_333, shard: 15 };
         let id = JobId::one_time(place, u64::MAX);
-        assert_eq!(id.one_time_place(), Some(place), "{id}");
+        assert_eq!(id.one_time_shard(), Some(place), "{id}");
         assert_eq!(id.as_str().parse::<JobId>().unwrap(), id);
         for other in ["nightly", "at_x", "at_1-99-x", "job_1-2-3"] {
-            assert_eq!(other.parse::<JobId>().unwrap().one_time_place(), None, "{other}");
+            assert_eq!(other.parse::<JobId>().unwrap().one_time_shard(), None, "{other}");
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::limits::{
 use crate::nesting::levels;
 use crate::rules::{Relevancy, Rules};
 use crate::target::Target;
-use crate::time::{Cadence, ChildPlace, CronSpec, Instants, Rate};
+use crate::time::{Cadence, CronSpec, Instants, Rate, ShardedKey};
 use crate::unknown::Unknown;
 
 /// A ScheduleJob as it is stored.
@@ -36,7 +36,7 @@ pub struct Job {
     pub terms: Terms,
     /// Where its children lie in the index, at most [`MAX_CHILDREN`](crate::limits::MAX_CHILDREN); none of a job for
     /// instants.
-    pub children: Vec<ChildPlace>,
+    pub children: Vec<ShardedKey>,
     /// The emitter emits its launches from this instant on, in whole seconds; the master emitted the earlier ones.
     pub emit_from: DateTime<Utc>,
     /// When this revision was written, to the millisecond.

@@ -91,7 +91,7 @@ impl SharePlan {
     }
 
     /// Whether every group has the share of `limit` that it is to have.
-    pub fn is_settled(&self, limit: u32) -> bool {
+    pub fn is_reached(&self, limit: u32) -> bool {
         (0..self.groups().max(groups(limit))).all(|group| self.cap(group) == target(limit, group))
     }
 
@@ -127,7 +127,7 @@ mod tests {
             let plan = SharePlan::new(1, limit);
             assert_eq!(plan.caps.iter().sum::<u32>(), limit);
             assert!(plan.caps.iter().all(|cap| (1..=SLOTS_PER_GROUP).contains(cap)), "{plan:?}");
-            assert!(plan.is_settled(limit));
+            assert!(plan.is_reached(limit));
             assert_eq!(SharePlan::decode(1, &plan.encode()), Some(plan));
         }
         assert_eq!(SharePlan::new(1, 10_000).encode(), "12x833,4");
@@ -171,7 +171,7 @@ mod tests {
             while let Some(next) = plan.advanced(limit, &[]) {
                 plan = next;
             }
-            assert!(plan.is_settled(limit), "{limit}: {plan:?}");
+            assert!(plan.is_reached(limit), "{limit}: {plan:?}");
         }
     }
 

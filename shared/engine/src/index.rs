@@ -11,7 +11,7 @@ use tidegate_domain::ids::JobId;
 use tidegate_domain::job::Trigger;
 use tidegate_domain::limits::EXPRESSION_SHARDS;
 use tidegate_domain::shard::shard_of;
-use tidegate_domain::time::{ChildPlace, LaunchExpression, seconds, shifted};
+use tidegate_domain::time::{LaunchExpression, ShardedKey, seconds, shifted};
 use tidegate_store::Store;
 use tidegate_store::index::IndexShape;
 use tracing::info;
@@ -79,13 +79,13 @@ impl Index {
         &self,
         job: &JobId,
         trigger: &Trigger,
-    ) -> Result<Vec<ChildPlace>, EngineError> {
+    ) -> Result<Vec<ShardedKey>, EngineError> {
         let cadence = trigger.cadence();
         let Some(zone) = cadence.index_zone() else { return Ok(Vec::new()) };
         let shape = self.recent_shape().await?;
         let place = |key: tidegate_domain::time::ChildKey| {
             let shards = shape.shards_of(zone, &key.launch_expression());
-            ChildPlace { key, shard: shard_of(job.as_str(), shards) }
+            ShardedKey { key, shard: shard_of(job.as_str(), shards) }
         };
         Ok(cadence.children().into_iter().map(place).collect())
     }

@@ -36,13 +36,13 @@ pub(crate) enum Handling {
 }
 
 /// A message that was handled, and how it leaves the queue or stays.
-struct Settled {
+struct Answered {
     receipt: String,
     received: u32,
     handled: Handled,
 }
 
-/// Receives, handles and settles until the runtime stops; what is in hand then is finished.
+/// Receives, handles and acknowledges until the runtime stops; what is in hand then is finished.
 pub(crate) async fn handle_messages(engine: Engine, inbox: Inbox, mut stop: Stop) {
     loop {
         let received = tokio::select! {
@@ -52,7 +52,7 @@ pub(crate) async fn handle_messages(engine: Engine, inbox: Inbox, mut stop: Stop
         };
         match received {
             Some(messages) => {
-                inbox.settle(handle(&engine, inbox.handling, messages).await).await;
+                inbox.acknowledge(handle(&engine, inbox.handling, messages).await).await;
                 // The embedded stores answer without a pause: without this one, a busy handler would keep its thread.
                 tokio::task::yield_now().await;
             }
@@ -63,18 +63,18 @@ pub(crate) async fn handle_messages(engine: Engine, inbox: Inbox, mut stop: Stop
 }
 
 /// Handles the messages of a receive together: one that waits for an HTTP target keeps no other waiting.
-async fn handle(engine: &Engine, handling: Handling, messages: Vec<Message>) -> Vec<Settled> {
+async fn handle(engine: &Engine, handling: Handling, messages: Vec<Message>) -> Vec<Answered> {
     let texts: Vec<(&str, u32)> =
         messages.iter().map(|m| (m.body.as_deref().unwrap_or_default(), times_received(m))).collect();
     let handled = match handling {
         Handling::Dispatched => engine.handle_all(&texts).await,
         Handling::Releases => engine.handle_releases(&texts).await,
     };
-    let settled = |(message, handled): (Message, Handled)| {
+    let answered = |(message, handled): (Message, Handled)| {
         let received = times_received(&message);
-        Settled { receipt: message.receipt_handle.unwrap_or_default(), received, handled }
+        Answered { receipt: message.receipt_handle.unwrap_or_default(), received, handled }
     };
-    messages.into_iter().zip(handled).map(settled).collect()
+    messages.into_iter().zip(handled).map(answered).collect()
 }
 
 fn times_received(message: &Message) -> u32 {
@@ -120,18 +120,18 @@ impl Inbox {
     }
 
     /// Deletes what is done, and makes what is not come again soon.
-    async fn settle(&self, settled: Vec<Settled>) {
+    async fn acknowledge(&self, answered: Vec<Answered>) {
         let (done, again): (Vec<_>, Vec<_>) =
-            settled.into_iter().enumerate().partition(|(_, settled)| settled.handled == Handled::Done);
+            answered.into_iter().enumerate().partition(|(_, answered)| answered.handled == Handled::Done);
         self.delete(done).await;
         self.put_off(again).await;
     }
 
-    async fn delete(&self, done: Vec<(usize, Settled)>) {
-        let entry = |(id, settled): (usize, Settled)| {
+    async fn delete(&self, done: Vec<(usize, Answered)>) {
+        let entry = |(id, answered): (usize, Answered)| {
             DeleteMessageBatchRequestEntry::builder()
                 .id(id.to_string())
-                .receipt_handle(settled.receipt)
+                .receipt_handle(answered.receipt)
                 .build()
                 .ok()
         };
@@ -147,12 +147,12 @@ impl Inbox {
         }
     }
 
-    async fn put_off(&self, again: Vec<(usize, Settled)>) {
-        let entry = |(id, settled): (usize, Settled)| {
+    async fn put_off(&self, again: Vec<(usize, Answered)>) {
+        let entry = |(id, answered): (usize, Answered)| {
             ChangeMessageVisibilityBatchRequestEntry::builder()
                 .id(id.to_string())
-                .receipt_handle(settled.receipt)
-                .visibility_timeout(again_in_seconds(settled.received))
+                .receipt_handle(answered.receipt)
+                .visibility_timeout(again_in_seconds(answered.received))
                 .build()
                 .ok()
         };

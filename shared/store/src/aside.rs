@@ -30,10 +30,10 @@ impl Store {
     pub async fn set_entry_aside(
         &self,
         (client, policy): (&ClientId, &PolicyId),
-        place: &str,
+        line_key: &str,
         because: (&str, DateTime<Utc>),
     ) -> Result<()> {
-        let entry = Key::new(line::partition(client, policy), place);
+        let entry = Key::new(line::partition(client, policy), line_key);
         self.move_aside(Table::Policies, &entry, &line_partition(client, policy), because).await
     }
 

@@ -145,8 +145,8 @@ impl Store {
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn mark_dirty(&self, client: &ClientId, until: DateTime<Utc>) -> Result<()> {
-        let update = Update::new(Table::Clients, recheck_key(client), "SET unsettled_until = :until")
-            .when("attribute_not_exists(unsettled_until) OR unsettled_until < :until")
+        let update = Update::new(Table::Clients, recheck_key(client), "SET dirty_until = :until")
+            .when("attribute_not_exists(dirty_until) OR dirty_until < :until")
             .value(":until", number(until.timestamp_millis()));
         self.update(update).await.map(drop)
     }
@@ -159,8 +159,7 @@ impl Store {
     pub async fn recheck_until(&self, client: &ClientId) -> Result<Option<DateTime<Utc>>> {
         match self.get(Table::Clients, &recheck_key(client), true).await? {
             Some(row) => {
-                let until =
-                    Item::read(Table::Clients, &row).and_then(|item| item.instant_ms("unsettled_until"));
+                let until = Item::read(Table::Clients, &row).and_then(|item| item.instant_ms("dirty_until"));
                 Ok(Some(until.unwrap_or(DateTime::<Utc>::MAX_UTC)))
             }
             None => Ok(None),
@@ -169,7 +168,7 @@ impl Store {
 }
 
 fn recheck_key(client: &ClientId) -> Key {
-    Key::new(format!("unsettled|{client}"), "-")
+    Key::new(format!("dirty|{client}"), "-")
 }
 
 #[cfg(test)]

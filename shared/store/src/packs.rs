@@ -17,7 +17,7 @@ use crate::doc::TermsDoc;
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::line::singles_row;
 use crate::rows::{Query, Sorted, Update};
-pub use crate::runs::SinglePlace;
+pub use crate::runs::PackMember;
 use crate::tables::Table;
 use crate::{Create, Result, Store, Write};
 
@@ -294,12 +294,12 @@ impl Store {
         &self,
         client: &ClientId,
         run: &RunId,
-    ) -> Result<Option<(SinglePlace, Occurrence)>> {
+    ) -> Result<Option<(PackMember, Occurrence)>> {
         for (policy, pack) in self.packs_of_minute(client, run.launch_at()).await? {
             if let Some(index) = pack.index_of(run)
                 && let Some(member) = pack.member(index)
             {
-                return Ok(Some((SinglePlace { policy, pack: pack.id, index }, member.clone())));
+                return Ok(Some((PackMember { policy, pack: pack.id, index }, member.clone())));
             }
         }
         Ok(None)

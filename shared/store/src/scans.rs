@@ -62,7 +62,7 @@ pub enum Task {
         /// The first and the last sort key; `None`: all of the partition.
         range: Option<(String, String)>,
         /// How far the work came.
-        place: Place,
+        cursor: Cursor,
     },
     /// The events of a run that nothing throttles.
     Events {
@@ -76,9 +76,9 @@ pub enum Task {
     },
 }
 
-/// A place in a shard: everything before it is emitted.
+/// How far a shard was read: everything before it is emitted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Cursor {
     /// Rows up to this sort key are done; `None`: none is.
     pub after: Option<String>,
     /// A row of which a part is done: its sort key, and up to which of its launches, before jitter. `None`: no row is
@@ -174,7 +174,7 @@ impl Task {
     fn cursor(&self) -> Option<String> {
         match self {
             Self::Shards { after, .. } => after.clone(),
-            Self::Rows { place, .. } => (*place != Place::default()).then(|| place.encode()),
+            Self::Rows { cursor, .. } => (*cursor != Cursor::default()).then(|| cursor.encode()),
             Self::Events { next, .. } => (*next > 0).then(|| next.to_string()),
         }
     }
@@ -200,7 +200,7 @@ impl PartPlan {
     }
 }
 
-impl Place {
+impl Cursor {
     fn encode(&self) -> String {
         let within = self.within.as_ref().map(|(row, to)| (row, to.timestamp()));
         // A pair of texts and a number has no way to fail.
@@ -235,9 +235,11 @@ fn read(row: &Attributes) -> Result<Part> {
             plan: PartPlan::read(item)?,
             partition: item.text("partition_key")?.to_owned(),
             range: own("first").zip(own("last")),
-            place: match cursor {
-                Some(place) => Place::decode(place).ok_or_else(|| item.corrupt("'cursor' is no place"))?,
-                None => Place::default(),
+            cursor: match cursor {
+                Some(cursor) => {
+                    Cursor::decode(cursor).ok_or_else(|| item.corrupt("'cursor' cannot be read"))?
+                }
+                None => Cursor::default(),
             },
         },
         "events" => read_events(item, cursor)?,

@@ -2,11 +2,11 @@
 
 use chrono::{DateTime, Datelike, Duration, Timelike, Utc};
 use chrono_tz::Tz;
-use tidegate_domain::ids::{ClientId, JobId, OneTimePlace};
+use tidegate_domain::ids::{ClientId, JobId, OneTimeShard};
 use tidegate_domain::job::{Job, Terms, Trigger};
 use tidegate_domain::limits::AT_SHARDS;
 use tidegate_domain::rules::Rules;
-use tidegate_domain::time::{ChildPlace, CronSpec, WallClock};
+use tidegate_domain::time::{CronSpec, ShardedKey, WallClock};
 
 use crate::{client, terms};
 
@@ -95,7 +95,7 @@ impl Maker {
     pub(crate) fn one_time(&self, number: u32, due_at: DateTime<Utc>) -> Job {
         // Any number that spreads: generated ids are random.
         let random = u64::from(number).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let place = OneTimePlace {
+        let place = OneTimeShard {
             minute: due_at.timestamp().div_euclid(60),
             shard: (random >> 32) as u32 % AT_SHARDS,
         };
@@ -103,7 +103,7 @@ impl Maker {
     }
 
     fn job(&self, id: JobId, trigger: Trigger) -> Job {
-        let children = trigger.cadence().children().into_iter().map(|key| ChildPlace { key, shard: 0 });
+        let children = trigger.cadence().children().into_iter().map(|key| ShardedKey { key, shard: 0 });
         Job {
             client: self.client.clone(),
             id,

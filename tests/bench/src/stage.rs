@@ -80,7 +80,7 @@ impl Stage {
         let (mut one_times, mut others) = (Vec::new(), Vec::new());
         for job in jobs {
             let job = job?;
-            let kind = if job.id.one_time_place().is_some() { &mut one_times } else { &mut others };
+            let kind = if job.id.one_time_shard().is_some() { &mut one_times } else { &mut others };
             kind.push(job);
             if one_times.len() + others.len() >= IMPORTED_AT_ONCE {
                 self.flush(&mut one_times, &mut others).await?;

@@ -50,7 +50,7 @@ macro_rules! for_each_sqs_case {
             batches::deletes_fail_alone,
             batches::visibility_changes_fail_alone,
             batches::times_out_of_range_fail_alone,
-            time::an_unsettled_message_comes_back,
+            time::an_unacknowledged_message_comes_back,
             time::a_receipt_outlives_its_timeout,
             time::only_the_last_receipt_deletes,
             time::visibility_can_be_ended_and_extended,

@@ -46,7 +46,7 @@ pub(crate) async fn patch_job(
         let found = state.engine.jobs().get(&client.id, &id).await;
         let found = found.map_err(|e| Problem::of_engine("read a job", &e))?;
         let Some(job) = found else { return Err(not_found("job", id.as_str())) };
-        if id.one_time_place().is_some() {
+        if id.one_time_shard().is_some() {
             return Err(generated(&id));
         }
         let merged = patch.applied_to(JobView::as_sent(&job)?)?;

@@ -234,12 +234,12 @@ impl State {
             }
         }
         let follow = self.stored.groups.iter().all(|group| group.share.plan == self.stored.plan.0);
-        let is_settled =
+        let is_reached =
             (0..2).all(|group| self.stored.plan().cap(group) == target(self.stored.limit, group));
         if self.stored.message {
             actions.push(Action::Arrive(worker));
         }
-        if self.stored.plan.0 > 1 && follow && !is_settled {
+        if self.stored.plan.0 > 1 && follow && !is_reached {
             actions.push(Action::Converge(worker));
         }
     }

@@ -5,6 +5,7 @@
 //! message move tasks. Two of AWS's waits are left out: a queue's name is free at once after a delete, and a change of
 //! attributes works at once.
 
+mod acknowledge;
 mod admin;
 mod attributes;
 mod batch;
@@ -23,7 +24,6 @@ mod release;
 mod requests;
 mod schema;
 mod send;
-mod settle;
 mod standard;
 mod store;
 mod taken;

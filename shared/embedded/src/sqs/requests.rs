@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::error::{Code, Failure, Refused};
 use super::name::{self, QueueName};
 use super::wire::{self, BatchOutcome};
-use super::{Sqs, admin, message, send, settle};
+use super::{Sqs, acknowledge, admin, message, send};
 
 /// A request that succeeded: the response, and what the meter counts.
 pub(super) struct Served {
@@ -68,27 +68,27 @@ impl Sqs {
             }
             "DeleteMessage" => {
                 let request: wire::DeleteMessage = parse(body)?;
-                self.on_queue(&request.queue_url, |desk| settle::delete(desk, &request.receipt_handle))?;
+                self.on_queue(&request.queue_url, |desk| acknowledge::delete(desk, &request.receipt_handle))?;
                 Ok(Served::new(&request.queue_url, &json!({}), 0, 1))
             }
             "DeleteMessageBatch" => {
                 let request: wire::DeleteMessageBatch = parse(body)?;
-                let outcome =
-                    self.on_queue(&request.queue_url, |desk| settle::delete_many(desk, request.entries))?;
+                let outcome = self
+                    .on_queue(&request.queue_url, |desk| acknowledge::delete_many(desk, request.entries))?;
                 Ok(Served::batch(&request.queue_url, &outcome, 0))
             }
             "ChangeMessageVisibility" => {
                 let request: wire::ChangeMessageVisibility = parse(body)?;
                 let seconds = request.visibility_timeout;
                 self.on_queue(&request.queue_url, |desk| {
-                    settle::change(desk, &request.receipt_handle, seconds)
+                    acknowledge::change(desk, &request.receipt_handle, seconds)
                 })?;
                 Ok(Served::new(&request.queue_url, &json!({}), 0, 1))
             }
             "ChangeMessageVisibilityBatch" => {
                 let request: wire::ChangeMessageVisibilityBatch = parse(body)?;
-                let outcome =
-                    self.on_queue(&request.queue_url, |desk| settle::change_many(desk, request.entries))?;
+                let outcome = self
+                    .on_queue(&request.queue_url, |desk| acknowledge::change_many(desk, request.entries))?;
                 Ok(Served::batch(&request.queue_url, &outcome, 0))
             }
             _ => self.answer_about_queues(operation, body),

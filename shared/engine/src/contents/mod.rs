@@ -147,7 +147,7 @@ impl Contents {
         client: &ClientId,
         id: &JobId,
     ) -> Result<Option<Job>, EngineError> {
-        if id.one_time_place().is_some() {
+        if id.one_time_shard().is_some() {
             return Ok(self.store.one_time(client, id).await?);
         }
         Ok(match self.store.job(client, id).await? {

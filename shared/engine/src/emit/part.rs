@@ -10,7 +10,7 @@ use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::time::{seconds, shifted};
 use tidegate_store::Write;
 use tidegate_store::launch::RowKey;
-use tidegate_store::scans::{Part, PartPlan, Place, TakePart, Task};
+use tidegate_store::scans::{Cursor, Part, PartPlan, TakePart, Task};
 use tracing::{info, warn};
 
 use super::Emission;
@@ -117,8 +117,8 @@ impl Emission {
                 info!(part = id, scan = ?walked.scan, "shards were worked on");
                 if walked.is_left { GoOn::No } else { GoOn::Yes }
             }
-            Task::Rows { plan: of, partition, range, place } => {
-                let rows = Rows::new(&self.store, partition, range, place);
+            Task::Rows { plan: of, partition, range, cursor } => {
+                let rows = Rows::new(&self.store, partition, range, cursor);
                 self.work_on_rows(plan(of), rows, &mut worker).await?
             }
             Task::Events { occurrence, as_of, next } => {
@@ -142,13 +142,13 @@ impl Emission {
         let mut emission = EmitSink::new(self, plan.as_of, plan.repeat);
         loop {
             let is_done = rows.feed(&mut scan, &mut emission).await?;
-            self.settle_emission(&plan, &mut emission, Some(&worker.part.id)).await?;
+            self.resolve_emission(&plan, &mut emission, Some(&worker.part.id)).await?;
             if is_done {
                 info!(part = worker.part.id, report = ?scan.report, "rows were worked on");
                 return Ok(GoOn::Yes);
             }
-            if let Task::Rows { place, .. } = &mut worker.part.task {
-                place.clone_from(&rows.place);
+            if let Task::Rows { cursor, .. } = &mut worker.part.task {
+                cursor.clone_from(&rows.cursor);
             }
             if worker.keep(self).await? == GoOn::No {
                 return Ok(GoOn::No);
@@ -182,7 +182,7 @@ impl Emission {
 
     /// Writes down what an emission took. Rows that could not be written for a reason that may pass are left as parts, which
     /// the next tick looks after, and keep no others waiting. `own`: the part that is being worked on.
-    pub(super) async fn settle_emission(
+    pub(super) async fn resolve_emission(
         &self,
         plan: &Plan,
         emission: &mut EmitSink<'_>,
@@ -221,7 +221,7 @@ impl Emission {
     }
 }
 
-/// The part that is one row, of which something could not be written. Nobody knows what took place all the same, so it is a
+/// The part that is one row, of which something could not be written. Nobody knows what took cursor all the same, so it is a
 /// repetition: who finds a run that was created sends its events, or says that they are too old.
 fn task_of(plan: &Plan, row: &RowKey) -> Task {
     let sort_key = row.sort_key.to_string();
@@ -229,7 +229,7 @@ fn task_of(plan: &Plan, row: &RowKey) -> Task {
         plan: PartPlan { repeat: true, ..plan.to_part() },
         partition: row.partition.to_string(),
         range: Some((sort_key.clone(), sort_key)),
-        place: Place::default(),
+        cursor: Cursor::default(),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use futures::stream::StreamExt;
 use tidegate_store::launch::Shard;
-use tidegate_store::scans::{Part, Place, Task};
+use tidegate_store::scans::{Cursor, Part, Task};
 
 use super::Emission;
 use super::part::{GoOn, Worker};
@@ -47,19 +47,19 @@ impl Emission {
         let mut pages = rows_of(&self.store, &shards);
         for (number, shard) in shards.iter().enumerate() {
             let Some(page) = pages.next().await else { break };
-            let (is_done, place) = match page {
-                Ok(mut rows) => (rows.feed(&mut scan, &mut emission).await?, rows.place),
+            let (is_done, cursor) = match page {
+                Ok(mut rows) => (rows.feed(&mut scan, &mut emission).await?, rows.cursor),
                 // One partition that does not answer keeps no other waiting.
-                Err(error) if error.is_retryable() => (false, Place::default()),
+                Err(error) if error.is_retryable() => (false, Cursor::default()),
                 Err(error) => return Err(error),
             };
             if is_done && !emission.is_full() {
                 continue;
             }
-            self.settle_emission(&plan, &mut emission, None).await?;
+            self.resolve_emission(&plan, &mut emission, None).await?;
             if !is_done {
                 let (partition, range) = (shard.partition(), shard.range());
-                let task = Task::Rows { plan: plan.to_part(), partition, range, place };
+                let task = Task::Rows { plan: plan.to_part(), partition, range, cursor };
                 self.leave_parts(vec![Part::new(task, self.clock.now())]).await?;
                 scan.report.parts += 1;
             }
@@ -78,7 +78,7 @@ impl Emission {
             }
         }
         if !walked.is_left {
-            self.settle_emission(&plan, &mut emission, None).await?;
+            self.resolve_emission(&plan, &mut emission, None).await?;
         }
         (walked.counts, walked.scan) = (emission.counts, scan.report);
         Ok(walked)

@@ -36,7 +36,7 @@ impl Jobs {
                 None => Ok(RunCancel::Absent),
             };
         };
-        if row.place.is_some() {
+        if row.member.is_some() {
             return self.cancel_single(client, &row).await;
         }
         let cancelled = StopReason::Cancelled.as_str();

@@ -28,7 +28,7 @@ impl Jobs {
         expected: Option<u32>,
     ) -> Result<JobDelete, EngineError> {
         for _ in 0..WRITE_ROUNDS {
-            let one_time = id.one_time_place().is_some();
+            let one_time = id.one_time_shard().is_some();
             let Some(job) = self.contents.present_job(client, id).await? else {
                 return Ok(JobDelete::Absent);
             };

@@ -97,8 +97,8 @@ impl Jobs {
         let scanned_to = self.store.watermark().await?.map(|watermark| watermark.scanned_to);
         // What lies before `scanned_to` may still be in a part of a large scan that nobody has done.
         let part_from = self.store.oldest_window_part().await?;
-        let settled_to = scanned_to.into_iter().chain(part_from).min();
-        let from = job.emit_from.max(settled_to.unwrap_or(job.emit_from));
+        let emitted_to = scanned_to.into_iter().chain(part_from).min();
+        let from = job.emit_from.max(emitted_to.unwrap_or(job.emit_from));
         // What is due up to the change is the old revision's.
         let Ok(window) = Window::new(from, next_second(changed_at)) else { return Ok(()) };
         let behind = OutboxEntry { child: Child::of(job), window, written_at: self.clock.now() };

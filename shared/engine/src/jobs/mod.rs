@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::clock::Clock;
-use tidegate_domain::ids::{ClientId, JobId, OneTimePlace};
+use tidegate_domain::ids::{ClientId, JobId, OneTimeShard};
 use tidegate_domain::job::{Job, Terms, Trigger, emit_from};
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::rules::Rules;
@@ -212,7 +212,7 @@ impl Jobs {
     }
 
     fn one_time_id(&self, launch_at: DateTime<Utc>) -> JobId {
-        let place = OneTimePlace {
+        let place = OneTimeShard {
             minute: AtMinute::of(launch_at).starts_at().timestamp() / 60,
             shard: (self.random.next_u64() % u64::from(self.store.spread().at_shards)) as u32,
         };

@@ -37,7 +37,7 @@ impl Jobs {
             let draft =
                 JobDraft { trigger: old.trigger.clone(), rules: old.rules.clone(), terms: old.terms.clone() };
             let mut job = Job { paused, ..self.new_job(client, id.clone(), old.revision + 1, draft) };
-            let written = match id.one_time_place() {
+            let written = match id.one_time_shard() {
                 Some(_) => self.replace_one_time(&job, &old).await?,
                 None => self.write_in_step(&mut job, Some(&JobRow::Live(old))).await?,
             };

@@ -25,14 +25,14 @@ impl Queries {
         let watermark = self.store.watermark().await?;
         let scanned_to = watermark.as_ref().map(|watermark| watermark.scanned_to);
         // Before the first tick it stands where the first job was written, whose launches are not a tick's for a while.
-        let settled_to = watermark.map(|watermark| match watermark.fence {
+        let emitted_to = watermark.map(|watermark| match watermark.fence {
             0 => emit_from(watermark.scanned_to),
             _ => watermark.scanned_to,
         });
         let window_from = self.store.oldest_window_part().await?;
         let run_from = self.store.oldest_run_part().await?;
         let now = self.clock.now();
-        let oldest = settled_to.into_iter().chain(window_from).chain(run_from).min();
+        let oldest = emitted_to.into_iter().chain(window_from).chain(run_from).min();
         let late_since = oldest.filter(|oldest| *oldest < now);
         Ok(EmissionStatus { scanned_to, late_since })
     }

@@ -112,8 +112,8 @@ impl Live {
 
 /// The pack that the events of a run wait in, and which one of it is the run's own, when there are others' too.
 pub(crate) fn home(run: &RunRow) -> (PackId, Option<u32>) {
-    match &run.place {
-        Some(place) => (PackId::Singles(place.pack), Some(place.index)),
+    match &run.member {
+        Some(member) => (PackId::Singles(member.pack), Some(member.index)),
         None => (PackId::Run(run.id.clone()), None),
     }
 }
@@ -166,8 +166,8 @@ impl Queries {
         run: &RunRow,
     ) -> Result<Page<HistoryRow>, EngineError> {
         let (mut all, mut after) = (Page::new(Vec::new(), None), None);
-        let (of, own) = match &run.place {
-            Some(place) => (HistoryOf::Singles(place.policy.clone(), place.pack), Some(place.index)),
+        let (of, own) = match &run.member {
+            Some(member) => (HistoryOf::Singles(member.policy.clone(), member.pack), Some(member.index)),
             None => (HistoryOf::Run(run.id.clone()), None),
         };
         for _ in 0..HISTORY_PAGES {

@@ -15,8 +15,8 @@ use tidegate_domain::slots::{LeaseId, SlotGroup};
 use tidegate_domain::time::{Window, days, seconds, shifted};
 use tidegate_store::Page;
 use tidegate_store::launch::Child;
-use tidegate_store::packs::SinglePlace;
-use tidegate_store::runs::{RunRow, launch_of_place, place_in_list, run_of_place};
+use tidegate_store::packs::PackMember;
+use tidegate_store::runs::{RunRow, launch_of_list_key, list_key, run_of_list_key};
 
 use super::Queries;
 use crate::EngineError;
@@ -114,12 +114,12 @@ impl Queries {
     ) -> Result<Page<RunRow>, EngineError> {
         let Page { rows, mut next, mut unreadable } = self.store.runs(client, job, after.clone()).await?;
         for row in &mut unreadable {
-            if let Some(run) = run_of_place(job, &row.sort_key) {
+            if let Some(run) = run_of_list_key(job, &row.sort_key) {
                 row.sort_key = run.to_string();
             }
         }
         let mut runs: BTreeMap<String, RunRow> =
-            rows.into_iter().map(|row| (place_in_list(&row.id), row)).collect();
+            rows.into_iter().map(|row| (list_key(&row.id), row)).collect();
         // Where the page of rows ends, unless it is the last one.
         let mut first = next.as_ref().and_then(|_| runs.keys().next().cloned());
         let present = self.contents.present_job(client, job).await?;
@@ -143,9 +143,9 @@ impl Queries {
                 let of_job =
                     |(_, member): &(u32, &Occurrence)| member.job == *job && member.launch_at == launch_at;
                 for (index, member) in (0..).zip(&pack.members).filter(of_job) {
-                    let place = SinglePlace { policy: policy.clone(), pack: pack.id, index };
-                    let run = runs.entry(place_in_list(&member.run_id()));
-                    run.or_insert_with(|| RunRow::waiting(member)).place = Some(place);
+                    let own = PackMember { policy: policy.clone(), pack: pack.id, index };
+                    let run = runs.entry(list_key(&member.run_id()));
+                    run.or_insert_with(|| RunRow::waiting(member)).member = Some(own);
                 }
             }
             if let (Some(job), Some(emitted_to)) = (&present, emitted_to)
@@ -153,12 +153,11 @@ impl Queries {
                 && self.may_be_under_way(job, launch_at)
             {
                 let single = Child::of(job).occurrence(launch_at);
-                runs.entry(place_in_list(&single.run_id())).or_insert_with(|| RunRow::waiting(&single));
+                runs.entry(list_key(&single.run_id())).or_insert_with(|| RunRow::waiting(&single));
             }
         }
-        runs.retain(|place, _| {
-            first.as_ref().is_none_or(|first| place >= first)
-                && after.as_ref().is_none_or(|after| place < after)
+        runs.retain(|key, _| {
+            first.as_ref().is_none_or(|first| key >= first) && after.as_ref().is_none_or(|after| key < after)
         });
         if !is_all {
             next = runs.keys().next().cloned().or(first);
@@ -174,8 +173,8 @@ impl Queries {
         (first, after): (Option<&str>, Option<&str>),
     ) -> Result<(Vec<DateTime<Utc>>, bool), EngineError> {
         let Some(job) = present else {
-            let place = job.one_time_place();
-            let minute = place.and_then(|place| DateTime::from_timestamp(place.minute.saturating_mul(60), 0));
+            let shard = job.one_time_shard();
+            let minute = shard.and_then(|shard| DateTime::from_timestamp(shard.minute.saturating_mul(60), 0));
             let Some(minute) = minute else { return Ok((Vec::new(), true)) };
             // Its second is not known: that of its pack is.
             let packs = self.store.packs_of_minute(client, minute).await?;
@@ -192,10 +191,10 @@ impl Queries {
         if job.revision == 1 {
             kept_since = kept_since.max(first_launch(job));
         }
-        let from = first.and_then(launch_of_place).map_or(kept_since, |first| first.max(kept_since));
+        let from = first.and_then(launch_of_list_key).map_or(kept_since, |first| first.max(kept_since));
         let planned_to = shifted(self.clock.now(), seconds((LOOK_AHEAD_SECONDS + HANDOVER_SECONDS).into()));
         // A launch at the place itself may be of another revision.
-        let upto = after.and_then(launch_of_place).map(|after| shifted(after, seconds(1)));
+        let upto = after.and_then(launch_of_list_key).map(|after| shifted(after, seconds(1)));
         let to = upto.map_or(planned_to, |upto| upto.min(planned_to));
         let offset = job.rules.jitter.offset(&job.client, &job.id);
         let Ok(window) = Window::new(shifted(from, -offset), shifted(to, -offset)) else {

@@ -54,7 +54,7 @@ impl Queries {
         let mut known: BTreeMap<Option<PolicyId>, Vec<SlotGroup>> = BTreeMap::new();
         for run in page.rows {
             let policy = run.terms.policy.clone();
-            if !is_settled(&run) && !known.contains_key(&policy) {
+            if !says_all(&run) && !known.contains_key(&policy) {
                 known.insert(policy.clone(), self.groups_of(client, &run).await?);
             }
             let live = known.get(&policy).map(|groups| Live::of(&run, groups)).unwrap_or_default();
@@ -70,7 +70,7 @@ impl Queries {
     pub async fn run_detail(&self, client: &ClientId, run: &RunId) -> Result<Option<RunDetail>, EngineError> {
         let Some(row) = self.find_run(client, run).await? else { return Ok(None) };
         let status = match &row.terms.policy {
-            Some(policy) if !is_settled(&row) => self.policy(client, policy).await?,
+            Some(policy) if !says_all(&row) => self.policy(client, policy).await?,
             _ => None,
         };
         let groups = match &status {
@@ -109,8 +109,8 @@ impl Queries {
     ) -> Result<RunSummary, EngineError> {
         let count = run.terms.count.get();
         let (more, more_at) = match &run.terms.policy {
-            _ if is_settled(&run) => (Tally::default(), run.single.as_ref().map(|single| single.at)),
-            Some(_) if run.place.is_some() => self.single_tally(client, &run, live).await?,
+            _ if says_all(&run) => (Tally::default(), run.single.as_ref().map(|single| single.at)),
+            Some(_) if run.member.is_some() => self.single_tally(client, &run, live).await?,
             // When those ended is not known before they are compacted, which is soon.
             Some(_) => {
                 let outcomes = live.outcomes.values().map(|ended| ended.outcome);
@@ -172,6 +172,6 @@ impl Queries {
 }
 
 /// Whether the row alone says how the run's events ended: no slot group or history row adds to it.
-fn is_settled(run: &RunRow) -> bool {
+fn says_all(run: &RunRow) -> bool {
     run.single.is_some() || run.has_ended()
 }

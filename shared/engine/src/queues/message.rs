@@ -159,7 +159,7 @@ pub struct GrantedEvent {
     /// The id of the pack that it is of.
     pub pack: String,
     /// Whether it may not be wanted any more: that is asked before it is sent.
-    #[serde(rename = "unsettled", skip_serializing_if = "std::ops::Not::not", default)]
+    #[serde(rename = "recheck", skip_serializing_if = "std::ops::Not::not", default)]
     pub recheck: bool,
     /// The text of the token that it holds, unsigned.
     pub token: String,

@@ -168,7 +168,7 @@ impl<'e> Scan<'e> {
         });
         match found.await {
             Ok(()) if self.firings.is_empty() => Ok(RowEnd::Done),
-            Ok(()) => self.settle(child, after, sink).await,
+            Ok(()) => self.resolve(child, after, sink).await,
             Err(panicked) => {
                 // When it launches is what cannot be told: the window stands for all of it.
                 self.firings = vec![Firing { launch_at: self.plan.window.from(), label: Dst::Plain }];
@@ -179,7 +179,7 @@ impl<'e> Scan<'e> {
     }
 
     /// Decides about the launches that were found and hands them on.
-    async fn settle(
+    async fn resolve(
         &mut self,
         child: &Child,
         after: Option<DateTime<Utc>>,
@@ -296,7 +296,7 @@ impl<'e> Scan<'e> {
         sink: &mut impl Sink,
     ) -> Result<Option<DateTime<Utc>>, EngineError> {
         self.firings = child.cadence.firings(window);
-        Ok(match self.settle(child, after, sink).await? {
+        Ok(match self.resolve(child, after, sink).await? {
             RowEnd::Done => None,
             RowEnd::Cut(to) => Some(to),
         })

@@ -1,10 +1,10 @@
-//! The rows of a shard, page by page, from a place that can be kept.
+//! The rows of a shard, page by page, from a cursor that can be kept.
 
 use std::vec;
 
 use futures::stream::{self, Stream, StreamExt};
 use tidegate_store::launch::{IndexRow, Shard};
-use tidegate_store::scans::Place;
+use tidegate_store::scans::Cursor;
 use tidegate_store::{Page, Store};
 
 use super::{RowEnd, Scan, Sink};
@@ -13,12 +13,12 @@ use crate::EngineError;
 /// Shards read at once.
 const READS_AT_ONCE: usize = 16;
 
-/// The rows of a shard from a place on, page by page.
+/// The rows of a shard from a cursor on, page by page.
 pub(crate) struct Rows<'e> {
     store: &'e Store,
     partition: String,
     range: Option<(String, String)>,
-    pub(crate) place: Place,
+    pub(crate) cursor: Cursor,
     page: vec::IntoIter<IndexRow>,
     next: Next,
 }
@@ -34,10 +34,10 @@ impl<'e> Rows<'e> {
         store: &'e Store,
         partition: String,
         range: Option<(String, String)>,
-        place: Place,
+        cursor: Cursor,
     ) -> Self {
-        let next = Next::After(place.after.clone());
-        Self { store, partition, range, place, page: Vec::new().into_iter(), next }
+        let next = Next::After(cursor.after.clone());
+        Self { store, partition, range, cursor, page: Vec::new().into_iter(), next }
     }
 
     fn turn_to(&mut self, page: Page<IndexRow>) {
@@ -70,14 +70,14 @@ impl<'e> Rows<'e> {
         sink.enter(&self.partition);
         while let Some(row) = self.next_row().await? {
             let sort_key = row.sort_key.clone();
-            let within = self.place.within.take().filter(|(row, _)| *row == sort_key);
+            let within = self.cursor.within.take().filter(|(row, _)| *row == sort_key);
             match scan.row(row, within.map(|(_, to)| to), sink).await? {
-                RowEnd::Done => self.place.after = Some(sort_key),
+                RowEnd::Done => self.cursor.after = Some(sort_key),
                 RowEnd::Cut(to) => {
-                    self.place.within = Some((sort_key, to));
+                    self.cursor.within = Some((sort_key, to));
                     // The row comes again, for its other launches.
                     self.page = Vec::new().into_iter();
-                    self.next = Next::After(self.place.after.clone());
+                    self.next = Next::After(self.cursor.after.clone());
                     return Ok(false);
                 }
             }
@@ -99,7 +99,7 @@ pub(crate) fn rows_of<'e>(
 }
 
 async fn first_rows<'e>(store: &'e Store, shard: &Shard) -> Result<Rows<'e>, EngineError> {
-    let mut rows = Rows::new(store, shard.partition(), shard.range(), Place::default());
+    let mut rows = Rows::new(store, shard.partition(), shard.range(), Cursor::default());
     rows.turn_to(store.children(shard, None).await?);
     Ok(rows)
 }

@@ -11,7 +11,7 @@ use tidegate_domain::occurrence::SkipReason;
 use tidegate_domain::pack::{PackId, SinglesId};
 use tidegate_domain::policy::PolicyRef;
 use tidegate_store::events::{HistoryOf, HistoryRow};
-use tidegate_store::line::{LineEntry, pack_of_place};
+use tidegate_store::line::{LineEntry, pack_of_line_key};
 use tidegate_store::{Page, Unreadable};
 use tracing::error;
 
@@ -55,18 +55,18 @@ impl Throttle {
     pub(super) async fn set_entry_aside(
         &self,
         policy: &PolicyRef,
-        place: &str,
+        line_key: &str,
         reason: &str,
     ) -> Result<(), EngineError> {
         let PolicyRef { client, policy: id } = policy;
-        error!(%client, policy = %id, place, reason, "an entry of a line is set aside");
+        error!(%client, policy = %id, line_key, reason, "an entry of a line is set aside");
         // Records first: whoever dies in between finds the entry again.
-        match pack_of_place(place) {
+        match pack_of_line_key(line_key) {
             Ok(PackId::Run(run)) => self.set_run_aside(client, &run).await?,
-            Ok(PackId::Singles(pack)) => self.set_members_aside(policy, place, pack).await?,
+            Ok(PackId::Singles(pack)) => self.set_members_aside(policy, line_key, pack).await?,
             Err(_) => {}
         }
-        Ok(self.store.set_entry_aside((client, id), place, (reason, self.clock.now())).await?)
+        Ok(self.store.set_entry_aside((client, id), line_key, (reason, self.clock.now())).await?)
     }
 
     /// A run that can be read is stopped. One that cannot is left as it is: the list of its job's runs says why.
@@ -80,15 +80,15 @@ impl Throttle {
         Ok(())
     }
 
-    /// Records of the single events of a pack that they are not delivered: of those that only the entry at `place` stood for.
+    /// Records of the single events of a pack that they are not delivered: of those that only the entry at `line_key` stood for.
     async fn set_members_aside(
         &self,
         policy: &PolicyRef,
-        place: &str,
+        line_key: &str,
         pack: SinglesId,
     ) -> Result<(), EngineError> {
         let named = self.store.runs_named_in(&policy.client, &policy.policy, pack).await?;
-        let elsewhere = self.found_elsewhere(policy, place, pack).await?;
+        let elsewhere = self.found_elsewhere(policy, line_key, pack).await?;
         let now = self.clock.now();
         let left = named.iter().filter(|(index, _)| !elsewhere.contains(index));
         let records: Vec<_> =
@@ -102,7 +102,7 @@ impl Throttle {
     async fn found_elsewhere(
         &self,
         policy: &PolicyRef,
-        place: &str,
+        line_key: &str,
         id: SinglesId,
     ) -> Result<BTreeSet<u32>, EngineError> {
         let PolicyRef { client, policy: name } = policy;
@@ -123,7 +123,7 @@ impl Throttle {
         let mut after = None;
         loop {
             let page = self.store.line(client, name, after).await?;
-            let others = page.rows.iter().filter(|entry| entry.pack == pack && entry.place != place);
+            let others = page.rows.iter().filter(|entry| entry.pack == pack && entry.line_key != line_key);
             found.extend(others.flat_map(|entry| entry.cursor..entry.count));
             after = page.next;
             if after.is_none() {

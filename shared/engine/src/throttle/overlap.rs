@@ -58,13 +58,13 @@ impl Throttle {
         let line = (&policy.client, &policy.policy);
         Ok(match pending {
             _ if open.is_empty() => {
-                self.store.settle_overlap(line, entry, None).await?;
+                self.store.decide_overlap(line, entry, None).await?;
                 (Turn::Go, None)
             }
             Pending::Buffered => (Turn::Wait, None),
             // The first of them is the one at work; a second one waits already.
             Pending::BufferOne if open.len() == 1 => {
-                self.store.settle_overlap(line, entry, Some(Pending::Buffered)).await?;
+                self.store.decide_overlap(line, entry, Some(Pending::Buffered)).await?;
                 (Turn::Wait, None)
             }
             Pending::BufferOne | Pending::Skip => {

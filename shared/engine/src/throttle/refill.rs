@@ -11,7 +11,7 @@ use tidegate_domain::occurrence::{SkipReason, StopReason};
 use tidegate_domain::pack::{PackId, SinglesId};
 use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::slots::{GroupKey, PackRef, Range, SlotGroup, Transition};
-use tidegate_store::line::{LineEntry, Take, is_first, is_part, pack_of_place};
+use tidegate_store::line::{LineEntry, Take, is_first, is_part, pack_of_line_key};
 use tidegate_store::slots::Written;
 
 use super::Throttle;
@@ -55,7 +55,8 @@ impl Throttle {
                     Ok(Next::Later(at)) => later = Some(later.map_or(at, |known| known.min(at))),
                     Ok(Next::Nothing) => {}
                     Err(error) if error.is_of_one_row() => {
-                        self.set_entry_aside(&PolicyRef::of(seen), &entry.place, &error.to_string()).await?;
+                        self.set_entry_aside(&PolicyRef::of(seen), &entry.line_key, &error.to_string())
+                            .await?;
                     }
                     Err(error) => return Err(error),
                 }
@@ -141,15 +142,15 @@ impl Throttle {
     pub(crate) async fn finish_refill(
         &self,
         group: &mut SlotGroup,
-        (place, seen): (&str, Option<&LineEntry>),
+        (line_key, seen): (&str, Option<&LineEntry>),
         more: &mut Vec<Effect>,
     ) -> Result<(), EngineError> {
         let policy = PolicyRef::of(group);
-        let (range, last) = match self.take_at(group, (place, seen)).await {
+        let (range, last) = match self.take_at(group, (line_key, seen)).await {
             Ok(Some((range, pack, last))) => (Some((range, pack)), last),
             Ok(None) => return Ok(()),
             Err(error) if error.is_of_one_row() => {
-                self.set_entry_aside(&policy, place, &error.to_string()).await?;
+                self.set_entry_aside(&policy, line_key, &error.to_string()).await?;
                 (None, false)
             }
             Err(error) => return Err(error),
@@ -160,7 +161,7 @@ impl Throttle {
         {
             *group = now_seen;
         }
-        if last && let Some(found) = self.store.line_entry(&policy.client, &policy.policy, place).await? {
+        if last && let Some(found) = self.store.line_entry(&policy.client, &policy.policy, line_key).await? {
             more.extend(self.exhausted(&policy, &found).await?);
         }
         Ok(())
@@ -169,12 +170,12 @@ impl Throttle {
     async fn take_at(
         &self,
         group: &SlotGroup,
-        (place, seen): (&str, Option<&LineEntry>),
+        (line_key, seen): (&str, Option<&LineEntry>),
     ) -> Result<Option<(Range, PackRef, bool)>, EngineError> {
-        let seen = seen.filter(|seen| seen.place == place);
-        match pack_of_place(place)? {
-            PackId::Run(run) => self.take_of_run(group, (place, seen), &run).await,
-            PackId::Singles(id) => self.take_of_singles(group, (place, seen), id).await,
+        let seen = seen.filter(|seen| seen.line_key == line_key);
+        match pack_of_line_key(line_key)? {
+            PackId::Run(run) => self.take_of_run(group, (line_key, seen), &run).await,
+            PackId::Singles(id) => self.take_of_singles(group, (line_key, seen), id).await,
         }
     }
 
@@ -182,13 +183,13 @@ impl Throttle {
     async fn take(
         &self,
         group: &SlotGroup,
-        (place, seen): (&str, Option<&LineEntry>),
+        (line_key, seen): (&str, Option<&LineEntry>),
         upto: u32,
     ) -> Result<Option<(u32, u32, bool)>, EngineError> {
         let GroupKey { client, policy, group: number } = &group.key;
-        let part = (self.portion(group, is_part(place)), upto);
+        let part = (self.portion(group, is_part(line_key)), upto);
         let by = (client, policy, *number);
-        let taken = self.store.take_range(by, place, group.refills, part, seen).await?;
+        let taken = self.store.take_range(by, line_key, group.refills, part, seen).await?;
         Ok(match taken {
             Take::Taken { start, end, last } => Some((start, end, last)),
             Take::Empty => Some((0, 0, false)),
@@ -216,7 +217,7 @@ impl Throttle {
     async fn take_of_run(
         &self,
         group: &SlotGroup,
-        entry @ (place, _): (&str, Option<&LineEntry>),
+        entry @ (line_key, _): (&str, Option<&LineEntry>),
         run: &RunId,
     ) -> Result<Option<(Range, PackRef, bool)>, EngineError> {
         let client = &group.key.client;
@@ -226,7 +227,7 @@ impl Throttle {
         let Some((start, end, last)) = self.take(group, entry, upto).await? else { return Ok(None) };
         // Of a single event that nobody waits for, its record says enough.
         let is_told = |terms: &Terms| terms.count.get() > 1 || terms.flow.is_watched();
-        if is_first(place, start) && end > start && terms.is_some_and(is_told) {
+        if is_first(line_key, start) && end > start && terms.is_some_and(is_told) {
             self.store.run_started(client, run, self.clock.now()).await?;
         }
         let (range, pack) = range_of(run, terms, start, end);
@@ -267,11 +268,11 @@ impl Throttle {
         for group in &entry.groups {
             let key = GroupKey { client: client.clone(), policy: policy.clone(), group: *group };
             let found = self.store.slot_group(&key).await?;
-            if found.is_some_and(|group| group.refilling() == Some(&entry.place)) {
+            if found.is_some_and(|group| group.refilling() == Some(&entry.line_key)) {
                 return Ok(());
             }
         }
-        self.store.remove_exhausted(client, policy, &entry.place).await?;
+        self.store.remove_exhausted(client, policy, &entry.line_key).await?;
         Ok(())
     }
 }

@@ -132,7 +132,7 @@ impl Throttle {
         let Some(entry) = self.next_entry(group, head, &mut served.more).await? else {
             return Ok(Round::Over(Line::Nothing));
         };
-        match self.store.perform(&group.key, &Transition::begin_refill(group, &entry.place)).await? {
+        match self.store.perform(&group.key, &Transition::begin_refill(group, &entry.line_key)).await? {
             Written::Done(now_seen) => {
                 *group = now_seen;
                 served.entry = Some(entry);

@@ -63,7 +63,7 @@ impl Throttle {
             let groups = self.groups_in_step(&policy).await?;
             // How much a group holds that cannot be read nobody knows, so no share moves: the limit holds.
             let is_whole = groups.len() == policy.plan.groups() as usize;
-            if policy.plan.is_settled(policy.limit()) || !is_whole {
+            if policy.plan.is_reached(policy.limit()) || !is_whole {
                 return Ok((policy, groups));
             }
             let is_current = groups.iter().all(|group| group.share.plan == policy.plan.number);
@@ -137,7 +137,7 @@ impl Throttle {
             return Ok(vec![Effect::Wake(PolicyRef::of(group), due_at)]);
         }
         let Some(found) = self.store.policy(client, policy).await? else { return Ok(Vec::new()) };
-        if found.paused || found.plan.is_settled(found.limit()) {
+        if found.paused || found.plan.is_reached(found.limit()) {
             return Ok(Vec::new());
         }
         let before = found.plan.number;

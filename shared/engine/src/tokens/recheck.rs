@@ -42,10 +42,10 @@ impl Tokens {
         let policy = PolicyRef::of_key(key);
         let Some(mut group) = self.store.slot_group(key).await? else { return Ok(()) };
         for _ in 0..MARKS {
-            if let Some(place) = group.refilling().map(str::to_owned) {
+            if let Some(line_key) = group.refilling().map(str::to_owned) {
                 // Whoever began it may have read the mark before it was there: what comes of it is then marked.
                 let mut more = Vec::new();
-                self.throttle.finish_refill(&mut group, (&place, None), &mut more).await?;
+                self.throttle.finish_refill(&mut group, (&line_key, None), &mut more).await?;
                 self.effects.carry_out(more).await?;
             }
             let Some(number) = self.unmarked_pack_with(&policy, &group, job).await? else {

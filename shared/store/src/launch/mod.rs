@@ -314,7 +314,7 @@ impl Store {
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
     /// is among the `unreadable` ones of the page.
     pub async fn outbox(&self, shard: u32, after: Option<String>) -> Result<Page<OutboxEntry>> {
-        let query = Query { after, ..Query::of(Table::Launch, format!("OWED|{shard}")) };
+        let query = Query { after, ..Query::of(Table::Launch, format!("OUTBOX|{shard}")) };
         Ok(self.query(query).await?.read(Table::Launch, row::read_owed))
     }
 
@@ -347,7 +347,7 @@ fn over_revision(row: Row, seen: &Job) -> Update {
 
 /// The key of a one-time job whose id says where it lies, and the minute that it is of.
 fn one_time_key(client: &ClientId, id: &JobId, spread: Spread) -> Option<(Key, DateTime<Utc>)> {
-    let minute = DateTime::from_timestamp(id.one_time_place()?.minute.saturating_mul(60), 0)?;
+    let minute = DateTime::from_timestamp(id.one_time_shard()?.minute.saturating_mul(60), 0)?;
     Some((shard::at_key(client, id, minute, spread), clamped(minute)))
 }
 

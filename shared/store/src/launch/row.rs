@@ -98,7 +98,7 @@ fn at_row(job: &Job, instants: &Instants, minute: AtMinute, spread: Spread) -> R
         .with("due", due(instants.iter()))
         .with_some("void", None)
         .expiring(expires_at);
-    match job.id.one_time_place() {
+    match job.id.one_time_shard() {
         // The row is the whole job: it keeps a large payload too.
         Some(_) => Ok(row
             .with("changed_at", number(job.changed_at.timestamp_millis()))

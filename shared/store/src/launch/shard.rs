@@ -5,7 +5,7 @@ use chrono_tz::Tz;
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::limits::OUTBOX_SHARDS;
 use tidegate_domain::shard::shard_of;
-use tidegate_domain::time::{AtMinute, ChildPlace, Minutes, ShardRange, Window};
+use tidegate_domain::time::{AtMinute, Minutes, ShardRange, ShardedKey, Window};
 
 use crate::Spread;
 use crate::item::Key;
@@ -106,7 +106,7 @@ fn minute_partition(minute: AtMinute, shard: u32) -> String {
 
 /// The shard, 0 up to, not including, [`Spread::at_shards`], of the minute that an instant's row lies in.
 pub fn at_shard(client: &ClientId, job: &JobId, spread: Spread) -> u32 {
-    match job.one_time_place() {
+    match job.one_time_shard() {
         Some(place) => place.shard,
         None => shard_of(&format!("{client}|{job}"), spread.at_shards),
     }
@@ -118,7 +118,7 @@ pub(super) fn at_key(client: &ClientId, job: &JobId, launch_at: DateTime<Utc>, s
     Key::new(partition, format!("{}|{client}|{job}", own_digit(minute)))
 }
 
-pub(super) fn child_key(client: &ClientId, job: &JobId, zone: Tz, place: &ChildPlace) -> Key {
+pub(super) fn child_key(client: &ClientId, job: &JobId, zone: Tz, place: &ShardedKey) -> Key {
     Key::new(
         expression_partition(zone, place.key.launch_expression(), place.shard),
         format!("{}|{client}|{job}", place.key.sort_prefix()),
@@ -127,5 +127,5 @@ pub(super) fn child_key(client: &ClientId, job: &JobId, zone: Tz, place: &ChildP
 
 pub(super) fn outbox_key(client: &ClientId, job: &JobId) -> Key {
     let name = format!("{client}|{job}");
-    Key::new(format!("OWED|{}", shard_of(&name, OUTBOX_SHARDS)), name)
+    Key::new(format!("OUTBOX|{}", shard_of(&name, OUTBOX_SHARDS)), name)
 }

@@ -39,7 +39,7 @@ pub struct LineEntry {
     pub launch_at: DateTime<Utc>,
     /// Its place, the row's sort key: what the line is ordered by. `<priority>|<launch second>|<pack>`, with the part
     /// before the pack where it is one.
-    pub place: String,
+    pub line_key: String,
     /// The number behind its last event: how many events the pack has, or the end of its part.
     pub count: u32,
     /// The number of the first event that no group has.
@@ -86,12 +86,12 @@ impl Pending {
 impl LineEntry {
     /// Its priority, 0 (first) to 9: the first part of its place. 9 where that cannot be read.
     pub fn priority(&self) -> u8 {
-        self.place.split('|').next().and_then(|priority| priority.parse().ok()).unwrap_or(MAX_PRIORITY)
+        self.line_key.split('|').next().and_then(|priority| priority.parse().ok()).unwrap_or(MAX_PRIORITY)
     }
 
     /// Which part of its run it is, from 0; `None` where it is the whole, or was given back by a slot group.
     pub fn part(&self) -> Option<u32> {
-        part_of(&self.place).map(|(part, _)| part)
+        part_of(&self.line_key).map(|(part, _)| part)
     }
 
     /// The run that waits; `None` for a pack of single events.
@@ -209,36 +209,36 @@ pub(crate) fn partition(client: &ClientId, policy: &PolicyId) -> String {
     format!("{client}|{policy}|line")
 }
 
-fn place(pack: &PackId, priority: u8, launch_at: DateTime<Utc>) -> String {
+fn line_key(pack: &PackId, priority: u8, launch_at: DateTime<Utc>) -> String {
     format!("{priority}|{:012}|{pack}", launch_at.timestamp())
 }
 
-/// The place of a part of a pack, before that of the whole, which has the same priority and launch.
-fn part_place(whole: &str, part: u32, first: u32) -> String {
+/// The key of a part of a pack, before that of the whole, which has the same priority and launch.
+fn line_key_of_part(whole: &str, part: u32, first: u32) -> String {
     let (head, tail) = whole.rsplit_once('|').unwrap_or_default();
     format!("{head}|{PART}{part:03}.{first:07}|{tail}")
 }
 
-/// Which part of a pack has a place, and its first event.
-fn part_of(place: &str) -> Option<(u32, u32)> {
-    let (head, _pack) = place.rsplit_once('|')?;
+/// Which part of a pack has a key, and its first event.
+fn part_of(line_key: &str) -> Option<(u32, u32)> {
+    let (head, _pack) = line_key.rsplit_once('|')?;
     let (part, first) = head.rsplit_once('|')?.1.strip_prefix(PART)?.split_once('.')?;
     Some((part.parse().ok()?, first.parse().ok()?))
 }
 
 /// Whether the entry at a place has a part of a run.
-pub fn is_part(place: &str) -> bool {
-    part_of(place).is_some()
+pub fn is_part(line_key: &str) -> bool {
+    part_of(line_key).is_some()
 }
 
 /// Whether event number `event` is the first of the entry at a place, as it was put into the line.
-pub fn is_first(place: &str, event: u32) -> bool {
-    event == part_of(place).map_or(0, |(_, first)| first)
+pub fn is_first(line_key: &str, event: u32) -> bool {
+    event == part_of(line_key).map_or(0, |(_, first)| first)
 }
 
 /// When the events of a place of the line are due.
-fn launch_of(place: &str) -> Option<DateTime<Utc>> {
-    DateTime::from_timestamp(place.split('|').nth(1)?.parse().ok()?, 0)
+fn launch_of(line_key: &str) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp(line_key.split('|').nth(1)?.parse().ok()?, 0)
 }
 
 /// A part of a pack that a slot group gave back: an entry of its own beside the pack's. No grant gives back twice.
@@ -248,10 +248,10 @@ pub(crate) fn returned_row(
     (pack, priority, launch_at): (&PackId, u8, DateTime<Utc>),
     (next, end): (u32, u32),
 ) -> Row {
-    let own = place(pack, priority, launch_at);
+    let own = line_key(pack, priority, launch_at);
     let (head, tail) = own.rsplit_once('|').unwrap_or_default();
-    let place = format!("{head}|+{:04}.{grant:010}|{tail}", key.group);
-    Row::new(&Key::new(partition(&key.client, &key.policy), place))
+    let line_key = format!("{head}|+{:04}.{grant:010}|{tail}", key.group);
+    Row::new(&Key::new(partition(&key.client, &key.policy), line_key))
         .with("pack", text(pack.to_string()))
         .with("n", number(end))
         .with("cur", number(next))
@@ -260,31 +260,31 @@ pub(crate) fn returned_row(
 /// The pack whose entry is at a place of the line.
 ///
 /// ```
-/// use tidegate_store::line::pack_of_place;
+/// use tidegate_store::line::pack_of_line_key;
 ///
-/// assert_eq!(pack_of_place("5|001790000000|nightly.3.1790000000")?.to_string(), "nightly.3.1790000000");
-/// assert!(pack_of_place("nightly").is_err());
+/// assert_eq!(pack_of_line_key("5|001790000000|nightly.3.1790000000")?.to_string(), "nightly.3.1790000000");
+/// assert!(pack_of_line_key("nightly").is_err());
 /// # Ok::<(), tidegate_store::StoreError>(())
 /// ```
 ///
 /// # Errors
 /// `StoreError::Corrupt` when the text ends in no pack.
-pub fn pack_of_place(place: &str) -> Result<PackId> {
-    let pack = place.rsplit('|').next().unwrap_or_default();
+pub fn pack_of_line_key(line_key: &str) -> Result<PackId> {
+    let pack = line_key.rsplit('|').next().unwrap_or_default();
     pack.parse().map_err(|e| StoreError::Corrupt {
         table: Table::Policies,
-        key: place.to_owned(),
-        reason: format!("no place in a line: {e}"),
+        key: line_key.to_owned(),
+        reason: format!("no key of a line: {e}"),
     })
 }
 
 /// The entries of a run: one, or as many as it has parts.
 fn entry_rows(occurrence: &Occurrence, policy: &PolicyId, parts: u32) -> Vec<Row> {
     let (pack, flow) = (PackId::Run(occurrence.run_id()), &occurrence.terms.flow);
-    let whole = place(&pack, flow.priority.get(), occurrence.launch_at);
+    let whole = line_key(&pack, flow.priority.get(), occurrence.launch_at);
     let count = occurrence.terms.count.get();
-    let entry = |place: String, first: u32, end: u32| {
-        Row::new(&Key::new(partition(&occurrence.client, policy), place))
+    let entry = |line_key: String, first: u32, end: u32| {
+        Row::new(&Key::new(partition(&occurrence.client, policy), line_key))
             .with("pack", text(pack.to_string()))
             .with("n", number(end))
             .with("cur", number(first))
@@ -296,14 +296,14 @@ fn entry_rows(occurrence: &Occurrence, policy: &PolicyId, parts: u32) -> Vec<Row
     let first_of = |part: u32| u32::try_from(u64::from(count) * u64::from(part) / u64::from(parts));
     let part = |part: u32| {
         let (first, end) = (first_of(part).unwrap_or(count), first_of(part + 1).unwrap_or(count));
-        entry(part_place(&whole, part, first), first, end)
+        entry(line_key_of_part(&whole, part, first), first, end)
     };
     (0..parts).map(part).collect()
 }
 
 pub(crate) fn singles_row(client: &ClientId, policy: &PolicyId, pack: &Singles) -> Row {
-    let place = place(&PackId::Singles(pack.id), pack.id.kind.priority, pack.launch_at());
-    Row::new(&Key::new(partition(client, policy), place))
+    let line_key = line_key(&PackId::Singles(pack.id), pack.id.kind.priority, pack.launch_at());
+    Row::new(&Key::new(partition(client, policy), line_key))
         .with("pack", text(pack.id.to_string()))
         .with("n", number(pack.count()))
         .with("cur", number(0))
@@ -313,8 +313,8 @@ fn read(row: &Attributes) -> Result<LineEntry> {
     let item = Item::read(Table::Policies, row)?;
     Ok(LineEntry {
         pack: item.parsed("pack", item.text("pack")?)?,
-        launch_at: launch_of(item.text("sk")?).ok_or_else(|| item.corrupt("'sk' is no place in a line"))?,
-        place: item.text("sk")?.to_owned(),
+        launch_at: launch_of(item.text("sk")?).ok_or_else(|| item.corrupt("'sk' is no key of a line"))?,
+        line_key: item.text("sk")?.to_owned(),
         count: item.number("n")?,
         cursor: item.number("cur")?,
         groups: item.names().filter_map(|n| n.strip_prefix('g')?.parse().ok()).collect(),
@@ -435,9 +435,9 @@ impl Store {
         &self,
         client: &ClientId,
         policy: &PolicyId,
-        entry_place: &str,
+        line_key: &str,
     ) -> Result<Option<LineEntry>> {
-        let key = Key::new(partition(client, policy), entry_place);
+        let key = Key::new(partition(client, policy), line_key);
         self.get(Table::Policies, &key, true).await?.as_ref().map(read).transpose()
     }
 
@@ -468,12 +468,12 @@ impl Store {
     pub async fn take_range(
         &self,
         (client, policy, group): (&ClientId, &PolicyId, u32),
-        entry_place: &str,
+        line_key: &str,
         grant: u64,
         (share, upto): (Portion, u32),
         seen: Option<&LineEntry>,
     ) -> Result<Take> {
-        let key = || Key::new(partition(client, policy), entry_place);
+        let key = || Key::new(partition(client, policy), line_key);
         let mut known = seen.map(LineEntry::extent);
         // Several calls may finish one refill. All must come to the same end: what one took is lost when another gives up.
         for _ in 0..WRITE_ROUNDS {
@@ -515,14 +515,19 @@ impl Store {
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
-    pub async fn remove_exhausted(&self, client: &ClientId, policy: &PolicyId, place: &str) -> Result<Write> {
-        let key = Key::new(partition(client, policy), place);
+    pub async fn remove_exhausted(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        line_key: &str,
+    ) -> Result<Write> {
+        let key = Key::new(partition(client, policy), line_key);
         self.remove_when(Table::Policies, &key, EXHAUSTED, Attributes::new()).await
     }
 
     /// Leaves nothing in the entries of a run that was stopped, and counts in the run's row what no group had taken of
     /// them. What its groups have is theirs to drop. The entries stay until they are removed as exhausted ones; their
-    /// places are returned. Entries that cannot be read are passed over: whoever comes to them sets them aside.
+    /// keys are returned. Entries that cannot be read are passed over: whoever comes to them sets them aside.
     /// Repeating it changes nothing.
     ///
     /// # Errors
@@ -535,7 +540,7 @@ impl Store {
         policy: &PolicyId,
         (run, priority): (&RunId, u8),
     ) -> Result<Vec<String>> {
-        let mut places = Vec::new();
+        let mut line_keys = Vec::new();
         let launch = Sorted::Prefix(format!("{priority}|{:012}|", run.launch_at().timestamp()));
         let pack = PackId::Run(run.clone());
         let mut after = None;
@@ -552,14 +557,14 @@ impl Store {
                 if let Ok(entry) = read(row)
                     && entry.pack == pack
                 {
-                    let place = entry.place.clone();
+                    let line_key = entry.line_key.clone();
                     self.exhaust_entry((client, policy), run, entry).await?;
-                    places.push(place);
+                    line_keys.push(line_key);
                 }
             }
             after = page.next;
             if after.is_none() {
-                return Ok(places);
+                return Ok(line_keys);
             }
         }
     }
@@ -575,7 +580,7 @@ impl Store {
             let Some(after) = entry.extent().after_drop() else { return Ok(()) };
             let to_end = Update::new(
                 Table::Policies,
-                Key::new(partition(client, policy), &*entry.place),
+                Key::new(partition(client, policy), &*entry.line_key),
                 "SET cur = :end REMOVE ov",
             )
             .when("cur = :cur")
@@ -588,9 +593,11 @@ impl Store {
             }
             if self.run(client, run).await?.is_none() {
                 // Its time is over: nobody counts any more.
-                return self.remove(Table::Policies, &Key::new(partition(client, policy), entry.place)).await;
+                return self
+                    .remove(Table::Policies, &Key::new(partition(client, policy), entry.line_key))
+                    .await;
             }
-            match self.line_entry(client, policy, &entry.place).await? {
+            match self.line_entry(client, policy, &entry.line_key).await? {
                 Some(seen) => entry = seen,
                 None => return Ok(()),
             }
@@ -609,10 +616,13 @@ impl Store {
         policy: &PolicyId,
         entry: &LineEntry,
     ) -> Result<Write> {
-        let update =
-            Update::new(Table::Policies, Key::new(partition(client, policy), &*entry.place), "SET cur = n")
-                .when("cur = :cur")
-                .value(":cur", number(entry.cursor));
+        let update = Update::new(
+            Table::Policies,
+            Key::new(partition(client, policy), &*entry.line_key),
+            "SET cur = n",
+        )
+        .when("cur = :cur")
+        .value(":cur", number(entry.cursor));
         Ok(self.update(update).await?.into())
     }
 
@@ -621,14 +631,14 @@ impl Store {
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
-    pub async fn settle_overlap(
+    pub async fn decide_overlap(
         &self,
         (client, policy): (&ClientId, &PolicyId),
         entry: &LineEntry,
         pending: Option<Pending>,
     ) -> Result<Write> {
         let Some(seen) = entry.overlap else { return Ok(Write::Refused) };
-        let key = Key::new(partition(client, policy), &*entry.place);
+        let key = Key::new(partition(client, policy), &*entry.line_key);
         let changes = if pending.is_some() { "SET ov = :new" } else { "REMOVE ov" };
         let mut update =
             Update::new(Table::Policies, key, changes).when("ov = :seen").value(":seen", text(seen.code()));

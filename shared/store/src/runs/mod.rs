@@ -43,7 +43,7 @@ pub struct RunRow {
     pub single: Option<EventRow>,
     /// Where its event waits or waited, when it is a single one in a pack of many; `None` otherwise. Only
     /// [`Store::find_run`] fills it in.
-    pub place: Option<SinglePlace>,
+    pub member: Option<PackMember>,
     /// When the first of its events was granted a token, to the millisecond; `None` before that, and where nothing
     /// throttles.
     pub started_at: Option<DateTime<Utc>>,
@@ -70,7 +70,7 @@ pub struct EventRow {
 
 /// Where a single event waits or waited.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SinglePlace {
+pub struct PackMember {
     /// The policy of the pack.
     pub policy: PolicyId,
     /// The pack, among those of that policy.
@@ -116,7 +116,7 @@ impl RunRow {
             tally: Tally::default(),
             skipped: None,
             single: None,
-            place: None,
+            member: None,
             started_at: None,
             last_outcome_at: None,
             announced: None,
@@ -156,32 +156,32 @@ impl RunRow {
 }
 
 /// The place of a run in the list of its job's runs: what the next page is asked with.
-pub fn place_in_list(run: &RunId) -> String {
+pub fn list_key(run: &RunId) -> String {
     format!("{:012}|{:010}", run.launch_at().timestamp(), run.revision())
 }
 
 /// When the run launched that a place in a list is of; `None` when the text is no such place.
-pub fn launch_of_place(place: &str) -> Option<DateTime<Utc>> {
-    DateTime::from_timestamp(place.split('|').next()?.parse().ok()?, 0)
+pub fn launch_of_list_key(key: &str) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp(key.split('|').next()?.parse().ok()?, 0)
 }
 
 /// The run of a job that is at a place in the list of its runs; `None` when the text is no such place.
 ///
 /// ```
-/// use tidegate_store::runs::{place_in_list, run_of_place};
+/// use tidegate_store::runs::{list_key, run_of_list_key};
 ///
 /// let run: tidegate_domain::ids::RunId = "nightly.3.1790000000".parse()?;
-/// assert_eq!(run_of_place(run.job(), &place_in_list(&run)), Some(run.clone()));
-/// assert_eq!(run_of_place(run.job(), "elsewhere"), None);
+/// assert_eq!(run_of_list_key(run.job(), &list_key(&run)), Some(run.clone()));
+/// assert_eq!(run_of_list_key(run.job(), "elsewhere"), None);
 /// # Ok::<(), tidegate_domain::ids::IdError>(())
 /// ```
-pub fn run_of_place(job: &JobId, place: &str) -> Option<RunId> {
-    let revision = place.split('|').nth(1)?.parse().ok()?;
-    Some(RunId::new(job.clone(), revision, launch_of_place(place)?))
+pub fn run_of_list_key(job: &JobId, key: &str) -> Option<RunId> {
+    let revision = key.split('|').nth(1)?.parse().ok()?;
+    Some(RunId::new(job.clone(), revision, launch_of_list_key(key)?))
 }
 
 fn key(client: &ClientId, run: &RunId) -> Key {
-    Key::new(format!("{client}|{}", run.job()), place_in_list(run))
+    Key::new(format!("{client}|{}", run.job()), list_key(run))
 }
 
 /// What a run's row says when the terms of its job cannot be read.
@@ -231,7 +231,7 @@ fn read(row: &Attributes) -> Result<RunRow> {
         stopped: item.find_text("stopped").map(str::to_owned),
         skipped: read_skipped(item)?,
         single: read_single(item)?,
-        place: None,
+        member: None,
         tally: part::sum_in(item)?.into_iter().fold(own, Tally::plus),
         started_at: item.find_instant_ms("started")?,
         last_outcome_at: item.find_instant_ms("last_at")?,
@@ -379,9 +379,9 @@ impl Store {
         if row.as_ref().is_some_and(|row| !SinglesKind::fits(&row.terms)) {
             return Ok(row);
         }
-        let Some((place, occurrence)) = self.pack_with(client, run).await? else { return Ok(row) };
+        let Some((member, occurrence)) = self.pack_with(client, run).await? else { return Ok(row) };
         let row = row.unwrap_or_else(|| RunRow::waiting(&occurrence));
-        Ok(Some(RunRow { place: Some(place), ..row }))
+        Ok(Some(RunRow { member: Some(member), ..row }))
     }
 
     /// Records that a single event of a pack is not delivered, and why (the word of a `StopReason`). A first reason

@@ -10,7 +10,7 @@ use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::limits::{EVENTS_PER_RUN, HISTORY_DAYS};
 use tidegate_domain::time::{days, shifted};
 
-use super::{Added, Tally, key, place_in_list, read};
+use super::{Added, Tally, key, list_key, read};
 use crate::item::{Attributes, Item, Key, number, text};
 use crate::rows::{Update, Updated};
 use crate::tables::{EXPIRES_AT, Table};
@@ -24,7 +24,7 @@ const _: () = assert!(EVENTS_PER_RUN < 10_u32.pow(SUM_DIGITS as u32));
 const SUM: char = 't';
 
 fn part_key(client: &ClientId, run: &RunId, part: u32) -> Key {
-    Key::new(format!("{client}|{}|parts", run.job()), format!("{}|{part:04}", place_in_list(run)))
+    Key::new(format!("{client}|{}|parts", run.job()), format!("{}|{part:04}", list_key(run)))
 }
 
 /// Counts the outcomes of a compaction, beside what else is set.

@@ -7,7 +7,7 @@ use aws_sdk_sqs::types::{MessageSystemAttributeName as System, QueueAttributeNam
 use crate::bench::{Bench, Outcome, Passage, receipt, refusal};
 
 /// A received message is hidden for its visibility timeout and then received again, with another receipt.
-pub async fn an_unsettled_message_comes_back(bench: &Bench) -> Outcome {
+pub async fn an_unacknowledged_message_comes_back(bench: &Bench) -> Outcome {
     let url = bench.queue("back", &[(Name::VisibilityTimeout, "2")]).await?;
     bench.send(&url, "x").await?;
     let first = bench.receive_one(&url).await?;

@@ -14,7 +14,7 @@ const UPDATES: [(&str, &str, &str); 45] = [
     ("line", "a# b# cur g#", "take range"),
     ("line", "cur", "exhaust singles"),
     ("line", "cur ov", "exhaust"),
-    ("line", "ov", "settle overlap"),
+    ("line", "ov", "decide overlap"),
     ("pace", "arrival_us", "take rate"),
     ("pack", "#to", "queue"),
     ("pace", "wake_at", "claim wake"),
@@ -46,8 +46,8 @@ const UPDATES: [(&str, &str, &str); 45] = [
     ("slots", "pk_oc", "end compaction"),
     ("slots", "t#", "note attempt"),
     ("slots", "want", "end refill"),
-    ("slots", "x#", "unsettle"),
-    ("unsettled", "unsettled_until", "mark"),
+    ("slots", "x#", "recheck"),
+    ("dirty", "dirty_until", "mark"),
     ("watermark", "fence lease_end missed planned_to", "take over again"),
     ("watermark", "fence lease_end missed planned_to scanned_to taken_over_missed taken_over_to", "advance"),
     ("watermark", "lease_end", "break lease"),
@@ -102,7 +102,7 @@ fn name(verb: &str, write: &Value) -> String {
 fn row(table: &str, pk: &str, sk: &str) -> String {
     let kind = match table {
         "launch" => {
-            pk.split('|').next().filter(|class| ["AT", "OWED", "ZONE"].contains(class)).unwrap_or("child")
+            pk.split('|').next().filter(|class| ["AT", "OUTBOX", "ZONE"].contains(class)).unwrap_or("child")
         }
         "runs" if pk.contains("|~") => "pack",
         "runs" if pk.ends_with("|parts") => "part",

@@ -64,18 +64,18 @@ pub(crate) async fn finish(history: &mut History) -> Result<Verdict> {
         true => SENT_BACK_MINUTES,
         false => 0,
     });
-    hold!(settle(history, BEATS, false).await?);
+    hold!(let_pass(history, BEATS, false).await?);
     let until = history.now().max(last_launch.unwrap_or_default());
     hold!(end_jobs(history).await?);
     // Everybody but the starved policies first: nothing of theirs may be waited for.
     let least = LEAST + minutes;
-    hold!(settle(history, least..=least.max(ROUNDS), false).await?);
+    hold!(let_pass(history, least..=least.max(ROUNDS), false).await?);
     let verdict = complete_in_time(history, until, false).await?;
     hold!(i7_no_waiting::beside_held(&history.model, verdict));
     hold!(end_the_endless(history).await?);
     if history.model.policies.iter().any(|policy| policy.is_last()) {
         history.stage.clock.advance_ms(7_200_000);
-        hold!(settle(history, LEAST..=ROUNDS, true).await?);
+        hold!(let_pass(history, LEAST..=ROUNDS, true).await?);
         hold!(complete_in_time(history, until, true).await?);
     }
     hold!(i3_exact_ids::delivered(&history.model));
@@ -196,7 +196,7 @@ async fn end_jobs(history: &mut History) -> Result<Verdict> {
 
 /// Lets time pass, for at least so many minutes and at most so many rounds of a minute or more: ticks, pollers, and consumers
 /// that release everything at once.
-async fn settle(history: &mut History, times: RangeInclusive<i64>, starved_too: bool) -> Result<Verdict> {
+async fn let_pass(history: &mut History, times: RangeInclusive<i64>, starved_too: bool) -> Result<Verdict> {
     let (began_at, mut round_ms) = (history.now(), ROUND_MS);
     for _ in 0..*times.end() {
         let passed = (history.now() - began_at).num_minutes();
@@ -243,7 +243,7 @@ async fn complete_in_time(history: &mut History, until: DateTime<Utc>, starved_t
         if verdict.is_ok() {
             break;
         }
-        if let Err(violation) = settle(history, 1..=LEAST, starved_too).await? {
+        if let Err(violation) = let_pass(history, 1..=LEAST, starved_too).await? {
             return Ok(Err(violation));
         }
         verdict = complete(history, until, starved_too).await?;

@@ -44,7 +44,7 @@ impl History {
             let (now, client) = (self.now(), self.model.jobs[job].client.clone());
             let live = self.model.jobs[job].is_live();
             // One-time jobs with a generated id cannot be replaced.
-            let nameless = self.model.jobs[job].id.as_ref().is_none_or(|id| id.one_time_place().is_some());
+            let nameless = self.model.jobs[job].id.as_ref().is_none_or(|id| id.one_time_shard().is_some());
             if !live && nameless && !self.model.jobs[job].revisions.is_empty() {
                 return Ok(());
             }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::clock::Clock as _;
-use tidegate_domain::ids::{JobId, OneTimePlace};
+use tidegate_domain::ids::{JobId, OneTimeShard};
 use tidegate_domain::job::{Job, Payload};
 use tidegate_embedded::{Call, Fault, FaultPlan};
 use tidegate_engine::message::Message;
@@ -23,7 +23,7 @@ const PARTS: usize = 9;
 
 /// A one-time job whose row carries a payload of nearly 64 KiB, in a shard of our choice.
 fn large(draft: &JobDraft, launch_at: DateTime<Utc>, shard: u32, number: u64) -> Job {
-    let place = OneTimePlace { minute: launch_at.timestamp() / 60, shard };
+    let place = OneTimeShard { minute: launch_at.timestamp() / 60, shard };
     Job {
         client: CLIENT.parse().unwrap(),
         id: JobId::one_time(place, number),

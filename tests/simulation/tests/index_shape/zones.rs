@@ -90,7 +90,7 @@ async fn added_while_swept(writer_first: bool, writer_steps: usize, tick_steps: 
     // Reads of instants and of the outbox have nothing to do with zones.
     tick_gate.stop_only(|body| {
         let pk = body["ExpressionAttributeValues"][":pk"]["S"].as_str().unwrap_or_default();
-        !["AT|", "OWED|", "active|"].iter().any(|other| pk.starts_with(other))
+        !["AT|", "OUTBOX|", "active|"].iter().any(|other| pk.starts_with(other))
             && !pk.starts_with("Asia/Tokyo|W")
             && !pk.starts_with("Asia/Tokyo|M")
     });

@@ -141,7 +141,7 @@ impl Stage {
         let draft = JobSpec::new(far, &self.queue).unwrap().into_draft();
         let written = engine.jobs().create(&CLIENT.parse().unwrap(), None, draft).await.unwrap();
         let Written::Created(job) = written else { panic!("{written:?}") };
-        job.id.one_time_place().unwrap().shard
+        job.id.one_time_shard().unwrap().shard
     }
 
     async fn minute(&mut self, minute: usize, plans: &mut VecDeque<Plan>) {

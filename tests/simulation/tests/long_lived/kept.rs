@@ -99,7 +99,7 @@ async fn a_changed_trigger_leaves_nothing_of_the_former_one() {
     let children: Vec<_> = rows.iter().filter(|row| row.contains_key("rate")).collect();
     assert!(!children.is_empty());
     for row in rows.iter().filter(|row| of(row, "sk").ends_with("|acme|each")) {
-        assert!(!row.contains_key("cron") || of(row, "pk").starts_with("OWED"), "{row:?}");
+        assert!(!row.contains_key("cron") || of(row, "pk").starts_with("OUTBOX"), "{row:?}");
     }
 }
 

@@ -19,7 +19,7 @@ async fn a_policy_that_cannot_be_read_stops_no_tick() {
 #[tokio::test]
 async fn owed_launches_that_cannot_be_read_are_recorded_under_their_job() {
     let stage = Stage::new().await;
-    let row = [("pk", "OWED|0"), ("sk", "acme|lost"), ("terms", "written by nobody")];
+    let row = [("pk", "OUTBOX|0"), ("sk", "acme|lost"), ("terms", "written by nobody")];
     let row: Row = row.into_iter().map(|(name, value)| (name.to_owned(), text(value))).collect();
     stage.put("launch", row).await;
     stage.create("each", JobSpec::cron("* * * * *", "UTC", &stage.queue).unwrap()).await;
@@ -49,7 +49,7 @@ async fn a_mark_of_changes_that_cannot_be_read_stops_no_delivery() {
     stage.create("a", stage.spec()).await;
     stage.throttled("b", 1, 0).await;
     stage.emit().await;
-    let mark = [("pk", "unsettled|acme"), ("sk", "-"), ("unsettled_until", "written by nobody")];
+    let mark = [("pk", "dirty|acme"), ("sk", "-"), ("dirty_until", "written by nobody")];
     stage
         .put("clients", mark.into_iter().map(|(name, value)| (name.to_owned(), text(value))).collect())
         .await;

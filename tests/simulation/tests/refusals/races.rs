@@ -69,8 +69,8 @@ where
 
 /// A run is stopped, and a group takes events of it at the same time: they are not counted as left out.
 async fn rest_that_is_taken(world: &World, mutant: Option<&'static Mutant>) -> Result<bool> {
-    let (place, plain) = (waiting(world).await?, world.engine.store().clone());
-    let meanwhile = async move { take(&plain, &place, None).await.map(drop) };
+    let (line_key, plain) = (waiting(world).await?, world.engine.store().clone());
+    let meanwhile = async move { take(&plain, &line_key, None).await.map(drop) };
     let store = racing(world, mutant, meanwhile)?;
     store.exhaust(&client()?, &"small".parse()?, (&run()?, 5)).await?;
     let row = store.run(&client()?, &run()?).await?.context("no run")?;
@@ -131,7 +131,7 @@ async fn second_secret(world: &World, mutant: Option<&'static Mutant>) -> Result
     Ok(racing(world, mutant, meanwhile)?.secret("tokens", "second").await? == "first")
 }
 
-/// A call that loses against another job of its id takes back its place in the time index, unless that job has it by then.
+/// A call that loses against another job of its id takes back its line_key in the time index, unless that job has it by then.
 async fn place_of_a_later_revision(world: &World, mutant: Option<&'static Mutant>) -> Result<bool> {
     let plain = world.engine.store().clone();
     world.create(JobSpec::cron("0 3 * * *", "UTC", URL)?.named("report")).await?;

@@ -24,7 +24,7 @@ cases! {
     "client transact put: attribute_not_exists(pk)" => second_client,
     "line delete: cur >= n" => entry_of_which_something_is_left,
     "line exhaust singles: cur = :cur" => rest_of_which_a_group_took_meanwhile,
-    "line settle overlap: ov = :seen" => rule_that_has_spoken,
+    "line decide overlap: ov = :seen" => rule_that_has_spoken,
     "line take range: attribute_not_exists(g#) OR g# <> :grant" => range_that_was_taken,
     "pace claim wake: attribute_not_exists(wake_at) OR wake_at <= :now OR wake_at > :due" => later_wake,
     "policy delete: revision = :seen" => policy_that_was_replaced_is_deleted,
@@ -34,7 +34,7 @@ cases! {
     "policy replace plan: plan_number = :plan" => plan_that_moved_on,
     "policy replace plan: revision = :revision" => plan_of_a_policy_that_was_replaced,
     "slots put: attribute_not_exists(pk)" => second_slot_group,
-    "unsettled mark: attribute_not_exists(unsettled_until) OR unsettled_until < :until" => earlier_mark,
+    "dirty mark: attribute_not_exists(dirty_until) OR dirty_until < :until" => earlier_mark,
     "said put: attribute_not_exists(fence) OR fence <= :fence" => word_of_a_former_lease,
 }
 
@@ -146,17 +146,17 @@ pub(crate) fn occurrence(events: u64) -> Result<Occurrence> {
     })
 }
 
-/// A run of four events in the line, and its place there.
+/// A run of four events in the line, and its line_key there.
 pub(crate) async fn waiting(world: &World) -> Result<String> {
     let plain = world.engine.store();
     plain.enqueue_run(&occurrence(4)?, (&"small".parse()?, 1), at(0)).await?;
     let line = plain.line(&client()?, &"small".parse()?, None).await?;
-    Ok(line.rows.first().context("the line is empty")?.place.clone())
+    Ok(line.rows.first().context("the line is empty")?.line_key.clone())
 }
 
-pub(crate) async fn take(store: &Store, place: &str, seen: Option<&LineEntry>) -> Result<Take> {
+pub(crate) async fn take(store: &Store, line_key: &str, seen: Option<&LineEntry>) -> Result<Take> {
     let (client, policy) = (client()?, "small".parse()?);
-    Ok(store.take_range((&client, &policy, 0), place, 7, (Portion { cap: 1, of: 4 }, 4), seen).await?)
+    Ok(store.take_range((&client, &policy, 0), line_key, 7, (Portion { cap: 1, of: 4 }, 4), seen).await?)
 }
 
 /// What one worker let go another would have wait, who asked before the end of the run before it.
@@ -167,21 +167,21 @@ async fn rule_that_has_spoken(world: &World, store: &Store) -> Result<bool> {
     plain.enqueue_run(&ruled, (&policy, 1), at(0)).await?;
     let line = plain.line(&client, &policy, None).await?;
     let seen = line.rows.first().context("the line is empty")?;
-    plain.settle_overlap((&client, &policy), seen, None).await?;
-    Ok(is_refused(store.settle_overlap((&client, &policy), seen, Some(Pending::Buffered)).await?))
+    plain.decide_overlap((&client, &policy), seen, None).await?;
+    Ok(is_refused(store.decide_overlap((&client, &policy), seen, Some(Pending::Buffered)).await?))
 }
 
 /// A worker that finishes a refill for the second time: the entry is as it was seen, but the range is taken.
 async fn range_that_was_taken(world: &World, store: &Store) -> Result<bool> {
-    let (place, plain) = (waiting(world).await?, world.engine.store());
-    let first = take(plain, &place, None).await?;
-    let seen = plain.line_entry(&client()?, &"small".parse()?, &place).await?;
-    Ok(take(store, &place, seen.as_ref()).await? == first)
+    let (line_key, plain) = (waiting(world).await?, world.engine.store());
+    let first = take(plain, &line_key, None).await?;
+    let seen = plain.line_entry(&client()?, &"small".parse()?, &line_key).await?;
+    Ok(take(store, &line_key, seen.as_ref()).await? == first)
 }
 
 async fn entry_of_which_something_is_left(world: &World, store: &Store) -> Result<bool> {
-    let place = waiting(world).await?;
-    Ok(is_refused(store.remove_exhausted(&client()?, &"small".parse()?, &place).await?))
+    let line_key = waiting(world).await?;
+    Ok(is_refused(store.remove_exhausted(&client()?, &"small".parse()?, &line_key).await?))
 }
 
 /// It would free the tokens of the first.
@@ -203,9 +203,9 @@ async fn earlier_mark(world: &World, store: &Store) -> Result<bool> {
 }
 
 async fn rest_of_which_a_group_took_meanwhile(world: &World, store: &Store) -> Result<bool> {
-    let (place, plain) = (waiting(world).await?, world.engine.store());
-    let seen = plain.line_entry(&client()?, &"small".parse()?, &place).await?.context("no entry")?;
-    take(plain, &place, None).await?;
+    let (line_key, plain) = (waiting(world).await?, world.engine.store());
+    let seen = plain.line_entry(&client()?, &"small".parse()?, &line_key).await?.context("no entry")?;
+    take(plain, &line_key, None).await?;
     Ok(is_refused(store.exhaust_singles(&client()?, &"small".parse()?, &seen).await?))
 }
 

@@ -117,7 +117,7 @@ impl Case {
             "note attempt" => Transition::note_attempt(end?.lease, 3),
             "renew" => Transition::renew(group, seen?, lease()),
             "set share" => Transition::set_share(Share { plan: 2, ..group.share }),
-            "unsettle" => Transition::mark_for_recheck(1, &pack()?),
+            "recheck" => Transition::mark_for_recheck(1, &pack()?),
             other => anyhow::bail!("no transition is called {other}"),
         })
     }

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use tidegate_domain::time::{LaunchExpression, Window, parse_zone};
 use tidegate_simulation::World;
 use tidegate_store::Store;
-use tidegate_store::scans::{Part, PartPlan, Place, TakePart, Task};
+use tidegate_store::scans::{Cursor, Part, PartPlan, TakePart, Task};
 use tidegate_store::ticker::{Advance, Terms, Watermark};
 
 use crate::{at, cases, is_refused, is_there};
@@ -149,7 +149,7 @@ async fn fewer_shards(world: &World, store: &Store) -> Result<bool> {
 pub(crate) fn part() -> Result<Part> {
     let plan =
         PartPlan { window: Window::new(at(0), at(60))?, repeat: false, missed_before: at(0), as_of: at(0) };
-    let task = Task::Rows { plan, partition: "UTC|H03|0".to_owned(), range: None, place: Place::default() };
+    let task = Task::Rows { plan, partition: "UTC|H03|0".to_owned(), range: None, cursor: Cursor::default() };
     Ok(Part::new(task, at(0)))
 }
 

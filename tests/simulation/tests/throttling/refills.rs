@@ -9,7 +9,7 @@ use tidegate_store::line::{Portion, Take};
 
 use crate::stage::{Stage, client, terms};
 
-/// A run of 500 events in the line of a policy of two slot groups, and its place there.
+/// A run of 500 events in the line of a policy of two slot groups, and its line_key there.
 async fn waiting_run() -> (Stage, ClientId, PolicyId, String) {
     let stage = Stage::new().await;
     stage.policy("small", terms(24)).await;
@@ -18,30 +18,30 @@ async fn waiting_run() -> (Stage, ClientId, PolicyId, String) {
     stage.world.engine.tick().await.unwrap();
     let (acme, policy) = (client(), "small".parse().unwrap());
     let line = stage.world.engine.store().line(&acme, &policy, None).await.unwrap();
-    let place = line.rows[0].place.clone();
-    (stage, acme, policy, place)
+    let line_key = line.rows[0].line_key.clone();
+    (stage, acme, policy, line_key)
 }
 
 /// Found by a benchmark: the first call lost the race for the cursor and gave up, the second took a range under the same
 /// grant number, and nobody put it in place.
 #[tokio::test]
 async fn two_calls_that_finish_one_refill_take_the_same_range() {
-    let (stage, acme, policy, place) = waiting_run().await;
+    let (stage, acme, policy, line_key) = waiting_run().await;
     let store = stage.world.engine.store();
     let portion = (Portion { cap: 12, of: 48 }, u32::MAX);
 
     let gate = Arc::new(Gate::default());
     let slow = stage.world.process(&gate).unwrap();
-    let (slow_client, slow_policy, slow_place) = (client(), policy.clone(), place.clone());
+    let (slow_client, slow_policy, slow_place) = (client(), policy.clone(), line_key.clone());
     let mut first = Task::new(&gate, async move {
         let group = (&slow_client, &slow_policy, 0);
         slow.store().take_range(group, &slow_place, 1, portion, None).await
     });
     assert_eq!(first.steps(1), 1, "it has read the entry");
-    let other = store.take_range((&acme, &policy, 1), &place, 1, portion, None).await.unwrap();
+    let other = store.take_range((&acme, &policy, 1), &line_key, 1, portion, None).await.unwrap();
     assert_eq!(other, Take::Taken { start: 0, end: 125, last: false });
     let first = first.finish().unwrap().unwrap();
-    let second = store.take_range((&acme, &policy, 0), &place, 1, portion, None).await.unwrap();
+    let second = store.take_range((&acme, &policy, 0), &line_key, 1, portion, None).await.unwrap();
     assert_eq!(first, second, "what one of them took is lost when the other gives up");
     assert!(matches!(first, Take::Taken { start: 125, .. }), "{first:?}");
 }
@@ -49,10 +49,10 @@ async fn two_calls_that_finish_one_refill_take_the_same_range() {
 /// A paced run has nothing for the first call, and something for the second a moment later.
 #[tokio::test]
 async fn a_grant_that_found_nothing_finds_nothing_when_it_is_repeated() {
-    let (stage, acme, policy, place) = waiting_run().await;
+    let (stage, acme, policy, line_key) = waiting_run().await;
     let store = stage.world.engine.store();
     let portion = Portion { cap: 12, of: 48 };
-    let take = |grant, upto| store.take_range((&acme, &policy, 0), &place, grant, (portion, upto), None);
+    let take = |grant, upto| store.take_range((&acme, &policy, 0), &line_key, grant, (portion, upto), None);
     let nothing = take(1, 0).await.unwrap();
     assert_eq!(take(1, 100).await.unwrap(), nothing);
     assert!(matches!(take(2, 100).await.unwrap(), Take::Taken { start: 0, end: 100, .. }));

@@ -114,15 +114,15 @@ impl Queries {
                 let (groups, holders) = (&*groups, &*holders);
                 let wait_context =
                     WaitContext { run: &run, index, status, groups, holders, now, rate_allows_at };
-                let place = wait_context.place(self.entries(&wait_context).await?);
-                let (reason, blocker) = wait_context.reason(&place);
+                let position = wait_context.position(self.entries(&wait_context).await?);
+                let (reason, blocker) = wait_context.reason(&position);
                 let measured = match blocker {
                     // No speed makes a difference.
                     Blocker::Halt | Blocker::Rate(_) => None,
                     Blocker::Until(_) | Blocker::Others => self.measured(client, &wait_context).await?,
                 };
-                (expected_at, basis) = wait_context.expectation(&place, blocker, measured);
-                events_before = Some(place.events_before);
+                (expected_at, basis) = wait_context.expectation(&position, blocker, measured);
+                events_before = Some(position.events_before);
                 reason
             }
             (EventStatus::Waiting, None) => {

@@ -30,7 +30,7 @@ pub(super) struct WaitContext<'a> {
 }
 
 /// Where a waiting event stands.
-pub(super) struct Place {
+pub(super) struct Position {
     /// Its entry of the line; `None` when a slot group took it from there already.
     pub(super) entry: Option<LineEntry>,
     pub(super) events_before: u64,
@@ -63,13 +63,13 @@ impl WaitContext<'_> {
     }
 
     /// Where the event stands in the line, or in the part of it that a slot group took.
-    pub(super) fn place(&self, entries: Vec<LineEntry>) -> Place {
+    pub(super) fn position(&self, entries: Vec<LineEntry>) -> Position {
         let (pack, own_index) = home(self.run);
         let index = own_index.unwrap_or(self.index);
         let own = self.groups.iter().filter(|group| group.serves(&pack)).filter_map(SlotGroup::range);
         let before = |range: &Range| index.checked_sub(range.next).filter(|before| *before < range.left);
         if let Some(before) = own.filter_map(before).next() {
-            return Place { entry: None, events_before: before.into() };
+            return Position { entry: None, events_before: before.into() };
         }
         let is_own = |entry: &LineEntry| entry.pack == pack && (entry.cursor..entry.count).contains(&index);
         let mut events_before: u64 =
@@ -78,14 +78,14 @@ impl WaitContext<'_> {
         for entry in entries {
             if is_own(&entry) {
                 events_before += u64::from(index - entry.cursor);
-                return Place { entry: Some(entry), events_before };
+                return Position { entry: Some(entry), events_before };
             }
             if entry.launch_at <= due_by {
                 events_before += u64::from(entry.count - entry.cursor);
             }
         }
-        // It is being moved between two rows, so its place is not known at the moment.
-        Place { entry: None, events_before: 0 }
+        // It is being moved between two rows, so its position is not known at the moment.
+        Position { entry: None, events_before: 0 }
     }
 
     /// The run, other than the event's own, whose events hold most tokens.
@@ -100,15 +100,15 @@ impl WaitContext<'_> {
 
     /// Why the event waits. Of several reasons the first is told: its launch, a pause or overlap rule, pacing, tokens, the
     /// rate. Each would keep it waiting even if none of the others did.
-    pub(super) fn reason(&self, place: &Place) -> (Reason, Blocker) {
+    pub(super) fn reason(&self, position: &Position) -> (Reason, Blocker) {
         self.unlaunched()
-            .or_else(|| self.halted(place))
-            .or_else(|| self.paced(place))
+            .or_else(|| self.halted(position))
+            .or_else(|| self.paced(position))
             .or_else(|| self.full())
-            .or_else(|| self.rated(place))
+            .or_else(|| self.rated(position))
             .unwrap_or_else(|| {
                 let blocker =
-                    if place.events_before == 0 { Blocker::Until(self.now) } else { Blocker::Others };
+                    if position.events_before == 0 { Blocker::Until(self.now) } else { Blocker::Others };
                 (Reason::TokensFree, blocker)
             })
     }
@@ -118,18 +118,18 @@ impl WaitContext<'_> {
         (launch_at > self.now).then_some((Reason::NotLaunched { launch_at }, Blocker::Until(launch_at)))
     }
 
-    fn halted(&self, place: &Place) -> Option<(Reason, Blocker)> {
+    fn halted(&self, position: &Position) -> Option<(Reason, Blocker)> {
         if self.status.policy.paused {
             return Some((Reason::PolicyPaused, Blocker::Halt));
         }
-        Some(match place.entry.as_ref()?.overlap? {
+        Some(match position.entry.as_ref()?.overlap? {
             Pending::Buffered => (Reason::EarlierRun, Blocker::Halt),
             Pending::Skip | Pending::BufferOne => (Reason::OverlapUndecided, Blocker::Others),
         })
     }
 
-    fn paced(&self, place: &Place) -> Option<(Reason, Blocker)> {
-        let window = self.run.terms.flow.window.filter(|window| window.paced && place.entry.is_some())?;
+    fn paced(&self, position: &Position) -> Option<(Reason, Blocker)> {
+        let window = self.run.terms.flow.window.filter(|window| window.paced && position.entry.is_some())?;
         let count = self.run.terms.count.get();
         let admits_at = window.admits_at(self.run_id().launch_at(), count, self.index);
         (admits_at > self.now).then_some((Reason::Paced { count, admits_at }, Blocker::Until(admits_at)))
@@ -149,29 +149,29 @@ impl WaitContext<'_> {
     }
 
     /// Tokens are free, but the rate does not let the events before it and itself begin yet.
-    fn rated(&self, place: &Place) -> Option<(Reason, Blocker)> {
+    fn rated(&self, position: &Position) -> Option<(Reason, Blocker)> {
         let rate = self.status.policy.terms.rate()?;
-        let turn_at = self.rate_lets_it_begin_at(place, self.now)?;
+        let turn_at = self.rate_lets_it_begin_at(position, self.now)?;
         (turn_at > self.now).then_some((Reason::Rate { rate, turn_at }, Blocker::Rate(turn_at)))
     }
 
     /// When the rate lets the event begin, if those before it begin from `from` on as soon as the rate lets them. An instant
     /// of the past: at once.
-    fn rate_lets_it_begin_at(&self, place: &Place, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    fn rate_lets_it_begin_at(&self, position: &Position, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let rate = self.status.policy.terms.rate()?;
         let next_at = self.rate_allows_at?;
         let first_at = if from > self.now { next_at.max(from) } else { next_at };
-        Some(shifted(first_at, seconds(place.events_before as f64 / rate.per_second())))
+        Some(shifted(first_at, seconds(position.events_before as f64 / rate.per_second())))
     }
 
     /// When it is expected to be admitted, and what that follows from.
     pub(super) fn expectation(
         &self,
-        place: &Place,
+        position: &Position,
         blocker: Blocker,
         measured: Option<Measured>,
     ) -> (Option<DateTime<Utc>>, Vec<ExpectationBasis>) {
-        let mut basis = vec![ExpectationBasis::EventsBefore(place.events_before)];
+        let mut basis = vec![ExpectationBasis::EventsBefore(position.events_before)];
         let from = match blocker {
             Blocker::Halt => {
                 basis.push(ExpectationBasis::EndUnknown);
@@ -184,11 +184,11 @@ impl WaitContext<'_> {
             Blocker::Until(instant) => instant,
             Blocker::Others => self.now,
         };
-        let free_now = blocker != Blocker::Others && place.events_before == 0;
+        let free_now = blocker != Blocker::Others && position.events_before == 0;
         let mut expected_at = match measured {
             _ if free_now => Some(from),
             Some(Measured { per_second, is_own, so_far }) => {
-                let after = seconds((place.events_before as f64 + 1.0) / per_second);
+                let after = seconds((position.events_before as f64 + 1.0) / per_second);
                 basis.push(match is_own {
                     true => ExpectationBasis::OwnSpeed(so_far),
                     false => ExpectationBasis::HoldersSpeed(so_far),
@@ -202,7 +202,7 @@ impl WaitContext<'_> {
                 None
             }
         };
-        if let Some(bound) = self.rate_lets_it_begin_at(place, from) {
+        if let Some(bound) = self.rate_lets_it_begin_at(position, from) {
             basis.extend(self.rate_bound(bound, false));
             expected_at = expected_at.map(|at| at.max(bound));
         }

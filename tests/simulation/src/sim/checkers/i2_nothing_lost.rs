@@ -122,7 +122,7 @@ async fn ended(history: &History, occurrence: &Occurrence) -> Result<Verdict> {
 /// What is known of a run. Of one that is in a pack, its history says what came of it.
 async fn found(history: &History, client: &ClientId, run: &RunId) -> Result<Option<RunRow>> {
     let Some(row) = history.stage.store.find_run(client, run).await? else { return Ok(None) };
-    if row.place.is_none() {
+    if row.member.is_none() {
         return Ok(Some(row));
     }
     let detail = history.engines[0].queries().run_detail(client, run).await?;

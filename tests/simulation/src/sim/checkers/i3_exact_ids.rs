@@ -59,5 +59,5 @@ pub(crate) fn delivered(model: &Model) -> Verdict {
 
 /// The answer to the creation of a job with a generated id can be lost: then nobody knows it.
 fn is_nameless(run: &RunId) -> bool {
-    run.job().one_time_place().is_some() || run.job().as_str().starts_with("job_")
+    run.job().one_time_shard().is_some() || run.job().as_str().starts_with("job_")
 }
