@@ -9,8 +9,8 @@ use tidegate_domain::ids::ClientId;
 use tidegate_domain::time::Window;
 use tidegate_runtime::ConsumerQueue;
 
-use crate::dry_run::WINDOW_DAYS;
-
+/// The longest window of a dry run, in days. The seconds since its beginning have room for more.
+const WINDOW_DAYS: i64 = 100 * 366;
 /// The years that a dry run can begin and end in.
 const YEARS: std::ops::RangeInclusive<i32> = 1970..=9998;
 

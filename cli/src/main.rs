@@ -7,8 +7,10 @@
 mod args;
 mod demo;
 mod dry_run;
+mod kept_key;
 mod local;
 mod logging;
+mod stop;
 
 use std::io::Write as _;
 use std::process::ExitCode;

@@ -92,6 +92,37 @@ const TABLES: &[Table] = &[
     },
 ];
 
+/// Crates without a table whose folders must not import in a circle either.
+const FOLDERS_TOO: &[&str] = &["cli/src"];
+
+/// Which folders of a crate count as files beside their neighbours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Folders {
+    /// None: files only.
+    None,
+    /// Those within modules; the order of the modules is that of a table.
+    WithinModules,
+    /// All of them.
+    All,
+}
+
+impl Folders {
+    fn of(source: &Path) -> Self {
+        if TABLES.iter().any(|table| source.ends_with(table.root)) {
+            return Self::WithinModules;
+        }
+        if FOLDERS_TOO.iter().any(|root| source.ends_with(root)) { Self::All } else { Self::None }
+    }
+
+    fn count_at(self, level: usize) -> bool {
+        match self {
+            Self::None => false,
+            Self::WithinModules => level > 0,
+            Self::All => true,
+        }
+    }
+}
+
 /// Folders with the sources of crates, of which every file is looked at for circles.
 const CRATES: &[&str] = &["shared", "functions", "tests", "."];
 
@@ -109,8 +140,7 @@ pub fn check(root: &Path) -> Result<()> {
         for entry in fs::read_dir(root.join(folder)).with_context(|| format!("failed to list {folder}"))? {
             let source = entry?.path().join("src");
             if source.is_dir() {
-                let folders = TABLES.iter().any(|table| source.ends_with(table.root));
-                let circles = Files::read(&source)?.circles(folders);
+                let circles = Files::read(&source)?.circles(Folders::of(&source));
                 let name = source.strip_prefix(root).unwrap_or(&source).display().to_string();
                 faults.extend(circles.into_iter().map(|circle| format!("{name}: {circle}")));
             }
@@ -217,17 +247,16 @@ impl Files {
         imports
     }
 
-    /// The circles of imports among files that stand beside each other. The `mod.rs` of a folder stands above its files. With
-    /// `folders`, a folder within a module counts as a file beside its neighbours.
-    fn circles(&self, folders: bool) -> Vec<String> {
+    /// The circles of imports among files that stand beside each other. The `mod.rs` of a folder stands above its files, and
+    /// `folders` says which folders count as files beside their neighbours.
+    fn circles(&self, folders: Folders) -> Vec<String> {
         let mut edges: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (path, text) in &self.by_path {
             let units: Vec<&str> = path.trim_end_matches(".rs").split('/').collect();
             for (level, own) in units.iter().enumerate() {
                 let is_file = level + 1 == units.len();
                 let is_above = is_file && matches!(*own, "mod" | "lib" | "main" | "tests");
-                // The folders right under the root are modules, whose order is that of a table.
-                if is_above || (!is_file && (level == 0 || !folders)) {
+                if is_above || (!is_file && !folders.count_at(level)) {
                     continue;
                 }
                 let above = units.get(..level).unwrap_or_default();
@@ -329,7 +358,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use std::path::Path;
 
-    use super::{Files, Table, check};
+    use super::{Files, Folders, Table, check};
 
     const SMALL: Table = Table {
         root: "small",
@@ -400,11 +429,11 @@ mod tests {
     #[test]
     fn files_beside_each_other_that_import_in_a_circle_fail() {
         let circle = [("throttle/a.rs", "use super::b::B;"), ("throttle/b.rs", "use crate::throttle::a::A;")];
-        let found = files(&circle).circles(false);
+        let found = files(&circle).circles(Folders::None);
         assert_eq!(found, ["imports run in a circle through, or to one from: throttle/a, throttle/b"]);
         let chain =
             [("throttle/a.rs", "use super::{Throttle, b::B};"), ("throttle/b.rs", "use super::Throttle;")];
-        assert_eq!(files(&chain).circles(true), Vec::<String>::new());
+        assert_eq!(files(&chain).circles(Folders::WithinModules), Vec::<String>::new());
     }
 
     #[test]
@@ -414,9 +443,25 @@ mod tests {
             ("throttle/a/deep.rs", ""),
             ("throttle/b.rs", "use super::a::A;"),
         ];
-        let found = files(&circle).circles(true);
+        let found = files(&circle).circles(Folders::WithinModules);
         assert_eq!(found, ["imports run in a circle through, or to one from: throttle/a, throttle/b"]);
-        assert_eq!(files(&circle).circles(false), Vec::<String>::new());
+        assert_eq!(files(&circle).circles(Folders::None), Vec::<String>::new());
+    }
+
+    #[test]
+    fn folders_right_under_the_root_count_where_no_table_orders_them() {
+        let circle = [
+            ("demo/mod.rs", ""),
+            ("demo/setup.rs", "use crate::local::keep_key;"),
+            ("local/mod.rs", "use crate::demo;"),
+        ];
+        let found = files(&circle).circles(Folders::All);
+        assert_eq!(found, ["imports run in a circle through, or to one from: demo, local"]);
+        assert_eq!(files(&circle).circles(Folders::WithinModules), Vec::<String>::new());
+        let with_a_file =
+            [("args.rs", "use crate::dry_run::DAYS;"), ("dry_run/mod.rs", "use crate::args::Args;")];
+        let found = files(&with_a_file).circles(Folders::All);
+        assert_eq!(found, ["imports run in a circle through, or to one from: args, dry_run"]);
     }
 
     #[test]

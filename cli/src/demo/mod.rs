@@ -28,7 +28,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::args::{LocalArgs, Output};
-use crate::local::{self, StopAsked};
+use crate::stop::StopAsked;
 use book::Book;
 use consumer::{Consumer, Work};
 use display::Display;
@@ -61,7 +61,7 @@ pub(crate) struct Stage<'a> {
 
 /// Plays until `--for` is over or the process is asked to stop, then sums up. The code is not 0 when an event was lost
 /// or the limit was passed.
-pub(crate) async fn run(args: &LocalArgs, stage: Stage<'_>, stop: StopAsked) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: &LocalArgs, stage: Stage<'_>, mut stop: StopAsked) -> anyhow::Result<ExitCode> {
     let book = Arc::new(Book::open(stage.folder)?);
     let display = Arc::new(Display::new(args.output));
     display.begun(book.read(|score| score.events.len()));
@@ -81,7 +81,7 @@ pub(crate) async fn run(args: &LocalArgs, stage: Stage<'_>, stop: StopAsked) -> 
     display.told(&look_around);
     let drawing = tokio::spawn(draw(Arc::clone(&display), Arc::clone(&book), plan));
     let left = ends_at.map(|at| at.saturating_duration_since(Instant::now()));
-    local::wait(left, stop).await;
+    stop.asked_within(left).await;
 
     let ended_ms = Utc::now().timestamp_millis();
     drain(&book, plan, ended_ms).await;

@@ -14,7 +14,7 @@ use super::book::Book;
 use super::due::Plan;
 use super::score::Entry;
 use super::{BATCH_EVENTS, BATCH_JOB, CRON_JOB, LIMIT, Stage};
-use crate::local::{keep_key, read_key};
+use crate::kept_key;
 
 const CLIENT: &str = "demo";
 /// The policy of the batch.
@@ -28,12 +28,12 @@ const CLIENT_NAMES: u32 = 20;
 /// The key of the demonstration's client, which is registered if need be.
 pub(super) async fn client_key(stage: &Stage<'_>) -> anyhow::Result<String> {
     let file = stage.folder.map(|folder| folder.join(KEY_FILE));
-    if let Some(key) = file.as_deref().map(read_key).transpose()?.flatten() {
+    if let Some(key) = file.as_deref().map(kept_key::read).transpose()?.flatten() {
         return Ok(key);
     }
     let key = register(stage).await?;
     if let Some(file) = file.as_deref() {
-        keep_key(file, &key)?;
+        kept_key::keep(file, &key)?;
     }
     Ok(key)
 }

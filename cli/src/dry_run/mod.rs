@@ -33,13 +33,12 @@ use print::{Printer, Tally};
 use source::Source;
 use stage::Stage;
 use steps::Steps;
-pub(crate) use steps::WINDOW_DAYS;
 use summary::{Spent, Summary};
 
 /// What is collected before it is written, in bytes.
 const OUTPUT_BYTES: usize = 256 * 1024;
 
-/// Prints the refused rows, every launch and every non-run of the window, and a summary.
+/// Prints the refused rows, every launch and every skipped launch of the window, and a summary.
 pub(crate) async fn run(args: DryRunArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let window = args.window()?;

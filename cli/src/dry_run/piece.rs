@@ -1,4 +1,4 @@
-//! The launches and non-runs of one piece of the window, eight bytes each.
+//! The launches of one piece of the window, made and skipped, eight bytes each.
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::JobId;
@@ -34,7 +34,7 @@ fn reason_place(reason: SkipReason) -> u64 {
     reason as u64 + 1
 }
 
-/// A launch or a non-run in one number, which sorts by instant, job and kind: seconds since the window began, the job's
+/// A launch, made or skipped, in one number, which sorts by instant, job and kind: seconds since the window began, the job's
 /// rank, then reason and label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Due(u64);
@@ -105,7 +105,7 @@ impl<'a> Piece<'a> {
         self.overflowed = false;
     }
 
-    /// How many launches and non-runs the piece has, or `None` when there were too many: they are forgotten.
+    /// How many launches the piece has, skipped ones among them, or `None` when there were too many: they are forgotten.
     pub(super) fn found(&mut self) -> Option<usize> {
         if self.overflowed {
             self.due.truncate(self.carried);

@@ -1,4 +1,4 @@
-//! Launches and non-runs as JSON lines, and what their number peaks at.
+//! Launches, made and skipped, as JSON lines, and what their number peaks at.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -25,7 +25,7 @@ pub(super) struct Printer<'a> {
 pub(super) struct Tally {
     pub(super) firings: u64,
     pub(super) events: u64,
-    pub(super) non_runs: BTreeMap<SkipReason, u64>,
+    pub(super) skipped: BTreeMap<SkipReason, u64>,
     pub(super) minutes: Busiest,
     pub(super) seconds: Busiest,
 }
@@ -85,7 +85,7 @@ impl<'a> Printer<'a> {
 
     fn count(&mut self, due: Due, job: &Listed) {
         if let Some(reason) = due.reason() {
-            *self.tally.non_runs.entry(reason).or_default() += 1;
+            *self.tally.skipped.entry(reason).or_default() += 1;
             return;
         }
         let second = self.from_s + i64::from(due.second());

@@ -3,8 +3,6 @@
 use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::time::Window;
 
-/// The longest window, in days. The seconds since its beginning have room for more.
-pub(crate) const WINDOW_DAYS: i64 = 100 * 366;
 /// What a piece should hold, in launches: eight megabytes.
 const PIECE_LAUNCHES: i64 = 1_000_000;
 const FIRST_SECONDS: i64 = 600;

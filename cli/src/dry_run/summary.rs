@@ -39,8 +39,8 @@ pub(super) struct Summary {
     firings: u64,
     /// Events of all firings.
     events: u64,
-    /// Non-runs by reason.
-    non_runs: BTreeMap<&'static str, u64>,
+    /// Launches that are skipped, by reason.
+    skipped: BTreeMap<&'static str, u64>,
     peak_minute: Option<Peak>,
     peak_second: Option<Peak>,
     /// Rows that minute ticks of a deployment read for each that launches in the minute; 1 is none too many.
@@ -78,14 +78,14 @@ impl Summary {
     /// Puts it together.
     pub(super) fn new(intake: &Intake, tally: &Tally, spent: &Spent) -> Self {
         let of_window = spent.scanned.since(&spent.stored);
-        let non_runs = tally.non_runs.iter().map(|(reason, count)| (reason.as_str(), *count));
+        let skipped = tally.skipped.iter().map(|(reason, count)| (reason.as_str(), *count));
         let rows_read = spent.rows_read;
         Self {
             jobs: intake.roster.len() as u64,
             refused: intake.refused.len() as u64,
             firings: tally.firings,
             events: tally.events,
-            non_runs: non_runs.collect(),
+            skipped: skipped.collect(),
             peak_minute: peak(&tally.minutes),
             peak_second: peak(&tally.seconds),
             over_selection: intake.shape.over_selection().map(thousandths),

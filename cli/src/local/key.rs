@@ -1,12 +1,11 @@
-//! Keys that are kept in the data folder, for its owner's eyes only.
+//! The admin key: one that a person chose, or one that is made once and kept in the data folder.
 
-use std::env;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
 use std::path::Path;
+use std::{env, fs};
 
 use anyhow::Context as _;
-use tidegate_embedded::open_private;
+
+use crate::kept_key;
 
 /// The file of the admin key.
 const FILE: &str = "admin-key";
@@ -52,11 +51,11 @@ pub(super) fn admin_key(given: Option<String>, folder: Option<&Path>) -> anyhow:
     }
     let Some(folder) = folder else { return new_key() };
     let file = folder.join(FILE);
-    if let Some(key) = read(&file)? {
+    if let Some(key) = kept_key::read(&file)? {
         return Ok(key);
     }
     let key = new_key()?;
-    keep(&file, &key)?;
+    kept_key::keep(&file, &key)?;
     Ok(key)
 }
 
@@ -64,23 +63,6 @@ fn new_key() -> anyhow::Result<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).context("failed to draw an admin key")?;
     Ok(bytes.iter().fold("tgadmin_".to_owned(), |key, byte| format!("{key}{byte:02x}")))
-}
-
-/// A key that was kept; `None` when none was, or the process died before it was whole.
-pub(crate) fn read(file: &Path) -> anyhow::Result<Option<String>> {
-    match fs::read_to_string(file) {
-        // The line's end is written last.
-        Ok(text) => Ok(text.strip_suffix('\n').filter(|key| !key.is_empty()).map(str::to_owned)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("failed to read {}", file.display())),
-    }
-}
-
-/// Keeps a key in a file that only the owner can read.
-pub(crate) fn keep(file: &Path, key: &str) -> anyhow::Result<()> {
-    let opened = open_private(OpenOptions::new().write(true).create(true).truncate(true), file);
-    let written = opened.and_then(|mut file| file.write_all(format!("{key}\n").as_bytes()));
-    written.with_context(|| format!("failed to keep a key in {}", file.display()))
 }
 
 #[cfg(test)]

@@ -4,28 +4,24 @@ mod banner;
 mod key;
 mod queue_urls;
 mod servers;
-mod signals;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use tidegate_runtime::{Options, Place, Runtime};
 use tracing::info;
 
 use crate::args::{LocalArgs, Output};
-use crate::demo;
+use crate::{demo, stop};
 use banner::Banner;
-pub(crate) use key::{keep as keep_key, read as read_key};
 use servers::{Listeners, Servers};
-pub(crate) use signals::StopAsked;
 
 /// Where data lies when nobody says.
 const DEFAULT_FOLDER: &str = ".tidegate";
 
 /// Runs until it is told to end, or `--for` is over. The code tells whether a demo kept its promises.
 pub(crate) async fn run(args: LocalArgs) -> anyhow::Result<ExitCode> {
-    let stop = signals::listen()?;
+    let mut stop = stop::listen()?;
     let given_key = key::given(args.admin_key_file.as_deref())?;
     let key_given = given_key.is_some();
     let folder = folder(&args);
@@ -59,9 +55,9 @@ pub(crate) async fn run(args: LocalArgs) -> anyhow::Result<ExitCode> {
             sqs: runtime.embedded().sqs(),
             folder: folder.as_deref(),
         };
-        demo::run(&args, stage, stop.clone()).await
+        demo::run(&args, stage, stop).await
     } else {
-        wait(args.run_for, stop.clone()).await;
+        stop.asked_within(args.run_for).await;
         Ok(ExitCode::SUCCESS)
     };
     servers.stop().await;
@@ -77,19 +73,5 @@ fn folder(args: &LocalArgs) -> Option<PathBuf> {
         Some(folder) => Some(folder.clone()),
         None if args.demo => None,
         None => Some(Path::new(DEFAULT_FOLDER).to_owned()),
-    }
-}
-
-/// Waits until the time is over, if there is one, or the process is asked to stop.
-pub(crate) async fn wait(time: Option<Duration>, mut stop: signals::StopAsked) {
-    let over = async {
-        match time {
-            Some(time) => tokio::time::sleep(time).await,
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        () = over => {}
-        () = stop.asked() => {}
     }
 }

@@ -1,6 +1,7 @@
-//! Ctrl-C, and the signal by which service managers ask a process to end.
+//! When a command ends: Ctrl-C, the signal by which service managers ask a process to end, or the time of `--for`.
 
 use std::io;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::sync::watch;
@@ -19,10 +20,24 @@ impl StopAsked {
             std::future::pending::<()>().await;
         }
     }
+
+    /// Waits for it, or until the time is over, if there is one.
+    pub(crate) async fn asked_within(&mut self, time: Option<Duration>) {
+        let over = async {
+            match time {
+                Some(time) => tokio::time::sleep(time).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = over => {}
+            () = self.asked() => {}
+        }
+    }
 }
 
 /// Starts to listen. The first signal asks to stop in good order; a second one ends the process at once.
-pub(super) fn listen() -> anyhow::Result<StopAsked> {
+pub(crate) fn listen() -> anyhow::Result<StopAsked> {
     let mut signals = Signals::new().context("failed to listen for signals")?;
     let (ask, asked) = watch::channel(false);
     tokio::spawn(async move {

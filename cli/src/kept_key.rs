@@ -1,0 +1,25 @@
+//! Keys that are kept in the data folder, for its owner's eyes only.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use anyhow::Context as _;
+use tidegate_embedded::open_private;
+
+/// A key that was kept; `None` when none was, or the process died before it was whole.
+pub(crate) fn read(file: &Path) -> anyhow::Result<Option<String>> {
+    match fs::read_to_string(file) {
+        // The line's end is written last.
+        Ok(text) => Ok(text.strip_suffix('\n').filter(|key| !key.is_empty()).map(str::to_owned)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("failed to read {}", file.display())),
+    }
+}
+
+/// Keeps a key in a file that only the owner can read.
+pub(crate) fn keep(file: &Path, key: &str) -> anyhow::Result<()> {
+    let opened = open_private(OpenOptions::new().write(true).create(true).truncate(true), file);
+    let written = opened.and_then(|mut file| file.write_all(format!("{key}\n").as_bytes()));
+    written.with_context(|| format!("failed to keep a key in {}", file.display()))
+}
