@@ -5,11 +5,9 @@ use tidegate_embedded::{ClientOptions, Embedded};
 use tidegate_engine::Config;
 use tidegate_store::Store;
 
-use crate::process::Process;
+use crate::process::{PREFIX, Process};
 use crate::queue;
 
-/// What the names of the tables begin with.
-pub const PREFIX: &str = "test";
 /// The name of the queue between emission and delivery.
 pub const DISPATCH: &str = "dispatch";
 /// The name of the queue of the parts of large scans.

@@ -12,5 +12,5 @@ mod deployment;
 mod process;
 pub mod queue;
 
-pub use deployment::{DISPATCH, Deployment, PREFIX, RELEASES, SCAN};
-pub use process::Process;
+pub use deployment::{DISPATCH, Deployment, RELEASES, SCAN};
+pub use process::{PREFIX, Process};

@@ -9,7 +9,8 @@ use tidegate_engine::random::{Random, SeededRandom};
 use tidegate_engine::{Config, Engine, Parts};
 use tidegate_store::{Spread, Store};
 
-use crate::deployment::PREFIX;
+/// What the names of the tables begin with.
+pub const PREFIX: &str = "test";
 
 /// What processes of a deployment are started with. All that are started with the same one share its clients and its
 /// randomness, and nothing else: an engine remembers nothing at its start.
