@@ -5,7 +5,6 @@ use crate::ids::{ClientId, PolicyId};
 use crate::limits::{DEFAULT_LEASE_SECONDS, LEASE_SECONDS, MAX_IN_FLIGHT, WAITING_RUNS};
 use crate::rate_limit::RateLimit;
 use crate::shares::SharePlan;
-use crate::slots::{GroupKey, SlotGroup};
 
 /// A throttling policy.
 ///
@@ -47,16 +46,6 @@ impl PolicyRef {
     /// The policy of a client that has a name.
     pub fn new(client: &ClientId, policy: &PolicyId) -> Self {
         Self { client: client.clone(), policy: policy.clone() }
-    }
-
-    /// The policy that a slot group is of.
-    pub fn of(group: &SlotGroup) -> Self {
-        Self::of_key(&group.key)
-    }
-
-    /// The same, by the name of the group.
-    pub fn of_key(key: &GroupKey) -> Self {
-        Self::new(&key.client, &key.policy)
     }
 }
 

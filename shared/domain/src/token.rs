@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::ids::{ClientId, IdError};
 use crate::limits::MAX_COST;
-use crate::slots::{GroupKey, LeaseId};
+use crate::slots::{GroupKey, LeaseId, SlotGroup};
 
 /// Names one lease of one slot: whose it is, where it lies, what it holds and its fencing number.
 ///
@@ -31,6 +31,14 @@ impl Token {
     /// The client whose policy its limit is.
     pub fn client(&self) -> &ClientId {
         &self.group.client
+    }
+}
+
+impl SlotGroup {
+    /// The token of a slot's present lease, as its consumer carries it; `None` when the slot is free.
+    pub fn token(&self, slot: u32) -> Option<Token> {
+        let lease = self.leases.get(&slot)?.id;
+        Some(Token { group: self.key.clone(), lease })
     }
 }
 

@@ -8,9 +8,8 @@ use super::{Lease, LeaseEnd, LeaseId, Outcome, OutcomeEntry, Transition};
 use crate::ids::{ClientId, PolicyId};
 use crate::limits::{OUTCOMES_PER_COMPACTION, SLOTS_PER_GROUP};
 use crate::pack::PackId;
-use crate::policy::Policy;
+use crate::policy::{Policy, PolicyRef};
 use crate::shares;
-use crate::token::Token;
 
 /// Names a slot group: a policy's share number `group`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -158,6 +157,18 @@ impl Share {
     }
 }
 
+impl PolicyRef {
+    /// The policy that a slot group is of.
+    pub fn of(group: &SlotGroup) -> Self {
+        Self::of_key(&group.key)
+    }
+
+    /// The same, by the name of the group.
+    pub fn of_key(key: &GroupKey) -> Self {
+        Self::new(&key.client, &key.policy)
+    }
+}
+
 impl SlotGroup {
     /// A group that was never used. Its fencing numbers begin at 1.
     pub fn new(key: GroupKey, share: Share) -> Self {
@@ -295,12 +306,6 @@ impl SlotGroup {
         let Share { groups, limit, cap, .. } = self.share;
         let goal = shares::target(limit, self.key.group);
         groups > 1 && limit > 0 && (cap < goal || goal == 0)
-    }
-
-    /// The token of a slot's present lease, as its consumer carries it; `None` when the slot is free.
-    pub fn token(&self, slot: u32) -> Option<Token> {
-        let lease = self.leases.get(&slot)?.id;
-        Some(Token { group: self.key.clone(), lease })
     }
 
     /// Whether a lease is the present one of its slot.

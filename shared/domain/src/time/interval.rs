@@ -2,13 +2,43 @@
 
 use thiserror::Error;
 
-use super::rate::{Rate, RateError};
+use crate::bounded::{Bounded, bounded};
+use crate::limits::RATE_SECONDS;
 
 const SECOND: (&str, u64) = ("second", 1);
 const MINUTE: (&str, u64) = ("minute", 60);
 const HOUR: (&str, u64) = ("hour", 3_600);
 const DAY: (&str, u64) = ("day", 86_400);
 const WEEK: (&str, u64) = ("week", 7 * 86_400);
+
+const DAY_SECONDS: u32 = 86_400;
+
+bounded! {
+    /// The interval of a rate, in seconds.
+    RateSeconds(u32), "trigger.rate.every_seconds", RATE_SECONDS
+}
+
+/// Why a rate is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RateError {
+    /// Too short or too long.
+    #[error(
+        "a rate of {seconds} seconds is not possible; it must lie between {} second and {} days",
+        RateSeconds::BOUNDS.start(), RateSeconds::BOUNDS.end() / DAY_SECONDS
+    )]
+    Bounds {
+        /// What was given.
+        seconds: u64,
+    },
+}
+
+/// The interval of a rate.
+///
+/// # Errors
+/// When it is too short or too long.
+pub(super) fn check_interval(seconds: u64) -> Result<RateSeconds, RateError> {
+    RateSeconds::new(seconds).map_err(|_| RateError::Bounds { seconds })
+}
 
 /// Why a text is no interval.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -55,7 +85,7 @@ pub fn parse_interval(text: &str) -> Result<u64, RateTextError> {
         read_sum(lower.strip_prefix("@every").unwrap_or(&lower))
     };
     let seconds = seconds.map_err(|problem| RateTextError::Text { given, problem })?;
-    Ok(Rate::check_interval(seconds)?.into())
+    Ok(check_interval(seconds)?.get().into())
 }
 
 fn aws_rate(rest: &str) -> Result<u64, String> {

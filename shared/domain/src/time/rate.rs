@@ -4,21 +4,14 @@
 //! times of day that it can fall on.
 
 use chrono::{DateTime, Utc};
-use thiserror::Error;
 
 use super::decompose::{self, Times};
 use super::firing::Firing;
+use super::interval::{RateError, check_interval};
 use super::launch::ChildKey;
 use super::window::Window;
-use crate::bounded::{Bounded, bounded};
-use crate::limits::RATE_SECONDS;
 
 const DAY_SECONDS: u32 = 86_400;
-
-bounded! {
-    /// The interval of a rate, in seconds.
-    RateSeconds(u32), "trigger.rate.every_seconds", RATE_SECONDS
-}
 
 /// Launches at the anchor and every `every_seconds` after it, none before it.
 ///
@@ -37,33 +30,14 @@ pub struct Rate {
     anchor_s: i64,
 }
 
-/// Why a rate is refused.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum RateError {
-    /// Too short or too long: not within [`RATE_SECONDS`](crate::limits::RATE_SECONDS).
-    #[error(
-        "a rate of {seconds} seconds is not possible; it must lie between {} second and {} days",
-        RateSeconds::BOUNDS.start(), RateSeconds::BOUNDS.end() / DAY_SECONDS
-    )]
-    Bounds {
-        /// What was given, in seconds.
-        seconds: u64,
-    },
-}
-
 impl Rate {
     /// A beat of so many seconds. Of the anchor, whole seconds count.
     ///
     /// # Errors
     /// [`RateError::Bounds`] when the interval is not within [`RATE_SECONDS`](crate::limits::RATE_SECONDS).
     pub fn new(every_seconds: u64, anchor: DateTime<Utc>) -> Result<Self, RateError> {
-        let every_seconds = Self::check_interval(every_seconds)?;
+        let every_seconds = check_interval(every_seconds)?.get();
         Ok(Self { every_seconds, anchor_s: anchor.timestamp() })
-    }
-
-    pub(super) fn check_interval(every_seconds: u64) -> Result<u32, RateError> {
-        let every = RateSeconds::new(every_seconds).map(RateSeconds::get);
-        every.map_err(|_| RateError::Bounds { seconds: every_seconds })
     }
 
     /// It in words: `Every 5 minutes`.

@@ -12,7 +12,7 @@ mod error;
 mod field;
 mod foreign;
 mod split;
-mod warnings;
+mod surprises;
 mod years;
 
 use croner::Cron;
@@ -152,10 +152,10 @@ impl CronSpec {
         self.compiled.encode()
     }
 
-    /// A sentence for each thing in it that often surprises. For people: takes some time.
-    pub fn warnings(&self) -> Vec<String> {
+    /// A sentence for each thing in its fields that often surprises.
+    pub(super) fn surprises(&self) -> Vec<String> {
         let split = dialect::split(&self.canonical);
-        split.map_or_else(|_| Vec::new(), |split| warnings::warnings(&split, &self.compiled))
+        split.map_or_else(|_| Vec::new(), |split| surprises::surprises(&split, &self.compiled))
     }
 
     /// It in words, as croner puts them. Parses anew: for people, not for scans.

@@ -1,16 +1,12 @@
-//! What is taken, but probably not meant.
+//! What the fields of an expression say, but probably do not mean.
 
 use super::compiled::CompiledCron;
 use super::error::Field;
 use super::split::Split;
 use super::years::LAST_YEAR;
-use crate::time::decompose::reads_per_launch;
-
-/// Reads per launch above which a shape is worth a warning.
-const MANY_READS: f64 = 10.0;
 
 /// A sentence for each thing in an expression that often surprises.
-pub(super) fn warnings(split: &Split, cron: &CompiledCron) -> Vec<String> {
+pub(super) fn surprises(split: &Split, cron: &CompiledCron) -> Vec<String> {
     let mut found = Vec::new();
     for (field, text) in Field::ALL.into_iter().zip(&split.fields) {
         found.extend(text.split(',').filter_map(|item| step_warning(field, item)));
@@ -29,12 +25,6 @@ pub(super) fn warnings(split: &Split, cron: &CompiledCron) -> Vec<String> {
         ));
     }
     found.extend(often(split, cron));
-    let reads = reads_per_launch(cron);
-    if reads > MANY_READS {
-        found.push(format!(
-            "its shape is found by reading more of the time index than it launches: about {reads:.0} rows for each launch"
-        ));
-    }
     found
 }
 
