@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use tidegate_fuzz::fault::Fault;
 use tidegate_fuzz::numbers::{INPUTS, INPUTS_PER_ROUND};
-use tidegate_fuzz::round::{self, Summary};
+use tidegate_fuzz::round::{self, Played, Summary};
 
 const USAGE: &str = "usage: tidegate-fuzz [N] [--from SEED] [--all]";
 
@@ -52,8 +52,8 @@ fn main() -> Result<ExitCode> {
             };
             let played = round::play_past(seed, &|fault| all && is_told(fault));
             match played.with_context(|| format!("failed to play seed {seed}"))? {
-                Ok(summary) => held.lock().unwrap_or_else(PoisonError::into_inner).add(summary),
-                Err(failure) => {
+                Played::Held(summary) => held.lock().unwrap_or_else(PoisonError::into_inner).add(summary),
+                Played::Failed(failure) => {
                     eprintln!("{failure}\n");
                     faults.lock().unwrap_or_else(PoisonError::into_inner).push(failure.fault);
                 }

@@ -62,6 +62,15 @@ pub struct Failure {
     pub is_replayed: bool,
 }
 
+/// What came of a round.
+#[derive(Debug)]
+pub enum Played {
+    /// No input did any harm.
+    Held(Summary),
+    /// One did.
+    Failed(Box<Failure>),
+}
+
 /// Where the input that is being sent is written: it stays there when the process dies of it.
 pub fn journal_of(seed: u64) -> PathBuf {
     std::env::temp_dir().join(format!("tidegate-fuzz-{seed}.input"))
@@ -70,8 +79,8 @@ pub fn journal_of(seed: u64) -> PathBuf {
 /// Plays the round of a seed.
 ///
 /// # Errors
-/// When the machinery itself fails. What the inputs did wrong is the inner `Err`.
-pub fn play(seed: u64) -> Result<Result<Summary, Box<Failure>>> {
+/// When the machinery itself fails. What the inputs did wrong is [`Played::Failed`].
+pub fn play(seed: u64) -> Result<Played> {
     play_past(seed, &|_| false)
 }
 
@@ -82,7 +91,7 @@ pub fn play(seed: u64) -> Result<Result<Summary, Box<Failure>>> {
 pub fn play_past(
     seed: u64,
     is_passed_over: &dyn Fn(&Fault) -> bool,
-) -> Result<Result<Summary, Box<Failure>>> {
+) -> Result<Played> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let journal = journal_of(seed);
     let played = runtime.block_on(play_with(seed, &journal, is_passed_over));
@@ -94,7 +103,7 @@ async fn play_with(
     seed: u64,
     journal: &Path,
     is_passed_over: &dyn Fn(&Fault) -> bool,
-) -> Result<Result<Summary, Box<Failure>>> {
+) -> Result<Played> {
     let (dice, document) = (Dice::new(seed), Document::read()?);
     let mut journal = std::fs::File::create(journal)?;
     let mut stage = Stage::new().await?;
@@ -124,10 +133,10 @@ async fn play_with(
             }
             let (smallest, is_replayed) = smallest::find(&steps, &fault).await?;
             let inputs = summary.inputs;
-            return Ok(Err(Box::new(Failure { seed, inputs, fault, smallest, is_replayed })));
+            return Ok(Played::Failed(Box::new(Failure { seed, inputs, fault, smallest, is_replayed })));
         }
     }
-    Ok(Ok(summary))
+    Ok(Played::Held(summary))
 }
 
 impl fmt::Display for Failure {

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test fails by panicking")]
 
 use tidegate_fuzz::numbers::{INPUTS, INPUTS_PER_ROUND, TESTS};
-use tidegate_fuzz::round;
+use tidegate_fuzz::round::{self, Played};
 
 fn number(name: &str, otherwise: u64) -> u64 {
     match std::env::var(name) {
@@ -24,8 +24,8 @@ fn hold(test: u64) {
             round::journal_of(seed).display()
         );
         match round::play(seed).unwrap() {
-            Ok(summary) => println!("{summary:?}"),
-            Err(failure) => panic!("{failure}"),
+            Played::Held(summary) => println!("{summary:?}"),
+            Played::Failed(failure) => panic!("{failure}"),
         }
     }
 }

@@ -15,7 +15,7 @@ use tidegate_testkit::queue;
 
 use super::checkers::i2_nothing_lost::{self, complete};
 use super::checkers::{
-    Verdict, Violation, i3_exact_ids, i5_tokens_return, i6_times, i7_no_waiting, i8_accepted,
+    Violation, i3_exact_ids, i5_tokens_return, i6_times, i7_no_waiting, i8_accepted,
 };
 use super::coverage::CoveredFault;
 use super::history::History;
@@ -45,15 +45,8 @@ const JUMP_MINUTES: i64 = 65;
 const POLLS: u32 = 200;
 
 /// Brings a history to its end and looks at what became of it.
-pub(crate) async fn finish(history: &mut History) -> Result<Verdict> {
-    macro_rules! hold {
-        ($checked:expr) => {
-            if let Err(violation) = $checked {
-                return Ok(Err(violation));
-            }
-        };
-    }
-    hold!(keep_promises(history).await?);
+pub(crate) async fn finish(history: &mut History) -> Result<()> {
+    keep_promises(history).await?;
     let last_launch = history.model.jobs.iter().filter_map(|job| job.last_instant()).max();
     // What clocks that were ahead have left behind is as it should be when its time has come.
     let far = last_launch.into_iter().chain(left_ahead(history).await?).max();
@@ -64,28 +57,28 @@ pub(crate) async fn finish(history: &mut History) -> Result<Verdict> {
         true => SENT_BACK_MINUTES,
         false => 0,
     });
-    hold!(let_pass(history, BEATS, false).await?);
+    let_pass(history, BEATS, false).await?;
     let until = history.now().max(last_launch.unwrap_or_default());
-    hold!(end_jobs(history).await?);
+    end_jobs(history).await?;
     // Everybody but the starved policies first: nothing of theirs may be waited for.
     let least = LEAST + minutes;
-    hold!(let_pass(history, least..=least.max(ROUNDS), false).await?);
-    let verdict = complete_in_time(history, until, false).await?;
-    hold!(i7_no_waiting::beside_held(&history.model, verdict));
-    hold!(end_the_endless(history).await?);
+    let_pass(history, least..=least.max(ROUNDS), false).await?;
+    let complete = complete_in_time(history, until, false).await;
+    complete.map_err(|error| i7_no_waiting::beside_held(&history.model, error))?;
+    end_the_endless(history).await?;
     if history.model.policies.iter().any(|policy| policy.is_last()) {
         history.stage.clock.advance_ms(7_200_000);
-        hold!(let_pass(history, LEAST..=ROUNDS, true).await?);
-        hold!(complete_in_time(history, until, true).await?);
+        let_pass(history, LEAST..=ROUNDS, true).await?;
+        complete_in_time(history, until, true).await?;
     }
-    hold!(i3_exact_ids::delivered(&history.model));
-    hold!(i6_times::delivered(&history.model));
-    hold!(i5_tokens_return::all_returned(history.watch.groups()));
+    i3_exact_ids::delivered(&history.model)?;
+    i6_times::delivered(&history.model)?;
+    i5_tokens_return::all_returned(history.watch.groups())?;
     i2_nothing_lost::nothing_waits(history).await
 }
 
 /// Every call that got no answer is made again until it gets one.
-async fn keep_promises(history: &mut History) -> Result<Verdict> {
+async fn keep_promises(history: &mut History) -> Result<()> {
     let engine = history.engines[0].clone();
     for job in 0..history.model.jobs.len() {
         let model = &history.model.jobs[job];
@@ -112,12 +105,8 @@ async fn keep_promises(history: &mut History) -> Result<Verdict> {
             }
             (PendingCall::Pause(_) | PendingCall::Delete, None) => continue,
         };
-        if let Err(violation) = history.ended(&format!("the last call for job {job}"), done)? {
-            return Ok(Err(violation));
-        }
-        if let Err(violation) = i8_accepted::written(job, history.model.jobs[job].pending_call.is_none()) {
-            return Ok(Err(violation));
-        }
+        history.ended(&format!("the last call for job {job}"), done)?;
+        i8_accepted::written(job, history.model.jobs[job].pending_call.is_none())?;
     }
     for policy in 0..history.model.policies.len() {
         // A paused one goes on: what waits must come.
@@ -130,9 +119,7 @@ async fn keep_promises(history: &mut History) -> Result<Verdict> {
             }
             let call = history.model.policies[policy].call(engine.clone(), pending_call);
             let done = Done::Changed { policy, result: call.await };
-            if let Err(violation) = history.ended("the last change of a policy", done)? {
-                return Ok(Err(violation));
-            }
+            history.ended("the last change of a policy", done)?;
         }
     }
     history.look().await
@@ -154,7 +141,7 @@ async fn left_ahead(history: &History) -> Result<Option<DateTime<Utc>>> {
 }
 
 /// What would never end is cancelled, after everything else has ended beside it.
-async fn end_the_endless(history: &mut History) -> Result<Verdict> {
+async fn end_the_endless(history: &mut History) -> Result<()> {
     for job in 0..history.model.jobs.len() {
         let model = &history.model.jobs[job];
         let policy = model.revisions.last().and_then(|last| last.job.terms.policy.clone());
@@ -166,15 +153,13 @@ async fn end_the_endless(history: &mut History) -> Result<Verdict> {
         let (client, now) = (model.client.clone(), history.now());
         history.model.jobs[job].pending_call(PendingCall::Delete, now);
         let done = Done::Deleted { job, result: history.engines[0].jobs().delete(&client, &id, None).await };
-        if let Err(violation) = history.ended("the end of a million", done)? {
-            return Ok(Err(violation));
-        }
+        history.ended("the end of a million", done)?;
     }
     history.look().await
 }
 
 /// Cron jobs and rates fire for ever: they are deleted, so that an end can come.
-async fn end_jobs(history: &mut History) -> Result<Verdict> {
+async fn end_jobs(history: &mut History) -> Result<()> {
     let engine = history.engines[0].clone();
     for job in 0..history.model.jobs.len() {
         let model = &history.model.jobs[job];
@@ -187,72 +172,60 @@ async fn end_jobs(history: &mut History) -> Result<Verdict> {
         let now = history.now().min(engine.clock().now());
         history.model.jobs[job].pending_call(PendingCall::Delete, now);
         let done = Done::Deleted { job, result: engine.jobs().delete(&client, &id, None).await };
-        if let Err(violation) = history.ended("the end of a job", done)? {
-            return Ok(Err(violation));
-        }
+        history.ended("the end of a job", done)?;
     }
     history.look().await
 }
 
 /// Lets time pass, for at least so many minutes and at most so many rounds of a minute or more: ticks, pollers, and consumers
 /// that release everything at once.
-async fn let_pass(history: &mut History, times: RangeInclusive<i64>, starved_too: bool) -> Result<Verdict> {
+async fn let_pass(history: &mut History, times: RangeInclusive<i64>, starved_too: bool) -> Result<()> {
     let (began_at, mut round_ms) = (history.now(), ROUND_MS);
     for _ in 0..*times.end() {
         let passed = (history.now() - began_at).num_minutes();
         history.step += 1;
         let (engine, received) = (history.engines[0].clone(), history.received);
         let report = engine.tick().await;
-        if let Err(violation) = history.ended("a last tick", Done::Ticked(report))? {
-            return Ok(Err(violation));
-        }
-        if let Err(violation) = poll_dry(history, starved_too).await? {
-            return Ok(Err(violation));
-        }
+        history.ended("a last tick", Done::Ticked(report))?;
+        poll_dry(history, starved_too).await?;
         // A rate lets a few through each second.
         let (mut left_ms, mut step_ms) = (round_ms, STEP_MS);
         while left_ms > step_ms && is_rate_waited_for(history, starved_too) {
             let received = history.received;
             left_ms -= step_ms;
             history.stage.clock.advance_ms(step_ms);
-            if let Err(violation) = poll_dry(history, starved_too).await? {
-                return Ok(Err(violation));
-            }
+            poll_dry(history, starved_too).await?;
             step_ms = if history.received > received { STEP_MS } else { step_ms * 2 };
         }
         if passed >= *times.start() && is_quiet(history, starved_too) {
-            return Ok(Ok(()));
+            return Ok(());
         }
-        if let Err(violation) = free_held(history, starved_too).await? {
-            return Ok(Err(violation));
-        }
+        free_held(history, starved_too).await?;
         history.stage.clock.advance_ms(left_ms);
         round_ms = match history.received > received || history.model.may_launch_after(history.now()) {
             true => ROUND_MS,
             false => (round_ms * 2).min(LONGEST_ROUND_MS),
         };
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// Whether everything that was due has ended, once nothing is under way any more. A delivery that is tried again may still be
 /// hidden in its queue when all groups are idle, so what is not complete gets the time that a message may take.
-async fn complete_in_time(history: &mut History, until: DateTime<Utc>, starved_too: bool) -> Result<Verdict> {
-    let mut verdict = complete(history, until, starved_too).await?;
+async fn complete_in_time(history: &mut History, until: DateTime<Utc>, starved_too: bool) -> Result<()> {
+    let mut outcome = complete(history, until, starved_too).await;
     for _ in 0..SENT_BACK_MINUTES {
-        if verdict.is_ok() {
+        if !outcome.as_ref().is_err_and(|error| error.is::<Violation>()) {
             break;
         }
-        if let Err(violation) = let_pass(history, 1..=LEAST, starved_too).await? {
-            return Ok(Err(violation));
-        }
-        verdict = complete(history, until, starved_too).await?;
+        let_pass(history, 1..=LEAST, starved_too).await?;
+        outcome = complete(history, until, starved_too).await;
     }
-    Ok(verdict)
+    outcome
 }
 
 /// Handles and releases whatever there is within one instant.
-async fn poll_dry(history: &mut History, starved_too: bool) -> Result<Verdict> {
+async fn poll_dry(history: &mut History, starved_too: bool) -> Result<()> {
     let engine = history.engines[0].clone();
     for _ in 0..POLLS {
         let mut none = true;
@@ -263,22 +236,16 @@ async fn poll_dry(history: &mut History, starved_too: bool) -> Result<Verdict> {
             let Done::Pumped { handled, .. } = &done else { continue };
             none &= handled.is_empty();
             let handled = i2_nothing_lost::handled(handled);
-            if let Err(violation) = history.ended("a last poll", done)?.and(handled) {
-                return Ok(Err(violation));
-            }
+            history.ended("a last poll", done)?;
+            handled?;
         }
-        let released = match release_all(history, starved_too).await? {
-            Ok(released) => released,
-            Err(violation) => return Ok(Err(violation)),
-        };
-        if let Err(violation) = history.look().await? {
-            return Ok(Err(violation));
-        }
+        let released = release_all(history, starved_too).await?;
+        history.look().await?;
         if none && !released {
             break;
         }
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// Whether events wait for the rate of a policy.
@@ -288,7 +255,7 @@ fn is_rate_waited_for(history: &History, starved_too: bool) -> bool {
 }
 
 /// An operator frees the tokens of silent consumers that nobody else takes back.
-async fn free_held(history: &mut History, starved_too: bool) -> Result<Verdict> {
+async fn free_held(history: &mut History, starved_too: bool) -> Result<()> {
     let mut tokens = Vec::new();
     for group in history.watch.groups().filter(|group| starved_too || !is_last(history, group)) {
         let policy = history.model.policy(&group.key.client, &group.key.policy);
@@ -319,7 +286,7 @@ fn is_last(history: &History, group: &SlotGroup) -> bool {
 }
 
 /// Consumers release everything at once. Whether any event came.
-async fn release_all(history: &mut History, starved_too: bool) -> Result<Result<bool, Violation>> {
+async fn release_all(history: &mut History, starved_too: bool) -> Result<bool> {
     let mut any = false;
     let mut releases: BTreeMap<ClientId, Vec<Release>> = BTreeMap::new();
     for url in history.stage.queue_urls.clone() {
@@ -328,9 +295,7 @@ async fn release_all(history: &mut History, starved_too: bool) -> Result<Result<
         any |= !messages.is_empty();
         for message in &messages {
             let event = Received::read(message.body().unwrap_or_default())?;
-            if let Err(violation) = history.arrived("the last consumer", &event)? {
-                return Ok(Err(violation));
-            }
+            history.arrived("the last consumer", &event)?;
             let Some(token) = event.token else { continue };
             let is_last =
                 history.model.policy(token.client(), &token.group.policy).is_some_and(PolicyModel::is_last);
@@ -344,5 +309,5 @@ async fn release_all(history: &mut History, starved_too: bool) -> Result<Result<
     for (client, releases) in releases {
         history.engines[0].tokens().release(&client, releases).await?;
     }
-    Ok(Ok(any))
+    Ok(any)
 }

@@ -10,7 +10,7 @@ use tidegate_domain::token::Token;
 use tidegate_engine::{Engine, Extended, JobDelete, Outcome, Release, Released, Written};
 use tidegate_testkit::queue;
 
-use super::checkers::{Verdict, i6_times, i8_accepted};
+use super::checkers::{Violation, i6_times, i8_accepted};
 use super::clocks::{APART_MS, JUMP_MS};
 use super::consumer::{Act, Agenda};
 use super::coverage::{CoveredFault, FaultCoverage};
@@ -20,7 +20,7 @@ use super::model::Model;
 use super::processes::{About, Call, Done, Op, Treatment, poll_round};
 use super::setup::{self, Stage};
 use super::watch::Watch;
-use super::{Failure, Options};
+use super::{Failure, Options, Played};
 use crate::mutants::Clauses;
 use crate::world::Received;
 
@@ -102,12 +102,10 @@ impl History {
     }
 
     /// Its steps, while faults strike. Afterwards none does, every clock is right, and nobody is at work.
-    pub(crate) async fn under_faults(&mut self) -> Result<Verdict> {
+    pub(crate) async fn under_faults(&mut self) -> Result<()> {
         self.stage.chaos.set_quiet(false);
         for _ in 0..STEPS {
-            if let Err(violation) = self.one_step().await? {
-                return Ok(Err(violation));
-            }
+            self.one_step().await?;
         }
         self.stage.chaos.set_quiet(true);
         for process in 0..self.engines.len() {
@@ -115,7 +113,7 @@ impl History {
             self.crash(process);
         }
         self.note("the faults stop".to_owned());
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// What came of it.
@@ -123,20 +121,21 @@ impl History {
         self,
         seed: u64,
         options: Options,
-        verdict: Verdict,
-    ) -> std::result::Result<Summary, Box<Failure>> {
-        match verdict {
-            Ok(()) => Ok(Summary {
+        outcome: Result<()>,
+    ) -> Result<Played> {
+        match outcome.map_err(|error| error.downcast::<Violation>()) {
+            Ok(()) => Ok(Played::Held(Summary {
                 requests: self.stage.chaos.requests(),
                 delivered: self.model.delivered.values().map(std::collections::BTreeSet::len).sum(),
                 coverage: self.stage.chaos.coverage(),
                 trace: self.trace,
                 clauses: self.stage.census.take(),
-            }),
-            Err(violation) => {
+            })),
+            Err(Ok(violation)) => {
                 let (step, last, mutant) = (self.step, self.last.into(), options.mutant);
-                Err(Box::new(Failure { seed, step, violation, last, mutant }))
+                Ok(Played::Failed(Box::new(Failure { seed, step, violation, last, mutant })))
             }
+            Err(Err(error)) => Err(error),
         }
     }
 
@@ -155,18 +154,14 @@ impl History {
         }
     }
 
-    async fn one_step(&mut self) -> Result<Verdict> {
+    async fn one_step(&mut self) -> Result<()> {
         self.step += 1;
-        if let Err(violation) = self.begin_something().await? {
-            return Ok(Err(violation));
-        }
+        self.begin_something().await?;
         let polls = self.dice.within(1..=6);
         for _ in 0..polls {
-            if let Err(violation) = self.poll_something().await? {
-                return Ok(Err(violation));
-            }
+            self.poll_something().await?;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     pub(crate) fn count(&self, fault: CoveredFault) {
@@ -174,24 +169,24 @@ impl History {
     }
 
     /// Holds the invariants against what was written since the last look.
-    pub(crate) async fn look(&mut self) -> Result<Verdict> {
+    pub(crate) async fn look(&mut self) -> Result<()> {
         let touched = self.stage.chaos.take_touched();
         if touched.is_empty() {
-            return Ok(Ok(()));
+            return Ok(());
         }
         let (step, latest) = (self.step, self.stage.clocks.latest(self.now()));
-        let held = self.watch.look(&self.stage.store, &self.model, touched, step, latest).await?;
+        let held = self.watch.look(&self.stage.store, &self.model, touched, step, latest).await;
         for note in self.watch.take_notes() {
             self.note(note);
         }
-        Ok(held)
+        held
     }
 
-    async fn begin_something(&mut self) -> Result<Verdict> {
+    async fn begin_something(&mut self) -> Result<()> {
         self.cut_off();
         let step = *self.dice.weighted(&self.steps);
         if step.is_call() && self.ops.len() >= CALLS {
-            return Ok(Ok(()));
+            return Ok(());
         }
         match step {
             Step::TimePasses => self.advance(),
@@ -209,7 +204,7 @@ impl History {
             Step::ClockJumps => self.jump(),
             Step::LastReleaseRaces => self.race()?,
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     fn advance(&mut self) {
@@ -338,32 +333,33 @@ impl History {
     }
 
     /// A consumer takes what its queue has.
-    async fn receive(&mut self) -> Result<Verdict> {
-        let Some(url) = self.dice.pick(&self.stage.queue_urls).cloned() else { return Ok(Ok(())) };
+    async fn receive(&mut self) -> Result<()> {
+        let Some(url) = self.dice.pick(&self.stage.queue_urls).cloned() else { return Ok(()) };
         let messages = queue::receive(&self.stage.deployment.sqs, &url).await?;
         for message in &messages {
             let event = Received::read(message.body().unwrap_or_default())?;
-            if let Err(violation) = self.arrived("a consumer", &event)? {
-                return Ok(Err(violation));
-            }
+            self.arrived("a consumer", &event)?;
             self.plan(&event)?;
         }
         if !self.dice.chance(60) {
             queue::delete(&self.stage.deployment.sqs, &url, &messages).await?;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// An event has come to a consumer.
-    pub(crate) fn arrived(&mut self, consumer: &str, event: &Received) -> Result<Verdict> {
+    pub(crate) fn arrived(&mut self, consumer: &str, event: &Received) -> Result<()> {
         self.note(format!("{consumer} receives {} {:?}", event.body.event_id, event.body.token));
         let client = event.body.client_id.parse()?;
         self.received += 1;
         self.model.delivered.entry(client).or_default().insert(event.body.event_id.clone());
         // What a clock that was an hour ahead has sent may be read long after it was set right. Text that is no id is I3's.
-        let Ok(event) = event.body.event_id.parse() else { return Ok(Ok(())) };
+        let Ok(event) = event.body.event_id.parse() else { return Ok(()) };
         let latest = self.stage.clocks.latest(self.now());
-        Ok(if self.jumps { Ok(()) } else { i6_times::arrived(&event, latest) })
+        if !self.jumps {
+            i6_times::arrived(&event, latest)?;
+        }
+        Ok(())
     }
 
     /// What a consumer makes of an event with a token.
@@ -432,18 +428,16 @@ impl History {
         });
     }
 
-    async fn poll_something(&mut self) -> Result<Verdict> {
+    async fn poll_something(&mut self) -> Result<()> {
         if self.ops.is_empty() {
-            return Ok(Ok(()));
+            return Ok(());
         }
         let chosen = self.dice.below(self.ops.len() as u64) as usize;
         let requests = if self.dice.chance(300) { 200 } else { self.dice.within(1..=12) };
         for _ in 0..requests {
             let done = self.ops[chosen].poll();
             // After every single write: what is wrong only for a moment is wrong.
-            if let Err(violation) = self.look().await? {
-                return Ok(Err(violation));
-            }
+            self.look().await?;
             if let Some(done) = done {
                 let op = self.ops.remove(chosen);
                 if chosen > 0 {
@@ -452,11 +446,11 @@ impl History {
                 return self.ended(&op.name, done);
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Takes note of the end of a call.
-    pub(crate) fn ended(&mut self, name: &str, done: Done) -> Result<Verdict> {
+    pub(crate) fn ended(&mut self, name: &str, done: Done) -> Result<()> {
         let step = self.step;
         match done {
             Done::Ticked(result) => self.note(format!("{name}: {result:?}")),
@@ -492,7 +486,7 @@ impl History {
                             self.model.jobs[job].told(Some(new));
                         }
                         Ok(other) => {
-                            return Ok(Err(i8_accepted::refused(name, &format!("{other:?}"))));
+                            return Err(i8_accepted::refused(name, &format!("{other:?}")).into());
                         }
                         Err(_) => {}
                     }
@@ -519,7 +513,7 @@ impl History {
                 self.note(format!("{name}: {result:?}"));
                 match result {
                     Ok(answers) if asked.is_empty() => {
-                        return Ok(self.watch.releases.forged(&answers));
+                        return Ok(self.watch.releases.forged(&answers)?);
                     }
                     Ok(answers) => {
                         let late = [Released::AlreadyReleased, Released::Reclaimed];
@@ -536,7 +530,7 @@ impl History {
                 }
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 }
 

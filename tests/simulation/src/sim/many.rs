@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Failure, FaultCoverage, Options, Summary, Violation, run_with};
+use super::{Failure, FaultCoverage, Options, Played, Summary, Violation, run_with};
 
 /// Seeds of one kind of failure that the table names.
 const NAMED_SEEDS: usize = 12;
@@ -18,9 +18,6 @@ thread_local! {
     /// The panics of the history that this thread plays, those that the engine contains included.
     static PANICS: RefCell<Vec<Panic>> = const { RefCell::new(Vec::new()) };
 }
-
-/// What came of a history, or why it could not be played.
-type Played = anyhow::Result<Result<Summary, Box<Failure>>>;
 
 struct Panic {
     place: String,
@@ -146,7 +143,7 @@ pub(crate) fn play(seed: u64, options: Options) -> Result<Summary, Box<Failure>>
 }
 
 /// Plays one history. The engine contains panics, so that one message or row fails and no other: here it must not meet any.
-fn contained(seed: u64, options: Options, play: impl FnOnce() -> Played) -> Result<Summary, Box<Failure>> {
+fn contained(seed: u64, options: Options, play: impl FnOnce() -> anyhow::Result<Played>) -> Result<Summary, Box<Failure>> {
     let played = catch_unwind(AssertUnwindSafe(play));
     let panics = PANICS.take();
     let failure =
@@ -155,7 +152,7 @@ fn contained(seed: u64, options: Options, play: impl FnOnce() -> Played) -> Resu
         return Err(failure(Violation::new("panic", place, message)));
     }
     match played {
-        Ok(Ok(outcome)) => outcome,
+        Ok(Ok(played)) => played.held(),
         Ok(Err(error)) => Err(failure(Violation::new("error", error.to_string(), format!("{error:#}")))),
         Err(payload) => Err(failure(Violation::new("panic", "without a place", text(&*payload)))),
     }

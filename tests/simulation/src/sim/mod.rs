@@ -85,11 +85,33 @@ impl Default for Options {
     }
 }
 
+/// What came of a history.
+#[derive(Debug)]
+pub enum Played {
+    /// Every invariant held.
+    Held(Summary),
+    /// One did not.
+    Failed(Box<Failure>),
+}
+
+impl Played {
+    /// What was counted.
+    ///
+    /// # Errors
+    /// How an invariant did not hold.
+    pub fn held(self) -> Result<Summary, Box<Failure>> {
+        match self {
+            Self::Held(summary) => Ok(summary),
+            Self::Failed(failure) => Err(failure),
+        }
+    }
+}
+
 /// Plays the history of a seed.
 ///
 /// # Errors
-/// When the machinery itself fails. What the engine does wrong is the inner `Err`.
-pub fn run(seed: u64) -> anyhow::Result<Result<Summary, Box<Failure>>> {
+/// When the machinery itself fails. What the engine does wrong is [`Played::Failed`].
+pub fn run(seed: u64) -> anyhow::Result<Played> {
     run_with(seed, Options::default())
 }
 
@@ -97,16 +119,16 @@ pub fn run(seed: u64) -> anyhow::Result<Result<Summary, Box<Failure>>> {
 ///
 /// # Errors
 /// When the machinery itself fails.
-pub fn run_with(seed: u64, options: Options) -> anyhow::Result<Result<Summary, Box<Failure>>> {
+pub fn run_with(seed: u64, options: Options) -> anyhow::Result<Played> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     runtime.block_on(play_one(seed, options))
 }
 
-async fn play_one(seed: u64, options: Options) -> anyhow::Result<Result<Summary, Box<Failure>>> {
+async fn play_one(seed: u64, options: Options) -> anyhow::Result<Played> {
     let mut history = History::new(seed, options).await?;
-    let verdict = match history.under_faults().await? {
-        Ok(()) => drain::finish(&mut history).await?,
-        violation => violation,
+    let outcome = match history.under_faults().await {
+        Ok(()) => drain::finish(&mut history).await,
+        violated => violated,
     };
-    Ok(history.end(seed, options, verdict))
+    history.end(seed, options, outcome)
 }

@@ -182,7 +182,7 @@ impl Watch {
         touched: BTreeSet<String>,
         step: u64,
         latest: DateTime<Utc>,
-    ) -> anyhow::Result<Verdict> {
+    ) -> anyhow::Result<()> {
         // Whether something was granted, by policy.
         let mut policies: BTreeMap<(ClientId, PolicyId), bool> = BTreeMap::new();
         for key in touched.iter().filter_map(|pk| group_key(pk)) {
@@ -192,12 +192,8 @@ impl Watch {
             }
             let packs = &self.packs;
             let change = Change { packs, key: &key, before: before.as_ref(), after: after.as_ref() };
-            if let Err(violation) = self.releases.ended(store, model, &self.chaos, &change, latest).await? {
-                return Ok(Err(violation));
-            }
-            if let Err(violation) = changed(&mut self.in_flight, &mut self.grants, model, &change, step) {
-                return Ok(Err(violation));
-            }
+            self.releases.ended(store, model, &self.chaos, &change, latest).await?;
+            changed(&mut self.in_flight, &mut self.grants, model, &change, step)?;
             for lease in change.began() {
                 if change.is_looked_up(lease) {
                     self.chaos.count(CoveredFault::LookedUp);
@@ -210,9 +206,10 @@ impl Watch {
                 self.groups.insert(key, after);
             }
         }
-        Ok(policies.iter().try_for_each(|((client, policy), granted)| {
-            self.in_flight.check(&self.groups, model, (client, policy), granted.then_some(step))
-        }))
+        for ((client, policy), granted) in &policies {
+            self.in_flight.check(&self.groups, model, (client, policy), granted.then_some(step))?;
+        }
+        Ok(())
     }
 
     /// The groups as they were last seen.

@@ -22,33 +22,31 @@ use crate::sim::model::{JobModel, PolicyModel};
 
 /// Everything that is due was delivered or recorded, and has ended. Without `last_too`, the occurrences of policies whose
 /// tokens nobody releases yet are left out.
-pub(crate) async fn complete(history: &History, until: DateTime<Utc>, last_too: bool) -> Result<Verdict> {
+pub(crate) async fn complete(history: &History, until: DateTime<Utc>, last_too: bool) -> Result<()> {
     for occurrence in history.model.jobs.iter().flat_map(|job| job.due(until)) {
         if waits_for_the_last(history, &occurrence) && !last_too {
             continue;
         }
-        if let Err(violation) = ended(history, &occurrence).await? {
-            return Ok(Err(violation));
-        }
+        ended(history, &occurrence).await?;
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// No group has a range that it does not serve, no line an entry that nobody takes.
-pub(crate) async fn nothing_waits(history: &History) -> Result<Verdict> {
+pub(crate) async fn nothing_waits(history: &History) -> Result<()> {
     for group in history.watch.groups() {
         if group.refill != Refill::Idle {
             let message = format!("{:?}: {:?}", group.key, group.refill);
-            return Ok(Err(Violation::new("I2", "a group is not served", message)));
+            return Err(Violation::new("I2", "a group is not served", message).into());
         }
     }
     for policy in &history.model.policies {
         let line = history.stage.store.line(&policy.client, &policy.id, None).await?;
         if let Some(entry) = line.rows.iter().find(|entry| !entry.is_exhausted()) {
-            return Ok(Err(Violation::new("I2", "an entry is left in the line", format!("{entry:?}"))));
+            return Err(Violation::new("I2", "an entry is left in the line", format!("{entry:?}")).into());
         }
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// What was handled without any fault is done.
@@ -78,12 +76,12 @@ fn waits_for_the_last(history: &History, occurrence: &Occurrence) -> bool {
         || (is_ruled && revisions.any(|job| job.revision < occurrence.revision && is_last(&job.terms)))
 }
 
-async fn ended(history: &History, occurrence: &Occurrence) -> Result<Verdict> {
+async fn ended(history: &History, occurrence: &Occurrence) -> Result<()> {
     let run = occurrence.run_id();
     let count = occurrence.terms.count.get();
     let row = found(history, &occurrence.client, &run).await?;
     if let Some(row) = row.as_ref().filter(|row| row.stopped.is_some()) {
-        return Ok(adds_up(row, count));
+        return Ok(adds_up(row, count)?);
     }
     let delivered = history.model.delivered.get(&occurrence.client);
     let arrived = |index: u32| delivered.is_some_and(|ids| ids.contains(&run.event(index).to_string()));
@@ -91,32 +89,29 @@ async fn ended(history: &History, occurrence: &Occurrence) -> Result<Verdict> {
     let of = format!("{missing} of the {count} events of {}/{run}", occurrence.client);
     let Some(row) = row else {
         // A single event whose success is not kept.
-        return Ok(match missing {
-            0 => Ok(()),
-            _ if is_left_out(history, occurrence).await? => Ok(()),
-            _ => {
-                let message =
-                    format!("{of} never came, and there is no run: {}", left_out(history, occurrence).await?);
-                Err(Violation::new("I2", "an occurrence has neither events nor a run", message))
-            }
-        });
+        if missing == 0 || is_left_out(history, occurrence).await? {
+            return Ok(());
+        }
+        let skipped = left_out(history, occurrence).await?;
+        let message = format!("{of} never came, and there is no run: {skipped}");
+        return Err(Violation::new("I2", "an occurrence has neither events nor a run", message).into());
     };
     let Some(_) = occurrence.terms.policy else {
         if missing > 0 && !is_recorded(history, occurrence, &arrived).await? {
             let message = format!("{of} never came, and no record says why: {row:?}");
-            return Ok(Err(Violation::new("I2", "an unthrottled event has no record", message)));
+            return Err(Violation::new("I2", "an unthrottled event has no record", message).into());
         }
-        return Ok(Ok(()));
+        return Ok(());
     };
     if missing as u32 > row.tally.dead + row.tally.expired {
         let message = format!("{of} never came: {:?}", row.tally);
-        return Ok(Err(Violation::new("I2", "a throttled event never came", message)));
+        return Err(Violation::new("I2", "a throttled event never came", message).into());
     }
     if row.tally.total() != count {
         let message = format!("of {count} events of {}/{run}, {:?} have ended", occurrence.client, row.tally);
-        return Ok(Err(Violation::new("I2", "the counts of a run do not add up", message)));
+        return Err(Violation::new("I2", "the counts of a run do not add up", message).into());
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// What is known of a run. Of one that is in a pack, its history says what came of it.

@@ -46,8 +46,8 @@ impl Releases {
         chaos: &Chaos,
         change: &Change<'_>,
         latest: DateTime<Utc>,
-    ) -> Result<Verdict> {
-        let Some(before) = change.before else { return Ok(Ok(())) };
+    ) -> Result<()> {
+        let Some(before) = change.before else { return Ok(()) };
         let policy = model.policy(&change.key.client, &change.key.policy);
         for lease in change.ended() {
             if before.token(lease.id.slot).is_some_and(|token| self.asked.contains(&token)) {
@@ -68,10 +68,10 @@ impl Releases {
             let stopped = run.is_some_and(|run| run.stopped.is_some() || run.tally.dead > 0);
             if !stopped && !undeliverable {
                 let message = format!("{:?} lost {lease:?}", change.key);
-                return Ok(Err(Violation::new("I4", "a live lease was lost that nobody released", message)));
+                return Err(Violation::new("I4", "a live lease was lost that nobody released", message).into());
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// What a call with a forged token was answered. In the instant in which the lease that it imitates is released, its

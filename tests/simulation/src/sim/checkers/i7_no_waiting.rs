@@ -24,9 +24,12 @@ pub(crate) fn own_policy(model: &Model, change: &Change<'_>) -> Verdict {
 }
 
 /// What is missing while the tokens of a policy are held may have waited for them.
-pub(crate) fn beside_held(model: &Model, complete: Verdict) -> Verdict {
-    complete.map_err(|violation| match model.policies.iter().any(PolicyModel::is_last) {
-        true => Violation { invariant: "I2 or I7", ..violation },
-        false => violation,
-    })
+pub(crate) fn beside_held(model: &Model, error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<Violation>() {
+        Ok(violation) if model.policies.iter().any(PolicyModel::is_last) => {
+            Violation { invariant: "I2 or I7", ..violation }.into()
+        }
+        Ok(violation) => violation.into(),
+        Err(error) => error,
+    }
 }

@@ -17,8 +17,9 @@ pub(crate) mod i6_times;
 pub(crate) mod i7_no_waiting;
 pub(crate) mod i8_accepted;
 
-/// An invariant that does not hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An invariant that does not hold. Other errors of a history are the machinery's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{invariant}, {kind}: {message}")]
 pub struct Violation {
     /// Its name in the design, `I1` to `I8`; `panic` and `error` stand for a history that did not come to its end.
     pub invariant: &'static str,
