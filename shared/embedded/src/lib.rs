@@ -21,6 +21,7 @@ mod faults;
 mod folder;
 pub mod loopback;
 mod meter;
+mod reply;
 mod sqs;
 
 pub use around::around;

@@ -88,10 +88,7 @@ pub fn play(seed: u64) -> Result<Played> {
 ///
 /// # Errors
 /// When the machinery itself fails.
-pub fn play_past(
-    seed: u64,
-    is_passed_over: &dyn Fn(&Fault) -> bool,
-) -> Result<Played> {
+pub fn play_past(seed: u64, is_passed_over: &dyn Fn(&Fault) -> bool) -> Result<Played> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let journal = journal_of(seed);
     let played = runtime.block_on(play_with(seed, &journal, is_passed_over));
@@ -99,11 +96,7 @@ pub fn play_past(
     played
 }
 
-async fn play_with(
-    seed: u64,
-    journal: &Path,
-    is_passed_over: &dyn Fn(&Fault) -> bool,
-) -> Result<Played> {
+async fn play_with(seed: u64, journal: &Path, is_passed_over: &dyn Fn(&Fault) -> bool) -> Result<Played> {
     let (dice, document) = (Dice::new(seed), Document::read()?);
     let mut journal = std::fs::File::create(journal)?;
     let mut stage = Stage::new().await?;

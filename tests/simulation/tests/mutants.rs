@@ -19,7 +19,8 @@ const NOTICED_WITHIN: u64 = 100;
 fn each_clause_of_a_condition_is_in_the_table() {
     let (mut seen, options) = (BTreeSet::new(), Options { counts_clauses: true, ..Options::default() });
     for seed in COUNTED {
-        let summary = sim::run_with(seed, options).unwrap().held().unwrap_or_else(|failure| panic!("{failure}"));
+        let summary =
+            sim::run_with(seed, options).unwrap().held().unwrap_or_else(|failure| panic!("{failure}"));
         seen.extend(summary.clauses.into_keys());
     }
     let known: BTreeSet<String> = Mutant::all().iter().map(|mutant| mutant.name.clone()).collect();

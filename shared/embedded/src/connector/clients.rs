@@ -11,10 +11,9 @@ use aws_smithy_runtime_api::client::endpoint::EndpointFuture;
 use aws_smithy_types::endpoint::Endpoint;
 
 use super::Seam;
+use crate::dynamodb::SDK_TOKEN;
 use crate::faults::Faults;
-
-/// The region that the clients and the ARNs of the embedded services name.
-pub(crate) const REGION: &str = "us-east-1";
+use crate::sqs::REGION;
 
 /// How a client of the embedded services behaves.
 #[derive(Debug, Clone)]
@@ -57,10 +56,6 @@ impl InProcess {
         EndpointFuture::ready(Ok(self.0.clone()))
     }
 }
-
-/// The token that the SDK gives to a transaction whose caller gave none: told apart here, it becomes one that fits (see
-/// `Seam::transaction_token`).
-pub(crate) const SDK_TOKEN: &str = "sdk";
 
 /// The SDK registers a scheme of this name in every client: it signs nothing.
 const NO_AUTH: AuthSchemeId = AuthSchemeId::new("noAuth");

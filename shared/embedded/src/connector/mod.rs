@@ -4,7 +4,6 @@
 //! status and headers AWS would send. It opens no socket, signs nothing and keeps no state of its own.
 
 mod clients;
-mod reply;
 mod resources;
 
 use std::fmt;
@@ -18,13 +17,13 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 
 pub use clients::ClientOptions;
-pub(crate) use clients::{REGION, SDK_TOKEN, dynamodb_client, sqs_client};
-pub(crate) use reply::{QUERY_ERROR_HEADER, Reply};
+pub(crate) use clients::{dynamodb_client, sqs_client};
 
 use crate::dynamodb::DynamoDb;
 use crate::faults::{Call, Fault, Faults, Service};
 use crate::folder::Folder;
 use crate::meter::Meter;
+use crate::reply::Reply;
 use crate::sqs::Sqs;
 
 /// What every client of one [`Embedded`](crate::Embedded) reaches through its connector.

@@ -5,10 +5,11 @@ use dynoxide::{Database, DynoxideError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::SDK_TOKEN;
 use super::capacity::{self, MeteredRequest, MeteredResponse};
 use super::refusal;
-use crate::connector::{Reply, SDK_TOKEN};
 use crate::meter::Meter;
+use crate::reply::Reply;
 
 /// Serves `operation` and counts what it consumed.
 pub(super) fn serve(

@@ -13,8 +13,12 @@ use std::sync::Arc;
 use dynoxide::Database;
 use tidegate_domain::clock::Clock;
 
-use crate::connector::Reply;
 use crate::meter::Meter;
+use crate::reply::Reply;
+
+/// The token that the SDK gives to a transaction whose caller gave none: told apart here, it becomes one that fits (see
+/// `Seam::transaction_token`).
+pub(crate) const SDK_TOKEN: &str = "sdk";
 
 /// One embedded DynamoDB.
 pub(crate) struct DynamoDb {

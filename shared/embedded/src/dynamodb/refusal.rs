@@ -6,7 +6,7 @@
 use dynoxide::DynoxideError;
 use serde::de::DeserializeOwned;
 
-use crate::connector::Reply;
+use crate::reply::Reply;
 
 /// What AWS puts before the message of a member error of the single-item writes.
 const ENVELOPE: &str = "1 validation error detected: ";

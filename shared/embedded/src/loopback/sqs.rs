@@ -13,7 +13,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::{Limits, Refusal};
-use crate::connector::{QUERY_ERROR_HEADER, Reply, Services};
+use crate::connector::Services;
+use crate::reply::{QUERY_ERROR_HEADER, Reply};
 
 /// Room for a full batch whose every byte needs an escape.
 const BODY_BYTES: usize = 8 * 1024 * 1024;

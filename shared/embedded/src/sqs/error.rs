@@ -1,6 +1,6 @@
 //! Why SQS refuses a request, in both spellings that AWS sends: the JSON shape and the older query code.
 
-use crate::connector::Reply;
+use crate::reply::Reply;
 
 /// The error codes of the SQS API that this service gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -35,9 +35,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use tidegate_domain::clock::Clock;
 
-use crate::connector::Reply;
 use crate::meter::Meter;
+use crate::reply::Reply;
 pub(crate) use error::Failure;
+pub(crate) use name::REGION;
 pub use name::{QueueName, place_of_queues};
 pub use outside::OwnQueues;
 use requests::Served;

@@ -1,8 +1,9 @@
 //! Queue names, and the URLs and ARNs that carry them.
 
-use crate::connector::REGION;
-
 use super::error::Refused;
+
+/// The region that the clients and the ARNs of the embedded services name.
+pub(crate) const REGION: &str = "us-east-1";
 
 /// The account that URLs and ARNs name.
 const ACCOUNT: &str = "000000000000";

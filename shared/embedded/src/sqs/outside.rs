@@ -13,7 +13,7 @@ use super::attributes;
 use super::error::{Code, Failure, Refused};
 use super::requests::{self, Served};
 use super::{Sqs, admin, name, wire};
-use crate::connector::Reply;
+use crate::reply::Reply;
 
 /// The queues of Tidegate itself, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

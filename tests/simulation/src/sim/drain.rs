@@ -14,9 +14,7 @@ use tidegate_engine::{Outcome, Release, Released};
 use tidegate_testkit::queue;
 
 use super::checkers::i2_nothing_lost::{self, complete};
-use super::checkers::{
-    Violation, i3_exact_ids, i5_tokens_return, i6_times, i7_no_waiting, i8_accepted,
-};
+use super::checkers::{Violation, i3_exact_ids, i5_tokens_return, i6_times, i7_no_waiting, i8_accepted};
 use super::coverage::CoveredFault;
 use super::history::History;
 use super::model::{PendingCall, PendingPolicyCall, PolicyModel};

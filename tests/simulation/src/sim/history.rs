@@ -117,12 +117,7 @@ impl History {
     }
 
     /// What came of it.
-    pub(crate) fn end(
-        self,
-        seed: u64,
-        options: Options,
-        outcome: Result<()>,
-    ) -> Result<Played> {
+    pub(crate) fn end(self, seed: u64, options: Options, outcome: Result<()>) -> Result<Played> {
         match outcome.map_err(|error| error.downcast::<Violation>()) {
             Ok(()) => Ok(Played::Held(Summary {
                 requests: self.stage.chaos.requests(),

@@ -143,7 +143,11 @@ pub(crate) fn play(seed: u64, options: Options) -> Result<Summary, Box<Failure>>
 }
 
 /// Plays one history. The engine contains panics, so that one message or row fails and no other: here it must not meet any.
-fn contained(seed: u64, options: Options, play: impl FnOnce() -> anyhow::Result<Played>) -> Result<Summary, Box<Failure>> {
+fn contained(
+    seed: u64,
+    options: Options,
+    play: impl FnOnce() -> anyhow::Result<Played>,
+) -> Result<Summary, Box<Failure>> {
     let played = catch_unwind(AssertUnwindSafe(play));
     let panics = PANICS.take();
     let failure =

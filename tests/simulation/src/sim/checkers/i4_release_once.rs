@@ -68,7 +68,9 @@ impl Releases {
             let stopped = run.is_some_and(|run| run.stopped.is_some() || run.tally.dead > 0);
             if !stopped && !undeliverable {
                 let message = format!("{:?} lost {lease:?}", change.key);
-                return Err(Violation::new("I4", "a live lease was lost that nobody released", message).into());
+                return Err(
+                    Violation::new("I4", "a live lease was lost that nobody released", message).into()
+                );
             }
         }
         Ok(())
