@@ -30,16 +30,6 @@ impl Outcome {
 }
 
 /// A token, and how its event ended.
-///
-/// ```
-/// use tidegate_protocol::Release;
-///
-/// let entries = [
-///     Release::succeeded("tok.acme.small.0.3.17.2.9").result("1,204 rows"),
-///     Release::failed("tok.acme.small.0.4.18.2.10").error("the shop does not answer"),
-/// ];
-/// assert_eq!(entries[0].result.as_deref(), Some("1,204 rows"));
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Ended))]
 #[serde(deny_unknown_fields)]
@@ -60,6 +50,16 @@ pub struct Release {
 
 impl Release {
     /// A token whose event succeeded.
+    ///
+    /// ```
+    /// use tidegate_protocol::Release;
+    ///
+    /// let entries = [
+    ///     Release::succeeded("tok.acme.small.0.3.17.2.9").result("1,204 rows"),
+    ///     Release::failed("tok.acme.small.0.4.18.2.10").error("the shop does not answer"),
+    /// ];
+    /// assert_eq!(entries[0].result.as_deref(), Some("1,204 rows"));
+    /// ```
     pub fn succeeded(token: impl Into<String>) -> Self {
         Self { token: token.into(), outcome: Outcome::Succeeded, result: None, error: None }
     }

@@ -15,7 +15,7 @@ pub enum Table {
     Jobs,
     /// The time index: children by zone, LaunchExpression and shard; instants by minute; the outbox.
     Launch,
-    /// Runs and non-runs, by job.
+    /// Runs and what was skipped, by job.
     Runs,
     /// Events and packed outcomes, by run; marks of sent chunks.
     Events,

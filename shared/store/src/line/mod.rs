@@ -22,7 +22,7 @@ use crate::runs::{Tally, left_out_update, row as run_row};
 use crate::tables::Table;
 use crate::{Create, Page, Result, Store, StoreError, Write};
 
-/// Stands before the number of a part, in a place.
+/// Stands before the number of a part, in a key.
 const PART: char = '.';
 
 /// Entries that are looked at to find one that waits; with more, one will.
@@ -37,7 +37,7 @@ pub struct LineEntry {
     pub pack: PackId,
     /// When the first of its events is due, in whole seconds.
     pub launch_at: DateTime<Utc>,
-    /// Its place, the row's sort key: what the line is ordered by. `<priority>|<launch second>|<pack>`, with the part
+    /// The row's sort key: what the line is ordered by. `<priority>|<launch second>|<pack>`, with the part
     /// before the pack where it is one.
     pub line_key: String,
     /// The number behind its last event: how many events the pack has, or the end of its part.
@@ -84,7 +84,7 @@ impl Pending {
 }
 
 impl LineEntry {
-    /// Its priority, 0 (first) to 9: the first part of its place. 9 where that cannot be read.
+    /// Its priority, 0 (first) to 9: the first part of its key. 9 where that cannot be read.
     pub fn priority(&self) -> u8 {
         self.line_key.split('|').next().and_then(|priority| priority.parse().ok()).unwrap_or(MAX_PRIORITY)
     }
@@ -226,17 +226,17 @@ fn part_of(line_key: &str) -> Option<(u32, u32)> {
     Some((part.parse().ok()?, first.parse().ok()?))
 }
 
-/// Whether the entry at a place has a part of a run.
+/// Whether the entry under a key has a part of a run.
 pub fn is_part(line_key: &str) -> bool {
     part_of(line_key).is_some()
 }
 
-/// Whether event number `event` is the first of the entry at a place, as it was put into the line.
+/// Whether event number `event` is the first of the entry under a key, as it was put into the line.
 pub fn is_first(line_key: &str, event: u32) -> bool {
     event == part_of(line_key).map_or(0, |(_, first)| first)
 }
 
-/// When the events of a place of the line are due.
+/// When the events under a key of the line are due.
 fn launch_of(line_key: &str) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(line_key.split('|').nth(1)?.parse().ok()?, 0)
 }
@@ -257,7 +257,7 @@ pub(crate) fn returned_row(
         .with("cur", number(next))
 }
 
-/// The pack whose entry is at a place of the line.
+/// The pack whose entry is under a key of the line.
 ///
 /// ```
 /// use tidegate_store::line::pack_of_line_key;
@@ -426,7 +426,7 @@ impl Store {
         Ok(Page { rows: due, next: None, unreadable })
     }
 
-    /// One entry by its place, read consistently; `None` when it left the line.
+    /// One entry by its key, read consistently; `None` when it left the line.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
