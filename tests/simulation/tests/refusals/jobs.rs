@@ -15,7 +15,7 @@ cases! {
     "at rewrite: rev = :seen" => one_time_job_that_was_replaced,
     "at transact rewrite: rev = :seen" => one_time_job_that_was_replaced_and_is_owed,
     "index add or remove zone: attribute_not_exists(#zone) OR #zone < :now" => zone_that_was_added_before,
-    "owed delete: rev = :rev" => launches_that_are_owed_of_a_later_revision,
+    "outbox delete: rev = :rev" => launches_that_are_owed_of_a_later_revision,
     "jobs put: attribute_not_exists(pk)" => second_one_time_job,
     "jobs transact put: attribute_not_exists(pk)" => second_job,
     "jobs transact put: rev = :seen" => job_over_a_tombstone_that_is_gone,

@@ -68,7 +68,7 @@ fn what_bounds_the_rest_is_said_and_counted() {
     let paced = Progress { window: window(3_600, OnDeadline::Continue, true), ..progress(Some(&plain)) };
     let forecast = Forecast::of(&paced);
     assert_eq!(forecast.finish_at, Some(at(3_600)));
-    let last_at = at(3_596);
+    let last_at = at(3_596) + Duration::milliseconds(400);
     let paced = ForecastBasis::Paced { ends_at: at(3_600), last_at };
     assert_eq!(forecast.basis.last(), Some(&paced));
 
