@@ -40,6 +40,7 @@ const LIBRARIES: &[&str] = &[
 
 /// What the suites stand on: the libraries, and the kit that no program ships.
 const SUITE: &[&str] = &[
+    "tidegate-protocol",
     "tidegate-domain",
     "tidegate-store",
     "tidegate-engine",
