@@ -10,7 +10,8 @@ use serde_json::value::RawValue;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::TOKENS_PER_CALL;
 use tidegate_domain::slots::GroupKey;
-use tidegate_protocol::{ReleaseEntry, ReleaseMessage};
+use tidegate_domain::token::SignedToken;
+use tidegate_protocol::{self as protocol, ReleaseEntry, ReleaseMessage};
 use tracing::{error, warn};
 
 use super::Tokens;
@@ -100,7 +101,11 @@ impl Sorted {
 /// Reads an entry: a token's text, or an object that says how its event ended.
 fn read(entry: &RawValue, client: Option<&ClientId>, key: &TokenKey) -> Result<Release, String> {
     let read: ReleaseEntry = serde_json::from_str(entry.get()).map_err(|e| format!("{entry}: {e}"))?;
-    let release = read_release(read.into(), key).map_err(|e| format!("{entry}: {e}"))?;
+    let read = protocol::Release::from(read);
+    // Never with its MAC: the log would hold what frees a token.
+    let token: Option<SignedToken> = read.token.parse().ok();
+    let named = token.map(|signed| format!("token '{}': ", signed.token)).unwrap_or_default();
+    let release = read_release(read, key).map_err(|e| format!("{named}{e}"))?;
     match client.filter(|client| *client != release.token.client()) {
         Some(client) => Err(format!("token '{}' is not {client}'s", release.token)),
         None => Ok(release),
@@ -141,6 +146,15 @@ mod tests {
         assert_eq!(sizes, [2, 1]);
         let second = sorted.by_group.values().nth(1).and_then(|releases| releases.first()).unwrap();
         assert_eq!((second.outcome, second.text.as_deref()), (Outcome::Failed, Some("no disk")));
+    }
+
+    #[test]
+    fn what_is_said_of_an_entry_names_its_token_without_what_frees_it() {
+        let token = "tok.acme.small.0.6.19.2.12";
+        let entry = serde_json::json!({"token": signed(token), "error": "but it succeeded"}).to_string();
+        let entry = RawValue::from_string(entry).unwrap();
+        let reason = read(&entry, None, &key()).unwrap_err();
+        assert!(reason.contains(token) && !reason.contains(&signed(token)), "{reason}");
     }
 
     #[test]
