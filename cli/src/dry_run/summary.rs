@@ -39,7 +39,8 @@ pub(super) struct Summary {
     firings: u64,
     /// Events of all firings.
     events: u64,
-    /// Launches that are skipped, by reason.
+    /// Launches that are skipped, by reason. The name in the output is older than the word.
+    #[serde(rename = "non_runs")]
     skipped: BTreeMap<&'static str, u64>,
     peak_minute: Option<Peak>,
     peak_second: Option<Peak>,

@@ -47,7 +47,7 @@ fn every_row_is_a_line_and_the_summary_counts_them() {
         ("refused", json!(1)),
         ("firings", json!(11)),
         ("events", json!(60)),
-        ("skipped", json!({"excluded": 1, "paused": 2})),
+        ("non_runs", json!({"excluded": 1, "paused": 2})),
         ("peak_minute", json!({"at": "2026-03-29T12:00:00Z", "firings": 3})),
         ("peak_second", json!({"at": "2026-03-29T12:00:00Z", "firings": 3})),
     ] {
