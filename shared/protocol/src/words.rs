@@ -8,26 +8,13 @@ macro_rules! words {
         $name:ident { $($(#[doc = $variant_doc:literal])+ $variant:ident = $word:literal,)+ }
     ) => {
         $(#[doc = $doc])+
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         #[non_exhaustive]
         pub enum $name {
             $($(#[doc = $variant_doc])+ #[serde(rename = $word)] $variant,)+
             /// A word of a later version. Never sent.
             #[serde(other)]
             Other,
-        }
-
-        impl $name {
-            /// Every word that is sent.
-            pub const ALL: &[Self] = &[$(Self::$variant),+];
-
-            /// The word.
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)+
-                    Self::Other => "other",
-                }
-            }
         }
 
         #[cfg(feature = "openapi")]

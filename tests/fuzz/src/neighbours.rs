@@ -46,7 +46,7 @@ impl Neighbours {
         let policy: PolicyId = "one".parse()?;
         let terms = PolicyTerms::new(1, LEASE_SECONDS)?;
         match world.engine.policies().create(&all[1].client, policy, terms).await? {
-            Written::Created(_) | Written::Replaced(_) => {}
+            Written::Created(_) => {}
             other => bail!("failed to create the neighbour's policy: {other:?}"),
         }
         let job = |neighbour: &Neighbour| JobSpec::cron("* * * * *", "UTC", &neighbour.queue_url);

@@ -202,7 +202,7 @@ async fn each_reason_to_wait_is_named() {
 
     // A pause.
     let written = world.engine.policies().pause(&client(), &id, true, None).await.unwrap();
-    assert!(matches!(written, Written::Created(_) | Written::Replaced(_)), "{written:?}");
+    assert!(matches!(written, Written::Replaced(_)), "{written:?}");
     let paused = explain(&world, &paced.event(5)).await;
     assert_eq!(because(&paused), "its policy is paused: nothing is admitted until it is resumed");
     assert_eq!(paused.expected_at, None);

@@ -68,9 +68,4 @@ impl Deployment {
     pub fn scan_url(&self) -> &str {
         &self.config.scan_queue_url
     }
-
-    /// The URL of the queue that consumers release tokens through.
-    pub fn release_url(&self) -> &str {
-        &self.config.release_queue_url
-    }
 }

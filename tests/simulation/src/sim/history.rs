@@ -498,7 +498,7 @@ impl History {
             Done::Changed { policy, result } => {
                 self.note(format!("{name}: {result:?}"));
                 self.model.policies[policy].busy = false;
-                if let Ok(Written::Created(_) | Written::Replaced(_) | Written::Unchanged(_)) = result
+                if let Ok(Written::Replaced(_) | Written::Unchanged(_)) = result
                     && let Some(fault) = self.model.policies[policy].answered(step)
                 {
                     self.count(fault);

@@ -130,7 +130,7 @@ impl World {
     pub async fn policy(&self, id: &str, max_in_flight: u32, lease_seconds: u32) -> Result<()> {
         let terms = PolicyTerms::new(max_in_flight, lease_seconds)?;
         match self.engine.policies().create(&CLIENT.parse()?, id.parse()?, terms).await? {
-            Written::Created(_) | Written::Replaced(_) | Written::Unchanged(_) => Ok(()),
+            Written::Created(_) | Written::Unchanged(_) => Ok(()),
             other => bail!("failed to create policy {id}: {other:?}"),
         }
     }
@@ -142,7 +142,7 @@ impl World {
     pub async fn change_policy(&self, id: &str, max_in_flight: u32, lease_seconds: u32) -> Result<()> {
         let terms = PolicyTerms::new(max_in_flight, lease_seconds)?;
         match self.engine.policies().replace(&CLIENT.parse()?, &id.parse()?, terms, None).await? {
-            Written::Created(_) | Written::Replaced(_) | Written::Unchanged(_) => Ok(()),
+            Written::Replaced(_) | Written::Unchanged(_) => Ok(()),
             other => bail!("failed to change policy {id}: {other:?}"),
         }
     }
