@@ -106,38 +106,38 @@ impl World {
         }
     }
 
-    /// The occurrences of a job of [`CLIENT`] that were recorded as left out, with the reason: the first of each record,
+    /// The occurrences of a job of [`CLIENT`] that were recorded as skipped, with the reason: the first of each record,
     /// the last, and how many they are.
     ///
     /// # Errors
     /// When the store refuses.
-    pub async fn left_out(&self, job: &str) -> Result<Vec<LeftOut>> {
+    pub async fn skipped(&self, job: &str) -> Result<Vec<Skipped>> {
         let rows = self.runs(job).await?;
-        let left_out = rows.into_iter().filter_map(|row| {
+        let skipped = rows.into_iter().filter_map(|row| {
             let reason = row.stopped?;
             let first_s = row.id.launch_at().timestamp();
             let (last_s, count) =
                 row.skipped.map_or((first_s, 1), |skipped| (skipped.until.timestamp(), skipped.count));
-            Some(LeftOut { run: row.id, reason, first_s, last_s, count })
+            Some(Skipped { run: row.id, reason, first_s, last_s, count })
         });
-        Ok(left_out.collect())
+        Ok(skipped.collect())
     }
 
-    /// The reason why one launch of a job of [`CLIENT`] was left out.
+    /// The reason why one launch of a job of [`CLIENT`] was skipped.
     ///
     /// # Errors
     /// When the store refuses, or no record says that it was.
     pub async fn reason(&self, job: &str, launch_s: i64) -> Result<String> {
-        let records = self.left_out(job).await?;
+        let records = self.skipped(job).await?;
         let of_launch =
             records.into_iter().find(|record| (record.first_s..=record.last_s).contains(&launch_s));
         of_launch.map(|record| record.reason).with_context(|| format!("no record of {job} at {launch_s}"))
     }
 }
 
-/// A record of occurrences that were left out for one reason.
+/// A record of occurrences that were skipped for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct Skipped {
     /// The first of them.
     pub run: RunId,
     /// Why.

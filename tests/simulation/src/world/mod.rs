@@ -21,7 +21,7 @@ use tidegate_testkit::Deployment;
 use crate::gate::{Gate, gated};
 use crate::mutants::Mutant;
 
-pub use account::{Account, Fired, LeftOut};
+pub use account::{Account, Fired, Skipped};
 pub use consumer::Received;
 pub use jobs::JobSpec;
 

@@ -3,10 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod non_runs;
 mod outages;
 mod resent;
 mod seconds;
+mod skipped;
 
 use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::clock::Clock as _;
@@ -72,18 +72,18 @@ impl Site {
         seconds
     }
 
-    /// What was left out of a job: first and last as seconds since noon, how many, and why.
-    async fn left_out(&self, job: &str) -> Vec<(i64, i64, u32, String)> {
-        let records = self.world.left_out(job).await.unwrap();
+    /// What was skipped of a job: first and last as seconds since noon, how many, and why.
+    async fn skipped(&self, job: &str) -> Vec<(i64, i64, u32, String)> {
+        let records = self.world.skipped(job).await.unwrap();
         records.into_iter().map(|r| (r.first_s - NOON, r.last_s - NOON, r.count, r.reason)).collect()
     }
 
     /// Fails unless each launch of a job from noon to now was delivered once or is in one record. Returns how many were
-    /// left out, by reason.
+    /// skipped, by reason.
     async fn settled(&self, job: &str, trigger: &Trigger) -> Vec<(String, u32)> {
         let window = Window::new(at_second(0), self.ahead(1)).unwrap();
         let firings = trigger.cadence().firings(window);
-        let (delivered, records) = (self.delivered(job), self.left_out(job).await);
+        let (delivered, records) = (self.delivered(job), self.skipped(job).await);
         let mut by_reason = std::collections::BTreeMap::new();
         for (first_s, last_s, count, reason) in &records {
             let in_range = |at: i64| (*first_s..=*last_s).contains(&at);

@@ -61,11 +61,11 @@ async fn makes_up_for(rule: Misfire, kept: usize) {
     for (name, trigger) in triggers() {
         let missed = missed(&trigger, times);
         assert!(missed.len() > 5, "{name}");
-        let left_out = site.settled(name, &trigger).await;
+        let records = site.settled(name, &trigger).await;
         let skipped = missed.len().saturating_sub(kept);
         let expected =
             if skipped > 0 { vec![("misfire_skipped".to_owned(), skipped as u32)] } else { vec![] };
-        assert_eq!(left_out, expected, "{name}");
+        assert_eq!(records, expected, "{name}");
         let delivered = site.delivered(name);
         let made: Vec<i64> = missed.iter().copied().filter(|at| delivered.contains(at)).collect();
         assert_eq!(made, missed[skipped..], "{name}: the latest are made up for");
@@ -94,13 +94,13 @@ async fn all_makes_up_for_all_when_they_are_not_too_many() {
 
 /// A bounded rule counts what was missed, not what a step of the catch-up sees of it.
 #[tokio::test]
-async fn a_record_says_how_many_were_left_out_and_until_when() {
+async fn a_record_says_how_many_were_skipped_and_until_when() {
     let mut site = Site::new().await;
     site.create(site.job(cron("* * * * *"), "each").ruled(misfire(Misfire::Skip))).await;
     site.minutes(5).await;
     site.world.advance(3_600);
     site.tick().await;
-    let records = site.left_out("each").await;
+    let records = site.skipped("each").await;
     // Noon + 5 minutes and the look-ahead were planned before; two minutes before now are no misfire.
     let (first, last) = (records.first().unwrap(), records.last().unwrap());
     assert_eq!((first.0, last.1), (420, 3_720), "{records:?}");
@@ -153,10 +153,10 @@ async fn three_days_are_caught_up_in_several_ticks() {
     site.minutes(5).await;
     assert_eq!(site.settled("all", &hourly).await, []);
     for (name, kept) in [("some", 5), ("latest", 1)] {
-        let left_out = site.settled(name, &hourly).await;
-        let [(reason, skipped)] = &left_out[..] else { panic!("{name}: {left_out:?}") };
+        let records = site.settled(name, &hourly).await;
+        let [(reason, skipped)] = &records[..] else { panic!("{name}: {records:?}") };
         assert_eq!(reason, "misfire_skipped");
-        assert!((72 - kept..=73 - kept).contains(skipped), "{name}: {left_out:?}");
+        assert!((72 - kept..=73 - kept).contains(skipped), "{name}: {records:?}");
     }
 }
 
@@ -185,7 +185,7 @@ async fn a_tick_that_died_is_repeated_with_its_own_judgement() {
     let expected = (0..=6).chain(32..=44).map(|minute| minute * 60).collect::<BTreeSet<i64>>();
     assert_eq!(delivered, expected);
     let mut skipped = BTreeSet::new();
-    for (first, last, _, reason) in site.left_out("latest").await {
+    for (first, last, _, reason) in site.skipped("latest").await {
         assert_eq!(reason, "misfire_skipped");
         skipped.extend((first..=last).step_by(60));
     }
@@ -219,7 +219,7 @@ async fn what_a_tick_began_is_finished_however_many_ticks_die_after_it() {
         site.minutes(4).await;
         let delivered: BTreeSet<i64> = site.delivered("batch").into_iter().collect();
         let mut settled = delivered.clone();
-        for (first, last, _, reason) in site.left_out("batch").await {
+        for (first, last, _, reason) in site.skipped("batch").await {
             assert_eq!(reason, "misfire_skipped");
             settled.extend((first..=last).step_by(60));
         }
@@ -237,8 +237,8 @@ async fn what_is_older_than_the_relevancy_window_is_recorded_as_expired() {
     site.minutes(6).await;
     site.world.advance(7_200);
     site.tick().await;
-    let left_out = site.settled("fresh", &cron("*/5 * * * *")).await;
-    assert_eq!(left_out, [("expired".to_owned(), 21)]);
+    let skipped = site.settled("fresh", &cron("*/5 * * * *")).await;
+    assert_eq!(skipped, [("expired".to_owned(), 21)]);
     let now_s = site.now().timestamp() - super::NOON;
     let late: Vec<i64> = site.delivered("fresh").into_iter().filter(|at| *at > 480).collect();
     assert!(late.iter().all(|at| now_s - at <= 900) && late.len() == 3, "{late:?} at {now_s}");
@@ -251,7 +251,7 @@ async fn what_grows_too_old_on_its_way_is_recorded_as_expired() {
     site.create(site.job(instants([60]), "fresh").relevant_for(120).unwrap()).await;
     site.world.advance(181);
     site.collect().await;
-    assert_eq!(site.left_out("fresh").await, [(60, 60, 1, "expired".to_owned())]);
+    assert_eq!(site.skipped("fresh").await, [(60, 60, 1, "expired".to_owned())]);
     assert!(site.delivered("fresh").is_empty());
 }
 
@@ -273,5 +273,5 @@ async fn what_waits_too_long_in_its_policy_s_line_is_recorded_as_expired() {
     site.world.release(&held).await.unwrap();
     site.minutes(2).await;
     assert_eq!((site.delivered("impatient"), site.delivered("patient")), (vec![], vec![5]));
-    assert_eq!(site.left_out("impatient").await, [(5, 5, 1, "expired".to_owned())]);
+    assert_eq!(site.skipped("impatient").await, [(5, 5, 1, "expired".to_owned())]);
 }

@@ -26,10 +26,10 @@ async fn a_set_of_instants_is_replaced_by_the_one_that_is_sent_again() {
     site.world.advance(-15);
     site.minutes(60).await;
     assert_eq!(site.delivered("set"), [10, 70, 150, 160, 400, 2_000, 2_500]);
-    let left_out = site.left_out("set").await;
-    assert!(left_out.iter().all(|(.., reason)| reason == "rescheduled"), "{left_out:?}");
-    let dropped: Vec<i64> = left_out.iter().map(|record| record.0).collect();
-    assert!(dropped.contains(&90) && !dropped.contains(&3_000), "{left_out:?}");
+    let skipped = site.skipped("set").await;
+    assert!(skipped.iter().all(|(.., reason)| reason == "rescheduled"), "{skipped:?}");
+    let dropped: Vec<i64> = skipped.iter().map(|record| record.0).collect();
+    assert!(dropped.contains(&90) && !dropped.contains(&3_000), "{skipped:?}");
 }
 
 /// What is late at the moment of the change is still delivered, once.
@@ -54,7 +54,7 @@ async fn the_same_set_sent_again_changes_nothing() {
         site.minutes(4).await;
     }
     assert_eq!(site.delivered("set"), [100, 300, 700]);
-    assert_eq!(site.left_out("set").await, []);
+    assert_eq!(site.skipped("set").await, []);
 }
 
 /// The anchor that a client leaves open is that of the first call.

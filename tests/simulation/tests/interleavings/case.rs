@@ -7,7 +7,7 @@ use tidegate_domain::ids::JobId;
 use tidegate_domain::job::{Job, Trigger};
 use tidegate_domain::time::Window;
 use tidegate_simulation::World;
-use tidegate_simulation::world::{Account, Fired, LeftOut};
+use tidegate_simulation::world::{Account, Fired, Skipped};
 
 /// A job of a case.
 #[derive(Debug)]
@@ -58,10 +58,10 @@ impl Case {
     /// What is wrong with what came of it.
     pub async fn verdict(&self, world: &World, account: &Account) -> Option<String> {
         let delivered = account.delivered(self.id.as_str()).unwrap();
-        let records = world.left_out(self.id.as_str()).await.unwrap();
+        let records = world.skipped(self.id.as_str()).await.unwrap();
         let reason = |(revision, launch_s): &Fired| {
             let covers =
-                |r: &&LeftOut| r.run.revision() == *revision && (r.first_s..=r.last_s).contains(launch_s);
+                |r: &&Skipped| r.run.revision() == *revision && (r.first_s..=r.last_s).contains(launch_s);
             records.iter().find(covers).map(|record| &*record.reason)
         };
         let (mut to_deliver, mut to_record, mut may_come) =

@@ -1,4 +1,4 @@
-//! Launches that are left out on purpose: each is recorded with its reason.
+//! Launches that are skipped on purpose: each is recorded with its reason.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ async fn a_paused_job_records_each_launch_and_goes_on_when_it_is_resumed() {
     site.minutes(10).await;
     let paused: BTreeSet<i64> = (7..=16).map(|minute| minute * 60).collect();
     let mut seen = BTreeSet::new();
-    for record in site.world.left_out("each").await.unwrap() {
+    for record in site.world.skipped("each").await.unwrap() {
         assert_eq!(record.reason, "paused");
         seen.extend((record.first_s - NOON..=record.last_s - NOON).step_by(60));
     }
@@ -57,7 +57,7 @@ async fn a_paused_job_records_each_launch_and_goes_on_when_it_is_resumed() {
     assert_eq!(site.delivered("each"), expected);
 }
 
-/// A pause holds right up to delivery: what was planned and lies in the queue is left out.
+/// A pause holds right up to delivery: what was planned and lies in the queue is skipped.
 #[tokio::test]
 async fn a_pause_stops_what_is_on_its_way() {
     let mut site = Site::new().await;
@@ -66,8 +66,8 @@ async fn a_pause_stops_what_is_on_its_way() {
     site.world.advance(100);
     site.collect().await;
     assert!(site.delivered("once").is_empty());
-    assert!(site.left_out("once").await.iter().all(|(.., reason)| reason == "paused"));
-    assert!(!site.left_out("once").await.is_empty());
+    assert!(site.skipped("once").await.iter().all(|(.., reason)| reason == "paused"));
+    assert!(!site.skipped("once").await.is_empty());
 }
 
 #[tokio::test]
@@ -77,8 +77,8 @@ async fn what_a_calendar_excludes_is_recorded_as_excluded() {
     let rules = Rules { calendars: vec!["holidays".parse().unwrap()], ..Rules::default() };
     site.create(site.job(cron("*/2 * * * *"), "each").ruled(rules)).await;
     site.minutes(30).await;
-    let left_out = site.settled("each", &cron("*/2 * * * *")).await;
-    assert_eq!(left_out, [("excluded".to_owned(), 5)]);
+    let skipped = site.settled("each", &cron("*/2 * * * *")).await;
+    assert_eq!(skipped, [("excluded".to_owned(), 5)]);
     assert!(site.delivered("each").iter().all(|at| !(600..1_200).contains(at)));
 }
 
@@ -95,7 +95,7 @@ async fn a_calendar_that_changes_late_still_counts() {
     exclude(&site.world, at_second(590), at_second(610)).await;
     site.world.advance(-30);
     site.minutes(4).await;
-    assert_eq!(site.left_out("each").await, [(600, 600, 1, "excluded".to_owned())]);
+    assert_eq!(site.skipped("each").await, [(600, 600, 1, "excluded".to_owned())]);
     assert_eq!(site.delivered("each"), [0, 300]);
 }
 
@@ -106,7 +106,7 @@ async fn what_a_deleted_job_had_on_its_way_is_recorded_with_the_reason() {
     site.minutes(9).await;
     delete(&site.world, "each").await;
     site.minutes(10).await;
-    assert_eq!(site.left_out("each").await, [(600, 600, 1, "job_deleted".to_owned())]);
+    assert_eq!(site.skipped("each").await, [(600, 600, 1, "job_deleted".to_owned())]);
     assert_eq!(site.delivered("each"), [0, 300]);
 }
 
@@ -117,7 +117,7 @@ async fn what_a_changed_job_had_on_its_way_is_recorded_as_rescheduled() {
     site.minutes(9).await;
     site.world.replace(site.job(cron("2-59/10 * * * *"), "each")).await.unwrap();
     site.minutes(10).await;
-    assert_eq!(site.left_out("each").await, [(600, 600, 1, "rescheduled".to_owned())]);
+    assert_eq!(site.skipped("each").await, [(600, 600, 1, "rescheduled".to_owned())]);
     assert_eq!(site.delivered("each"), [0, 300, 720]);
 }
 
@@ -138,7 +138,7 @@ async fn nothing_is_launched_outside_of_start_and_end() {
     let beats: Vec<i64> = (2..20).map(|beat| beat * 45).collect();
     assert_eq!(site.delivered("beat"), beats);
     for job in ["soon", "later", "beat"] {
-        assert_eq!(site.left_out(job).await, [], "what lies outside is no launch");
+        assert_eq!(site.skipped(job).await, [], "what lies outside is no launch");
     }
 }
 
@@ -186,7 +186,7 @@ async fn a_launch_that_jitter_holds_back_outlives_a_change() {
     let due = site.delivered("held");
     let expected = [offset, 3_600 + offset, 7_200 + offset, 7_200 + offset];
     assert_eq!(due[..4], expected, "the launch at 13:00 is of one event still");
-    assert_eq!(site.left_out("held").await, []);
+    assert_eq!(site.skipped("held").await, []);
 }
 
 /// A tick died when it had recorded some launches of a row; the next one finds more of them. Its record begins with the
@@ -210,11 +210,11 @@ async fn a_record_grows_when_a_later_tick_finds_more() {
     site.world.advance(180);
     site.tick().await;
     let mut recorded = BTreeSet::new();
-    for (first, last, _, reason) in site.left_out("each").await {
+    for (first, last, _, reason) in site.skipped("each").await {
         assert_eq!(reason, "paused");
         recorded.extend((first..=last).step_by(60));
     }
     let now = site.now().timestamp() - NOON;
     let missing: Vec<i64> = (60..=now).step_by(60).filter(|at| !recorded.contains(at)).collect();
-    assert!(missing.is_empty(), "{missing:?} of {:?}", site.left_out("each").await);
+    assert!(missing.is_empty(), "{missing:?} of {:?}", site.skipped("each").await);
 }
