@@ -108,13 +108,13 @@ enum Write {
     Unreadable { client: ClientId, job: JobId, at: DateTime<Utc> },
 }
 
-/// What came of a write.
-enum Written {
-    Done,
-    /// The events of a batch are still to be sent.
-    Events,
-    /// The events of a batch are in a part of their own.
-    Part(String),
+/// What a write leaves to be done.
+enum AfterWrite {
+    Nothing,
+    /// The events of a batch are to be sent.
+    SendEvents,
+    /// The events of a batch are in a part of their own: its workers are to be told.
+    TellWorkers(String),
 }
 
 impl Sink for EmitSink<'_> {
@@ -257,9 +257,9 @@ impl<'e> EmitSink<'e> {
         self.joined(joined).await;
         for (pending, written) in written {
             match written {
-                Ok(Written::Done) => {}
-                Ok(Written::Part(id)) => self.flushed.parts.push(id),
-                Ok(Written::Events) => {
+                Ok(AfterWrite::Nothing) => {}
+                Ok(AfterWrite::TellWorkers(id)) => self.flushed.parts.push(id),
+                Ok(AfterWrite::SendEvents) => {
                     self.counts.runs += 1;
                     if let Write::Batch(run) = &pending.write {
                         self.send_events(run, 0..run.terms.count.get()).await?;
@@ -400,20 +400,20 @@ impl Emission {
         self.queues.dispatch(&chunks.ready).await
     }
 
-    async fn write(&self, write: &Write, as_of: DateTime<Utc>) -> Result<Written, EngineError> {
+    async fn write(&self, write: &Write, as_of: DateTime<Utc>) -> Result<AfterWrite, EngineError> {
         let (store, now) = (&self.store, self.clock.now());
         match write {
             Write::Batch(run) if run.terms.count.get() > EVENTS_INLINE => {
                 let part = Part::new(Task::Events { occurrence: run.clone(), as_of, next: 0 }, now);
                 return Ok(match store.create_run_in_part(run, &part, now).await? {
-                    Create::Done => Written::Part(part.id),
+                    Create::Done => AfterWrite::TellWorkers(part.id),
                     // Its part is there, or done.
-                    Create::Exists => Written::Done,
+                    Create::Exists => AfterWrite::Nothing,
                 });
             }
             Write::Batch(run) => {
                 store.create_run(run, now).await?;
-                return Ok(Written::Events);
+                return Ok(AfterWrite::SendEvents);
             }
             Write::Skip { first, launches, reason } => {
                 self.record_skips_of(first, launches, *reason).await?;
@@ -424,7 +424,7 @@ impl Emission {
             // Lines write them.
             Write::Join(_) => {}
         }
-        Ok(Written::Done)
+        Ok(AfterWrite::Nothing)
     }
 
     /// One record for all of them, or for those from the first on of which nothing else became before.
