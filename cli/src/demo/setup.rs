@@ -7,7 +7,9 @@ use anyhow::Context as _;
 use aws_sdk_sqs::types::QueueAttributeName;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::json;
-use tidegate_client::{At, Client, Error, Job, JobStatus, Misfire, Policy, PolicyStatus, Target, Trigger};
+use tidegate_client::{
+    At, Client, Error, Job, JobView, Misfire, Policy, PolicyStatus, Target, Trigger, TriggerView,
+};
 use tidegate_domain::limits::MISFIRE_LAUNCHES;
 
 use super::book::Book;
@@ -95,7 +97,7 @@ pub(super) async fn jobs(
             let job = Job::new(Trigger::cron("* * * * *", "UTC"), Target::sqs(queue_url));
             let job = job.payload(json!({"greeting": "another minute has begun"}));
             // However long the demo was stopped, its minutes are made up for.
-            let job = Job { misfire: Some(Misfire::All { max: MISFIRE_LAUNCHES }), ..job };
+            let job = Job { misfire: Some(Misfire::all(MISFIRE_LAUNCHES)), ..job };
             client.put_job(CRON_JOB, &job, None).await.context("failed to create the demo's cron job")?
         }
     };
@@ -103,7 +105,7 @@ pub(super) async fn jobs(
         cron.changed_at.parse().context("failed to read when the demo's cron job was created")?;
     let seen = book.read(|score| score.batch_launch_ms.filter(|_| !score.events.is_empty()));
     let batch_launch_ms = match (find(client, BATCH_JOB).await?, seen) {
-        (Some(JobStatus { trigger: Trigger::At { at: At::One(at) }, .. }), _) => {
+        (Some(JobView { trigger: TriggerView { at: Some(At::One(at)), .. }, .. }), _) => {
             let launch_at: DateTime<Utc> =
                 at.parse().context("failed to read when the demo's batch is due")?;
             launch_at.timestamp_millis()
@@ -154,7 +156,7 @@ pub(super) async fn waiting(client: &Client, book: &Book) -> anyhow::Result<u64>
     }
 }
 
-async fn find(client: &Client, job_id: &str) -> anyhow::Result<Option<JobStatus>> {
+async fn find(client: &Client, job_id: &str) -> anyhow::Result<Option<JobView>> {
     match client.job(job_id).await {
         Ok(job) => Ok(Some(job)),
         Err(error) if status(&error) == Some(404) => Ok(None),

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use axum::Router;
 use axum::response::IntoResponse;
 use http::header::CONTENT_TYPE;
+use tidegate_protocol::{Dst, HttpTarget, Interval, Problem, Release, SqsTarget, Target, Unreadable};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Content, Ref, RefOr, Response};
 use utoipa::{Modify, OpenApi};
@@ -12,11 +13,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::ApiState;
-use crate::problem::ProblemBody;
 use crate::routes::{
     bulk, calendars, clients, events, health, index, jobs, patches, policies, runs, schedules, tokens,
 };
-use crate::wire::bounds::state_bounds;
+use crate::wire::bounds::{close, state_bounds};
 use crate::wire::bulk::BulkBody;
 use crate::wire::calendar::CalendarBody;
 use crate::wire::client::ClientBody;
@@ -37,7 +37,7 @@ use crate::wire::trigger::EveryBody;
             consumer's idempotency key. Every answer that is not a 2xx is a problem (RFC 9457) that names the field, \
             the value and the fix."
     ),
-    components(schemas(ProblemBody)),
+    components(schemas(Problem)),
     security(("client_key" = [])),
     modifiers(&Keys)
 )]
@@ -65,7 +65,7 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
     state_bounds::<BulkBody>(components);
     state_bounds::<CalendarBody>(components);
     state_bounds::<ClientBody>(components);
-    state_bounds::<tidegate_protocol::Release>(components);
+    state_bounds::<Release>(components);
     state_bounds::<EveryBody>(components);
     state_bounds::<ExtendBody>(components);
     state_bounds::<FreeBody>(components);
@@ -77,6 +77,17 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
     state_bounds::<ReleaseBody>(components);
     state_bounds::<ShardsBody>(components);
     state_bounds::<WindowBody>(components);
+}
+
+/// Says of the parts that bodies share with answers that a body has no further members in them.
+fn tell_of_closed_parts(document: &mut utoipa::openapi::OpenApi) {
+    let components = document.components.get_or_insert_default();
+    close::<Dst>(components);
+    close::<HttpTarget>(components);
+    close::<Interval>(components);
+    close::<SqsTarget>(components);
+    close::<Target>(components);
+    close::<Unreadable>(components);
 }
 
 /// Says of every operation that it may answer with a problem.
@@ -132,6 +143,7 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(read_openapi))
         .split_for_parts();
     tell_of_bounds(&mut document);
+    tell_of_closed_parts(&mut document);
     tell_of_problems(&mut document);
     (routes, document)
 }

@@ -8,11 +8,10 @@ use std::fmt::Display;
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
-use serde::Serialize;
 use serde_json::Value;
 use tidegate_engine::EngineError;
+use tidegate_protocol::{self as protocol, FieldError};
 use tidegate_store::StoreError;
-use utoipa::ToSchema;
 
 /// Longest text of a value that is repeated to the caller, in characters.
 pub(crate) const ECHOED_CHARACTERS: usize = 200;
@@ -93,38 +92,6 @@ pub(crate) struct Problem {
     kind: Kind,
     detail: String,
     errors: FieldErrors,
-}
-
-/// The body of every answer that is not a 2xx.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Problem)]
-pub(crate) struct ProblemBody {
-    /// A stable name of the kind of problem, for programs.
-    #[serde(rename = "type")]
-    #[schema(example = "urn:tidegate:problem:invalid-body")]
-    kind: String,
-    /// The kind of problem, for people.
-    title: &'static str,
-    /// The HTTP status.
-    status: u16,
-    /// What is wrong and what to do about it.
-    detail: String,
-    /// Each field that is wrong, up to 50. Left out when the problem is not about fields.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<FieldError>,
-}
-
-/// One field that is wrong.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub(crate) struct FieldError {
-    /// The path of the field in the body.
-    #[schema(example = "trigger.zone")]
-    pub(crate) field: String,
-    /// What was given; left out when nothing was, and cut when it is long.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) value: Option<Value>,
-    /// What is wrong with it and how to put it right.
-    pub(crate) message: String,
 }
 
 impl Problem {
@@ -210,9 +177,9 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, name, title) = self.kind.facts();
-        let body = ProblemBody {
+        let body = protocol::Problem {
             kind: format!("urn:tidegate:problem:{name}"),
-            title,
+            title: title.to_owned(),
             status: status.as_u16(),
             detail: self.detail,
             errors: self.errors.listed,

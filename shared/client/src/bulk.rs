@@ -2,30 +2,11 @@
 
 use serde::Deserialize;
 use serde_json::json;
+use tidegate_protocol::BulkResult;
 
 use crate::client::{Client, Route};
-use crate::error::{Error, FieldError};
+use crate::error::Error;
 use crate::job::{Job, Named};
-
-/// What came of one job of a bulk call.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct BulkResult {
-    /// The HTTP status that the job would have been answered with alone: 201 created, 200 there already, or from 400 on
-    /// a refusal.
-    pub status: u16,
-    /// The job's name, when it is there now; `None` when it was refused.
-    pub job_id: Option<String>,
-    /// The job's revision, when it is there now; `None` when it was refused.
-    pub revision: Option<u32>,
-    /// Sentences about what may not be as meant, though it was taken.
-    #[serde(default)]
-    pub warnings: Vec<String>,
-    /// What is wrong and what to do about it; `None` unless it was refused.
-    pub detail: Option<String>,
-    /// Each field that is wrong; empty unless it was refused for its fields.
-    #[serde(default)]
-    pub errors: Vec<FieldError>,
-}
 
 #[derive(Deserialize)]
 struct BulkResults {

@@ -1,6 +1,7 @@
 //! Exclusion calendars: days and stretches on which the jobs that name them do not launch.
 
 use serde::{Deserialize, Serialize};
+use tidegate_protocol::{CalendarView, Interval};
 
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
@@ -24,33 +25,9 @@ pub struct Calendar {
     pub zone: Option<String>,
 }
 
-/// A stretch of real time, without its last instant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Interval {
-    /// Its first instant, RFC 3339.
-    pub from: String,
-    /// The first instant after it, RFC 3339.
-    pub to: String,
-}
-
-/// A calendar as the API shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct CalendarStatus {
-    /// Its name.
-    pub calendar_id: String,
-    /// Rises by one with each change, from 1.
-    pub revision: u32,
-    /// The IANA zone whose days the dates are; that of each job when `None`.
-    pub zone: Option<String>,
-    /// Its days: those of one year first, then those of every year.
-    pub dates: Vec<String>,
-    /// Its stretches of real time, in UTC.
-    pub intervals: Vec<Interval>,
-}
-
 #[derive(Deserialize)]
 struct Calendars {
-    calendars: Vec<CalendarStatus>,
+    calendars: Vec<CalendarView>,
     next_cursor: Option<String>,
 }
 
@@ -72,7 +49,7 @@ impl Client {
         calendar_id: &str,
         calendar: &Calendar,
         expected: Option<u32>,
-    ) -> Result<CalendarStatus, Error> {
+    ) -> Result<CalendarView, Error> {
         self.put(Route::Calendar(calendar_id), calendar, expected).await
     }
 
@@ -80,7 +57,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Refused`] with status 404 when there is none of this name. Otherwise as every call of [`Client`].
-    pub async fn calendar(&self, calendar_id: &str) -> Result<CalendarStatus, Error> {
+    pub async fn calendar(&self, calendar_id: &str) -> Result<CalendarView, Error> {
         self.get(Route::Calendar(calendar_id), None).await
     }
 
@@ -89,7 +66,7 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] with status 400 when the cursor is not one of this list. Otherwise as every call of
     /// [`Client`].
-    pub async fn calendars(&self, cursor: Option<&str>) -> Result<Page<CalendarStatus>, Error> {
+    pub async fn calendars(&self, cursor: Option<&str>) -> Result<Page<CalendarView>, Error> {
         let page: Calendars = self.get(Route::Calendars, cursor).await?;
         Ok(Page { rows: page.calendars, next_cursor: page.next_cursor })
     }

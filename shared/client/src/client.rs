@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use reqwest::header::IF_MATCH;
 use reqwest::{Method, RequestBuilder, StatusCode};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tidegate_protocol::{Problem, RegisteredClient};
 
-use crate::error::{Error, Problem};
+use crate::error::Error;
 
 /// How long a call may take.
 const CALL_SECONDS: u64 = 30;
@@ -40,25 +41,6 @@ pub struct Page<T> {
     pub rows: Vec<T>,
     /// What to ask the next page with, as `cursor`; `None` on the last.
     pub next_cursor: Option<String>,
-}
-
-/// A client that was just registered. Its secrets cannot be shown again.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
-pub struct RegisteredClient {
-    /// Its name.
-    pub client_id: String,
-    /// Patterns of the addresses that its jobs may name, each with at most one `*`; empty: any address.
-    pub allowed_targets: Vec<String>,
-    /// What the client calls the API with.
-    pub api_key: String,
-    /// What HTTP deliveries are signed with (Standard Webhooks): `whsec_` and the key in base64.
-    pub webhook_secret: String,
-}
-
-impl fmt::Debug for RegisteredClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RegisteredClient").field("client_id", &self.client_id).finish_non_exhaustive()
-    }
 }
 
 /// A route of the API, with the names that are parts of it.
@@ -257,6 +239,7 @@ async fn accepted(call: RequestBuilder) -> Result<Vec<u8>, Error> {
 fn problem(status: StatusCode, body: &[u8]) -> Problem {
     serde_json::from_slice(body).unwrap_or_else(|_| Problem {
         kind: String::new(),
+        title: String::new(),
         status: status.as_u16(),
         detail: String::from_utf8_lossy(body).chars().take(200).collect(),
         errors: Vec::new(),

@@ -1,9 +1,6 @@
 //! What can go wrong with a call.
 
-use std::fmt;
-
-use serde::Deserialize;
-use serde_json::Value;
+use tidegate_protocol::{EventError, Problem};
 
 /// Why a call did not do what it was asked.
 ///
@@ -31,7 +28,7 @@ pub enum Error {
     Refused(Box<Problem>),
     /// A delivered event does not read as what this version, or its consumer, expects.
     #[error(transparent)]
-    Event(#[from] tidegate_protocol::EventError),
+    Event(#[from] EventError),
     /// The answer does not read as what this version expects.
     #[error("{what} cannot be read: {reason}")]
     Unreadable {
@@ -59,40 +56,5 @@ impl Error {
             Self::Refused(problem) => problem.status == 429 || problem.status >= 500,
             Self::Event(_) | Self::Unreadable { .. } => false,
         }
-    }
-}
-
-/// An answer that is not what was asked for (RFC 9457).
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Problem {
-    /// A stable name of the kind of problem, such as `urn:tidegate:problem:not-found`; empty when something else than
-    /// the API answered.
-    #[serde(rename = "type", default)]
-    pub kind: String,
-    /// The HTTP status, 400 to 599.
-    pub status: u16,
-    /// What is wrong and what to do about it; what was answered, cut short, when something else than the API answered.
-    #[serde(default)]
-    pub detail: String,
-    /// Each field that is wrong; empty when the problem is not about fields.
-    #[serde(default)]
-    pub errors: Vec<FieldError>,
-}
-
-/// One field that is wrong.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct FieldError {
-    /// The path of the field in the body, such as `window.seconds`.
-    pub field: String,
-    /// What was given, a long text cut short; `None` when nothing was.
-    #[serde(default)]
-    pub value: Option<Value>,
-    /// What is wrong with it and how to put it right.
-    pub message: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.detail, self.status)
     }
 }

@@ -2,11 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tidegate_protocol::{BatchWindow, History, JobView, Misfire, RunOverlap, Target};
 
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
-use crate::flow::{BatchWindow, RunOverlap};
-use crate::target::Target;
 use crate::trigger::Trigger;
 
 /// A job. The bounds of its numbers are those of the OpenAPI document; the API refuses others with status 422 and names
@@ -75,21 +74,6 @@ pub struct Job {
     pub calendars: Vec<String>,
 }
 
-/// What becomes of launches that an outage missed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "rule", rename_all = "snake_case")]
-pub enum Misfire {
-    /// None is made up for: all are recorded as skipped.
-    Skip,
-    /// The latest is made up for; the others are recorded as skipped.
-    Latest,
-    /// The latest `max` are made up for; those before them are recorded as skipped.
-    All {
-        /// How many, at the most: 1 to 10,000.
-        max: u32,
-    },
-}
-
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -114,17 +98,6 @@ pub enum Payload {
         /// `{{launch_at}}` stand for what the event has.
         payload_template: Value,
     },
-}
-
-/// How much of what happened to a job's events is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum History {
-    /// A record for each event.
-    #[default]
-    All,
-    /// A record for each event that failed; what was delivered is counted, not listed.
-    Failures,
 }
 
 impl Job {
@@ -191,71 +164,9 @@ impl Job {
     }
 }
 
-/// A job as the API shows it.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct JobStatus {
-    /// Its name.
-    pub job_id: String,
-    /// Rises by one with each change, from 1.
-    pub revision: u32,
-    /// When it fires, with the rules and the anchor that hold.
-    pub trigger: Trigger,
-    /// The same in words.
-    pub description: String,
-    /// Events of one firing.
-    pub count: u32,
-    /// The policy that throttles them; `None`: nothing does.
-    pub policy_id: Option<String>,
-    /// Where they go.
-    pub target: Target,
-    /// Tokens that each event takes.
-    pub cost: u32,
-    /// Its place in its policy's line, 0 first and 9 last.
-    pub priority: u32,
-    /// What becomes of a run that is due while an earlier one is not finished.
-    pub overlap: RunOverlap,
-    /// The time that a run has; any time when `None`.
-    pub window: Option<BatchWindow>,
-    /// So many events of a run that did not succeed stop it; none do when `None`.
-    pub max_failures: Option<u32>,
-    /// Who is told when a run has come to its end; nobody when `None`.
-    pub on_completion: Option<Target>,
-    /// What every event carries; `Null` with a list or a template.
-    pub payload: Value,
-    /// What the events carry, in their order; `None` unless each has its own.
-    pub payloads: Option<Vec<Value>>,
-    /// What their payloads are made from; `None` unless it is a template.
-    pub payload_template: Option<Value>,
-    /// How much of what happened is kept.
-    pub history: History,
-    /// The most deliveries of one event, those that failed and those under later leases included. After the last it is
-    /// recorded as `dead` when its target did not take it, as `expired` when nobody released it.
-    pub max_attempts: u32,
-    /// Nothing is launched before it, RFC 3339; no bound when `None`.
-    pub start_at: Option<String>,
-    /// Nothing is launched at it or later, RFC 3339; no bound when `None`.
-    pub end_at: Option<String>,
-    /// The width of the flexible window, in seconds; 0: none.
-    pub jitter_seconds: u32,
-    /// What becomes of launches that an outage missed.
-    pub misfire: Misfire,
-    /// How old a launch may be when it is delivered, in seconds; any age when `None`.
-    pub relevancy_seconds: Option<u32>,
-    /// The exclusion calendars on whose days it does not launch.
-    pub calendars: Vec<String>,
-    /// Whether it is paused: its launches are recorded as skipped.
-    pub paused: bool,
-    /// When this revision was written, RFC 3339.
-    pub changed_at: String,
-    /// Sentences about what may not be as meant, though it was taken. Those about what a job refers to, such as a queue
-    /// that is not there, come only with the answer to a write.
-    #[serde(default)]
-    pub warnings: Vec<String>,
-}
-
 #[derive(Deserialize)]
 struct Jobs {
-    jobs: Vec<JobStatus>,
+    jobs: Vec<JobView>,
     next_cursor: Option<String>,
 }
 
@@ -275,7 +186,7 @@ impl Client {
     /// [`Error::Refused`] with status 409 when the id names another job, 403 when a target is not on the client's
     /// allow-list, 422 when a field is wrong, such as a policy that is not there. Otherwise as every call of
     /// [`Client`]: without an id, do not repeat it then.
-    pub async fn create_job(&self, job_id: Option<&str>, job: &Job) -> Result<JobStatus, Error> {
+    pub async fn create_job(&self, job_id: Option<&str>, job: &Job) -> Result<JobView, Error> {
         self.post(Route::Jobs, &Named { job_id, body: job }).await
     }
 
@@ -285,7 +196,7 @@ impl Client {
     /// [`Error::Refused`] with status 412 when it is at another revision, 403 when a target is not on the client's
     /// allow-list, 422 when a field is wrong, such as a policy that is not there. Otherwise as every call of
     /// [`Client`].
-    pub async fn put_job(&self, job_id: &str, job: &Job, expected: Option<u32>) -> Result<JobStatus, Error> {
+    pub async fn put_job(&self, job_id: &str, job: &Job, expected: Option<u32>) -> Result<JobView, Error> {
         self.put(Route::Job(job_id), job, expected).await
     }
 
@@ -302,7 +213,7 @@ impl Client {
         job_id: &str,
         changes: &impl Serialize,
         expected: Option<u32>,
-    ) -> Result<JobStatus, Error> {
+    ) -> Result<JobView, Error> {
         self.patch(Route::Job(job_id), changes, expected).await
     }
 
@@ -310,7 +221,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Refused`] with status 404 when there is no such job. Otherwise as every call of [`Client`].
-    pub async fn job(&self, job_id: &str) -> Result<JobStatus, Error> {
+    pub async fn job(&self, job_id: &str) -> Result<JobView, Error> {
         self.get(Route::Job(job_id), None).await
     }
 
@@ -320,7 +231,7 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] with status 400 when the cursor is not one of this list. Otherwise as every call of
     /// [`Client`].
-    pub async fn jobs(&self, cursor: Option<&str>) -> Result<Page<JobStatus>, Error> {
+    pub async fn jobs(&self, cursor: Option<&str>) -> Result<Page<JobView>, Error> {
         let page: Jobs = self.get(Route::Jobs, cursor).await?;
         Ok(Page { rows: page.jobs, next_cursor: page.next_cursor })
     }
@@ -340,7 +251,7 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] with status 404 when there is no such job, 412 when it is at another revision. Otherwise as
     /// every call of [`Client`].
-    pub async fn pause_job(&self, job_id: &str, expected: Option<u32>) -> Result<JobStatus, Error> {
+    pub async fn pause_job(&self, job_id: &str, expected: Option<u32>) -> Result<JobView, Error> {
         self.act(Route::PauseJob(job_id), expected).await
     }
 
@@ -350,7 +261,7 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] with status 404 when there is no such job, 412 when it is at another revision. Otherwise as
     /// every call of [`Client`].
-    pub async fn resume_job(&self, job_id: &str, expected: Option<u32>) -> Result<JobStatus, Error> {
+    pub async fn resume_job(&self, job_id: &str, expected: Option<u32>) -> Result<JobView, Error> {
         self.act(Route::ResumeJob(job_id), expected).await
     }
 }

@@ -29,29 +29,27 @@ mod bulk;
 mod calendar;
 mod client;
 mod error;
-mod flow;
 mod heartbeat;
 mod history;
 mod job;
 mod policy;
 mod preview;
-mod target;
 mod tokens;
 mod trigger;
 
-pub use bulk::BulkResult;
-pub use calendar::{Calendar, CalendarStatus, Interval};
-pub use client::{Client, Page, RegisteredClient};
-pub use error::{Error, FieldError, Problem};
-pub use flow::{BatchWindow, OnDeadline, Pace, RunOverlap};
+pub use calendar::Calendar;
+pub use client::{Client, Page};
+pub use error::Error;
 pub use heartbeat::Heartbeat;
-pub use job::{History, Job, JobStatus, Misfire, Payload};
+pub use job::{Job, Payload};
 pub use policy::Policy;
-pub use preview::{Firing, Preview, PreviewQuery, Upcoming, UpcomingFiring};
-pub use target::{ReleaseRule, Target};
+pub use preview::PreviewQuery;
 pub use tidegate_protocol::{
-    Completion, Event, EventError, EventRecord, ExpectationCode, Explanation, ExtendStatus, Extended,
-    ForecastCode, FreeStatus, Freed, Holder, OnExpiry, Outcome, Per, PolicyStatus, PolicyView, Rate,
-    ReasonCode, Release, ReleaseStatus, Released, Run, RunDetail, Unreadable,
+    At, BatchWindow, BulkResult, CalendarView, ClientView, Completion, Dst, Event, EventError, EventRecord,
+    Every, ExpectationCode, Explanation, ExtendStatus, Extended, FieldError, Firing, ForecastCode,
+    FreeStatus, Freed, Gap, History, Holder, HttpTarget, Interval, JobView, Misfire, MisfireRule, OnDeadline,
+    OnExpiry, Outcome, Overlap, Pace, Per, PolicyStatus, PolicyView, Preview, Problem, Rate, ReasonCode,
+    RegisteredClient, Release, ReleaseRule, ReleaseStatus, Released, Run, RunDetail, RunOverlap, SqsTarget,
+    Target, TriggerView, Unreadable, Upcoming, UpcomingFiring,
 };
-pub use trigger::{At, Cron, CronFields, Dst, Every, Gap, Overlap, Trigger};
+pub use trigger::{Cron, CronFields, Trigger};

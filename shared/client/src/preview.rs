@@ -1,6 +1,7 @@
 //! What is to come: previews of triggers, and the next firings of jobs.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use tidegate_protocol::{Preview, Upcoming};
 
 use crate::client::{Client, Route};
 use crate::error::Error;
@@ -40,64 +41,6 @@ impl PreviewQuery {
     pub fn of(trigger: Trigger) -> Self {
         Self { trigger, count: None, after: None, start_at: None, end_at: None, jitter_seconds: None }
     }
-}
-
-/// What a trigger means and when it fires.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Preview {
-    /// The IANA zone of the local times.
-    pub zone: String,
-    /// The release of the IANA zone database that they are computed with, such as `2026e`.
-    pub zone_database: String,
-    /// The trigger in words; `None` when it never fires.
-    pub description: Option<String>,
-    /// The expression as a job would show it; `None` for instants, and when it never fires.
-    pub canonical: Option<String>,
-    /// Rows of the time index that are read for one launch, on the average; `None` when it never fires.
-    pub reads_per_launch: Option<f64>,
-    /// The next firings, in order of time.
-    pub firings: Vec<Firing>,
-    /// Sentences about what may not be as meant.
-    pub warnings: Vec<String>,
-}
-
-/// One firing of a preview.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Firing {
-    /// When it is due, in UTC, RFC 3339.
-    pub launch_at: String,
-    /// The same as the zone's wall clock shows it, with its offset.
-    pub local: String,
-    /// What a change of the clocks has to do with it: `gap`, `overlap`, or empty for nothing.
-    pub dst: String,
-    /// The end of the flexible window, RFC 3339; `None` without jitter.
-    pub latest_at: Option<String>,
-}
-
-/// What is to come of a job.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Upcoming {
-    /// The IANA zone of the local times.
-    pub zone: String,
-    /// The release of the IANA zone database that they are computed with, such as `2026e`.
-    pub zone_database: String,
-    /// The next firings in order of time, those that will not be made among them.
-    pub upcoming: Vec<UpcomingFiring>,
-}
-
-/// One firing of a job that is to come.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct UpcomingFiring {
-    /// When it is due, in UTC, RFC 3339.
-    pub launch_at: String,
-    /// The same as the zone's wall clock shows it, with its offset.
-    pub local: String,
-    /// What a change of the clocks has to do with it: `gap`, `overlap`, or empty for nothing.
-    pub dst: String,
-    /// What the trigger says, in UTC, RFC 3339; `None` unless jitter moves the launch.
-    pub scheduled_at: Option<String>,
-    /// Why it will not be made, as things stand: `paused` or `excluded`; `None` when it will.
-    pub skipped: Option<String>,
 }
 
 impl Client {

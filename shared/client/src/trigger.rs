@@ -1,6 +1,7 @@
 //! Triggers: when a job fires.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use tidegate_protocol::{At, Dst, Every};
 
 /// When a job fires.
 ///
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(text, r#"{"rate":{"every_seconds":300}}"#);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Trigger {
     /// At every time of a zone's wall clock that an expression matches.
@@ -22,13 +23,13 @@ pub enum Trigger {
         #[serde(skip_serializing_if = "Option::is_none")]
         zone: Option<String>,
         /// What becomes of times that a change of the clocks skips or repeats; what follows from the expression when
-        /// `None`. What the API shows names the rules that hold.
+        /// `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         dst: Option<Dst>,
     },
     /// In a steady beat from an anchor.
     Rate {
-        /// The interval.
+        /// The interval: 1 second to 366 days.
         rate: Every,
         /// An RFC 3339 instant of the beat; one interval after the job is stored when `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,61 +37,13 @@ pub enum Trigger {
     },
     /// At single instants.
     At {
-        /// One instant, or a set of at most 48.
+        /// One RFC 3339 instant, or a set of at most 48, each with its offset.
         at: At,
     },
 }
 
-/// One instant, or many.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum At {
-    /// An RFC 3339 instant, with its offset.
-    One(String),
-    /// RFC 3339 instants, each with its offset.
-    Many(Vec<String>),
-}
-
-/// An interval, in whole seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Every {
-    /// Its length, in seconds: 1 to 31,622,400 (366 days).
-    pub every_seconds: u32,
-}
-
-/// What becomes of local times that a change of the clocks skips or repeats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Dst {
-    /// For times that the clocks jump over; what follows from the expression when `None`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gap: Option<Gap>,
-    /// For times that happen twice; what follows from the expression when `None`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub overlap: Option<Overlap>,
-}
-
-/// What becomes of a local time that the clocks jump over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Gap {
-    /// It fires at the first instant after the gap.
-    NextValid,
-    /// It does not fire.
-    Skip,
-}
-
-/// What becomes of a local time that happens twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Overlap {
-    /// It fires the first time.
-    First,
-    /// It fires both times.
-    Both,
-}
-
 /// A cron expression, as text or as an object.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Cron {
     /// Five fields; also six (second first), seven (and the year last), a nickname such as `@daily`, or AWS's
@@ -101,7 +54,7 @@ pub enum Cron {
 }
 
 /// A cron expression as an object, each field in the syntax of a cron field: a number, `*`, a range, a list or a step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct CronFields {
     /// The months: 1 to 12, or names.

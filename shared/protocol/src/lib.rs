@@ -5,26 +5,46 @@
 //! | --- | --- |
 //! | a target receives | [`Event`], [`Completion`] |
 //! | a consumer sends, by a call or a message | [`Release`], [`ReleaseMessage`] |
-//! | the API answers | [`Run`], [`RunDetail`], [`EventRecord`], [`Explanation`], [`Holder`], [`PolicyStatus`], and what came of tokens |
+//! | the API answers | [`JobView`], [`CalendarView`], [`PolicyView`], [`PolicyStatus`], [`Holder`], [`ClientView`], [`RegisteredClient`] |
+//! | the API answers | [`Run`], [`RunDetail`], [`EventRecord`], [`Explanation`], [`Preview`], [`Upcoming`], what came of tokens and of bulk calls |
+//! | the API refuses with | [`Problem`] |
+//! | both: parts of answers that clients send too | [`Target`], [`BatchWindow`], [`Misfire`], [`Rate`], [`Interval`], [`At`], [`Every`], [`Dst`], and the words in them |
 //!
 //! Fields are only ever added: whoever reads an answer or a message of ours ignores what it does not know, and a word of a
-//! later version is read as `Other`. What clients send us is read strictly: a member that is not known is a typo.
+//! later version is read as `Other`. What clients send us is read strictly: a member or word that is not known is a typo. The
+//! API judges bodies by their schemas, so that the parts that bodies and answers share can be read leniently here.
 //!
 //! Deliberately absent: checks, rules and clocks. Instants are texts as RFC 3339 has them.
 
+mod calendar;
+mod client;
 mod completion;
 mod event;
 mod explanation;
+mod flow;
+mod job;
 mod policy;
+mod preview;
+mod problem;
 mod release;
 mod run;
+mod target;
 mod tokens;
+mod trigger;
 mod words;
 
+pub use calendar::{CalendarView, Interval};
+pub use client::{ClientView, RegisteredClient};
 pub use completion::Completion;
 pub use event::{Event, EventError};
 pub use explanation::{ExpectationCode, Explanation, ReasonCode};
+pub use flow::{BatchWindow, OnDeadline, Pace, RunOverlap};
+pub use job::{BulkResult, History, JobView, Misfire, MisfireRule};
 pub use policy::{Holder, OnExpiry, Per, PolicyStatus, PolicyView, Rate, Unreadable};
+pub use preview::{Firing, Preview, Upcoming, UpcomingFiring};
+pub use problem::{FieldError, Problem};
 pub use release::{Outcome, Release, ReleaseEntry, ReleaseMessage};
 pub use run::{EventRecord, ForecastCode, Run, RunDetail};
+pub use target::{HttpTarget, ReleaseRule, SqsTarget, Target};
 pub use tokens::{ExtendStatus, Extended, FreeStatus, Freed, ReleaseStatus, Released};
+pub use trigger::{At, Dst, Every, Gap, Overlap, TriggerView};

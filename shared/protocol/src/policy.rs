@@ -12,6 +12,9 @@ pub enum OnExpiry {
     Reclaim,
     /// It stays with its holder until that one releases it, or an operator frees it.
     Hold,
+    /// A word of a later version. Cannot be sent.
+    #[serde(other, skip_serializing)]
+    Other,
 }
 
 /// The length of time that a rate counts events in.
@@ -27,6 +30,9 @@ pub enum Per {
     Hour,
     /// Twenty-four hours.
     Day,
+    /// A word of a later version. Cannot be sent.
+    #[serde(other, skip_serializing)]
+    Other,
 }
 
 /// How fast events may begin. A hard cap: in any interval of length `t` at most `burst + rate * t` begin.
@@ -138,7 +144,6 @@ pub struct PolicyStatus {
 /// Something that is stored and that this version cannot read. It was left as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct Unreadable {
     /// What it is known by in its list.
     pub id: String,

@@ -9,6 +9,7 @@ use tidegate_domain::ids::JobId;
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::BULK_BODY_BYTES;
 use tidegate_engine::Written;
+use tidegate_protocol::BulkResult;
 use tidegate_store::clients::Client;
 
 use super::acceptance::{Accepted, Seen, accept};
@@ -18,7 +19,7 @@ use crate::auth::Caller;
 use crate::body::Body;
 use crate::form;
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::bulk::{BulkBody, BulkResult, BulkResults};
+use crate::wire::bulk::{BulkBody, BulkResults, refused, stored};
 use crate::wire::trigger::trigger_warnings;
 
 /// Creates up to 1,000 jobs. The call is answered with 200, and each job with the status that it would have alone.
@@ -44,7 +45,7 @@ pub(crate) async fn create_jobs(
                 warnings.push(accepted.warnings);
                 None
             }
-            Err(problem) => Some(problem.into()),
+            Err(problem) => Some(refused(problem)),
         });
     }
     let written = match drafts.is_empty() {
@@ -55,9 +56,9 @@ pub(crate) async fn create_jobs(
         written.into_iter().map(|written| written.map_err(|e| Problem::of_engine("create jobs", &e)));
     let mut written = written.zip(warnings).map(|(written, warnings)| answer(written?, warnings));
     let missing = || Err(Problem::internal("create jobs", &"an answer is missing"));
-    let results = results.into_iter().map(|refused| match refused {
+    let results = results.into_iter().map(|result| match result {
         Some(refused) => refused,
-        None => written.next().unwrap_or_else(missing).unwrap_or_else(BulkResult::from),
+        None => written.next().unwrap_or_else(missing).unwrap_or_else(refused),
     });
     Ok(Json(BulkResults { results: results.collect() }))
 }
@@ -85,7 +86,7 @@ fn answer(written: Written<Job>, mut warnings: Vec<String>) -> Result<BulkResult
     match written {
         Written::Created(job) | Written::Replaced(job) | Written::Unchanged(job) => {
             warnings.extend(trigger_warnings(&job.trigger));
-            Ok(BulkResult::there(status, job.id.to_string(), job.revision, warnings))
+            Ok(stored(status, &job, warnings))
         }
         Written::Taken(job) => Err(id_taken("job", "job_id", job.id.as_str())),
         Written::RevisionIs(current) => Err(wrong_revision("job", "", current)),

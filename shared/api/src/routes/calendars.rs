@@ -7,13 +7,14 @@ use http::StatusCode;
 use tidegate_domain::calendar::Calendar;
 use tidegate_domain::ids::CalendarId;
 use tidegate_engine::{CalendarDelete, Written};
+use tidegate_protocol::CalendarView;
 
 use super::{exists_already, not_found, nothing_to_match, same_id, with_revision, wrong_revision};
 use crate::ApiState;
 use crate::auth::Caller;
 use crate::body::{Body, Cursor, Expected, ListQuery, Precondition, id_to_find, id_to_write};
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::calendar::{CalendarBody, CalendarList, CalendarView};
+use crate::wire::calendar::{CalendarBody, CalendarList, view};
 use crate::wire::read_only::expectation;
 use crate::wire::spoiled;
 
@@ -29,7 +30,7 @@ pub(crate) async fn list_calendars(
     let given = cursor.is_some();
     let page = state.engine.store().calendars(&client.id, cursor).await;
     let page = page.map_err(|e| Cursor::refusal(given, "list calendars", &e))?;
-    let calendars = page.rows.iter().map(CalendarView::from).collect();
+    let calendars = page.rows.iter().map(view).collect();
     Ok(Json(CalendarList {
         calendars,
         unreadable: spoiled::views(page.unreadable, ""),
@@ -50,7 +51,7 @@ pub(crate) async fn read_calendar(
     let found = state.engine.store().calendar(&client.id, &id).await;
     let found = found.map_err(|e| Problem::of_store("read a calendar", &e))?;
     let Some(calendar) = found else { return Err(not_found("calendar", id.as_str())) };
-    Ok(with_revision(StatusCode::OK, calendar.revision, CalendarView::from(&calendar)))
+    Ok(with_revision(StatusCode::OK, calendar.revision, view(&calendar)))
 }
 
 /// Creates or replaces a calendar. What GET answers can be put back. It acts on every job that names it, from the next launches that are planned.
@@ -78,8 +79,7 @@ pub(crate) async fn put_calendar(
     };
     let expected = expectation(by_header, body.revision)?;
     let written = state.engine.calendars().put(&client.id, id.clone(), exclusions, expected).await;
-    let shown =
-        |status, calendar: &Calendar| with_revision(status, calendar.revision, CalendarView::from(calendar));
+    let shown = |status, calendar: &Calendar| with_revision(status, calendar.revision, view(calendar));
     match written.map_err(|e| Problem::of_engine("write a calendar", &e))? {
         Written::Created(calendar) => Ok(shown(StatusCode::CREATED, &calendar)),
         Written::Replaced(calendar) | Written::Unchanged(calendar) => Ok(shown(StatusCode::OK, &calendar)),

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use http::StatusCode;
 use tidegate_domain::ids::ClientId;
+use tidegate_protocol::RegisteredClient;
 use tidegate_store::clients::Client;
 use tidegate_store::{Create, KeyHash};
 
@@ -13,18 +14,18 @@ use crate::ApiState;
 use crate::auth::Admin;
 use crate::body::{Body, Cursor, ListQuery};
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::client::{ClientBody, ClientList, ClientView, RegisteredClientView};
+use crate::wire::client::{ClientBody, ClientList, view};
 use crate::wire::spoiled;
 
 /// Registers a client. The answer shows its API key and its webhook secret, once.
 #[utoipa::path(post, path = "/v1/clients", tag = "clients", request_body = ClientBody, security(("admin_key" = [])), responses(
-    (status = 201, description = "The client, with its secrets", body = RegisteredClientView),
+    (status = 201, description = "The client, with its secrets", body = RegisteredClient),
 ))]
 pub(crate) async fn register_client(
     State(state): State<ApiState>,
     _: Admin,
     Body(body): Body<ClientBody>,
-) -> Result<(StatusCode, Json<RegisteredClientView>), Problem> {
+) -> Result<(StatusCode, Json<RegisteredClient>), Problem> {
     let mut errors = FieldErrors::default();
     let checked = body.check(&mut errors);
     errors.into_result(Kind::InvalidBody)?;
@@ -38,9 +39,9 @@ pub(crate) async fn register_client(
     let created = state.engine.store().create_client(&client, &KeyHash::of(&api_key)).await;
     match created.map_err(|e| Problem::of_store("register a client", &e))? {
         Create::Done => {
-            let view = ClientView::from(&client);
+            let shown = view(&client);
             let webhook_secret = client.webhook_secret;
-            Ok((StatusCode::CREATED, Json(RegisteredClientView { client: view, api_key, webhook_secret })))
+            Ok((StatusCode::CREATED, Json(RegisteredClient { client: shown, api_key, webhook_secret })))
         }
         Create::Exists => {
             let message = format!("client '{}' is registered already; choose another client_id", client.id);
@@ -71,7 +72,7 @@ pub(crate) async fn list_clients(
     let given = cursor.is_some();
     let page = state.engine.store().clients(cursor).await;
     let page = page.map_err(|e| Cursor::refusal(given, "list clients", &e))?;
-    let clients = page.rows.iter().map(ClientView::from).collect();
+    let clients = page.rows.iter().map(view).collect();
     Ok(Json(ClientList {
         clients,
         unreadable: spoiled::views(page.unreadable, ""),

@@ -17,7 +17,7 @@ use crate::ApiState;
 use crate::auth::Caller;
 use crate::body::{Body, Cursor, Expected, ListQuery, Precondition, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::job::{JobBody, JobList, JobView, check_job_id};
+use crate::wire::job::{JobBody, JobList, JobView, check_job_id, view};
 use crate::wire::read_only::expectation;
 use crate::wire::spoiled;
 
@@ -48,7 +48,7 @@ pub(crate) async fn list_jobs(
     let given = cursor.is_some();
     let page = state.engine.store().jobs(&client.id, cursor).await;
     let page = page.map_err(|e| Cursor::refusal(given, "list jobs", &e))?;
-    let jobs = page.rows.iter().map(|job| JobView::new(job, Vec::new())).collect();
+    let jobs = page.rows.iter().map(|job| view(job, Vec::new())).collect();
     Ok(Json(JobList {
         jobs,
         unreadable: spoiled::views(page.unreadable, ""),
@@ -69,7 +69,7 @@ pub(crate) async fn read_job(
     let found = state.engine.jobs().get(&client.id, &id).await;
     let found = found.map_err(|e| Problem::of_engine("read a job", &e))?;
     let Some(job) = found else { return Err(not_found("job", id.as_str())) };
-    Ok(with_revision(StatusCode::OK, job.revision, JobView::new(&job, Vec::new())))
+    Ok(with_revision(StatusCode::OK, job.revision, view(&job, Vec::new())))
 }
 
 /// Creates or replaces a job. What GET answers can be put back: `revision` is then the one that is expected, and what
@@ -174,11 +174,11 @@ async fn set_paused(
 pub(super) fn answer(written: Written<Job>, id: &str, warnings: Vec<String>) -> Result<Response, Problem> {
     match written {
         Written::Created(job) => {
-            let response = with_revision(StatusCode::CREATED, job.revision, JobView::new(&job, warnings));
+            let response = with_revision(StatusCode::CREATED, job.revision, view(&job, warnings));
             Ok(located(response, &job_path(job.id.as_str())))
         }
         Written::Replaced(job) | Written::Unchanged(job) => {
-            Ok(with_revision(StatusCode::OK, job.revision, JobView::new(&job, warnings)))
+            Ok(with_revision(StatusCode::OK, job.revision, view(&job, warnings)))
         }
         Written::RevisionIs(current) => Err(wrong_revision("job", id, current)),
         Written::Absent => Err(nothing_to_match("job", id)),

@@ -18,7 +18,7 @@ use crate::body::{Expected, id_to_find};
 use crate::form;
 use crate::merge::Patch;
 use crate::problem::{Kind, Problem};
-use crate::wire::job::{JobBody, JobView};
+use crate::wire::job::{self, JobBody, JobView};
 use crate::wire::policy::{self, PolicyBody};
 use crate::wire::read_only::expectation;
 
@@ -49,7 +49,7 @@ pub(crate) async fn patch_job(
         if id.one_time_shard().is_some() {
             return Err(generated(&id));
         }
-        let merged = patch.applied_to(JobView::as_sent(&job)?)?;
+        let merged = patch.applied_to(job::as_sent(&job)?)?;
         let body: JobBody = form::read(merged.get().as_bytes(), state.engine.clock().now())?;
         let expected = expectation(by_header.into(), body.revision)?;
         if expected.is_other_than(job.revision) {

@@ -3,26 +3,27 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use tidegate_domain::ids::JobId;
+use tidegate_protocol::{Preview, Upcoming};
 
 use super::not_found;
 use crate::ApiState;
 use crate::auth::Caller;
 use crate::body::{Asked, Body, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::preview::{Preview, PreviewBody};
+use crate::wire::preview::{self, PreviewBody};
 use crate::wire::trigger::Findings;
-use crate::wire::upcoming::{UpcomingList, UpcomingQuery};
+use crate::wire::upcoming::{self, UpcomingQuery};
 
 /// Lists the next firings of a job in UTC and local time, those that will not be made as things stand among them.
 #[utoipa::path(get, path = "/v1/jobs/{job_id}/upcoming", tag = "jobs", params(("job_id" = String, Path), UpcomingQuery), responses(
-    (status = 200, description = "The next firings", body = UpcomingList),
+    (status = 200, description = "The next firings", body = Upcoming),
 ))]
 pub(crate) async fn list_upcoming(
     State(state): State<ApiState>,
     Caller(client): Caller,
     Path(id): Path<String>,
     Asked(query): Asked<UpcomingQuery>,
-) -> Result<Json<UpcomingList>, Problem> {
+) -> Result<Json<Upcoming>, Problem> {
     let id: JobId = id_to_find("job", &id)?;
     let mut errors = FieldErrors::default();
     let count = query.check(&mut errors);
@@ -31,9 +32,9 @@ pub(crate) async fn list_upcoming(
     let found = found.map_err(|e| Problem::of_engine("read a job", &e))?;
     let Some(job) = found else { return Err(not_found("job", id.as_str())) };
     let now = state.engine.clock().now();
-    let upcoming = state.engine.queries().upcoming(&job, now, count.unwrap_or_default()).await;
-    let upcoming = upcoming.map_err(|e| Problem::of_engine("look ahead", &e))?;
-    Ok(Json(UpcomingList::new(&job, &upcoming)))
+    let firings = state.engine.queries().upcoming(&job, now, count.unwrap_or_default()).await;
+    let firings = firings.map_err(|e| Problem::of_engine("look ahead", &e))?;
+    Ok(Json(upcoming::view(&job, &firings)))
 }
 
 /// Says what a trigger means, when it fires, and what may not be as meant. Nothing is stored; an expression that never
@@ -53,5 +54,5 @@ pub(crate) async fn preview_schedule(
     let Some(checked) = checked else {
         return Err(Problem::new(Kind::InvalidBody, "the body is not that of a preview"));
     };
-    Ok(Json(Preview::new(checked, findings, now)))
+    Ok(Json(preview::view(checked, findings, now)))
 }

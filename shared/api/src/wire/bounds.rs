@@ -7,7 +7,7 @@ use std::ops::{Deref, RangeInclusive};
 
 use serde::{Deserialize, Serialize};
 use tidegate_domain::bounded::Bounded;
-use utoipa::openapi::schema::{KnownFormat, Object, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::schema::{AdditionalProperties, KnownFormat, Object, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{Components, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -129,6 +129,13 @@ pub(crate) fn state_bounds<B: BoundedFields + ToSchema>(components: &mut Compone
             (Some(RefOr::T(Schema::Array(list))), Bounds::List(most)) => list.max_items = Some(most),
             _ => {}
         }
+    }
+}
+
+/// Says in the document that an object has no members beside those that are listed.
+pub(crate) fn close<P: ToSchema>(components: &mut Components) {
+    if let Some(RefOr::T(Schema::Object(part))) = components.schemas.get_mut(&*P::name()) {
+        part.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
     }
 }
 

@@ -5,11 +5,13 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tidegate_domain::job::Job;
 use tidegate_domain::limits::BULK_JOBS;
+use tidegate_protocol::BulkResult;
 use utoipa::ToSchema;
 
 use crate::form::Form;
-use crate::problem::{FieldError, FieldErrors, Problem};
+use crate::problem::{FieldErrors, Problem};
 use crate::wire::bounds::{List, bounded_fields};
 use crate::wire::job::JobBody;
 
@@ -39,43 +41,17 @@ impl BulkBody {
     }
 }
 
-/// What came of one job of a bulk call.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct BulkResult {
-    /// The HTTP status that the job would have been answered with alone: 201 created, 200 there already, or a refusal.
-    #[schema(example = 201)]
-    pub(crate) status: u16,
-    /// The job's name, when it is there now.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) job_id: Option<String>,
-    /// The job's revision, when it is there now.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) revision: Option<u32>,
-    /// What may not be as meant, though it was taken.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) warnings: Vec<String>,
-    /// What is wrong and what to do about it, when it was refused.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) detail: Option<String>,
-    /// Each field that is wrong, when it was refused for its fields.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) errors: Vec<FieldError>,
+/// What came of a job that is there now.
+pub(crate) fn stored(status: u16, job: &Job, warnings: Vec<String>) -> BulkResult {
+    let (job_id, revision) = (Some(job.id.to_string()), Some(job.revision));
+    BulkResult { status, job_id, revision, warnings, detail: None, errors: Vec::new() }
 }
 
-impl BulkResult {
-    /// A job that is there now.
-    pub(crate) fn there(status: u16, job_id: String, revision: u32, warnings: Vec<String>) -> Self {
-        let (job_id, revision) = (Some(job_id), Some(revision));
-        Self { status, job_id, revision, warnings, detail: None, errors: Vec::new() }
-    }
-}
-
-impl From<Problem> for BulkResult {
-    fn from(problem: Problem) -> Self {
-        let (status, detail, errors) = problem.into_parts();
-        let status = status.as_u16();
-        Self { status, job_id: None, revision: None, warnings: Vec::new(), detail: Some(detail), errors }
-    }
+/// What came of a job that was refused.
+pub(crate) fn refused(problem: Problem) -> BulkResult {
+    let (status, detail, errors) = problem.into_parts();
+    let status = status.as_u16();
+    BulkResult { status, job_id: None, revision: None, warnings: Vec::new(), detail: Some(detail), errors }
 }
 
 /// What came of each job, in the order of the call.

@@ -6,6 +6,7 @@ use tidegate_domain::bounded::Revision;
 use tidegate_domain::calendar::{Calendar, Exclusions};
 use tidegate_domain::limits::{CALENDAR_ENTRIES, NAME_BYTES};
 use tidegate_domain::time::{Window, parse_zone};
+use tidegate_protocol::{CalendarView, Interval};
 use utoipa::ToSchema;
 
 use crate::form::Form;
@@ -34,23 +35,10 @@ pub(crate) struct CalendarBody {
     dates: Vec<String>,
     /// Stretches of real time.
     #[serde(default)]
-    intervals: Vec<IntervalBody>,
+    intervals: Vec<Interval>,
     /// The IANA zone whose days the dates are; that of each job when left out.
     #[schema(example = "Europe/Berlin")]
     zone: Option<String>,
-}
-
-/// A stretch of time.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = Interval)]
-pub(crate) struct IntervalBody {
-    /// Its first instant, in ISO 8601 with an offset.
-    #[schema(format = DateTime)]
-    from: String,
-    /// The first instant after it.
-    #[schema(format = DateTime)]
-    to: String,
 }
 
 bounded_fields!(CalendarBody: calendar_id, revision);
@@ -94,7 +82,7 @@ impl CalendarBody {
             }
         }
         for (index, interval) in self.intervals.iter().enumerate() {
-            match interval.read(index) {
+            match read_interval(interval, index) {
                 Ok(window) => exclusions.intervals.push(window),
                 Err(fault) => faults.push(fault),
             }
@@ -111,20 +99,17 @@ impl CalendarBody {
     }
 }
 
-impl IntervalBody {
-    fn read(&self, index: usize) -> Result<Window, (String, String, String)> {
-        let at = |name: &str, text: &str| {
-            let refuse = |message| (format!("intervals[{index}].{name}"), text.to_owned(), message);
-            read_instant(name, text).map_err(refuse)
-        };
-        let (from, to) = (at("from", &self.from)?, at("to", &self.to)?);
-        if to <= from {
-            let message = format!("to {} is not after from {}; give a later end", instant(to), instant(from));
-            return Err((format!("intervals[{index}].to"), self.to.clone(), message));
-        }
-        Window::new(from, to)
-            .map_err(|error| (format!("intervals[{index}]"), String::new(), error.to_string()))
+fn read_interval(interval: &Interval, index: usize) -> Result<Window, (String, String, String)> {
+    let at = |name: &str, text: &str| {
+        let refuse = |message| (format!("intervals[{index}].{name}"), text.to_owned(), message);
+        read_instant(name, text).map_err(refuse)
+    };
+    let (from, to) = (at("from", &interval.from)?, at("to", &interval.to)?);
+    if to <= from {
+        let message = format!("to {} is not after from {}; give a later end", instant(to), instant(from));
+        return Err((format!("intervals[{index}].to"), interval.to.clone(), message));
     }
+    Window::new(from, to).map_err(|error| (format!("intervals[{index}]"), String::new(), error.to_string()))
 }
 
 enum Date {
@@ -143,34 +128,16 @@ fn read_date(text: &str) -> Option<Date> {
 }
 
 /// A calendar as it is answered.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Calendar)]
-pub(crate) struct CalendarView {
-    /// Its name within the client.
-    calendar_id: String,
-    /// Rises by one with each change. It is also the ETag, which `If-Match` takes.
-    revision: u32,
-    /// The zone whose days the dates are; that of each job when null.
-    zone: Option<&'static str>,
-    /// Its days: those of one year first, then those of every year.
-    dates: Vec<String>,
-    /// Its stretches of real time, in UTC.
-    intervals: Vec<IntervalBody>,
-}
-
-impl From<&Calendar> for CalendarView {
-    fn from(calendar: &Calendar) -> Self {
-        let Exclusions { zone, dates, yearly, intervals, unknown: _ } = &calendar.exclusions;
-        let yearly = yearly.iter().map(|(month, day)| format!("{month:02}-{day:02}"));
-        let interval =
-            |window: &Window| IntervalBody { from: instant(window.from()), to: instant(window.to()) };
-        Self {
-            calendar_id: calendar.id.to_string(),
-            revision: calendar.revision,
-            zone: zone.map(|zone| zone.name()),
-            dates: dates.iter().map(ToString::to_string).chain(yearly).collect(),
-            intervals: intervals.iter().map(interval).collect(),
-        }
+pub(crate) fn view(calendar: &Calendar) -> CalendarView {
+    let Exclusions { zone, dates, yearly, intervals, unknown: _ } = &calendar.exclusions;
+    let yearly = yearly.iter().map(|(month, day)| format!("{month:02}-{day:02}"));
+    let interval = |window: &Window| Interval { from: instant(window.from()), to: instant(window.to()) };
+    CalendarView {
+        calendar_id: calendar.id.to_string(),
+        revision: calendar.revision,
+        zone: zone.map(|zone| zone.name().to_owned()),
+        dates: dates.iter().map(ToString::to_string).chain(yearly).collect(),
+        intervals: intervals.iter().map(interval).collect(),
     }
 }
 

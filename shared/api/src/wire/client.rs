@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{ALLOWED_TARGETS, NAME_BYTES, TARGET_URL_BYTES};
+use tidegate_protocol::ClientView;
 use tidegate_store::clients::Client;
 use utoipa::ToSchema;
 
@@ -74,40 +75,12 @@ fn pattern_fault(pattern: &str) -> Option<String> {
 }
 
 /// A client as it is answered.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Client)]
-pub(crate) struct ClientView {
-    /// Its name.
-    client_id: String,
-    /// The addresses that its jobs may name.
-    allowed_targets: Vec<String>,
-    /// When it was registered.
-    #[schema(format = DateTime)]
-    created_at: String,
-}
-
-impl From<&Client> for ClientView {
-    fn from(client: &Client) -> Self {
-        Self {
-            client_id: client.id.to_string(),
-            allowed_targets: client.allowed_targets.clone(),
-            created_at: instant(client.created_at),
-        }
+pub(crate) fn view(client: &Client) -> ClientView {
+    ClientView {
+        client_id: client.id.to_string(),
+        allowed_targets: client.allowed_targets.clone(),
+        created_at: instant(client.created_at),
     }
-}
-
-/// A client that was just registered, with its secrets. They are shown here and never again.
-#[derive(Serialize, ToSchema)]
-#[schema(as = RegisteredClient)]
-pub(crate) struct RegisteredClientView {
-    #[serde(flatten)]
-    pub(crate) client: ClientView,
-    /// What the client sends as `Authorization: Bearer <key>`. Stored hashed: it cannot be shown again.
-    #[schema(example = "tg_acme_Jx0l4YqH3m0dT2mC8s1v5b7n9k2p4r6t8w0y1z3A5c7")]
-    pub(crate) api_key: String,
-    /// What HTTP deliveries are signed with (Standard Webhooks).
-    #[schema(example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=")]
-    pub(crate) webhook_secret: String,
 }
 
 /// A page of clients.

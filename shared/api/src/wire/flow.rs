@@ -1,7 +1,7 @@
 //! How a job's events go through their policy, as it travels.
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tidegate_domain::bounded::Bounded;
 use tidegate_domain::flow::{
     BatchWindow, Cost, Deadline, Flow, MaxFailures, OnDeadline, Overlap, Priority, WindowSeconds,
@@ -10,52 +10,15 @@ use tidegate_domain::job::Trigger;
 use tidegate_domain::rules::Rules;
 use tidegate_domain::time::{seconds, shifted};
 use tidegate_domain::unknown::Unknown;
+use tidegate_protocol::{self as protocol, Pace, RunOverlap, Target};
 use utoipa::ToSchema;
 
 use crate::problem::FieldErrors;
 use crate::wire::bounds::bounded_fields;
 use crate::wire::instant;
 use crate::wire::number::{Number, check_given, check_or_default};
-use crate::wire::target::TargetBody;
+use crate::wire::target;
 use crate::wire::when::{read_ahead, span};
-
-/// What becomes of a run that is due while an earlier run of its job is not finished.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = RunOverlap)]
-pub(crate) enum OverlapWord {
-    /// It takes its place in the line like any other.
-    #[default]
-    Allow,
-    /// It is recorded as `overlap_skipped`.
-    Skip,
-    /// It waits until the other is finished; any further one is recorded as `overlap_skipped`.
-    BufferOne,
-}
-
-/// What becomes of events that were not admitted within their window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = OnDeadline)]
-pub(crate) enum OnDeadlineWord {
-    /// They go on.
-    #[default]
-    Continue,
-    /// They are recorded as left out.
-    Expire,
-}
-
-/// How events are spread over their window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = Pace)]
-pub(crate) enum PaceWord {
-    /// As fast as tokens allow.
-    #[default]
-    None,
-    /// Evenly over the window.
-    Even,
-}
 
 /// The time that a run has: `seconds` from its launch, or `until` an instant.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -70,25 +33,10 @@ pub(crate) struct WindowBody {
     until: Option<String>,
     /// What becomes of events that were not admitted by then; `continue` when left out.
     #[serde(default)]
-    on_deadline: OnDeadlineWord,
+    on_deadline: protocol::OnDeadline,
     /// How the events are spread over the window; `none` when left out.
     #[serde(default)]
-    pace: PaceWord,
-}
-
-/// A window as it is answered.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = WindowView)]
-pub(crate) struct WindowView {
-    /// How long after the launch it ends.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seconds: Option<u32>,
-    /// When it ends.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
-    until: Option<String>,
-    on_deadline: OnDeadlineWord,
-    pace: PaceWord,
+    pace: Pace,
 }
 
 /// The fields of a body that make up its flow.
@@ -96,10 +44,10 @@ pub(crate) struct WindowView {
 pub(crate) struct FlowFields<'b> {
     pub(crate) cost: Option<Number<Cost>>,
     pub(crate) priority: Option<Number<Priority>>,
-    pub(crate) overlap: OverlapWord,
+    pub(crate) overlap: RunOverlap,
     pub(crate) window: Option<&'b WindowBody>,
     pub(crate) max_failures: Option<Number<MaxFailures>>,
-    pub(crate) on_completion: Option<&'b TargetBody>,
+    pub(crate) on_completion: Option<&'b Target>,
 }
 
 impl FlowFields<'_> {
@@ -109,11 +57,12 @@ impl FlowFields<'_> {
         let priority = check_or_default(self.priority, errors);
         let window = self.window.map(|window| window.check(now, errors));
         let max_failures = check_given(self.max_failures, errors);
-        let on_completion = self.on_completion.map(|target| target.check_untokened("on_completion", errors));
+        let on_completion =
+            self.on_completion.map(|target| target::check_untokened(target, "on_completion", errors));
         Some(Flow {
             cost: cost?,
             priority: priority?,
-            overlap: self.overlap.into(),
+            overlap: overlap(self.overlap)?,
             window: given(window)?,
             max_failures: max_failures?,
             on_completion: given(on_completion)?,
@@ -201,8 +150,8 @@ impl WindowBody {
             }
             (None, None) => {
                 let (field, what) = match (self.pace, self.on_deadline) {
-                    (PaceWord::Even, _) => ("window.pace", "window.pace 'even' spreads events over a window"),
-                    (_, OnDeadlineWord::Expire) => {
+                    (Pace::Even, _) => ("window.pace", "window.pace 'even' spreads events over a window"),
+                    (_, protocol::OnDeadline::Expire) => {
                         ("window.on_deadline", "window.on_deadline 'expire' acts at a window's end")
                     }
                     _ => ("window", "window says nothing"),
@@ -212,56 +161,55 @@ impl WindowBody {
                 return None;
             }
         };
-        let paced = self.pace == PaceWord::Even;
-        Some(BatchWindow { deadline, on_deadline: self.on_deadline.into(), paced })
+        let on_deadline = on_deadline(self.on_deadline)?;
+        Some(BatchWindow { deadline, on_deadline, paced: is_paced(self.pace)? })
     }
 }
 
-impl From<BatchWindow> for WindowView {
-    fn from(window: BatchWindow) -> Self {
-        let (seconds, until) = match window.deadline {
-            Deadline::After { seconds } => (Some(seconds.get()), None),
-            Deadline::At(until) => (None, Some(instant(until))),
-        };
-        let pace = if window.paced { PaceWord::Even } else { PaceWord::None };
-        Self { seconds, until, on_deadline: window.on_deadline.into(), pace }
+/// A window as it is answered.
+pub(crate) fn window_view(window: BatchWindow) -> protocol::BatchWindow {
+    let (seconds, until) = match window.deadline {
+        Deadline::After { seconds } => (Some(seconds.get()), None),
+        Deadline::At(until) => (None, Some(instant(until))),
+    };
+    let on_deadline = match window.on_deadline {
+        OnDeadline::Continue => protocol::OnDeadline::Continue,
+        OnDeadline::Expire => protocol::OnDeadline::Expire,
+    };
+    let pace = if window.paced { protocol::Pace::Even } else { protocol::Pace::None };
+    protocol::BatchWindow { seconds, until, on_deadline, pace }
+}
+
+/// An overlap rule as it is answered.
+pub(crate) fn overlap_view(overlap: Overlap) -> RunOverlap {
+    match overlap {
+        Overlap::Allow => RunOverlap::Allow,
+        Overlap::Skip => RunOverlap::Skip,
+        Overlap::BufferOne => RunOverlap::BufferOne,
     }
 }
 
-impl From<OverlapWord> for Overlap {
-    fn from(word: OverlapWord) -> Self {
-        match word {
-            OverlapWord::Allow => Self::Allow,
-            OverlapWord::Skip => Self::Skip,
-            OverlapWord::BufferOne => Self::BufferOne,
-        }
+fn overlap(word: RunOverlap) -> Option<Overlap> {
+    match word {
+        RunOverlap::Allow => Some(Overlap::Allow),
+        RunOverlap::Skip => Some(Overlap::Skip),
+        RunOverlap::BufferOne => Some(Overlap::BufferOne),
+        RunOverlap::Other => None,
     }
 }
 
-impl From<Overlap> for OverlapWord {
-    fn from(overlap: Overlap) -> Self {
-        match overlap {
-            Overlap::Allow => Self::Allow,
-            Overlap::Skip => Self::Skip,
-            Overlap::BufferOne => Self::BufferOne,
-        }
+fn on_deadline(word: protocol::OnDeadline) -> Option<OnDeadline> {
+    match word {
+        protocol::OnDeadline::Continue => Some(OnDeadline::Continue),
+        protocol::OnDeadline::Expire => Some(OnDeadline::Expire),
+        protocol::OnDeadline::Other => None,
     }
 }
 
-impl From<OnDeadlineWord> for OnDeadline {
-    fn from(word: OnDeadlineWord) -> Self {
-        match word {
-            OnDeadlineWord::Continue => Self::Continue,
-            OnDeadlineWord::Expire => Self::Expire,
-        }
-    }
-}
-
-impl From<OnDeadline> for OnDeadlineWord {
-    fn from(rule: OnDeadline) -> Self {
-        match rule {
-            OnDeadline::Continue => Self::Continue,
-            OnDeadline::Expire => Self::Expire,
-        }
+fn is_paced(word: Pace) -> Option<bool> {
+    match word {
+        Pace::None => Some(false),
+        Pace::Even => Some(true),
+        Pace::Other => None,
     }
 }

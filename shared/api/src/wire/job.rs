@@ -11,20 +11,22 @@ use tidegate_domain::limits::{CALENDARS_PER_JOB, JOB_ID_BYTES};
 use tidegate_domain::rules::{Jitter, Relevancy};
 use tidegate_domain::unknown::Unknown;
 use tidegate_engine::JobDraft;
+use tidegate_protocol::{self as protocol, RunOverlap, Target};
 use utoipa::ToSchema;
 
 use crate::form::Form;
 use crate::merge::{Members, members_of};
 use crate::problem::{FieldErrors, Problem};
 use crate::wire::bounds::{List, Text, bounded_fields};
-use crate::wire::flow::{FlowFields, OverlapWord, WindowBody, WindowView, check_deadline, check_has_policy};
-use crate::wire::instant;
+use crate::wire::flow::{
+    FlowFields, WindowBody, check_deadline, check_has_policy, overlap_view, window_view,
+};
 use crate::wire::number::{Number, check_given, check_or_default};
 use crate::wire::payload::{CheckedPayload, PayloadFields};
 use crate::wire::read_only::Unread;
-use crate::wire::rules::{MisfireBody, MisfireView, RulesFields, never_fires_within};
-use crate::wire::target::TargetBody;
-use crate::wire::trigger::{Findings, FiresNoMore, TriggerBody, TriggerView, in_words, trigger_warnings};
+use crate::wire::rules::{MisfireBody, RulesFields, misfire_view, never_fires_within};
+use crate::wire::trigger::{Findings, FiresNoMore, TriggerBody, in_words, trigger_warnings};
+use crate::wire::{instant, target, trigger};
 
 /// What no job may be called: its path would be that of the bulk call.
 const BULK_PATH: &str = "bulk";
@@ -51,18 +53,18 @@ pub(crate) struct JobBody {
     priority: Option<Number<Priority>>,
     /// What becomes of a run that is due while an earlier one is not finished; `allow` when left out.
     #[serde(default)]
-    overlap: OverlapWord,
+    overlap: RunOverlap,
     /// The time that a run has; any time when left out.
     window: Option<WindowBody>,
     /// So many events of a run that did not succeed stop it; none do when left out.
     #[schema(value_type = Option<u32>)]
     max_failures: Option<Number<MaxFailures>>,
     /// Who is told when a run has come to its end.
-    on_completion: Option<TargetBody>,
+    on_completion: Option<Target>,
     /// The policy that throttles the events; none when left out.
     #[schema(example = "small")]
     policy_id: Option<String>,
-    target: TargetBody,
+    target: Target,
     /// Any JSON of at most 64 KiB, the same for every event. It reaches the consumer as it was sent, byte for byte.
     #[schema(value_type = Option<serde_json::Value>)]
     payload: Option<Box<RawValue>>,
@@ -77,7 +79,7 @@ pub(crate) struct JobBody {
     payload_template: Option<Box<RawValue>>,
     /// How much of what happened is kept; `all` when left out.
     #[serde(default)]
-    history: HistoryWord,
+    history: protocol::History,
     /// The most deliveries of one event, those that failed and those under later leases included. After the last it is
     /// recorded as `dead` when its target did not take it, as `expired` when nobody released it.
     #[schema(value_type = Option<u32>, default = json!(Attempts::DEFAULT.get()))]
@@ -119,18 +121,6 @@ pub(crate) struct JobBody {
     #[serde(default)]
     #[schema(value_type = Option<Vec<String>>, read_only)]
     warnings: Unread<Vec<String>>,
-}
-
-/// How much of what happened to a job's events is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = History)]
-pub(crate) enum HistoryWord {
-    /// A record for each event.
-    #[default]
-    All,
-    /// A record for each event that failed.
-    Failures,
 }
 
 /// A job that has been checked, as far as its body tells.
@@ -211,7 +201,7 @@ impl JobBody {
             Some(text) => errors.keep("policy_id", &**text, text.parse()).map(Some),
             None => Some(None),
         };
-        let target = self.target.check("target", errors);
+        let target = target::check(&self.target, "target", errors);
         let flow = flow.check(now, errors);
         let max_attempts = check_or_default(self.max_attempts, errors);
         let relevancy = check_given(self.relevancy_seconds, errors);
@@ -226,7 +216,7 @@ impl JobBody {
             policy,
             target: target.target,
             payload,
-            history: self.history.into(),
+            history: history(self.history)?,
             max_attempts: max_attempts?,
             relevancy: relevancy?,
             flow,
@@ -253,146 +243,73 @@ pub(crate) fn check_job_id(text: &str, errors: &mut FieldErrors) -> Option<JobId
     Some(id)
 }
 
-impl From<HistoryWord> for History {
-    fn from(word: HistoryWord) -> Self {
-        match word {
-            HistoryWord::All => Self::All,
-            HistoryWord::Failures => Self::Failures,
-        }
+fn history(word: protocol::History) -> Option<History> {
+    match word {
+        protocol::History::All => Some(History::All),
+        protocol::History::Failures => Some(History::Failures),
+        protocol::History::Other => None,
     }
 }
 
-impl From<History> for HistoryWord {
-    fn from(history: History) -> Self {
-        match history {
-            History::All => Self::All,
-            History::Failures => Self::Failures,
-        }
-    }
-}
+/// A job as it is answered, with each payload as the text that is stored.
+pub(crate) type JobView = protocol::JobView<Box<RawValue>>;
 
 /// A job as it is answered.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Job)]
-pub(crate) struct JobView {
-    /// Its name within the client.
-    job_id: String,
-    /// Rises by one with each change. It is also the ETag, which `If-Match` takes.
-    revision: u32,
-    trigger: TriggerView,
-    /// When it fires, in words.
-    #[schema(example = "At 09:00, Monday through Friday (Europe/London)")]
-    description: String,
-    /// Events of one firing.
-    count: u32,
-    /// The policy that throttles the events, if any.
-    policy_id: Option<String>,
-    target: TargetBody,
-    /// Tokens that each event takes.
-    cost: u32,
-    /// Its place in its policy's line: 0 is served first, 9 last.
-    priority: u8,
-    /// What becomes of a run that is due while an earlier one is not finished.
-    overlap: OverlapWord,
-    /// The time that a run has; any time when null.
-    window: Option<WindowView>,
-    /// So many events of a run that did not succeed stop it; none do when null.
-    max_failures: Option<u32>,
-    /// Who is told when a run has come to its end, if anybody is.
-    on_completion: Option<TargetBody>,
-    /// What each event carries; null when it is one of a list, or follows a template.
-    #[schema(value_type = serde_json::Value)]
-    payload: Box<RawValue>,
-    /// What the events carry, in their order; only when the job has a list.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<serde_json::Value>>)]
-    payloads: Option<Box<RawValue>>,
-    /// What the payloads are made from; only when the job has a template.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<serde_json::Value>)]
-    payload_template: Option<Box<RawValue>>,
-    /// How much of what happened is kept.
-    history: HistoryWord,
-    /// The most deliveries of one event, those that failed and those under later leases included. After the last it is
-    /// recorded as `dead` when its target did not take it, as `expired` when nobody released it.
-    max_attempts: u8,
-    /// Nothing is launched before it.
-    #[schema(format = DateTime)]
-    start_at: Option<String>,
-    /// Nothing is launched at it or later.
-    #[schema(format = DateTime)]
-    end_at: Option<String>,
-    /// The width of the flexible window, in seconds.
-    jitter_seconds: u32,
-    misfire: MisfireView,
-    /// How old a launch may be when it is delivered, in seconds; any age when null.
-    relevancy_seconds: Option<u32>,
-    /// The exclusion calendars on whose days it does not launch.
-    calendars: Vec<String>,
-    /// Whether it is paused: launches then deliver nothing and are recorded as runs with the reason `paused`.
-    paused: bool,
-    /// When this revision was written.
-    #[schema(format = DateTime)]
-    changed_at: String,
-    /// What may not be as meant, though it was taken.
-    warnings: Vec<String>,
+pub(crate) fn view(job: &Job, mut warnings: Vec<String>) -> JobView {
+    let (terms, flow) = (&job.terms, &job.terms.flow);
+    warnings.extend(trigger_warnings(&job.trigger));
+    let raw = |json: &str| RawValue::from_string(json.to_owned()).unwrap_or_default();
+    let (payload, payloads, payload_template) = match &terms.payload {
+        Payload::Inline(json) => (raw(json), None, None),
+        Payload::List(json) => (Box::default(), Some(serde_json::from_str(json).unwrap_or_default()), None),
+        Payload::Template(json) => (Box::default(), None, Some(raw(json))),
+        Payload::InJob => (Box::default(), None, None),
+    };
+    JobView {
+        job_id: job.id.to_string(),
+        revision: job.revision,
+        trigger: trigger::view(&job.trigger),
+        description: in_words(&job.trigger),
+        count: terms.count.get(),
+        policy_id: terms.policy.as_ref().map(ToString::to_string),
+        target: target::view(&terms.target, flow.release_on_response),
+        cost: flow.cost.get(),
+        priority: flow.priority.get().into(),
+        overlap: overlap_view(flow.overlap),
+        window: flow.window.map(window_view),
+        max_failures: flow.max_failures.map(MaxFailures::get),
+        on_completion: flow.on_completion.as_ref().map(|told| target::view(told, false)),
+        payload,
+        payloads,
+        payload_template,
+        history: match terms.history {
+            History::All => protocol::History::All,
+            History::Failures => protocol::History::Failures,
+        },
+        max_attempts: terms.max_attempts.get().into(),
+        start_at: job.rules.start_at.map(instant),
+        end_at: job.rules.end_at.map(instant),
+        jitter_seconds: job.rules.jitter.seconds(),
+        misfire: misfire_view(job.rules.misfire),
+        relevancy_seconds: terms.relevancy.map(Relevancy::seconds),
+        calendars: job.rules.calendars.iter().map(ToString::to_string).collect(),
+        paused: job.paused,
+        changed_at: instant(job.changed_at),
+        warnings,
+    }
 }
 
-impl JobView {
-    /// A job as its client would send it, without what only answers have and without what follows from the rest: what a
-    /// patch is merged into.
-    pub(crate) fn as_sent(job: &Job) -> Result<Members, Problem> {
-        let mut view = Self::new(job, Vec::new());
-        view.trigger.leave_out_what_follows(&job.trigger);
-        let mut follows = vec!["revision", "description", "paused", "changed_at", "warnings"];
-        if view.payloads.is_some() || view.count == 1 {
-            follows.push("count");
-        }
-        let mut members = members_of(&view)?;
-        members.retain(|name, _| !follows.contains(&name.as_str()));
-        Ok(members)
+/// A job as its client would send it, without what only answers have and without what follows from the rest: what a patch
+/// is merged into.
+pub(crate) fn as_sent(job: &Job) -> Result<Members, Problem> {
+    let view = JobView { trigger: trigger::as_sent(&job.trigger), ..view(job, Vec::new()) };
+    let mut follows = vec!["revision", "description", "paused", "changed_at", "warnings"];
+    if view.payloads.is_some() || view.count == 1 {
+        follows.push("count");
     }
-
-    pub(crate) fn new(job: &Job, mut warnings: Vec<String>) -> Self {
-        let (terms, flow) = (&job.terms, &job.terms.flow);
-        warnings.extend(trigger_warnings(&job.trigger));
-        let raw = |json: &str| RawValue::from_string(json.to_owned()).unwrap_or_default();
-        let (payload, payloads, payload_template) = match &terms.payload {
-            Payload::Inline(json) => (raw(json), None, None),
-            Payload::List(json) => (Box::default(), Some(raw(json)), None),
-            Payload::Template(json) => (Box::default(), None, Some(raw(json))),
-            Payload::InJob => (Box::default(), None, None),
-        };
-        Self {
-            job_id: job.id.to_string(),
-            revision: job.revision,
-            trigger: (&job.trigger).into(),
-            description: in_words(&job.trigger),
-            count: terms.count.get(),
-            policy_id: terms.policy.as_ref().map(ToString::to_string),
-            target: TargetBody::of(&terms.target, flow.release_on_response),
-            cost: flow.cost.get(),
-            priority: flow.priority.get(),
-            overlap: flow.overlap.into(),
-            window: flow.window.map(WindowView::from),
-            max_failures: flow.max_failures.map(MaxFailures::get),
-            on_completion: flow.on_completion.as_ref().map(|target| TargetBody::of(target, false)),
-            payload,
-            payloads,
-            payload_template,
-            history: terms.history.into(),
-            max_attempts: terms.max_attempts.get(),
-            start_at: job.rules.start_at.map(instant),
-            end_at: job.rules.end_at.map(instant),
-            jitter_seconds: job.rules.jitter.seconds(),
-            misfire: job.rules.misfire.into(),
-            relevancy_seconds: terms.relevancy.map(Relevancy::seconds),
-            calendars: job.rules.calendars.iter().map(ToString::to_string).collect(),
-            paused: job.paused,
-            changed_at: instant(job.changed_at),
-            warnings,
-        }
-    }
+    let mut members = members_of(&view)?;
+    members.retain(|name, _| !follows.contains(&name.as_str()));
+    Ok(members)
 }
 
 /// A page of jobs.

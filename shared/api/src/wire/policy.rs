@@ -124,7 +124,8 @@ impl PolicyBody {
             None => Some(None),
         };
         let waiting_runs = check_given(self.max_waiting_runs, errors);
-        let terms = PolicyTerms::of(max_in_flight?, lease_seconds?).with_on_expiry(on_expiry(self.on_expiry));
+        let terms =
+            PolicyTerms::of(max_in_flight?, lease_seconds?).with_on_expiry(on_expiry(self.on_expiry)?);
         let terms = terms.with_rate(rate?).with_max_waiting_runs(waiting_runs?);
         Some(CheckedPolicy { id: id?, terms })
     }
@@ -134,23 +135,25 @@ impl RateBody {
     fn check(&self, errors: &mut FieldErrors) -> Option<RateLimit> {
         let events = self.events.check(errors);
         let burst = check_given(self.burst, errors);
-        Some(RateLimit::of(events?, per(self.per), burst?))
+        Some(RateLimit::of(events?, per(self.per)?, burst?))
     }
 }
 
-fn per(word: protocol::Per) -> Per {
+fn per(word: protocol::Per) -> Option<Per> {
     match word {
-        protocol::Per::Second => Per::Second,
-        protocol::Per::Minute => Per::Minute,
-        protocol::Per::Hour => Per::Hour,
-        protocol::Per::Day => Per::Day,
+        protocol::Per::Second => Some(Per::Second),
+        protocol::Per::Minute => Some(Per::Minute),
+        protocol::Per::Hour => Some(Per::Hour),
+        protocol::Per::Day => Some(Per::Day),
+        protocol::Per::Other => None,
     }
 }
 
-fn on_expiry(word: protocol::OnExpiry) -> OnExpiry {
+fn on_expiry(word: protocol::OnExpiry) -> Option<OnExpiry> {
     match word {
-        protocol::OnExpiry::Reclaim => OnExpiry::Reclaim,
-        protocol::OnExpiry::Hold => OnExpiry::Hold,
+        protocol::OnExpiry::Reclaim => Some(OnExpiry::Reclaim),
+        protocol::OnExpiry::Hold => Some(OnExpiry::Hold),
+        protocol::OnExpiry::Other => None,
     }
 }
 

@@ -2,12 +2,13 @@
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tidegate_domain::job::Trigger;
 use tidegate_domain::rules::{Jitter, Rules};
 use tidegate_domain::time::{
     Dst, Firing, FiringCount, WallClock, Window, days, seconds, shifted, zone_database_version,
 };
+use tidegate_protocol::{self as protocol, Preview};
 use utoipa::ToSchema;
 
 use crate::form::Form;
@@ -119,92 +120,49 @@ impl PreviewBody {
     }
 }
 
-/// What a trigger means and when it fires.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Preview {
-    /// The zone of the local times.
-    zone: &'static str,
-    /// The release of the IANA zone database that they are computed with.
-    #[schema(example = "2026e")]
-    zone_database: &'static str,
-    /// The trigger in words; null when it never fires.
-    description: Option<String>,
-    /// The expression as a job would show it; null when there is none.
-    canonical: Option<String>,
-    /// Rows of the time index that are read for one launch, on the average: above 1 is over-selection. Null when it never
-    /// fires.
-    reads_per_launch: Option<f64>,
-    /// The next firings, in order of time.
-    firings: Vec<FiringView>,
-    /// What may not be as meant: it never fires, firings on changes of the clocks, a shape that over-selects.
-    warnings: Vec<String>,
-}
-
-/// One firing of a preview.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Firing)]
-pub(crate) struct FiringView {
-    /// When it is due, in UTC, to the second.
-    #[schema(format = DateTime)]
-    launch_at: String,
-    /// The same as the zone's wall clock shows it, with its offset.
-    #[schema(format = DateTime)]
-    local: String,
-    /// `gap`, `overlap`, or empty.
-    #[schema(value_type = String)]
-    dst: &'static str,
-    /// The end of the flexible window, in UTC: a job launches between `launch_at` and this. Only with jitter.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
-    latest_at: Option<String>,
-}
-
-impl Preview {
-    pub(crate) fn new(checked: CheckedPreview, findings: Findings, now: DateTime<Utc>) -> Self {
-        let mut warnings = findings.warnings;
-        let CheckedPreview { trigger, rules, count, after } = checked;
-        let Some(trigger) = trigger else {
-            let never = findings.never_fires;
-            let because = never.as_ref().map_or("it has no firing", NeverFires::because);
-            warnings.push(format!("never fires: {because}"));
-            return Self::of_nothing(never.as_ref().map_or(Tz::UTC, |never| never.zone), warnings);
-        };
-        let zone = trigger.zone();
-        let mut firings = trigger.cadence().upcoming(first_after(&rules, after), count);
-        firings.retain(|firing| rules.is_within(firing.launch_at));
-        if firings.is_empty() {
-            warnings.push(never_again(&trigger, &rules, after));
-        }
-        warnings.extend(trigger_warnings(&trigger));
-        warnings.extend(dst_warning(&trigger, &rules, first_after(&rules, now)));
-        let jitter = seconds(rules.jitter.seconds().into());
-        let view = |firing: &Firing| FiringView {
-            launch_at: instant(firing.launch_at),
-            local: local(firing.launch_at, zone),
-            dst: firing.label.as_str(),
-            latest_at: (!jitter.is_zero()).then(|| instant(shifted(firing.launch_at, jitter))),
-        };
-        Self {
-            zone: zone.name(),
-            zone_database: zone_database_version(),
-            description: Some(in_words(&trigger)),
-            canonical: canonical(&trigger),
-            reads_per_launch: Some((trigger.cadence().reads_per_launch() * 100.0).round() / 100.0),
-            firings: firings.iter().map(view).collect(),
-            warnings,
-        }
+/// What a trigger means and when it fires, as it is answered.
+pub(crate) fn view(checked: CheckedPreview, findings: Findings, now: DateTime<Utc>) -> Preview {
+    let mut warnings = findings.warnings;
+    let CheckedPreview { trigger, rules, count, after } = checked;
+    let Some(trigger) = trigger else {
+        let never = findings.never_fires;
+        let because = never.as_ref().map_or("it has no firing", NeverFires::because);
+        warnings.push(format!("never fires: {because}"));
+        return view_of_nothing(never.as_ref().map_or(Tz::UTC, |never| never.zone), warnings);
+    };
+    let zone = trigger.zone();
+    let mut firings = trigger.cadence().upcoming(first_after(&rules, after), count);
+    firings.retain(|firing| rules.is_within(firing.launch_at));
+    if firings.is_empty() {
+        warnings.push(never_again(&trigger, &rules, after));
     }
+    warnings.extend(trigger_warnings(&trigger));
+    warnings.extend(dst_warning(&trigger, &rules, first_after(&rules, now)));
+    let jitter = seconds(rules.jitter.seconds().into());
+    let firing_view = |firing: &Firing| protocol::Firing {
+        launch_at: instant(firing.launch_at),
+        local: local(firing.launch_at, zone),
+        dst: firing.label.as_str().to_owned(),
+        latest_at: (!jitter.is_zero()).then(|| instant(shifted(firing.launch_at, jitter))),
+    };
+    Preview {
+        description: Some(in_words(&trigger)),
+        canonical: canonical(&trigger),
+        reads_per_launch: Some((trigger.cadence().reads_per_launch() * 100.0).round() / 100.0),
+        firings: firings.iter().map(firing_view).collect(),
+        ..view_of_nothing(zone, warnings)
+    }
+}
 
-    fn of_nothing(zone: Tz, warnings: Vec<String>) -> Self {
-        Self {
-            zone: zone.name(),
-            zone_database: zone_database_version(),
-            description: None,
-            canonical: None,
-            reads_per_launch: None,
-            firings: Vec::new(),
-            warnings,
-        }
+fn view_of_nothing(zone: Tz, warnings: Vec<String>) -> Preview {
+    Preview {
+        zone: zone.name().to_owned(),
+        zone_database: zone_database_version().to_owned(),
+        description: None,
+        canonical: None,
+        reads_per_launch: None,
+        firings: Vec::new(),
+        warnings,
     }
 }
 

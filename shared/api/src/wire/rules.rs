@@ -1,7 +1,7 @@
 //! What a job says about its launches beside its trigger, as it travels.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 use tidegate_domain::ids::CalendarId;
 use tidegate_domain::job::Trigger;
@@ -9,6 +9,7 @@ use tidegate_domain::limits::CALENDARS_PER_JOB;
 use tidegate_domain::rules::{Jitter, Misfire, MisfireLaunches, Rules, RulesError};
 use tidegate_domain::time::shifted;
 use tidegate_domain::unknown::Unknown;
+use tidegate_protocol::{self as protocol, MisfireRule};
 use utoipa::ToSchema;
 
 use crate::problem::FieldErrors;
@@ -22,33 +23,10 @@ use crate::wire::when::{read_ahead, read_instant};
 #[serde(deny_unknown_fields)]
 #[schema(as = Misfire, example = json!({"rule": "all", "max": 100}))]
 pub(crate) struct MisfireBody {
-    rule: MisfireWord,
+    rule: MisfireRule,
     /// How many are made up for, the latest of them. Only with `all`.
     #[schema(value_type = Option<u32>, default = json!(MisfireLaunches::DEFAULT.get()))]
     max: Option<Number<MisfireLaunches>>,
-}
-
-/// The rule for launches that an outage missed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = MisfireRule)]
-pub(crate) enum MisfireWord {
-    /// None is made up for.
-    Skip,
-    /// The latest is.
-    Latest,
-    /// The latest `max` are.
-    All,
-}
-
-/// The rule for missed launches as it is answered.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = MisfireView)]
-pub(crate) struct MisfireView {
-    rule: MisfireWord,
-    /// How many are made up for; only with `all`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max: Option<u32>,
 }
 
 bounded_fields!(MisfireBody: max);
@@ -57,25 +35,25 @@ impl MisfireBody {
     /// Checks the number.
     pub(crate) fn check(&self, errors: &mut FieldErrors) -> Option<Misfire> {
         match (self.rule, self.max) {
-            (MisfireWord::Skip, None) => Some(Misfire::Skip),
-            (MisfireWord::Latest, None) => Some(Misfire::Latest),
-            (MisfireWord::All, max) => check_or_default(max, errors).map(Misfire::All),
-            (MisfireWord::Skip | MisfireWord::Latest, Some(_)) => {
+            (MisfireRule::Skip, None) => Some(Misfire::Skip),
+            (MisfireRule::Latest, None) => Some(Misfire::Latest),
+            (MisfireRule::All, max) => check_or_default(max, errors).map(Misfire::All),
+            (MisfireRule::Skip | MisfireRule::Latest, Some(_)) => {
                 let message = "misfire.max goes with the rule 'all' only; leave it out";
                 errors.add("misfire.max", (), message);
                 None
             }
+            (MisfireRule::Other, _) => None,
         }
     }
 }
 
-impl From<Misfire> for MisfireView {
-    fn from(misfire: Misfire) -> Self {
-        match misfire {
-            Misfire::Skip => Self { rule: MisfireWord::Skip, max: None },
-            Misfire::Latest => Self { rule: MisfireWord::Latest, max: None },
-            Misfire::All(most) => Self { rule: MisfireWord::All, max: Some(most.get()) },
-        }
+/// The rule for missed launches as it is answered.
+pub(crate) fn misfire_view(misfire: Misfire) -> protocol::Misfire {
+    match misfire {
+        Misfire::Skip => protocol::Misfire::skip(),
+        Misfire::Latest => protocol::Misfire::latest(),
+        Misfire::All(most) => protocol::Misfire::all(most.get()),
     }
 }
 

@@ -3,8 +3,8 @@
 use chrono::{SecondsFormat, TimeDelta};
 use serde_json::json;
 use tidegate_client::{
-    Client, Cron, Dst, Event, Every, ExtendStatus, Gap, History, Job, Misfire, Outcome, Overlap, Policy,
-    ReleaseStatus, Target, Trigger,
+    At, Client, Dst, Event, Every, ExtendStatus, Gap, History, Job, Misfire, Outcome, Overlap, Policy,
+    ReleaseStatus, Target, Trigger, TriggerView,
 };
 use tidegate_domain::clock::Clock as _;
 
@@ -15,7 +15,7 @@ async fn client_with_a_batch(world: &World) -> Client {
     let url = world.serve().await;
     let admin = Client::new(&url, &world.admin_key).unwrap();
     let acme = admin.register_client("acme", &[]).await.unwrap();
-    assert_eq!(acme.allowed_targets, ["*"]);
+    assert_eq!(acme.client.allowed_targets, ["*"]);
     let client = Client::new(&url, acme.api_key).unwrap();
     let policy = client.put_policy("small", &Policy::new(2), None).await.unwrap();
     assert_eq!((policy.revision, policy.lease_seconds), (1, 60));
@@ -86,18 +86,23 @@ async fn rules_and_every_kind_of_trigger_go_through_the_library() {
         start_at: Some("2026-12-01T00:00:00Z".to_owned()),
         end_at: Some("2027-12-01T00:00:00Z".to_owned()),
         jitter_seconds: Some(30),
-        misfire: Some(Misfire::Latest),
+        misfire: Some(Misfire::latest()),
         relevancy_seconds: Some(600),
         ..Job::new(Trigger::every_seconds(300), Target::sqs(QUEUE))
     };
     let made = client.put_job("beat", &beat, None).await.unwrap();
     let anchor = Some("2026-11-21T12:05:00Z".to_owned());
-    assert_eq!(made.trigger, Trigger::Rate { rate: Every { every_seconds: 300 }, anchor });
+    let rate = Some(Every { every_seconds: 300 });
+    assert_eq!(made.trigger, TriggerView { rate, anchor, ..TriggerView::default() });
     assert_eq!((made.start_at, made.end_at), (beat.start_at.clone(), beat.end_at.clone()));
-    assert_eq!((made.misfire, made.jitter_seconds, made.relevancy_seconds), (Misfire::Latest, 30, Some(600)));
+    assert_eq!(
+        (made.misfire, made.jitter_seconds, made.relevancy_seconds),
+        (Misfire::latest(), 30, Some(600))
+    );
     let set = ["2026-12-01T00:00:00Z", "2026-12-02T00:00:00Z"];
     let made = client.put_job("set", &Job::new(Trigger::at_each(set), Target::sqs(QUEUE)), None).await;
-    assert_eq!(made.unwrap().trigger, Trigger::at_each(set));
+    let at = Some(At::Many(set.map(str::to_owned).to_vec()));
+    assert_eq!(made.unwrap().trigger, TriggerView { at, ..TriggerView::default() });
 }
 
 #[tokio::test]
@@ -130,9 +135,9 @@ async fn lists_and_deletions_go_through_the_library_too() {
     let made = client.create_job(None, &cron).await.unwrap();
     assert!(made.job_id.starts_with("job_"), "{made:?}");
     let dst = Some(Dst { gap: Some(Gap::NextValid), overlap: Some(Overlap::First) });
-    let (understood, zone) = (Cron::Text("0 0 * * *".to_owned()), Some("Asia/Tokyo".to_owned()));
-    assert_eq!(made.trigger, Trigger::Cron { cron: understood, zone, dst });
-    assert_eq!((made.misfire, made.jitter_seconds, made.paused), (Misfire::All { max: 100 }, 0, false));
+    let (cron_text, zone) = (Some("0 0 * * *".to_owned()), Some("Asia/Tokyo".to_owned()));
+    assert_eq!(made.trigger, TriggerView { cron: cron_text, zone, dst, ..TriggerView::default() });
+    assert_eq!((made.misfire, made.jitter_seconds, made.paused), (Misfire::all(100), 0, false));
     let jobs = client.jobs(None).await.unwrap();
     let ids: Vec<&str> = jobs.rows.iter().map(|job| job.job_id.as_str()).collect();
     assert_eq!(ids, ["batch", &made.job_id]);

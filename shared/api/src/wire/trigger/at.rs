@@ -1,15 +1,12 @@
 //! `at` triggers as they are sent: one instant or many, with offsets or as local times of a zone.
 
-use std::fmt;
-
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
-use serde::de::value::SeqAccessDeserializer;
-use serde::de::{Deserializer, SeqAccess, Visitor};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tidegate_domain::job::Trigger;
 use tidegate_domain::limits::AT_GRACE_SECONDS;
 use tidegate_domain::time::{Instants, seconds, shifted};
+use tidegate_protocol::At;
 use utoipa::ToSchema;
 
 use super::{Findings, PastInstant, TriggerBody};
@@ -17,21 +14,8 @@ use crate::wire::when::{
     Resolved, Written, bounded, is_past, local, no_offset, read, resolve, whole_second, within_horizon,
 };
 
-/// One instant or a list of them.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-#[schema(as = At)]
-pub(crate) enum AtBody {
-    /// A single one.
-    #[schema(example = "2026-11-21T12:00:00Z")]
-    One(String),
-    /// 1 to 48 different ones.
-    #[schema(example = json!(["2026-11-21T12:00:00Z", "2026-11-22T12:00:00Z"]))]
-    Many(Vec<String>),
-}
-
 /// What becomes of instants that are past.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Past)]
 pub(crate) enum PastWord {
@@ -42,52 +26,23 @@ pub(crate) enum PastWord {
     Fire,
 }
 
-impl<'de> Deserialize<'de> for AtBody {
-    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        struct Reading;
-        impl<'de> Visitor<'de> for Reading {
-            type Value = AtBody;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an instant such as \"2026-11-21T12:00:00Z\", or a list of them")
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<AtBody, E> {
-                Ok(AtBody::One(text.to_owned()))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<AtBody, A::Error> {
-                Vec::deserialize(SeqAccessDeserializer::new(list)).map(AtBody::Many)
-            }
-        }
-        reader.deserialize_any(Reading)
-    }
-}
-
-impl AtBody {
-    /// Each text with the field that it stands in.
-    fn texts(&self) -> impl Iterator<Item = (String, &str)> {
-        let (one, many) = match self {
-            Self::One(text) => (Some(text), &[][..]),
-            Self::Many(texts) => (None, &texts[..]),
-        };
-        let one = one.map(|text| ("trigger.at".to_owned(), text.as_str()));
-        let many = many.iter().enumerate();
-        one.into_iter().chain(many.map(|(index, text)| (format!("trigger.at[{index}]"), text.as_str())))
-    }
+/// Each text with the field that it stands in.
+fn texts(at: &At) -> impl Iterator<Item = (String, &str)> {
+    let (one, many) = match at {
+        At::One(text) => (Some(text), &[][..]),
+        At::Many(texts) => (None, &texts[..]),
+    };
+    let one = one.map(|text| ("trigger.at".to_owned(), text.as_str()));
+    let many = many.iter().enumerate();
+    one.into_iter().chain(many.map(|(index, text)| (format!("trigger.at[{index}]"), text.as_str())))
 }
 
 impl TriggerBody {
-    pub(super) fn check_at(
-        &self,
-        at: &AtBody,
-        now: DateTime<Utc>,
-        findings: &mut Findings,
-    ) -> Option<Trigger> {
+    pub(super) fn check_at(&self, at: &At, now: DateTime<Utc>, findings: &mut Findings) -> Option<Trigger> {
         let clean = self.refuse_strays(&["zone", "past"], findings);
         let zone = self.named_zone(findings);
         let (mut instants, mut faults, mut any_local) = (Vec::new(), 0, false);
-        for (field, text) in at.texts() {
+        for (field, text) in texts(at) {
             // A zone that is wrong is told once, not again for each local time.
             let reading = Reading { text, zone: zone.unwrap_or(Some(Tz::UTC)), now };
             match reading.instant(&mut any_local, &mut findings.warnings) {

@@ -14,7 +14,7 @@ use tidegate_domain::time::{
 };
 use utoipa::ToSchema;
 
-use super::{Findings, NeverFires, TriggerBody};
+use super::{Findings, NeverFires, TriggerBody, dst};
 use crate::problem::FieldErrors;
 
 /// A cron expression.
@@ -99,7 +99,7 @@ impl TriggerBody {
             never.zone = zone;
         }
         let clean = self.refuse_strays(&["zone", "dst"], findings);
-        let dst = self.dst.as_ref().map(|dst| dst.to_domain()).unwrap_or_default();
+        let dst = dst::rules(self.dst.unwrap_or_default())?;
         clean.and(Some(Trigger::Cron { spec: parsed?.with_dst(dst), zone: zone? }))
     }
 

@@ -15,16 +15,16 @@ use serde::Deserialize;
 use serde_json::Value;
 use tidegate_domain::job::Trigger;
 use tidegate_domain::time::parse_zone;
+use tidegate_protocol::{At, Dst};
 use utoipa::ToSchema;
 
 use crate::problem::FieldErrors;
-use at::{AtBody, PastWord};
+use at::PastWord;
 use cron::CronBody;
-use dst::DstBody;
 use rate::RateBody;
 
 pub(crate) use rate::EveryBody;
-pub(crate) use view::{TriggerView, in_words, trigger_warnings};
+pub(crate) use view::{as_sent, in_words, trigger_warnings, view};
 
 /// When a job fires: `cron` with `zone`, `rate`, or `at`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -39,7 +39,7 @@ pub(crate) struct TriggerBody {
     #[schema(example = "Europe/London")]
     zone: Option<String>,
     /// What becomes of local times that a change of the clocks skips or repeats. Only with `cron`.
-    dst: Option<DstBody>,
+    dst: Option<Dst>,
     /// A steady beat in real time.
     rate: Option<RateBody>,
     /// An instant of the beat in ISO 8601, with its offset from UTC; the beat goes on from it. When left out, the beat
@@ -48,7 +48,7 @@ pub(crate) struct TriggerBody {
     anchor: Option<String>,
     /// One instant in ISO 8601, or a list of them, each with its offset from UTC or as a local time of `zone`. Duplicates
     /// are dropped; an instant within a second is rounded up.
-    at: Option<AtBody>,
+    at: Option<At>,
     /// What becomes of instants that are past by more than 60 seconds; `refuse` when left out. Only with `at`.
     past: Option<PastWord>,
 }

@@ -40,15 +40,6 @@ pub(crate) struct EveryBody {
 
 bounded_fields!(EveryBody: every_seconds);
 
-/// An interval as it is answered.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = RateView)]
-pub(crate) struct RateView {
-    /// In seconds.
-    #[schema(example = 300)]
-    pub(super) every_seconds: u32,
-}
-
 impl<'de> Deserialize<'de> for RateBody {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
         struct Reading;

@@ -1,77 +1,47 @@
 //! Triggers as they are answered, in fields and in words.
 
-use serde::Serialize;
 use tidegate_domain::job::Trigger;
 use tidegate_domain::time::Instants;
-use utoipa::ToSchema;
+use tidegate_protocol::{At, Every, TriggerView};
 
-use super::at::AtBody;
-use super::dst::DstBody;
-use super::rate::RateView;
+use super::dst;
 use crate::wire::instant;
 
 /// Rows of the time index read for one launch above which a rate is warned of, as expressions are.
 const MANY_READS: f64 = 10.0;
 
-/// A trigger as it is answered: `cron` with `zone` and `dst`, `rate` with `anchor`, or `at`.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Trigger)]
-pub(crate) struct TriggerView {
-    /// The expression as text, without a zone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cron: Option<String>,
-    /// The zone whose wall clock it follows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    zone: Option<&'static str>,
-    /// The rules for changes of the clocks that hold.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dst: Option<DstBody>,
-    /// The interval of the beat.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rate: Option<RateView>,
-    /// An instant of the beat: there is none before it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
-    anchor: Option<String>,
-    /// The only instant as text, or all of them in order as a list; in UTC, to the second.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    at: Option<AtBody>,
-}
-
-impl TriggerView {
-    /// Takes out what its client did not say: rules for the clocks that follow from the expression, an anchor that it left
-    /// open.
-    pub(crate) fn leave_out_what_follows(&mut self, trigger: &Trigger) {
-        match trigger {
-            Trigger::Cron { spec, .. } => self.dst = DstBody::of_its_own(spec),
-            Trigger::Rate { anchored: false, .. } => self.anchor = None,
-            Trigger::Rate { .. } | Trigger::At(_) => {}
+/// A trigger as it is answered.
+pub(crate) fn view(trigger: &Trigger) -> TriggerView {
+    let none = TriggerView::default();
+    match trigger {
+        Trigger::Cron { spec, zone } => {
+            let (cron, zone) = (Some(spec.canonical().to_owned()), Some(zone.name().to_owned()));
+            TriggerView { cron, zone, dst: Some(dst::in_force(spec)), ..none }
         }
+        Trigger::Rate { rate, .. } => {
+            let every_seconds = rate.every_seconds();
+            let anchor = Some(instant(rate.anchor()));
+            TriggerView { rate: Some(Every { every_seconds }), anchor, ..none }
+        }
+        Trigger::At(instants) => TriggerView { at: Some(at_view(instants)), ..none },
     }
 }
 
-impl From<&Trigger> for TriggerView {
-    fn from(trigger: &Trigger) -> Self {
-        let none = Self { cron: None, zone: None, dst: None, rate: None, anchor: None, at: None };
-        match trigger {
-            Trigger::Cron { spec, zone } => {
-                let cron = Some(spec.canonical().to_owned());
-                Self { cron, zone: Some(zone.name()), dst: Some(DstBody::in_force(spec)), ..none }
-            }
-            Trigger::Rate { rate, .. } => {
-                let every_seconds = rate.every_seconds();
-                let anchor = Some(instant(rate.anchor()));
-                Self { rate: Some(RateView { every_seconds }), anchor, ..none }
-            }
-            Trigger::At(instants) => Self { at: Some(at_view(instants)), ..none },
-        }
+/// A trigger as its client sent it: without rules for the clocks that follow from the expression, or an anchor that it left
+/// open.
+pub(crate) fn as_sent(trigger: &Trigger) -> TriggerView {
+    let shown = view(trigger);
+    match trigger {
+        Trigger::Cron { spec, .. } => TriggerView { dst: dst::of_its_own(spec), ..shown },
+        Trigger::Rate { anchored: false, .. } => TriggerView { anchor: None, ..shown },
+        Trigger::Rate { .. } | Trigger::At(_) => shown,
     }
 }
 
-fn at_view(instants: &Instants) -> AtBody {
+fn at_view(instants: &Instants) -> At {
     match instants.only() {
-        Some(only) => AtBody::One(instant(only)),
-        None => AtBody::Many(instants.iter().map(instant).collect()),
+        Some(only) => At::One(instant(only)),
+        None => At::Many(instants.iter().map(instant).collect()),
     }
 }
 
