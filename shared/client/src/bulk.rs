@@ -1,17 +1,11 @@
 //! Many jobs in one call.
 
-use serde::Deserialize;
 use serde_json::json;
-use tidegate_protocol::BulkResult;
+use tidegate_protocol::{BulkResult, BulkResults};
 
 use crate::client::{Client, Route};
 use crate::error::Error;
 use crate::job::{Job, Named};
-
-#[derive(Deserialize)]
-struct BulkResults {
-    results: Vec<BulkResult>,
-}
 
 impl Client {
     /// Creates up to 1,000 jobs, each with or without a name. The answer has one entry for each, in the same order; a

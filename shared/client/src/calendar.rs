@@ -1,7 +1,7 @@
 //! Exclusion calendars: days and stretches on which the jobs that name them do not launch.
 
-use serde::{Deserialize, Serialize};
-use tidegate_protocol::{CalendarView, Interval};
+use serde::Serialize;
+use tidegate_protocol::{CalendarList, CalendarView, Interval};
 
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
@@ -23,12 +23,6 @@ pub struct Calendar {
     /// The IANA zone whose days the dates are; that of each job when `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Calendars {
-    calendars: Vec<CalendarView>,
-    next_cursor: Option<String>,
 }
 
 impl Calendar {
@@ -67,8 +61,8 @@ impl Client {
     /// [`Error::Refused`] with status 400 when the cursor is not one of this list. Otherwise as every call of
     /// [`Client`].
     pub async fn calendars(&self, cursor: Option<&str>) -> Result<Page<CalendarView>, Error> {
-        let page: Calendars = self.get(Route::Calendars, cursor).await?;
-        Ok(Page { rows: page.calendars, next_cursor: page.next_cursor })
+        let page: CalendarList = self.get(Route::Calendars, cursor).await?;
+        Ok(Page { rows: page.calendars, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }
 
     /// Deletes a calendar that no job names; with `expected`, only at that revision.

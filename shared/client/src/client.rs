@@ -8,7 +8,7 @@ use reqwest::{Method, RequestBuilder, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use tidegate_protocol::{Problem, RegisteredClient};
+use tidegate_protocol::{Problem, RegisteredClient, Unreadable};
 
 use crate::error::Error;
 
@@ -39,6 +39,8 @@ impl fmt::Debug for Client {
 pub struct Page<T> {
     /// Its rows, in the order of the list.
     pub rows: Vec<T>,
+    /// What the list has beside them and the server cannot read; empty when there is none.
+    pub unreadable: Vec<Unreadable>,
     /// What to ask the next page with, as `cursor`; `None` on the last.
     pub next_cursor: Option<String>,
 }

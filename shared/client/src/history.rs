@@ -1,22 +1,9 @@
 //! Reading what came of a job, and stopping what is left of a run.
 
-use serde::Deserialize;
-use tidegate_protocol::{EventRecord, Explanation, Run, RunDetail};
+use tidegate_protocol::{EventList, EventRecord, Explanation, Run, RunDetail, RunList};
 
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
-
-#[derive(Deserialize)]
-struct Runs {
-    runs: Vec<Run>,
-    next_cursor: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Events {
-    events: Vec<EventRecord>,
-    next_cursor: Option<String>,
-}
 
 impl Client {
     /// A page of a job's runs, the latest first; the first page when `cursor` is `None`.
@@ -25,8 +12,8 @@ impl Client {
     /// [`Error::Refused`] with status 404 when there is no such job, 400 when the cursor is not one of this list.
     /// Otherwise as every call of [`Client`].
     pub async fn runs(&self, job_id: &str, cursor: Option<&str>) -> Result<Page<Run>, Error> {
-        let page: Runs = self.get(Route::Runs(job_id), cursor).await?;
-        Ok(Page { rows: page.runs, next_cursor: page.next_cursor })
+        let page: RunList = self.get(Route::Runs(job_id), cursor).await?;
+        Ok(Page { rows: page.runs, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }
 
     /// A page of a run's events, by index; the first page when `cursor` is `None`.
@@ -40,8 +27,8 @@ impl Client {
         run_id: &str,
         cursor: Option<&str>,
     ) -> Result<Page<EventRecord>, Error> {
-        let page: Events = self.get(Route::Events(job_id, run_id), cursor).await?;
-        Ok(Page { rows: page.events, next_cursor: page.next_cursor })
+        let page: EventList = self.get(Route::Events(job_id, run_id), cursor).await?;
+        Ok(Page { rows: page.events, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }
 
     /// A run, with how fast it goes and when it is expected to end.

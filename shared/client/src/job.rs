@@ -1,8 +1,8 @@
 //! Jobs: what is to happen, and when.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
-use tidegate_protocol::{BatchWindow, History, JobView, Misfire, RunOverlap, Target};
+use tidegate_protocol::{BatchWindow, History, JobList, JobView, Misfire, RunOverlap, Target};
 
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
@@ -164,12 +164,6 @@ impl Job {
     }
 }
 
-#[derive(Deserialize)]
-struct Jobs {
-    jobs: Vec<JobView>,
-    next_cursor: Option<String>,
-}
-
 /// A body with the name that is part of it when posted.
 #[derive(Serialize)]
 pub(crate) struct Named<'a> {
@@ -232,8 +226,8 @@ impl Client {
     /// [`Error::Refused`] with status 400 when the cursor is not one of this list. Otherwise as every call of
     /// [`Client`].
     pub async fn jobs(&self, cursor: Option<&str>) -> Result<Page<JobView>, Error> {
-        let page: Jobs = self.get(Route::Jobs, cursor).await?;
-        Ok(Page { rows: page.jobs, next_cursor: page.next_cursor })
+        let page: JobList = self.get(Route::Jobs, cursor).await?;
+        Ok(Page { rows: page.jobs, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }
 
     /// Deletes a job; with `expected`, only at that revision. What it has waiting is cancelled.

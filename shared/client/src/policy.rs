@@ -1,7 +1,7 @@
 //! Policies: how many events may be in flight, for how long, and how fast they may begin.
 
-use serde::{Deserialize, Serialize};
-use tidegate_protocol::{Holder, OnExpiry, PolicyStatus, PolicyView, Rate};
+use serde::Serialize;
+use tidegate_protocol::{Holder, HolderList, OnExpiry, PolicyList, PolicyStatus, PolicyView, Rate};
 
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
@@ -44,17 +44,6 @@ impl Policy {
             max_waiting_runs: None,
         }
     }
-}
-
-#[derive(Deserialize)]
-struct Policies {
-    policies: Vec<PolicyView>,
-    next_cursor: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Holders {
-    holders: Vec<Holder>,
 }
 
 /// A body with the name that is part of it when posted.
@@ -121,8 +110,8 @@ impl Client {
     /// [`Error::Refused`] with status 400 when the cursor is not one of this list. Otherwise as every call of
     /// [`Client`].
     pub async fn policies(&self, cursor: Option<&str>) -> Result<Page<PolicyView>, Error> {
-        let page: Policies = self.get(Route::Policies, cursor).await?;
-        Ok(Page { rows: page.policies, next_cursor: page.next_cursor })
+        let page: PolicyList = self.get(Route::Policies, cursor).await?;
+        Ok(Page { rows: page.policies, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }
 
     /// Deletes a policy that no job names and that holds nothing; with `expected`, only at that revision.
@@ -159,7 +148,7 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] with status 404 when there is no such policy. Otherwise as every call of [`Client`].
     pub async fn holders(&self, policy_id: &str) -> Result<Vec<Holder>, Error> {
-        let list: Holders = self.get(Route::Holders(policy_id), None).await?;
+        let list: HolderList = self.get(Route::Holders(policy_id), None).await?;
         Ok(list.holders)
     }
 }

@@ -1,16 +1,12 @@
 //! Releasing, extending and freeing tokens.
 
-use serde::Deserialize;
 use serde_json::json;
-use tidegate_protocol::{Extended, Freed, Outcome, Release, Released};
+use tidegate_protocol::{
+    ExtendResults, Extended, FreeResults, Freed, Outcome, Release, ReleaseResults, Released,
+};
 
 use crate::client::{Client, Route};
 use crate::error::Error;
-
-#[derive(Deserialize)]
-struct Results<T> {
-    results: Vec<T>,
-}
 
 impl Client {
     /// Releases tokens whose events succeeded: 1 to 100. The answer has one entry for each, in the same order.
@@ -21,7 +17,7 @@ impl Client {
     /// A single token never fails the others: its [`Released::status`] says what came of it.
     pub async fn release<T: AsRef<str>>(&self, tokens: &[T]) -> Result<Vec<Released>, Error> {
         let tokens: Vec<&str> = tokens.iter().map(AsRef::as_ref).collect();
-        let answer: Results<Released> = self.post(Route::Release, &json!({ "tokens": tokens })).await?;
+        let answer: ReleaseResults = self.post(Route::Release, &json!({ "tokens": tokens })).await?;
         Ok(answer.results)
     }
 
@@ -37,7 +33,7 @@ impl Client {
     ) -> Result<Vec<Released>, Error> {
         let entry = |(token, outcome): &(T, Outcome)| json!({"token": token.as_ref(), "outcome": outcome});
         let tokens: Vec<_> = tokens.iter().map(entry).collect();
-        let answer: Results<Released> = self.post(Route::Release, &json!({ "tokens": tokens })).await?;
+        let answer: ReleaseResults = self.post(Route::Release, &json!({ "tokens": tokens })).await?;
         Ok(answer.results)
     }
 
@@ -48,7 +44,7 @@ impl Client {
     /// [`Error::Refused`] with status 422 when there are no tokens or too many. Otherwise as every call of [`Client`].
     /// A single token never fails the others: its [`Released::status`] says what came of it.
     pub async fn release_each(&self, entries: &[Release]) -> Result<Vec<Released>, Error> {
-        let answer: Results<Released> = self.post(Route::Release, &json!({ "tokens": entries })).await?;
+        let answer: ReleaseResults = self.post(Route::Release, &json!({ "tokens": entries })).await?;
         Ok(answer.results)
     }
 
@@ -62,7 +58,7 @@ impl Client {
     pub async fn free<T: AsRef<str>>(&self, tokens: &[T], redeliver: bool) -> Result<Vec<Freed>, Error> {
         let tokens: Vec<&str> = tokens.iter().map(AsRef::as_ref).collect();
         let body = json!({"tokens": tokens, "redeliver": redeliver});
-        let answer: Results<Freed> = self.post(Route::Free, &body).await?;
+        let answer: FreeResults = self.post(Route::Free, &body).await?;
         Ok(answer.results)
     }
 
@@ -80,7 +76,7 @@ impl Client {
     ) -> Result<Vec<Extended>, Error> {
         let tokens: Vec<&str> = tokens.iter().map(AsRef::as_ref).collect();
         let body = json!({"tokens": tokens, "lease_seconds": lease_seconds});
-        let answer: Results<Extended> = self.post(Route::Extend, &body).await?;
+        let answer: ExtendResults = self.post(Route::Extend, &body).await?;
         Ok(answer.results)
     }
 }

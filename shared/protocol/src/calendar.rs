@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::policy::Unreadable;
+
 /// A calendar as it is answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Calendar))]
@@ -28,4 +30,17 @@ pub struct Interval {
     /// The first instant after it.
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub to: String,
+}
+
+/// A page of calendars.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CalendarList {
+    /// The calendars, by name.
+    pub calendars: Vec<CalendarView>,
+    /// What the list has beside that and cannot be read. Left out when there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unreadable: Vec<Unreadable>,
+    /// What to ask the next page with; null on the last.
+    pub next_cursor: Option<String>,
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::flow::{BatchWindow, RunOverlap};
+use crate::policy::Unreadable;
 use crate::problem::FieldError;
 use crate::target::Target;
 use crate::trigger::TriggerView;
@@ -82,6 +83,20 @@ pub struct JobView<P = Value> {
     pub changed_at: String,
     /// What may not be as meant, though it was taken.
     pub warnings: Vec<String>,
+}
+
+/// A page of jobs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(bound = ""))]
+pub struct JobList<P = Value> {
+    /// The jobs, by name.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<JobView>))]
+    pub jobs: Vec<JobView<P>>,
+    /// What the list has beside that and cannot be read. Left out when there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unreadable: Vec<Unreadable>,
+    /// What to ask the next page with; null on the last.
+    pub next_cursor: Option<String>,
 }
 
 /// How much of what happened to a job's events is kept.
@@ -175,6 +190,14 @@ pub struct BulkResult {
     /// Each field that is wrong, when it was refused for its fields.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub errors: Vec<FieldError>,
+}
+
+/// What came of each job, in the order of the call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BulkResults {
+    /// One for each job of the call.
+    pub results: Vec<BulkResult>,
 }
 
 #[cfg(test)]

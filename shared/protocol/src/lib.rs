@@ -6,7 +6,7 @@
 //! | a target receives | [`Event`], [`Completion`] |
 //! | a consumer sends, by a call or a message | [`Release`], [`ReleaseMessage`] |
 //! | the API answers | [`JobView`], [`CalendarView`], [`PolicyView`], [`PolicyStatus`], [`Holder`], [`ClientView`], [`RegisteredClient`] |
-//! | the API answers | [`Run`], [`RunDetail`], [`EventRecord`], [`Explanation`], [`Preview`], [`Upcoming`], what came of tokens and of bulk calls |
+//! | the API answers | [`Run`], [`RunDetail`], [`EventRecord`], [`Explanation`], [`Preview`], [`Upcoming`], what came of tokens and of bulk calls; lists of these |
 //! | the API refuses with | [`Problem`] |
 //! | both: parts of answers that clients send too | [`Target`], [`BatchWindow`], [`Misfire`], [`Rate`], [`Interval`], [`At`], [`Every`], [`Dst`], and the words in them |
 //!
@@ -33,18 +33,21 @@ mod tokens;
 mod trigger;
 mod words;
 
-pub use calendar::{CalendarView, Interval};
+pub use calendar::{CalendarList, CalendarView, Interval};
 pub use client::{ClientView, RegisteredClient};
 pub use completion::Completion;
 pub use event::{Event, EventError};
 pub use explanation::{ExpectationCode, Explanation, ReasonCode};
 pub use flow::{BatchWindow, OnDeadline, Pace, RunOverlap};
-pub use job::{BulkResult, History, JobView, Misfire, MisfireRule};
-pub use policy::{Holder, OnExpiry, Per, PolicyStatus, PolicyView, Rate, Unreadable};
+pub use job::{BulkResult, BulkResults, History, JobList, JobView, Misfire, MisfireRule};
+pub use policy::{Holder, HolderList, OnExpiry, Per, PolicyList, PolicyStatus, PolicyView, Rate, Unreadable};
 pub use preview::{Firing, Preview, Upcoming, UpcomingFiring};
 pub use problem::{FieldError, Problem};
 pub use release::{Outcome, Release, ReleaseEntry, ReleaseMessage};
-pub use run::{EventRecord, ForecastCode, Run, RunDetail};
+pub use run::{EventList, EventRecord, ForecastCode, Run, RunDetail, RunList};
 pub use target::{HttpTarget, ReleaseRule, SqsTarget, Target};
-pub use tokens::{ExtendStatus, Extended, FreeStatus, Freed, ReleaseStatus, Released};
+pub use tokens::{
+    ExtendResults, ExtendStatus, Extended, FreeResults, FreeStatus, Freed, ReleaseResults, ReleaseStatus,
+    Released,
+};
 pub use trigger::{At, Dst, Every, Gap, Overlap, TriggerView};

@@ -150,3 +150,24 @@ pub struct Unreadable {
     /// Which row it is, and why it cannot be read.
     pub reason: String,
 }
+
+/// A page of policies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PolicyList {
+    /// The policies, by name.
+    pub policies: Vec<PolicyView>,
+    /// What the list has beside that and cannot be read. Left out when there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unreadable: Vec<Unreadable>,
+    /// What to ask the next page with; null on the last.
+    pub next_cursor: Option<String>,
+}
+
+/// Who holds the tokens of a policy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct HolderList {
+    /// The holders, those whose lease ends first in front.
+    pub holders: Vec<Holder>,
+}

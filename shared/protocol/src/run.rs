@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::policy::Unreadable;
 use crate::words::words;
 
 /// A run: one firing of a job, with its progress.
@@ -100,6 +101,32 @@ pub struct RunDetail {
     /// The same in words for programs, in the order of the text.
     #[serde(default)]
     pub reasoning_codes: Vec<ForecastCode>,
+}
+
+/// A page of runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RunList {
+    /// The runs, the latest launch first.
+    pub runs: Vec<Run>,
+    /// What the list has beside that and cannot be read. Left out when there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unreadable: Vec<Unreadable>,
+    /// What to ask the next page with; null on the last.
+    pub next_cursor: Option<String>,
+}
+
+/// A page of events.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct EventList {
+    /// The events, by index.
+    pub events: Vec<EventRecord>,
+    /// What the list has beside that and cannot be read. Left out when there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unreadable: Vec<Unreadable>,
+    /// What to ask the next page with; null on the last.
+    pub next_cursor: Option<String>,
 }
 
 words! {

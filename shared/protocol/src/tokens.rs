@@ -94,3 +94,27 @@ pub struct Freed {
     /// What came of it.
     pub status: FreeStatus,
 }
+
+/// What a release did, in the order of the call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ReleaseResults {
+    /// One for each token of the call.
+    pub results: Vec<Released>,
+}
+
+/// What an extension did, in the order of the call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ExtendResults {
+    /// One for each token of the call.
+    pub results: Vec<Extended>,
+}
+
+/// What came of tokens that were to be freed, in the order of the call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct FreeResults {
+    /// One for each token of the call.
+    pub results: Vec<Freed>,
+}

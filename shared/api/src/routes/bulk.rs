@@ -9,7 +9,7 @@ use tidegate_domain::ids::JobId;
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::BULK_BODY_BYTES;
 use tidegate_engine::Written;
-use tidegate_protocol::BulkResult;
+use tidegate_protocol::{BulkResult, BulkResults};
 use tidegate_store::clients::Client;
 
 use super::acceptance::{Accepted, Seen, accept};
@@ -19,7 +19,7 @@ use crate::auth::Caller;
 use crate::body::Body;
 use crate::form;
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::bulk::{BulkBody, BulkResults, refused, stored};
+use crate::wire::bulk::{BulkBody, refused, stored};
 use crate::wire::trigger::trigger_warnings;
 
 /// Creates up to 1,000 jobs. The call is answered with 200, and each job with the status that it would have alone.

@@ -7,14 +7,14 @@ use http::StatusCode;
 use tidegate_domain::calendar::Calendar;
 use tidegate_domain::ids::CalendarId;
 use tidegate_engine::{CalendarDelete, Written};
-use tidegate_protocol::CalendarView;
+use tidegate_protocol::{CalendarList, CalendarView};
 
 use super::{exists_already, not_found, nothing_to_match, same_id, with_revision, wrong_revision};
 use crate::ApiState;
 use crate::auth::Caller;
 use crate::body::{Body, Cursor, Expected, ListQuery, Precondition, id_to_find, id_to_write};
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::calendar::{CalendarBody, CalendarList, view};
+use crate::wire::calendar::{CalendarBody, view};
 use crate::wire::read_only::expectation;
 use crate::wire::spoiled;
 

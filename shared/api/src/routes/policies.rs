@@ -7,7 +7,7 @@ use http::StatusCode;
 use tidegate_domain::ids::PolicyId;
 use tidegate_domain::policy::Policy;
 use tidegate_engine::{Expect, PolicyDelete, Written};
-use tidegate_protocol::{PolicyStatus, PolicyView};
+use tidegate_protocol::{HolderList, PolicyList, PolicyStatus, PolicyView};
 use tidegate_store::clients::Client;
 
 use super::{
@@ -17,8 +17,8 @@ use crate::ApiState;
 use crate::auth::Caller;
 use crate::body::{Body, Cursor, Expected, ListQuery, Precondition, id_to_find, id_to_write};
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::holder::HolderList;
-use crate::wire::policy::{self, CheckedPolicy, PolicyBody, PolicyList};
+use crate::wire::holder;
+use crate::wire::policy::{self, CheckedPolicy, PolicyBody};
 use crate::wire::read_only::{check_paused, expectation};
 use crate::wire::spoiled;
 
@@ -224,7 +224,7 @@ pub(crate) async fn list_holders(
     let found = state.engine.queries().holders(&client.id, &id).await;
     let found = found.map_err(|e| Problem::of_engine("list the holders of a policy", &e))?;
     let key = state.engine.tokens().key().await.map_err(|e| Problem::of_engine("sign tokens", &e))?;
-    found.map(|holders| Json(HolderList::new(&holders, &key))).ok_or_else(|| not_found("policy", id.as_str()))
+    found.map(|holders| Json(holder::list(&holders, &key))).ok_or_else(|| not_found("policy", id.as_str()))
 }
 
 /// Deletes a policy that no job names and that holds nothing.

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use tidegate_domain::ids::{JobId, RunId};
 use tidegate_engine::RunCancel;
-use tidegate_protocol::RunDetail;
+use tidegate_protocol::{EventList, RunDetail, RunList};
 use tidegate_store::clients::Client;
 
 use super::not_found;
@@ -12,7 +12,7 @@ use crate::ApiState;
 use crate::auth::Caller;
 use crate::body::{Cursor, ListQuery, id_to_find};
 use crate::problem::{Kind, Problem};
-use crate::wire::run::{self, EventList, RunList};
+use crate::wire::run;
 use crate::wire::spoiled;
 
 /// Lists a job's runs, the latest first. They outlive their job.

@@ -9,17 +9,16 @@ use axum::extract::State;
 use tidegate_domain::limits::{RESULT_BYTES, TOKENS_PER_CALL};
 use tidegate_domain::token::Token;
 use tidegate_engine::{Extended, Release, Released, read_token};
-use tidegate_protocol::{self as protocol, ExtendStatus, FreeStatus, ReleaseStatus};
+use tidegate_protocol::{
+    self as protocol, ExtendResults, ExtendStatus, FreeResults, FreeStatus, ReleaseResults, ReleaseStatus,
+};
 
 use crate::ApiState;
 use crate::auth::Caller;
 use crate::body::Body;
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::instant;
-use crate::wire::token::{
-    ExtendBody, ExtendResults, FreeBody, FreeResults, Refused, ReleaseBody, ReleaseResults,
-    check_number_of_tokens, read_entry,
-};
+use crate::wire::token::{ExtendBody, FreeBody, Refused, ReleaseBody, check_number_of_tokens, read_entry};
 
 /// The body of a release: a hundred texts of 2 KiB, each character of which may be escaped.
 const RELEASE_BODY_BYTES: usize = 2 * TOKENS_PER_CALL * (RESULT_BYTES + 512);

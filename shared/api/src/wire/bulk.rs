@@ -3,7 +3,7 @@
 //! Each job is read by itself, so that one of a wrong form spoils no other.
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::BULK_JOBS;
@@ -52,11 +52,4 @@ pub(crate) fn refused(problem: Problem) -> BulkResult {
     let (status, detail, errors) = problem.into_parts();
     let status = status.as_u16();
     BulkResult { status, job_id: None, revision: None, warnings: Vec::new(), detail: Some(detail), errors }
-}
-
-/// What came of each job, in the order of the call.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct BulkResults {
-    /// One for each job of the call.
-    pub(crate) results: Vec<BulkResult>,
 }

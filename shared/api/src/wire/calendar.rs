@@ -1,7 +1,7 @@
 //! Exclusion calendars as they travel.
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tidegate_domain::bounded::Revision;
 use tidegate_domain::calendar::{Calendar, Exclusions};
 use tidegate_domain::limits::{CALENDAR_ENTRIES, NAME_BYTES};
@@ -139,16 +139,4 @@ pub(crate) fn view(calendar: &Calendar) -> CalendarView {
         dates: dates.iter().map(ToString::to_string).chain(yearly).collect(),
         intervals: intervals.iter().map(interval).collect(),
     }
-}
-
-/// A page of calendars.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct CalendarList {
-    /// The calendars, by name.
-    pub(crate) calendars: Vec<CalendarView>,
-    /// What the list has beside that and cannot be read. Left out when there is none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) unreadable: Vec<tidegate_protocol::Unreadable>,
-    /// What to ask the next page with; null on the last.
-    pub(crate) next_cursor: Option<String>,
 }

@@ -1,9 +1,7 @@
 //! Who holds the tokens of a policy, as it travels: only ever read.
 
-use serde::Serialize;
 use tidegate_engine::{Holder, TokenKey};
 use tidegate_protocol as protocol;
-use utoipa::ToSchema;
 
 use crate::wire::instant;
 
@@ -19,15 +17,7 @@ pub(crate) fn view(holder: &Holder, key: &TokenKey) -> protocol::Holder {
     }
 }
 
-/// Who holds the tokens of a policy.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct HolderList {
-    /// The holders, those whose lease ends first in front.
-    pub(crate) holders: Vec<protocol::Holder>,
-}
-
-impl HolderList {
-    pub(crate) fn new(holders: &[Holder], key: &TokenKey) -> Self {
-        Self { holders: holders.iter().map(|holder| view(holder, key)).collect() }
-    }
+/// The holders as they are answered.
+pub(crate) fn list(holders: &[Holder], key: &TokenKey) -> protocol::HolderList {
+    protocol::HolderList { holders: holders.iter().map(|holder| view(holder, key)).collect() }
 }

@@ -1,7 +1,7 @@
 //! ScheduleJobs as they travel.
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use tidegate_domain::bounded::Revision;
 use tidegate_domain::flow::{Cost, Flow, MaxFailures, Priority};
@@ -254,6 +254,9 @@ fn history(word: protocol::History) -> Option<History> {
 /// A job as it is answered, with each payload as the text that is stored.
 pub(crate) type JobView = protocol::JobView<Box<RawValue>>;
 
+/// A page of such jobs.
+pub(crate) type JobList = protocol::JobList<Box<RawValue>>;
+
 /// A job as it is answered.
 pub(crate) fn view(job: &Job, mut warnings: Vec<String>) -> JobView {
     let (terms, flow) = (&job.terms, &job.terms.flow);
@@ -310,16 +313,4 @@ pub(crate) fn as_sent(job: &Job) -> Result<Members, Problem> {
     let mut members = members_of(&view)?;
     members.retain(|name, _| !follows.contains(&name.as_str()));
     Ok(members)
-}
-
-/// A page of jobs.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct JobList {
-    /// The jobs, by name.
-    pub(crate) jobs: Vec<JobView>,
-    /// What the list has beside that and cannot be read. Left out when there is none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) unreadable: Vec<tidegate_protocol::Unreadable>,
-    /// What to ask the next page with; null on the last.
-    pub(crate) next_cursor: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! Policies as they travel.
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tidegate_domain::bounded::Revision;
 use tidegate_domain::ids::PolicyId;
 use tidegate_domain::limits::{DELIVERY_SECONDS, NAME_BYTES};
@@ -208,16 +208,4 @@ pub(crate) fn status_view(status: &PolicyStatus) -> protocol::PolicyStatus {
         status: format!("{paused}{in_flight} in flight, limit {limit}{drains}"),
         set_aside: Vec::new(),
     }
-}
-
-/// A page of policies.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct PolicyList {
-    /// The policies, by name.
-    pub(crate) policies: Vec<protocol::PolicyView>,
-    /// What the list has beside that and cannot be read. Left out when there is none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) unreadable: Vec<protocol::Unreadable>,
-    /// What to ask the next page with; null on the last.
-    pub(crate) next_cursor: Option<String>,
 }

@@ -1,10 +1,8 @@
 //! Runs and events as they travel: only ever read.
 
-use serde::Serialize;
 use tidegate_domain::occurrence::StopReason;
 use tidegate_engine::{EventRecord, EventStatus, ForecastBasis, RunDetail, RunState, RunSummary};
 use tidegate_protocol as protocol;
-use utoipa::ToSchema;
 
 use crate::sentences;
 use crate::wire::instant;
@@ -53,18 +51,6 @@ pub(crate) fn why_not_cancelled(run: &protocol::Run) -> Option<String> {
     }
 }
 
-/// A page of runs.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RunList {
-    /// The runs, the latest launch first.
-    pub(crate) runs: Vec<protocol::Run>,
-    /// What the list has beside that and cannot be read. Left out when there is none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) unreadable: Vec<protocol::Unreadable>,
-    /// What to ask the next page with; null on the last.
-    pub(crate) next_cursor: Option<String>,
-}
-
 /// An event of a run as it is answered.
 pub(crate) fn event_view(event: EventRecord) -> protocol::EventRecord {
     let (result, error) = match event.status {
@@ -81,16 +67,4 @@ pub(crate) fn event_view(event: EventRecord) -> protocol::EventRecord {
         result,
         error,
     }
-}
-
-/// A page of events.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct EventList {
-    /// The events, by index.
-    pub(crate) events: Vec<protocol::EventRecord>,
-    /// What the list has beside that and cannot be read. Left out when there is none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) unreadable: Vec<protocol::Unreadable>,
-    /// What to ask the next page with; null on the last.
-    pub(crate) next_cursor: Option<String>,
 }

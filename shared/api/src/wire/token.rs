@@ -1,13 +1,13 @@
 //! Tokens as they travel: released and extended by the hundred.
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tidegate_domain::limits::{RESULT_BYTES, TOKENS_PER_CALL};
 use tidegate_domain::policy::LeaseSeconds;
 use tidegate_engine::{EntryError, Release, TokenKey, read_release};
-use tidegate_protocol::{self as protocol, Extended, Freed, ReleaseEntry, Released};
+use tidegate_protocol::{self as protocol, ReleaseEntry};
 use utoipa::ToSchema;
 
 use crate::form::{self, Form};
@@ -120,20 +120,6 @@ pub(crate) fn check_number_of_tokens<T>(tokens: &List<T, TOKENS_PER_CALL>, error
     tokens.check_number("tokens", "give the 'token' of each delivered message that is meant", errors);
 }
 
-/// What a release did, in the order of the call.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ReleaseResults {
-    /// One for each token of the call.
-    pub(crate) results: Vec<Released>,
-}
-
-/// What an extension did, in the order of the call.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ExtendResults {
-    /// One for each token of the call.
-    pub(crate) results: Vec<Extended>,
-}
-
 /// Tokens that an operator takes from their holders.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -150,11 +136,4 @@ impl Form for FreeBody {
     fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
         check_number_of_tokens(&self.tokens, errors);
     }
-}
-
-/// What came of tokens that were to be freed, in the order of the call.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct FreeResults {
-    /// One for each token of the call.
-    pub(crate) results: Vec<Freed>,
 }
