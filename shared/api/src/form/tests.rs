@@ -77,10 +77,9 @@ fn check<T: Form>() {
             let mut body = whole.clone();
             *body.pointer_mut(place).unwrap() = other.clone();
             let (text, by_serde, said) = form(&body);
-            // serde would read the items of an array as the members of an object, in their order.
-            if !other.is_array() || said.is_ok() {
-                assert_eq!(by_serde.is_ok(), said.is_ok(), "{name}{place} {text}: {by_serde:?} {said:?}");
-            }
+            // The form comes first. serde is laxer: it reads the items of an array as the members of an object, in their
+            // order, and of types that answers have too it passes over members and words of later versions.
+            assert!(by_serde.is_ok() || said.is_err(), "{name}{place} {text}: {by_serde:?} {said:?}");
             for foreign in ["expected struct", "invalid type", "Body", "`", "unknown variant"] {
                 assert!(!said.as_ref().is_err_and(|said| said.contains(foreign)), "{name}{place}: {said:?}");
             }
