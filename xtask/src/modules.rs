@@ -25,7 +25,7 @@ struct Table {
 const TABLES: &[Table] = &[
     Table {
         root: "shared/store/src",
-        base: &["tables", "error", "item", "rows", "doc"],
+        base: &["tables", "error", "item", "pause", "rows", "doc"],
         rows: &[
             ("create", &[]),
             ("secrets", &[]),
@@ -52,6 +52,7 @@ const TABLES: &[Table] = &[
         rows: &[
             ("queues", &[]),
             ("index", &[]),
+            ("pauses", &[]),
             ("token_key", &[]),
             ("effect", &[]),
             ("contents", &["queues"]),
@@ -74,6 +75,7 @@ const TABLES: &[Table] = &[
                 &[
                     "queues",
                     "index",
+                    "pauses",
                     "token_key",
                     "contents",
                     "throttle",

@@ -48,6 +48,13 @@ pub fn start(binary: &Path) -> Result<Start> {
 /// What Lambda and the template give every function; the address of AWS is one where nobody listens.
 fn environment(command: &mut Command, runtime_api: &str) {
     aim(command, "http://127.0.0.1:9");
+    let queues = [
+        ("TIDEGATE_DISPATCH_QUEUE_URL", "tidegate"),
+        ("TIDEGATE_SCAN_QUEUE_URL", "tidegate-scan"),
+        ("TIDEGATE_RELEASE_QUEUE_URL", "tidegate-release"),
+        ("TIDEGATE_DEAD_LETTER_QUEUE_URL", "tidegate-dead-letters"),
+        ("TIDEGATE_RELEASE_DEAD_LETTER_QUEUE_URL", "tidegate-release-dead-letters"),
+    ];
     command
         .env("AWS_LAMBDA_RUNTIME_API", runtime_api)
         .env("AWS_LAMBDA_FUNCTION_NAME", "tidegate-measured")
@@ -56,11 +63,10 @@ fn environment(command: &mut Command, runtime_api: &str) {
         .env("AWS_LAMBDA_LOG_GROUP_NAME", "/aws/lambda/tidegate-measured")
         .env("AWS_LAMBDA_LOG_STREAM_NAME", "measured")
         .env("TIDEGATE_TABLE_PREFIX", "tidegate")
-        .env("TIDEGATE_DISPATCH_QUEUE_URL", format!("https://sqs.{}.amazonaws.com/0/tidegate", region()))
-        .env("TIDEGATE_SCAN_QUEUE_URL", format!("https://sqs.{}.amazonaws.com/0/tidegate-scan", region()))
-        .env(
-            "TIDEGATE_RELEASE_QUEUE_URL",
-            format!("https://sqs.{}.amazonaws.com/0/tidegate-release", region()),
+        .envs(
+            queues.map(|(variable, name)| {
+                (variable, format!("https://sqs.{}.amazonaws.com/0/{name}", region()))
+            }),
         )
         .env("TIDEGATE_ALLOW_PRIVATE_TARGETS", "false")
         .env("TIDEGATE_ADMIN_KEY_SHA256", "0".repeat(64))

@@ -48,6 +48,8 @@ impl Stage {
                 dispatch_queue_url: NO_QUEUE.to_owned(),
                 scan_queue_url: NO_QUEUE.to_owned(),
                 release_queue_url: NO_QUEUE.to_owned(),
+                dead_letter_queue_url: NO_QUEUE.to_owned(),
+                release_dead_letter_queue_url: NO_QUEUE.to_owned(),
                 allow_private_targets: false,
             },
         });

@@ -2,7 +2,7 @@
 
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::Value;
-use tidegate_aws::{Environment, Failures, Records};
+use tidegate_aws::{Environment, Failures};
 use tidegate_engine::Engine;
 
 #[tokio::main(flavor = "current_thread")]
@@ -13,12 +13,6 @@ async fn main() -> anyhow::Result<()> {
     lambda_runtime::run(emit).await.map_err(|e| anyhow::anyhow!(e))
 }
 
-/// The scan queue's events have records; whatever else comes is the schedule's tick.
 async fn emit(engine: Engine, event: Value) -> Result<Failures, Error> {
-    if event.get("Records").is_some() {
-        let records: Records = serde_json::from_value(event)?;
-        return Ok(records.handle(&engine).await);
-    }
-    engine.tick().await.inspect_err(|error| tracing::error!(%error, "the tick failed"))?;
-    Ok(Failures::none())
+    Ok(tidegate_aws::emit(&engine, event).await?)
 }

@@ -10,6 +10,8 @@ pub struct Environment {
     dispatch_queue_url: String,
     scan_queue_url: String,
     release_queue_url: String,
+    dead_letter_queue_url: String,
+    release_dead_letter_queue_url: String,
     allow_private_targets: bool,
     admin_key_sha256: Option<String>,
 }
@@ -39,6 +41,8 @@ impl Environment {
             dispatch_queue_url: need("TIDEGATE_DISPATCH_QUEUE_URL")?,
             scan_queue_url: need("TIDEGATE_SCAN_QUEUE_URL")?,
             release_queue_url: need("TIDEGATE_RELEASE_QUEUE_URL")?,
+            dead_letter_queue_url: need("TIDEGATE_DEAD_LETTER_QUEUE_URL")?,
+            release_dead_letter_queue_url: need("TIDEGATE_RELEASE_DEAD_LETTER_QUEUE_URL")?,
             allow_private_targets: find("TIDEGATE_ALLOW_PRIVATE_TARGETS")
                 .is_some_and(|value| value == "true"),
             admin_key_sha256: find("TIDEGATE_ADMIN_KEY_SHA256"),
@@ -62,6 +66,8 @@ impl Environment {
             dispatch_queue_url: self.dispatch_queue_url.clone(),
             scan_queue_url: self.scan_queue_url.clone(),
             release_queue_url: self.release_queue_url.clone(),
+            dead_letter_queue_url: self.dead_letter_queue_url.clone(),
+            release_dead_letter_queue_url: self.release_dead_letter_queue_url.clone(),
             allow_private_targets: self.allow_private_targets,
         }
     }
@@ -83,6 +89,9 @@ mod tests {
         let queue = ("TIDEGATE_DISPATCH_QUEUE_URL", "https://q/1/d");
         let scan = ("TIDEGATE_SCAN_QUEUE_URL", "https://q/1/s");
         let release = ("TIDEGATE_RELEASE_QUEUE_URL", "https://q/1/r");
+        let dead = ("TIDEGATE_DEAD_LETTER_QUEUE_URL", "https://q/1/d-dead");
+        let dead_releases = ("TIDEGATE_RELEASE_DEAD_LETTER_QUEUE_URL", "https://q/1/r-dead");
+        let all = [prefix, queue, scan, release, dead, dead_releases];
         let missing = |values: &[(&str, &str)]| environment(values).unwrap_err();
         assert_eq!(missing(&[prefix]), EnvironmentError::Missing("TIDEGATE_DISPATCH_QUEUE_URL"));
         assert_eq!(missing(&[prefix, queue]), EnvironmentError::Missing("TIDEGATE_SCAN_QUEUE_URL"));
@@ -91,11 +100,10 @@ mod tests {
             EnvironmentError::Missing("TIDEGATE_TABLE_PREFIX")
         );
         for (value, allowed) in [("true", true), ("false", false), ("1", false)] {
-            let read =
-                environment(&[prefix, queue, scan, release, ("TIDEGATE_ALLOW_PRIVATE_TARGETS", value)])
-                    .unwrap();
+            let allowed_by = [("TIDEGATE_ALLOW_PRIVATE_TARGETS", value)];
+            let read = environment(&[&all[..], &allowed_by].concat()).unwrap();
             assert_eq!(read.config().allow_private_targets, allowed, "{value}");
         }
-        assert_eq!(environment(&[prefix, queue, scan, release]).unwrap().admin_key_sha256(), None);
+        assert_eq!(environment(&all).unwrap().admin_key_sha256(), None);
     }
 }

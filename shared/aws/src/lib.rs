@@ -14,13 +14,17 @@
     )
 )]
 
+mod emit;
 mod environment;
 mod records;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use aws_config::BehaviorVersion;
 use aws_config::environment::EnvironmentVariableCredentialsProvider;
+use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
@@ -30,6 +34,7 @@ use tidegate_engine::{Engine, Parts};
 use tidegate_store::Store;
 use tracing::{Level, Metadata};
 
+pub use emit::{EmitError, emit};
 pub use environment::{Environment, EnvironmentError};
 pub use records::{Failures, Records};
 
@@ -52,6 +57,28 @@ fn may_be_logged(of: &Metadata<'_>) -> bool {
     *of.level() <= Level::INFO || of.target().starts_with("tidegate")
 }
 
+/// How long the SDK waits for a service: a call that does not answer must not take its invocation along, nor the messages
+/// that are handled with it.
+///
+/// An attempt of DynamoDB or SQS takes some milliseconds, a page of 1 MB some hundred; the functions have 29 seconds and
+/// more.
+pub fn timeouts() -> TimeoutConfig {
+    TimeoutConfig::builder()
+        .connect_timeout(Duration::from_secs(1))
+        .operation_attempt_timeout(Duration::from_secs(3))
+        .operation_timeout(Duration::from_secs(10))
+        .build()
+}
+
+/// How the SDK tries again, with jitter, what was throttled or got no answer: soon, since what comes after waits for it, and
+/// seldom, since every message and every row is tried again later anyway.
+pub fn retries() -> RetryConfig {
+    RetryConfig::standard()
+        .with_max_attempts(4)
+        .with_initial_backoff(Duration::from_millis(100))
+        .with_max_backoff(Duration::from_secs(2))
+}
+
 /// An engine over the tables and queues that the environment names. Makes no call.
 ///
 /// Credentials come from the environment alone, as Lambda gives them: no provider chain is tried, so a cold start waits
@@ -61,6 +88,8 @@ pub async fn engine(environment: &Environment) -> Engine {
     let sdk = aws_config::defaults(BehaviorVersion::latest())
         .http_client(http)
         .credentials_provider(EnvironmentVariableCredentialsProvider::new())
+        .retry_config(retries())
+        .timeout_config(timeouts())
         .load()
         .await;
     Engine::new(Parts {

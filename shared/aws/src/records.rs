@@ -1,7 +1,7 @@
 //! The event that Lambda makes of SQS messages, and the answer that names those to be delivered again.
 
 use serde::{Deserialize, Serialize};
-use tidegate_engine::{Engine, Handled};
+use tidegate_engine::{Again, Engine, Handled};
 
 /// Messages of one queue, as Lambda hands them over: the event of an SQS event source.
 ///
@@ -20,12 +20,16 @@ pub struct Records {
 
 /// What the name of the release queue ends in, as `template.yaml` has it.
 const RELEASE_QUEUE: &str = "-release";
+/// The same of the scan queue, whose messages each tick sends anew.
+const SCAN_QUEUE: &str = "-scan";
 
 /// One message. A body that is no Tidegate message is the engine's to refuse.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Record {
     message_id: String,
+    #[serde(default)]
+    receipt_handle: String,
     #[serde(default)]
     body: String,
     #[serde(default)]
@@ -41,22 +45,33 @@ struct Attributes {
 }
 
 impl Records {
-    /// Hands the messages to the engine, and names those that must come again. A queue whose name ends in `-release` is
-    /// the release queue.
+    /// Hands the messages to the engine, hides those that must come again for a while, and names them. A queue whose name
+    /// ends in `-release` is the release queue.
     pub async fn handle(&self, engine: &Engine) -> Failures {
         let messages: Vec<_> = self.records.iter().map(|r| (&*r.body, r.received())).collect();
         // An invocation has the messages of one queue.
-        let handled = match self.records.first() {
-            Some(first) if first.queue_arn.ends_with(RELEASE_QUEUE) => {
-                engine.handle_releases(&messages).await
-            }
-            _ => engine.handle_all(&messages).await,
+        let queue_arn = self.records.first().map_or("", |first| &*first.queue_arn);
+        let config = engine.queues().config();
+        let (handled, queue_url) = if queue_arn.ends_with(RELEASE_QUEUE) {
+            (engine.handle_releases(&messages).await, Some(&config.release_queue_url))
+        } else {
+            let queue_url = (!queue_arn.ends_with(SCAN_QUEUE)).then_some(&config.dispatch_queue_url);
+            (engine.handle_all(&messages).await, queue_url)
         };
+        if let Some(queue_url) = queue_url {
+            let failed = self.records.iter().zip(&handled).filter(|(_, handled)| **handled == Handled::Retry);
+            let again = failed.map(|(record, _)| record.again()).collect::<Vec<_>>();
+            engine.queues().put_off(queue_url, &again).await;
+        }
         Failures::of(self.records.iter().map(|record| &*record.message_id).zip(handled))
     }
 }
 
 impl Record {
+    fn again(&self) -> Again {
+        Again { receipt: self.receipt_handle.clone(), received: self.received() }
+    }
+
     /// How often the message came. An unknown number counts as a repeat: a look too many is better than a duplicate.
     fn received(&self) -> u32 {
         self.attributes.approximate_receive_count.parse().unwrap_or(2)

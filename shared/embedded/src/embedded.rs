@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use aws_smithy_runtime_api::client::http::SharedHttpConnector;
 use tidegate_domain::clock::Clock;
 
 use crate::connector::{self, ClientOptions, Seam, Services};
@@ -97,16 +98,21 @@ impl Embedded {
 
     /// A DynamoDB client with these options. Building one takes a while: keep it, clones are cheap.
     pub fn dynamodb_with(&self, options: &ClientOptions) -> aws_sdk_dynamodb::Client {
-        connector::dynamodb_client(self.seam(options), options.retry.clone())
+        connector::dynamodb_client(self.seam(options), options)
     }
 
     /// An SQS client with these options. Building one takes a while: keep it, clones are cheap.
     pub fn sqs_with(&self, options: &ClientOptions) -> aws_sdk_sqs::Client {
-        connector::sqs_client(self.seam(options), options.retry.clone())
+        connector::sqs_client(self.seam(options), options)
     }
 
     fn seam(&self, options: &ClientOptions) -> Seam {
         Seam::new(Arc::clone(&self.services), options.faults.clone())
+    }
+
+    /// Where the requests of clients without faults of their own end: for who has a request and no client.
+    pub fn connector(&self) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.seam(&ClientOptions::default()))
     }
 
     /// What the requests of all clients have consumed so far.

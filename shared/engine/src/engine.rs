@@ -14,6 +14,7 @@ use crate::emit::Emission;
 use crate::handle::Handler;
 use crate::index::Index;
 use crate::jobs::Jobs;
+use crate::pauses::Pauses;
 use crate::policies::Policies;
 use crate::queries::Queries;
 use crate::queues::{Config, Handled, Queues};
@@ -83,6 +84,7 @@ impl Engine {
 
     fn build(parts: Arc<Parts>, few: usize) -> Self {
         let Parts { store, sqs, clock, random, config } = Parts::clone(&parts);
+        let store = store.with_pauses(Pauses { clock: Arc::clone(&clock), random: Arc::clone(&random) });
         let http = HttpTarget::new(config.allow_private_targets);
         let queues = Arc::new(Queues::new(sqs.clone(), Arc::clone(&clock), config));
         let contents = Arc::new(Contents::new(store.clone(), Arc::clone(&clock)));

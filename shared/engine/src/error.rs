@@ -29,11 +29,26 @@ pub enum EngineError {
         /// What SQS said.
         reason: String,
     },
-    /// An internal message does not read as what this version writes, or is of a newer format.
+    /// A dead-letter queue of ours did not take a message.
+    #[error("failed to set a message aside: {reason}")]
+    DeadLetter {
+        /// What SQS said.
+        reason: String,
+    },
+    /// An internal message does not read as what any version writes.
     #[error("a dispatch message cannot be read: {reason}")]
     Message {
         /// Where, and what is wrong with it.
         reason: String,
+    },
+    /// An internal message is of a newer format: a process of that version can handle it.
+    #[error(
+        "a dispatch message was written by a newer version: format {format}, not {}",
+        tidegate_store::FORMAT
+    )]
+    NewerMessage {
+        /// The format that it says.
+        format: u32,
     },
     /// It panicked, and the panic was contained.
     #[error(transparent)]
@@ -66,8 +81,11 @@ impl EngineError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Store(error) => error.is_retryable(),
-            Self::Queue { .. } | Self::ScanQueue { .. } | Self::Contended { .. } => true,
-            Self::Message { .. } | Self::Panicked(_) => false,
+            Self::Queue { .. }
+            | Self::ScanQueue { .. }
+            | Self::DeadLetter { .. }
+            | Self::Contended { .. } => true,
+            Self::Message { .. } | Self::NewerMessage { .. } | Self::Panicked(_) => false,
         }
     }
 
@@ -75,8 +93,11 @@ impl EngineError {
     pub fn is_of_one_row(&self) -> bool {
         match self {
             Self::Store(error) => error.is_of_one_row(),
-            Self::Message { .. } | Self::Panicked(_) => true,
-            Self::Queue { .. } | Self::ScanQueue { .. } | Self::Contended { .. } => false,
+            Self::Message { .. } | Self::NewerMessage { .. } | Self::Panicked(_) => true,
+            Self::Queue { .. }
+            | Self::ScanQueue { .. }
+            | Self::DeadLetter { .. }
+            | Self::Contended { .. } => false,
         }
     }
 }

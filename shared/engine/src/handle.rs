@@ -20,6 +20,9 @@ use crate::queues::{Handled, Outgoing, Queues};
 use crate::tokens::Tokens;
 use crate::{EngineError, Panicked, contain};
 
+/// How often a message comes that fails for what is in it, before it is set aside.
+const FAULTY_RECEIVES: u32 = 5;
+
 /// Handles messages of the dispatch queue.
 pub(crate) struct Handler {
     pub(crate) queues: Arc<Queues>,
@@ -59,11 +62,9 @@ impl Handler {
         let handled = contain(|| whose(body), Box::pin(self.try_handle(body, received))).await;
         match handled.map_err(EngineError::from).flatten() {
             Ok(()) => Handled::Done,
-            Err(EngineError::Panicked(panicked)) => self.after_panic(body, &panicked).await,
-            Err(error @ EngineError::Message { .. }) => {
-                error!(%error, received, "a dispatch message is poison: it goes to the dead-letter queue");
-                Handled::Retry
-            }
+            Err(EngineError::Panicked(panicked)) => self.after_panic(body, received, &panicked).await,
+            Err(error @ EngineError::Message { .. }) => self.set_aside(body, received, &error).await,
+            Err(error) if error.is_of_one_row() => self.after_fault(body, received, &error).await,
             Err(error) => {
                 warn!(%error, received, "a dispatch message comes again");
                 Handled::Retry
@@ -71,8 +72,30 @@ impl Handler {
         }
     }
 
+    /// A message that fails each time for what is in it, or in a row that it is about. It comes a few times, for the fault
+    /// may be ours and be mended; then it is set aside. One of a newer version waits for a process of that version.
+    async fn after_fault(&self, body: &str, received: u32, error: &EngineError) -> Handled {
+        if received >= FAULTY_RECEIVES && !matches!(error, EngineError::NewerMessage { .. }) {
+            return self.set_aside(body, received, error).await;
+        }
+        warn!(%error, received, "a dispatch message that cannot be handled comes again");
+        Handled::Retry
+    }
+
+    /// Sets a message aside, with the reason.
+    async fn set_aside(&self, body: &str, received: u32, error: &EngineError) -> Handled {
+        error!(%error, received, "a dispatch message is poison: it goes to the dead-letter queue");
+        match self.queues.set_aside(body, &error.to_string()).await {
+            Ok(()) => Handled::Done,
+            Err(error) => {
+                warn!(%error, "it comes again");
+                Handled::Retry
+            }
+        }
+    }
+
     /// Sets aside what a message was about whose handling panicked, so that it does not come again and again.
-    async fn after_panic(&self, body: &str, panicked: &Panicked) -> Handled {
+    async fn after_panic(&self, body: &str, received: u32, panicked: &Panicked) -> Handled {
         let set_aside = contain(|| whose(body), async {
             match Message::decode(body)? {
                 Message::Chunk(chunk) => self.delivery.set_aside_chunk(&chunk, panicked).await,
@@ -87,6 +110,7 @@ impl Handler {
         });
         match set_aside.await.map_err(EngineError::from).flatten() {
             Ok(()) => Handled::Done,
+            Err(error) if error.is_of_one_row() => self.after_fault(body, received, &error).await,
             Err(error) => {
                 warn!(%error, "a dispatch message that cannot be handled comes again");
                 Handled::Retry
@@ -98,6 +122,7 @@ impl Handler {
         let bad = |reason: String| EngineError::Message { reason };
         match Message::decode(body)? {
             Message::Chunk(chunk) => self.delivery.deliver_chunk(&chunk, received).await,
+            Message::Sent(sent) => self.delivery.keep_sent(&sent).await,
             Message::Arrival(chunk) => self.tokens.arrive(&chunk, received).await,
             Message::Event(event) => {
                 let effects = self.delivery.deliver_granted(&event, received).await?;
@@ -185,6 +210,7 @@ fn whose(body: &str) -> String {
             let job = chunk.items.first().map_or("", |item| &*item.job);
             format!("client {}, job {}", text(&chunk.client), text(job))
         }
+        Ok(Message::Sent(sent)) => format!("client {}, a chunk that was sent", text(&sent.chunk.client)),
         Ok(Message::Event(event)) => format!("pack {}, token {}", text(&event.pack), text(&event.token)),
         Ok(Message::Callback { client, run, .. }) => format!("client {}, run {}", text(&client), text(&run)),
         Ok(Message::Wake { client, policy, .. }) => {

@@ -4,12 +4,9 @@
 use std::time::Duration;
 
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::types::{
-    ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry, Message,
-    MessageSystemAttributeName,
-};
+use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName};
 use tidegate_domain::limits::SQS_BATCH;
-use tidegate_engine::{Engine, Handled};
+use tidegate_engine::{Again, Engine, Handled};
 use tracing::{error, warn};
 
 use crate::stop::{Stop, Wait};
@@ -52,7 +49,7 @@ pub(crate) async fn handle_messages(engine: Engine, inbox: Inbox, mut stop: Stop
         };
         match received {
             Some(messages) => {
-                inbox.acknowledge(handle(&engine, inbox.handling, messages).await).await;
+                inbox.acknowledge(&engine, handle(&engine, inbox.handling, messages).await).await;
                 // The embedded stores answer without a pause: without this one, a busy handler would keep its thread.
                 tokio::task::yield_now().await;
             }
@@ -84,18 +81,6 @@ fn times_received(message: &Message) -> u32 {
         .unwrap_or(1)
 }
 
-/// After how long a message comes again that could not be handled for the `received`-th time. The five of them span minutes,
-/// so that a short trouble turns nothing into a dead letter.
-fn again_in_seconds(received: u32) -> i32 {
-    match received {
-        0 | 1 => 1,
-        2 => 5,
-        3 => 20,
-        4 => 60,
-        _ => 180,
-    }
-}
-
 impl Inbox {
     pub(crate) fn new(sqs: Client, url: String, handling: Handling) -> Self {
         Self { sqs, url, handling }
@@ -120,11 +105,13 @@ impl Inbox {
     }
 
     /// Deletes what is done, and makes what is not come again soon.
-    async fn acknowledge(&self, answered: Vec<Answered>) {
+    async fn acknowledge(&self, engine: &Engine, answered: Vec<Answered>) {
         let (done, again): (Vec<_>, Vec<_>) =
             answered.into_iter().enumerate().partition(|(_, answered)| answered.handled == Handled::Done);
         self.delete(done).await;
-        self.put_off(again).await;
+        let again =
+            again.into_iter().map(|(_, Answered { receipt, received, .. })| Again { receipt, received });
+        engine.queues().put_off(&self.url, &again.collect::<Vec<_>>()).await;
     }
 
     async fn delete(&self, done: Vec<(usize, Answered)>) {
@@ -144,25 +131,6 @@ impl Inbox {
             Ok(out) if out.failed().is_empty() => {}
             Ok(out) => warn!(failed = ?out.failed(), "handled messages stay and will come again"),
             Err(error) => warn!(%error, "handled messages stay and will come again"),
-        }
-    }
-
-    async fn put_off(&self, again: Vec<(usize, Answered)>) {
-        let entry = |(id, answered): (usize, Answered)| {
-            ChangeMessageVisibilityBatchRequestEntry::builder()
-                .id(id.to_string())
-                .receipt_handle(answered.receipt)
-                .visibility_timeout(again_in_seconds(answered.received))
-                .build()
-                .ok()
-        };
-        let entries: Vec<_> = again.into_iter().filter_map(entry).collect();
-        if entries.is_empty() {
-            return;
-        }
-        let change = self.sqs.change_message_visibility_batch().queue_url(&self.url);
-        if let Err(error) = change.set_entries(Some(entries)).send().await {
-            warn!(%error, "messages that failed come again only after the queue's visibility timeout");
         }
     }
 }

@@ -9,8 +9,9 @@ use tidegate_embedded::OwnQueues;
 pub(crate) const PREFIX: &str = "tidegate";
 /// How long a received message is invisible, in seconds: no handling takes longer.
 const VISIBILITY_SECONDS: u32 = 180;
-/// Receives of a message before it is a dead letter.
-const MAX_RECEIVES: u32 = 5;
+/// Receives of a message before it is a dead letter: it outlasts an outage of a day. What will never be handled is set aside
+/// at once.
+const MAX_RECEIVES: u32 = 1_000;
 /// How long messages are kept, in seconds: the most that SQS allows.
 const RETENTION_SECONDS: u32 = 1_209_600;
 /// How long a received message of the scan queue is invisible, in seconds.
@@ -47,14 +48,20 @@ pub(crate) fn hidden_from_others(prefix: &str) -> OwnQueues {
     OwnQueues { hidden, send_only: Some(release) }
 }
 
+/// A queue, and where its messages end that will never be handled.
+pub(crate) struct WithDeadLetters {
+    pub(crate) url: String,
+    pub(crate) dead_letters_url: String,
+}
+
 type Attributes = [(QueueAttributeName, String)];
 
-/// Creates the dispatch queue and its dead-letter queue where they are missing; returns the URL of the first.
-pub(crate) async fn create_dispatch_queue(sqs: &Client, prefix: &str) -> Result<String, QueueError> {
+/// Creates the dispatch queue and its dead-letter queue where they are missing.
+pub(crate) async fn create_dispatch_queue(sqs: &Client, prefix: &str) -> Result<WithDeadLetters, QueueError> {
     create_with_dead_letters(sqs, &format!("{prefix}-dispatch")).await
 }
 
-async fn create_with_dead_letters(sqs: &Client, queue: &str) -> Result<String, QueueError> {
+async fn create_with_dead_letters(sqs: &Client, queue: &str) -> Result<WithDeadLetters, QueueError> {
     let retention = (QueueAttributeName::MessageRetentionPeriod, RETENTION_SECONDS.to_string());
     let dead_letters = format!("{queue}-dead-letters");
     let dead_letters_url = create(sqs, &dead_letters, std::slice::from_ref(&retention)).await?;
@@ -65,11 +72,11 @@ async fn create_with_dead_letters(sqs: &Client, queue: &str) -> Result<String, Q
         (QueueAttributeName::VisibilityTimeout, VISIBILITY_SECONDS.to_string()),
         (QueueAttributeName::RedrivePolicy, redrive.to_string()),
     ];
-    create(sqs, queue, &attributes).await
+    Ok(WithDeadLetters { url: create(sqs, queue, &attributes).await?, dead_letters_url })
 }
 
-/// Creates the release queue and its dead-letter queue where they are missing; returns the URL of the first.
-pub(crate) async fn create_release_queue(sqs: &Client, prefix: &str) -> Result<String, QueueError> {
+/// Creates the release queue and its dead-letter queue where they are missing.
+pub(crate) async fn create_release_queue(sqs: &Client, prefix: &str) -> Result<WithDeadLetters, QueueError> {
     create_with_dead_letters(sqs, &format!("{prefix}-release")).await
 }
 

@@ -111,16 +111,18 @@ impl Runtime {
         store.create_tables().await?;
         embedded.hide_queues(queues::hidden_from_others(PREFIX));
         let sqs = embedded.sqs();
-        let dispatch_queue_url = queues::create_dispatch_queue(&sqs, PREFIX).await?;
+        let dispatch = queues::create_dispatch_queue(&sqs, PREFIX).await?;
         let scan_queue_url = queues::create_scan_queue(&sqs, PREFIX).await?;
-        let release_queue_url = queues::create_release_queue(&sqs, PREFIX).await?;
+        let release = queues::create_release_queue(&sqs, PREFIX).await?;
         // The folder's lock says that whoever received these is gone; nobody else has reason to read these queues.
-        let mut released = embedded.release_in_flight(&dispatch_queue_url)?;
-        released += embedded.release_in_flight(&release_queue_url)?;
+        let mut released = embedded.release_in_flight(&dispatch.url)?;
+        released += embedded.release_in_flight(&release.url)?;
         let config = Config {
-            dispatch_queue_url: dispatch_queue_url.clone(),
+            dispatch_queue_url: dispatch.url.clone(),
             scan_queue_url: scan_queue_url.clone(),
-            release_queue_url: release_queue_url.clone(),
+            release_queue_url: release.url.clone(),
+            dead_letter_queue_url: dispatch.dead_letters_url,
+            release_dead_letter_queue_url: release.dead_letters_url,
             allow_private_targets,
         };
         let engine = Engine::new(Parts { store, sqs: sqs.clone(), clock, random, config });
@@ -139,12 +141,12 @@ impl Runtime {
         loops.spawn(ticking::tick_each_minute(engine.clone(), stopping.clone()));
         loops.spawn(tending::wake_policies(engine.clone(), stopping.clone()));
         loops.spawn(tending::sweep_expired(embedded.clone(), stopping.clone()));
-        let inboxes = std::iter::repeat_n(&dispatch_queue_url, handlers);
+        let inboxes = std::iter::repeat_n(&dispatch.url, handlers);
         for queue_url in inboxes.chain(std::iter::repeat_n(&scan_queue_url, SCANNERS)) {
             let inbox = Inbox::new(sqs.clone(), queue_url.clone(), Handling::Dispatched);
             loops.spawn(handling::handle_messages(engine.clone(), inbox, stopping.clone()));
         }
-        let inbox = Inbox::new(sqs, release_queue_url, Handling::Releases);
+        let inbox = Inbox::new(sqs, release.url, Handling::Releases);
         loops.spawn(handling::handle_messages(engine.clone(), inbox, stopping));
         Ok(Self { embedded, engine, stop, loops })
     }

@@ -167,8 +167,8 @@ async fn a_poison_message_becomes_a_dead_letter_and_stops_no_other() {
         letters = receive(&sqs, &dead, 20).await;
     }
     assert_eq!(letters, ["no message of ours"]);
-    let minutes = (runtime.engine().clock().now() - launch_at).num_minutes();
-    assert!((1..8).contains(&minutes), "{minutes}: long enough for a short trouble to pass, and no longer");
+    let waited = (runtime.engine().clock().now() - launch_at).num_seconds();
+    assert!(waited < 60, "{waited} s: what will never be handled need not wait");
     runtime.stop().await;
 }
 

@@ -64,13 +64,17 @@ impl StoreError {
         Self::Corrupt { table: Table::Clients, key: format!("secret|{name}"), reason }
     }
 
+    /// Whether a table or partition was too small for the call at that moment: nothing was done.
+    pub fn is_throttling(&self) -> bool {
+        matches!(self, Self::Aws { code, .. } if code.contains("Throttl") || code.contains("Throughput"))
+    }
+
     /// Whether the same call may succeed a little later: throttling, conflicts and lost connections.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Aws { code, .. } => {
                 code.is_empty()
-                    || code.contains("Throttl")
-                    || code.contains("Throughput")
+                    || self.is_throttling()
                     || matches!(
                         code.as_str(),
                         "TransactionConflictException"

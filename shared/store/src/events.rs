@@ -22,7 +22,6 @@ const SAID_AT_ONCE: usize = 8;
 
 /// A record to be kept. Writing one twice leaves one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "mostly the large one, and a call keeps few of them")]
 pub enum Record {
     /// What happened to one event of a run of several, or of a pack of single ones.
     Event {
@@ -104,8 +103,9 @@ impl HistoryOf {
     }
 }
 
-/// A part of an unthrottled run: events `from..to`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A part of an unthrottled run: events `from..to`. All of them were delivered but for those that are dead, which have rows
+/// of their own, and those that are tried again.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartRow {
     /// Index of its first event.
     pub from: u32,
@@ -115,6 +115,8 @@ pub struct PartRow {
     pub dead: u32,
     /// How many are tried again: what becomes of them is in the rows of later attempts.
     pub retried: u32,
+    /// Which those are, as half-open ranges in their order; empty in rows that do not say.
+    pub again: Vec<(u32, u32)>,
     /// Which attempt of delivery it was, from 1.
     pub attempt: u8,
     /// When it was sent, to the millisecond; `None` in rows that do not say.
@@ -199,6 +201,7 @@ impl Record {
                     .with("upto", number(part.to))
                     .with("dead", number(part.dead))
                     .with_some("retried", (part.retried > 0).then(|| number(part.retried)))
+                    .with_some("again", (!part.again.is_empty()).then(|| text(ranges_text(&part.again))))
                     .with_some("done_at", part.at.map(|at| number(at.timestamp_millis())));
                 (Table::Events, row.expiring(kept_from(*at)))
             }
@@ -218,8 +221,8 @@ impl Record {
 }
 
 impl Store {
-    /// Keeps records: in batches, and release notes one by one, since the one of the latest lease must stay. Repeating
-    /// it changes nothing.
+    /// Keeps records: in batches, and release notes one by one, since the one of the latest lease must stay. What says that
+    /// events were sent comes last: whoever finds it finds the rest. Repeating it changes nothing.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or leaves some rows unwritten in each of
@@ -229,7 +232,13 @@ impl Store {
             records.iter().partition::<Vec<_>, _>(|r| matches!(r, Record::ReleaseNote { .. }));
         let puts: Vec<_> = said.into_iter().map(|record| self.keep_release_note(record)).collect();
         stream::iter(puts).buffer_unordered(SAID_AT_ONCE).try_collect::<()>().await?;
-        self.put_all(others.into_iter().map(Record::row).collect::<Result<_>>()?).await
+        let (marks, others) = others
+            .into_iter()
+            .partition::<Vec<_>, _>(|r| matches!(r, Record::Mark { .. } | Record::Part { .. }));
+        for records in [others, marks] {
+            self.put_all(records.into_iter().map(Record::row).collect::<Result<_>>()?).await?;
+        }
+        Ok(())
     }
 
     async fn keep_release_note(&self, record: &Record) -> Result<()> {
@@ -317,6 +326,10 @@ fn read(row: &Attributes) -> Result<HistoryRow> {
                 to: item.number("upto")?,
                 dead: item.number("dead")?,
                 retried: item.number_or("retried", 0)?,
+                again: match item.find_text("again") {
+                    Some(text) => read_ranges(text).ok_or_else(|| item.corrupt("'again' has no ranges"))?,
+                    None => Vec::new(),
+                },
                 attempt: item.parsed("sk", attempt)?,
                 at: item.find_instant_ms("done_at")?,
             })
@@ -332,6 +345,35 @@ fn read(row: &Attributes) -> Result<HistoryRow> {
     })
 }
 
+/// Half-open ranges as `3-5,9-10`.
+fn ranges_text(ranges: &[(u32, u32)]) -> String {
+    let texts: Vec<String> = ranges.iter().map(|(from, to)| format!("{from}-{to}")).collect();
+    texts.join(",")
+}
+
+fn read_ranges(text: &str) -> Option<Vec<(u32, u32)>> {
+    let range = |text: &str| {
+        let (from, to) = text.split_once('-')?;
+        Some((from.parse().ok()?, to.parse().ok()?))
+    };
+    text.split(',').map(range).collect()
+}
+
 fn unpack(item: Item<'_>) -> Result<Vec<Ended>> {
     outcomes::decode_all(item.text("packed")?).map_err(|part| item.corrupt(format!("'packed' has '{part}'")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read_as_they_were_written() {
+        for ranges in [vec![(0, 1)], vec![(3, 5), (9, 10)]] {
+            assert_eq!(read_ranges(&ranges_text(&ranges)), Some(ranges));
+        }
+        for text in ["", "3", "3-", "a-b", "1-2;3-4"] {
+            assert_eq!(read_ranges(text), None, "{text}");
+        }
+    }
 }

@@ -27,6 +27,7 @@ pub mod launch;
 pub mod line;
 pub mod pace;
 pub mod packs;
+mod pause;
 pub mod policies;
 mod rows;
 pub mod runs;
@@ -43,6 +44,8 @@ use aws_sdk_dynamodb::Client;
 pub use clients::{Client as ClientRecord, KeyHash};
 pub use error::StoreError;
 use item::{Attributes, Item};
+pub use pause::Pause;
+use pause::Pauses;
 use tables::{SORT_KEY, Table};
 use tidegate_domain::limits::{AT_SHARDS, GROUPS_PER_PART};
 use tracing::warn;
@@ -77,6 +80,7 @@ pub struct Store {
     db: Client,
     prefix: String,
     spread: Spread,
+    pauses: Pauses,
 }
 
 /// What rows are spread by.
@@ -183,7 +187,7 @@ impl Page<Attributes> {
 impl Store {
     /// The tables whose names begin with `prefix` and a dash, with the default [`Spread`]. Makes no call.
     pub fn new(db: Client, prefix: &str) -> Self {
-        Self { db, prefix: prefix.to_owned(), spread: Spread::default() }
+        Self { db, prefix: prefix.to_owned(), spread: Spread::default(), pauses: Pauses::default() }
     }
 
     /// The same tables with rows that are spread otherwise; values outside of the bounds are brought to the nearest
@@ -194,6 +198,12 @@ impl Store {
         let spread =
             Spread { at_shards: at_shards.clamp(1, AT_SHARDS), groups_per_part: groups_per_part.max(1) };
         Self { spread, ..self }
+    }
+
+    /// The same tables, whose calls wait before they are made once more, as `pause` says; without it they do not wait.
+    #[must_use]
+    pub fn with_pauses(self, pause: impl Pause) -> Self {
+        Self { pauses: Pauses::of(pause), ..self }
     }
 
     /// What rows are spread by.

@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::types::{
 };
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use futures::future::try_join_all;
-
+use futures::stream::{self, StreamExt as _};
 use tidegate_domain::limits::WRITE_ROUNDS;
 
 use crate::item::{Attributes, Item, Key, Row, text};
@@ -21,6 +21,11 @@ use crate::{Create, Page, Result, Store, StoreError, Write};
 const ROWS_PER_BATCH: usize = 25;
 /// Rows that one batch call of DynamoDB reads, at the most.
 const ROWS_PER_BATCH_READ: usize = 100;
+/// Batch calls that write rows of one call at once.
+const BATCHES_AT_ONCE: usize = 4;
+/// Why a transaction is cancelled that may take place a little later.
+const PASSING_REASONS: [&str; 3] =
+    ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"];
 
 /// A conditional update of one row.
 pub(crate) struct Update {
@@ -146,6 +151,27 @@ impl Store {
         got.map(|out| out.item).map_err(|e| StoreError::aws("GetItem", table, &e))
     }
 
+    /// Makes a call that writes one row; once more, after a pause, when a transaction was at that row: nothing was written
+    /// then, and the SDK does not do it by itself.
+    async fn on_row<T, E, F>(&self, call: impl Fn() -> F) -> std::result::Result<T, SdkError<E, HttpResponse>>
+    where
+        E: ProvideErrorMetadata,
+        F: Future<Output = std::result::Result<T, SdkError<E, HttpResponse>>>,
+    {
+        let mut round = 1;
+        loop {
+            match call().await {
+                Err(error)
+                    if round <= WRITE_ROUNDS && error.code() == Some("TransactionConflictException") =>
+                {
+                    round += 1;
+                    self.pauses.before(round).await;
+                }
+                made => return made,
+            }
+        }
+    }
+
     /// The rows that are there of some keys, all different, 100 to a call. They may lag a little.
     pub(crate) async fn get_all(&self, table: Table, keys: &[&Key]) -> Result<HashMap<Key, Attributes>> {
         let batches = keys.chunks(ROWS_PER_BATCH_READ).map(|keys| self.get_batch(table, keys));
@@ -155,7 +181,8 @@ impl Store {
     async fn get_batch(&self, table: Table, keys: &[&Key]) -> Result<Vec<(Key, Attributes)>> {
         let mut found = Vec::with_capacity(keys.len());
         let mut left: Vec<Attributes> = keys.iter().map(|key| key.attributes()).collect();
-        for _ in 0..WRITE_ROUNDS {
+        for round in 1..=WRITE_ROUNDS {
+            self.pauses.before(round).await;
             let asked = KeysAndAttributes::builder().set_keys(Some(left)).build();
             let asked = asked.map_err(|e| StoreError::Corrupt {
                 table,
@@ -178,13 +205,8 @@ impl Store {
     }
 
     pub(crate) async fn put(&self, table: Table, row: Row) -> Result<()> {
-        let put = self
-            .db
-            .put_item()
-            .table_name(self.name(table))
-            .set_item(Some(row.into_attributes()))
-            .send()
-            .await;
+        let put = self.db.put_item().table_name(self.name(table)).set_item(Some(row.into_attributes()));
+        let put = self.on_row(|| put.clone().send()).await;
         put.map(drop).map_err(|e| StoreError::aws("PutItem", table, &e))
     }
 
@@ -210,9 +232,8 @@ impl Store {
             .table_name(self.name(table))
             .set_item(Some(row.into_attributes()))
             .condition_expression(condition)
-            .set_expression_attribute_values(Some(values).filter(|v| !v.is_empty()))
-            .send()
-            .await;
+            .set_expression_attribute_values(Some(values).filter(|v| !v.is_empty()));
+        let put = self.on_row(|| put.clone().send()).await;
         match put {
             Ok(_) => Ok(Write::Done),
             Err(e) if is_condition(&e) => Ok(Write::Refused),
@@ -220,9 +241,11 @@ impl Store {
         }
     }
 
-    /// Puts rows, 25 to a call, whatever is there. What DynamoDB skips is sent again, a bounded number of times.
+    /// Puts rows, 25 to a call, whatever is there, some calls at once. What DynamoDB skips is sent again, a bounded number
+    /// of times.
     pub(crate) async fn put_all(&self, rows: Vec<(Table, Row)>) -> Result<()> {
         let mut rows = rows.into_iter();
+        let mut calls = Vec::new();
         loop {
             let mut requests: HashMap<String, Vec<WriteRequest>> = HashMap::new();
             let mut first_table = None;
@@ -239,9 +262,12 @@ impl Store {
                     .or_default()
                     .push(WriteRequest::builder().put_request(put).build());
             }
-            let Some(first_table) = first_table else { return Ok(()) };
-            self.write_batch(first_table, requests).await?;
+            let Some(first_table) = first_table else { break };
+            calls.push(self.write_batch(first_table, requests));
         }
+        // All of them, whatever becomes of one: what is written need not be written again.
+        let written: Vec<Result<()>> = stream::iter(calls).buffer_unordered(BATCHES_AT_ONCE).collect().await;
+        written.into_iter().collect()
     }
 
     /// `table`: the one that an error names, when rows of several are written together.
@@ -250,10 +276,16 @@ impl Store {
         table: Table,
         mut requests: HashMap<String, Vec<WriteRequest>>,
     ) -> Result<()> {
-        for _ in 0..WRITE_ROUNDS {
-            let out = self.db.batch_write_item().set_request_items(Some(requests)).send().await;
-            let out = out.map_err(|e| StoreError::aws("BatchWriteItem", table, &e))?;
-            requests = out.unprocessed_items.unwrap_or_default();
+        for round in 1..=WRITE_ROUNDS {
+            self.pauses.before(round).await;
+            let call = self.db.batch_write_item().set_request_items(Some(requests.clone()));
+            let written = call.send().await.map_err(|e| StoreError::aws("BatchWriteItem", table, &e));
+            match written {
+                Ok(out) => requests = out.unprocessed_items.unwrap_or_default(),
+                // Of none of them: no other than what some of them would say.
+                Err(error) if error.is_throttling() => continue,
+                Err(error) => return Err(error),
+            }
             if requests.is_empty() {
                 return Ok(());
             }
@@ -263,8 +295,8 @@ impl Store {
 
     /// Deletes a row; one that is not there is no error.
     pub(crate) async fn remove(&self, table: Table, key: &Key) -> Result<()> {
-        let gone =
-            self.db.delete_item().table_name(self.name(table)).set_key(Some(key.attributes())).send().await;
+        let gone = self.db.delete_item().table_name(self.name(table)).set_key(Some(key.attributes()));
+        let gone = self.on_row(|| gone.clone().send()).await;
         gone.map(drop).map_err(|e| StoreError::aws("DeleteItem", table, &e))
     }
 
@@ -282,9 +314,8 @@ impl Store {
             .table_name(self.name(table))
             .set_key(Some(key.attributes()))
             .condition_expression(condition)
-            .set_expression_attribute_values(Some(values).filter(|v| !v.is_empty()))
-            .send()
-            .await;
+            .set_expression_attribute_values(Some(values).filter(|v| !v.is_empty()));
+        let gone = self.on_row(|| gone.clone().send()).await;
         match gone {
             Ok(_) => Ok(Write::Done),
             Err(e) if is_condition(&e) => Ok(Write::Refused),
@@ -304,9 +335,8 @@ impl Store {
             .set_expression_attribute_values(Some(update.values).filter(|v| !v.is_empty()))
             .set_expression_attribute_names(Some(update.names).filter(|n| !n.is_empty()))
             .return_values(ReturnValue::AllNew)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .send()
-            .await;
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        let done = self.on_row(|| done.clone().send()).await;
         match done {
             Ok(out) => Ok(Updated::Done(out.attributes.unwrap_or_default())),
             Err(e) => match e.as_service_error() {
@@ -363,10 +393,10 @@ impl Store {
         Ok(TransactWriteItem::builder().update(built).build())
     }
 
-    /// Writes all or nothing. `Refused` when a condition did not hold. A conflict with another call on one of the rows
-    /// wrote nothing, and is tried again a few times; the SDK does not do that by itself.
+    /// Writes all or nothing. `Refused` when a condition did not hold. When another call was at one of the rows, or one was
+    /// asked too much of, nothing was written, and it is tried again a few times; the SDK does not do that by itself.
     pub(crate) async fn transact(&self, table: Table, items: Vec<TransactWriteItem>) -> Result<Write> {
-        let mut rounds = 1..=WRITE_ROUNDS;
+        let mut round = 1;
         loop {
             let call = self.db.transact_write_items().set_transact_items(Some(items.clone()));
             let Err(error) = call.send().await else { return Ok(Write::Done) };
@@ -374,12 +404,17 @@ impl Store {
                 Some(TransactWriteItemsError::TransactionCanceledException(c)) => c.cancellation_reasons(),
                 _ => &[],
             };
-            let because = |code| reasons.iter().any(|reason| reason.code() == Some(code));
-            match () {
-                () if because("ConditionalCheckFailed") => return Ok(Write::Refused),
-                () if because("TransactionConflict") && rounds.next().is_some() => {}
-                () => return Err(StoreError::aws("TransactWriteItems", table, &error)),
+            let because = |codes: &[&str]| {
+                reasons.iter().any(|reason| reason.code().is_some_and(|code| codes.contains(&code)))
+            };
+            if because(&["ConditionalCheckFailed"]) {
+                return Ok(Write::Refused);
             }
+            if round > WRITE_ROUNDS || !because(&PASSING_REASONS) {
+                return Err(StoreError::aws("TransactWriteItems", table, &error));
+            }
+            round += 1;
+            self.pauses.before(round).await;
         }
     }
 }

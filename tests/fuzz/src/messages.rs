@@ -5,7 +5,7 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use tidegate_engine::message::{Chunk, ChunkItem, GrantedEvent, Message};
+use tidegate_engine::message::{Chunk, ChunkItem, GrantedEvent, Message, SentChunk, Undelivered};
 use tidegate_simulation::sim::Dice;
 
 use crate::extremes::{any_of, numbers};
@@ -25,6 +25,8 @@ const SAFE: &[&str] = &["http://127.0.0.1:", "http://[::1]:1/"];
 pub enum Kind {
     /// Events that nothing throttles.
     Chunk,
+    /// What became of events that were sent.
+    Sent,
     /// A look after a policy.
     Wake,
     /// Single events that arrive at a line.
@@ -41,13 +43,22 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Chunk, Self::Arrival, Self::Wake, Self::Scan, Self::Event, Self::Callback, Self::Release];
+    pub const ALL: [Self; 8] = [
+        Self::Chunk,
+        Self::Sent,
+        Self::Arrival,
+        Self::Wake,
+        Self::Scan,
+        Self::Event,
+        Self::Callback,
+        Self::Release,
+    ];
 
     /// The kind of a message. A new one does not compile until it is listed here, and then it is drawn.
     pub fn of(message: &Message) -> Self {
         match message {
             Message::Chunk(_) => Self::Chunk,
+            Message::Sent(_) => Self::Sent,
             Message::Arrival(_) => Self::Arrival,
             Message::Wake { .. } => Self::Wake,
             Message::Scan { .. } => Self::Scan,
@@ -152,6 +163,20 @@ fn sound(kind: Kind, dice: &Dice, known: &Known, now_s: i64) -> Result<Message> 
             let (repeat, ahead) = (dice.chance(200), dice.chance(200));
             let (as_of_ms, rest) = (now_s * 1_000, Default::default());
             Message::Arrival(Chunk { client, launch_s, as_of_ms, repeat, ahead, attempt: 1, items, rest })
+        }
+        Kind::Sent => {
+            let items = (0..dice.within(1..=3)).map(|_| item(dice, known)).collect::<Result<Vec<_>>>()?;
+            let (as_of_ms, attempt, rest) = (now_s * 1_000, dice.within(1..=6) as u8, Default::default());
+            let chunk =
+                Chunk { client, launch_s, as_of_ms, repeat: false, ahead: false, attempt, items, rest };
+            let at_ms = if dice.chance(300) { numbers::whole(dice) } else { now_s * 1_000 };
+            let undelivered = (0..dice.below(4)).map(|_| Undelivered {
+                place: numbers::whole(dice) as u32,
+                reason: dice.chance(500).then(|| "no such queue".to_owned()),
+            });
+            let undelivered = undelivered.collect();
+            let mark = dice.chance(500).then(|| known.runs.any(dice));
+            Message::Sent(SentChunk { chunk, at_ms, mark, undelivered })
         }
         Kind::Wake => {
             let policy = if client == "acme" { known.policies.any(dice) } else { "one".to_owned() };

@@ -14,6 +14,10 @@ pub const DISPATCH: &str = "dispatch";
 pub const SCAN: &str = "scan";
 /// The name of the queue that consumers release tokens through.
 pub const RELEASES: &str = "releases";
+/// The name of the queue where messages of the first two end that will never be handled.
+pub const DEAD_LETTERS: &str = "dispatch-dead-letters";
+/// The name of the same for the release queue.
+pub const DEAD_RELEASES: &str = "releases-dead-letters";
 
 /// The tables and queues of one deployment, on embedded services that its world has. Processes are started on it with
 /// [`Deployment::process`].
@@ -36,6 +40,8 @@ impl Deployment {
             dispatch_queue_url: queue::create(&sqs, DISPATCH).await?,
             scan_queue_url: queue::create(&sqs, SCAN).await?,
             release_queue_url: queue::create(&sqs, RELEASES).await?,
+            dead_letter_queue_url: queue::create(&sqs, DEAD_LETTERS).await?,
+            release_dead_letter_queue_url: queue::create(&sqs, DEAD_RELEASES).await?,
             allow_private_targets: false,
         };
         Ok(Self { sqs, dynamodb, config })

@@ -12,5 +12,5 @@ mod deployment;
 mod process;
 pub mod queue;
 
-pub use deployment::{DISPATCH, Deployment, RELEASES, SCAN};
+pub use deployment::{DEAD_LETTERS, DEAD_RELEASES, DISPATCH, Deployment, RELEASES, SCAN};
 pub use process::{PREFIX, Process};

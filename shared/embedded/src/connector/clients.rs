@@ -1,7 +1,7 @@
 //! The SDK clients, built for a service in the same process.
 //!
-//! Whatever the SDK does to cross a network is left out: signing, endpoint rules, identity cache, timeouts and the guard
-//! against stalled streams. What belongs to the contract stays: serialisation, error parsing, retries.
+//! Whatever the SDK does to cross a network is left out: signing, endpoint rules, identity cache and the guard against
+//! stalled streams. What belongs to the contract stays: serialisation, error parsing, retries.
 
 use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition};
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
@@ -21,20 +21,22 @@ pub struct ClientOptions {
     /// The SDK's own retries; its standard mode (three attempts, backoff in real time) by default. Every client has a
     /// retry budget of its own.
     pub retry: RetryConfig,
+    /// The SDK's own time-outs; none by default, since the services in the process answer at once.
+    pub timeouts: TimeoutConfig,
     /// The faults that this client meets, none by default. Clients that share a clone also share a crash.
     pub faults: Option<Faults>,
 }
 
 impl Default for ClientOptions {
     fn default() -> Self {
-        Self { retry: RetryConfig::standard(), faults: None }
+        Self { retry: RetryConfig::standard(), timeouts: TimeoutConfig::disabled(), faults: None }
     }
 }
 
 impl ClientOptions {
     /// No retries and no faults: every failure reaches the caller, for tests that look at one.
     pub fn without_retries() -> Self {
-        Self { retry: RetryConfig::disabled(), faults: None }
+        Self { retry: RetryConfig::disabled(), ..Self::default() }
     }
 
     /// The same options with `faults` in force.
@@ -80,7 +82,7 @@ macro_rules! client {
         }
 
         /// The SDK client whose requests end at `seam`.
-        pub(crate) fn $build(seam: Seam, retry: RetryConfig) -> $sdk::Client {
+        pub(crate) fn $build(seam: Seam, options: &ClientOptions) -> $sdk::Client {
             let config = $sdk::Config::builder()
                 .behavior_version($sdk::config::BehaviorVersion::latest())
                 .region($sdk::config::Region::from_static(REGION))
@@ -92,9 +94,9 @@ macro_rules! client {
                 .http_client(seam)
                 .identity_cache($sdk::config::IdentityCache::no_cache())
                 .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
-                .timeout_config(TimeoutConfig::disabled())
+                .timeout_config(options.timeouts.clone())
                 .retry_partition(RetryPartition::custom(concat!("embedded-", $service)).build())
-                .retry_config(retry)
+                .retry_config(options.retry.clone())
                 $(.$option($value))?
                 .build();
             $sdk::Client::from_conf(config)

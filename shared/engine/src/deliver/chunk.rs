@@ -1,7 +1,8 @@
 //! Delivery of a chunk: events that nothing throttles.
 //!
-//! Order of things: has it been sent? has a job changed? send, keep what happened and the mark, then send the rest later.
-//! A crash before the mark sends the chunk again under the same event ids.
+//! Order of things: has it been sent? has a job changed? send, send the rest later, keep what happened and the mark.
+//! A crash before the mark sends the chunk again under the same event ids. When what happened cannot be kept, it goes into
+//! a message of its own, so that the tables can be too small for a while and no event comes twice for it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,20 +12,23 @@ use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::History;
 use tidegate_domain::limits::EVENTS_PER_CHUNK;
 use tidegate_domain::occurrence::{Occurrence, SkipReason, StopReason};
-use tidegate_domain::time::shifted;
+use tidegate_domain::time::{clamped, seconds, shifted};
 use tidegate_store::Create;
 use tidegate_store::doc::{Rest, TermsDoc};
 use tidegate_store::events::{EventRow, HistoryOf, PartRow, Record};
 use tidegate_store::runs::Tally;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use super::trouble::Troubles;
 use super::wanted::{Known, unwanted_because};
 use super::{Delivery, EventToSend, Sent, backoff};
 use crate::contents::Terms;
 use crate::queues::Outgoing;
-use crate::queues::message::{Chunk, ChunkItem, Message};
+use crate::queues::message::{Chunk, ChunkItem, Message, SentChunk, Undelivered};
 use crate::{EngineError, Panicked};
+
+/// How long what could not be kept waits at first: who was asked too much of is given some time.
+const KEPT_LATER: Duration = seconds(5);
 
 /// Some events of one occurrence.
 struct Part {
@@ -222,42 +226,116 @@ impl Delivery {
     async fn conclude(&self, chunk: &Chunk, parts: &[Part], sent: Vec<Sent>) -> Result<(), EngineError> {
         let now = self.clock.now();
         let (client, launch_at) = chunk.head()?;
-        let mut retries = Vec::new();
-        let mut retry_after = None;
-        let mut records = Vec::new();
+        let undelivered = undelivered(parts, chunk.attempt, &sent);
         let mut troubles = Troubles::default();
-        let mut sent = sent.into_iter();
-        for part in parts {
-            let of_part = sent.by_ref().take((part.to - part.from) as usize).collect();
-            let outcomes = outcomes(part, chunk.attempt, of_part, now, &mut troubles);
-            retries.extend(ranges(&outcomes.retry).map(|(from, to)| item(part, from, to)));
-            retry_after = retry_after.max(outcomes.retry_after);
-            records.extend(outcomes.records);
-            if part.occurrence.terms.count.get() > 1 {
-                let row = PartRow {
-                    from: part.from,
-                    to: part.to,
-                    dead: outcomes.dead,
-                    retried: u32::try_from(outcomes.retry.len()).unwrap_or(u32::MAX),
-                    attempt: chunk.attempt,
-                    at: Some(now),
-                };
-                let run = part.occurrence.run_id();
-                records.push(Record::Part { client: client.clone(), run, part: row, at: now });
-            }
-        }
+        let concluded = concluded((parts, chunk.attempt), sent, now, &mut troubles);
         troubles.log(&client, chunk.attempt);
+        let Concluded { retries, retry_after, mut records } = concluded;
         if !retries.is_empty() {
             let again = Chunk { attempt: chunk.attempt + 1, repeat: false, items: retries, ..chunk.clone() };
             let not_before = shifted(now.max(launch_at), backoff(chunk.attempt, retry_after));
             self.queues.dispatch(&[Outgoing::at(&client, Message::Chunk(again), not_before)]).await?;
         }
         let is_marked = matches!(records.as_slice(), [Record::SingleRun { .. }]) && chunk.items.len() == 1;
-        if single_part(chunk, parts).is_none() && !is_marked {
-            records.push(Record::Mark { chunk: chunk.id(), at: now });
+        let mark = (single_part(chunk, parts).is_none() && !is_marked).then(|| chunk.id());
+        records.extend(mark.clone().map(|chunk| Record::Mark { chunk, at: now }));
+        match self.store.keep(&records).await {
+            // Coming again, the chunk would be sent again: what is to be kept comes again by itself.
+            Err(error) if error.is_retryable() => {
+                warn!(%client, %error, "what became of events is kept later");
+                let items = parts.iter().map(|part| item(part, part.from, part.to)).collect();
+                let chunk = Chunk { items, ..chunk.clone() };
+                let sent = SentChunk { chunk, at_ms: now.timestamp_millis(), mark, undelivered };
+                let later = shifted(now, KEPT_LATER);
+                self.queues.dispatch(&[Outgoing::at(&client, Message::Sent(sent), later)]).await
+            }
+            kept => Ok(kept?),
         }
+    }
+
+    /// Keeps what became of events that were sent before.
+    pub(crate) async fn keep_sent(&self, sent: &SentChunk) -> Result<(), EngineError> {
+        let (client, launch_at) = sent.chunk.head()?;
+        let at = clamped(DateTime::from_timestamp_millis(sent.at_ms).unwrap_or_default());
+        let mut parts = Vec::with_capacity(sent.chunk.items.len());
+        for item in &sent.chunk.items {
+            parts.push(Part::of(item, &client, launch_at)?);
+        }
+        let events = parts.iter().map(|part| (part.to - part.from) as usize).sum();
+        let mut outcomes = vec![Sent::Done; events];
+        for Undelivered { place, reason } in &sent.undelivered {
+            if let Some(outcome) = outcomes.get_mut(*place as usize) {
+                *outcome = match reason.clone() {
+                    Some(reason) => Sent::Refused { reason },
+                    None => Sent::Failed { reason: String::new(), retry_after: None },
+                };
+            }
+        }
+        // What went wrong was logged when it did.
+        let mut troubles = Troubles::default();
+        let mut records = concluded((&parts, sent.chunk.attempt), outcomes, at, &mut troubles).records;
+        records.extend(sent.mark.clone().map(|chunk| Record::Mark { chunk, at }));
         Ok(self.store.keep(&records).await?)
     }
+}
+
+/// What follows from what became of the events of a chunk.
+struct Concluded {
+    /// Those that are sent again.
+    retries: Vec<ChunkItem>,
+    retry_after: Option<Duration>,
+    /// What is kept.
+    records: Vec<Record>,
+}
+
+/// What follows from what became of the events of some parts. `sent` has them in their order.
+fn concluded(
+    (parts, attempt): (&[Part], u8),
+    sent: Vec<Sent>,
+    now: DateTime<Utc>,
+    troubles: &mut Troubles,
+) -> Concluded {
+    let mut concluded = Concluded { retries: Vec::new(), retry_after: None, records: Vec::new() };
+    let mut sent = sent.into_iter();
+    for part in parts {
+        let of_part = sent.by_ref().take((part.to - part.from) as usize).collect();
+        let outcomes = outcomes(part, attempt, of_part, now, troubles);
+        let again: Vec<(u32, u32)> = ranges(&outcomes.retry).collect();
+        concluded.retries.extend(again.iter().map(|(from, to)| item(part, *from, *to)));
+        concluded.retry_after = concluded.retry_after.max(outcomes.retry_after);
+        concluded.records.extend(outcomes.records);
+        if part.occurrence.terms.count.get() > 1 {
+            let row = PartRow {
+                from: part.from,
+                to: part.to,
+                dead: outcomes.dead,
+                retried: u32::try_from(outcomes.retry.len()).unwrap_or(u32::MAX),
+                again,
+                attempt,
+                at: Some(now),
+            };
+            let (client, run) = (part.occurrence.client.clone(), part.occurrence.run_id());
+            concluded.records.push(Record::Part { client, run, part: row, at: now });
+        }
+    }
+    concluded
+}
+
+/// Which events of some parts were not delivered, by their places among all of them.
+fn undelivered(parts: &[Part], attempt: u8, sent: &[Sent]) -> Vec<Undelivered> {
+    let attempts_left = parts.iter().flat_map(|part| {
+        let has_some = attempt < part.occurrence.terms.max_attempts.get();
+        std::iter::repeat_n(has_some, (part.to - part.from) as usize)
+    });
+    let places = (0..).zip(sent.iter().zip(attempts_left));
+    let undelivered = places.filter_map(|(place, (sent, again))| match sent {
+        Sent::Done => None,
+        Sent::Failed { .. } if again => Some(Undelivered { place, reason: None }),
+        Sent::Failed { reason, .. } | Sent::Refused { reason } => {
+            Some(Undelivered { place, reason: Some(reason.clone()) })
+        }
+    });
+    undelivered.collect()
 }
 
 /// The part that is the whole first attempt of a chunk, when it is one of several of its run.
@@ -304,7 +382,7 @@ fn outcomes(
                 reason,
                 at: now,
             });
-        } else if keep_all || !delivered {
+        } else if !delivered {
             let event = EventRow { index, delivered, attempts: attempt, at: now, reason };
             let (client, run) = (part.occurrence.client.clone(), part.occurrence.run_id());
             outcomes.records.push(Record::Event { client, of: HistoryOf::Run(run), event });

@@ -252,8 +252,13 @@ fn fill_from_history(records: &mut BTreeMap<u32, EventRecord>, live: &Live, hist
             HistoryRow::Event(event) => single_rows.push(event),
             HistoryRow::ReleaseNote(words) => said.push(words),
             HistoryRow::Part(part) => {
-                for (_, record) in records.range_mut(part.from..part.to) {
-                    record.status = EventStatus::Delivered;
+                let is_again = |index: u32| part.again.iter().any(|(from, to)| (*from..*to).contains(&index));
+                for (index, record) in records.range_mut(part.from..part.to) {
+                    if !is_again(*index) {
+                        record.status = EventStatus::Delivered;
+                        record.attempts = Some(part.attempt);
+                        record.at = part.at;
+                    }
                 }
             }
         }

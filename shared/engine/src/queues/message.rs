@@ -37,6 +37,8 @@ pub enum Message {
     Chunk(Chunk),
     /// Single events of one policy, priority, cost and instant: they are due, and have not joined its line.
     Arrival(Chunk),
+    /// Events of a chunk were sent, and what became of them could not be kept: it is to be kept now.
+    Sent(SentChunk),
     /// Something may be granted in a policy: look after it.
     Wake {
         /// The client whose policy it is.
@@ -106,6 +108,33 @@ pub struct Chunk {
     /// What a newer version sent beside that: it stays when the rest of the chunk is sent later.
     #[serde(flatten)]
     pub rest: Rest,
+}
+
+/// A chunk that was sent, and what became of its events.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentChunk {
+    /// The events that were sent. None of them is sent again because of this message.
+    #[serde(rename = "s")]
+    pub chunk: Chunk,
+    /// When, in milliseconds since the epoch.
+    pub at_ms: i64,
+    /// The id of the chunk that is to be marked as sent; absent where what is kept of its events says it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub mark: Option<String>,
+    /// Those that were not delivered.
+    #[serde(rename = "x", skip_serializing_if = "Vec::is_empty", default)]
+    pub undelivered: Vec<Undelivered>,
+}
+
+/// An event of a chunk that was not delivered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undelivered {
+    /// Its place among the events of the chunk, from 0.
+    #[serde(rename = "n")]
+    pub place: u32,
+    /// Why, when it is dead; absent when it is tried again.
+    #[serde(rename = "r", skip_serializing_if = "Option::is_none", default)]
+    pub reason: Option<String>,
 }
 
 /// Where and when single events arrive.
@@ -220,13 +249,13 @@ impl Message {
     /// Reads what [`Message::encode`] wrote, in this version or an earlier one.
     ///
     /// # Errors
-    /// [`EngineError::Message`] when the text is no message, or one of a newer format.
+    /// [`EngineError::Message`] when the text is no message, [`EngineError::NewerMessage`] when it is one of a newer format.
     pub fn decode(text: &str) -> Result<Self, EngineError> {
         let bad = |reason: String| EngineError::Message { reason };
         let versioned: Versioned<Self> = serde_json::from_str(text).map_err(|e| bad(e.to_string()))?;
         match versioned.v {
             format if format <= FORMAT => Ok(versioned.message),
-            newer => Err(bad(format!("written by a newer version: format {newer}, not {FORMAT}"))),
+            format => Err(EngineError::NewerMessage { format }),
         }
     }
 }
@@ -330,6 +359,14 @@ mod tests {
     }
 
     #[test]
+    fn the_wire_form_of_what_was_sent_is_pinned() {
+        let sent = r#"{"v":1,"sent":{"s":{"c":"acme","l":1790000000,"o":1789999900000,"t":1,"i":[{"j":"nightly","r":2,"a":0,"b":1,"d":{"n":1,"q":"https://x/1/a","b":"null","m":5}}]},"at_ms":1790000000500,"mark":"ab","x":[{"n":0,"r":"no such queue"}]}}"#;
+        let message = Message::decode(sent).unwrap();
+        assert!(matches!(&message, Message::Sent(sent) if sent.undelivered[0].place == 0));
+        assert_eq!(message.encode(), sent);
+    }
+
+    #[test]
     fn what_a_newer_version_sent_is_read_and_kept() {
         let wake = Message::Wake { client: "acme".into(), policy: "small".into(), due_s: None };
         for text in [
@@ -348,11 +385,11 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_refused_and_says_why() {
-        for text in
-            ["", "{}", "not json", r#"{"v":2,"wake":{"client":"a","policy":"b"}}"#, r#"{"v":1,"nap":{}}"#]
-        {
+        for text in ["", "{}", "not json", r#"{"v":1,"nap":{}}"#] {
             assert!(matches!(Message::decode(text), Err(EngineError::Message { .. })), "{text}");
         }
+        let newer = Message::decode(r#"{"v":2,"wake":{"client":"a","policy":"b"}}"#);
+        assert!(matches!(newer, Err(EngineError::NewerMessage { format: 2 })), "{newer:?}");
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Queues: what travels through our own, how batches are cut, and a look at a consumer's queue.
 
 pub(crate) mod batch;
+mod inbox;
 pub mod message;
 
 use std::sync::Arc;
 
-use aws_sdk_sqs::error::ProvideErrorMetadata;
+use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt};
@@ -16,6 +17,7 @@ use tidegate_domain::target::queue_name;
 
 use crate::EngineError;
 use batch::{batches, blames_a_message, blames_its_entry, sqs_text};
+pub use inbox::Again;
 use message::{GrantedEvent, Message};
 
 /// A message that comes more than this before it is due was cut short by the longest delay of SQS, in seconds. Within it,
@@ -33,6 +35,10 @@ pub struct Config {
     pub scan_queue_url: String,
     /// The URL of the queue that consumers release tokens through.
     pub release_queue_url: String,
+    /// The URL of the queue where messages of the dispatch and scan queues end that will never be handled.
+    pub dead_letter_queue_url: String,
+    /// The URL of the queue where messages of the release queue end that are none.
+    pub release_dead_letter_queue_url: String,
     /// Whether HTTP targets may have private, loopback and link-local addresses. Only for local mode and emulators: on
     /// AWS, clients could have requests sent into the network of the functions.
     pub allow_private_targets: bool,
@@ -48,9 +54,10 @@ pub struct Queues {
 /// What came of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handled {
-    /// It can be deleted.
+    /// It can be deleted: its work is done, or it was set aside with its reason.
     Done,
-    /// It must come again; after the `maxReceiveCount` of `template.yaml` it ends in the dead-letter queue.
+    /// It must come again, later: see [`Queues::put_off`]. After the `maxReceiveCount` of `template.yaml` it ends in the
+    /// dead-letter queue.
     Retry,
 }
 
@@ -79,6 +86,10 @@ impl Outgoing {
             Message::Chunk(chunk) | Message::Arrival(chunk) => {
                 let job = chunk.items.first().map_or("", |item| &*item.job);
                 format!("client {}, job {job}", self.client)
+            }
+            Message::Sent(sent) => {
+                let job = sent.chunk.items.first().map_or("", |item| &*item.job);
+                format!("client {}, job {job}, sent", self.client)
             }
             Message::Event(GrantedEvent { pack, .. }) => format!("client {}, pack {pack}", self.client),
             Message::Callback { run, .. } => format!("client {}, run {run}", self.client),
@@ -143,6 +154,11 @@ struct Entry<'m> {
 impl Queues {
     pub(crate) fn new(sqs: aws_sdk_sqs::Client, clock: Arc<dyn Clock>, config: Config) -> Self {
         Self { sqs, clock, config }
+    }
+
+    /// What differs between deployments.
+    pub fn config(&self) -> &Config {
+        &self.config
     }
 
     /// Sends messages to the dispatch queue, as many to a call as it may hold. Entries that are refused for a reason that
@@ -215,7 +231,7 @@ impl Queues {
             let out = match call.send().await {
                 Ok(out) => out,
                 Err(error) => {
-                    let reason = error.message().map_or_else(|| error.to_string(), str::to_owned);
+                    let reason = told(&error);
                     return match error.code().is_some_and(blames_a_message) {
                         true => Ok(Taken::Refused { reason }),
                         false => Err(failed(reason)),
@@ -278,7 +294,7 @@ impl Queues {
             call = call.entries(entry.build().map_err(|e| failed(e.to_string()))?);
         }
         let sent = call.send().await;
-        let sent = sent.map_err(|e| failed(e.message().map_or_else(|| e.to_string(), str::to_owned)))?;
+        let sent = sent.map_err(|e| failed(told(&e)))?;
         match sent.failed().first() {
             None => Ok(()),
             Some(refused) => Err(failed(refused.message().unwrap_or(refused.code()).to_owned())),
@@ -287,8 +303,16 @@ impl Queues {
 
     /// Whether a URL names a queue of our own, whose messages nobody else may write.
     pub(crate) fn is_own_queue(&self, queue_url: &str) -> bool {
-        let Config { dispatch_queue_url, scan_queue_url, release_queue_url, .. } = &self.config;
-        let own = [dispatch_queue_url, scan_queue_url, release_queue_url];
+        let Config {
+            dispatch_queue_url,
+            scan_queue_url,
+            release_queue_url,
+            dead_letter_queue_url,
+            release_dead_letter_queue_url,
+            allow_private_targets: _,
+        } = &self.config;
+        let dead = [dead_letter_queue_url, release_dead_letter_queue_url];
+        let own = [dispatch_queue_url, scan_queue_url, release_queue_url].into_iter().chain(dead);
         own.into_iter().any(|own_url| is_same_or_beside(own_url, queue_url))
     }
 
@@ -304,9 +328,18 @@ impl Queues {
                 QueueCheck::Missing
             }
             Err(e) if e.code().is_some_and(|code| code.contains("NonExistentQueue")) => QueueCheck::Missing,
-            Err(e) => QueueCheck::Unknown(e.message().map_or_else(|| e.to_string(), str::to_owned)),
+            Err(e) => QueueCheck::Unknown(told(&e)),
         }
     }
+}
+
+/// What SQS said of a call, or the connection.
+fn told<E, R>(error: &SdkError<E, R>) -> String
+where
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+    R: std::fmt::Debug,
+{
+    error.message().map_or_else(|| error.to_string(), str::to_owned)
 }
 
 /// Whether `queue_url` names the queue of `own_url`, or one whose name begins with its name as its dead letters' does.

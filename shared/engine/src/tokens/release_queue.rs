@@ -31,7 +31,7 @@ struct Sorted {
 
 impl Tokens {
     /// Handles messages of the release queue together. `bodies` are their texts, with how often each came; the answers
-    /// are in their order. One that cannot be read spoils no other: it comes again, and ends in the dead letters.
+    /// are in their order. One that cannot be read spoils no other: it is set aside among the dead letters.
     pub(crate) async fn handle_releases(&self, bodies: &[(&str, u32)]) -> Vec<Handled> {
         let mut handled = vec![Handled::Done; bodies.len()];
         let token_key = match self.keys.key().await {
@@ -45,7 +45,10 @@ impl Tokens {
         for ((number, (body, received)), handled) in bodies.iter().enumerate().zip(&mut handled) {
             if let Err(reason) = sorted.add(number, body, &token_key) {
                 error!(reason, received, "a release message cannot be read: it goes to the dead letters");
-                *handled = Handled::Retry;
+                if let Err(error) = self.queues.set_release_aside(body, &reason).await {
+                    warn!(%error, "it comes again");
+                    *handled = Handled::Retry;
+                }
             }
         }
         for (key, releases) in sorted.by_group {

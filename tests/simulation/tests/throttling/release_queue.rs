@@ -27,9 +27,8 @@ async fn messages_release_what_they_name_and_a_bad_one_spoils_no_other() {
     ];
     let messages: Vec<(&str, u32)> = messages.iter().map(|(body, received)| (&**body, *received)).collect();
     let handled = stage.world.engine.handle_releases(&messages).await;
-    let expected =
-        [Handled::Done, Handled::Retry, Handled::Done, Handled::Done, Handled::Done, Handled::Done];
-    assert_eq!(handled, expected);
+    // The one that is none is set aside.
+    assert_eq!(handled, [Handled::Done; 6]);
     let used = stage.world.embedded.meter().snapshot().since(&before);
     assert!(used.write_units() <= 2.0, "six tokens of one group are one write: {}", used.write_units());
     assert_eq!(stage.arrived().await.len(), 6);
