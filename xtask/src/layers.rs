@@ -62,6 +62,18 @@ const FUZZ: &[&str] = &[
     "tidegate-simulation",
 ];
 
+/// The model of the cloud runs what the functions run.
+const CLOUD: &[&str] = &[
+    "tidegate-protocol",
+    "tidegate-domain",
+    "tidegate-store",
+    "tidegate-engine",
+    "tidegate-api",
+    "tidegate-aws",
+    "tidegate-embedded",
+    "tidegate-testkit",
+];
+
 const LAYERS: &[Layer] = &[
     library("tidegate-protocol", &[]),
     library("tidegate-domain", &[]),
@@ -86,6 +98,7 @@ const LAYERS: &[Layer] = &[
     top("tidegate-contract", LIBRARIES),
     top("tidegate-simulation", SUITE),
     top("tidegate-fuzz", FUZZ),
+    top("tidegate-cloud", CLOUD),
     top("tidegate-e2e", LIBRARIES),
     top("tidegate-bench", SUITE),
     top("xtask", &[]),

@@ -1,4 +1,4 @@
-//! The project's recipes: `cargo xtask check | readme | e2e | bench | simulate | fuzz`.
+//! The project's recipes: `cargo xtask check | readme | e2e | bench | simulate | cloud | fuzz`.
 //!
 //! A recipe runs what a person would type, in order, and stops at the first failure. Tools that are not on the
 //! machine go into the project's cache (see [`workspace`]), at fixed versions; nothing has to be installed by hand.
@@ -42,6 +42,9 @@ usage: cargo xtask <recipe>
                              N simulated histories over all cores, replayable by seed, and a table of those that failed;
                              without a clause of a condition (a row of tests/simulation/src/mutants/mutants.txt), or
                              with each of these mutants in turn until a history notices it
+  cloud [NAME ...] [--seed N] [--share PART]
+                             what must hold on AWS as it is: all scenarios, or those that are named, each in full or in
+                             a part of its size, in virtual time
   fuzz [N] [--from SEED] [--all]
                              N inputs to every entry over all cores, replayable by seed; --all goes on after a failure";
 
@@ -70,6 +73,9 @@ fn recipe(arguments: &[String]) -> Result<()> {
         "bench" => run(cargo(&workspace).args(["run", "--release", "-p", "tidegate-bench", "--"]).args(rest)),
         "simulate" => run(cargo(&workspace)
             .args(["run", "--profile", "simulate", "-p", "tidegate-simulation", "--"])
+            .args(rest)),
+        "cloud" => run(cargo(&workspace)
+            .args(["run", "--profile", "simulate", "-p", "tidegate-cloud", "--"])
             .args(rest)),
         // As the tests are built: with checks for overflow, and with the lines of a panic.
         "fuzz" => run(cargo(&workspace).args(["run", "-p", "tidegate-fuzz", "--"]).args(rest)),

@@ -1,0 +1,375 @@
+//! A region with Tidegate deployed to it: the production engine in functions, on services as they are, in virtual time.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use aws_sdk_sqs::types::QueueAttributeName;
+use axum::body::Body;
+use chrono::{DateTime, Utc};
+use http::{Request, StatusCode};
+use serde_json::{Value, json};
+use tidegate_domain::clock::Clock as _;
+use tidegate_embedded::{Call, ClientOptions, Embedded, Fault, FaultPlan, Usage};
+use tidegate_engine::Engine;
+use tidegate_store::KeyHash;
+use tidegate_testkit::{DEAD_LETTERS, DEAD_RELEASES, Deployment, queue};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use crate::arrivals::Arrivals;
+use crate::clock::VirtualClock;
+use crate::dice::Dice;
+use crate::dynamodb::{DynamoDb, Hottest, TableOptions};
+use crate::lambda::{
+    Account, Answer, Configured, EventSource, Failed, Function, Invoked, Pollers, Schedule, Work,
+    event_source, schedule,
+};
+use crate::limits::CONCURRENCY;
+use crate::region::Region;
+use crate::sqs::{QueueOptions, Sqs};
+use crate::weather::Weather;
+
+/// The hash of the admin key of every region.
+static ADMIN_KEY: LazyLock<KeyHash> = LazyLock::new(|| KeyHash::of(ADMIN));
+const ADMIN: &str = "the admin key of the model only";
+/// How often a message of ours is received before it is a dead letter, as `template.yaml` has it.
+const RECEIVED_AT_MOST: u32 = 1_000;
+/// Queues of ours, and where their dead letters are.
+const OWN_QUEUES: [(&str, &str); 2] =
+    [(tidegate_testkit::DISPATCH, DEAD_LETTERS), (tidegate_testkit::RELEASES, DEAD_RELEASES)];
+/// How often is looked whether something holds.
+const UNTIL: Duration = Duration::from_millis(50);
+/// How often the watermark is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// What differs between regions.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What all randomness follows from.
+    pub seed: u64,
+    /// When it begins.
+    pub began_at: DateTime<Utc>,
+    /// Invocations at once, of all functions together.
+    pub concurrency: usize,
+    /// Functions that are not configured as in the template.
+    pub configured: BTreeMap<Function, Configured>,
+    /// Its tables.
+    pub tables: TableOptions,
+    /// Its queues.
+    pub queues: QueueOptions,
+    /// The pollers of the dispatch queue.
+    pub dispatch: Pollers,
+    /// Its ticks.
+    pub schedule: Schedule,
+}
+
+impl Options {
+    /// A new deployment in an account that asked for no more than it was given, whose first tick comes within a minute.
+    pub fn new(seed: u64, began_at: DateTime<Utc>) -> Self {
+        Self {
+            seed,
+            began_at,
+            concurrency: CONCURRENCY,
+            configured: BTreeMap::new(),
+            tables: TableOptions::default(),
+            queues: QueueOptions::default(),
+            dispatch: Pollers::OnDemand { maximum: None },
+            schedule: Schedule::default(),
+        }
+    }
+}
+
+/// A region, with all that runs in it. What runs ends when it is dropped.
+pub struct Cloud {
+    region: Arc<Region>,
+    account: Arc<Account>,
+    /// What arrived at the queues of consumers.
+    pub arrivals: Arc<Arrivals>,
+    /// What the services suffer.
+    pub weather: Arc<Weather>,
+    options: Options,
+    running: JoinSet<()>,
+    latest: Arc<Mutex<Latest>>,
+}
+
+/// How far behind emission was, at its worst.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Latest {
+    /// The watermark behind the clock.
+    pub watermark: Duration,
+    /// The oldest launch that nobody had looked at.
+    pub launch: Duration,
+}
+
+/// What stands in for no faults: with it a transaction whose answer is lost can be repeated.
+struct NoFaults;
+
+impl FaultPlan for NoFaults {
+    fn on_request(&self, _: &Call) -> Fault {
+        Fault::None
+    }
+}
+
+impl Cloud {
+    /// A region to which Tidegate was just deployed: nothing runs yet.
+    ///
+    /// # Errors
+    /// When the embedded services refuse.
+    pub async fn new(options: Options) -> Result<Self> {
+        let clock = VirtualClock::at(options.began_at);
+        let embedded = Embedded::in_memory(Arc::new(clock))?;
+        embedded.inject(NoFaults);
+        let deployment = Deployment::on(&embedded, &ClientOptions::without_retries()).await?;
+        let (dice, weather) = (Arc::new(Dice::new(options.seed)), Arc::new(Weather::default()));
+        let arrivals = Arc::new(Arrivals::default());
+        let of_tables = (Arc::clone(&dice), Arc::clone(&weather));
+        let region = Region {
+            clock,
+            dynamodb: DynamoDb::new(&embedded, clock, of_tables, options.tables).await?,
+            sqs: Sqs {
+                clock,
+                dice: Arc::clone(&dice),
+                weather: Arc::clone(&weather),
+                arrivals: Arc::clone(&arrivals),
+                options: options.queues,
+            },
+            seeds: Mutex::new(fastrand::Rng::with_seed(options.seed)),
+            dice,
+            embedded,
+            deployment,
+        };
+        let (region, running, latest) = (Arc::new(region), JoinSet::new(), Arc::default());
+        let admin = ADMIN_KEY.as_str();
+        let account =
+            Account::new(Arc::clone(&region), admin, options.concurrency, options.configured.clone());
+        let account = Arc::new(account);
+        let cloud = Self { region, account, arrivals, weather, options, running, latest };
+        cloud.give_dead_letter_queues().await?;
+        Ok(cloud)
+    }
+
+    /// Has the schedule and the event sources run.
+    ///
+    /// # Errors
+    /// When the embedded services refuse.
+    pub fn start(&mut self) -> Result<()> {
+        self.running.spawn(schedule::run(Arc::clone(&self.account), self.options.schedule));
+        let seconds = Duration::from_secs;
+        let on_demand = Pollers::OnDemand { maximum: None };
+        let source = |queue, arn_end, function, batch, pollers, hidden| EventSource {
+            queue,
+            arn_end,
+            function,
+            batch,
+            pollers,
+            hidden: seconds(hidden),
+        };
+        for source in [
+            source(tidegate_testkit::SCAN, "scan", Function::Emitter, 1, on_demand, 330),
+            source(tidegate_testkit::DISPATCH, "dispatch", Function::Handler, 10, self.options.dispatch, 180),
+            source(tidegate_testkit::RELEASES, "release", Function::Handler, 10, on_demand, 180),
+        ] {
+            let url = self.url_of(source.queue);
+            let account = Arc::clone(&self.account);
+            self.running.spawn(async move {
+                if let Err(error) = event_source::run(account, source, url).await {
+                    tracing::error!(%error, "an event source ended");
+                }
+            });
+        }
+        self.running.spawn(watch(self.engine(), Arc::clone(&self.latest)));
+        Ok(())
+    }
+
+    /// An engine past the model, whose requests take no time and no capacity: to set things up, and to look at what came of
+    /// them.
+    pub fn engine(&self) -> Engine {
+        self.region.deployment.process().start(Arc::new(self.region.clock))
+    }
+
+    /// What time it is.
+    pub fn now(&self) -> DateTime<Utc> {
+        self.region.clock.now()
+    }
+
+    /// The URL of a consumer's queue, created when it is not there. Its name is the one that is given, after `target-`.
+    ///
+    /// # Errors
+    /// When SQS refuses.
+    pub async fn target(&self, name: &str) -> Result<String> {
+        self.region.deployment.queue(&format!("target-{name}")).await
+    }
+
+    /// A client of the queues, for consumers.
+    ///
+    /// # Errors
+    /// When the client has no HTTP client.
+    pub fn queues(&self) -> Result<aws_sdk_sqs::Client> {
+        self.region.queues()
+    }
+
+    /// Calls the API as a client does.
+    ///
+    /// # Errors
+    /// When the request cannot be made.
+    pub async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        key: &str,
+        body: &Value,
+    ) -> Result<(StatusCode, Value)> {
+        Caller(Arc::clone(&self.account)).call(method, path, key, body).await
+    }
+
+    /// What calls the API, for consumers.
+    pub fn caller(&self) -> Caller {
+        Caller(Arc::clone(&self.account))
+    }
+
+    /// Registers a client; its key.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn register(&self, client: &str) -> Result<String> {
+        let (status, body) = self.call("POST", "/v1/clients", ADMIN, &json!({"client_id": client})).await?;
+        ensure!(status.is_success(), "{status} {body}");
+        Ok(body["api_key"].as_str().context("a client without a key")?.to_owned())
+    }
+
+    /// Lets time pass until something holds, for so long at the most; how long that took, or `None` when it never did.
+    pub async fn until(&self, limit: Duration, holds: impl Fn(&Self) -> bool) -> Option<Duration> {
+        let began = Instant::now();
+        while began.elapsed() < limit {
+            if holds(self) {
+                return Some(began.elapsed());
+            }
+            sleep(UNTIL).await;
+        }
+        None
+    }
+
+    /// Lets time pass up to an instant.
+    pub async fn until_instant(&self, at: DateTime<Utc>) {
+        self.region.clock.wait_until(at).await;
+    }
+
+    /// Messages of ours that were given up.
+    ///
+    /// # Errors
+    /// When SQS refuses.
+    pub async fn dead_letters(&self) -> Result<Vec<String>> {
+        let mut texts = Vec::new();
+        for (_, dead) in OWN_QUEUES {
+            texts.extend(queue::take_all(&self.region.deployment.sqs, &self.url_of(dead)).await?);
+        }
+        Ok(texts)
+    }
+
+    /// What became of a function's invocations.
+    pub fn invoked(&self, function: Function) -> Invoked {
+        self.account.invoked(function)
+    }
+
+    /// Requests that tables or partitions were too small for, and those that met a transaction.
+    pub fn refused(&self) -> (u64, u64) {
+        self.region.dynamodb.refused()
+    }
+
+    /// The keys that took most in a second: of write units, and of read units.
+    pub fn hottest(&self) -> (Hottest, Hottest) {
+        self.region.dynamodb.hottest()
+    }
+
+    /// What was consumed so far.
+    pub fn usage(&self) -> Usage {
+        self.region.embedded.meter().snapshot()
+    }
+
+    /// How far behind emission was at its worst.
+    pub fn latest(&self) -> Latest {
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Kills the next invocation of a function after so many of its requests.
+    pub fn kill_after(&self, function: Function, requests: u64) {
+        self.account.kill_after(function, requests);
+    }
+
+    /// Deploys another version: no environment goes on, and the engines of new ones remember nothing.
+    pub fn deploy(&self) {
+        self.account.renew();
+    }
+
+    fn url_of(&self, queue: &str) -> String {
+        let dispatch = self.region.deployment.dispatch_url();
+        let (front, _) = dispatch.rsplit_once('/').unwrap_or_default();
+        format!("{front}/{queue}")
+    }
+
+    /// Gives our queues what the template gives them.
+    async fn give_dead_letter_queues(&self) -> Result<()> {
+        let sqs = &self.region.deployment.sqs;
+        for (name, dead) in OWN_QUEUES {
+            let dead = self.url_of(dead);
+            let arn =
+                sqs.get_queue_attributes().queue_url(dead).attribute_names(QueueAttributeName::QueueArn);
+            let arn = arn.send().await?.attributes.unwrap_or_default();
+            let arn = arn.get(&QueueAttributeName::QueueArn).context("a queue without an ARN")?;
+            let redrive =
+                json!({"deadLetterTargetArn": arn, "maxReceiveCount": RECEIVED_AT_MOST.to_string()});
+            let set = sqs.set_queue_attributes().queue_url(self.url_of(name));
+            set.attributes(QueueAttributeName::RedrivePolicy, redrive.to_string()).send().await?;
+        }
+        let scan = sqs.set_queue_attributes().queue_url(self.url_of(tidegate_testkit::SCAN));
+        let scan = scan.attributes(QueueAttributeName::VisibilityTimeout, "330");
+        scan.attributes(QueueAttributeName::MessageRetentionPeriod, "900").send().await?;
+        Ok(())
+    }
+}
+
+/// Calls the API through the function's URL. Clones call the same one.
+#[derive(Clone)]
+pub struct Caller(Arc<Account>);
+
+impl Caller {
+    /// Calls the API: the status, 429 when the function could not begin, and 502 when it did not end; and the body.
+    ///
+    /// # Errors
+    /// When the request cannot be made.
+    pub async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        key: &str,
+        body: &Value,
+    ) -> Result<(StatusCode, Value)> {
+        let request = Request::builder().method(method).uri(path);
+        let request = request
+            .header("authorization", format!("Bearer {key}"))
+            .header("content-type", "application/json")
+            .body(Body::from(body.to_string()))?;
+        let called = self.0.invoke(Function::Master, Work::Call(Box::new(request))).await;
+        Ok(match called {
+            Ok(Answer::Call(status, body)) => (status, body),
+            Err(Failed::Throttled) => (StatusCode::TOO_MANY_REQUESTS, Value::Null),
+            _ => (StatusCode::BAD_GATEWAY, Value::Null),
+        })
+    }
+}
+
+/// Looks at the watermark now and then.
+async fn watch(engine: Engine, latest: Arc<Mutex<Latest>>) {
+    loop {
+        sleep(LOOK_EVERY).await;
+        let Ok(status) = engine.queries().emission_status().await else { continue };
+        let behind = |at: Option<DateTime<Utc>>| {
+            at.and_then(|at| (engine.clock().now() - at).to_std().ok()).unwrap_or_default()
+        };
+        let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.watermark = latest.watermark.max(behind(status.scanned_to));
+        latest.launch = latest.launch.max(behind(status.late_since));
+    }
+}

@@ -1,0 +1,195 @@
+//! Event sources: the pollers that take messages from a queue of ours, call a function with them, and delete what it handled.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use aws_sdk_sqs::types::Message;
+use serde_json::{Value, json};
+use tidegate_testkit::queue;
+use tokio::time::{Instant, sleep};
+
+use super::Account;
+use super::function::{Answer, Failed, Function, Work};
+use crate::limits::{
+    BATCHES_OF_A_POLLER, MOST_POLLERS, POLL, POLLERS_AT_FIRST, POLLERS_PER_MINUTE, PROVISIONED_PER_MINUTE,
+    THROTTLED_AGAIN,
+};
+
+/// How many batches an event source has under way at once.
+#[derive(Debug, Clone, Copy)]
+pub enum Pollers {
+    /// From a few on, with more each minute while messages are left, up to a maximum concurrency.
+    OnDemand {
+        /// The maximum concurrency, when there is one.
+        maximum: Option<usize>,
+    },
+    /// Provisioned ones.
+    Provisioned {
+        /// Those that are always there.
+        minimum: usize,
+        /// The most.
+        maximum: usize,
+    },
+}
+
+impl Pollers {
+    /// Batches at first, batches that each second adds, and the most.
+    fn bounds(self) -> (usize, usize, usize) {
+        let a_second = |a_minute: usize| a_minute.div_ceil(60);
+        match self {
+            Self::OnDemand { maximum } => {
+                let most = maximum.unwrap_or(MOST_POLLERS);
+                (POLLERS_AT_FIRST.min(most), a_second(POLLERS_PER_MINUTE), most)
+            }
+            Self::Provisioned { minimum, maximum } => (
+                minimum * BATCHES_OF_A_POLLER,
+                a_second(PROVISIONED_PER_MINUTE),
+                maximum * BATCHES_OF_A_POLLER,
+            ),
+        }
+    }
+}
+
+/// An event source.
+#[derive(Debug, Clone)]
+pub struct EventSource {
+    /// The name of the queue that it polls.
+    pub queue: &'static str,
+    /// What the queue's ARN ends in.
+    pub arn_end: &'static str,
+    /// The function that it calls.
+    pub function: Function,
+    /// Messages that it hands over together, at the most.
+    pub batch: i32,
+    /// How many it has under way.
+    pub pollers: Pollers,
+    /// How long the queue hides what was received.
+    pub hidden: Duration,
+}
+
+/// What its pollers share.
+struct Polling {
+    account: Arc<Account>,
+    source: EventSource,
+    url: String,
+    sqs: aws_sdk_sqs::Client,
+    there: AtomicUsize,
+    busy: AtomicUsize,
+    wanted: AtomicUsize,
+    throttled: AtomicUsize,
+}
+
+/// Runs an event source until it is dropped.
+pub(crate) async fn run(account: Arc<Account>, source: EventSource, url: String) -> anyhow::Result<()> {
+    let (at_first, a_second, most) = source.pollers.bounds();
+    let zero = || AtomicUsize::new(0);
+    let wanted = AtomicUsize::new(at_first);
+    let sqs = account.region.queues()?;
+    let polling = Arc::new(Polling {
+        account,
+        source,
+        url,
+        sqs,
+        there: zero(),
+        busy: zero(),
+        wanted,
+        throttled: zero(),
+    });
+    let mut pollers = tokio::task::JoinSet::new();
+    loop {
+        let (there, busy) = (polling.there.load(Ordering::Relaxed), polling.busy.load(Ordering::Relaxed));
+        let wanted = polling.wanted.load(Ordering::Relaxed);
+        let wanted = if polling.throttled.swap(0, Ordering::Relaxed) > 0 {
+            wanted * 9 / 10
+        } else if busy >= there {
+            there + a_second
+        } else if busy < wanted / 2 {
+            wanted - 1
+        } else {
+            wanted
+        };
+        let wanted = wanted.clamp(at_first, most);
+        polling.wanted.store(wanted, Ordering::Relaxed);
+        for _ in there..wanted {
+            polling.there.fetch_add(1, Ordering::Relaxed);
+            pollers.spawn(Arc::clone(&polling).poll());
+        }
+        while pollers.try_join_next().is_some() {}
+        sleep(Duration::from_secs(1)).await;
+    }
+}
+
+impl Polling {
+    async fn poll(self: Arc<Self>) {
+        while self.there.load(Ordering::Relaxed) <= self.wanted.load(Ordering::Relaxed) {
+            let messages = self.receive().await;
+            if messages.is_empty() {
+                continue;
+            }
+            self.busy.fetch_add(1, Ordering::Relaxed);
+            self.hand_over(messages).await;
+            self.busy.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.there.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    async fn receive(&self) -> Vec<Message> {
+        let receive = self.sqs.receive_message().queue_url(&self.url);
+        let receive = receive
+            .max_number_of_messages(self.source.batch)
+            .wait_time_seconds(POLL.as_secs() as i32)
+            .message_system_attribute_names(
+                aws_sdk_sqs::types::MessageSystemAttributeName::ApproximateReceiveCount,
+            );
+        match receive.send().await {
+            Ok(received) => received.messages.unwrap_or_default(),
+            Err(_) => {
+                sleep(Duration::from_secs(1)).await;
+                Vec::new()
+            }
+        }
+    }
+
+    /// Calls the function, again and again while it is throttled, as long as the messages are hidden.
+    async fn hand_over(&self, messages: Vec<Message>) {
+        let until = Instant::now() + self.source.hidden;
+        let event = event_of(&messages, self.source.arn_end);
+        let answer = loop {
+            let work = Work::Event(event.clone());
+            match self.account.invoke(self.source.function, work).await {
+                Err(Failed::Throttled) => self.throttled.fetch_add(1, Ordering::Relaxed),
+                Ok(Answer::Event(answer)) => break answer,
+                _ => return,
+            };
+            if Instant::now() + THROTTLED_AGAIN >= until {
+                return;
+            }
+            sleep(THROTTLED_AGAIN).await;
+        };
+        let failures = answer["batchItemFailures"].as_array().into_iter().flatten();
+        let failed: BTreeSet<&str> = failures.filter_map(|of| of["itemIdentifier"].as_str()).collect();
+        let done: Vec<Message> = messages
+            .into_iter()
+            .filter(|message| !failed.contains(message.message_id().unwrap_or_default()))
+            .collect();
+        // What is not deleted comes again.
+        drop(queue::delete(&self.sqs, &self.url, &done).await);
+    }
+}
+
+/// The event that Lambda makes of messages.
+fn event_of(messages: &[Message], arn_end: &str) -> Value {
+    let record = |message: &Message| {
+        json!({
+            "messageId": message.message_id(),
+            "receiptHandle": message.receipt_handle(),
+            "body": message.body(),
+            "attributes": {"ApproximateReceiveCount": queue::receive_count(message).to_string()},
+            "eventSource": "aws:sqs",
+            "eventSourceARN": format!("arn:aws:sqs:eu-central-1:123456789012:tidegate-{arn_end}"),
+        })
+    };
+    json!({"Records": messages.iter().map(record).collect::<Vec<_>>()})
+}

@@ -1,0 +1,195 @@
+//! Lambda as it is: environments that start cold, have a share of a processor, and are stopped wherever they are when their
+//! time is over; and an account that runs only so many of them at once.
+
+mod environment;
+pub(crate) mod event_source;
+mod function;
+pub(crate) mod schedule;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout};
+
+use environment::Environment;
+pub use event_source::{EventSource, Pollers};
+pub(crate) use function::{Answer, Failed, Work};
+pub use function::{Configured, Function};
+pub use schedule::Schedule;
+
+use crate::limits::{COLD_START, KEPT_IDLE, WARM_START};
+use crate::processor::Processor;
+use crate::region::Region;
+
+/// What became of a function's invocations.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Invoked {
+    /// Invocations that began.
+    pub begun: u64,
+    /// Of these, in a new environment.
+    pub cold: u64,
+    /// Of these, stopped because their time was over.
+    pub timed_out: u64,
+    /// Of these, killed.
+    pub killed: u64,
+    /// Of these, ended with an error.
+    pub errors: u64,
+    /// Invocations that could not begin.
+    pub throttled: u64,
+    /// The most at once.
+    pub at_once: usize,
+    /// Memory times time, as it is billed.
+    pub gb_seconds: f64,
+    /// The longest.
+    pub longest: Duration,
+}
+
+/// The functions of a region, and what the account lets them run.
+pub(crate) struct Account {
+    pub(crate) region: Arc<Region>,
+    admin_key_sha256: &'static str,
+    concurrency: usize,
+    configured: BTreeMap<Function, Configured>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    running: BTreeMap<Function, usize>,
+    idle: BTreeMap<Function, Vec<(Instant, Environment)>>,
+    invoked: BTreeMap<Function, Invoked>,
+    /// After so many requests of it, the next invocation of a function is killed.
+    to_be_killed: BTreeMap<Function, u64>,
+}
+
+/// An invocation's place; free again when it is dropped.
+struct Place<'a> {
+    account: &'a Account,
+    function: Function,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if let Some(running) = self.account.locked().running.get_mut(&self.function) {
+            *running -= 1;
+        }
+    }
+}
+
+impl Account {
+    pub(crate) fn new(
+        region: Arc<Region>,
+        admin_key_sha256: &'static str,
+        concurrency: usize,
+        configured: BTreeMap<Function, Configured>,
+    ) -> Self {
+        Self { region, admin_key_sha256, concurrency, configured, state: Mutex::default() }
+    }
+
+    /// What became of a function's invocations so far.
+    pub(crate) fn invoked(&self, function: Function) -> Invoked {
+        self.locked().invoked.get(&function).copied().unwrap_or_default()
+    }
+
+    /// Kills the next invocation of a function after so many of its requests.
+    pub(crate) fn kill_after(&self, function: Function, requests: u64) {
+        self.locked().to_be_killed.insert(function, requests);
+    }
+
+    /// Forgets all environments that nobody uses: another version is deployed.
+    pub(crate) fn renew(&self) {
+        self.locked().idle.clear();
+    }
+
+    /// Runs a function once.
+    pub(crate) async fn invoke(&self, function: Function, work: Work) -> Result<Answer, Failed> {
+        let place = self.enter(function)?;
+        let configured = self.configured(function);
+        let environment = self.take_idle(function);
+        let is_cold = environment.is_none();
+        let environment = environment.map_or_else(|| self.start_environment(configured), Ok);
+        let environment = environment.map_err(|_| Failed::Error)?;
+        if is_cold {
+            self.count(function, |invoked| invoked.cold += 1);
+        }
+        sleep(self.region.dice.time(if is_cold { COLD_START } else { WARM_START })).await;
+        environment.begin(self.locked().to_be_killed.remove(&function));
+        let began = Instant::now();
+        let ended = tokio::select! {
+            biased;
+            () = environment.killed() => Err(Failed::Killed),
+            ended = timeout(configured.timeout, environment.run(function, work)) => {
+                ended.map_err(|_| Failed::TimedOut).flatten()
+            }
+        };
+        let took = began.elapsed();
+        self.count(function, |invoked| {
+            invoked.gb_seconds += took.as_secs_f64() * f64::from(configured.memory_mb) / 1024.0;
+            invoked.longest = invoked.longest.max(took);
+            match ended {
+                Err(Failed::TimedOut) => invoked.timed_out += 1,
+                Err(Failed::Killed) => invoked.killed += 1,
+                Err(_) => invoked.errors += 1,
+                Ok(_) => {}
+            }
+        });
+        drop(place);
+        if !matches!(ended, Err(Failed::TimedOut | Failed::Killed)) {
+            let mut state = self.locked();
+            state.idle.entry(function).or_default().push((Instant::now(), environment));
+        }
+        ended
+    }
+
+    fn start_environment(&self, configured: Configured) -> anyhow::Result<Environment> {
+        let processor = Arc::new(Processor::of(configured.memory_mb));
+        let engine = self.region.process(Some(Arc::clone(&processor)))?;
+        Ok(Environment::new(engine, self.admin_key_sha256, processor))
+    }
+
+    fn configured(&self, function: Function) -> Configured {
+        self.configured.get(&function).copied().unwrap_or_else(|| function.as_deployed())
+    }
+
+    fn enter(&self, function: Function) -> Result<Place<'_>, Failed> {
+        let mut state = self.locked();
+        let reserved = |function| self.configured(function).reserved;
+        let running = |function: &Function| state.running.get(function).copied().unwrap_or(0);
+        let has_room = match reserved(function) {
+            Some(own) => running(&function) < own,
+            None => {
+                let others: usize = Function::ALL.into_iter().filter_map(reserved).sum();
+                let shared: usize =
+                    Function::ALL.iter().filter(|of| reserved(**of).is_none()).map(running).sum();
+                shared < self.concurrency.saturating_sub(others)
+            }
+        };
+        let at_once = running(&function) + 1;
+        let invoked = state.invoked.entry(function).or_default();
+        if !has_room {
+            invoked.throttled += 1;
+            return Err(Failed::Throttled);
+        }
+        invoked.begun += 1;
+        invoked.at_once = invoked.at_once.max(at_once);
+        state.running.insert(function, at_once);
+        Ok(Place { account: self, function })
+    }
+
+    /// The environment that was used last, unless it was idle for too long.
+    fn take_idle(&self, function: Function) -> Option<Environment> {
+        let mut state = self.locked();
+        let idle = state.idle.entry(function).or_default();
+        idle.retain(|(since, _)| since.elapsed() < KEPT_IDLE);
+        idle.pop().map(|(_, environment)| environment)
+    }
+
+    fn count(&self, function: Function, add: impl FnOnce(&mut Invoked)) {
+        add(self.locked().invoked.entry(function).or_default());
+    }
+
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,41 @@
+//! One job of very many events, which nothing throttles.
+
+use anyhow::Result;
+use tidegate_domain::job::{Count, Terms};
+
+use super::herd::options;
+use super::jobs::{HERD, neighbour, one_times, terms};
+use super::{Report, midnight, minutes, part};
+use crate::cloud::Cloud;
+use crate::limits::PARTITION_WRITES;
+
+/// Events of the full run.
+const EVENTS: usize = 1_000_000;
+
+pub(super) async fn unthrottled(seed: u64, share: f64) -> Result<Report> {
+    let events = part(EVENTS, share);
+    let mut cloud = Cloud::new(options(seed)?).await?;
+    let (engine, queue) = (cloud.engine(), cloud.target("herd").await?);
+    engine.tick().await?;
+    let of_many = Terms { count: Count::new(events as u64)?, ..terms(&queue)? };
+    one_times(&engine, midnight()?, std::iter::once(of_many)).await?;
+    neighbour(&engine, &cloud.target("neighbour").await?).await?;
+    cloud.start()?;
+    cloud.until_instant(midnight()?).await;
+    let took = cloud.until(minutes(120), |cloud| cloud.arrivals.count_of(HERD) >= events).await;
+    cloud.until_instant(cloud.now() + minutes(4)).await;
+    let mut report = Report::default();
+    report.tell("took", format!("{took:?} from midnight on"));
+    let late = report.must_arrive(&cloud, HERD, events);
+    report.must(late.repeated == 0, format!("each sent once: {} came twice", late.repeated));
+    let (writes, _) = cloud.hottest();
+    report.must(
+        writes.units <= PARTITION_WRITES,
+        format!("no key over its limit: {} took {:.0} W in a second", writes.key, writes.units),
+    );
+    let (throttled, _) = cloud.refused();
+    report.must(throttled == 0, format!("{throttled} requests were throttled"));
+    report.must_give_nothing_up(&cloud).await?;
+    report.tell_of(&cloud, events);
+    Ok(report)
+}

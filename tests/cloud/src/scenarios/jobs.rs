@@ -1,0 +1,70 @@
+//! The jobs of scenarios, stored past the model: what it costs to create them is another question.
+
+use anyhow::{Context as _, Result, bail, ensure};
+use chrono::{DateTime, Utc};
+use tidegate_domain::flow::Flow;
+use tidegate_domain::ids::{ClientId, PolicyId};
+use tidegate_domain::job::{Attempts, Count, History, Payload, Terms, Trigger};
+use tidegate_domain::policy::PolicyTerms;
+use tidegate_domain::target::Target;
+use tidegate_domain::time::{CronSpec, parse_zone};
+use tidegate_engine::{Engine, JobDraft, Written};
+
+/// The client whose jobs are many.
+pub(super) const HERD: &str = "herd";
+/// A client who has one job a minute, and must not notice the others.
+pub(super) const NEIGHBOUR: &str = "neighbour";
+/// Jobs of one bulk call.
+const AT_ONCE: usize = 1_000;
+
+/// What a job delivers: one event to this queue.
+pub(super) fn terms(queue_url: &str) -> Result<Terms> {
+    Ok(Terms {
+        count: Count::new(1)?,
+        policy: None,
+        target: Target::sqs(queue_url)?,
+        payload: Payload::new(r#"{"user":"user-4711","kind":"reminder"}"#.to_owned())?,
+        history: History::All,
+        max_attempts: Attempts::default(),
+        relevancy: None,
+        flow: Flow::default(),
+        unknown: Default::default(),
+    })
+}
+
+/// One-time jobs, one for each of these terms.
+pub(super) async fn one_times(
+    engine: &Engine,
+    launch_at: DateTime<Utc>,
+    terms: impl Iterator<Item = Terms>,
+) -> Result<()> {
+    let client: ClientId = HERD.parse()?;
+    let drafts: Vec<JobDraft> = terms.map(|terms| JobDraft::new(Trigger::at(launch_at), terms)).collect();
+    for some in drafts.chunks(AT_ONCE) {
+        let some = some.iter().map(|draft| (None, draft.clone())).collect();
+        for written in engine.jobs().create_all(&client, some).await {
+            ensure!(matches!(written?, Written::Created(_)), "a job was not created");
+        }
+    }
+    Ok(())
+}
+
+/// The neighbour's job: each minute, under no policy.
+pub(super) async fn neighbour(engine: &Engine, queue_url: &str) -> Result<()> {
+    let trigger = Trigger::Cron { spec: CronSpec::parse("* * * * *")?, zone: parse_zone("UTC")? };
+    let draft = JobDraft::new(trigger, terms(queue_url)?);
+    let id = Some("each-minute".parse().context("no id")?);
+    match engine.jobs().create(&NEIGHBOUR.parse()?, id, draft).await? {
+        Written::Created(_) => Ok(()),
+        other => bail!("failed to create the neighbour's job: {other:?}"),
+    }
+}
+
+/// A policy of the herd's.
+pub(super) async fn policy(engine: &Engine, id: &PolicyId, tokens: u32, lease_seconds: u32) -> Result<()> {
+    let terms = PolicyTerms::new(tokens, lease_seconds)?;
+    match engine.policies().create(&HERD.parse()?, id.clone(), terms).await? {
+        Written::Created(_) => Ok(()),
+        other => bail!("failed to create policy {id}: {other:?}"),
+    }
+}

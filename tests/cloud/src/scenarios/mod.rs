@@ -1,0 +1,278 @@
+//! What must hold on AWS as it is. Each scenario is a region of its own; what it found is a few findings, each held or not.
+
+mod crowd;
+mod herd;
+mod jobs;
+mod killed;
+mod outage;
+mod policies;
+mod throttled;
+
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use chrono::{DateTime, TimeZone as _, Utc};
+
+use crate::arrivals::Lateness;
+use crate::cloud::Cloud;
+use crate::lambda::Function;
+use jobs::NEIGHBOUR;
+
+/// Launches that an outage missed and that are made up for, unless a job says otherwise.
+const MADE_UP_FOR: usize = 100;
+
+/// A scenario, by its name. `share` is the part of its full size that is played, 1 for all of it.
+struct Scenario {
+    name: &'static str,
+    what: &'static str,
+    /// Why it does not hold yet, where it does not.
+    open: Option<&'static str>,
+    play: fn(u64, f64) -> Result<Report>,
+}
+
+const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "herd",
+        what: "100,000 one-time jobs at 00:00:00, cold tables, 1,000 concurrency, provisioned pollers",
+        open: None,
+        play: |seed, share| in_virtual_time(herd::provisioned(seed, share)),
+    },
+    Scenario {
+        name: "herd-new-account",
+        what: "the same on an account with 10 concurrent",
+        open: None,
+        play: |seed, share| in_virtual_time(herd::new_account(seed, share)),
+    },
+    Scenario {
+        name: "policies",
+        what: "10,000 throttled single events over 1,000 policies at one second",
+        open: None,
+        play: |seed, share| in_virtual_time(policies::many(seed, share)),
+    },
+    Scenario {
+        name: "one-policy",
+        what: "100,000 throttled single events over one policy",
+        open: None,
+        play: |seed, share| in_virtual_time(policies::one(seed, share)),
+    },
+    Scenario {
+        name: "million",
+        what: "one unthrottled job of 1,000,000 events, `history: all`",
+        open: None,
+        play: |seed, share| in_virtual_time(crowd::unthrottled(seed, share)),
+    },
+    Scenario {
+        name: "million-throttled",
+        what: "1,000,000 events under 1,000 tokens, 5,000 releases a second, each with a text",
+        open: Some(
+            "what consumers say with their releases lies under one key of their run: some 1,000 a second",
+        ),
+        play: |seed, share| in_virtual_time(throttled::large(seed, share)),
+    },
+    Scenario {
+        name: "short-jobs",
+        what: "10 tokens, jobs of 20 ms, released one by one from 10 consumers",
+        open: None,
+        play: |seed, share| in_virtual_time(throttled::short(seed, share)),
+    },
+    Scenario {
+        name: "killed",
+        what: "tick, part workers and handlers killed after each number of requests",
+        open: None,
+        play: |seed, share| in_virtual_time(killed::anywhere(seed, share)),
+    },
+    Scenario {
+        name: "dynamodb-away-15m",
+        what: "DynamoDB away for 15 minutes in the middle of the herd",
+        open: None,
+        play: |seed, share| in_virtual_time(outage::dynamodb(seed, share, 15)),
+    },
+    Scenario {
+        name: "dynamodb-away-3h",
+        what: "DynamoDB away for 3 hours in the middle of the herd",
+        open: None,
+        play: |seed, share| in_virtual_time(outage::dynamodb(seed, share, 180)),
+    },
+    Scenario {
+        name: "sqs-away-15m",
+        what: "SQS away for 15 minutes in the middle of the herd",
+        open: None,
+        play: |seed, share| in_virtual_time(outage::sqs(seed, share, 15)),
+    },
+    Scenario {
+        name: "sqs-away-3h",
+        what: "SQS away for 3 hours in the middle of the herd",
+        open: None,
+        play: |seed, share| in_virtual_time(outage::sqs(seed, share, 180)),
+    },
+    Scenario {
+        name: "both-away-3h",
+        what: "DynamoDB and SQS away for 3 hours in the middle of the herd",
+        open: None,
+        play: |seed, share| in_virtual_time(outage::both(seed, share, 180)),
+    },
+];
+
+/// The names of all scenarios, with what each plays, and why it does not hold yet, where it does not.
+pub fn all() -> impl Iterator<Item = (&'static str, &'static str, Option<&'static str>)> {
+    SCENARIOS.iter().map(|scenario| (scenario.name, scenario.what, scenario.open))
+}
+
+/// Plays a scenario.
+///
+/// # Errors
+/// When there is none of this name, or the model itself fails. What does not hold is no error: the report says it.
+pub fn play(name: &str, seed: u64, share: f64) -> Result<Report> {
+    let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name);
+    let Some(scenario) = scenario else {
+        let names: Vec<_> = all().map(|(name, ..)| name).collect();
+        bail!("no scenario is called '{name}': {}", names.join(", "));
+    };
+    (scenario.play)(seed, share).with_context(|| format!("failed to play {name} with seed {seed}"))
+}
+
+/// What a scenario found.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// What must hold, and whether it does.
+    pub findings: Vec<Finding>,
+    /// What is told beside it.
+    pub figures: Vec<(&'static str, String)>,
+}
+
+/// Something that must hold.
+#[derive(Debug)]
+pub struct Finding {
+    /// What.
+    pub what: String,
+    /// Whether it does.
+    pub holds: bool,
+}
+
+impl Report {
+    /// Whether everything holds.
+    pub fn holds(&self) -> bool {
+        self.findings.iter().all(|finding| finding.holds)
+    }
+
+    fn must(&mut self, holds: bool, what: impl Into<String>) {
+        self.findings.push(Finding { what: what.into(), holds });
+    }
+
+    fn tell(&mut self, name: &'static str, figure: impl Into<String>) {
+        self.figures.push((name, figure.into()));
+    }
+
+    /// Holds what came against what should have, and tells how late it was.
+    fn must_arrive(&mut self, cloud: &Cloud, client: &str, events: usize) -> Lateness {
+        let lateness = Lateness::of(&cloud.arrivals.of(client));
+        self.must(lateness.events == events, format!("{} of {events} events delivered", lateness.events));
+        self.must(lateness.least_ms >= 0, "none early".to_owned());
+        self.tell(
+            "late",
+            format!(
+                "{} median, {} p99, {} at the most",
+                seconds(lateness.median_ms),
+                seconds(lateness.p99_ms),
+                seconds(lateness.most_ms)
+            ),
+        );
+        lateness
+    }
+
+    /// Holds that the neighbour's job, which fires each minute, missed none: misfires are made up for, up to the latest 100.
+    fn must_miss_no_minute(&mut self, cloud: &Cloud) {
+        let arrivals = cloud.arrivals.of(NEIGHBOUR);
+        let mut minutes: Vec<i64> = arrivals.iter().map(|arrival| arrival.due_at.timestamp() / 60).collect();
+        minutes.sort_unstable();
+        let gaps = minutes.windows(2).filter(|pair| pair[1] - pair[0] > 1).count();
+        self.tell("the neighbour's minutes", format!("{} came, {gaps} gaps between them", minutes.len()));
+        let is_over = |minute: &&i64| (cloud.now().timestamp() - **minute * 60) > 60;
+        let (first, last) = (minutes.first().copied(), minutes.iter().rfind(is_over).copied());
+        let due =
+            first.zip(last).map_or(0, |(first, last)| usize::try_from(last - first + 1).unwrap_or_default());
+        let came = minutes.iter().filter(is_over).count();
+        self.must(
+            came >= due.min(MADE_UP_FOR),
+            format!("{came} of the neighbour's {due} minutes came, of which the latest {MADE_UP_FOR} must"),
+        );
+    }
+
+    /// Holds that nothing was given up.
+    async fn must_give_nothing_up(&mut self, cloud: &Cloud) -> Result<()> {
+        let dead = cloud.dead_letters().await?;
+        let example = dead.first().map(|text| text.chars().take(120).collect::<String>());
+        self.must(dead.is_empty(), format!("{} dead letters {}", dead.len(), example.unwrap_or_default()));
+        Ok(())
+    }
+
+    /// Tells what the region did.
+    fn tell_of(&mut self, cloud: &Cloud, events: usize) {
+        let usage = cloud.usage();
+        let per_event = |units: f64| units / events.max(1) as f64;
+        self.tell(
+            "units per event",
+            format!("{:.2} W, {:.2} R", per_event(usage.write_units()), per_event(usage.read_units())),
+        );
+        self.tell("requests to SQS per event", format!("{:.2}", per_event(usage.sqs_requests() as f64)));
+        let (throttled, conflicts) = cloud.refused();
+        self.tell("refused", format!("{throttled} throttled, {conflicts} met a transaction"));
+        let (writes, reads) = cloud.hottest();
+        self.tell(
+            "hottest keys",
+            format!("{} {:.0} W a second, {} {:.0} R", writes.key, writes.units, reads.key, reads.units),
+        );
+        let latest = cloud.latest();
+        self.tell("behind", format!("watermark {:?}, oldest launch {:?}", latest.watermark, latest.launch));
+        for (name, function) in
+            [("master", Function::Master), ("emitter", Function::Emitter), ("handler", Function::Handler)]
+        {
+            let of = cloud.invoked(function);
+            self.tell(
+                name,
+                format!(
+                    "{} invocations, {} cold, {} at once, {} throttled, {} timed out, {} errors, {:.1} s at the most, {:.0} GB-s",
+                    of.begun, of.cold, of.at_once, of.throttled, of.timed_out, of.errors,
+                    of.longest.as_secs_f64(), of.gb_seconds
+                ),
+            );
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Finding { what, holds } in &self.findings {
+            writeln!(f, "  {} {what}", if *holds { "holds:" } else { "DOES NOT HOLD:" })?;
+        }
+        for (name, figure) in &self.figures {
+            writeln!(f, "    {name}: {figure}")?;
+        }
+        Ok(())
+    }
+}
+
+fn seconds(ms: i64) -> String {
+    format!("{:.1} s", ms as f64 / 1e3)
+}
+
+/// So many, of a full size.
+fn part(of: usize, share: f64) -> usize {
+    ((of as f64 * share) as usize).max(1)
+}
+
+/// Midnight of a Tuesday on which no zone changes its clocks.
+fn midnight() -> Result<DateTime<Utc>> {
+    Utc.with_ymd_and_hms(2026, 11, 24, 0, 0, 0).single().context("no such instant")
+}
+
+fn minutes(count: u64) -> Duration {
+    Duration::from_secs(60 * count)
+}
+
+/// Plays in a runtime whose time is virtual.
+fn in_virtual_time(scenario: impl Future<Output = Result<Report>>) -> Result<Report> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    runtime.block_on(scenario)
+}

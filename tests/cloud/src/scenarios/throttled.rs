@@ -1,0 +1,87 @@
+//! One large run under one policy, with consumers that release over the API.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use tidegate_domain::ids::PolicyId;
+use tidegate_domain::job::{Count, Terms};
+
+use super::herd::options;
+use super::jobs::{HERD, one_times, policy, terms};
+use super::{Report, midnight, minutes, part};
+use crate::cloud::Cloud;
+use crate::consumer::{Consumer, Work};
+use crate::limits::PARTITION_WRITES;
+
+/// How long a consumer may hold a token.
+const LEASE_SECONDS: u32 = 60;
+
+/// A run, its policy and its consumers.
+struct Load {
+    events: usize,
+    tokens: u32,
+    /// Workers that each receive up to ten events.
+    workers: usize,
+    work: Work,
+    /// Write units that an event may take.
+    units: f64,
+}
+
+/// 1,000,000 events under 1,000 tokens, 5,000 releases a second, each with a text.
+pub(super) async fn large(seed: u64, share: f64) -> Result<Report> {
+    let takes = Duration::from_millis(200);
+    let work = Work { takes, releases_together: 10, result: Some("42 rows were written") };
+    let load = Load { events: part(1_000_000, share), tokens: 1_000, workers: 150, work, units: 2.3 };
+    run(seed, &load).await
+}
+
+/// 10 tokens and jobs of 20 ms, released one by one.
+pub(super) async fn short(seed: u64, share: f64) -> Result<Report> {
+    let work = Work { takes: Duration::from_millis(20), releases_together: 1, result: None };
+    let load = Load { events: part(10_000, share), tokens: 10, workers: 10, work, units: 2.0 };
+    run(seed, &load).await
+}
+
+async fn run(seed: u64, load: &Load) -> Result<Report> {
+    let mut cloud = Cloud::new(options(seed)?).await?;
+    let (engine, queue) = (cloud.engine(), cloud.target("herd").await?);
+    engine.tick().await?;
+    let id: PolicyId = "large".parse()?;
+    policy(&engine, &id, load.tokens, LEASE_SECONDS).await?;
+    let count = Count::new(u64::try_from(load.events)?)?;
+    let of_many = Terms { count, policy: Some(id), ..terms(&queue)? };
+    one_times(&engine, midnight()?, std::iter::once(of_many)).await?;
+    let key = cloud.register(HERD).await?;
+    let consumer = Consumer::start(&cloud, &queue, &key, (load.workers, load.work))?;
+    cloud.start()?;
+    cloud.until_instant(midnight()?).await;
+    let before = cloud.usage();
+    let took = cloud.until(minutes(180), |cloud| cloud.arrivals.count_of(HERD) >= load.events).await;
+    let used = cloud.usage().since(&before);
+    cloud.until_instant(cloud.now() + minutes(3)).await;
+    let mut report = Report::default();
+    let ideal = load.work.takes.mul_f64(load.events as f64 / f64::from(load.tokens));
+    report.tell("took", format!("{took:?} from midnight on, {ideal:?} at best"));
+    if let Some(took) = took {
+        let share = 100.0 * ideal.as_secs_f64() / took.as_secs_f64();
+        report.tell(
+            "efficiency",
+            format!("{share:.0} %, {:.0} a second", load.events as f64 / took.as_secs_f64()),
+        );
+    }
+    let late = report.must_arrive(&cloud, HERD, load.events);
+    report.tell("came twice", late.repeated.to_string());
+    report.tell("releases", format!("{:?}", consumer.answers()));
+    let most = consumer.most_at_once();
+    report.must(most <= load.tokens as usize, format!("the limit was kept: {most} at once"));
+    let (writes, _) = cloud.hottest();
+    report.must(
+        writes.units <= PARTITION_WRITES,
+        format!("no key over its limit: {} took {:.0} W in a second", writes.key, writes.units),
+    );
+    let per_event = used.write_units() / load.events as f64;
+    report.must(per_event <= load.units, format!("{per_event:.2} W per event, {} at the most", load.units));
+    report.must_give_nothing_up(&cloud).await?;
+    report.tell_of(&cloud, load.events);
+    Ok(report)
+}

@@ -1,0 +1,81 @@
+//! SQS as it is: its latency, messages that come twice, and what arrives at the queues of consumers.
+
+use std::sync::Arc;
+
+use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnector};
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use serde_json::Value;
+use tidegate_domain::clock::Clock as _;
+use tidegate_embedded::Service;
+use tokio::time::sleep;
+
+use crate::arrivals::Arrivals;
+use crate::clock::VirtualClock;
+use crate::dice::Dice;
+use crate::limits::SQS_CALL;
+use crate::reply::{Answer, no_answer, sqs_error};
+use crate::weather::{Trouble, Weather};
+
+/// What differs between regions.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct QueueOptions {
+    /// Of a million messages that are sent, so many come twice.
+    pub doubled: u32,
+}
+
+/// The queues of a region, as its processes see them.
+pub(crate) struct Sqs {
+    pub(crate) clock: VirtualClock,
+    pub(crate) dice: Arc<Dice>,
+    pub(crate) weather: Arc<Weather>,
+    pub(crate) arrivals: Arc<Arrivals>,
+    pub(crate) options: QueueOptions,
+}
+
+impl Sqs {
+    /// Serves a request: `inner` leads to the embedded queues.
+    pub(crate) async fn serve(&self, inner: SharedHttpConnector, request: HttpRequest) -> Answer {
+        let target = request.headers().get("x-amz-target").unwrap_or_default();
+        let is_send = target.ends_with(".SendMessage") || target.ends_with(".SendMessageBatch");
+        let latency = self.dice.time(SQS_CALL);
+        sleep(latency / 2).await;
+        match self.weather.of(Service::Sqs, self.clock.now()) {
+            None => {}
+            Some(Trouble::Slow(by)) => sleep(by).await,
+            Some(Trouble::Throttled) => {
+                return sqs_error(
+                    400,
+                    "RequestThrottled",
+                    "The request was denied due to request throttling.",
+                );
+            }
+            Some(Trouble::Gone) if self.dice.once_in(500_000) => return no_answer().await,
+            Some(Trouble::Gone) => {
+                return sqs_error(500, "InternalFailure", "The request failed because of an internal error.");
+            }
+        }
+        let sent = is_send.then(|| body_of(&request));
+        let doubled =
+            if is_send && self.dice.once_in(self.options.doubled) { request.try_clone() } else { None };
+        let answer = inner.call(request).await;
+        if let Some(request) = doubled {
+            drop(inner.call(request).await);
+            self.note(sent.as_ref(), &answer);
+        }
+        self.note(sent.as_ref(), &answer);
+        sleep(latency / 2).await;
+        answer
+    }
+
+    /// Notes what arrived at the queues of consumers.
+    fn note(&self, sent: Option<&Value>, answer: &Answer) {
+        let is_taken = answer.as_ref().is_ok_and(|answer| answer.status().is_success());
+        if let Some(sent) = sent.filter(|_| is_taken) {
+            self.arrivals.note(sent, self.clock.now());
+        }
+    }
+}
+
+fn body_of(request: &HttpRequest) -> Value {
+    serde_json::from_slice(request.body().bytes().unwrap_or_default()).unwrap_or(Value::Null)
+}

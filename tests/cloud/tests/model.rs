@@ -1,0 +1,116 @@
+//! The model itself: each limit bites, and what it does to the engine is seen.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeZone as _, Utc};
+use http::StatusCode;
+use serde_json::{Value, json};
+use tidegate_cloud::cloud::{Cloud, Options};
+use tidegate_cloud::dynamodb::TableOptions;
+use tidegate_cloud::lambda::{Configured, Function, Schedule};
+use tidegate_cloud::weather::Trouble;
+use tidegate_embedded::Service;
+
+const CLIENT: &str = "acme";
+
+fn began_at() -> DateTime<Utc> {
+    Utc.with_ymd_and_hms(2026, 11, 24, 12, 0, 20).unwrap()
+}
+
+fn options() -> Options {
+    Options::new(7, began_at())
+}
+
+/// A region that runs, with a client and a queue of its: its key and the queue's URL.
+async fn region(options: Options) -> (Cloud, String, String) {
+    let mut cloud = Cloud::new(options).await.unwrap();
+    let key = cloud.register(CLIENT).await.unwrap();
+    let queue = cloud.target("inbox").await.unwrap();
+    cloud.start().unwrap();
+    (cloud, key, queue)
+}
+
+fn job(queue: &str, in_seconds: i64) -> Value {
+    let at = began_at() + chrono::Duration::seconds(in_seconds);
+    json!({"trigger": {"at": at.to_rfc3339()}, "target": {"sqs": {"queue_url": queue}}})
+}
+
+async fn create(cloud: &Cloud, key: &str, job: &Value) {
+    let (status, answer) = cloud.call("POST", "/v1/jobs", key, job).await.unwrap();
+    assert_eq!(status, StatusCode::CREATED, "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_invocation_is_stopped_wherever_it_is_and_its_message_comes_again() {
+    let mut options = options();
+    let handler = Configured { timeout: Duration::from_secs(1), ..Function::Handler.as_deployed() };
+    options.configured.insert(Function::Handler, handler);
+    let (cloud, key, queue) = region(options).await;
+    create(&cloud, &key, &job(&queue, 130)).await;
+    let due_at = began_at() + chrono::Duration::seconds(130);
+    let slow = Trouble::Slow(Duration::from_millis(900));
+    cloud.weather.trouble(Service::DynamoDb, slow, due_at, due_at + chrono::Duration::seconds(60));
+    let stopped = |cloud: &Cloud| cloud.invoked(Function::Handler).timed_out > 0;
+    assert!(cloud.until(Duration::from_secs(300), stopped).await.is_some());
+    let came = |cloud: &Cloud| cloud.arrivals.count_of(CLIENT) == 1;
+    assert!(cloud.until(Duration::from_secs(900), came).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_killed_at_any_request_loses_nothing() {
+    for requests in 0..6 {
+        let (cloud, key, queue) = region(options()).await;
+        create(&cloud, &key, &job(&queue, 130)).await;
+        cloud.until_instant(began_at() + chrono::Duration::seconds(125)).await;
+        cloud.kill_after(Function::Handler, requests);
+        let took = cloud.until(Duration::from_secs(900), |cloud| cloud.arrivals.count_of(CLIENT) == 1).await;
+        assert!(took.is_some(), "killed after {requests} requests");
+        assert!(cloud.dead_letters().await.unwrap().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_account_runs_only_so_many_at_once() {
+    let (cloud, key, _) = region(Options { concurrency: 2, ..options() }).await;
+    let health = || cloud.call("GET", "/v1/jobs", &key, &Value::Null);
+    let (a, b, c) = tokio::join!(health(), health(), health());
+    let mut statuses = [a, b, c].map(|answer| answer.unwrap().0);
+    statuses.sort();
+    assert_eq!(statuses, [StatusCode::OK, StatusCode::OK, StatusCode::TOO_MANY_REQUESTS]);
+    assert_eq!(cloud.invoked(Function::Master).throttled, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ticks_may_come_at_any_phase_twice_or_not_for_an_hour() {
+    let hour = chrono::Duration::hours(1);
+    let from = began_at() + chrono::Duration::minutes(5);
+    for schedule in [
+        Schedule { phase: Duration::from_secs(59), ..Schedule::default() },
+        Schedule { twice: true, ..Schedule::default() },
+        Schedule { silent: Some((from, from + hour)), ..Schedule::default() },
+    ] {
+        let (cloud, key, queue) = region(Options { schedule, ..options() }).await;
+        let cron = json!({"trigger": {"cron": "* * * * *"}, "target": {"sqs": {"queue_url": queue}}});
+        create(&cloud, &key, &cron).await;
+        cloud.until_instant(began_at() + hour + chrono::Duration::minutes(10)).await;
+        let arrivals = cloud.arrivals.of(CLIENT);
+        assert!((66..=70).contains(&arrivals.len()), "{schedule:?}: {}", arrivals.len());
+        assert!(arrivals.iter().all(|arrival| arrival.times == 1 && arrival.late_ms() >= 0), "{schedule:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reads_may_lag() {
+    let tables = TableOptions { lags: true, ..TableOptions::default() };
+    let (cloud, key, queue) = region(Options { tables, ..options() }).await;
+    // A key opens when it has reached all copies of the tables.
+    cloud.until_instant(began_at() + chrono::Duration::seconds(10)).await;
+    for number in 0..5 {
+        create(&cloud, &key, &job(&queue, 100 + number * 20)).await;
+    }
+    let took = cloud.until(Duration::from_secs(400), |cloud| cloud.arrivals.count_of(CLIENT) == 5).await;
+    assert!(took.is_some());
+    assert!(cloud.arrivals.of(CLIENT).iter().all(|arrival| arrival.times == 1));
+}
