@@ -41,6 +41,22 @@ fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
+/// Members whose words answers have too: serde reads one of a later version, which the form refuses.
+const OPEN_WORDS: [&str; 9] =
+    ["gap", "history", "on_deadline", "on_expiry", "overlap", "pace", "per", "release", "rule"];
+/// Members whose objects answers have too: serde passes over a member of a later version, which the form refuses.
+const OPEN_OBJECTS: [&str; 6] = ["dst", "http", "intervals/0", "on_completion", "sqs", "target"];
+
+/// Whether serde is laxer than the form with this value in this place.
+fn is_open(place: &str, value: &Value) -> bool {
+    let is_one_of = |names: &[&str]| names.iter().any(|name| place.ends_with(&format!("/{name}")));
+    match value {
+        Value::String(_) => is_one_of(&OPEN_WORDS),
+        Value::Object(_) => is_one_of(&OPEN_OBJECTS),
+        _ => false,
+    }
+}
+
 /// Puts each kind of value in each place, and compares what is said of the form.
 fn check<T: Form>() {
     let name = T::name();
@@ -77,9 +93,11 @@ fn check<T: Form>() {
             let mut body = whole.clone();
             *body.pointer_mut(place).unwrap() = other.clone();
             let (text, by_serde, said) = form(&body);
-            // The form comes first. serde is laxer: it reads the items of an array as the members of an object, in their
-            // order, and of types that answers have too it passes over members and words of later versions.
-            assert!(by_serde.is_ok() || said.is_err(), "{name}{place} {text}: {by_serde:?} {said:?}");
+            // serde would read the items of an array as the members of an object, in their order.
+            let is_laxer = other.is_array() || is_open(place, &other) && by_serde.is_ok();
+            if !is_laxer || said.is_ok() {
+                assert_eq!(by_serde.is_ok(), said.is_ok(), "{name}{place} {text}: {by_serde:?} {said:?}");
+            }
             for foreign in ["expected struct", "invalid type", "Body", "`", "unknown variant"] {
                 assert!(!said.as_ref().is_err_and(|said| said.contains(foreign)), "{name}{place}: {said:?}");
             }
