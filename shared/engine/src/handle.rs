@@ -63,27 +63,23 @@ impl Handler {
         match handled.map_err(EngineError::from).flatten() {
             Ok(()) => Handled::Done,
             Err(EngineError::Panicked(panicked)) => self.after_panic(body, received, &panicked).await,
-            Err(error @ EngineError::Message { .. }) => self.set_aside(body, received, &error).await,
-            Err(error) if error.is_of_one_row() => self.after_fault(body, received, &error).await,
-            Err(error) => {
-                warn!(%error, received, "a dispatch message comes again");
-                Handled::Retry
-            }
+            Err(error) => self.after_error(body, received, &error).await,
         }
     }
 
-    /// A message that fails each time for what is in it, or in a row that it is about. It comes a few times, for the fault
-    /// may be ours and be mended; then it is set aside. One of a newer version waits for a process of that version.
-    async fn after_fault(&self, body: &str, received: u32, error: &EngineError) -> Handled {
-        if received >= FAULTY_RECEIVES && !matches!(error, EngineError::NewerMessage { .. }) {
-            return self.set_aside(body, received, error).await;
+    /// A message that failed comes again, unless it is poison, which is set aside with the reason: one that no version
+    /// writes, at once; one that fails for what is in it, or for a row that it is about, when it came a few times, for the
+    /// fault may be ours and be mended. One of a newer version waits for a process of that version.
+    async fn after_error(&self, body: &str, received: u32, error: &EngineError) -> Handled {
+        let is_poison = match error {
+            EngineError::Message { .. } => true,
+            EngineError::NewerMessage { .. } => false,
+            error => error.is_of_one_row() && received >= FAULTY_RECEIVES,
+        };
+        if !is_poison {
+            warn!(%error, received, "a dispatch message comes again");
+            return Handled::Retry;
         }
-        warn!(%error, received, "a dispatch message that cannot be handled comes again");
-        Handled::Retry
-    }
-
-    /// Sets a message aside, with the reason.
-    async fn set_aside(&self, body: &str, received: u32, error: &EngineError) -> Handled {
         error!(%error, received, "a dispatch message is poison: it goes to the dead-letter queue");
         match self.queues.set_aside(body, &error.to_string()).await {
             Ok(()) => Handled::Done,
@@ -110,11 +106,7 @@ impl Handler {
         });
         match set_aside.await.map_err(EngineError::from).flatten() {
             Ok(()) => Handled::Done,
-            Err(error) if error.is_of_one_row() => self.after_fault(body, received, &error).await,
-            Err(error) => {
-                warn!(%error, "a dispatch message that cannot be handled comes again");
-                Handled::Retry
-            }
+            Err(error) => self.after_error(body, received, &error).await,
         }
     }
 
