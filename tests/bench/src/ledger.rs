@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use serde_json::Value;
 use tidegate_embedded::Usage;
+use tidegate_testkit::items_in;
 
 /// What one key took.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,19 +46,7 @@ impl Ledger {
     pub(crate) fn keys(request: &HttpRequest) -> Vec<String> {
         let body = request.body().bytes().unwrap_or_default();
         let Ok(body) = serde_json::from_slice::<Value>(body) else { return Vec::new() };
-        let actions = body["TransactItems"].as_array().into_iter().flatten();
-        let actions = actions.filter_map(|action| action.as_object()?.values().next());
-        let tables = body["RequestItems"].as_object().into_iter().flatten();
-        let batched = tables.flat_map(|(table, requests)| {
-            let requests = requests.as_array().into_iter().flatten();
-            requests.filter_map(move |request| {
-                let request = request.as_object()?.values().next()?;
-                Some(format!("{table}/{}", partition(request)?))
-            })
-        });
-        let named =
-            |request: &Value| Some(format!("{}/{}", request["TableName"].as_str()?, partition(request)?));
-        actions.chain([&body]).filter_map(named).chain(batched).collect()
+        items_in(&body).into_iter().map(|item| format!("{}/{}", item.table, item.partition)).collect()
     }
 
     /// Notes what a request took, in equal parts when it named several keys.
@@ -75,12 +64,6 @@ impl Ledger {
     fn locked(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Taken>> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn partition(request: &Value) -> Option<&str> {
-    let places =
-        [&request["Item"]["pk"], &request["Key"]["pk"], &request["ExpressionAttributeValues"][":pk"]];
-    places.into_iter().find_map(|place| place["S"].as_str())
 }
 
 #[cfg(test)]

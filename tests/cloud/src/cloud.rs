@@ -14,7 +14,7 @@ use tidegate_domain::clock::Clock as _;
 use tidegate_embedded::{Call, ClientOptions, Embedded, Fault, FaultPlan, Usage};
 use tidegate_engine::Engine;
 use tidegate_store::KeyHash;
-use tidegate_testkit::{DEAD_LETTERS, DEAD_RELEASES, Deployment, queue};
+use tidegate_testkit::{Deployment, queue};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -36,9 +36,6 @@ static ADMIN_KEY: LazyLock<KeyHash> = LazyLock::new(|| KeyHash::of(ADMIN));
 const ADMIN: &str = "the admin key of the model only";
 /// How often a message of ours is received before it is a dead letter, as `template.yaml` has it.
 const RECEIVED_AT_MOST: u32 = 1_000;
-/// Queues of ours, and where their dead letters are.
-const OWN_QUEUES: [(&str, &str); 2] =
-    [(tidegate_testkit::DISPATCH, DEAD_LETTERS), (tidegate_testkit::RELEASES, DEAD_RELEASES)];
 /// How often is looked whether something holds.
 const UNTIL: Duration = Duration::from_millis(50);
 /// How often the watermark is looked at.
@@ -156,28 +153,21 @@ impl Cloud {
     /// When the embedded services refuse.
     pub fn start(&mut self) -> Result<()> {
         self.running.spawn(schedule::run(Arc::clone(&self.account), self.options.schedule));
-        let seconds = Duration::from_secs;
-        let on_demand = Pollers::OnDemand { maximum: None };
-        let source = |queue, arn_end, function, batch, pollers, hidden| EventSource {
-            queue,
+        let (own, on_demand) = (self.region.deployment.config(), Pollers::OnDemand { maximum: None });
+        let source = |queue_url: &str, arn_end, function, batch, pollers, hidden| EventSource {
+            queue_url: queue_url.to_owned(),
             arn_end,
             function,
             batch,
             pollers,
-            hidden: seconds(hidden),
+            hidden: Duration::from_secs(hidden),
         };
         for source in [
-            source(tidegate_testkit::SCAN, "scan", Function::Emitter, 1, on_demand, 330),
-            source(tidegate_testkit::DISPATCH, "dispatch", Function::Handler, 10, self.options.dispatch, 180),
-            source(tidegate_testkit::RELEASES, "release", Function::Handler, 10, on_demand, 180),
+            source(&own.scan_queue_url, "scan", Function::Emitter, 1, on_demand, 330),
+            source(&own.dispatch_queue_url, "dispatch", Function::Handler, 10, self.options.dispatch, 180),
+            source(&own.release_queue_url, "release", Function::Handler, 10, on_demand, 180),
         ] {
-            let url = self.url_of(source.queue);
-            let account = Arc::clone(&self.account);
-            self.running.spawn(async move {
-                if let Err(error) = event_source::run(account, source, url).await {
-                    tracing::error!(%error, "an event source ended");
-                }
-            });
+            self.running.spawn(event_source::run(Arc::clone(&self.account), self.queues()?, source));
         }
         self.running.spawn(watch(self.engine(), Arc::clone(&self.latest)));
         Ok(())
@@ -210,21 +200,7 @@ impl Cloud {
         self.region.queues()
     }
 
-    /// Calls the API as a client does.
-    ///
-    /// # Errors
-    /// When the request cannot be made.
-    pub async fn call(
-        &self,
-        method: &str,
-        path: &str,
-        key: &str,
-        body: &Value,
-    ) -> Result<(StatusCode, Value)> {
-        Caller(Arc::clone(&self.account)).call(method, path, key, body).await
-    }
-
-    /// What calls the API, for consumers.
+    /// What calls the API as clients do.
     pub fn caller(&self) -> Caller {
         Caller(Arc::clone(&self.account))
     }
@@ -234,7 +210,8 @@ impl Cloud {
     /// # Errors
     /// When it is refused.
     pub async fn register(&self, client: &str) -> Result<String> {
-        let (status, body) = self.call("POST", "/v1/clients", ADMIN, &json!({"client_id": client})).await?;
+        let registered = json!({"client_id": client});
+        let (status, body) = self.caller().call("POST", "/v1/clients", ADMIN, &registered).await?;
         ensure!(status.is_success(), "{status} {body}");
         Ok(body["api_key"].as_str().context("a client without a key")?.to_owned())
     }
@@ -262,8 +239,8 @@ impl Cloud {
     /// When SQS refuses.
     pub async fn dead_letters(&self) -> Result<Vec<String>> {
         let mut texts = Vec::new();
-        for (_, dead) in OWN_QUEUES {
-            texts.extend(queue::take_all(&self.region.deployment.sqs, &self.url_of(dead)).await?);
+        for (_, dead) in self.giving_up() {
+            texts.extend(queue::take_all(&self.region.deployment.sqs, dead).await?);
         }
         Ok(texts)
     }
@@ -298,32 +275,29 @@ impl Cloud {
         self.account.kill_after(function, requests);
     }
 
-    /// Deploys another version: no environment goes on, and the engines of new ones remember nothing.
-    pub fn deploy(&self) {
-        self.account.renew();
-    }
-
-    fn url_of(&self, queue: &str) -> String {
-        let dispatch = self.region.deployment.dispatch_url();
-        let (front, _) = dispatch.rsplit_once('/').unwrap_or_default();
-        format!("{front}/{queue}")
+    /// The queues of ours that give messages up, each with its dead letters.
+    fn giving_up(&self) -> [(&str, &str); 2] {
+        let own = self.region.deployment.config();
+        [
+            (&own.dispatch_queue_url, &own.dead_letter_queue_url),
+            (&own.release_queue_url, &own.release_dead_letter_queue_url),
+        ]
     }
 
     /// Gives our queues what the template gives them.
     async fn give_dead_letter_queues(&self) -> Result<()> {
         let sqs = &self.region.deployment.sqs;
-        for (name, dead) in OWN_QUEUES {
-            let dead = self.url_of(dead);
+        for (url, dead) in self.giving_up() {
             let arn =
                 sqs.get_queue_attributes().queue_url(dead).attribute_names(QueueAttributeName::QueueArn);
             let arn = arn.send().await?.attributes.unwrap_or_default();
             let arn = arn.get(&QueueAttributeName::QueueArn).context("a queue without an ARN")?;
             let redrive =
                 json!({"deadLetterTargetArn": arn, "maxReceiveCount": RECEIVED_AT_MOST.to_string()});
-            let set = sqs.set_queue_attributes().queue_url(self.url_of(name));
+            let set = sqs.set_queue_attributes().queue_url(url);
             set.attributes(QueueAttributeName::RedrivePolicy, redrive.to_string()).send().await?;
         }
-        let scan = sqs.set_queue_attributes().queue_url(self.url_of(tidegate_testkit::SCAN));
+        let scan = sqs.set_queue_attributes().queue_url(self.region.deployment.scan_url());
         let scan = scan.attributes(QueueAttributeName::VisibilityTimeout, "330");
         scan.attributes(QueueAttributeName::MessageRetentionPeriod, "900").send().await?;
         Ok(())

@@ -126,7 +126,7 @@ impl Shared {
             match self.caller.call("POST", "/v1/tokens/release", &self.key, &body).await {
                 Ok((StatusCode::OK, answer)) => {
                     let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-                    for of in answer["tokens"].as_array().into_iter().flatten() {
+                    for of in answer["results"].as_array().into_iter().flatten() {
                         *answers.entry(of["status"].as_str().unwrap_or("?").to_owned()).or_default() += 1;
                     }
                     return;

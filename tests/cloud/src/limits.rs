@@ -36,10 +36,6 @@ pub const READ_LAG: Duration = Duration::from_secs(1);
 
 /// A call that sends, deletes or changes. *Assumed*.
 pub const SQS_CALL: Latency = Latency::ms(8.0, 40.0);
-/// Messages of a standard queue that may be in flight.
-/// Source: Developer Guide, "Amazon SQS message quotas".
-pub const IN_FLIGHT: u32 = 120_000;
-
 // ---- Lambda -------------------------------------------------------------------------------------------------------
 
 /// Memory that comes with one whole processor, in MB. Source: Developer Guide, "Configure Lambda function memory".

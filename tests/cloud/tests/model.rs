@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tidegate_cloud::cloud::{Cloud, Options};
 use tidegate_cloud::dynamodb::TableOptions;
 use tidegate_cloud::lambda::{Configured, Function, Schedule};
+use tidegate_cloud::sqs::QueueOptions;
 use tidegate_cloud::weather::Trouble;
 use tidegate_embedded::Service;
 
@@ -38,7 +39,7 @@ fn job(queue: &str, in_seconds: i64) -> Value {
 }
 
 async fn create(cloud: &Cloud, key: &str, job: &Value) {
-    let (status, answer) = cloud.call("POST", "/v1/jobs", key, job).await.unwrap();
+    let (status, answer) = cloud.caller().call("POST", "/v1/jobs", key, job).await.unwrap();
     assert_eq!(status, StatusCode::CREATED, "{answer}");
 }
 
@@ -74,7 +75,8 @@ async fn who_is_killed_at_any_request_loses_nothing() {
 #[tokio::test(start_paused = true)]
 async fn an_account_runs_only_so_many_at_once() {
     let (cloud, key, _) = region(Options { concurrency: 2, ..options() }).await;
-    let health = || cloud.call("GET", "/v1/jobs", &key, &Value::Null);
+    let caller = cloud.caller();
+    let health = || caller.call("GET", "/v1/jobs", &key, &Value::Null);
     let (a, b, c) = tokio::join!(health(), health(), health());
     let mut statuses = [a, b, c].map(|answer| answer.unwrap().0);
     statuses.sort();
@@ -113,4 +115,28 @@ async fn reads_may_lag() {
     let took = cloud.until(Duration::from_secs(400), |cloud| cloud.arrivals.count_of(CLIENT) == 5).await;
     assert!(took.is_some());
     assert!(cloud.arrivals.of(CLIENT).iter().all(|arrival| arrival.times == 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_may_come_twice() {
+    let queues = QueueOptions { doubled: 1_000_000 };
+    let (cloud, key, queue) = region(Options { queues, ..options() }).await;
+    create(&cloud, &key, &job(&queue, 130)).await;
+    cloud.until_instant(began_at() + chrono::Duration::seconds(300)).await;
+    let arrivals = cloud.arrivals.of(CLIENT);
+    assert!(arrivals.len() == 1 && arrivals[0].times >= 2, "{arrivals:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_throttles_for_a_while_loses_nothing() {
+    let (cloud, key, queue) = region(options()).await;
+    create(&cloud, &key, &job(&queue, 130)).await;
+    let from = began_at() + chrono::Duration::seconds(20);
+    for service in [Service::DynamoDb, Service::Sqs] {
+        cloud.weather.trouble(service, Trouble::Throttled, from, from + chrono::Duration::minutes(5));
+    }
+    cloud.until_instant(from + chrono::Duration::minutes(5)).await;
+    assert_eq!(cloud.arrivals.count_of(CLIENT), 0);
+    let came = |cloud: &Cloud| cloud.arrivals.count_of(CLIENT) == 1;
+    assert!(cloud.until(Duration::from_secs(600), came).await.is_some());
 }

@@ -65,6 +65,11 @@ impl Deployment {
         queue::create(&self.sqs, name).await
     }
 
+    /// What its processes are configured with: the URLs of its own queues.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// The URL of the queue between emission and delivery.
     pub fn dispatch_url(&self) -> &str {
         &self.config.dispatch_queue_url

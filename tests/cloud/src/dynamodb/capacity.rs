@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
+use tidegate_testkit::ItemKey;
 use tokio::time::Instant;
 
-use super::request::Key;
 use crate::limits::{
     COLD_TABLE_READS, COLD_TABLE_WRITES, PARTITION_READS, PARTITION_WRITES, SPLIT_AFTER, TABLE_GROWTH,
     TABLE_GROWTH_TIME,
@@ -140,7 +140,7 @@ impl Capacity {
     }
 
     /// Whether a request for this item is let in.
-    pub(crate) fn admits(&mut self, key: &Key, writes: bool) -> bool {
+    pub(crate) fn admits(&mut self, key: &ItemKey, writes: bool) -> bool {
         let (now, splits) = (Instant::now(), self.splits);
         let table = self.table(&key.table, now);
         let of_table = table.pair.has_some(writes, now);
@@ -157,7 +157,7 @@ impl Capacity {
     }
 
     /// Charges what a request for these items took, in equal parts.
-    pub(crate) fn charge(&mut self, keys: &[Key], used: Units) {
+    pub(crate) fn charge(&mut self, keys: &[ItemKey], used: Units) {
         let now = Instant::now();
         let second = now.duration_since(self.began).as_secs();
         let share = 1.0 / keys.len().max(1) as f64;
@@ -201,7 +201,7 @@ impl Capacity {
         table
     }
 
-    fn partition(&mut self, key: &Key, now: Instant) -> &mut Partition {
+    fn partition(&mut self, key: &ItemKey, now: Instant) -> &mut Partition {
         let of_table = self.partitions.entry(key.table.clone()).or_default();
         of_table.entry(key.partition.clone()).or_insert_with(|| Partition {
             pair: Pair::new(PARTITION_WRITES, PARTITION_READS, now),
@@ -226,8 +226,8 @@ mod tests {
 
     use super::*;
 
-    fn key(partition: &str) -> Key {
-        Key { table: "t".to_owned(), partition: partition.to_owned(), sort: "s".to_owned() }
+    fn key(partition: &str) -> ItemKey {
+        ItemKey { table: "t".to_owned(), partition: partition.to_owned(), sort: "s".to_owned() }
     }
 
     /// How many writes of a unit are let in within so many seconds, tried every millisecond.

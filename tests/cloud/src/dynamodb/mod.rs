@@ -16,6 +16,7 @@ use aws_smithy_types::body::SdkBody;
 use serde_json::Value;
 use tidegate_domain::clock::Clock as _;
 use tidegate_embedded::{Embedded, Service};
+use tidegate_testkit::ItemKey;
 use tokio::time::sleep;
 
 use capacity::Capacity;
@@ -56,7 +57,7 @@ pub(crate) struct DynamoDb {
 /// Lets go of a transaction's items, also when whoever waits for it is killed.
 struct Holding<'a> {
     conflicts: &'a Mutex<Conflicts>,
-    keys: &'a [request::Key],
+    keys: &'a [ItemKey],
 }
 
 impl Drop for Holding<'_> {

@@ -3,15 +3,7 @@
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_types::body::SdkBody;
 use serde_json::{Map, Value};
-
-/// An item, or where none is named, a partition.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Key {
-    pub(crate) table: String,
-    pub(crate) partition: String,
-    /// Empty where a whole partition is read.
-    pub(crate) sort: String,
-}
+use tidegate_testkit::{ItemKey, items_in};
 
 /// What a request does to the items that it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +21,7 @@ pub(crate) struct Wanted {
     pub(crate) operation: String,
     pub(crate) kind: Kind,
     /// In the order in which the request names them.
-    pub(crate) keys: Vec<Key>,
+    pub(crate) keys: Vec<ItemKey>,
     body: Value,
 }
 
@@ -45,7 +37,7 @@ impl Wanted {
         };
         let body = request.body().bytes().unwrap_or_default();
         let body = serde_json::from_slice(body).unwrap_or(Value::Null);
-        let keys = keys_of(&body);
+        let keys = items_in(&body);
         Self { operation, kind, keys, body }
     }
 
@@ -89,7 +81,7 @@ impl Wanted {
         if let Some(tables) = self.body["RequestItems"].as_object_mut() {
             tables.retain(|_, requests| items_of(requests).is_none_or(|items| !items.is_empty()));
         }
-        self.keys = keys_of(&self.body);
+        self.keys = items_in(&self.body);
         let member = if self.operation == "BatchGetItem" { "UnprocessedKeys" } else { "UnprocessedItems" };
         (member, Value::Object(left_out))
     }
@@ -107,39 +99,6 @@ fn items_of(requests: &mut Value) -> Option<&mut Vec<Value>> {
         Value::Array(writes) => Some(writes),
         reads => reads.get_mut("Keys")?.as_array_mut(),
     }
-}
-
-fn keys_of(body: &Value) -> Vec<Key> {
-    let actions = body["TransactItems"].as_array().into_iter().flatten();
-    let actions = actions.filter_map(|action| action.as_object()?.values().next());
-    let named = actions.chain([body]).filter_map(|request| {
-        let (partition, sort) = item_of(request)?;
-        Some(Key { table: request["TableName"].as_str()?.to_owned(), partition, sort })
-    });
-    let tables = body["RequestItems"].as_object().into_iter().flatten();
-    let batched = tables.flat_map(|(table, requests)| {
-        let writes = requests.as_array().into_iter().flatten();
-        let writes = writes.filter_map(|request| item_of(request.as_object()?.values().next()?));
-        let reads = requests["Keys"].as_array().into_iter().flatten().filter_map(attributes);
-        writes
-            .chain(reads)
-            .map(|(partition, sort)| Key { table: table.clone(), partition, sort })
-            .collect::<Vec<_>>()
-    });
-    named.chain(batched).collect()
-}
-
-/// Partition and sort key of a request for one item, or for a range of one partition.
-fn item_of(request: &Value) -> Option<(String, String)> {
-    let text = |value: &Value| value["S"].as_str().map(str::to_owned);
-    attributes(&request["Item"])
-        .or_else(|| attributes(&request["Key"]))
-        .or_else(|| Some((text(&request["ExpressionAttributeValues"][":pk"])?, String::new())))
-}
-
-fn attributes(key: &Value) -> Option<(String, String)> {
-    let text = |name: &str| key[name]["S"].as_str().map(str::to_owned);
-    Some((text("pk")?, text("sk").unwrap_or_default()))
 }
 
 #[cfg(test)]

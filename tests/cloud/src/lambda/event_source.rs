@@ -55,8 +55,8 @@ impl Pollers {
 /// An event source.
 #[derive(Debug, Clone)]
 pub struct EventSource {
-    /// The name of the queue that it polls.
-    pub queue: &'static str,
+    /// The queue that it polls.
+    pub queue_url: String,
     /// What the queue's ARN ends in.
     pub arn_end: &'static str,
     /// The function that it calls.
@@ -73,7 +73,6 @@ pub struct EventSource {
 struct Polling {
     account: Arc<Account>,
     source: EventSource,
-    url: String,
     sqs: aws_sdk_sqs::Client,
     there: AtomicUsize,
     busy: AtomicUsize,
@@ -81,22 +80,13 @@ struct Polling {
     throttled: AtomicUsize,
 }
 
-/// Runs an event source until it is dropped.
-pub(crate) async fn run(account: Arc<Account>, source: EventSource, url: String) -> anyhow::Result<()> {
+/// Runs an event source until it is dropped. `sqs`: what it polls with.
+pub(crate) async fn run(account: Arc<Account>, sqs: aws_sdk_sqs::Client, source: EventSource) {
     let (at_first, a_second, most) = source.pollers.bounds();
     let zero = || AtomicUsize::new(0);
     let wanted = AtomicUsize::new(at_first);
-    let sqs = account.region.queues()?;
-    let polling = Arc::new(Polling {
-        account,
-        source,
-        url,
-        sqs,
-        there: zero(),
-        busy: zero(),
-        wanted,
-        throttled: zero(),
-    });
+    let polling =
+        Arc::new(Polling { account, source, sqs, there: zero(), busy: zero(), wanted, throttled: zero() });
     let mut pollers = tokio::task::JoinSet::new();
     loop {
         let (there, busy) = (polling.there.load(Ordering::Relaxed), polling.busy.load(Ordering::Relaxed));
@@ -136,7 +126,7 @@ impl Polling {
     }
 
     async fn receive(&self) -> Vec<Message> {
-        let receive = self.sqs.receive_message().queue_url(&self.url);
+        let receive = self.sqs.receive_message().queue_url(&self.source.queue_url);
         let receive = receive
             .max_number_of_messages(self.source.batch)
             .wait_time_seconds(POLL.as_secs() as i32)
@@ -175,7 +165,7 @@ impl Polling {
             .filter(|message| !failed.contains(message.message_id().unwrap_or_default()))
             .collect();
         // What is not deleted comes again.
-        drop(queue::delete(&self.sqs, &self.url, &done).await);
+        drop(queue::delete(&self.sqs, &self.source.queue_url, &done).await);
     }
 }
 

@@ -97,11 +97,6 @@ impl Account {
         self.locked().to_be_killed.insert(function, requests);
     }
 
-    /// Forgets all environments that nobody uses: another version is deployed.
-    pub(crate) fn renew(&self) {
-        self.locked().idle.clear();
-    }
-
     /// Runs a function once.
     pub(crate) async fn invoke(&self, function: Function, work: Work) -> Result<Answer, Failed> {
         let place = self.enter(function)?;

@@ -31,87 +31,68 @@ struct Scenario {
     play: fn(u64, f64) -> Result<Report>,
 }
 
+const fn scenario(name: &'static str, what: &'static str, play: fn(u64, f64) -> Result<Report>) -> Scenario {
+    Scenario { name, what, open: None, play }
+}
+
+impl Scenario {
+    /// One that does not hold yet, and why.
+    const fn open(self, why: &'static str) -> Self {
+        Self { open: Some(why), ..self }
+    }
+}
+
 const SCENARIOS: &[Scenario] = &[
-    Scenario {
-        name: "herd",
-        what: "100,000 one-time jobs at 00:00:00, cold tables, 1,000 concurrency, provisioned pollers",
-        open: None,
-        play: |seed, share| in_virtual_time(herd::provisioned(seed, share)),
-    },
-    Scenario {
-        name: "herd-new-account",
-        what: "the same on an account with 10 concurrent",
-        open: None,
-        play: |seed, share| in_virtual_time(herd::new_account(seed, share)),
-    },
-    Scenario {
-        name: "policies",
-        what: "10,000 throttled single events over 1,000 policies at one second",
-        open: None,
-        play: |seed, share| in_virtual_time(policies::many(seed, share)),
-    },
-    Scenario {
-        name: "one-policy",
-        what: "100,000 throttled single events over one policy",
-        open: None,
-        play: |seed, share| in_virtual_time(policies::one(seed, share)),
-    },
-    Scenario {
-        name: "million",
-        what: "one unthrottled job of 1,000,000 events, `history: all`",
-        open: None,
-        play: |seed, share| in_virtual_time(crowd::unthrottled(seed, share)),
-    },
-    Scenario {
-        name: "million-throttled",
-        what: "1,000,000 events under 1,000 tokens, 5,000 releases a second, each with a text",
-        open: Some(
-            "what consumers say with their releases lies under one key of their run: some 1,000 a second",
-        ),
-        play: |seed, share| in_virtual_time(throttled::large(seed, share)),
-    },
-    Scenario {
-        name: "short-jobs",
-        what: "10 tokens, jobs of 20 ms, released one by one from 10 consumers",
-        open: None,
-        play: |seed, share| in_virtual_time(throttled::short(seed, share)),
-    },
-    Scenario {
-        name: "killed",
-        what: "tick, part workers and handlers killed after each number of requests",
-        open: None,
-        play: |seed, share| in_virtual_time(killed::anywhere(seed, share)),
-    },
-    Scenario {
-        name: "dynamodb-away-15m",
-        what: "DynamoDB away for 15 minutes in the middle of the herd",
-        open: None,
-        play: |seed, share| in_virtual_time(outage::dynamodb(seed, share, 15)),
-    },
-    Scenario {
-        name: "dynamodb-away-3h",
-        what: "DynamoDB away for 3 hours in the middle of the herd",
-        open: None,
-        play: |seed, share| in_virtual_time(outage::dynamodb(seed, share, 180)),
-    },
-    Scenario {
-        name: "sqs-away-15m",
-        what: "SQS away for 15 minutes in the middle of the herd",
-        open: None,
-        play: |seed, share| in_virtual_time(outage::sqs(seed, share, 15)),
-    },
-    Scenario {
-        name: "sqs-away-3h",
-        what: "SQS away for 3 hours in the middle of the herd",
-        open: None,
-        play: |seed, share| in_virtual_time(outage::sqs(seed, share, 180)),
-    },
-    Scenario {
-        name: "both-away-3h",
-        what: "DynamoDB and SQS away for 3 hours in the middle of the herd",
-        open: None,
-        play: |seed, share| in_virtual_time(outage::both(seed, share, 180)),
-    },
+    scenario(
+        "herd",
+        "100,000 one-time jobs at 00:00:00, cold tables, 1,000 concurrency, provisioned pollers",
+        |seed, share| in_virtual_time(herd::provisioned(seed, share)),
+    ),
+    scenario("herd-new-account", "the same on an account with 10 concurrent", |seed, share| {
+        in_virtual_time(herd::new_account(seed, share))
+    }),
+    scenario(
+        "policies",
+        "10,000 throttled single events over 1,000 policies at one second",
+        |seed, share| in_virtual_time(policies::many(seed, share)),
+    ),
+    scenario("one-policy", "100,000 throttled single events over one policy", |seed, share| {
+        in_virtual_time(policies::one(seed, share))
+    }),
+    scenario("million", "one unthrottled job of 1,000,000 events, `history: all`", |seed, share| {
+        in_virtual_time(crowd::unthrottled(seed, share))
+    }),
+    scenario(
+        "million-throttled",
+        "1,000,000 events under 1,000 tokens, 5,000 releases a second, each with a text",
+        |seed, share| in_virtual_time(throttled::large(seed, share)),
+    )
+    .open("what consumers say with their releases lies under one key of their run: some 1,000 a second"),
+    scenario(
+        "short-jobs",
+        "10 tokens, jobs of 20 ms, released one by one from 10 consumers",
+        |seed, share| in_virtual_time(throttled::short(seed, share)),
+    ),
+    scenario(
+        "killed",
+        "tick, part workers and handlers killed after each number of requests",
+        |seed, share| in_virtual_time(killed::anywhere(seed, share)),
+    ),
+    scenario("dynamodb-away-15m", "DynamoDB away for 15 minutes in the middle of the herd", |seed, share| {
+        in_virtual_time(outage::dynamodb(seed, share, 15))
+    }),
+    scenario("dynamodb-away-3h", "DynamoDB away for 3 hours in the middle of the herd", |seed, share| {
+        in_virtual_time(outage::dynamodb(seed, share, 180))
+    }),
+    scenario("sqs-away-15m", "SQS away for 15 minutes in the middle of the herd", |seed, share| {
+        in_virtual_time(outage::sqs(seed, share, 15))
+    }),
+    scenario("sqs-away-3h", "SQS away for 3 hours in the middle of the herd", |seed, share| {
+        in_virtual_time(outage::sqs(seed, share, 180))
+    }),
+    scenario("both-away-3h", "DynamoDB and SQS away for 3 hours in the middle of the herd", |seed, share| {
+        in_virtual_time(outage::both(seed, share, 180))
+    }),
 ];
 
 /// The names of all scenarios, with what each plays, and why it does not hold yet, where it does not.
