@@ -1,7 +1,7 @@
 //! The event that Lambda makes of SQS messages, and the answer that names those to be delivered again.
 
 use serde::{Deserialize, Serialize};
-use tidegate_engine::{Again, Engine, Handled};
+use tidegate_engine::{Engine, Handled, Redelivery};
 
 /// Messages of one queue, as Lambda hands them over: the event of an SQS event source.
 ///
@@ -60,7 +60,7 @@ impl Records {
         };
         if let Some(queue_url) = queue_url {
             let failed = self.records.iter().zip(&handled).filter(|(_, handled)| **handled == Handled::Retry);
-            let again = failed.map(|(record, _)| record.again()).collect::<Vec<_>>();
+            let again = failed.map(|(record, _)| record.redelivery()).collect::<Vec<_>>();
             engine.queues().put_off(queue_url, &again).await;
         }
         Failures::of(self.records.iter().map(|record| &*record.message_id).zip(handled))
@@ -68,8 +68,8 @@ impl Records {
 }
 
 impl Record {
-    fn again(&self) -> Again {
-        Again { receipt: self.receipt_handle.clone(), received: self.received() }
+    fn redelivery(&self) -> Redelivery {
+        Redelivery { receipt: self.receipt_handle.clone(), received: self.received() }
     }
 
     /// How often the message came. An unknown number counts as a repeat: a look too many is better than a duplicate.

@@ -78,7 +78,7 @@ pub use queries::{
     EmissionStatus, EventRecord, EventStatus, ExpectationBasis, Explanation, ForecastBasis, Holder,
     LeaseSpan, Load, Observer, PolicyStatus, Queries, Reason, RunDetail, RunState, RunSummary, SoFar,
 };
-pub use queues::{Again, Config, Handled, QueueCheck, Queues, message};
+pub use queues::{Config, Handled, QueueCheck, Queues, Redelivery, message};
 pub use scan::{Decision, ScanReport};
 pub use throttle::release::Released;
 pub use tidegate_domain::slots::Outcome;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName};
 use tidegate_domain::limits::SQS_BATCH;
-use tidegate_engine::{Again, Engine, Handled};
+use tidegate_engine::{Engine, Handled, Redelivery};
 use tracing::{error, warn};
 
 use crate::stop::{Stop, Wait};
@@ -110,7 +110,7 @@ impl Inbox {
             answered.into_iter().enumerate().partition(|(_, answered)| answered.handled == Handled::Done);
         self.delete(done).await;
         let again =
-            again.into_iter().map(|(_, Answered { receipt, received, .. })| Again { receipt, received });
+            again.into_iter().map(|(_, Answered { receipt, received, .. })| Redelivery { receipt, received });
         engine.queues().put_off(&self.url, &again.collect::<Vec<_>>()).await;
     }
 

@@ -116,7 +116,7 @@ pub struct PartRow {
     /// How many are tried again: what becomes of them is in the rows of later attempts.
     pub retried: u32,
     /// Which those are, as half-open ranges in their order; empty in rows that do not say.
-    pub again: Vec<(u32, u32)>,
+    pub retried_ranges: Vec<(u32, u32)>,
     /// Which attempt of delivery it was, from 1.
     pub attempt: u8,
     /// When it was sent, to the millisecond; `None` in rows that do not say.
@@ -201,7 +201,10 @@ impl Record {
                     .with("upto", number(part.to))
                     .with("dead", number(part.dead))
                     .with_some("retried", (part.retried > 0).then(|| number(part.retried)))
-                    .with_some("again", (!part.again.is_empty()).then(|| text(ranges_text(&part.again))))
+                    .with_some(
+                        "retried_ranges",
+                        (!part.retried_ranges.is_empty()).then(|| text(ranges_text(&part.retried_ranges))),
+                    )
                     .with_some("done_at", part.at.map(|at| number(at.timestamp_millis())));
                 (Table::Events, row.expiring(kept_from(*at)))
             }
@@ -326,8 +329,10 @@ fn read(row: &Attributes) -> Result<HistoryRow> {
                 to: item.number("upto")?,
                 dead: item.number("dead")?,
                 retried: item.number_or("retried", 0)?,
-                again: match item.find_text("again") {
-                    Some(text) => read_ranges(text).ok_or_else(|| item.corrupt("'again' has no ranges"))?,
+                retried_ranges: match item.find_text("retried_ranges") {
+                    Some(text) => {
+                        read_ranges(text).ok_or_else(|| item.corrupt("'retried_ranges' has none"))?
+                    }
                     None => Vec::new(),
                 },
                 attempt: item.parsed("sk", attempt)?,

@@ -300,8 +300,8 @@ fn concluded(
     for part in parts {
         let of_part = sent.by_ref().take((part.to - part.from) as usize).collect();
         let outcomes = outcomes(part, attempt, of_part, now, troubles);
-        let again: Vec<(u32, u32)> = ranges(&outcomes.retry).collect();
-        concluded.retries.extend(again.iter().map(|(from, to)| item(part, *from, *to)));
+        let retried_ranges: Vec<(u32, u32)> = ranges(&outcomes.retry).collect();
+        concluded.retries.extend(retried_ranges.iter().map(|(from, to)| item(part, *from, *to)));
         concluded.retry_after = concluded.retry_after.max(outcomes.retry_after);
         concluded.records.extend(outcomes.records);
         if part.occurrence.terms.count.get() > 1 {
@@ -310,7 +310,7 @@ fn concluded(
                 to: part.to,
                 dead: outcomes.dead,
                 retried: u32::try_from(outcomes.retry.len()).unwrap_or(u32::MAX),
-                again,
+                retried_ranges,
                 attempt,
                 at: Some(now),
             };

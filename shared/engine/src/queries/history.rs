@@ -252,9 +252,10 @@ fn fill_from_history(records: &mut BTreeMap<u32, EventRecord>, live: &Live, hist
             HistoryRow::Event(event) => single_rows.push(event),
             HistoryRow::ReleaseNote(words) => said.push(words),
             HistoryRow::Part(part) => {
-                let is_again = |index: u32| part.again.iter().any(|(from, to)| (*from..*to).contains(&index));
+                let is_retried =
+                    |index: u32| part.retried_ranges.iter().any(|(from, to)| (*from..*to).contains(&index));
                 for (index, record) in records.range_mut(part.from..part.to) {
-                    if !is_again(*index) {
+                    if !is_retried(*index) {
                         record.status = EventStatus::Delivered;
                         record.attempts = Some(part.attempt);
                         record.at = part.at;

@@ -16,16 +16,16 @@ const REASON: &str = "reason";
 /// The longest reason that is kept, in characters.
 const REASON_CHARACTERS: usize = 1_000;
 
-/// A message that must come again.
+/// A message that is to be redelivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Again {
+pub struct Redelivery {
     /// Its receipt handle, of the last receive.
     pub receipt: String,
     /// How often it came, from 1.
     pub received: u32,
 }
 
-impl Again {
+impl Redelivery {
     /// After how long it comes again, in seconds. What failed together does not come together again.
     fn in_seconds(&self) -> i32 {
         let longest = match self.received {
@@ -44,13 +44,13 @@ impl Again {
 impl Queues {
     /// Hides messages that must come again for a while: seconds at first, three minutes from the fifth receive on. Those for
     /// which that fails stay hidden for as long as the queue hides every message.
-    pub async fn put_off(&self, queue_url: &str, messages: &[Again]) {
+    pub async fn put_off(&self, queue_url: &str, messages: &[Redelivery]) {
         for some in messages.chunks(SQS_BATCH) {
-            let entries = some.iter().enumerate().filter_map(|(id, again)| {
+            let entries = some.iter().enumerate().filter_map(|(id, message)| {
                 ChangeMessageVisibilityBatchRequestEntry::builder()
                     .id(id.to_string())
-                    .receipt_handle(&again.receipt)
-                    .visibility_timeout(again.in_seconds())
+                    .receipt_handle(&message.receipt)
+                    .visibility_timeout(message.in_seconds())
                     .build()
                     .ok()
             });
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn messages_come_again_later_each_time_and_not_all_at_once() {
         let in_seconds =
-            |received, receipt: &str| Again { receipt: receipt.to_owned(), received }.in_seconds();
+            |received, receipt: &str| Redelivery { receipt: receipt.to_owned(), received }.in_seconds();
         for (received, longest) in [(0, 1), (1, 1), (2, 5), (3, 20), (4, 60), (5, 180), (900, 180)] {
             let all: Vec<i32> = (0..200).map(|n| in_seconds(received, &format!("receipt {n}"))).collect();
             let (first, last) = (all.iter().min().unwrap(), all.iter().max().unwrap());

@@ -17,7 +17,7 @@ use tidegate_domain::target::queue_name;
 
 use crate::EngineError;
 use batch::{batches, blames_a_message, blames_its_entry, sqs_text};
-pub use inbox::Again;
+pub use inbox::Redelivery;
 use message::{GrantedEvent, Message};
 
 /// A message that comes more than this before it is due was cut short by the longest delay of SQS, in seconds. Within it,
