@@ -109,13 +109,19 @@ impl Store {
         })
     }
 
-    /// The client that a key opens, read eventually; `None` when no client has the key.
+    /// The client that a key opens; `None` when no client has the key. A key is good from the moment on that it was given: where
+    /// an eventual read finds none, a consistent one says so.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
     /// be read.
     pub async fn client_by_key(&self, hash: &KeyHash) -> Result<Option<Client>> {
-        self.get(Table::Clients, &key_key(hash), false).await?.as_ref().map(read).transpose()
+        let key = key_key(hash);
+        let found = match self.get(Table::Clients, &key, false).await? {
+            None => self.get(Table::Clients, &key, true).await?,
+            found => found,
+        };
+        found.as_ref().map(read).transpose()
     }
 
     /// A client by its name, read eventually; `None` when none is registered under it.

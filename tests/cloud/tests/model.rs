@@ -107,8 +107,6 @@ async fn ticks_may_come_at_any_phase_twice_or_not_for_an_hour() {
 async fn reads_may_lag() {
     let tables = TableOptions { lags: true, ..TableOptions::default() };
     let (cloud, key, queue) = region(Options { tables, ..options() }).await;
-    // A key opens when it has reached all copies of the tables.
-    cloud.until_instant(began_at() + chrono::Duration::seconds(10)).await;
     for number in 0..5 {
         create(&cloud, &key, &job(&queue, 100 + number * 20)).await;
     }
