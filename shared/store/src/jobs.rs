@@ -10,15 +10,15 @@ use aws_sdk_dynamodb::types::{Delete, Put, TransactWriteItem};
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use tidegate_domain::ids::{ClientId, JobId};
-use tidegate_domain::job::Job;
-use tidegate_domain::limits::{HISTORY_DAYS, PAGE_ROWS, ZONE_SHARDS};
+use tidegate_domain::job::{Job, Trigger};
+use tidegate_domain::limits::{AT_ROW_DAYS, HISTORY_DAYS, PAGE_ROWS, ZONE_SHARDS};
 use tidegate_domain::shard::shard_of;
 
 use crate::doc::{RulesDoc, TermsDoc, TriggerDoc};
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::launch::{OutboxEntry, keys_of, outbox_row, owed_key_of, remains_of, rows_of};
 use crate::rows::{Query, Update};
-use crate::tables::Table;
+use crate::tables::{EXPIRES_AT, Table};
 use crate::{Create, Page, Result, Store, StoreError, Write};
 
 /// What lies under a job's id.
@@ -68,7 +68,15 @@ fn row(job: &Job) -> Result<Row> {
         .with_some("paused", job.paused.then(|| number(1)))
         .with_some("children", (!places.is_empty()).then(|| text(places.join(","))))
         .with("since", number(job.emit_from.timestamp()))
-        .with("changed_at", number(job.changed_at.timestamp_millis())))
+        .with("changed_at", number(job.changed_at.timestamp_millis()))
+        .with_some(EXPIRES_AT, expires_at(job).map(|at| number(at.timestamp()))))
+}
+
+/// When a job is over for good: long after the last of its instants. Others never are.
+fn expires_at(job: &Job) -> Option<DateTime<Utc>> {
+    let Trigger::At(instants) = &job.trigger else { return None };
+    let last = instants.iter().max()?;
+    Some(shifted(last.max(job.changed_at), days(AT_ROW_DAYS)))
 }
 
 fn read(row: &Attributes) -> Result<JobRow> {
