@@ -69,7 +69,7 @@ fn a_token_over_a_lowered_limit_is_noticed() {
 
 #[test]
 fn a_cursor_that_moves_back_is_noticed() {
-    is_noticed("line take range: cur = :start");
+    is_noticed("line take range: cur <= :most");
 }
 
 #[test]

@@ -491,17 +491,20 @@ impl Store {
             };
             // An empty range, too, is this grant's.
             let Some(after) = before.after_take(share, upto) else { return Ok(Take::Empty) };
-            let (start, end) = (before.cursor, after.cursor);
-            let changes = format!("SET cur = :end, g{group} = :grant, a{group} = :start, b{group} = :end");
+            let taken = after.cursor.saturating_sub(before.cursor);
+            // Behind what others took meanwhile: groups that take at once do not stand in each other's way, as long as
+            // there is enough for all.
+            let end = if taken == 0 { before.count } else { before.count.min(upto) };
+            let changes =
+                format!("SET a{group} = cur, b{group} = cur + :taken, cur = cur + :taken, g{group} = :grant");
             let update = Update::new(Table::Policies, key(), changes)
-                .when(format!("cur = :start AND (attribute_not_exists(g{group}) OR g{group} <> :grant)"))
-                .value(":start", number(start))
-                .value(":end", number(end))
+                .when(format!("cur <= :most AND (attribute_not_exists(g{group}) OR g{group} <> :grant)"))
+                .value(":taken", number(taken))
+                .value(":most", number(end.saturating_sub(taken)))
                 .value(":grant", number(grant));
             let row = match self.update(update).await? {
-                Updated::Done(_) => return Ok(Take::Taken { start, end, last: after.is_exhausted() }),
                 Updated::Refused(None) => return Ok(Take::Empty),
-                Updated::Refused(Some(row)) => row,
+                Updated::Done(row) | Updated::Refused(Some(row)) => row,
             };
             if let Some(taken) = taken_before(&row, group, grant)? {
                 return Ok(taken);
