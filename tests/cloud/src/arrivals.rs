@@ -32,7 +32,8 @@ impl Arrival {
 /// The events that arrived.
 #[derive(Debug, Default)]
 struct Events {
-    by_id: HashMap<String, Arrival>,
+    /// By client and id: those of different clients may have the same id.
+    by_id: HashMap<(String, String), Arrival>,
     /// How many different ones, by client.
     counts: HashMap<String, usize>,
 }
@@ -65,12 +66,13 @@ impl Arrivals {
         let due_at = event.launch_at.parse().unwrap_or_default();
         let (client, job) = (event.client_id, event.job_id);
         let mut events = self.locked();
-        match events.by_id.get_mut(&event.event_id) {
+        let id = (client.clone(), event.event_id);
+        match events.by_id.get_mut(&id) {
             Some(arrival) => arrival.times += 1,
             None => {
                 *events.counts.entry(client.clone()).or_default() += 1;
                 let arrival = Arrival { client, job, due_at, first_at: now, times: 1 };
-                events.by_id.insert(event.event_id, arrival);
+                events.by_id.insert(id, arrival);
             }
         }
     }

@@ -26,7 +26,7 @@ use crate::lambda::{
     Account, Answer, Configured, EventSource, Failed, Function, Invoked, Pollers, Schedule, Work,
     event_source, schedule,
 };
-use crate::limits::CONCURRENCY;
+use crate::limits::{CONCURRENCY, EXPIRED_FOR};
 use crate::region::Region;
 use crate::sqs::{QueueOptions, Sqs};
 use crate::weather::Weather;
@@ -170,6 +170,7 @@ impl Cloud {
             self.running.spawn(event_source::run(Arc::clone(&self.account), self.queues()?, source));
         }
         self.running.spawn(watch(self.engine(), Arc::clone(&self.latest)));
+        self.running.spawn(expire(self.region.embedded.clone()));
         Ok(())
     }
 
@@ -198,6 +199,31 @@ impl Cloud {
     /// When the client has no HTTP client.
     pub fn queues(&self) -> Result<aws_sdk_sqs::Client> {
         self.region.queues()
+    }
+
+    /// The tables, past the model: to spoil what is in them.
+    pub fn tables(&self) -> aws_sdk_dynamodb::Client {
+        self.region.embedded.dynamodb()
+    }
+
+    /// Takes what lies in the queue of a consumer.
+    ///
+    /// # Errors
+    /// When SQS refuses.
+    pub async fn take_from(&self, queue_url: &str) -> Result<Vec<String>> {
+        queue::take_all(&self.region.deployment.sqs, queue_url).await
+    }
+
+    /// Sends a text to each of our own queues: dispatch, scan and release.
+    ///
+    /// # Errors
+    /// When SQS refuses.
+    pub async fn send_to_own_queues(&self, text: &str) -> Result<()> {
+        let own = self.region.deployment.config();
+        for url in [&own.dispatch_queue_url, &own.scan_queue_url, &own.release_queue_url] {
+            self.region.deployment.sqs.send_message().queue_url(url).message_body(text).send().await?;
+        }
+        Ok(())
     }
 
     /// What calls the API as clients do.
@@ -331,6 +357,14 @@ impl Caller {
             Err(Failed::Throttled) => (StatusCode::TOO_MANY_REQUESTS, Value::Null),
             _ => (StatusCode::BAD_GATEWAY, Value::Null),
         })
+    }
+}
+
+/// Deletes what has expired: some of it at once, some of it long after.
+async fn expire(embedded: Embedded) {
+    loop {
+        sleep(EXPIRED_FOR).await;
+        drop(embedded.sweep_ttl());
     }
 }
 

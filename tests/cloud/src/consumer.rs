@@ -1,6 +1,6 @@
 //! Consumers: workers that take events from a queue, work on them for a while, and release their tokens over the API.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -35,14 +35,22 @@ pub struct Consumer {
     _workers: JoinSet<()>,
 }
 
+/// What its workers have in hand.
+#[derive(Default)]
+struct Hands {
+    busy: usize,
+    most: usize,
+    /// The tokens of all events that it ever worked on: an event that comes twice under one token is worked on once.
+    known: HashSet<String>,
+}
+
 struct Shared {
     sqs: aws_sdk_sqs::Client,
     caller: Caller,
     queue_url: String,
     key: String,
     work: Work,
-    busy: AtomicUsize,
-    most: AtomicUsize,
+    hands: Mutex<Hands>,
     /// What became of tokens, by the word of the API.
     answers: Mutex<std::collections::BTreeMap<String, u64>>,
 }
@@ -59,8 +67,7 @@ impl Consumer {
             queue_url: queue_url.to_owned(),
             key: key.to_owned(),
             work,
-            busy: AtomicUsize::new(0),
-            most: AtomicUsize::new(0),
+            hands: Mutex::default(),
             answers: Mutex::default(),
         });
         let mut running = JoinSet::new();
@@ -72,7 +79,7 @@ impl Consumer {
 
     /// The most events that it had at once.
     pub fn most_at_once(&self) -> usize {
-        self.shared.most.load(Ordering::Relaxed)
+        self.shared.hands.lock().unwrap_or_else(PoisonError::into_inner).most
     }
 
     /// What became of the tokens that it released, by the word of the API.
@@ -104,20 +111,28 @@ impl Shared {
 
     /// Works on events side by side, then releases their tokens and deletes them.
     async fn work_on(&self, messages: &[Message]) {
-        let busy = self.busy.fetch_add(messages.len(), Ordering::Relaxed) + messages.len();
-        self.most.fetch_max(busy, Ordering::Relaxed);
-        sleep(self.work.takes).await;
-        self.busy.fetch_sub(messages.len(), Ordering::Relaxed);
         let events = messages.iter().filter_map(|message| message.body()?.parse::<Event>().ok());
-        let release = |token: String| match self.work.result {
-            Some(result) => json!({"token": token, "result": result}),
-            None => Value::String(token),
-        };
-        let tokens: Vec<Value> = events.filter_map(|event| event.token).map(release).collect();
+        let tokens = self.take_in_hand(events.filter_map(|event| event.token));
         if !tokens.is_empty() {
+            sleep(self.work.takes).await;
+            self.hands.lock().unwrap_or_else(PoisonError::into_inner).busy -= tokens.len();
+            let release = |token: String| match self.work.result {
+                Some(result) => json!({"token": token, "result": result}),
+                None => Value::String(token),
+            };
+            let tokens: Vec<Value> = tokens.into_iter().map(release).collect();
             self.release(json!({"tokens": tokens})).await;
         }
         drop(queue::delete(&self.sqs, &self.queue_url, messages).await);
+    }
+
+    /// Those of the tokens whose events it has not worked on yet.
+    fn take_in_hand(&self, tokens: impl Iterator<Item = String>) -> Vec<String> {
+        let mut hands = self.hands.lock().unwrap_or_else(PoisonError::into_inner);
+        let tokens: Vec<String> = tokens.filter(|token| hands.known.insert(token.clone())).collect();
+        hands.busy += tokens.len();
+        hands.most = hands.most.max(hands.busy);
+        tokens
     }
 
     /// Releases tokens, again and again until it is answered.

@@ -32,6 +32,10 @@ pub const DYNAMODB_TRANSACTION: Latency = Latency::ms(12.0, 35.0);
 /// By how much an eventually consistent read may lag behind. *Assumed*: the documentation says usually a second or less.
 pub const READ_LAG: Duration = Duration::from_secs(1);
 
+/// How long after it expired an item is still there, at the most. Source: Developer Guide, "Using time to live" ("within a few
+/// days").
+pub const EXPIRED_FOR: Duration = Duration::from_secs(2 * 86_400);
+
 // ---- SQS ----------------------------------------------------------------------------------------------------------
 
 /// A call that sends, deletes or changes. *Assumed*.

@@ -1,6 +1,6 @@
 //! The jobs of scenarios, stored past the model: what it costs to create them is another question.
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use chrono::{DateTime, Utc};
 use tidegate_domain::flow::Flow;
 use tidegate_domain::ids::{ClientId, PolicyId};
@@ -52,18 +52,30 @@ pub(super) async fn one_times(
 /// The neighbour's job: each minute, under no policy.
 pub(super) async fn neighbour(engine: &Engine, queue_url: &str) -> Result<()> {
     let trigger = Trigger::Cron { spec: CronSpec::parse("* * * * *")?, zone: parse_zone("UTC")? };
-    let draft = JobDraft::new(trigger, terms(queue_url)?);
-    let id = Some("each-minute".parse().context("no id")?);
-    match engine.jobs().create(&NEIGHBOUR.parse()?, id, draft).await? {
+    named(engine, NEIGHBOUR, "each-minute", JobDraft::new(trigger, terms(queue_url)?)).await
+}
+
+/// A job with an id of its own.
+pub(super) async fn named(engine: &Engine, client: &str, id: &str, draft: JobDraft) -> Result<()> {
+    match engine.jobs().create(&client.parse()?, Some(id.parse()?), draft).await? {
         Written::Created(_) => Ok(()),
-        other => bail!("failed to create the neighbour's job: {other:?}"),
+        other => bail!("failed to create job {id} of {client}: {other:?}"),
     }
 }
 
 /// A policy of the herd's.
 pub(super) async fn policy(engine: &Engine, id: &PolicyId, tokens: u32, lease_seconds: u32) -> Result<()> {
-    let terms = PolicyTerms::new(tokens, lease_seconds)?;
-    match engine.policies().create(&HERD.parse()?, id.clone(), terms).await? {
+    policy_of(engine, HERD, id, PolicyTerms::new(tokens, lease_seconds)?).await
+}
+
+/// A policy of a client.
+pub(super) async fn policy_of(
+    engine: &Engine,
+    client: &str,
+    id: &PolicyId,
+    terms: PolicyTerms,
+) -> Result<()> {
+    match engine.policies().create(&client.parse()?, id.clone(), terms).await? {
         Written::Created(_) => Ok(()),
         other => bail!("failed to create policy {id}: {other:?}"),
     }

@@ -2,9 +2,12 @@
 
 mod crowd;
 mod herd;
+mod histories;
 mod jobs;
 mod killed;
+mod long;
 mod outage;
+mod poison;
 mod policies;
 mod throttled;
 
@@ -26,19 +29,18 @@ const MADE_UP_FOR: usize = 100;
 struct Scenario {
     name: &'static str,
     what: &'static str,
-    /// Why it does not hold yet, where it does not.
-    open: Option<&'static str>,
     play: fn(u64, f64) -> Result<Report>,
+    /// Whether there is no short form of it.
+    only_in_full: bool,
 }
 
 const fn scenario(name: &'static str, what: &'static str, play: fn(u64, f64) -> Result<Report>) -> Scenario {
-    Scenario { name, what, open: None, play }
+    Scenario { name, what, play, only_in_full: false }
 }
 
 impl Scenario {
-    /// One that does not hold yet, and why.
-    const fn open(self, why: &'static str) -> Self {
-        Self { open: Some(why), ..self }
+    const fn only_in_full(self) -> Self {
+        Self { only_in_full: true, ..self }
     }
 }
 
@@ -66,8 +68,7 @@ const SCENARIOS: &[Scenario] = &[
         "million-throttled",
         "1,000,000 events under 1,000 tokens, 5,000 releases a second, each with a text",
         |seed, share| in_virtual_time(throttled::large(seed, share)),
-    )
-    .open("what consumers say with their releases lies under one key of their run: some 1,000 a second"),
+    ),
     scenario(
         "short-jobs",
         "10 tokens, jobs of 20 ms, released one by one from 10 consumers",
@@ -93,11 +94,32 @@ const SCENARIOS: &[Scenario] = &[
     scenario("both-away-3h", "DynamoDB and SQS away for 3 hours in the middle of the herd", |seed, share| {
         in_virtual_time(outage::both(seed, share, 180))
     }),
+    scenario(
+        "long",
+        "a run that lasts 40 days, and a policy that is paused for 30; expired rows are deleted",
+        |seed, share| in_virtual_time(long::run(seed, share)),
+    )
+    .only_in_full(),
+    scenario(
+        "poison",
+        "rows that cannot be read, an unknown zone, payloads that double, foreign and newer messages",
+        |seed, share| in_virtual_time(poison::of_every_kind(seed, share)),
+    ),
+    scenario(
+        "histories",
+        "400 drawn histories: jobs and policies of any kind, troubles, kills, silence, doubled messages",
+        |seed, share| in_virtual_time(histories::many(seed, share)),
+    ),
 ];
 
-/// The names of all scenarios, with what each plays, and why it does not hold yet, where it does not.
-pub fn all() -> impl Iterator<Item = (&'static str, &'static str, Option<&'static str>)> {
-    SCENARIOS.iter().map(|scenario| (scenario.name, scenario.what, scenario.open))
+/// The names of all scenarios, with what each plays.
+pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SCENARIOS.iter().map(|scenario| (scenario.name, scenario.what))
+}
+
+/// The names of those that have a short form.
+pub fn short() -> impl Iterator<Item = &'static str> {
+    SCENARIOS.iter().filter(|scenario| !scenario.only_in_full).map(|scenario| scenario.name)
 }
 
 /// Plays a scenario.
@@ -107,7 +129,7 @@ pub fn all() -> impl Iterator<Item = (&'static str, &'static str, Option<&'stati
 pub fn play(name: &str, seed: u64, share: f64) -> Result<Report> {
     let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name);
     let Some(scenario) = scenario else {
-        let names: Vec<_> = all().map(|(name, ..)| name).collect();
+        let names: Vec<_> = all().map(|(name, _)| name).collect();
         bail!("no scenario is called '{name}': {}", names.join(", "));
     };
     (scenario.play)(seed, share).with_context(|| format!("failed to play {name} with seed {seed}"))
@@ -167,8 +189,13 @@ impl Report {
         let arrivals = cloud.arrivals.of(NEIGHBOUR);
         let mut minutes: Vec<i64> = arrivals.iter().map(|arrival| arrival.due_at.timestamp() / 60).collect();
         minutes.sort_unstable();
-        let gaps = minutes.windows(2).filter(|pair| pair[1] - pair[0] > 1).count();
-        self.tell("the neighbour's minutes", format!("{} came, {gaps} gaps between them", minutes.len()));
+        let gaps = minutes.windows(2).filter(|pair| pair[1] - pair[0] > 1);
+        let missed: Vec<String> = gaps
+            .flat_map(|pair| pair[0] + 1..pair[1])
+            .take(5)
+            .filter_map(|minute| Some(DateTime::from_timestamp(minute * 60, 0)?.format("%H:%M").to_string()))
+            .collect();
+        self.tell("the neighbour's minutes", format!("{} came, missed {missed:?}", minutes.len()));
         let is_over = |minute: &&i64| (cloud.now().timestamp() - **minute * 60) > 60;
         let (first, last) = (minutes.first().copied(), minutes.iter().rfind(is_over).copied());
         let due =
