@@ -140,6 +140,11 @@ impl Handler {
                     None => self.tokens.reconcile_policy(&client, &policy).await,
                 }
             }
+            Message::Retain { client, policy, after } => {
+                let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
+                let policy: PolicyId = policy.parse().map_err(|e| bad(format!("'policy': {e}")))?;
+                self.tokens.retain_waiting(&client, &policy, after).await
+            }
             Message::Release { token, succeeded, dead, text } => {
                 let token: Token = token.parse().map_err(|e| bad(format!("'token': {e}")))?;
                 let outcome = match (succeeded, dead) {
@@ -205,7 +210,7 @@ fn whose(body: &str) -> String {
         Ok(Message::Sent(sent)) => format!("client {}, a chunk that was sent", text(&sent.chunk.client)),
         Ok(Message::Event(event)) => format!("pack {}, token {}", text(&event.pack), text(&event.token)),
         Ok(Message::Callback { client, run, .. }) => format!("client {}, run {}", text(&client), text(&run)),
-        Ok(Message::Wake { client, policy, .. }) => {
+        Ok(Message::Wake { client, policy, .. } | Message::Retain { client, policy, .. }) => {
             format!("client {}, policy {}", text(&client), text(&policy))
         }
         Ok(Message::Release { token, .. }) => format!("token {}", text(&token)),

@@ -1,21 +1,28 @@
 //! What happened to single events: a record each, or packed outcomes of throttled runs; and the marks of sent chunks.
 
+use std::ops::Range;
+
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, PolicyId, RunId};
-use tidegate_domain::limits::{HISTORY_DAYS, PAGE_ROWS};
+use tidegate_domain::limits::{HISTORY_DAYS, PACK_EVENTS, PAGE_ROWS};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::{PackId, SinglesId};
 use tidegate_domain::slots::{Ended, Outcome};
 use tidegate_domain::time::{days, shifted};
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
-use crate::rows::Query;
+use crate::rows::{Query, Sorted};
 pub use crate::runs::EventRow;
 use crate::runs::{self, Tally};
 use crate::slots::outcomes;
 use crate::tables::Table;
 use crate::{Page, Result, Store};
+
+/// Release notes of a run that lie under one key: those of events with numbers beside each other. A key takes 1,000 write
+/// units a second, and a large run has more released.
+const NOTES_PER_KEY: u32 = 256;
+const _: () = assert!(PACK_EVENTS <= NOTES_PER_KEY as usize);
 
 /// Words of consumers that are written at once.
 const SAID_AT_ONCE: usize = 8;
@@ -164,8 +171,20 @@ fn mark_key(chunk: &str) -> Key {
     Key::new(format!("mark|{chunk}"), "-")
 }
 
-fn said_key(client: &ClientId, of: &HistoryOf, index: u32) -> Key {
-    Key::new(partition(client, of), format!("t{index:07}"))
+/// The first ones lie with the rest of the history: so small runs and packs have one key.
+fn notes_partition(client: &ClientId, of: &HistoryOf, block: u32) -> String {
+    match block {
+        0 => partition(client, of),
+        _ => format!("{}|notes|{block}", partition(client, of)),
+    }
+}
+
+fn note_sort_key(index: u32) -> String {
+    format!("t{index:07}")
+}
+
+fn note_key(client: &ClientId, of: &HistoryOf, index: u32) -> Key {
+    Key::new(notes_partition(client, of, index / NOTES_PER_KEY), note_sort_key(index))
 }
 
 /// The key of a part: later attempts have rows of their own, or one of them would take the place of the first.
@@ -209,7 +228,7 @@ impl Record {
                 (Table::Events, row.expiring(kept_from(*at)))
             }
             Self::ReleaseNote { client, of, index, fence, outcome, text: said, at } => {
-                let row = Row::new(&said_key(client, of, *index))
+                let row = Row::new(&note_key(client, of, *index))
                     .with("fence", number(*fence))
                     .with("outcome", text(outcomes::code(*outcome)))
                     .with("said", text(&**said))
@@ -288,8 +307,43 @@ impl Store {
         self.put(Table::Events, row).await
     }
 
+    /// What consumers said of some events of a run, as far as it is not in its history: what they said of the first few
+    /// hundred is. Read consistently. Rows that cannot be read are among the `unreadable` ones.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses a call or does not answer.
+    pub async fn release_notes(
+        &self,
+        client: &ClientId,
+        run: &RunId,
+        events: Range<u32>,
+    ) -> Result<Page<HistoryRow>> {
+        let (of, mut notes) = (HistoryOf::Run(run.clone()), Page::new(Vec::new(), None));
+        let last = events.end.saturating_sub(1);
+        for block in (events.start / NOTES_PER_KEY).max(1)..=last / NOTES_PER_KEY {
+            let mut after = None;
+            loop {
+                let query = Query {
+                    sorted: Sorted::Between(note_sort_key(events.start), note_sort_key(last)),
+                    consistent: true,
+                    after,
+                    ..Query::of(Table::Events, notes_partition(client, &of, block))
+                };
+                let page = self.query(query).await?.read(Table::Events, read);
+                notes.rows.extend(page.rows);
+                notes.unreadable.extend(page.unreadable);
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(notes)
+    }
+
     /// A page of up to [`PAGE_ROWS`] rows of a history, read consistently: parts first, then single events by their
-    /// index, packed outcomes, and what consumers said. The first page when `after` is `None`, else what follows a page
+    /// index, packed outcomes, and what consumers said of the first few hundred: of the others, see
+    /// [`Store::release_notes`]. The first page when `after` is `None`, else what follows a page
     /// whose `next` it was.
     ///
     /// # Errors

@@ -244,6 +244,20 @@ impl Store {
         self.transact(Table::Runs, items).await
     }
 
+    /// Keeps the row of a pack for [`HISTORY_DAYS`] from `now`. `Refused` when it is kept for longer, or is gone.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
+    pub async fn retain_pack(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        id: SinglesId,
+        now: DateTime<Utc>,
+    ) -> Result<Write> {
+        self.retain(key(client, policy, id), now).await
+    }
+
     /// The packs of one kind, in the order of their numbers, read consistently.
     ///
     /// # Errors

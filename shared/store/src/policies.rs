@@ -87,6 +87,8 @@ pub struct ActivePolicy {
     pub touched_at: DateTime<Utc>,
     /// Since when it has been on the list, to the millisecond.
     pub since: DateTime<Utc>,
+    /// When the rows of all that waited in it were last kept for longer, to the millisecond; `None` before the first time.
+    pub retained_at: Option<DateTime<Utc>>,
 }
 
 fn active_key(client: &ClientId, policy: &PolicyId) -> Key {
@@ -101,6 +103,7 @@ fn read_active(row: &Attributes) -> Result<ActivePolicy> {
         policy: item.id("policy")?,
         touched_at: item.instant_ms("touched_at")?,
         since: item.instant_ms("since")?,
+        retained_at: item.find_instant_ms("retained_at")?,
     })
 }
 
@@ -208,6 +211,22 @@ impl Store {
     pub async fn active_policy(&self, client: &ClientId, policy: &PolicyId) -> Result<Option<ActivePolicy>> {
         let row = self.get(Table::Policies, &active_key(client, policy), true).await?;
         row.as_ref().map(read_active).transpose()
+    }
+
+    /// Says that the rows of all that waits in a policy were kept for longer. `Refused` when it is off the list.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
+    pub async fn note_retained(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        now: DateTime<Utc>,
+    ) -> Result<Write> {
+        let update = Update::new(Table::Policies, active_key(client, policy), "SET retained_at = :now")
+            .when("attribute_exists(pk)")
+            .value(":now", number(now.timestamp_millis()));
+        Ok(self.update(update).await?.into())
     }
 
     /// Takes an idle policy off the list. `Refused` when it was touched since it was seen, or is off it already.

@@ -29,6 +29,8 @@ pub enum Kind {
     Sent,
     /// A look after a policy.
     Wake,
+    /// A look at what has waited for long.
+    Retain,
     /// Single events that arrive at a line.
     Arrival,
     /// A part of a scan.
@@ -43,11 +45,12 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Chunk,
         Self::Sent,
         Self::Arrival,
         Self::Wake,
+        Self::Retain,
         Self::Scan,
         Self::Event,
         Self::Callback,
@@ -61,6 +64,7 @@ impl Kind {
             Message::Sent(_) => Self::Sent,
             Message::Arrival(_) => Self::Arrival,
             Message::Wake { .. } => Self::Wake,
+            Message::Retain { .. } => Self::Retain,
             Message::Scan { .. } => Self::Scan,
             Message::Event(_) => Self::Event,
             Message::Callback { .. } => Self::Callback,
@@ -181,6 +185,11 @@ fn sound(kind: Kind, dice: &Dice, known: &Known, now_s: i64) -> Result<Message> 
         Kind::Wake => {
             let policy = if client == "acme" { known.policies.any(dice) } else { "one".to_owned() };
             Message::Wake { client, policy, due_s: dice.chance(600).then_some(launch_s) }
+        }
+        Kind::Retain => {
+            let policy = if client == "acme" { known.policies.any(dice) } else { "one".to_owned() };
+            let after = dice.chance(500).then(|| any_of(dice, &["", "x", "5|001790000000|~~", "\u{0}"]));
+            Message::Retain { client, policy, after }
         }
         Kind::Scan => {
             Message::Scan { part: any_of(dice, &["", "x", "UTC|H:03|0", "AT|1|0|1|2", "\u{0}", "part|1"]) }

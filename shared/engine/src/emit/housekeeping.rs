@@ -1,13 +1,14 @@
 //! Housekeeping: what a tick does beside its emission. It tells workers of parts that nobody works on, emits what dead
-//! masters left in the outbox, and wakes the active policies.
+//! masters left in the outbox, wakes the active policies, and once a day has the rows kept for longer of what waits in them.
 //!
 //! It never stands before emission, and gets on however little time is left for it: parts and outbox rows vanish as they
 //! are done, and the waking of policies keeps a cursor. Doing any of it twice changes nothing.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use futures::stream::{self, StreamExt};
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::limits::{ACTIVE_SHARDS, OUTBOX_SHARDS};
+use tidegate_domain::time::days;
 use tidegate_store::Unreadable;
 use tidegate_store::launch::{OutboxEntry, owner_of};
 use tidegate_store::policies::ActivePolicy;
@@ -26,6 +27,9 @@ const WOKEN_BETWEEN_KEEPS: usize = 250;
 const PUBLISHED_AT_ONCE: usize = 16;
 /// Outbox rows that are published between two looks at the clock.
 const PUBLISHED_BETWEEN_LOOKS: usize = 64;
+
+/// How long after a policy became active, and then how often, the rows of what waits in it are kept for longer.
+const RETAIN_EVERY: TimeDelta = days(1);
 
 /// How far the waking of active policies came.
 #[derive(Debug, Default)]
@@ -190,6 +194,12 @@ impl Emission {
         while waking.left > 0 {
             let page = self.store.active_policies(waking.shard, waking.after.take()).await?;
             let now = self.clock.now();
+            let is_old =
+                |active: &&ActivePolicy| now - active.retained_at.unwrap_or(active.since) >= RETAIN_EVERY;
+            let retain = |active: &ActivePolicy| {
+                Outgoing::now(&active.client, Message::retain(&active.client, &active.policy, None))
+            };
+            let retains: Vec<_> = page.rows.iter().filter(is_old).map(retain).collect();
             let is_due = |active: &ActivePolicy| !waking.has_just_become_active(active, now);
             let due = page.rows.into_iter().filter(is_due).map(|active| (active.client, active.policy));
             // The key says whose it is, whatever else of the row can be read.
@@ -204,6 +214,7 @@ impl Emission {
             let wakes: Vec<_> = due.chain(named).map(wake).collect();
             report.policies_woken += wakes.len() as u64;
             self.queues.dispatch(&wakes).await?;
+            self.queues.dispatch(&retains).await?;
             waking.go_on(page.next);
             waking.unkept = waking.unkept.saturating_add(wakes.len());
             let is_over = self.clock.now() >= until;

@@ -212,13 +212,18 @@ impl Queries {
     ) -> Result<Page<EventRecord>, EngineError> {
         let mut unreadable = Vec::new();
         let mut records: BTreeMap<u32, EventRecord> =
-            indexes.map(|index| (index, blank(run.id.event(index)))).collect();
+            indexes.clone().map(|index| (index, blank(run.id.event(index)))).collect();
         if let Some(single) = &run.single {
             if let Some(record) = records.get_mut(&0) {
                 fill(record, single);
             }
         } else if records.values().any(|record| !live.held.contains_key(&record.id.index())) {
-            let history = self.history_rows(client, run).await?;
+            let mut history = self.history_rows(client, run).await?;
+            if run.member.is_none() {
+                let notes = self.store.release_notes(client, &run.id, indexes).await?;
+                history.rows.extend(notes.rows);
+                history.unreadable.extend(notes.unreadable);
+            }
             fill_from_history(&mut records, live, history.rows);
             unreadable = history.unreadable;
         }

@@ -49,6 +49,16 @@ pub enum Message {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         due_s: Option<i64>,
     },
+    /// Something has waited in a policy for long: its rows are to be kept for longer.
+    Retain {
+        /// The client whose policy it is.
+        client: String,
+        /// The policy's name within the client.
+        policy: String,
+        /// Where the page of its line begins that is looked at; absent: at the first.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        after: Option<String>,
+    },
     /// A part of a large scan waits for a worker. Travels through the scan queue.
     Scan {
         /// The id of the part's row.
@@ -225,6 +235,11 @@ impl Message {
         // Whole seconds, rounded up: what is due is never looked at before.
         let due_s = due_at.timestamp() + i64::from(due_at.timestamp_subsec_nanos() > 0);
         Self::Wake { client: client.to_string(), policy: policy.to_string(), due_s: Some(due_s) }
+    }
+
+    /// Has the rows of what waits in a policy kept for longer, from a page of its line on.
+    pub(crate) fn retain(client: &ClientId, policy: &PolicyId, after: Option<String>) -> Self {
+        Self::Retain { client: client.to_string(), policy: policy.to_string(), after }
     }
 
     /// Has a client told that a run has come to its end; telling failed `failures` times.

@@ -93,7 +93,9 @@ impl Outgoing {
             }
             Message::Event(GrantedEvent { pack, .. }) => format!("client {}, pack {pack}", self.client),
             Message::Callback { run, .. } => format!("client {}, run {run}", self.client),
-            Message::Wake { policy, .. } => format!("client {}, policy {policy}", self.client),
+            Message::Wake { policy, .. } | Message::Retain { policy, .. } => {
+                format!("client {}, policy {policy}", self.client)
+            }
             Message::Release { .. } | Message::Scan { .. } => format!("client {}", self.client),
         }
     }

@@ -8,6 +8,7 @@
 //! | end leases | `release`, `expire` |
 //! | share the limit out to the slot groups | `shares` |
 //! | bring all groups of a policy in order | `reconcile` |
+//! | keep the rows of what waits from expiring | `retain` |
 //! | decide about runs that overlap; stop a run, or single events | `overlap`, `stop`, `singles` |
 //! | set aside what cannot be read | `aside` |
 //! | compact outcomes into their runs | `compaction` |
@@ -29,6 +30,7 @@ mod parts;
 mod reconcile;
 mod refill;
 pub(crate) mod release;
+mod retain;
 mod serve;
 pub(crate) mod shares;
 mod singles;

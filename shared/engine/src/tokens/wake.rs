@@ -13,6 +13,8 @@ use tidegate_domain::time::{milliseconds, shifted};
 use super::Tokens;
 use crate::EngineError;
 use crate::effect::{Effect, Reconciliation};
+use crate::queues::Outgoing;
+use crate::queues::message::Message;
 
 /// How long whoever is woken stays: the next wake-up comes after it.
 const STAY: TimeDelta = milliseconds(1_000);
@@ -38,6 +40,24 @@ impl Tokens {
         groups.reverse();
         let all = Reconciliation { policy, groups, is_idle: true };
         self.effects.carry_out(vec![Effect::Reconcile(Box::new(all))]).await.map(drop)
+    }
+
+    /// Keeps the rows of what has waited for long from expiring, a page of the line at a time: the next one with a message of
+    /// its own.
+    pub(crate) async fn retain_waiting(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        after: Option<String>,
+    ) -> Result<(), EngineError> {
+        let next = self.throttle.retain_waiting(&PolicyRef::new(client, policy), after).await?;
+        match next {
+            Some(after) => {
+                let retain = Message::retain(client, policy, Some(after));
+                self.queues.dispatch(&[Outgoing::now(client, retain)]).await
+            }
+            None => Ok(self.store.note_retained(client, policy, self.clock.now()).await.map(drop)?),
+        }
     }
 
     /// Looks for free slots as `Throttle::admission` does, and once more at each instant of the next second at which the

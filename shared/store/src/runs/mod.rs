@@ -1,6 +1,7 @@
 //! Runs, by job: occurrences that were materialised, and those that were not, with the reason.
 
 mod part;
+mod retain;
 mod tally;
 
 use chrono::{DateTime, Utc};

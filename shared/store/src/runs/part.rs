@@ -23,8 +23,12 @@ const _: () = assert!(EVENTS_PER_RUN < 10_u32.pow(SUM_DIGITS as u32));
 /// What the names of sums begin with, in a run's row; the number of the part follows.
 const SUM: char = 't';
 
+pub(super) fn partition(client: &ClientId, run: &RunId) -> String {
+    format!("{client}|{}|parts", run.job())
+}
+
 fn part_key(client: &ClientId, run: &RunId, part: u32) -> Key {
-    Key::new(format!("{client}|{}|parts", run.job()), format!("{}|{part:04}", list_key(run)))
+    Key::new(partition(client, run), format!("{}|{part:04}", list_key(run)))
 }
 
 /// Counts the outcomes of a compaction, beside what else is set.

@@ -8,7 +8,8 @@ use super::condition::shape;
 
 /// What updates are called, by the kind of row and the attributes that they write. What has no name here is called by
 /// its attributes.
-const UPDATES: [(&str, &str, &str); 45] = [
+const UPDATES: [(&str, &str, &str); 49] = [
+    ("active", "retained_at", "note retained"),
     ("index", "#shards", "raise shards"),
     ("index", "#zone", "add or remove zone"),
     ("line", "a# b# cur g#", "take range"),
@@ -17,10 +18,13 @@ const UPDATES: [(&str, &str, &str); 45] = [
     ("line", "ov", "decide overlap"),
     ("pace", "arrival_us", "take rate"),
     ("pack", "#to", "queue"),
+    ("pack", "expires_at", "retain"),
     ("pace", "wake_at", "claim wake"),
+    ("part", "expires_at", "retain"),
     ("part", "dead expired expires_at failed q# succeeded", "count"),
     ("policy", "plan_number shares", "replace plan"),
     ("run", "announced", "announce"),
+    ("run", "expires_at", "retain"),
     ("run", "announce_failure announced", "announce failure"),
     ("run", "dead expired failed last_at q# succeeded", "add outcomes"),
     ("run", "left_out", "add left out"),

@@ -18,6 +18,7 @@ use crate::{URL, at, cases, is_refused, is_there};
 
 cases! {
     "active delete: touched_at = :seen" => policy_that_became_active_again,
+    "active note retained: attribute_exists(pk)" => note_of_a_policy_that_is_idle,
     "calendar delete: revision = :seen" => calendar_that_was_replaced_is_deleted,
     "calendar put: attribute_not_exists(pk)" => second_calendar,
     "calendar rewrite: revision = :old" => calendar_that_was_replaced_is_replaced,
@@ -52,6 +53,11 @@ async fn policy_that_became_active_again(world: &World, store: &Store) -> Result
     let seen = plain.active_policy(&client, &policy).await?.context("it is not active")?;
     plain.touch_active(&client, &policy, at(60)).await?;
     Ok(is_refused(store.retire_active(&seen).await?))
+}
+
+/// A policy that left the list meanwhile does not come back as a row without a name.
+async fn note_of_a_policy_that_is_idle(_: &World, store: &Store) -> Result<bool> {
+    Ok(is_refused(store.note_retained(&client()?, &"small".parse()?, at(0)).await?))
 }
 
 fn policy(revision: u32, plan: u64) -> Result<Policy> {

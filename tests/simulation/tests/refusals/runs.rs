@@ -20,6 +20,8 @@ cases! {
     "run announce: attribute_not_exists(announced)" => second_announcement,
     "run grow skipped: attribute_not_exists(skipped_to) OR skipped_to < :until" => record_of_fewer,
     "run grow skipped: stopped = :reason" => record_of_another_reason,
+    "pack retain: expires_at < :until" => pack_that_is_kept_for_longer,
+    "run retain: expires_at < :until" => retention_of_a_run_that_has_expired,
     "part count: attribute_not_exists(q#) OR q# < :flush" => outcomes_that_were_counted_in_a_part,
     "run tell part: attribute_exists(pk)" => part_of_a_run_that_has_expired,
     "run put: attribute_not_exists(pk)" => record_of_a_run,
@@ -184,6 +186,18 @@ async fn failure_after_the_announcement(world: &World, store: &Store) -> Result<
 
 async fn start_of_a_run_that_has_expired(_: &World, store: &Store) -> Result<bool> {
     Ok(is_refused(store.run_started(&client()?, &run()?, at(0)).await?))
+}
+
+/// What has expired is not kept for longer: there is nothing to keep.
+async fn retention_of_a_run_that_has_expired(_: &World, store: &Store) -> Result<bool> {
+    Ok(is_refused(store.retain_run(&client()?, &run()?, at(0)).await?))
+}
+
+/// A look at it that was held up on its way does not have it expire earlier.
+async fn pack_that_is_kept_for_longer(world: &World, store: &Store) -> Result<bool> {
+    let (pack, _) = straight(world.engine.store()).await?;
+    let (client, policy) = (client()?, "small".parse()?);
+    Ok(is_refused(store.retain_pack(&client, &policy, pack.id, at(-86_400)).await?))
 }
 
 async fn end_of_a_run_that_has_expired(_: &World, store: &Store) -> Result<bool> {

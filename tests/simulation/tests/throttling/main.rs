@@ -10,6 +10,8 @@ mod line;
 mod parts;
 mod rates;
 mod refills;
+mod release_notes;
 mod release_queue;
+mod retained;
 mod stage;
 mod windows;

@@ -1,0 +1,71 @@
+//! Rows of runs and packs expire some days after their launch. Those of what still waits then, since its policy is paused or
+//! slow, are kept for longer: once a day, from long before they would expire.
+
+use chrono::{DateTime, Utc};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use tidegate_domain::ids::ClientId;
+use tidegate_domain::limits::HISTORY_DAYS;
+use tidegate_domain::pack::PackId;
+use tidegate_domain::policy::PolicyRef;
+use tidegate_domain::time::days;
+
+use super::Throttle;
+use crate::EngineError;
+
+/// Rows that are kept for longer at once.
+const RETAINED_AT_ONCE: usize = 32;
+/// What launched so long ago is kept for longer: half of the time that its rows are kept anyway. It is looked at each day.
+const RETAIN_AFTER_DAYS: i64 = HISTORY_DAYS / 2;
+
+impl Throttle {
+    /// Keeps the rows of what has waited for long in a page of a policy's line; on the first page also those of what is with
+    /// its slot groups. Returns where the next page begins; `None` at the end. Repeating it changes nothing.
+    pub(crate) async fn retain_waiting(
+        &self,
+        policy: &PolicyRef,
+        after: Option<String>,
+    ) -> Result<Option<String>, EngineError> {
+        let mut packs = Vec::new();
+        if after.is_none()
+            && let Some(found) = self.store.policy(&policy.client, &policy.policy).await?
+        {
+            let groups = self.groups_as_they_are(&found).await?;
+            packs.extend(
+                groups.into_iter().flat_map(|group| group.packs.into_values().map(|known| known.pack)),
+            );
+        }
+        let page = self.store.line(&policy.client, &policy.policy, after).await?;
+        packs.extend(page.rows.into_iter().map(|entry| entry.pack));
+        packs.sort();
+        packs.dedup();
+        let now = self.clock.now();
+        let old = packs.into_iter().filter(|pack| now - launch_of(pack) >= days(RETAIN_AFTER_DAYS));
+        let retain: Vec<_> = old.map(|pack| self.retain_pack(policy, pack, now)).collect();
+        stream::iter(retain).buffer_unordered(RETAINED_AT_ONCE).try_collect::<()>().await?;
+        Ok(page.next)
+    }
+
+    async fn retain_pack(
+        &self,
+        policy: &PolicyRef,
+        pack: PackId,
+        now: DateTime<Utc>,
+    ) -> Result<(), EngineError> {
+        let client: &ClientId = &policy.client;
+        match pack {
+            PackId::Run(run) => self.store.retain_run(client, &run, now).await?,
+            PackId::Singles(id) => self.store.retain_pack(client, &policy.policy, id, now).await?,
+        };
+        Ok(())
+    }
+}
+
+/// When the first event of a pack launched, to the minute.
+fn launch_of(pack: &PackId) -> DateTime<Utc> {
+    match pack {
+        PackId::Run(run) => run.launch_at(),
+        PackId::Singles(id) => {
+            DateTime::from_timestamp(id.kind.minute.saturating_mul(60), 0).unwrap_or_default()
+        }
+    }
+}
