@@ -44,6 +44,13 @@ const TABLES: &[Table] = &[
             ("aside", &["line"]),
             ("slots", &["runs", "line"]),
             ("events", &["runs", "slots"]),
+            (
+                "repair",
+                &[
+                    "policies", "ticker", "launch", "jobs", "runs", "scans", "line", "packs", "slots",
+                    "events",
+                ],
+            ),
         ],
     },
     Table {
@@ -70,6 +77,7 @@ const TABLES: &[Table] = &[
                 &["index", "effect", "contents", "throttle", "effect_loop", "tokens", "emit", "queries"],
             ),
             ("handle", &["queues", "effect", "deliver", "effect_loop", "tokens", "emit"]),
+            ("repair", &[]),
             (
                 "engine",
                 &[

@@ -24,6 +24,7 @@
 //! | `queries` | what clients ask |
 //! | `jobs`, `policies`, `calendars` | what clients change |
 //! | `handle` | which message is whose |
+//! | `repair` | brings tables together again that were restored from snapshots of different instants |
 //!
 //! Nothing is held between calls but caches of what never changes, and for half a minute what no limit depends on. Clock,
 //! randomness and clients are arguments.
@@ -59,6 +60,7 @@ mod pauses;
 mod policies;
 mod queries;
 mod queues;
+mod repair;
 mod scan;
 mod throttle;
 mod token_key;
@@ -79,6 +81,9 @@ pub use queries::{
     LeaseSpan, Load, Observer, PolicyStatus, Queries, Reason, RunDetail, RunState, RunSummary, SoFar,
 };
 pub use queues::{Config, Handled, QueueCheck, Queues, Redelivery, message};
+pub use repair::{
+    DEFAULT_LOOK_BACK_SECONDS, Finding, FindingKind, Repair, RepairError, RepairOptions, RepairReport,
+};
 pub use scan::{Decision, ScanReport};
 pub use throttle::release::Released;
 pub use tidegate_domain::slots::Outcome;

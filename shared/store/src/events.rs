@@ -156,7 +156,7 @@ pub struct ReleaseNoteRow {
     pub at: DateTime<Utc>,
 }
 
-fn partition(client: &ClientId, of: &HistoryOf) -> String {
+pub(crate) fn partition(client: &ClientId, of: &HistoryOf) -> String {
     match of {
         HistoryOf::Run(run) => run_partition(client, run),
         HistoryOf::Singles(policy, pack) => format!("{client}|{pack}|{policy}"),
@@ -188,7 +188,7 @@ fn note_key(client: &ClientId, of: &HistoryOf, index: u32) -> Key {
 }
 
 /// The key of a part: later attempts have rows of their own, or one of them would take the place of the first.
-fn part_key(client: &ClientId, run: &RunId, from: u32, attempt: u8) -> Key {
+pub(crate) fn part_key(client: &ClientId, run: &RunId, from: u32, attempt: u8) -> Key {
     let later = if attempt > 1 { format!(".{attempt}") } else { String::new() };
     Key::new(run_partition(client, run), format!("c{from:07}{later}"))
 }
@@ -365,7 +365,7 @@ impl Store {
     }
 }
 
-fn read(row: &Attributes) -> Result<HistoryRow> {
+pub(crate) fn read(row: &Attributes) -> Result<HistoryRow> {
     let item = Item::read(Table::Events, row)?;
     let (kind, place) = item.text("sk")?.split_at_checked(1).unwrap_or_default();
     Ok(match kind {

@@ -44,7 +44,7 @@ impl JobRow {
     }
 }
 
-fn key(client: &ClientId, job: &JobId) -> Key {
+pub(crate) fn key(client: &ClientId, job: &JobId) -> Key {
     Key::new(client.as_str(), job.as_str())
 }
 
@@ -79,7 +79,7 @@ fn expires_at(job: &Job) -> Option<DateTime<Utc>> {
     Some(shifted(last.max(job.changed_at), days(AT_ROW_DAYS)))
 }
 
-fn read(row: &Attributes) -> Result<JobRow> {
+pub(crate) fn read(row: &Attributes) -> Result<JobRow> {
     let item = Item::read(Table::Jobs, row)?;
     let revision = item.number("rev")?;
     let Some(when) = item.find_text("when") else { return Ok(JobRow::Deleted { revision }) };
@@ -329,7 +329,7 @@ fn zone_partition(zone: Tz, shard: u32) -> String {
 }
 
 /// A job's place in the list of its zone; `None` when it has no children.
-fn zone_key_of(job: &Job) -> Option<Key> {
+pub(crate) fn zone_key_of(job: &Job) -> Option<Key> {
     let name = format!("{}|{}", job.client, job.id);
     let shard = shard_of(&name, ZONE_SHARDS);
     (!job.children.is_empty()).then(|| Key::new(zone_partition(job.trigger.zone(), shard), name))

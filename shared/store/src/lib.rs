@@ -29,6 +29,7 @@ pub mod pace;
 pub mod packs;
 mod pause;
 pub mod policies;
+pub mod repair;
 mod rows;
 pub mod runs;
 pub mod scans;

@@ -47,7 +47,7 @@ fn prefix(policy: &PolicyId, kind: SinglesKind) -> String {
     format!("{policy}|{}.{:02}|", kind.priority, kind.cost)
 }
 
-fn key(client: &ClientId, policy: &PolicyId, id: SinglesId) -> Key {
+pub(crate) fn key(client: &ClientId, policy: &PolicyId, id: SinglesId) -> Key {
     Key::new(partition(client, id.kind.minute), format!("{}{:06}", prefix(policy, id.kind), id.number))
 }
 
@@ -99,7 +99,7 @@ fn encode(pack: &Singles) -> Result<String> {
     })
 }
 
-fn read(client: &ClientId, id: SinglesId, row: &Attributes) -> Result<Singles> {
+pub(crate) fn read(client: &ClientId, id: SinglesId, row: &Attributes) -> Result<Singles> {
     let item = Item::read(Table::Runs, row)?;
     let doc: PackDoc = serde_json::from_str(item.text("pack")?).map_err(|e| item.corrupt(e.to_string()))?;
     if doc.v > VERSION {
@@ -127,7 +127,7 @@ fn read(client: &ClientId, id: SinglesId, row: &Attributes) -> Result<Singles> {
     Ok(Singles { id, as_of: item.find_instant_ms("as_of")?, straight: straight.transpose()?, members })
 }
 
-fn straight_text(to: Straight) -> String {
+pub(crate) fn straight_text(to: Straight) -> String {
     format!("{}.{}", to.group, to.refills)
 }
 
@@ -147,7 +147,7 @@ fn pack_row(client: &ClientId, policy: &PolicyId, pack: &Singles, now: DateTime<
 }
 
 /// The policy and the pack that a row is of.
-fn name_of(row: &Attributes) -> Result<(PolicyId, SinglesId)> {
+pub(crate) fn name_of(row: &Attributes) -> Result<(PolicyId, SinglesId)> {
     let item = Item::read(Table::Runs, row)?;
     let pack: PackId = item.parsed("id", item.text("id")?)?;
     let PackId::Singles(id) = pack else { return Err(item.corrupt("'id' is no pack of single events")) };

@@ -41,7 +41,7 @@ fn row(policy: &Policy) -> Row {
         .with("shares", text(policy.plan.encode()))
 }
 
-fn read(row: &Attributes) -> Result<Policy> {
+pub(crate) fn read(row: &Attributes) -> Result<Policy> {
     let item = Item::read(Table::Policies, row)?;
     let corrupt = |reason: String| item.corrupt(reason);
     let waiting_runs = item.find_number("max_waiting_runs")?.map(WaitingRuns::new).transpose();

@@ -23,6 +23,8 @@ const ROWS_PER_BATCH: usize = 25;
 const ROWS_PER_BATCH_READ: usize = 100;
 /// Batch calls that write rows of one call at once.
 const BATCHES_AT_ONCE: usize = 4;
+/// Stands between the two keys of a row at which a page of a whole table ends: no key has it.
+const PLACE: char = '\n';
 /// Why a transaction is cancelled that may take place a little later.
 const PASSING_REASONS: [&str; 3] =
     ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"];
@@ -376,6 +378,23 @@ impl Store {
         let out = call.key_condition_expression(condition).send().await;
         let out = out.map_err(|e| StoreError::aws("Query", table, &e))?;
         let next = out.last_evaluated_key.as_ref().and_then(|key| key.get(SORT_KEY)?.as_s().ok()).cloned();
+        Ok(Page::new(out.items.unwrap_or_default(), next))
+    }
+
+    /// A page of a whole table, in no order that says anything, read consistently. `after` is the `next` of the page before.
+    pub(crate) async fn scan(&self, table: Table, after: Option<String>) -> Result<Page<Attributes>> {
+        let after = after.as_deref().and_then(|after| after.split_once(PLACE));
+        let out = self
+            .db
+            .scan()
+            .table_name(self.name(table))
+            .consistent_read(true)
+            .set_exclusive_start_key(after.map(|(pk, sk)| Key::new(pk, sk).attributes()))
+            .send()
+            .await;
+        let out = out.map_err(|e| StoreError::aws("Scan", table, &e))?;
+        let part = |name: &str| out.last_evaluated_key.as_ref()?.get(name)?.as_s().ok();
+        let next = part(PARTITION_KEY).zip(part(SORT_KEY)).map(|(pk, sk)| format!("{pk}{PLACE}{sk}"));
         Ok(Page::new(out.items.unwrap_or_default(), next))
     }
 

@@ -217,7 +217,7 @@ impl Cursor {
     }
 }
 
-fn key(id: &str) -> Key {
+pub(crate) fn key(id: &str) -> Key {
     Key::new(PARTITION, id)
 }
 

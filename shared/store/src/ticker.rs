@@ -32,6 +32,9 @@ pub struct Watermark {
     /// Where the waking of active policies goes on: a shard and the name after which, as the engine wrote them; `None`:
     /// at the beginning.
     pub woken_to: Option<String>,
+    /// How far everything was emitted when the third last tick began; `None` before there were as many. What was written in
+    /// the last minute follows from launches after it, however far ticks were behind.
+    pub past: Option<DateTime<Utc>>,
 }
 
 /// On what terms a tick takes the row.
@@ -63,7 +66,7 @@ pub enum Advance {
     Lost(Watermark),
 }
 
-fn key() -> Key {
+pub(crate) fn key() -> Key {
     Key::new("watermark", "-")
 }
 
@@ -78,6 +81,7 @@ fn read(row: &Attributes) -> Result<Watermark> {
         fence: item.number("fence")?,
         lease_end: item.instant_ms("lease_end")?,
         woken_to: item.find_text("woken_to").map(str::to_owned),
+        past: item.find_number::<i64>("past_3")?.map(|_| item.instant_s("past_3")).transpose()?,
     })
 }
 
@@ -125,7 +129,9 @@ impl Store {
             key(),
             "SET taken_over_to = if_not_exists(planned_to, :start), \
              taken_over_missed = if_not_exists(missed, :missed), planned_to = :to, missed = :missed, \
-             scanned_to = if_not_exists(scanned_to, :start), lease_end = :lease ADD fence :one",
+             scanned_to = if_not_exists(scanned_to, :start), lease_end = :lease, \
+             past_1 = if_not_exists(scanned_to, :start), past_2 = if_not_exists(past_1, :start), \
+             past_3 = if_not_exists(past_2, :start) ADD fence :one",
         )
         .when(
             "attribute_not_exists(pk) OR (scanned_to = planned_to AND planned_to < :to) \
@@ -147,7 +153,9 @@ impl Store {
     /// Takes over from a tick that died before it had repeated all that it had taken over itself. Those launches are still
     /// evaluated as they were at first, and nobody has evaluated any after them.
     async fn take_over_again(&self, to: DateTime<Utc>, now: DateTime<Utc>, terms: Terms) -> Result<Advance> {
-        let changes = "SET planned_to = :to, missed = :missed, lease_end = :lease ADD fence :one";
+        let changes = "SET planned_to = :to, missed = :missed, lease_end = :lease, past_1 = scanned_to, \
+                       past_2 = if_not_exists(past_1, scanned_to), past_3 = if_not_exists(past_2, scanned_to) \
+                       ADD fence :one";
         let update = Update::new(Table::Ticker, key(), changes)
             .when("planned_to <= :to AND scanned_to < taken_over_to AND lease_end < :now");
         Ok(match self.update(terms.put_into(update, to, now)).await? {

@@ -6,12 +6,14 @@
 //! | [`Gate`](gate::Gate) | processes whose requests a test lets through one by one |
 //! | [`Account`] | what was delivered or recorded, held against what should have been |
 //! | [`Mutant`](mutants::Mutant) | requests that lack a clause of a condition |
+//! | [`restore::play`] | one seeded load whose tables are restored from snapshots of different instants, repaired, and goes on |
 //! | [`sim::run`] | one seeded history with faults, held against the invariants after every step |
 //!
 //! Deliberately absent: sleeps, sockets, and anything that another test could see.
 
 pub mod gate;
 pub mod mutants;
+pub mod restore;
 pub mod sim;
 pub mod world;
 

@@ -15,6 +15,7 @@ mod clause;
 mod group;
 mod lease;
 mod outcome;
+mod repair;
 mod transition;
 
 pub use change::Change;
@@ -22,6 +23,7 @@ pub use clause::Clause;
 pub use group::{Compaction, GroupKey, PackRef, Range, Refill, Share, SlotGroup};
 pub use lease::{Lease, LeaseEnd, LeaseId, NewLease};
 pub use outcome::{Ended, Outcome, OutcomeEntry};
+pub use repair::Epoch;
 pub use transition::{Follow, Transition};
 
 #[cfg(test)]

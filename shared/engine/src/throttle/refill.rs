@@ -11,7 +11,7 @@ use tidegate_domain::occurrence::{SkipReason, StopReason};
 use tidegate_domain::pack::{PackId, SinglesId};
 use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::slots::{GroupKey, PackRef, Range, SlotGroup, Transition};
-use tidegate_store::line::{LineEntry, Take, is_first, is_part, pack_of_line_key};
+use tidegate_store::line::{LineEntry, Take, is_first, is_part, is_put_back, pack_of_line_key};
 use tidegate_store::slots::Written;
 
 use super::Throttle;
@@ -247,8 +247,10 @@ impl Throttle {
         entry: &LineEntry,
     ) -> Result<Vec<Effect>, EngineError> {
         let mut effects = Vec::new();
+        // A repair leaves an entry of a run that has ended, and whose client may not have been told.
+        let is_to_be_told = entry.run().is_some() && is_put_back(&entry.line_key);
         if let Some(run) = entry.run()
-            && readable(self.contents.run_terms(&policy.client, run).await)?.is_none()
+            && (is_to_be_told || readable(self.contents.run_terms(&policy.client, run).await)?.is_none())
             && let Some(row) = readable(self.store.run(&policy.client, run).await.map_err(EngineError::from))?
         {
             // Whoever stopped it may have died before anybody was told.

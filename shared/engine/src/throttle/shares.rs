@@ -10,7 +10,7 @@ use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::policy::Policy;
 use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::rate_limit::RateLimit;
-use tidegate_domain::slots::{GroupKey, Share, SlotGroup, Transition};
+use tidegate_domain::slots::{Epoch, GroupKey, Share, SlotGroup, Transition};
 use tidegate_domain::time::{seconds, shifted};
 use tidegate_store::Write;
 use tidegate_store::slots::Written;
@@ -102,7 +102,9 @@ impl Throttle {
         for _ in 0..WRITE_ROUNDS {
             match self.store.slot_group(&key).await? {
                 None => {
-                    let new = SlotGroup::new(key.clone(), Share::of(policy, group));
+                    // After a repair, numbers of groups that nobody knows any more must not be given again.
+                    let epoch = self.store.epoch().await?.unwrap_or(Epoch::from_millis(0));
+                    let new = SlotGroup::new(key.clone(), Share::of(policy, group)).in_epoch(epoch);
                     self.store.create_slot_group(&new).await?;
                 }
                 Some(seen) if seen.share.plan >= policy.plan.number => return Ok(seen),

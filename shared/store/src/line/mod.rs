@@ -62,7 +62,7 @@ pub enum Pending {
 }
 
 impl Pending {
-    fn code(self) -> &'static str {
+    pub(crate) fn code(self) -> &'static str {
         match self {
             Self::Skip => "s",
             Self::BufferOne => "b",
@@ -70,7 +70,8 @@ impl Pending {
         }
     }
 
-    fn of(overlap: Overlap) -> Option<Self> {
+    /// What is to be said of a run that is due, by the rule of its job.
+    pub fn of(overlap: Overlap) -> Option<Self> {
         match overlap {
             Overlap::Allow => None,
             Overlap::Skip => Some(Self::Skip),
@@ -209,7 +210,7 @@ pub(crate) fn partition(client: &ClientId, policy: &PolicyId) -> String {
     format!("{client}|{policy}|line")
 }
 
-fn line_key(pack: &PackId, priority: u8, launch_at: DateTime<Utc>) -> String {
+pub(crate) fn line_key(pack: &PackId, priority: u8, launch_at: DateTime<Utc>) -> String {
     format!("{priority}|{:012}|{pack}", launch_at.timestamp())
 }
 
@@ -234,6 +235,20 @@ pub fn is_part(line_key: &str) -> bool {
 /// Whether event number `event` is the first of the entry under a key, as it was put into the line.
 pub fn is_first(line_key: &str, event: u32) -> bool {
     event == part_of(line_key).map_or(0, |(_, first)| first)
+}
+
+/// Stands before the epoch of the repair that put an entry into the line again, in its key.
+const PUT_BACK: &str = "+r";
+
+/// The key of events that a repair puts into the line again, beside that of the whole. Each repair has an epoch of its own.
+pub(crate) fn line_key_put_back(whole: &str, epoch: u64, first: u32) -> String {
+    let (head, tail) = whole.rsplit_once('|').unwrap_or_default();
+    format!("{head}|{PUT_BACK}{epoch:013}.{first:07}|{tail}")
+}
+
+/// Whether the entry under a key was put into the line by a repair.
+pub fn is_put_back(line_key: &str) -> bool {
+    line_key.split('|').nth(2).is_some_and(|part| part.starts_with(PUT_BACK))
 }
 
 /// When the events under a key of the line are due.
@@ -309,7 +324,7 @@ pub(crate) fn singles_row(client: &ClientId, policy: &PolicyId, pack: &Singles) 
         .with("cur", number(0))
 }
 
-fn read(row: &Attributes) -> Result<LineEntry> {
+pub(crate) fn read(row: &Attributes) -> Result<LineEntry> {
     let item = Item::read(Table::Policies, row)?;
     Ok(LineEntry {
         pack: item.parsed("pack", item.text("pack")?)?,

@@ -1,6 +1,6 @@
 //! Runs, by job: occurrences that were materialised, and those that were not, with the reason.
 
-mod part;
+pub(crate) mod part;
 mod retain;
 mod tally;
 
@@ -181,7 +181,7 @@ pub fn run_of_list_key(job: &JobId, key: &str) -> Option<RunId> {
     Some(RunId::new(job.clone(), revision, launch_of_list_key(key)?))
 }
 
-fn key(client: &ClientId, run: &RunId) -> Key {
+pub(crate) fn key(client: &ClientId, run: &RunId) -> Key {
     Key::new(format!("{client}|{}", run.job()), list_key(run))
 }
 
@@ -215,7 +215,7 @@ pub(crate) fn row(occurrence: &Occurrence, tally: Tally, now: DateTime<Utc>) -> 
     Ok(counts.into_iter().filter(|(_, n)| *n > 0).fold(row, |row, (name, n)| row.with(name, number(n))))
 }
 
-fn read(row: &Attributes) -> Result<RunRow> {
+pub(crate) fn read(row: &Attributes) -> Result<RunRow> {
     let item = Item::read(Table::Runs, row)?;
     let doc: TermsDoc = serde_json::from_str(item.text("terms")?).map_err(|e| item.corrupt(e.to_string()))?;
     let own = Tally {

@@ -23,7 +23,8 @@ const _: () = assert!(EVENTS_PER_RUN < 10_u32.pow(SUM_DIGITS as u32));
 /// What the names of sums begin with, in a run's row; the number of the part follows.
 const SUM: char = 't';
 
-pub(super) fn partition(client: &ClientId, run: &RunId) -> String {
+/// The partition of what is counted in parts of a job's runs.
+pub(crate) fn partition(client: &ClientId, run: &RunId) -> String {
     format!("{client}|{}|parts", run.job())
 }
 
@@ -54,6 +55,12 @@ fn sum_of(row: &Attributes) -> Result<String> {
     let (expired, dead) = (count("expired")?, count("dead")?);
     let all = [succeeded, failed, expired, dead].into_iter().fold(0_u32, u32::saturating_add);
     Ok(format!("{all:0SUM_DIGITS$}.{failed}.{expired}.{dead}"))
+}
+
+/// Whether an attribute of a run's row says what a slot group, or a part, has counted: `q<group>` or `t<part>`.
+pub(crate) fn is_count(name: &str) -> bool {
+    let number = name.strip_prefix(['q', SUM]);
+    number.is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
 /// The sums of its parts that a run's row knows.

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use tidegate_domain::limits::SLOTS_PER_GROUP;
 use tidegate_domain::slots::{
-    Compaction, GroupKey, Lease, LeaseId, PackRef, Range, Refill, Share, SlotGroup,
+    Compaction, GroupKey, Lease, LeaseId, OutcomeEntry, PackRef, Range, Refill, Share, SlotGroup,
 };
 
-use super::outcomes::decode_entry;
+use super::outcomes::{decode_entry, encode_entry};
 use crate::Result;
-use crate::item::{Attributes, Item, Row, number};
+use crate::item::{Attributes, Item, Row, number, text};
 use crate::tables::Table;
 
 /// Attributes of the group. Short, since the row must stay within one write unit.
@@ -90,9 +90,33 @@ pub(super) fn new_row(group: &SlotGroup) -> Row {
         .with_some(a::RATED, rated.then_some(AttributeValue::Bool(true)))
         .with(a::FENCE, number(group.next_fence))
         .with(a::OUTCOMES, AttributeValue::L(Vec::new()));
-    [a::HELD, a::RUN, a::NEXT, a::LEFT, a::REFILLS, a::COMPACTIONS]
+    [a::HELD, a::RUN, a::NEXT, a::LEFT, a::REFILLS]
         .into_iter()
-        .fold(row, |row, name| row.with(name, number(0)))
+        .fold(row.with(a::COMPACTIONS, number(group.compactions)), |row, name| row.with(name, number(0)))
+}
+
+/// What a repair changes of a group: numbers that rise, and what it lets go of.
+pub(crate) fn changes(seen: &SlotGroup, new: &SlotGroup) -> Row {
+    let entries = |entries: &[OutcomeEntry]| {
+        AttributeValue::L(entries.iter().map(|entry| text(encode_entry(entry))).collect())
+    };
+    let compacting = (new.compaction != Compaction::Idle).then(|| entries(new.compacting()));
+    let mut row = Row::new(&super::key(&seen.key))
+        .with(a::FENCE, number(new.next_fence))
+        .with(a::COMPACTIONS, number(new.compactions))
+        .with(a::HELD, number(new.held))
+        .with(a::OUTCOMES, entries(&new.outcomes))
+        .with_some(a::COMPACTING, compacting);
+    if seen.refill != new.refill {
+        row = row.with(a::LEFT, number(0)).with_some(a::ENTRY, None);
+    }
+    for slot in seen.leases.keys().filter(|slot| !new.leases.contains_key(slot)) {
+        let names =
+            [slot::INDEX, slot::RUN, slot::FENCE, slot::ENDS_AT, slot::WRITE_ID, slot::ATTEMPT, slot::COST];
+        row = names.into_iter().fold(row, |row, name| row.with_some(&format!("{name}{slot}"), None));
+    }
+    let gone = seen.packs.keys().filter(|number| !new.packs.contains_key(number));
+    gone.fold(row, |row, number| row.with_some(&format!("{}{number}", a::PACK_REF), None))
 }
 
 pub(super) fn read(key: &GroupKey, row: &Attributes) -> Result<SlotGroup> {

@@ -31,7 +31,7 @@ const NOON: i64 = 1_795_262_400;
 pub const CLIENT: &str = "acme";
 
 /// The clock of an engine that is alone: it is moved on when the engine waits for it.
-struct Moved(Arc<ManualClock>);
+pub(crate) struct Moved(pub(crate) Arc<ManualClock>);
 
 impl Clock for Moved {
     fn now(&self) -> DateTime<Utc> {

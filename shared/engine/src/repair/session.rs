@@ -1,0 +1,50 @@
+//! A repair that is under way: what it goes by, and what it found so far.
+
+use chrono::{DateTime, Utc};
+use tidegate_domain::slots::Epoch;
+use tidegate_store::{Page, Store, Write};
+
+use super::RepairError;
+use super::report::{Finding, FindingKind, RepairReport};
+
+/// A repair under way.
+pub(super) struct Session<'s> {
+    pub(super) store: &'s Store,
+    pub(super) now: DateTime<Utc>,
+    pub(super) apply: bool,
+    pub(super) epoch: Epoch,
+    /// No table is of an earlier instant.
+    pub(super) first_cut: DateTime<Utc>,
+    /// Launches from then on are emitted again.
+    pub(super) back_to: DateTime<Utc>,
+    pub(super) report: RepairReport,
+}
+
+impl Session<'_> {
+    pub(super) fn found(
+        &mut self,
+        kind: FindingKind,
+        client: impl ToString,
+        subject: impl ToString,
+        detail: impl Into<String>,
+    ) {
+        let (client, subject, detail) = (client.to_string(), subject.to_string(), detail.into());
+        self.report.add(Finding { kind, client, subject, detail });
+    }
+
+    /// Lists what of a page cannot be read, and answers the rest.
+    pub(super) fn readable<T>(&mut self, page: Page<T>) -> (Vec<T>, Option<String>) {
+        for row in page.unreadable {
+            self.found(FindingKind::Unreadable, "", row.sort_key, row.reason);
+        }
+        (page.rows, page.next)
+    }
+}
+
+/// What was to be written is written, or somebody else is at work.
+pub(super) fn done(written: Write, what: impl FnOnce() -> String) -> Result<(), RepairError> {
+    match written {
+        Write::Done => Ok(()),
+        Write::Refused => Err(RepairError::Moved { what: what() }),
+    }
+}
