@@ -33,6 +33,13 @@ pub(crate) enum Command {
     /// counts from there. A row that cannot be read is refused with its line and the reason, and the others are computed;
     /// the exit status is 1 when no job is left.
     DryRun(DryRunArgs),
+    /// Bring tables together again that were restored from snapshots of different instants: say what is to be done, and
+    /// with --apply do it.
+    ///
+    /// Nobody else may use the tables meanwhile: turn every function off, or stop tidegate local. What is not known to
+    /// have ended is delivered again under the same id, and what cannot be known is listed. It may be killed anywhere and
+    /// run again. Credentials and region are found as the AWS CLI finds them; AWS_ENDPOINT_URL names an emulator.
+    Repair(RepairArgs),
 }
 
 #[derive(Debug, Clone, Args)]
@@ -107,6 +114,33 @@ impl DryRunArgs {
         );
         Ok(Window::new(from, to)?)
     }
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(group = clap::ArgGroup::new("tables").required(true).args(["table_prefix", "data"]))]
+pub(crate) struct RepairArgs {
+    /// What the names of the tables on AWS begin with, before the dash
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) table_prefix: Option<String>,
+    /// The folder of a tidegate local that is not running
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Do it; otherwise nothing is written
+    #[arg(long)]
+    pub(crate) apply: bool,
+    /// The first instant that a table was restored to: ISO 8601 with an offset [default: a minute before the last tick
+    /// that the tables know]
+    #[arg(long, value_name = "T", value_parser = instant)]
+    pub(crate) restored_to: Option<DateTime<Utc>>,
+    /// How long before that launches are emitted again whose messages may be lost, such as 15m or 2h
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "15m")]
+    pub(crate) look_back: Duration,
+    /// Go on although the emitter seems to be on: when you know that everything is off
+    #[arg(long)]
+    pub(crate) while_running: bool,
+    /// How stdout reads
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -1,5 +1,5 @@
 //! The `tidegate` binary: `tidegate local` runs a whole Tidegate in one process, `--demo` shows what it does;
-//! `tidegate dry-run` tells what a file of jobs would launch.
+//! `tidegate dry-run` tells what a file of jobs would launch; `tidegate repair` brings restored tables together again.
 //!
 //! Deliberately absent: rules of scheduling and throttling (the engine's), and calls to a deployed Tidegate (any HTTP
 //! client's, or those of `tidegate-client`).
@@ -10,6 +10,7 @@ mod dry_run;
 mod kept_key;
 mod local;
 mod logging;
+mod repair;
 mod stop;
 
 use std::io::Write as _;
@@ -38,6 +39,10 @@ fn main() -> ExitCode {
         Command::DryRun(args) => {
             logging::start("warn");
             run_on(&mut Builder::new_current_thread(), dry_run::run(args))
+        }
+        Command::Repair(args) => {
+            logging::start("warn");
+            run_on(&mut Builder::new_current_thread(), repair::run(args))
         }
     };
     ended.unwrap_or_else(|error| {

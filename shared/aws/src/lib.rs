@@ -25,6 +25,7 @@ use aws_config::BehaviorVersion;
 use aws_config::environment::EnvironmentVariableCredentialsProvider;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
+use aws_sdk_dynamodb::config::SharedHttpClient;
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
@@ -79,14 +80,31 @@ pub fn retries() -> RetryConfig {
         .with_max_backoff(Duration::from_secs(2))
 }
 
+/// The tables of a deployment for a person who works on them: credentials and region are found in the environment, in a
+/// profile, or where AWS provides them. `None`: no region is named. Makes no call but for credentials and region. The endpoint
+/// of an emulator comes from `AWS_ENDPOINT_URL`.
+pub async fn tables(table_prefix: &str) -> Option<Store> {
+    let sdk = aws_config::defaults(BehaviorVersion::latest())
+        .http_client(http_client())
+        .retry_config(retries())
+        .timeout_config(timeouts())
+        .load()
+        .await;
+    sdk.region()?;
+    Some(Store::new(aws_sdk_dynamodb::Client::new(&sdk), table_prefix))
+}
+
+fn http_client() -> SharedHttpClient {
+    Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https()
+}
+
 /// An engine over the tables and queues that the environment names. Makes no call.
 ///
 /// Credentials come from the environment alone, as Lambda gives them: no provider chain is tried, so a cold start waits
 /// for nothing. The endpoint of an emulator comes from `AWS_ENDPOINT_URL`.
 pub async fn engine(environment: &Environment) -> Engine {
-    let http = Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
     let sdk = aws_config::defaults(BehaviorVersion::latest())
-        .http_client(http)
+        .http_client(http_client())
         .credentials_provider(EnvironmentVariableCredentialsProvider::new())
         .retry_config(retries())
         .timeout_config(timeouts())

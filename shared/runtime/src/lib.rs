@@ -23,7 +23,7 @@ mod ticking;
 
 pub use consumer_queue::{BadQueueName, ConsumerQueue};
 pub use queues::QueueError;
-pub use runtime::{Options, Place, Runtime, StartError};
+pub use runtime::{Options, Place, Runtime, StartError, tables_in};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! A running Tidegate: the embedded services, the engine on them, and its loops.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tidegate_domain::clock::Clock;
@@ -74,6 +74,18 @@ pub enum StartError {
     /// What a former process left cannot be taken over.
     #[error("failed to take over what the last process left: {0}")]
     TakeOver(#[from] EngineError),
+}
+
+/// The tables in a data folder, for as long as the store is there. Nothing runs on them, and no other process has the folder.
+///
+/// # Errors
+/// [`OpenError::InUse`] when another process has the folder; otherwise when the tables cannot be opened, or one is missing
+/// and cannot be created.
+pub async fn tables_in(folder: &Path) -> Result<Store, StartError> {
+    let embedded = Embedded::open(folder, Arc::new(SystemClock))?;
+    let store = Store::new(embedded.dynamodb(), PREFIX);
+    store.create_tables().await?;
+    Ok(store)
 }
 
 /// A running Tidegate, without its API. Stops when it is dropped, and in good order with [`Runtime::stop`].
