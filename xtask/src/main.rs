@@ -38,10 +38,11 @@ usage: cargo xtask <recipe>
   readme                     type the README and the quick start as they are written, in local mode
   e2e                        deploy the real template to AWS_ENDPOINT_URL (or a MiniStack of its own) and use it
   bench [NAME] [N]           the benchmarks, or one of them with N events or jobs
-  simulate [N] [--from SEED] [--mutant NAME | --mutants]
+  simulate [N] [--from SEED] [--mutant NAME | --mutants | --restores]
                              N simulated histories over all cores, replayable by seed, and a table of those that failed;
                              without a clause of a condition (a row of tests/simulation/src/mutants/mutants.txt), or
-                             with each of these mutants in turn until a history notices it
+                             with each of these mutants in turn until a history notices it; or N restores of tables
+                             from snapshots of different instants
   cloud [NAME ...] [--seed N] [--share PART]
                              what must hold on AWS as it is: all scenarios, or those that are named, each in full or in
                              a part of its size, in virtual time

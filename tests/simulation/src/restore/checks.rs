@@ -10,7 +10,7 @@ use tidegate_domain::slots::{GroupKey, SlotGroup};
 use tidegate_domain::token::Token;
 use tidegate_store::repair::StoredRun;
 
-use super::load::{Load, POLICIES, Promised};
+use super::promised::{POLICIES, Promised};
 use super::site::Site;
 use crate::world::CLIENT;
 
@@ -52,9 +52,13 @@ pub(super) async fn held_tokens(site: &Site) -> Result<BTreeSet<Token>> {
 }
 
 /// Everything that was accepted before the first snapshot came true.
-pub(super) async fn all_came_true(site: &Site, load: &Load<'_>) -> Result<()> {
-    for promised in &load.promised {
-        came_true(site, load, promised).await?;
+pub(super) async fn all_came_true(
+    site: &Site,
+    promised: &[Promised],
+    arrived: &BTreeSet<String>,
+) -> Result<()> {
+    for promised in promised {
+        came_true(site, promised, arrived).await?;
     }
     Ok(())
 }
@@ -66,13 +70,12 @@ pub(super) async fn nothing_is_left(site: &Site) -> Result<()> {
 }
 
 /// I2, I3: each occurrence is delivered, or recorded with its reason.
-async fn came_true(site: &Site, load: &Load<'_>, promised: &Promised) -> Result<()> {
+async fn came_true(site: &Site, promised: &Promised, arrived: &BTreeSet<String>) -> Result<()> {
     let job = &promised.job;
     for launch_at in promised.launches() {
         let run = RunId::new(job.id.clone(), job.revision, launch_at);
         let count = job.terms.count.get();
-        let missing =
-            (0..count).filter(|index| !load.arrived.contains(&run.event(*index).to_string())).count();
+        let missing = (0..count).filter(|index| !arrived.contains(&run.event(*index).to_string())).count();
         if missing == 0 || (job.terms.flow.overlap != Overlap::Allow && is_recorded(site, &run).await?) {
             continue;
         }

@@ -7,34 +7,24 @@ use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::clock::Clock as _;
 use tidegate_domain::flow::Overlap;
 use tidegate_domain::ids::ClientId;
-use tidegate_domain::job::{Job, Trigger};
+use tidegate_domain::job::Trigger;
 use tidegate_domain::policy::PolicyTerms;
-use tidegate_domain::time::{Rate, Window};
+use tidegate_domain::time::Rate;
 use tidegate_domain::token::Token;
 use tidegate_engine::{Engine, JobDelete, JobDraft, Outcome, Release, Released, Written};
 use tidegate_store::tables::Table;
 use tidegate_testkit::queue;
 
 use super::checks;
+use super::promised::{POLICIES, Promised};
 use super::site::Site;
 use super::snapshots::Cut;
 use crate::sim::Dice;
 use crate::world::{CLIENT, JobSpec, Received};
 
-/// Policies, their limits and their leases in seconds.
-pub(super) const POLICIES: [(&str, u32, u32); 3] = [("small", 3, 30), ("wide", 14, 20), ("single", 2, 15)];
 /// Rounds in which everything must come to its end, and steps of a round: an hour and a half.
 const LAST_ROUNDS: u32 = 80;
 const STEPS_OF_A_ROUND: u32 = 45;
-
-/// A job that was accepted before the first snapshot, and not changed since.
-pub(super) struct Promised {
-    pub(super) job: Job,
-    /// Launches before it are none.
-    pub(super) from: DateTime<Utc>,
-    /// Launches from then on may be recorded as those of a deleted job.
-    pub(super) to: DateTime<Utc>,
-}
 
 /// What time it is for the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,9 +45,9 @@ pub(super) struct Load<'s> {
     client: ClientId,
     phase: Phase,
     ticked_minute: i64,
-    pub(super) promised: Vec<Promised>,
+    promised: Vec<Promised>,
     /// Events that arrived, without those of the lost time.
-    pub(super) arrived: BTreeSet<String>,
+    arrived: BTreeSet<String>,
     /// Tokens that were given before the restore, and the events that they were given for.
     given: BTreeMap<Token, String>,
     /// Those of them that the restored tables know.
@@ -279,7 +269,8 @@ impl<'s> Load<'s> {
     pub(super) async fn end(&mut self) -> Result<()> {
         let now = self.site.clock.now();
         self.promised.iter_mut().for_each(|promised| promised.to = now);
-        self.until(async |load| checks::all_came_true(load.site, load).await).await?;
+        self.until(async |load| checks::all_came_true(load.site, &load.promised, &load.arrived).await)
+            .await?;
         for place in 0..self.promised.len() {
             let job = &self.promised.get(place).context("a job is gone")?.job;
             if matches!(job.trigger, Trigger::At(_)) {
@@ -302,14 +293,5 @@ impl<'s> Load<'s> {
             }
         }
         holds(self).await
-    }
-}
-
-impl Promised {
-    /// The launches that must have come true.
-    pub(super) fn launches(&self) -> Vec<DateTime<Utc>> {
-        let Ok(window) = Window::new(self.from, self.to.max(self.from)) else { return Vec::new() };
-        let firings = self.job.trigger.cadence().firings(window);
-        firings.into_iter().map(|firing| firing.launch_at).collect()
     }
 }

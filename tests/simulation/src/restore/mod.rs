@@ -7,6 +7,7 @@
 
 mod checks;
 mod load;
+mod promised;
 mod site;
 mod snapshots;
 
