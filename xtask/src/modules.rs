@@ -55,7 +55,7 @@ const TABLES: &[Table] = &[
     },
     Table {
         root: "shared/engine/src",
-        base: &["clock", "random", "contain", "error", "expect"],
+        base: &["clock", "random", "contain", "error", "expect", "figures"],
         rows: &[
             ("queues", &[]),
             ("index", &[]),

@@ -62,6 +62,7 @@ fn environment(command: &mut Command, runtime_api: &str) {
         .env("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
         .env("AWS_LAMBDA_LOG_GROUP_NAME", "/aws/lambda/tidegate-measured")
         .env("AWS_LAMBDA_LOG_STREAM_NAME", "measured")
+        .env("TIDEGATE_STACK", "tidegate")
         .env("TIDEGATE_TABLE_PREFIX", "tidegate")
         .envs(
             queues.map(|(variable, name)| {

@@ -2,17 +2,21 @@
 
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::Value;
-use tidegate_aws::{Environment, Failures};
+use tidegate_aws::{Environment, Failures, Figures};
 use tidegate_engine::Engine;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    tidegate_aws::log_as_json();
-    let engine = tidegate_aws::engine(&Environment::read()?).await;
-    let emit = service_fn(move |event: LambdaEvent<Value>| emit(engine.clone(), event.payload));
+    let environment = Environment::read()?;
+    let figures = tidegate_aws::log_as_json(&environment);
+    let engine = tidegate_aws::engine(&environment, &figures).await;
+    let emit =
+        service_fn(move |event: LambdaEvent<Value>| emit(engine.clone(), figures.clone(), event.payload));
     lambda_runtime::run(emit).await.map_err(|e| anyhow::anyhow!(e))
 }
 
-async fn emit(engine: Engine, event: Value) -> Result<Failures, Error> {
-    Ok(tidegate_aws::emit(&engine, event).await?)
+async fn emit(engine: Engine, figures: Figures, event: Value) -> Result<Failures, Error> {
+    let emitted = tidegate_aws::emit(&engine, event).await;
+    figures.write();
+    Ok(emitted?)
 }

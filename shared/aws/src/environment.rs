@@ -6,6 +6,7 @@ use tidegate_engine::Config;
 /// The environment of a function, as `template.yaml` sets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environment {
+    stack: String,
     table_prefix: String,
     dispatch_queue_url: String,
     scan_queue_url: String,
@@ -37,6 +38,7 @@ impl Environment {
         let find = |name| lookup(name).filter(|value| !value.is_empty());
         let need = |name| find(name).ok_or(EnvironmentError::Missing(name));
         Ok(Self {
+            stack: need("TIDEGATE_STACK")?,
             table_prefix: need("TIDEGATE_TABLE_PREFIX")?,
             dispatch_queue_url: need("TIDEGATE_DISPATCH_QUEUE_URL")?,
             scan_queue_url: need("TIDEGATE_SCAN_QUEUE_URL")?,
@@ -49,7 +51,12 @@ impl Environment {
         })
     }
 
-    /// What the names of the tables begin with, before a dash: the name of the stack.
+    /// The name of the stack: the dimension of its metrics.
+    pub fn stack(&self) -> &str {
+        &self.stack
+    }
+
+    /// What the names of the tables begin with, before a dash.
     pub fn table_prefix(&self) -> &str {
         &self.table_prefix
     }
@@ -85,18 +92,20 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named_and_private_targets_are_refused_unless_allowed() {
+        let stack = ("TIDEGATE_STACK", "t");
         let prefix = ("TIDEGATE_TABLE_PREFIX", "t");
         let queue = ("TIDEGATE_DISPATCH_QUEUE_URL", "https://q/1/d");
         let scan = ("TIDEGATE_SCAN_QUEUE_URL", "https://q/1/s");
         let release = ("TIDEGATE_RELEASE_QUEUE_URL", "https://q/1/r");
         let dead = ("TIDEGATE_DEAD_LETTER_QUEUE_URL", "https://q/1/d-dead");
         let dead_releases = ("TIDEGATE_RELEASE_DEAD_LETTER_QUEUE_URL", "https://q/1/r-dead");
-        let all = [prefix, queue, scan, release, dead, dead_releases];
+        let all = [stack, prefix, queue, scan, release, dead, dead_releases];
         let missing = |values: &[(&str, &str)]| environment(values).unwrap_err();
-        assert_eq!(missing(&[prefix]), EnvironmentError::Missing("TIDEGATE_DISPATCH_QUEUE_URL"));
-        assert_eq!(missing(&[prefix, queue]), EnvironmentError::Missing("TIDEGATE_SCAN_QUEUE_URL"));
+        assert_eq!(missing(&[prefix]), EnvironmentError::Missing("TIDEGATE_STACK"));
+        assert_eq!(missing(&[stack, prefix]), EnvironmentError::Missing("TIDEGATE_DISPATCH_QUEUE_URL"));
+        assert_eq!(missing(&[stack, prefix, queue]), EnvironmentError::Missing("TIDEGATE_SCAN_QUEUE_URL"));
         assert_eq!(
-            missing(&[("TIDEGATE_TABLE_PREFIX", ""), queue]),
+            missing(&[stack, ("TIDEGATE_TABLE_PREFIX", ""), queue]),
             EnvironmentError::Missing("TIDEGATE_TABLE_PREFIX")
         );
         for (value, allowed) in [("true", true), ("false", false), ("1", false)] {

@@ -14,8 +14,10 @@
     )
 )]
 
+mod calls;
 mod emit;
 mod environment;
+mod figures;
 mod records;
 
 use std::sync::Arc;
@@ -35,21 +37,27 @@ use tidegate_engine::{Engine, Parts};
 use tidegate_store::Store;
 use tracing::{Level, Metadata};
 
+use calls::Counted;
 pub use emit::{EmitError, emit};
 pub use environment::{Environment, EnvironmentError};
+pub use figures::Figures;
 pub use records::{Failures, Records};
 
 /// Writes structured logs to standard output, a JSON object a line, filtered by `TIDEGATE_LOG` (`info` when it is not
-/// set). The first call of a process counts.
-pub fn log_as_json() {
+/// set), and gives the figures that are to be written at the end of each invocation. The first call of a process counts.
+pub fn log_as_json(environment: &Environment) -> Figures {
+    use tracing_subscriber::filter::FilterExt as _;
     use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
     use tracing_subscriber::util::SubscriberInitExt as _;
     use tracing_subscriber::{EnvFilter, filter, fmt};
     let filter = EnvFilter::try_from_env("TIDEGATE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let lines = fmt::layer().json().flatten_event(true).with_current_span(true).without_time();
-    let lines = lines.with_filter(filter::filter_fn(may_be_logged));
+    let lines = lines.with_filter(filter.and(filter::filter_fn(may_be_logged)));
+    let figures = Figures::of(environment.stack());
+    let listener = figures.listener().with_filter(filter::filter_fn(figures::may_tell));
     // A second call in one process keeps the first subscriber.
-    let _already_set = tracing_subscriber::registry().with(filter).with(lines).try_init();
+    let _already_set = tracing_subscriber::registry().with(lines).with(listener).try_init();
+    figures
 }
 
 /// Below `info` only Tidegate's own crates are heard: the SDK and the runtime write whole requests and rows there, with
@@ -98,11 +106,11 @@ fn http_client() -> SharedHttpClient {
     Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https()
 }
 
-/// An engine over the tables and queues that the environment names. Makes no call.
+/// An engine over the tables and queues that the environment names, whose requests are counted. Makes no call.
 ///
 /// Credentials come from the environment alone, as Lambda gives them: no provider chain is tried, so a cold start waits
 /// for nothing. The endpoint of an emulator comes from `AWS_ENDPOINT_URL`.
-pub async fn engine(environment: &Environment) -> Engine {
+pub async fn engine(environment: &Environment, figures: &Figures) -> Engine {
     let sdk = aws_config::defaults(BehaviorVersion::latest())
         .http_client(http_client())
         .credentials_provider(EnvironmentVariableCredentialsProvider::new())
@@ -110,9 +118,12 @@ pub async fn engine(environment: &Environment) -> Engine {
         .timeout_config(timeouts())
         .load()
         .await;
+    let counted = Counted::new(figures.under_way());
+    let dynamodb = aws_sdk_dynamodb::config::Builder::from(&sdk).interceptor(counted.clone()).build();
+    let sqs = aws_sdk_sqs::config::Builder::from(&sdk).interceptor(counted).build();
     Engine::new(Parts {
-        store: Store::new(aws_sdk_dynamodb::Client::new(&sdk), environment.table_prefix()),
-        sqs: aws_sdk_sqs::Client::new(&sdk),
+        store: Store::new(aws_sdk_dynamodb::Client::from_conf(dynamodb), environment.table_prefix()),
+        sqs: aws_sdk_sqs::Client::from_conf(sqs),
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),
         config: environment.config(),

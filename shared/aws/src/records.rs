@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use tidegate_engine::{Engine, Handled, Redelivery};
 
+use crate::figures::count_retried;
+
 /// Messages of one queue, as Lambda hands them over: the event of an SQS event source.
 ///
 /// ```
@@ -63,6 +65,7 @@ impl Records {
             let again = failed.map(|(record, _)| record.redelivery()).collect::<Vec<_>>();
             engine.queues().put_off(queue_url, &again).await;
         }
+        count_retried(handled.iter().filter(|handled| **handled == Handled::Retry).count());
         Failures::of(self.records.iter().map(|record| &*record.message_id).zip(handled))
     }
 }

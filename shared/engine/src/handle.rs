@@ -80,7 +80,7 @@ impl Handler {
             warn!(%error, received, "a dispatch message comes again");
             return Handled::Retry;
         }
-        error!(%error, received, "a dispatch message is poison: it goes to the dead-letter queue");
+        error!(%error, received, poison = 1_u64, "a dispatch message is poison: it goes to the dead-letter queue");
         match self.queues.set_aside(body, &error.to_string()).await {
             Ok(()) => Handled::Done,
             Err(error) => {

@@ -317,7 +317,7 @@ impl Store {
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn oldest_window_part(&self) -> Result<Option<DateTime<Utc>>> {
-        self.oldest_part(Sorted::Between("0".to_owned(), "9~".to_owned()), "").await
+        self.oldest_part(Sorted::Between("0".to_owned(), "9~".to_owned())).await
     }
 
     /// The launch of the oldest run whose events are not all sent; `None` when those of all runs are. Read
@@ -326,16 +326,14 @@ impl Store {
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn oldest_run_part(&self) -> Result<Option<DateTime<Utc>>> {
-        self.oldest_part(Sorted::Prefix(RUN.to_owned()), RUN).await
+        self.oldest_part(Sorted::Prefix(RUN.to_owned())).await
     }
 
     /// The instant at the beginning of the first id: it is told without reading the rest of a row, which may be unreadable.
-    async fn oldest_part(&self, sorted: Sorted, prefix: &str) -> Result<Option<DateTime<Utc>>> {
+    async fn oldest_part(&self, sorted: Sorted) -> Result<Option<DateTime<Utc>>> {
         let query = Query { sorted, limit: Some(1), consistent: true, ..Query::of(Table::Ticker, PARTITION) };
         let page = self.query(query).await?;
-        let id = page.rows.first().map(id_of);
-        let second = id.as_deref().and_then(|id| id.strip_prefix(prefix)?.split('|').next()?.parse().ok());
-        Ok(second.and_then(|second| DateTime::from_timestamp(second, 0)).map(clamped))
+        Ok(page.rows.first().and_then(|row| launches_from(&id_of(row))))
     }
 
     /// Takes a part until `lease_end`, if nobody has it at `now`.
@@ -427,6 +425,13 @@ impl Store {
             }
         }
     }
+}
+
+/// The first launches that a part stands for, by its id alone: the rest of its row may be unreadable. `None` for what is no id of
+/// a part.
+pub fn launches_from(id: &str) -> Option<DateTime<Utc>> {
+    let second = id.strip_prefix(RUN).unwrap_or(id).split('|').next()?.parse().ok()?;
+    DateTime::from_timestamp(second, 0).map(clamped)
 }
 
 fn id_of(row: &Attributes) -> String {

@@ -175,7 +175,7 @@ impl Delivery {
     /// Skips what cannot be delivered because a row that it needs cannot be read.
     async fn set_aside(&self, part: &Part, error: &EngineError) -> Result<(), EngineError> {
         let Occurrence { client, job, .. } = &part.occurrence;
-        error!(%client, %job, %error, "events of a chunk are set aside: their job cannot be read");
+        error!(%client, %job, %error, rows_set_aside = 1_u64, "events of a chunk are set aside: their job cannot be read");
         self.skip(part, SkipReason::NotEmittable.as_str()).await
     }
 

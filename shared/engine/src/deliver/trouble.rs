@@ -44,7 +44,7 @@ impl Troubles {
         for (job, Trouble { first, policy, target, reason, events }) in &self.dead {
             let (run, policy) = (first.run(), policy.as_ref().map(tracing::field::display));
             // `dead_events` is what an alarm counts: no other line has it.
-            warn!(%client, %job, %run, event = %first, policy, target, attempts, reason, dead_events = events, "events cannot be delivered");
+            warn!(%client, %job, %run, event = %first, policy, target, attempts, reason, dead_events = u64::from(*events), "events cannot be delivered");
         }
         for (job, Trouble { first, policy, target, reason, events }) in &self.retried {
             let (run, policy) = (first.run(), policy.as_ref().map(tracing::field::display));

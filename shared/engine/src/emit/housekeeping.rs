@@ -12,14 +12,15 @@ use tidegate_domain::time::days;
 use tidegate_store::Unreadable;
 use tidegate_store::launch::{OutboxEntry, owner_of};
 use tidegate_store::policies::ActivePolicy;
+use tidegate_store::scans::launches_from;
 use tracing::error;
 
 use super::Emission;
 use super::outbox::Emitter;
 use super::report::TickReport;
-use crate::EngineError;
 use crate::queues::Outgoing;
 use crate::queues::message::Message;
+use crate::{EngineError, figures};
 
 /// Policies that are woken before it is kept how far the waking came.
 const WOKEN_BETWEEN_KEEPS: usize = 250;
@@ -106,6 +107,9 @@ impl Emission {
             let page = self.store.parts(after).await?;
             let mut idle = Vec::new();
             for (id, part) in page.rows {
+                if let Some(from) = launches_from(&id) {
+                    figures::oldest_part(now - from);
+                }
                 match part {
                     Ok(part) if part.is_forgotten(now) => idle.push(id),
                     Ok(_) => {}
@@ -122,7 +126,7 @@ impl Emission {
 
     /// Keeps a part that cannot be read out of the way of others, with the reason.
     pub(crate) async fn set_part_aside(&self, id: &str, reason: &EngineError) -> Result<(), EngineError> {
-        error!(part = id, %reason, "a part of an emission is set aside");
+        error!(part = id, %reason, rows_set_aside = 1_u64, "a part of an emission is set aside");
         Ok(self.store.set_part_aside(id, &reason.to_string(), self.clock.now()).await?)
     }
 
@@ -176,7 +180,12 @@ impl Emission {
 
     /// Records under its job that its outbox row cannot be read, once a day. The row stays until it expires.
     async fn record_unreadable_outbox(&self, outbox: &Unreadable) -> Result<(), EngineError> {
-        error!(outbox = outbox.sort_key, reason = outbox.reason, "an outbox row cannot be read");
+        error!(
+            outbox = outbox.sort_key,
+            reason = outbox.reason,
+            rows_set_aside = 1_u64,
+            "an outbox row cannot be read"
+        );
         let Some((client, job)) = owner_of(&outbox.sort_key) else { return Ok(()) };
         let now = self.clock.now();
         let day = DateTime::from_timestamp(now.timestamp().div_euclid(86_400) * 86_400, 0).unwrap_or(now);

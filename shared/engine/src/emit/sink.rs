@@ -78,6 +78,8 @@ pub(crate) struct Counts {
     pub(crate) skipped: u64,
     /// Launches that no queue takes.
     pub(crate) set_aside: u64,
+    /// The oldest launch that was emitted.
+    pub(crate) oldest_launch: Option<DateTime<Utc>>,
 }
 
 /// What came of a flush. All else is written and sent.
@@ -136,6 +138,9 @@ impl Sink for EmitSink<'_> {
         let count = row.terms.count.get();
         self.counts.occurrences += 1;
         self.counts.events += u64::from(count);
+        let oldest =
+            self.counts.oldest_launch.map_or(launch.launch_at, |oldest| oldest.min(launch.launch_at));
+        self.counts.oldest_launch = Some(oldest);
         if row.terms.policy.is_none() && count == 1 {
             let occurrence = row.occurrence(launch.launch_at);
             let bytes = self.chunks.add_single(&occurrence);

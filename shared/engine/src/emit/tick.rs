@@ -18,7 +18,7 @@ use super::Emission;
 use super::housekeeping::Waking;
 use super::report::TickReport;
 use crate::scan::evaluate::{Plan, missed_before};
-use crate::{EngineError, contain};
+use crate::{EngineError, contain, figures};
 
 /// How long a tick holds the watermark, in seconds. The emitter's function must time out before.
 const TICK_LEASE_SECONDS: i64 = 57;
@@ -54,7 +54,10 @@ impl Emission {
         let until = shifted(now, seconds(TICK_SECONDS));
         let terms =
             Terms { lease_end: shifted(now, seconds(TICK_LEASE_SECONDS)), missed_before: missed_before(now) };
-        let watermark = match self.store.advance_watermark(minute, to, now, terms).await? {
+        let advance = self.store.advance_watermark(minute, to, now, terms).await?;
+        let (Advance::Won(seen) | Advance::Lost(seen)) = &advance;
+        figures::watermark_lag(now - seen.scanned_to);
+        let watermark = match advance {
             Advance::Won(watermark) => watermark,
             Advance::Lost(watermark) => {
                 let mut report = TickReport::default();

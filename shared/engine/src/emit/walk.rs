@@ -11,9 +11,9 @@ use tidegate_store::scans::{Cursor, Part, Task};
 use super::Emission;
 use super::part::{GoOn, Worker};
 use super::sink::{Counts, EmitSink};
-use crate::EngineError;
 use crate::scan::evaluate::Plan;
 use crate::scan::{Scan, ScanReport, Sink as _, rows_of};
+use crate::{EngineError, figures};
 
 /// Parts in which a tick leaves the shards that it does not come to, at the most.
 const PARTS_LEFT: usize = 8;
@@ -81,6 +81,9 @@ impl Emission {
             self.resolve_emission(&plan, &mut emission, None).await?;
         }
         (walked.counts, walked.scan) = (emission.counts, scan.report);
+        if let Some(oldest) = walked.counts.oldest_launch {
+            figures::lateness(self.clock.now() - oldest);
+        }
         Ok(walked)
     }
 

@@ -152,7 +152,7 @@ impl<'e> Scan<'e> {
             Ok(child) => child,
             Err(corrupt) => {
                 self.report.rows_corrupt += 1;
-                error!(error = %corrupt, "a row of the time index is set aside");
+                error!(error = %corrupt, rows_set_aside = 1_u64, "a row of the time index is set aside");
                 sink.unreadable(&row, self.plan.window.from()).await?;
                 return Ok(RowEnd::Done);
             }
@@ -262,7 +262,7 @@ impl<'e> Scan<'e> {
             return Err(error);
         }
         self.report.set_aside += launches.len() as u64;
-        error!(client = %child.client, job = %child.job, launches = launches.len(), %error, "launches are set aside");
+        error!(client = %child.client, job = %child.job, launches = launches.len(), rows_set_aside = launches.len() as u64, %error, "launches are set aside");
         let recorded = sink.skip(child, launches, SkipReason::NotEmittable).await;
         match recorded {
             Err(error) if error.is_of_one_row() => {

@@ -59,7 +59,7 @@ impl Throttle {
         reason: &str,
     ) -> Result<(), EngineError> {
         let PolicyRef { client, policy: id } = policy;
-        error!(%client, policy = %id, line_key, reason, "an entry of a line is set aside");
+        error!(%client, policy = %id, line_key, reason, rows_set_aside = 1_u64, "an entry of a line is set aside");
         // Records first: whoever dies in between finds the entry again.
         match pack_of_line_key(line_key) {
             Ok(PackId::Run(run)) => self.set_run_aside(client, &run).await?,

@@ -12,9 +12,9 @@ use tidegate_store::policies::ActivePolicy;
 
 use super::Throttle;
 use super::shares::GROUPS_AT_ONCE;
-use crate::EngineError;
 use crate::effect::{Effect, Reconciliation, WaitingRun};
 use crate::error::readable;
+use crate::{EngineError, figures};
 
 /// How long a policy stays on the list of active ones after something last joined its line, in seconds.
 const RETIRE_AFTER_SECONDS: i64 = 120;
@@ -54,6 +54,9 @@ impl Throttle {
         };
         let mut served = self.serve(seen, policy.into(), None).await?;
         served.granted.splice(0..0, again);
+        if let Some(due_at) = served.group.serving().and_then(due_at) {
+            figures::line_age(self.clock.now() - due_at);
+        }
         self.return_what_does_not_fit(policy, &served.group).await?;
         let (mut effects, group) = served.into_parts();
         let is_idle = group.is_idle();
@@ -119,6 +122,14 @@ impl Throttle {
             PackId::Singles(_) => Effect::StopSingles(policy.clone(), Box::new(entry), reason),
         };
         Ok(line.into_iter().map(stop).collect())
+    }
+}
+
+/// When the events of a pack are due: single ones with the minute that they launch in.
+fn due_at(pack: &PackId) -> Option<DateTime<Utc>> {
+    match pack {
+        PackId::Run(run) => Some(run.launch_at()),
+        PackId::Singles(id) => DateTime::from_timestamp(id.kind.minute.checked_mul(60)?, 0),
     }
 }
 

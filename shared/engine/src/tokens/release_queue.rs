@@ -44,7 +44,12 @@ impl Tokens {
         let mut sorted = Sorted::default();
         for ((number, (body, received)), handled) in bodies.iter().enumerate().zip(&mut handled) {
             if let Err(reason) = sorted.add(number, body, &token_key) {
-                error!(reason, received, "a release message cannot be read: it goes to the dead letters");
+                error!(
+                    reason,
+                    received,
+                    poison = 1_u64,
+                    "a release message cannot be read: it goes to the dead letters"
+                );
                 if let Err(error) = self.queues.set_release_aside(body, &reason).await {
                     warn!(%error, "it comes again");
                     *handled = Handled::Retry;
