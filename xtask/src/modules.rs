@@ -57,7 +57,8 @@ const TABLES: &[Table] = &[
         root: "shared/engine/src",
         base: &["clock", "random", "contain", "error", "expect", "figures"],
         rows: &[
-            ("queues", &[]),
+            ("regions", &[]),
+            ("queues", &["regions"]),
             ("index", &[]),
             ("pauses", &[]),
             ("token_key", &[]),
@@ -65,7 +66,7 @@ const TABLES: &[Table] = &[
             ("contents", &["queues"]),
             ("throttle", &["queues", "effect", "contents"]),
             ("scan", &["contents"]),
-            ("deliver", &["queues", "token_key", "effect", "contents", "scan"]),
+            ("deliver", &["regions", "queues", "token_key", "effect", "contents", "scan"]),
             ("effect_loop", &["queues", "effect", "throttle", "deliver"]),
             ("tokens", &["queues", "token_key", "effect", "contents", "throttle", "effect_loop"]),
             ("emit", &["queues", "index", "contents", "throttle", "scan"]),
@@ -81,6 +82,7 @@ const TABLES: &[Table] = &[
             (
                 "engine",
                 &[
+                    "regions",
                     "queues",
                     "index",
                     "pauses",

@@ -19,6 +19,7 @@ use crate::policies::Policies;
 use crate::queries::Queries;
 use crate::queues::{Config, Handled, Queues};
 use crate::random::Random;
+use crate::regions::Regions;
 use crate::throttle::Throttle;
 use crate::token_key::TokenKeys;
 use crate::tokens::Tokens;
@@ -86,7 +87,8 @@ impl Engine {
         let Parts { store, sqs, clock, random, config } = Parts::clone(&parts);
         let store = store.with_pauses(Pauses { clock: Arc::clone(&clock), random: Arc::clone(&random) });
         let http = HttpTarget::new(config.allow_private_targets);
-        let queues = Arc::new(Queues::new(sqs.clone(), Arc::clone(&clock), config));
+        let regions = Arc::new(Regions::new(sqs.clone()));
+        let queues = Arc::new(Queues::new(sqs, Arc::clone(&regions), Arc::clone(&clock), config));
         let contents = Arc::new(Contents::new(store.clone(), Arc::clone(&clock)));
         let keys = Arc::new(TokenKeys::new(store.clone(), Arc::clone(&random)));
         let index = Arc::new(Index::new(store.clone(), Arc::clone(&clock)));
@@ -100,7 +102,7 @@ impl Engine {
         let delivery = Arc::new(Delivery {
             store: store.clone(),
             clock: Arc::clone(&clock),
-            sqs,
+            regions,
             http,
             queues: Arc::clone(&queues),
             contents: Arc::clone(&contents),

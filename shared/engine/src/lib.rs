@@ -61,6 +61,7 @@ mod pauses;
 mod policies;
 mod queries;
 mod queues;
+mod regions;
 mod repair;
 mod scan;
 mod throttle;

@@ -221,6 +221,13 @@ async fn check_queue(state: &ApiState, name: &str, target: &Target, errors: &mut
                 format!("'{queue_url}' is a queue of Tidegate itself; name a queue of your consumer");
             errors.add(url_field_of(name, target), &**queue_url, message);
         }
+        QueueCheck::OutOfReach(reason) => {
+            let message = format!(
+                "'{queue_url}' is out of reach: {reason}; Tidegate must be allowed to look at it and to send to it, by the queue's \
+                 policy and by the parameters of its stack"
+            );
+            errors.add(url_field_of(name, target), &**queue_url, message);
+        }
         QueueCheck::Unknown(reason) => {
             return vec![format!("queue '{queue_url}' could not be looked up: {reason}")];
         }

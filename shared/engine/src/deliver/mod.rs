@@ -30,6 +30,7 @@ use tidegate_store::Store;
 use crate::EngineError;
 use crate::contents::Contents;
 use crate::queues::Queues;
+use crate::regions::Regions;
 use crate::token_key::TokenKeys;
 pub(crate) use event::EventToSend;
 use http::HttpTarget;
@@ -38,7 +39,7 @@ use http::HttpTarget;
 pub(crate) struct Delivery {
     pub(crate) store: Store,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) sqs: aws_sdk_sqs::Client,
+    pub(crate) regions: Arc<Regions>,
     pub(crate) http: HttpTarget,
     pub(crate) queues: Arc<Queues>,
     pub(crate) contents: Arc<Contents>,

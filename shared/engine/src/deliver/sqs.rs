@@ -52,7 +52,8 @@ impl Delivery {
         if self.queues.is_own_queue(queue_url) {
             return Sent::Refused { reason: OWN_QUEUE.to_owned() };
         }
-        let mut call = self.sqs.send_message().queue_url(queue_url).message_body(sqs_text(body));
+        let sqs = self.regions.client_of(queue_url);
+        let mut call = sqs.send_message().queue_url(queue_url).message_body(sqs_text(body));
         if queue_url.ends_with(".fifo") {
             call = call
                 .message_group_id(fifo::group_id(client, run.job()))
@@ -77,7 +78,8 @@ impl Delivery {
             return call.entries.iter().map(|(index, _)| (*index, refused.clone())).collect();
         }
         let is_fifo = call.queue_url.ends_with(".fifo");
-        let mut request = self.sqs.send_message_batch().queue_url(call.queue_url);
+        let sqs = self.regions.client_of(call.queue_url);
+        let mut request = sqs.send_message_batch().queue_url(call.queue_url);
         for (index, body) in &call.entries {
             let entry = SendMessageBatchRequestEntry::builder().id(index.to_string()).message_body(body);
             let entry = match deliveries.get(*index) {

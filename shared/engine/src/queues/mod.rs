@@ -16,6 +16,7 @@ use tidegate_domain::limits::{SQS_BATCH, SQS_DELAY_SECONDS, WRITE_ROUNDS};
 use tidegate_domain::target::queue_name;
 
 use crate::EngineError;
+use crate::regions::Regions;
 use batch::{batches, blames_a_message, blames_its_entry, sqs_text};
 pub use inbox::Redelivery;
 use message::{GrantedEvent, Message};
@@ -47,6 +48,7 @@ pub struct Config {
 /// Sends to our own queues.
 pub struct Queues {
     sqs: aws_sdk_sqs::Client,
+    regions: Arc<Regions>,
     clock: Arc<dyn Clock>,
     config: Config,
 }
@@ -125,6 +127,8 @@ pub enum QueueCheck {
     /// It is one of our own (dispatch, scan or release), or its name begins like one's, as that of dead letters does:
     /// no target.
     Ours,
+    /// No message of ours can reach it, for this reason: we may not look at it, or it is where no role of ours is known.
+    OutOfReach(String),
     /// SQS did not say; it refused the question for this reason, or did not answer.
     Unknown(String),
 }
@@ -154,8 +158,13 @@ struct Entry<'m> {
 }
 
 impl Queues {
-    pub(crate) fn new(sqs: aws_sdk_sqs::Client, clock: Arc<dyn Clock>, config: Config) -> Self {
-        Self { sqs, clock, config }
+    pub(crate) fn new(
+        sqs: aws_sdk_sqs::Client,
+        regions: Arc<Regions>,
+        clock: Arc<dyn Clock>,
+        config: Config,
+    ) -> Self {
+        Self { sqs, regions, clock, config }
     }
 
     /// What differs between deployments.
@@ -323,13 +332,21 @@ impl Queues {
         if self.is_own_queue(queue_url) {
             return QueueCheck::Ours;
         }
-        let look = self.sqs.get_queue_attributes().queue_url(queue_url);
+        if let Some(partition) = self.regions.other_partition(queue_url) {
+            let reason =
+                format!("it is in the partition {partition} of AWS, where no role of Tidegate is known");
+            return QueueCheck::OutOfReach(reason);
+        }
+        let look = self.regions.client_of(queue_url).get_queue_attributes().queue_url(queue_url);
         match look.attribute_names(QueueAttributeName::QueueArn).send().await {
             Ok(_) => QueueCheck::Exists { fifo: queue_url.ends_with(".fifo") },
             Err(e) if e.as_service_error().is_some_and(|e| e.is_queue_does_not_exist()) => {
                 QueueCheck::Missing
             }
             Err(e) if e.code().is_some_and(|code| code.contains("NonExistentQueue")) => QueueCheck::Missing,
+            Err(e) if e.code().is_some_and(|code| code.contains("AccessDenied")) => {
+                QueueCheck::OutOfReach(told(&e))
+            }
             Err(e) => QueueCheck::Unknown(told(&e)),
         }
     }
