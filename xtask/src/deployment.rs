@@ -19,6 +19,8 @@ const PARAMETERS: &[&str] = &[
     "TableDeletionPolicy=Delete",
     "TableDeletionProtection=false",
     "TargetQueueArns=arn:aws:sqs:*:*:*",
+    // Emulators speak HTTP.
+    "DemandTls=false",
     "AllowPrivateTargets=true",
     "LogRetentionDays=1",
 ];

@@ -105,3 +105,40 @@ async fn arn(sqs: &Client, queue: &str, url: &str) -> Result<String, QueueError>
     let attributes = read.map_err(|e| QueueError::new(queue, &e))?.attributes.unwrap_or_default();
     Ok(attributes.get(&wanted).cloned().unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn the_queues_are_those_of_the_template() {
+        let template = tidegate_testkit::template().unwrap();
+        let resources = template["Resources"].as_object().unwrap();
+        let queues: Vec<(String, &Value)> = resources
+            .values()
+            .filter(|resource| resource["Type"] == "AWS::SQS::Queue")
+            .map(|queue| &queue["Properties"])
+            .map(|queue| {
+                (queue["QueueName"]["Sub"].as_str().unwrap().replace("${AWS::StackName}", "t"), queue)
+            })
+            .collect();
+        let mut names: Vec<String> = own_names("t").collect();
+        names.sort_unstable();
+        let mut of_template: Vec<String> = queues.iter().map(|(name, _)| name.clone()).collect();
+        of_template.sort_unstable();
+        assert_eq!(of_template, names);
+        for (name, queue) in queues {
+            let (retention, visibility, receives) = match name.as_str() {
+                "t-scan" => (SCAN_RETENTION_SECONDS, Some(SCAN_VISIBILITY_SECONDS), None),
+                name if name.ends_with("-dead-letters") => (RETENTION_SECONDS, None, None),
+                _ => (RETENTION_SECONDS, Some(VISIBILITY_SECONDS), Some(MAX_RECEIVES)),
+            };
+            let number = |value: &Value| value.as_u64().map(|number| u32::try_from(number).unwrap());
+            assert_eq!(number(&queue["MessageRetentionPeriod"]), Some(retention), "{name}");
+            assert_eq!(number(&queue["VisibilityTimeout"]), visibility, "{name}");
+            assert_eq!(number(&queue["RedrivePolicy"]["maxReceiveCount"]), receives, "{name}");
+        }
+    }
+}

@@ -22,8 +22,9 @@ use crate::arrivals::Arrivals;
 use crate::clock::VirtualClock;
 use crate::dice::Dice;
 use crate::dynamodb::{DynamoDb, Hottest, TableOptions};
+use crate::lambda::event_source::{BATCH, HIDDEN, SCAN_BATCH, SCAN_HIDDEN};
 use crate::lambda::{
-    Account, Answer, Configured, EventSource, Failed, Function, Invoked, Pollers, Schedule, Work,
+    Account, AllPollers, Answer, Configured, EventSource, Failed, Function, Invoked, Schedule, Work,
     event_source, schedule,
 };
 use crate::limits::{CONCURRENCY, EXPIRED_FOR};
@@ -35,7 +36,7 @@ use crate::weather::Weather;
 static ADMIN_KEY: LazyLock<KeyHash> = LazyLock::new(|| KeyHash::of(ADMIN));
 const ADMIN: &str = "the admin key of the model only";
 /// How often a message of ours is received before it is a dead letter, as `template.yaml` has it.
-const RECEIVED_AT_MOST: u32 = 1_000;
+pub(crate) const RECEIVED_AT_MOST: u32 = 1_000;
 /// How often is looked whether something holds.
 const UNTIL: Duration = Duration::from_millis(50);
 /// How often the watermark is looked at.
@@ -56,8 +57,8 @@ pub struct Options {
     pub tables: TableOptions,
     /// Its queues.
     pub queues: QueueOptions,
-    /// The pollers of the dispatch queue.
-    pub dispatch: Pollers,
+    /// The pollers of its queues.
+    pub pollers: AllPollers,
     /// Its ticks.
     pub schedule: Schedule,
 }
@@ -72,7 +73,7 @@ impl Options {
             configured: BTreeMap::new(),
             tables: TableOptions::default(),
             queues: QueueOptions::default(),
-            dispatch: Pollers::OnDemand { maximum: None },
+            pollers: AllPollers::unlimited(),
             schedule: Schedule::default(),
         }
     }
@@ -153,19 +154,19 @@ impl Cloud {
     /// When the embedded services refuse.
     pub fn start(&mut self) -> Result<()> {
         self.running.spawn(schedule::run(Arc::clone(&self.account), self.options.schedule));
-        let (own, on_demand) = (self.region.deployment.config(), Pollers::OnDemand { maximum: None });
+        let (own, pollers) = (self.region.deployment.config(), self.options.pollers);
         let source = |queue_url: &str, arn_end, function, batch, pollers, hidden| EventSource {
             queue_url: queue_url.to_owned(),
             arn_end,
             function,
             batch,
             pollers,
-            hidden: Duration::from_secs(hidden),
+            hidden,
         };
         for source in [
-            source(&own.scan_queue_url, "scan", Function::Emitter, 1, on_demand, 330),
-            source(&own.dispatch_queue_url, "dispatch", Function::Handler, 10, self.options.dispatch, 180),
-            source(&own.release_queue_url, "release", Function::Handler, 10, on_demand, 180),
+            source(&own.scan_queue_url, "scan", Function::Emitter, SCAN_BATCH, pollers.scan, SCAN_HIDDEN),
+            source(&own.dispatch_queue_url, "dispatch", Function::Handler, BATCH, pollers.dispatch, HIDDEN),
+            source(&own.release_queue_url, "release", Function::Handler, BATCH, pollers.release, HIDDEN),
         ] {
             self.running.spawn(event_source::run(Arc::clone(&self.account), self.queues()?, source));
         }
@@ -324,7 +325,7 @@ impl Cloud {
             set.attributes(QueueAttributeName::RedrivePolicy, redrive.to_string()).send().await?;
         }
         let scan = sqs.set_queue_attributes().queue_url(self.region.deployment.scan_url());
-        let scan = scan.attributes(QueueAttributeName::VisibilityTimeout, "330");
+        let scan = scan.attributes(QueueAttributeName::VisibilityTimeout, SCAN_HIDDEN.as_secs().to_string());
         scan.attributes(QueueAttributeName::MessageRetentionPeriod, "900").send().await?;
         Ok(())
     }

@@ -31,6 +31,9 @@ pub mod scenarios;
 pub mod sqs;
 pub mod weather;
 
+#[cfg(test)]
+mod template;
+
 /// A scenario is millions of requests through the SDK, and much of that is allocation.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -6,6 +6,7 @@
 //! | [`Process`] | what engines of it are started with: clients that something may stand before, randomness, configuration |
 //! | [`items_in`] | which items a DynamoDB request names |
 //! | [`queue`] | queues polled by hand, and the messages of ours handled until there are none |
+//! | [`template()`] | `template.yaml`, for tests that compare with it what stands again elsewhere |
 //!
 //! Deliberately absent: a clock, jobs, consumers and an API. Each suite has a world of its own with what it needs of them.
 
@@ -13,7 +14,9 @@ mod deployment;
 mod items;
 mod process;
 pub mod queue;
+mod template;
 
 pub use deployment::{DEAD_LETTERS, DEAD_RELEASES, DISPATCH, Deployment, RELEASES, SCAN};
 pub use items::{ItemKey, items_in};
 pub use process::{PREFIX, Process};
+pub use template::template;

@@ -17,6 +17,41 @@ use crate::limits::{
     THROTTLED_AGAIN,
 };
 
+/// Messages of the dispatch and release queues that are handed over together, as `template.yaml` has it.
+pub(crate) const BATCH: i32 = 10;
+/// The same of the scan queue.
+pub(crate) const SCAN_BATCH: i32 = 1;
+/// How long the dispatch and release queues hide what was received, as `template.yaml` has it.
+pub(crate) const HIDDEN: Duration = Duration::from_secs(180);
+/// The same of the scan queue.
+pub(crate) const SCAN_HIDDEN: Duration = Duration::from_secs(330);
+
+/// The pollers of the three queues of ours.
+#[derive(Debug, Clone, Copy)]
+pub struct AllPollers {
+    /// Those of the dispatch queue.
+    pub dispatch: Pollers,
+    /// Those of the release queue.
+    pub release: Pollers,
+    /// Those of the scan queue.
+    pub scan: Pollers,
+}
+
+impl AllPollers {
+    /// As `template.yaml` has them, unless it is told otherwise: together they leave some of a new account's concurrency to
+    /// the tick and the API.
+    pub fn as_deployed() -> Self {
+        let at_most = |maximum| Pollers::OnDemand { maximum: Some(maximum) };
+        Self { dispatch: at_most(4), release: at_most(2), scan: at_most(2) }
+    }
+
+    /// Without a maximum.
+    pub const fn unlimited() -> Self {
+        let pollers = Pollers::OnDemand { maximum: None };
+        Self { dispatch: pollers, release: pollers, scan: pollers }
+    }
+}
+
 /// How many batches an event source has under way at once.
 #[derive(Debug, Clone, Copy)]
 pub enum Pollers {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 use environment::Environment;
-pub use event_source::{EventSource, Pollers};
+pub use event_source::{AllPollers, EventSource, Pollers};
 pub(crate) use function::{Answer, Failed, Work};
 pub use function::{Configured, Function};
 pub use schedule::Schedule;

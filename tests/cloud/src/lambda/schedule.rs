@@ -13,7 +13,7 @@ use super::function::{Failed, Function, Work};
 use crate::limits::ASYNC_AGAIN;
 
 /// How long an event of the schedule may wait for the function, as `template.yaml` has it.
-const EVENT_AGE: Duration = Duration::from_secs(60);
+pub(crate) const EVENT_AGE: Duration = Duration::from_secs(60);
 
 /// When ticks come.
 #[derive(Debug, Clone, Copy, Default)]

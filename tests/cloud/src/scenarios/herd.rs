@@ -8,7 +8,7 @@ use super::jobs::{HERD, NEIGHBOUR, neighbour, one_times, terms};
 use super::{Report, midnight, minutes, part, seconds};
 use crate::arrivals::Lateness;
 use crate::cloud::{Cloud, Options};
-use crate::lambda::{Pollers, Schedule};
+use crate::lambda::{AllPollers, Pollers, Schedule};
 use crate::limits::NEW_ACCOUNT_CONCURRENCY;
 
 /// Jobs of the full herd.
@@ -19,7 +19,7 @@ const AHEAD: u64 = 5;
 /// In an account with 1,000 concurrent and provisioned pollers.
 pub(super) async fn provisioned(seed: u64, share: f64) -> Result<Report> {
     let mut options = options(seed)?;
-    options.dispatch = Pollers::Provisioned { minimum: 20, maximum: 100 };
+    options.pollers.dispatch = Pollers::Provisioned { minimum: 20, maximum: 100 };
     let (mut report, cloud, jobs) = run(options, share, minutes(15)).await?;
     let late = Lateness::of(&cloud.arrivals.of(HERD));
     report.must(late.p99_ms <= 5_000, format!("99 of 100 at most 5 s late: {}", seconds(late.p99_ms)));
@@ -32,6 +32,7 @@ pub(super) async fn provisioned(seed: u64, share: f64) -> Result<Report> {
 pub(super) async fn new_account(seed: u64, share: f64) -> Result<Report> {
     let mut options = options(seed)?;
     options.concurrency = NEW_ACCOUNT_CONCURRENCY;
+    options.pollers = AllPollers::as_deployed();
     let (mut report, cloud, jobs) = run(options, share, minutes(180)).await?;
     let latest = cloud.latest();
     report.must(

@@ -29,7 +29,7 @@ pub(super) async fn both(seed: u64, share: f64, minutes: u64) -> Result<Report> 
 
 async fn away(seed: u64, share: f64, away_for: u64, services: &[Service]) -> Result<Report> {
     let (jobs, mut options) = (part(JOBS, share), options(seed)?);
-    options.dispatch = Pollers::Provisioned { minimum: 20, maximum: 100 };
+    options.pollers.dispatch = Pollers::Provisioned { minimum: 20, maximum: 100 };
     let cloud = begin(options, jobs).await?;
     // When some are delivered and some are not.
     cloud.until_instant(midnight()?).await;
