@@ -1,4 +1,4 @@
-//! What Tidegate relies on from DynamoDB, held by the embedded one through the SDK.
+//! What only the embedded DynamoDB shows, through the SDK: lost replies, threads that race, capacity, time to live. The rest is in `src/dynamodb.rs`.
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 use std::collections::BTreeMap;
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, AttributeValue, BillingMode, ConditionCheck, GlobalSecondaryIndex, KeySchemaElement,
-    KeyType, Projection, ProjectionType, Put, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
-    ScalarAttributeType, TimeToLiveSpecification, TransactWriteItem,
+    KeyType, Projection, ProjectionType, Put, ReturnConsumedCapacity, ScalarAttributeType,
+    TimeToLiveSpecification, TransactWriteItem,
 };
 use chrono::DateTime;
 use tidegate_domain::clock::ManualClock;
@@ -70,45 +70,6 @@ fn put(id: &str) -> Put {
     put.condition_expression("attribute_not_exists(id)").build().unwrap()
 }
 
-#[tokio::test]
-async fn a_failed_condition_shows_the_old_item_to_those_who_ask() {
-    let (_embedded, client) = with_jobs().await;
-    client.put_item().table_name("jobs").item("id", text("a")).item("size", number(7)).send().await.unwrap();
-    let again = || {
-        let put = client.put_item().table_name("jobs").item("id", text("a"));
-        put.condition_expression("attribute_not_exists(id)")
-    };
-    let shown = again().return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-    let shown = shown.send().await.unwrap_err().into_service_error();
-    assert!(shown.is_conditional_check_failed_exception());
-    let item = |error: aws_sdk_dynamodb::operation::put_item::PutItemError| match error {
-        aws_sdk_dynamodb::operation::put_item::PutItemError::ConditionalCheckFailedException(failed) => {
-            failed.item
-        }
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(item(shown).unwrap()["size"], number(7));
-    assert_eq!(item(again().send().await.unwrap_err().into_service_error()), None);
-}
-
-#[tokio::test]
-async fn a_cancelled_transaction_gives_a_reason_for_each_action() {
-    let (_embedded, client) = with_jobs().await;
-    client.put_item().table_name("jobs").item("id", text("taken")).send().await.unwrap();
-    let put = |id: &str| TransactWriteItem::builder().put(put(id)).build();
-    let cancelled = client.transact_write_items().transact_items(put("free")).transact_items(put("taken"));
-    let cancelled = cancelled.send().await.unwrap_err().into_service_error();
-    let aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError::TransactionCanceledException(why) =
-        cancelled
-    else {
-        panic!("{cancelled:?}")
-    };
-    let codes: Vec<_> = why.cancellation_reasons().iter().filter_map(|reason| reason.code()).collect();
-    assert_eq!(codes, ["None", "ConditionalCheckFailed"]);
-    let free = client.get_item().table_name("jobs").key("id", text("free")).send().await.unwrap();
-    assert_eq!(free.item(), None, "nothing of a cancelled transaction is written");
-}
-
 /// Loses the reply of the first transaction.
 struct LoseFirst(AtomicBool);
 
@@ -130,19 +91,6 @@ async fn a_transaction_whose_reply_is_lost_is_repeated_without_harm() {
     let again =
         client.transact_write_items().transact_items(put).send().await.unwrap_err().into_service_error();
     assert!(again.is_transaction_canceled_exception(), "another call is another transaction: {again:?}");
-}
-
-#[tokio::test]
-async fn a_callers_own_token_makes_a_transaction_repeatable() {
-    let (_embedded, client) = with_jobs().await;
-    let put = TransactWriteItem::builder().put(put("a")).build();
-    for _ in 0..2 {
-        let write = client.transact_write_items().transact_items(put.clone()).client_request_token("mine");
-        write.send().await.unwrap();
-    }
-    let other =
-        client.transact_write_items().transact_items(put).send().await.unwrap_err().into_service_error();
-    assert!(other.is_transaction_canceled_exception(), "{other:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
