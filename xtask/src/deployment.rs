@@ -11,7 +11,8 @@ use crate::command::{capture, run};
 use crate::venv::Venv;
 use crate::workspace::Workspace;
 
-const STACK: &str = "tidegate-e2e";
+/// The name of the stack.
+pub const STACK: &str = "tidegate-e2e";
 
 /// What the stack is given beside its defaults: the end-to-end test listens on loopback, names its queues as it likes, and
 /// leaves nothing behind.
@@ -23,6 +24,8 @@ const PARAMETERS: &[&str] = &[
     "DemandTls=false",
     "AllowPrivateTargets=true",
     "LogRetentionDays=1",
+    // Which calls the functions make: their roles are compared with them.
+    "LogLevel=info,tidegate_aws::calls=debug",
 ];
 
 /// The three functions by their names in the template, and what their binaries are called.

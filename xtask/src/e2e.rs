@@ -13,12 +13,12 @@ use crate::deployment::{Deployment, aim};
 use crate::ministack::MiniStack;
 use crate::venv::Venv;
 use crate::workspace::Workspace;
-use crate::{figures, tools};
+use crate::{figures, peaks, roles, tools};
 
 /// How much of the log a failure shows.
 const LOG_TAIL_LINES: usize = 150;
 
-/// Builds, measures, deploys, tests.
+/// Builds, measures, deploys, tests, and compares roles with calls.
 ///
 /// # Errors
 /// At the first step that fails.
@@ -43,6 +43,7 @@ pub fn e2e(workspace: &Workspace) -> Result<()> {
         Err(_) => {
             let ministack = MiniStack::start(workspace, &folder)?;
             let tested = deploy_and_test(workspace, &deployment, ministack.endpoint());
+            peaks::print(ministack.pid());
             if tested.is_err() {
                 show_the_end_of(ministack.log())?;
             }
@@ -65,7 +66,7 @@ fn deploy_and_test(workspace: &Workspace, deployment: &Deployment<'_>, endpoint:
         nextest.env("RUST_LIB_BACKTRACE", "0");
         run(nextest.env("TIDEGATE_E2E_API_URL", &api_url).env("TIDEGATE_E2E_ADMIN_KEY", &admin_key))?;
     }
-    Ok(())
+    roles::check(workspace, endpoint)
 }
 
 /// A key for this deployment only.

@@ -13,8 +13,10 @@ mod figures;
 mod layers;
 mod ministack;
 mod modules;
+mod peaks;
 mod quick;
 mod readme;
+mod roles;
 mod runtime_api;
 mod times;
 mod tools;
@@ -36,7 +38,8 @@ usage: cargo xtask <recipe>
   check --quick [CRATE ...]  of these crates, or those with changes that are not committed: format, imports, lints, tests and
                              direct proofs
   readme                     type the README and the quick start as they are written, in local mode
-  e2e                        deploy the real template to AWS_ENDPOINT_URL (or a MiniStack of its own) and use it
+  e2e                        deploy the real template to AWS_ENDPOINT_URL (or a MiniStack of its own), use it, and compare
+                             each role with the calls that its function made
   bench [NAME] [N]           the benchmarks, or one of them with N events or jobs
   simulate [N] [--from SEED] [--mutant NAME | --mutants | --restores]
                              N simulated histories over all cores, replayable by seed, and a table of those that failed;

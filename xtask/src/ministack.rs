@@ -62,6 +62,11 @@ impl MiniStack {
         &self.endpoint
     }
 
+    /// The process whose descendants are the functions that it runs.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Where it and the functions that it runs write what they say.
     pub fn log(&self) -> &Path {
         &self.log

@@ -1,0 +1,205 @@
+//! Each role against the calls that its function made in the end-to-end run: a call that the role does not allow is a fault, and
+//! so is a permission that no call needed, unless it is listed here with its reason.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::command::capture;
+use crate::deployment::{STACK, aim};
+use crate::venv::Venv;
+use crate::workspace::Workspace;
+
+/// A permission that no call of the run needs: of which functions, the action, what the resource ends in, and why it is there.
+struct Unused {
+    functions: &'static [&'static str],
+    actions: &'static [&'static str],
+    resource: &'static str,
+    reason: &'static str,
+}
+
+const ALL: &[&str] = &["master", "emitter", "handler"];
+
+const UNUSED: &[Unused] = &[
+    Unused {
+        functions: ALL,
+        actions: &["logs:CreateLogStream", "logs:PutLogEvents"],
+        resource: "",
+        reason: "Lambda writes the logs, with the function's role",
+    },
+    Unused {
+        functions: &["emitter"],
+        actions: &[
+            "sqs:ReceiveMessage",
+            "sqs:DeleteMessage",
+            "sqs:GetQueueAttributes",
+            "sqs:ChangeMessageVisibility",
+        ],
+        resource: "-scan",
+        reason: "Lambda polls the event source, with the function's role",
+    },
+    Unused {
+        functions: &["handler"],
+        actions: &["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"],
+        resource: "-dispatch",
+        reason: "Lambda polls the event source, with the function's role",
+    },
+    Unused {
+        functions: &["handler"],
+        actions: &["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"],
+        resource: "-release",
+        reason: "Lambda polls the event source, with the function's role",
+    },
+];
+
+/// A call, or a permission: an action, and a table or queue by its name. A permission's may have wildcards.
+type Named = (String, String);
+
+/// Compares the roles of the deployed stack with the calls in the logs of its functions.
+///
+/// # Errors
+/// When they cannot be read, or a role allows more or less than its function did.
+pub fn check(workspace: &Workspace, endpoint: &str) -> Result<()> {
+    // The SAM CLI brings boto3 along.
+    let mut python = Venv::sam(workspace)?.program("python");
+    python.arg(workspace.root().join("infra/roles.py")).arg(STACK);
+    aim(&mut python, endpoint);
+    let functions: Value = serde_json::from_str(&capture(&mut python)?)?;
+    let mut faults = Vec::new();
+    for (function, told) in functions.as_object().context("no functions")? {
+        let calls = calls(told)?;
+        ensure!(!calls.is_empty(), "the log of the {function} names no calls");
+        let allowed = allowed(told)?;
+        eprintln!("{function}: {} kinds of calls, {} permissions", calls.len(), allowed.len());
+        faults.extend(faults_of(function, &allowed, &calls));
+    }
+    ensure!(faults.is_empty(), "roles and calls differ:\n  {}", faults.join("\n  "));
+    Ok(())
+}
+
+fn calls(told: &Value) -> Result<BTreeSet<Named>> {
+    let calls = told["calls"].as_array().context("no calls")?;
+    calls.iter().map(|call| Ok((text(&call[0])?, text(&call[1])?))).collect()
+}
+
+/// What the statements that allow something allow. Those that deny are the template's business.
+fn allowed(told: &Value) -> Result<BTreeSet<Named>> {
+    let mut allowed = BTreeSet::new();
+    for statement in told["statements"].as_array().context("no statements")? {
+        if statement["Effect"] != "Allow" {
+            continue;
+        }
+        for action in texts(&statement["Action"])? {
+            for arn in texts(&statement["Resource"])? {
+                let name = arn.rsplit(['/', ':']).next().unwrap_or_default();
+                allowed.insert((action.clone(), name.to_owned()));
+            }
+        }
+    }
+    Ok(allowed)
+}
+
+fn faults_of(function: &str, allowed: &BTreeSet<Named>, calls: &BTreeSet<Named>) -> Vec<String> {
+    let covers =
+        |(action, pattern): &Named, (made, resource): &Named| action == made && matches(pattern, resource);
+    let mut faults = Vec::new();
+    for call in calls {
+        if !allowed.iter().any(|permission| covers(permission, call)) {
+            faults.push(format!(
+                "the {function} calls {} on {}, which its role does not allow",
+                call.0, call.1
+            ));
+        }
+    }
+    for permission in allowed {
+        let (action, resource) = permission;
+        let is_used = calls.iter().any(|call| covers(permission, call));
+        let listed = UNUSED.iter().find(|unused| {
+            unused.functions.contains(&function)
+                && unused.actions.contains(&action.as_str())
+                && resource.ends_with(unused.resource)
+        });
+        match (is_used, listed) {
+            (false, None) => {
+                faults.push(format!("the {function} may call {action} on {resource}, and never did"));
+            }
+            (true, Some(Unused { reason, .. })) => faults.push(format!(
+                "the {function} calls {action} on {resource}, which is listed as unused ({reason}): take it off the list"
+            )),
+            (true, None) | (false, Some(_)) => {}
+        }
+    }
+    faults
+}
+
+/// Whether a name is covered by a pattern with at most one `*`, at its end.
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern,
+    }
+}
+
+fn texts(value: &Value) -> Result<Vec<String>> {
+    match value {
+        Value::Array(values) => values.iter().map(text).collect(),
+        value => Ok(vec![text(value)?]),
+    }
+}
+
+fn text(value: &Value) -> Result<String> {
+    match value.as_str() {
+        Some(text) => Ok(text.to_owned()),
+        None => bail!("no text: {value}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn faults(function: &str, statements: &Value, calls_made: &Value) -> Vec<String> {
+        let told = json!({"statements": statements, "calls": calls_made});
+        faults_of(function, &allowed(&told).unwrap(), &calls(&told).unwrap())
+    }
+
+    #[test]
+    fn a_role_that_allows_what_is_called_passes() {
+        let statements = json!([
+            {"Effect": "Allow", "Action": ["dynamodb:GetItem"], "Resource": "arn:aws:dynamodb:us-east-1:1:table/t-jobs"},
+            {"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": ["arn:aws:sqs:*:*:*"]},
+            {"Effect": "Deny", "Action": "sqs:SendMessage", "Resource": "*"},
+            {"Effect": "Allow", "Action": "logs:PutLogEvents", "Resource": "arn:aws:logs:us-east-1:1:log-group:/aws/lambda/t:*"},
+        ]);
+        let made = json!([["dynamodb:GetItem", "t-jobs"], ["sqs:SendMessage", "t-dispatch"]]);
+        assert_eq!(faults("master", &statements, &made), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_call_without_a_permission_and_a_permission_without_a_call_fail() {
+        let statements = json!([
+            {"Effect": "Allow", "Action": ["dynamodb:GetItem", "dynamodb:PutItem"], "Resource": "arn:aws:dynamodb:us-east-1:1:table/t-jobs"},
+        ]);
+        let made = json!([["dynamodb:GetItem", "t-jobs"], ["dynamodb:GetItem", "t-runs"]]);
+        assert_eq!(
+            faults("master", &statements, &made),
+            [
+                "the master calls dynamodb:GetItem on t-runs, which its role does not allow",
+                "the master may call dynamodb:PutItem on t-jobs, and never did",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_listed_as_unused_must_be() {
+        let statements = json!([{"Effect": "Allow", "Action": "sqs:DeleteMessage", "Resource": "arn:aws:sqs:us-east-1:1:t-scan"}]);
+        assert_eq!(faults("emitter", &statements, &json!([])), Vec::<String>::new());
+        let made = json!([["sqs:DeleteMessage", "t-scan"]]);
+        assert_eq!(faults("emitter", &statements, &made).len(), 1);
+        // The list is of functions too.
+        assert_eq!(faults("handler", &statements, &json!([])).len(), 1);
+    }
+}
