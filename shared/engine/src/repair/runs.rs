@@ -85,7 +85,8 @@ impl Session<'_> {
         if open.is_empty() && row.tally.total() == ended {
             return self.see_that_its_end_is_told(known, &policy, row).await;
         }
-        if since < shifted(self.now, -days(HISTORY_DAYS - 1)) {
+        // A row is kept for as long as its run waits, and its history is not.
+        if since.min(row.id.launch_at()) < shifted(self.now, -days(HISTORY_DAYS - 1)) {
             if row.tally.total() != ended {
                 let detail =
                     format!("{} of {count} events have ended, {} are counted", ended, row.tally.total());
@@ -161,7 +162,8 @@ impl Session<'_> {
         let open = known.take(policy, &id).unwrap_or_default();
         // One that goes straight is halfway until its group has it.
         let is_halfway = pack.straight.is_some() && !is_in_a_group && since >= self.back_to;
-        if since < self.first_cut && !is_halfway {
+        let is_too_old = pack.launch_at() < shifted(self.now, -days(HISTORY_DAYS - 1));
+        if is_too_old || (since < self.first_cut && !is_halfway) {
             return Ok(());
         }
         let of = HistoryOf::Singles(policy.policy.clone(), pack.id);

@@ -85,6 +85,6 @@ impl Sent {
     /// First attempts that left events to another one of which nothing is known.
     fn tried_again_in_vain(&self) -> Vec<PartRow> {
         let is_open = |(from, to): &(u32, u32)| (*from..*to).any(|index| !self.later.has(index));
-        self.firsts.iter().filter(|part| part.again.iter().any(is_open)).cloned().collect()
+        self.firsts.iter().filter(|part| part.retried_ranges.iter().any(is_open)).cloned().collect()
     }
 }
