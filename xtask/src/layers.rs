@@ -36,6 +36,7 @@ const LIBRARIES: &[&str] = &[
     "tidegate-embedded",
     "tidegate-runtime",
     "tidegate-aws",
+    "tidegate-forecast",
 ];
 
 /// What the suites stand on: the libraries, and the kit that no program ships.
@@ -71,6 +72,7 @@ const CLOUD: &[&str] = &[
     "tidegate-api",
     "tidegate-aws",
     "tidegate-embedded",
+    "tidegate-forecast",
     "tidegate-testkit",
 ];
 
@@ -87,6 +89,7 @@ const LAYERS: &[Layer] = &[
     ),
     library("tidegate-aws", &["tidegate-store", "tidegate-engine"]),
     library("tidegate-client", &["tidegate-protocol"]),
+    library("tidegate-forecast", &["tidegate-domain"]),
     top("tidegate-master", &["tidegate-api", "tidegate-aws"]),
     top("tidegate-emitter", &["tidegate-engine", "tidegate-aws"]),
     top("tidegate-handler", &["tidegate-engine", "tidegate-aws"]),

@@ -2,7 +2,7 @@
 //!
 //! | module | what it models |
 //! | --- | --- |
-//! | [`limits`] | all numbers, each with its source |
+//! | [`limits`] | all numbers, each with its source: those of `tidegate-forecast`, which counts by the same ones |
 //! | [`clock`] | time, which is virtual: an hour of waiting costs nothing |
 //! | [`dynamodb`] | latency, what tables and partitions take, transactions that meet, reads that lag |
 //! | [`sqs`] | latency, messages that come twice |
@@ -23,7 +23,6 @@ pub mod consumer;
 pub mod dice;
 pub mod dynamodb;
 pub mod lambda;
-pub mod limits;
 mod processor;
 mod region;
 mod reply;
@@ -33,6 +32,8 @@ pub mod weather;
 
 #[cfg(test)]
 mod template;
+
+pub use tidegate_forecast::limits;
 
 /// A scenario is millions of requests through the SDK, and much of that is allocation.
 #[global_allocator]

@@ -25,6 +25,9 @@ pub const TABLE_GROWTH_TIME: Duration = Duration::from_secs(30 * 60);
 /// How long a key is at its limit before its partition is split. *Assumed*: the Developer Guide speaks of sustained
 /// traffic, and of minutes.
 pub const SPLIT_AFTER: Duration = Duration::from_secs(10 * 60);
+/// Write units a second, and read units a second, that a table may take in an account that asked for no more.
+/// Source: Developer Guide, "Service, account, and table quotas in Amazon DynamoDB", on-demand mode.
+pub const TABLE_QUOTA: f64 = 40_000.0;
 /// A call that reads or writes. *Assumed* from "consistent single-digit millisecond"; the tail is what p99 usually shows.
 pub const DYNAMODB_CALL: Latency = Latency::ms(4.0, 12.0);
 /// A transaction: two phases. *Assumed*.
@@ -40,6 +43,12 @@ pub const EXPIRED_FOR: Duration = Duration::from_secs(2 * 86_400);
 
 /// A call that sends, deletes or changes. *Assumed*.
 pub const SQS_CALL: Latency = Latency::ms(8.0, 40.0);
+/// Messages of a standard queue that are received and not deleted. Source: Developer Guide, "Amazon SQS queue quotas".
+pub const SQS_IN_FLIGHT: f64 = 120_000.0;
+/// Messages a second of a FIFO queue, sent in tens, without its high throughput.
+/// Source: Developer Guide, "Amazon SQS message quotas", FIFO queues: 300 calls a second.
+pub const FIFO_MESSAGES: f64 = 3_000.0;
+
 // ---- Lambda -------------------------------------------------------------------------------------------------------
 
 /// Memory that comes with one whole processor, in MB. Source: Developer Guide, "Configure Lambda function memory".
@@ -76,6 +85,9 @@ pub const THROTTLED_AGAIN: Duration = Duration::from_secs(1);
 /// How long Lambda waits before it tries an asynchronous call again that was throttled, at first; then twice as long each
 /// time. Source: Developer Guide, "How Lambda handles errors and retries with asynchronous invocation".
 pub const ASYNC_AGAIN: Duration = Duration::from_secs(1);
+
+/// What a function's URL takes as a request, in bytes. Source: Developer Guide, "Lambda quotas", invocation payload.
+pub const REQUEST_BYTES: f64 = 6.0 * 1024.0 * 1024.0;
 
 /// How long something takes: half of all times are below the median, one in a hundred is above the tail.
 #[derive(Debug, Clone, Copy)]

@@ -1,0 +1,134 @@
+//! What a forecast needs to know of jobs and policies: no more than their cost depends on.
+
+use tidegate_domain::limits::SLOTS_PER_GROUP;
+
+use crate::account::Account;
+
+/// A job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Job {
+    /// The place of its policy among [`Setting::policies`]; `None`: nothing throttles it.
+    pub policy: Option<usize>,
+    /// Events of each firing.
+    pub count: u32,
+    /// Whether each event that is delivered is recorded.
+    pub keeps_record: bool,
+    /// Whether its events wait in packs with those of others.
+    pub is_packed: bool,
+    /// Its place in the line.
+    pub priority: u8,
+    /// Tokens that an event takes.
+    pub cost: u32,
+    /// Where its events go.
+    pub target: Target,
+    /// What an event adds to a message, in bytes.
+    pub item_bytes: u32,
+    /// Whether it is created for its one firing.
+    pub created: Created,
+}
+
+/// Where events go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// To a standard queue.
+    Queue,
+    /// To a FIFO queue, by its number.
+    Fifo(usize),
+    /// To an HTTP target.
+    Http,
+}
+
+/// When a job is created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Created {
+    /// It is there: its creation is not counted.
+    Before,
+    /// For its firings, under a generated id.
+    Generated,
+    /// For its firings, under an id of its client's choice.
+    Named,
+}
+
+/// A policy, and those who work under it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// Its name.
+    pub id: String,
+    /// Tokens.
+    pub tokens: u32,
+    /// Events that may begin in a second, in the long run, and at once after a pause.
+    pub rate: Option<(f64, f64)>,
+    /// How long a consumer works on an event, in seconds.
+    pub work_seconds: f64,
+    /// How many tokens a consumer releases in one call.
+    pub released_together: u32,
+}
+
+impl Policy {
+    /// Its slot groups.
+    pub fn groups(&self) -> f64 {
+        f64::from(self.tokens.div_ceil(SLOTS_PER_GROUP).max(1))
+    }
+
+    /// Slot groups that one release call writes. Tokens that are released together are those that a consumer has, of any groups.
+    pub fn groups_of_a_release(&self) -> f64 {
+        let (groups, tokens) = (self.groups(), f64::from(self.released_together.min(self.tokens).max(1)));
+        groups * (1.0 - (1.0 - 1.0 / groups).powf(tokens))
+    }
+}
+
+/// All that a forecast is made from, beside the firings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting {
+    /// The jobs.
+    pub jobs: Vec<Job>,
+    /// The policies that they name.
+    pub policies: Vec<Policy>,
+    /// Zones that ticks look at.
+    pub zones: usize,
+    /// When the window begins, in Unix seconds.
+    pub from_s: i64,
+    /// When it ends.
+    pub to_s: i64,
+    /// For how many jobs like it each stands.
+    pub scale: f64,
+    /// Jobs that are created in one call.
+    pub created_together: f64,
+    /// The most jobs that are created in a second; those of the busiest minute, evenly, when `None`.
+    pub creates_per_second: Option<f64>,
+    /// The partition of the index with most rows: its name, and its rows.
+    pub largest_partition: Option<(String, f64)>,
+    /// From a release to the next event in the hands of a consumer, in seconds.
+    pub handover_seconds: f64,
+    /// What the account may take.
+    pub account: Account,
+}
+
+impl Setting {
+    /// Seconds of the window.
+    pub fn seconds(&self) -> f64 {
+        (self.to_s - self.from_s).max(1) as f64
+    }
+
+    /// Minutes of the window, begun ones included.
+    pub fn minutes(&self) -> usize {
+        let minute = |second: i64| second.div_euclid(60);
+        usize::try_from(minute(self.to_s - 1) - minute(self.from_s) + 1).unwrap_or(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_that_are_released_together_lie_in_as_many_groups_as_there_are() {
+        let groups = |tokens, released_together| {
+            let policy =
+                Policy { id: String::new(), tokens, rate: None, work_seconds: 1.0, released_together };
+            policy.groups_of_a_release()
+        };
+        assert_eq!((groups(10, 1), groups(10, 10), groups(1_000, 1)), (1.0, 1.0, 1.0));
+        assert!((9.0..9.6).contains(&groups(1_000, 10)), "{}", groups(1_000, 10));
+    }
+}

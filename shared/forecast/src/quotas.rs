@@ -1,0 +1,274 @@
+//! What a load uses of each limit at its peak, what happens beyond it, and what raises it.
+
+use serde::Serialize;
+use tidegate_domain::limits::{GRANT_EVENTS, OUTCOMES_PER_COMPACTION};
+
+use crate::dispatch::BATCH_SECONDS;
+use crate::facts::{Created, Policy, Setting};
+use crate::load::{Counted, Peak, PolicyLoad};
+use crate::report::creates_any;
+use crate::steps::Step;
+
+/// Write units of a slot group's row: it is seldom over a kilobyte.
+const SLOT_ROW_UNITS: f64 = 1.07;
+/// Shards that the instants of ten minutes lie over, and how much fuller the fullest is than the others.
+const INSTANT_SHARDS: f64 = 64.0;
+const FULLEST_SHARD: f64 = 1.07;
+/// How long the master takes for a call, in seconds. Measured on the model of AWS.
+const CALL_SECONDS: f64 = 0.06;
+/// Bytes of a row of the index that a tick reads.
+const INDEX_ROW_BYTES: f64 = 450.0;
+/// Bytes of half a read unit, which is what a read takes that may be a little behind.
+const HALF_UNIT_BYTES: f64 = 4_096.0;
+/// Seconds from a tick to the first instant that it plans, at the least.
+const LEAD_SECONDS: f64 = 60.0;
+/// Rows of the index that are emitted in a second, by the tick and the workers that it leaves parts to. Measured on the model of
+/// AWS.
+pub const EMITTED_PER_SECOND: f64 = 2_500.0;
+/// Bytes of a job in a bulk call.
+const JOB_BYTES: f64 = 600.0;
+
+/// How much of a limit is used.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Use {
+    /// Which limit: a name that stays the same.
+    pub limit: &'static str,
+    /// Of what: a table, a key, a policy.
+    pub of: String,
+    /// What is used at the peak.
+    pub used: f64,
+    /// What there is.
+    pub available: f64,
+    /// In what both are counted.
+    pub unit: &'static str,
+    /// Used / available: above 1 the limit is met.
+    pub share: f64,
+    /// When, in Unix seconds; `None`: all the time.
+    pub at_s: Option<i64>,
+    /// What happens beyond it.
+    pub beyond: &'static str,
+    /// What raises it.
+    pub raised_by: &'static str,
+}
+
+struct Of<'a> {
+    limit: &'static str,
+    of: &'a str,
+    unit: &'static str,
+    beyond: &'static str,
+    raised_by: &'static str,
+}
+
+impl Of<'_> {
+    fn used(&self, peak: Peak, available: f64) -> Use {
+        Use {
+            limit: self.limit,
+            of: self.of.to_owned(),
+            used: peak.value,
+            available,
+            unit: self.unit,
+            share: peak.value / available,
+            at_s: (peak.at_s != 0).then_some(peak.at_s),
+            beyond: self.beyond,
+            raised_by: self.raised_by,
+        }
+    }
+}
+
+const REPEATED: &str = "requests are refused and repeated after a pause; events come later";
+const WARM: &str =
+    "warm throughput of the table ahead of the peak; beyond its quota, a quota request for DynamoDB";
+const WRITES: &str = "write units a second";
+const READS: &str = "read units a second";
+
+/// What is used of all limits that the load touches, the fullest first.
+pub(crate) fn uses(setting: &Setting, counted: &Counted) -> Vec<Use> {
+    let mut uses = functions(setting, counted);
+    uses.extend(tables(setting, counted));
+    uses.extend(keys(setting, counted));
+    uses.extend(queues(setting, counted));
+    uses.extend(of_policies(setting, counted));
+    uses.retain(|of| of.used > 0.0);
+    uses.sort_by(|a, b| b.share.total_cmp(&a.share));
+    uses
+}
+
+fn functions(setting: &Setting, counted: &Counted) -> Vec<Use> {
+    let (account, seconds) = (&setting.account, &counted.seconds);
+    let together = setting.policies.iter().map(|policy| f64::from(policy.released_together));
+    let together = together.fold(f64::INFINITY, f64::min).max(1.0);
+    let together = if together.is_finite() { together } else { 1.0 };
+    let calls = seconds.released.value / together + seconds.creates.value / setting.created_together.max(1.0);
+    let tick = (counted.busiest_tick.value / EMITTED_PER_SECOND / LEAD_SECONDS).max(1.0);
+    let at_s =
+        if seconds.batches.value > calls * CALL_SECONDS { seconds.batches } else { seconds.released }.at_s;
+    let concurrency = Peak { value: seconds.batches.value + calls * CALL_SECONDS + tick, at_s };
+    let batches = Peak { value: seconds.messages.value / 10.0 * BATCH_SECONDS, at_s: seconds.messages.at_s };
+    let rows = Peak { value: counted.busiest_tick.value, at_s: counted.busiest_tick.at_s };
+    vec![
+        Of {
+            limit: "lambda_concurrency",
+            of: "the account",
+            unit: "invocations at once",
+            beyond: "calls of the API are answered with 429, batches of messages wait",
+            raised_by: "a quota request for concurrent executions; releasing several tokens with one call",
+        }
+        .used(concurrency, account.lambda_concurrency),
+        Of {
+            limit: "event_source",
+            of: "the dispatch queue",
+            unit: "batches at once, to be done within a second",
+            beyond: "events come later, while the event source grows",
+            raised_by: "provisioned pollers (HandlerMinimumPollers, HandlerMaximumPollers)",
+        }
+        .used(batches, account.pollers().at_first),
+        Of {
+            limit: "emission",
+            of: "the tick and its workers",
+            unit: "rows of a minute",
+            beyond: "launches of that minute are emitted late",
+            raised_by: "spreading launches over minutes (jitter_seconds); no setting",
+        }
+        .used(rows, EMITTED_PER_SECOND * LEAD_SECONDS),
+    ]
+}
+
+fn tables(setting: &Setting, counted: &Counted) -> Vec<Use> {
+    let (account, seconds) = (&setting.account, &counted.seconds);
+    // What is due at once is recorded as fast as it is delivered.
+    let delivered = (seconds.batches.value / BATCH_SECONDS * 10.0 * 100.0).max(1.0);
+    let records = Peak { value: seconds.records.value.min(delivered), at_s: seconds.records.at_s };
+    let created = |kind: Created| {
+        let fired = setting.jobs.iter().zip(&counted.fired);
+        let all: f64 = fired.clone().filter(|(job, _)| job.created != Created::Before).map(|(_, n)| n).sum();
+        let of_kind: f64 = fired.filter(|(job, _)| job.created == kind).map(|(_, n)| n).sum();
+        if all > 0.0 { of_kind / all } else { 0.0 }
+    };
+    let named = Peak { value: seconds.creates.value * created(Created::Named), ..seconds.creates };
+    let creates = if creates_any(setting) { seconds.creates } else { Peak::default() };
+    let released = counted.policies.iter().map(|policy| policy.shared.of(Step::SlotWrite)).sum::<f64>();
+    let events = counted.policies.iter().map(|policy| policy.events).sum::<f64>().max(1.0);
+    let slots = seconds.released.value * released / events * SLOT_ROW_UNITS;
+    let slots = Peak { value: slots, at_s: seconds.released.at_s };
+    let mut uses = Vec::new();
+    for (of, peak) in
+        [("table runs", records), ("table launch", creates), ("table jobs", named), ("table policies", slots)]
+    {
+        let table = Of { limit: "table_writes", of, unit: WRITES, beyond: REPEATED, raised_by: WARM };
+        uses.push(table.used(peak, account.table_writes));
+        let quota = Of {
+            limit: "table_quota_writes",
+            of,
+            unit: WRITES,
+            beyond: REPEATED,
+            raised_by: "a quota request for DynamoDB, table-level write throughput",
+        };
+        uses.push(quota.used(peak, account.table_quota_writes));
+    }
+    uses
+}
+
+fn keys(setting: &Setting, counted: &Counted) -> Vec<Use> {
+    let (account, seconds) = (&setting.account, &counted.seconds);
+    let shard = seconds.creates.value / INSTANT_SHARDS * FULLEST_SHARD;
+    let shard = Peak { value: if creates_any(setting) { shard } else { 0.0 }, at_s: seconds.creates.at_s };
+    let is_named = setting.jobs.iter().any(|job| job.created == Created::Named);
+    let named = if is_named { seconds.creates } else { Peak::default() };
+    let mut uses = vec![
+        Of {
+            limit: "partition_writes",
+            of: "index: the instants of ten minutes, the fullest of 64 shards",
+            unit: WRITES,
+            beyond: REPEATED,
+            raised_by: "creating jobs longer ahead, for more different minutes; the number of shards is fixed",
+        }
+        .used(shard, account.partition_writes),
+        Of {
+            limit: "partition_writes",
+            of: "jobs: the client, for one-time jobs with ids of their own",
+            unit: WRITES,
+            beyond: REPEATED,
+            raised_by: "generated ids; several clients; DynamoDB splits a key that stays hot",
+        }
+        .used(named, account.partition_writes),
+        Of {
+            limit: "partition_reads",
+            of: "clients: the client's mark, which each chunk reads",
+            unit: READS,
+            beyond: REPEATED,
+            raised_by: "several clients",
+        }
+        .used(seconds.mark_reads, account.partition_reads),
+    ];
+    if let Some((partition, rows)) = &setting.largest_partition {
+        let units = rows * setting.scale * INDEX_ROW_BYTES / HALF_UNIT_BYTES / 2.0;
+        let of = format!("index: {partition}");
+        let of = Of {
+            limit: "partition_reads",
+            of: &of,
+            unit: "read units a second, for all its rows in the minute ahead of their launch",
+            beyond: "launches of that hour are emitted late",
+            raised_by: "shards for the LaunchExpression (PUT /v1/index/shards)",
+        };
+        uses.push(of.used(Peak { value: units / LEAD_SECONDS, at_s: 0 }, account.partition_reads));
+    }
+    uses
+}
+
+fn queues(setting: &Setting, counted: &Counted) -> Vec<Use> {
+    let account = &setting.account;
+    let tokens: f64 = setting.policies.iter().map(|policy| f64::from(policy.tokens)).sum();
+    let creates = if creates_any(setting) { setting.created_together * JOB_BYTES } else { 0.0 };
+    vec![
+        Of {
+            limit: "sqs_in_flight",
+            of: "a consumer's queue, if all policies share it",
+            unit: "messages in flight",
+            beyond: "SQS hands out no more messages until some are deleted",
+            raised_by: "a queue for each policy; a quota request for SQS",
+        }
+        .used(Peak { value: tokens, at_s: 0 }, account.sqs_in_flight),
+        Of {
+            limit: "fifo_messages",
+            of: "the busiest FIFO queue",
+            unit: "messages a second",
+            beyond: "calls are refused; events come later, after a backoff",
+            raised_by: "high throughput for FIFO queues; several queues; a policy with a rate",
+        }
+        .used(counted.seconds.fifo, account.fifo_messages),
+        Of {
+            limit: "request_bytes",
+            of: "a bulk call",
+            unit: "bytes",
+            beyond: "the call is answered with 413",
+            raised_by: "fewer jobs in one call",
+        }
+        .used(Peak { value: creates, at_s: 0 }, account.request_bytes),
+    ]
+}
+
+/// The keys of each policy.
+fn of_policies(setting: &Setting, counted: &Counted) -> Vec<Use> {
+    let policies = setting.policies.iter().zip(&counted.policies).filter(|(_, load)| load.events > 0.0);
+    policies.flat_map(|(policy, load)| of_policy(setting, policy, load)).collect()
+}
+
+fn of_policy(setting: &Setting, policy: &Policy, load: &PolicyLoad) -> [Use; 3] {
+    let available = setting.account.partition_writes;
+    let of_events = |units: f64| {
+        let a_second = load.busiest_second.value.min(load.per_second);
+        Peak { value: a_second * units, at_s: load.busiest_second.at_s }
+    };
+    let together = f64::from(policy.released_together.min(policy.tokens).max(1));
+    let writes = policy.groups_of_a_release() / together / policy.groups() * SLOT_ROW_UNITS;
+    let name = |what: &str| format!("policy {}: {what}", policy.id);
+    let (group, line, history) = (name("a slot group"), name("its line"), name("the history of a run"));
+    let of = |of, raised_by| Of { limit: "partition_writes", of, unit: WRITES, beyond: REPEATED, raised_by };
+    [
+        of(&group, "more tokens (a slot group for each 12); releasing several tokens with one call")
+            .used(of_events(writes), available),
+        of(&line, "several policies").used(of_events(4.0 / f64::from(GRANT_EVENTS)), available),
+        of(&history, "several runs, or several policies")
+            .used(of_events(1.0 / OUTCOMES_PER_COMPACTION as f64), available),
+    ]
+}

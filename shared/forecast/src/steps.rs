@@ -1,0 +1,206 @@
+//! What each step of the engine takes: one table, measured.
+//!
+//! Units and requests are measured on the embedded stores, invocations and time on the model of AWS. Two tests hold the
+//! table: `tests/simulation/tests/forecast` compares what days of every kind consume with what is forecast from it, and
+//! `tests/cloud/tests/forecast.rs` the time of functions. A step that grows dearer or cheaper fails one of them.
+
+use serde::Serialize;
+
+use crate::cost::Cost;
+
+/// A step that is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// A one-time job is created under a generated id.
+    OneTimeJob,
+    /// A one-time job is created under an id of its client's choice.
+    NamedOneTimeJob,
+    /// A call of the API that creates jobs.
+    CreateCall,
+    /// A single event is planned.
+    SingleEvent,
+    /// What became of a single event that nothing throttles is kept.
+    SingleRecord,
+    /// A chunk of single events that nothing throttles is delivered.
+    SingleChunk,
+    /// A run of several events that nothing throttles begins.
+    BatchRun,
+    /// A chunk of a run's events is delivered.
+    BatchChunk,
+    /// A call that sends up to ten messages to the dispatch queue.
+    DispatchSend,
+    /// 64 KB that messages are larger than the call that sends them and the one that receives them are billed for anyhow.
+    Payload,
+    /// A batch of up to ten messages is received, handled and deleted.
+    HandlerCall,
+    /// A call that sends up to ten events to a queue.
+    Send,
+    /// A call that delivers an event to an HTTP target, which is taken to answer within 200 ms, beside 19 others.
+    HttpCall,
+    /// A run of several events joins the line of its policy, and leaves it.
+    ThrottledRun,
+    /// A pack of single events joins the line, and leaves it.
+    Pack,
+    /// An event of a pack.
+    PackedEvent,
+    /// A wake-up for an instant at which something in a line is due.
+    Wake,
+    /// A slot group takes a range.
+    Range,
+    /// A message with single events that have little company arrives.
+    Arrival,
+    /// An event of such a message.
+    ArrivedEvent,
+    /// A call of the API that releases tokens.
+    ReleaseCall,
+    /// A slot group is written: leases end, others begin.
+    SlotWrite,
+    /// What became of a throttled event is kept.
+    Outcome,
+    /// A policy joins the list of active ones, and leaves it.
+    Activation,
+    /// A minute of an active policy.
+    ActiveMinute,
+    /// A slot group of a policy that is active for a minute.
+    ActiveGroupMinute,
+    /// A tick.
+    Tick,
+    /// A zone that a tick looks at.
+    TickZone,
+    /// A minute in which the event sources poll.
+    PolledMinute,
+}
+
+impl Step {
+    /// All of them.
+    pub const ALL: [Self; 29] = [
+        Self::OneTimeJob,
+        Self::NamedOneTimeJob,
+        Self::CreateCall,
+        Self::SingleEvent,
+        Self::SingleRecord,
+        Self::SingleChunk,
+        Self::BatchRun,
+        Self::BatchChunk,
+        Self::DispatchSend,
+        Self::Payload,
+        Self::HandlerCall,
+        Self::Send,
+        Self::HttpCall,
+        Self::ThrottledRun,
+        Self::Pack,
+        Self::PackedEvent,
+        Self::Wake,
+        Self::Range,
+        Self::Arrival,
+        Self::ArrivedEvent,
+        Self::ReleaseCall,
+        Self::SlotWrite,
+        Self::Outcome,
+        Self::Activation,
+        Self::ActiveMinute,
+        Self::ActiveGroupMinute,
+        Self::Tick,
+        Self::TickZone,
+        Self::PolledMinute,
+    ];
+
+    /// What one takes.
+    pub const fn cost(self) -> Cost {
+        match self {
+            Self::OneTimeJob => Cost::tables(1.0, 0.0),
+            Self::NamedOneTimeJob => Cost::tables(2.0, 0.0),
+            Self::CreateCall => Cost::NONE.functions(1.0, 0.008),
+            Self::SingleEvent => Cost::tables(0.0, 0.1),
+            Self::SingleRecord => Cost::tables(1.0, 0.0).functions(0.0, 0.000_02),
+            Self::SingleChunk => Cost::tables(1.0, 0.5).functions(0.0, 0.001),
+            Self::BatchRun => Cost::tables(2.0, 1.0),
+            Self::BatchChunk => Cost::tables(1.0, 0.5).functions(0.0, 0.001),
+            Self::DispatchSend => Cost::NONE.queues(1.0).functions(0.0, 0.000_5),
+            Self::Payload => Cost::NONE.queues(1.0),
+            Self::HandlerCall => Cost::NONE.queues(2.0).functions(1.0, 0.018),
+            Self::Send => Cost::NONE.queues(1.0).functions(0.0, 0.000_5),
+            Self::HttpCall => Cost::NONE.functions(0.0, 0.005),
+            Self::ThrottledRun => Cost::tables(4.0, 2.0),
+            Self::Pack => Cost::tables(6.0, 4.0),
+            Self::PackedEvent => Cost::tables(0.1, 0.0),
+            Self::Wake => Cost::tables(0.0, 2.0),
+            Self::Range => Cost::tables(4.0, 1.0),
+            Self::Arrival => Cost::tables(2.0, 3.0),
+            Self::ArrivedEvent => Cost::tables(0.0, 1.0),
+            Self::ReleaseCall => Cost::NONE.functions(1.0, 0.01),
+            Self::SlotWrite => Cost::tables(1.0, 0.0).functions(0.0, 0.000_5),
+            Self::Outcome => Cost::tables(0.1, 0.008),
+            Self::Activation => Cost::tables(4.0, 1.0),
+            Self::ActiveMinute => Cost::tables(0.0, 2.0),
+            Self::ActiveGroupMinute => Cost::tables(0.0, 1.0),
+            Self::Tick => Cost::tables(2.0, 38.0).functions(1.0, 0.05),
+            Self::TickZone => Cost::tables(0.0, 6.0),
+            Self::PolledMinute => Cost::NONE.queues(45.0),
+        }
+    }
+}
+
+/// How often each step is done.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Steps([f64; Step::ALL.len()]);
+
+impl Default for Steps {
+    fn default() -> Self {
+        Self([0.0; Step::ALL.len()])
+    }
+}
+
+impl Steps {
+    /// Counts a step so many times more.
+    pub fn add(&mut self, step: Step, times: f64) {
+        if let Some(count) = self.0.get_mut(step as usize) {
+            *count += times;
+        }
+    }
+
+    /// Counts what others counted.
+    pub fn add_all(&mut self, others: &Self) {
+        self.0.iter_mut().zip(others.0).for_each(|(count, more)| *count += more);
+    }
+
+    /// How often a step is done.
+    pub fn of(&self, step: Step) -> f64 {
+        self.0.get(step as usize).copied().unwrap_or_default()
+    }
+
+    /// The same, each so many times as often.
+    #[must_use]
+    pub fn scaled(&self, times: f64) -> Self {
+        Self(self.0.map(|count| count * times))
+    }
+
+    /// What all of them take.
+    pub fn cost(&self) -> Cost {
+        let each = Step::ALL.into_iter().zip(self.0);
+        each.fold(Cost::NONE, |sum, (step, count)| sum + step.cost() * count)
+    }
+
+    /// The steps that are done at all.
+    pub fn counted(&self) -> impl Iterator<Item = (Step, f64)> {
+        Step::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_has_its_own_place() {
+        for (place, step) in Step::ALL.into_iter().enumerate() {
+            assert_eq!(step as usize, place, "{step:?}");
+        }
+        let mut steps = Steps::default();
+        steps.add(Step::Send, 2.0);
+        steps.add(Step::PolledMinute, 1.0);
+        assert_eq!(steps.counted().collect::<Vec<_>>(), [(Step::Send, 2.0), (Step::PolledMinute, 1.0)]);
+        assert_eq!(steps.cost(), Step::Send.cost() * 2.0 + Step::PolledMinute.cost());
+    }
+}
