@@ -26,6 +26,13 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run everything on this machine, in one process: API, scheduler, tables and queues. No AWS account is needed.
     Local(LocalArgs),
+    /// Tell what a file of jobs would take of AWS in a window: units, requests, dollars, peaks, lateness, limits.
+    ///
+    /// The rows and the window are those of dry-run. --policies names the policies of the jobs, one JSON object to a line, as
+    /// the API takes them, each with "policy_id", and with "work_seconds" and "released_together" where they differ from --work
+    /// and --released-together. A row that cannot be read is refused with its line and the reason, and the others are counted;
+    /// the exit status is 1 when no job is left.
+    Forecast(ForecastArgs),
     /// Print what a file of jobs would launch in a window, as JSON lines. Nothing is sent and no time passes.
     ///
     /// A row of the file is {"id", "expression", "zone"}, or a job or calendar as the API takes it. The window is from
@@ -100,6 +107,39 @@ pub(crate) struct DryRunArgs {
     pub(crate) client: ClientId,
 }
 
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ForecastArgs {
+    #[command(flatten)]
+    pub(crate) window: DryRunArgs,
+    /// The policies that jobs name, a JSON object to a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policies: Option<PathBuf>,
+    /// What the account may take and pays, as TOML, such as lambda_concurrency = 5000; docs/forecast.md lists the names
+    #[arg(long, value_name = "FILE")]
+    pub(crate) account: Option<PathBuf>,
+    /// How long a consumer works on an event, such as 500ms or 2m
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "1s")]
+    pub(crate) work: Duration,
+    /// How many tokens a consumer releases in one call
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) released_together: u32,
+    /// How many one-time jobs are created in one call
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) created_together: u32,
+    /// The most one-time jobs that are created in a second [default: those of the busiest minute, evenly]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) creates_per_second: Option<f64>,
+    /// For how many jobs like it each stands: what is counted so is marked as extrapolated
+    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = positive)]
+    pub(crate) scale: f64,
+    /// How many jobs are listed, those that cost most
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) top: usize,
+    /// How stdout reads: json is one object
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+}
+
 impl DryRunArgs {
     /// The window.
     pub(crate) fn window(&self) -> anyhow::Result<Window> {
@@ -164,6 +204,14 @@ fn time(text: &str) -> Result<Duration, String> {
     };
     let ms = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_ms));
     ms.map(Duration::from_millis).ok_or_else(|| "it begins with a whole number, such as 60s".to_owned())
+}
+
+/// A number from 1 on.
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if (1.0..=1e9).contains(&number) => Ok(number),
+        _ => Err("it is a number from 1 to a thousand million".to_owned()),
+    }
 }
 
 fn text(at: DateTime<Utc>) -> String {

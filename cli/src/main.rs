@@ -1,5 +1,6 @@
 //! The `tidegate` binary: `tidegate local` runs a whole Tidegate in one process, `--demo` shows what it does;
-//! `tidegate dry-run` tells what a file of jobs would launch; `tidegate repair` brings restored tables together again.
+//! `tidegate dry-run` tells what a file of jobs would launch, `tidegate forecast` what that would take of AWS; `tidegate repair`
+//! brings restored tables together again.
 //!
 //! Deliberately absent: rules of scheduling and throttling (the engine's), and calls to a deployed Tidegate (any HTTP
 //! client's, or those of `tidegate-client`).
@@ -7,6 +8,7 @@
 mod args;
 mod demo;
 mod dry_run;
+mod forecast;
 mod kept_key;
 mod local;
 mod logging;
@@ -35,6 +37,10 @@ fn main() -> ExitCode {
         Command::Local(args) => {
             logging::start(if args.demo { "warn" } else { "info" });
             run_on(&mut Builder::new_multi_thread(), local::run(args))
+        }
+        Command::Forecast(args) => {
+            logging::start("warn");
+            run_on(&mut Builder::new_current_thread(), forecast::run(args))
         }
         Command::DryRun(args) => {
             logging::start("warn");

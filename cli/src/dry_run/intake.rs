@@ -1,12 +1,13 @@
 //! From the file to stored jobs. A row that cannot be one is refused with its line and the reason; the others go on.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::io::{self, Write};
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use serde::Serialize;
-use tidegate_domain::ids::CalendarId;
+use tidegate_domain::ids::{CalendarId, PolicyId};
 use tidegate_domain::job::Job;
 
 use super::occupied::Occupied;
@@ -21,43 +22,60 @@ use super::stage::Stage;
 const BATCH_JOBS: usize = 500;
 
 /// What became of the rows.
-pub(super) struct Intake {
+pub(crate) struct Intake {
     /// The jobs that were stored.
-    pub(super) roster: Roster,
+    pub(crate) roster: Roster,
     /// The rows that were not, in the order of their lines.
-    pub(super) refused: Vec<Refused>,
+    pub(crate) refused: Vec<Refused>,
     /// How the jobs lie in the index.
-    pub(super) shape: Shape,
+    pub(crate) shape: Shape,
     /// Where their rows lie.
-    pub(super) occupied: Occupied,
+    pub(crate) occupied: Occupied,
+    /// Zones that scans look at.
+    pub(crate) zones: usize,
 }
 
 impl Intake {
     /// Whether the run counts as failed: nothing could be computed, or something could not and that is not accepted.
-    pub(super) fn failed(&self, strict: bool) -> bool {
+    pub(crate) fn failed(&self, strict: bool) -> bool {
         !self.refused.is_empty() && (strict || self.roster.len() == 0)
     }
 }
 
 /// A row that is no job and no calendar.
 #[derive(Debug, Serialize)]
-pub(super) struct Refused {
+pub(crate) struct Refused {
     id: Option<String>,
     line: u64,
     error: String,
 }
 
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, line, error } = self;
+        match id {
+            Some(id) => write!(f, "line {line} ({id}): {error}"),
+            None => write!(f, "line {line}: {error}"),
+        }
+    }
+}
+
 impl Refused {
     /// Writes it as a JSON line.
-    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+    pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         serde_json::to_writer(&mut *out, self)?;
         out.write_all(b"\n")
     }
 }
 
-/// Reads every row and stores what it says.
-pub(super) async fn read(mut source: Source, stage: &Stage, from: DateTime<Utc>) -> anyhow::Result<Intake> {
-    let mut intake = Reading::new(stage);
+/// Reads every row and stores what it says. `policies`: those that jobs may name; `None`: any.
+pub(crate) async fn read(
+    mut source: Source,
+    stage: &Stage,
+    from: DateTime<Utc>,
+    policies: Option<&HashSet<PolicyId>>,
+) -> anyhow::Result<Intake> {
+    let mut intake = Reading::new(stage, policies);
     let mut rows = 0_u64;
     while let Some((line, text)) = source.next()? {
         rows += 1;
@@ -77,6 +95,7 @@ pub(super) async fn read(mut source: Source, stage: &Stage, from: DateTime<Utc>)
 
 struct Reading<'a> {
     stage: &'a Stage,
+    policies: Option<&'a HashSet<PolicyId>>,
     enrolment: Enrolment,
     refused: Vec<Refused>,
     shape: Shape,
@@ -89,9 +108,10 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn new(stage: &'a Stage) -> Self {
+    fn new(stage: &'a Stage, policies: Option<&'a HashSet<PolicyId>>) -> Self {
         Self {
             stage,
+            policies,
             enrolment: Enrolment::default(),
             refused: Vec::new(),
             shape: Shape::default(),
@@ -105,6 +125,7 @@ impl<'a> Reading<'a> {
 
     async fn take(&mut self, line: u64, row: Row) -> anyhow::Result<()> {
         match row {
+            Row::Job(job) if self.lacks_policy(&job) => self.refuse_without_policy(line, &job),
             Row::Job(job) => match self.enrolment.enrol(&job, line) {
                 Err(before) => self.refuse_twice(line, "id", job.id.as_str(), before),
                 Ok(()) if self.missing(&job).is_some() => self.waiting.push((line, job)),
@@ -124,6 +145,20 @@ impl<'a> Reading<'a> {
     fn refuse_twice(&mut self, line: u64, key: &str, id: &str, before: u64) {
         let error = format!("{key} '{id}' is on line {before} already: give each row a name of its own");
         self.refused.push(Refused { id: Some(id.to_owned()), line, error });
+    }
+
+    fn lacks_policy(&self, job: &JobRow) -> bool {
+        let policy = job.draft.terms.policy.as_ref();
+        policy.is_some_and(|policy| self.policies.is_some_and(|policies| !policies.contains(policy)))
+    }
+
+    fn refuse_without_policy(&mut self, line: u64, job: &JobRow) {
+        let policy = job.draft.terms.policy.as_ref().map(PolicyId::as_str).unwrap_or_default();
+        let error = format!(
+            "policy_id: policy '{policy}' is not in the file of --policies: add a row {{\"policy_id\": \"{policy}\", \
+             \"max_in_flight\": 10}} to it, or leave policy_id out"
+        );
+        self.refused.push(Refused { id: Some(job.id.to_string()), line, error });
     }
 
     /// The first calendar of a job that has not been met.
@@ -161,6 +196,7 @@ impl<'a> Reading<'a> {
         self.refused.sort_by_key(|refused| refused.line);
         let roster = self.enrolment.finish();
         anyhow::ensure!(roster.len() <= JOBS, "the file has {} jobs; {JOBS} is the most", roster.len());
-        Ok(Intake { roster, refused: self.refused, shape: self.shape, occupied: self.occupied })
+        let zones = self.zones.len();
+        Ok(Intake { roster, refused: self.refused, shape: self.shape, occupied: self.occupied, zones })
     }
 }

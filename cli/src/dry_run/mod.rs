@@ -6,15 +6,15 @@
 //! Deliberately absent: when a launch is due and what excludes it (the engine's), what a job is (the API's), and
 //! throttling: a launch is shown when it is due, not when a token would be free.
 
-mod intake;
+pub(crate) mod intake;
 mod occupied;
 mod piece;
 mod print;
-mod roster;
+pub(crate) mod roster;
 mod row;
 mod shape;
-mod source;
-mod stage;
+pub(crate) mod source;
+pub(crate) mod stage;
 mod steps;
 mod summary;
 mod text;
@@ -22,13 +22,14 @@ mod text;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use std::time::Instant;
+use std::vec::Drain;
 
 use anyhow::Context as _;
 use tidegate_domain::time::Window;
 
 use crate::args::DryRunArgs;
 use intake::Intake;
-use piece::Piece;
+use piece::{Due, Piece};
 use print::{Printer, Tally};
 use source::Source;
 use stage::Stage;
@@ -44,7 +45,7 @@ pub(crate) async fn run(args: DryRunArgs) -> anyhow::Result<ExitCode> {
     let window = args.window()?;
     let source = Source::open(&args.jobs)?;
     let stage = Stage::open(args.client.clone(), window.from()).await?;
-    let intake = intake::read(source, &stage, window.from()).await?;
+    let intake = intake::read(source, &stage, window.from(), None).await?;
     let stored = stage.usage();
 
     let mut out = BufWriter::with_capacity(OUTPUT_BYTES, io::stdout().lock());
@@ -74,6 +75,18 @@ async fn dry_run(
         refused.write(out).context("failed to write a refused row")?;
     }
     let mut printer = Printer::new(&intake.roster, window.from());
+    let rows_read = walk(stage, window, intake, |launches| printer.print(launches, out)).await?;
+    Ok((rows_read, printer.into_tally()))
+}
+
+/// Goes through a window piece by piece, and hands each on, in order of time and job. Returns how many rows of the index were
+/// read.
+pub(crate) async fn walk(
+    stage: &Stage,
+    window: Window,
+    intake: &Intake,
+    mut take: impl FnMut(Drain<'_, Due>) -> io::Result<()>,
+) -> anyhow::Result<u64> {
     let mut piece = Piece::new(&intake.roster, &intake.occupied, window);
     // By their triggers, launches that flexible windows move into the window are due before it.
     let widened = Window::new(window.from() - intake.shape.jitter(), window.to())?;
@@ -88,13 +101,13 @@ async fn dry_run(
         };
         steps.saw(found);
         // What they move out of this piece comes among the launches of a later one, or after the window.
-        printer.print(piece.take_before(next.to())?, out).context("failed to write launches")?;
+        take(piece.take_before(next.to())?).context("failed to write launches")?;
     }
-    Ok((rows_read, printer.into_tally()))
+    Ok(rows_read)
 }
 
 /// Whether whoever read the output has had enough of it, as `head` has.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     causes.any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }

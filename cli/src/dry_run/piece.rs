@@ -11,12 +11,12 @@ use super::occupied::Occupied;
 use super::roster::Roster;
 
 /// Most jobs of a dry run: what a rank has room for.
-pub(super) const JOBS: usize = 1 << RANK_BITS;
+pub(crate) const JOBS: usize = 1 << RANK_BITS;
 
 const KIND_BITS: u32 = 6;
 const RANK_BITS: u32 = 26;
 /// What a piece may hold. One with more is begun again, shorter, unless it is a single second.
-pub(super) const MOST_LAUNCHES: usize = 4_000_000;
+pub(crate) const MOST_LAUNCHES: usize = 4_000_000;
 
 const LABELS: [Dst; 3] = [Dst::Plain, Dst::Gap, Dst::Overlap];
 
@@ -37,7 +37,7 @@ fn reason_place(reason: SkipReason) -> u64 {
 /// A launch, made or skipped, in one number, which sorts by instant, job and kind: seconds since the window began, the job's
 /// rank, then reason and label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Due(u64);
+pub(crate) struct Due(u64);
 
 impl Due {
     fn new(second: u32, rank: u32, label: Dst, reason: Option<SkipReason>) -> Self {
@@ -46,29 +46,29 @@ impl Due {
     }
 
     /// Seconds since the window began.
-    pub(super) fn second(self) -> u32 {
+    pub(crate) fn second(self) -> u32 {
         (self.0 >> (RANK_BITS + KIND_BITS)) as u32
     }
 
     /// Its job.
-    pub(super) fn rank(self) -> u32 {
+    pub(crate) fn rank(self) -> u32 {
         (self.0 >> KIND_BITS) as u32 & ((1 << RANK_BITS) - 1)
     }
 
     /// What a change of the clocks has to do with it.
-    pub(super) fn label(self) -> Dst {
+    pub(crate) fn label(self) -> Dst {
         LABELS.get((self.0 & 3) as usize).copied().unwrap_or(Dst::Plain)
     }
 
     /// Why it is not launched; `None`: it is.
-    pub(super) fn reason(self) -> Option<SkipReason> {
+    pub(crate) fn reason(self) -> Option<SkipReason> {
         let place = (self.0 >> 2 & 15) as usize;
         SkipReason::ALL.get(place.checked_sub(1)?).copied()
     }
 }
 
 /// Collects what the engine decides, as far as it lies in the window of the run.
-pub(super) struct Piece<'a> {
+pub(crate) struct Piece<'a> {
     roster: &'a Roster,
     occupied: &'a Occupied,
     window: Window,
@@ -84,7 +84,7 @@ pub(super) struct Piece<'a> {
 
 impl<'a> Piece<'a> {
     /// An empty one.
-    pub(super) fn new(roster: &'a Roster, occupied: &'a Occupied, window: Window) -> Self {
+    pub(crate) fn new(roster: &'a Roster, occupied: &'a Occupied, window: Window) -> Self {
         Self {
             roster,
             occupied,
@@ -99,14 +99,14 @@ impl<'a> Piece<'a> {
     }
 
     /// Begins a piece. The shortest possible one takes whatever is due.
-    pub(super) fn begin(&mut self, is_shortest: bool) {
+    pub(crate) fn begin(&mut self, is_shortest: bool) {
         self.carried = self.due.len();
         self.limit = if is_shortest { usize::MAX } else { self.carried + MOST_LAUNCHES };
         self.overflowed = false;
     }
 
     /// How many launches the piece has, skipped ones among them, or `None` when there were too many: they are forgotten.
-    pub(super) fn found(&mut self) -> Option<usize> {
+    pub(crate) fn found(&mut self) -> Option<usize> {
         if self.overflowed {
             self.due.truncate(self.carried);
             return None;
@@ -118,7 +118,7 @@ impl<'a> Piece<'a> {
     ///
     /// # Errors
     /// When the engine launched what is not in the file.
-    pub(super) fn take_before(&mut self, until: DateTime<Utc>) -> anyhow::Result<std::vec::Drain<'_, Due>> {
+    pub(crate) fn take_before(&mut self, until: DateTime<Utc>) -> anyhow::Result<std::vec::Drain<'_, Due>> {
         anyhow::ensure!(self.strays == 0, "{} launches are of no job of the file", self.strays);
         self.due.sort_unstable();
         let until_s = until.timestamp() + i64::from(until.timestamp_subsec_nanos() > 0);

@@ -4,13 +4,18 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use chrono_tz::Tz;
-use tidegate_domain::ids::JobId;
+use tidegate_domain::ids::{JobId, PolicyId};
+use tidegate_domain::job::{History, Trigger};
+use tidegate_domain::limits::INLINE_PAYLOAD_BYTES;
+use tidegate_domain::pack::SinglesKind;
+use tidegate_domain::target::Target;
+use tidegate_store::doc::TermsDoc;
 
 use super::row::JobRow;
 
 /// Ids as they are met, each once.
 #[derive(Default)]
-pub(super) struct Enrolment {
+pub(crate) struct Enrolment {
     seen: HashMap<JobId, Enrolled>,
 }
 
@@ -18,54 +23,113 @@ struct Enrolled {
     line: u64,
     zone: Tz,
     events: u32,
+    facts: Facts,
 }
 
 /// All jobs, by rank.
-pub(super) struct Roster {
+pub(crate) struct Roster {
     ranks: HashMap<JobId, u32>,
     jobs: Vec<Listed>,
     zones: Vec<Tz>,
 }
 
 /// A job as far as its lines need it.
-pub(super) struct Listed {
-    pub(super) id: JobId,
+pub(crate) struct Listed {
+    pub(crate) id: JobId,
     /// Where its zone lies among [`Roster::zones`].
-    pub(super) zone: u16,
+    pub(crate) zone: u16,
     /// Events of each of its launches.
-    pub(super) events: u32,
+    pub(crate) events: u32,
+    /// What a forecast asks of it.
+    pub(crate) facts: Facts,
+}
+
+/// What a forecast asks of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub(crate) policy: Option<PolicyId>,
+    /// Whether each delivered event is recorded.
+    pub(crate) keeps_record: bool,
+    /// Whether its events wait in packs.
+    pub(crate) is_packed: bool,
+    pub(crate) priority: u8,
+    pub(crate) cost: u32,
+    pub(crate) is_http: bool,
+    pub(crate) fifo_url: Option<Box<str>>,
+    /// What an event adds to a message.
+    pub(crate) item_bytes: u32,
+    /// Whether it launches at instants.
+    pub(crate) is_one_time: bool,
+    /// Whether its client chose its id.
+    pub(crate) is_named: bool,
+    pub(crate) has_window: bool,
+    /// Whether its end means something to somebody.
+    pub(crate) is_watched: bool,
+    /// Whether its payload does not travel with its events.
+    pub(crate) is_large: bool,
+}
+
+/// What an item of a message takes beside its terms, in bytes, and what of a job's id is in that.
+const ITEM_BYTES: usize = 120;
+const SHORT_ID_BYTES: usize = 48;
+
+impl Facts {
+    fn of(job: &JobRow) -> Self {
+        let terms = &job.draft.terms;
+        let id_bytes = job.id.as_str().len().saturating_sub(SHORT_ID_BYTES);
+        let item_bytes = ITEM_BYTES + id_bytes + TermsDoc::from(&terms.to_travel()).size();
+        let url = terms.target.url();
+        let is_http = matches!(terms.target, Target::Http { .. });
+        Self {
+            policy: terms.policy.clone(),
+            keeps_record: terms.history == History::All,
+            is_packed: SinglesKind::fits(terms),
+            priority: terms.flow.priority.get(),
+            cost: terms.flow.cost.get(),
+            is_http,
+            fifo_url: (!is_http && url.ends_with(".fifo")).then(|| url.into()),
+            // A payload has a bound.
+            item_bytes: item_bytes as u32,
+            is_one_time: matches!(job.draft.trigger, Trigger::At(_)),
+            is_named: job.is_named,
+            has_window: terms.flow.window.is_some(),
+            is_watched: terms.flow.is_watched(),
+            is_large: terms.payload.text().is_some_and(|text| text.len() > INLINE_PAYLOAD_BYTES),
+        }
+    }
 }
 
 impl Enrolment {
     /// Takes a job, or says on which line its id was before.
-    pub(super) fn enrol(&mut self, job: &JobRow, line: u64) -> Result<(), u64> {
+    pub(crate) fn enrol(&mut self, job: &JobRow, line: u64) -> Result<(), u64> {
         match self.seen.entry(job.id.clone()) {
             Entry::Occupied(before) => Err(before.get().line),
             Entry::Vacant(place) => {
-                place.insert(Enrolled { line, zone: job.zone, events: job.draft.terms.count.get() });
+                let (zone, events) = (job.zone, job.draft.terms.count.get());
+                place.insert(Enrolled { line, zone, events, facts: Facts::of(job) });
                 Ok(())
             }
         }
     }
 
     /// Takes an id back: its job was refused after all.
-    pub(super) fn strike(&mut self, id: &JobId) {
+    pub(crate) fn strike(&mut self, id: &JobId) {
         self.seen.remove(id);
     }
 
     /// The jobs in the order of their ids.
-    pub(super) fn finish(self) -> Roster {
+    pub(crate) fn finish(self) -> Roster {
         let mut enrolled: Vec<_> = self.seen.into_iter().collect();
         enrolled.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         let (mut zones, mut places) = (Vec::new(), HashMap::new());
         let mut jobs = Vec::with_capacity(enrolled.len());
-        for (id, Enrolled { zone, events, .. }) in enrolled {
+        for (id, Enrolled { zone, events, facts, .. }) in enrolled {
             let zone = *places.entry(zone).or_insert_with(|| {
                 zones.push(zone);
                 // The database has a few hundred zones.
                 (zones.len() - 1) as u16
             });
-            jobs.push(Listed { id, zone, events });
+            jobs.push(Listed { id, zone, events, facts });
         }
         let ranks = (0..).zip(&jobs).map(|(rank, job)| (job.id.clone(), rank)).collect();
         Roster { ranks, jobs, zones }
@@ -74,22 +138,27 @@ impl Enrolment {
 
 impl Roster {
     /// The place of a job in the order of ids.
-    pub(super) fn rank(&self, id: &JobId) -> Option<u32> {
+    pub(crate) fn rank(&self, id: &JobId) -> Option<u32> {
         self.ranks.get(id).copied()
     }
 
     /// The job of a rank.
-    pub(super) fn job(&self, rank: u32) -> Option<&Listed> {
+    pub(crate) fn job(&self, rank: u32) -> Option<&Listed> {
         self.jobs.get(rank as usize)
     }
 
+    /// All jobs, by rank.
+    pub(crate) fn jobs(&self) -> &[Listed] {
+        &self.jobs
+    }
+
     /// The zones of all jobs, each once.
-    pub(super) fn zones(&self) -> &[Tz] {
+    pub(crate) fn zones(&self) -> &[Tz] {
         &self.zones
     }
 
     /// How many jobs there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.jobs.len()
     }
 }

@@ -17,29 +17,31 @@ use tidegate_engine::JobDraft;
 const NO_TARGET: &str = "http://dry-run.invalid/0/nowhere";
 
 /// What a line holds.
-pub(super) enum Row {
+pub(crate) enum Row {
     Job(Box<JobRow>),
     Calendar(CalendarId, Exclusions),
 }
 
 /// A job that has been checked.
-pub(super) struct JobRow {
-    pub(super) id: JobId,
-    pub(super) draft: JobDraft,
+pub(crate) struct JobRow {
+    pub(crate) id: JobId,
+    pub(crate) draft: JobDraft,
     /// Whose wall clock its launches are shown in.
-    pub(super) zone: Tz,
-    pub(super) paused: bool,
+    pub(crate) zone: Tz,
+    pub(crate) paused: bool,
+    /// Whether its row gives it a name.
+    pub(crate) is_named: bool,
 }
 
 /// Why a line is neither.
-pub(super) struct RowError {
+pub(crate) struct RowError {
     /// Its id, as far as it has one.
-    pub(super) id: Option<String>,
-    pub(super) reason: String,
+    pub(crate) id: Option<String>,
+    pub(crate) reason: String,
 }
 
 /// Reads line `number`. `from` is when the window begins and the job would have been created.
-pub(super) fn read(line: &[u8], number: u64, from: DateTime<Utc>) -> Result<Row, RowError> {
+pub(crate) fn read(line: &[u8], number: u64, from: DateTime<Utc>) -> Result<Row, RowError> {
     let without_id = |reason: String| RowError { id: None, reason };
     let row: Value = serde_json::from_slice(line).map_err(|error| without_id(not_json(number, &error)))?;
     let Value::Object(row) = row else {
@@ -83,7 +85,7 @@ fn short(row: &Map<String, Value>, from: DateTime<Utc>) -> Result<Row, String> {
         }
     };
     let draft = JobDraft { trigger, rules: Rules::default(), terms: terms()? };
-    Ok(Row::Job(Box::new(JobRow { id, draft, zone, paused: false })))
+    Ok(Row::Job(Box::new(JobRow { id, draft, zone, paused: false, is_named: true })))
 }
 
 /// A text, `None` when the row has none.
@@ -144,12 +146,13 @@ fn full(mut row: Map<String, Value>, number: u64, from: DateTime<Utc>) -> Result
     let named = named.and_then(|name| parse_zone(name).ok());
     row.entry("target").or_insert_with(|| json!({"sqs": {"queue_url": NO_TARGET}}));
     let (id, draft) = documents::read_job(Value::Object(row), from).map_err(|reasons| reasons.join("; "))?;
+    let is_named = id.is_some();
     let id = id.map_or_else(|| job_id(&format!("line-{number}")), Ok)?;
     let zone = match &draft.trigger {
         Trigger::Cron { zone, .. } => *zone,
         trigger => named.unwrap_or_else(|| trigger.zone()),
     };
-    Ok(Row::Job(Box::new(JobRow { id, draft, zone, paused })))
+    Ok(Row::Job(Box::new(JobRow { id, draft, zone, paused, is_named })))
 }
 
 fn calendar(row: Map<String, Value>) -> Result<Row, String> {

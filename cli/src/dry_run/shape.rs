@@ -11,7 +11,7 @@ use tidegate_engine::JobDraft;
 /// Sums over jobs of what ticks of one minute would read in a cycle of the calendar, 28 years, and of the minutes in which
 /// they launch. Single instants are left out: each is read once.
 #[derive(Debug, Default)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     reads: f64,
     launch_minutes: f64,
     jitter_seconds: u32,
@@ -19,7 +19,7 @@ pub(super) struct Shape {
 
 impl Shape {
     /// Adds a job.
-    pub(super) fn add(&mut self, draft: &JobDraft) {
+    pub(crate) fn add(&mut self, draft: &JobDraft) {
         self.jitter_seconds = self.jitter_seconds.max(draft.rules.jitter.seconds());
         let cadence = draft.trigger.cadence();
         let reads = reads_per_cycle(&cadence.children()) as f64;
@@ -36,12 +36,12 @@ impl Shape {
     }
 
     /// How many rows are read for each that launches in the minute of the tick: 1 is none too many.
-    pub(super) fn over_selection(&self) -> Option<f64> {
+    pub(crate) fn over_selection(&self) -> Option<f64> {
         (self.launch_minutes > 0.0).then(|| self.reads / self.launch_minutes)
     }
 
     /// The widest flexible window of all jobs.
-    pub(super) fn jitter(&self) -> Duration {
+    pub(crate) fn jitter(&self) -> Duration {
         Duration::seconds(self.jitter_seconds.into())
     }
 }

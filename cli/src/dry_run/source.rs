@@ -11,7 +11,7 @@ use tidegate_domain::limits::REQUEST_BODY_BYTES;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Lines, counted from 1.
-pub(super) struct Source {
+pub(crate) struct Source {
     lines: Box<dyn BufRead>,
     name: String,
     number: u64,
@@ -20,7 +20,7 @@ pub(super) struct Source {
 
 impl Source {
     /// Opens a file; `-` is standard input.
-    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         if path == Path::new("-") {
             return Ok(Self::new(Box::new(io::stdin().lock()), "standard input".to_owned()));
         }
@@ -34,7 +34,7 @@ impl Source {
     }
 
     /// The next line that is not blank, with its number.
-    pub(super) fn next(&mut self) -> anyhow::Result<Option<(u64, &[u8])>> {
+    pub(crate) fn next(&mut self) -> anyhow::Result<Option<(u64, &[u8])>> {
         loop {
             self.line.clear();
             self.number += 1;
@@ -61,7 +61,7 @@ impl Source {
     }
 
     /// What it is called in messages.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 }

@@ -24,7 +24,7 @@ const PREFIX: &str = "dry-run";
 const NO_QUEUE: &str = "http://dry-run.invalid/0/none";
 
 /// The stores, the engine and its clock.
-pub(super) struct Stage {
+pub(crate) struct Stage {
     embedded: Embedded,
     engine: Engine,
     clock: Arc<ManualClock>,
@@ -34,7 +34,7 @@ pub(super) struct Stage {
 
 impl Stage {
     /// Empty tables, at `now`.
-    pub(super) async fn open(client: ClientId, now: DateTime<Utc>) -> anyhow::Result<Self> {
+    pub(crate) async fn open(client: ClientId, now: DateTime<Utc>) -> anyhow::Result<Self> {
         let clock = Arc::new(ManualClock::new(now));
         let embedded = Embedded::in_memory(clock.clone())?;
         let store = Store::new(embedded.dynamodb(), PREFIX);
@@ -57,7 +57,7 @@ impl Stage {
     }
 
     /// A row as the job that it would be, had it been created just before the window.
-    pub(super) fn job(&self, row: JobRow) -> Job {
+    pub(crate) fn job(&self, row: JobRow) -> Job {
         let JobDraft { trigger, rules, terms } = row.draft;
         // No LaunchExpression of an empty deployment is split: it has one shard.
         let children = trigger.cadence().children().into_iter().map(|key| ShardedKey { key, shard: 0 });
@@ -77,7 +77,7 @@ impl Stage {
     }
 
     /// Stores jobs that are not there, after the zones that scans then look at.
-    pub(super) async fn import(&self, jobs: &[Job], known: &mut HashSet<Tz>) -> anyhow::Result<()> {
+    pub(crate) async fn import(&self, jobs: &[Job], known: &mut HashSet<Tz>) -> anyhow::Result<()> {
         let store = self.engine.store();
         for zone in jobs.iter().filter_map(|job| job.trigger.cadence().index_zone()) {
             if known.insert(zone) {
@@ -88,13 +88,13 @@ impl Stage {
     }
 
     /// Stores a calendar that is not there.
-    pub(super) async fn put_calendar(&self, id: CalendarId, exclusions: Exclusions) -> anyhow::Result<()> {
+    pub(crate) async fn put_calendar(&self, id: CalendarId, exclusions: Exclusions) -> anyhow::Result<()> {
         let put = self.engine.calendars().put(&self.client, id, exclusions, None).await;
         put.map(drop).context("failed to store a calendar")
     }
 
     /// Runs the emitter's scan over a window that has just begun. Returns how many rows of the index it read.
-    pub(super) async fn dry_run(&self, window: Window, into: &mut impl Observer) -> anyhow::Result<u64> {
+    pub(crate) async fn dry_run(&self, window: Window, into: &mut impl Observer) -> anyhow::Result<u64> {
         self.clock.set(window.from());
         let report = self.engine.queries().dry_run(window, into).await;
         let report = report.with_context(|| format!("failed to dry-run from {}", window.from()))?;
@@ -104,7 +104,7 @@ impl Stage {
     }
 
     /// What has been consumed so far.
-    pub(super) fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         self.embedded.meter().snapshot()
     }
 }

@@ -13,7 +13,7 @@ const GROWTH: i64 = 6;
 const SHRINKAGE: i64 = 8;
 
 /// Cuts the window into pieces, by what was due in the piece before.
-pub(super) struct Steps {
+pub(crate) struct Steps {
     last_from: DateTime<Utc>,
     from: DateTime<Utc>,
     to: DateTime<Utc>,
@@ -22,12 +22,12 @@ pub(super) struct Steps {
 
 impl Steps {
     /// The pieces of a window.
-    pub(super) fn new(window: Window) -> Self {
+    pub(crate) fn new(window: Window) -> Self {
         Self { last_from: window.from(), from: window.from(), to: window.to(), span_s: FIRST_SECONDS }
     }
 
     /// The next piece; `None` after the last.
-    pub(super) fn next(&mut self) -> Option<Window> {
+    pub(crate) fn next(&mut self) -> Option<Window> {
         let to = self.to.min(self.from + Duration::seconds(self.span_s));
         let piece = Window::new(self.from, to).ok().filter(|piece| piece.from() < piece.to())?;
         (self.last_from, self.from) = (self.from, to);
@@ -35,18 +35,18 @@ impl Steps {
     }
 
     /// Whether a piece cannot be shorter.
-    pub(super) fn are_shortest(&self) -> bool {
+    pub(crate) fn are_shortest(&self) -> bool {
         self.span_s <= 1
     }
 
     /// Begins the last piece again, shorter.
-    pub(super) fn shorten(&mut self) {
+    pub(crate) fn shorten(&mut self) {
         self.from = self.last_from;
         self.span_s = (self.span_s / SHRINKAGE).max(1);
     }
 
     /// Learns how much the last piece held.
-    pub(super) fn saw(&mut self, launches: usize) {
+    pub(crate) fn saw(&mut self, launches: usize) {
         let per_second = launches.max(1) as i64 / self.span_s.max(1) + 1;
         let wanted_s = PIECE_LAUNCHES / per_second;
         self.span_s = wanted_s.clamp(1, LONGEST_SECONDS).min(self.span_s * GROWTH);

@@ -1,4 +1,4 @@
-//! Jobs and calendars as documents, read and checked as the routes do it, for programs that have them in a file.
+//! Jobs, calendars and policies as documents, read and checked as the routes do it, for programs that have them in a file.
 //!
 //! Deliberately absent: what only a deployment knows, such as whether a queue, policy or calendar exists, and what is
 //! stored under the same name already. Instants that are past are taken, as those of a stored job are.
@@ -6,13 +6,15 @@
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use tidegate_domain::calendar::Exclusions;
-use tidegate_domain::ids::{CalendarId, JobId};
+use tidegate_domain::ids::{CalendarId, JobId, PolicyId};
+use tidegate_domain::policy::PolicyTerms;
 use tidegate_engine::JobDraft;
 
 use crate::form::{self, Form};
 use crate::problem::{FieldErrors, Problem};
 use crate::wire::calendar::CalendarBody;
 use crate::wire::job::JobBody;
+use crate::wire::policy::PolicyBody;
 use crate::wire::trigger::Findings;
 
 /// Reads a job as `POST /v1/jobs` takes it, with its name if it has one. `now` is when it would be created: a rate
@@ -59,6 +61,24 @@ pub fn read_calendar(document: Value) -> Result<(CalendarId, Exclusions), Vec<St
     finish(id.zip(exclusions), errors)
 }
 
+/// Reads a policy as `POST /v1/policies` takes it.
+///
+/// # Errors
+/// A sentence for each fault, in the words of the API.
+pub fn read_policy(document: Value) -> Result<(PolicyId, PolicyTerms), Vec<String>> {
+    // No field of a policy is measured by the time.
+    let body: PolicyBody = read_form(&document, DateTime::UNIX_EPOCH)?;
+    let mut errors = FieldErrors::default();
+    let checked = body.check(&mut errors);
+    let named = checked.and_then(|policy| {
+        if policy.id.is_none() {
+            errors.add("policy_id", (), "policy_id is missing: give the policy a name");
+        }
+        policy.id.map(|id| (id, policy.terms))
+    });
+    finish(named, errors)
+}
+
 fn read_form<T: Form>(document: &Value, now: DateTime<Utc>) -> Result<T, Vec<String>> {
     form::read(document.to_string().as_bytes(), now).map_err(Problem::into_messages)
 }
@@ -94,6 +114,17 @@ mod tests {
         assert!(form[0].starts_with("trigger.cron must be a string"), "{form:?}");
         let unknown = job(json!({"trigger": {"cron": "@daily"}, "target": target, "colour": 1})).unwrap_err();
         assert!(unknown[0].contains("has no field 'colour'"), "{unknown:?}");
+    }
+
+    #[test]
+    fn a_policy_has_its_name_beside_its_terms() {
+        let policy =
+            json!({"policy_id": "mail", "max_in_flight": 3, "rate": {"events": 30, "per": "minute"}});
+        let (id, terms) = read_policy(policy).unwrap();
+        assert_eq!((id.as_str(), terms.max_in_flight(), terms.rate().unwrap().events()), ("mail", 3, 30));
+        assert!(read_policy(json!({"max_in_flight": 3})).unwrap_err()[0].starts_with("policy_id is missing"));
+        let faults = read_policy(json!({"policy_id": "mail", "max_in_flight": 0})).unwrap_err();
+        assert!(faults[0].starts_with("max_in_flight is 0"), "{faults:?}");
     }
 
     #[test]

@@ -6,6 +6,9 @@
 use crate::facts::Policy;
 use crate::spread::Spread;
 
+/// By how much events differ that find a token at once, in milliseconds. Measured on the model of AWS.
+const UNEVEN_MS: f64 = 200.0;
+
 /// A stretch of time in which events of a policy waited, in Unix seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Waiting {
@@ -105,7 +108,7 @@ impl Backlog {
         let (first, last) = (wait_ms(self.inside + cost), wait_ms(self.inside + tokens));
         // Those who find a token wait for nobody; the others wait longer and longer.
         let at_once = (self.free() / cost).min(events);
-        self.waits.add(at_once, first.min(last), first.min(last));
+        self.waits.add(at_once, late_ms, late_ms + UNEVEN_MS);
         self.waits.add(events - at_once, first, last);
         self.inside += tokens;
         self.events += events;

@@ -11,9 +11,9 @@ pub const BATCH_SECONDS: f64 = 0.16;
 const BATCH: f64 = 10.0;
 /// From the instant that a message is due to its event in a queue, when nobody waits: half of them, in milliseconds.
 /// Measured on the model of AWS.
-pub const SOON_MS: f64 = 300.0;
+pub const SOON_MS: f64 = 140.0;
 /// The same, for 99 of 100.
-pub const LATE_MS: f64 = 900.0;
+pub const LATE_MS: f64 = 350.0;
 
 /// The queue, from second to second.
 #[derive(Debug, Clone)]

@@ -21,8 +21,12 @@ const FEW: f64 = 10.0;
 const ACTIVE_AFTER: i64 = 2;
 /// Minutes after the window in which what waits at its end is delivered; what takes longer counts for the last of them.
 const MINUTES_AFTER: usize = 1_440;
+/// Parts that a tick leaves to workers when it has not come to the end of a minute.
+const PARTS_LEFT: f64 = 8.0;
+/// Events of a run that are sent by whoever finds it.
+const EVENTS_INLINE: u32 = 1_000;
 /// A read of the mark of a client, in units.
-const MARK_READ: f64 = 0.5;
+const MARK_READ: f64 = 1.0;
 
 /// What happens in a minute.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -272,6 +276,10 @@ impl<'a> Load<'a> {
         let emissions = emissions((firings - runs).max(0.0), runs);
         self.counted.busiest_tick.see(firings, minute * 60);
         let mut shared = Steps::default();
+        if emissions > 1.0 {
+            shared.add(Step::ScanPart, PARTS_LEFT);
+        }
+        let kept = self.records.iter().sum::<f64>() / singles.max(1.0);
         for (is_http, Singles { events, bytes }) in
             [false, true].into_iter().zip(std::mem::take(&mut self.singles))
         {
@@ -279,6 +287,7 @@ impl<'a> Load<'a> {
             for (second, events) in events.into_iter().enumerate() {
                 let cut = cut(events, item_bytes, is_http, emissions);
                 shared.add(Step::SingleChunk, cut.chunks);
+                shared.add(Step::ChunkMark, cut.chunks - cut.lone * kept);
                 shared.add(Step::Send, cut.sends);
                 shared.add(Step::Payload, cut.payload);
                 add(&mut self.messages, second, cut.chunks);
@@ -402,10 +411,9 @@ impl<'a> Load<'a> {
             let delivered = state.backlog.pass_until(at_s as f64);
             state.deliver(delivered, &mut self.counted.minutes, self.first_minute);
             let free = state.backlog.free();
-            let (ranges, packs) = ranges(events, tokens, free, few, policy);
-            let mut steps = Steps::default();
-            steps.add(Step::Range, ranges);
-            steps.add(Step::Pack, packs);
+            let runs = due.runs.get(&second).map_or(0.0, |(_, events, _)| *events);
+            let at_once = (free / (tokens / events.max(1e-9))).floor().min(events);
+            let steps = admission((events, runs), tokens, at_once, few, policy);
             state.shared.add_all(&steps);
             self.cost += steps.cost();
             state.tokens += tokens;
@@ -426,6 +434,9 @@ impl<'a> Load<'a> {
     fn keep_active(&mut self) {
         let until = self.minute + 1;
         let mut still = Vec::with_capacity(self.active.len());
+        // Each is woken by a message, ten of which are sent and handled together.
+        let policies = self.active.len().max(1) as f64;
+        let calls = (policies / CALL_MESSAGES).ceil() / policies;
         for place in std::mem::take(&mut self.active) {
             let Some((policy, state)) = self.setting.policies.get(place).zip(self.policies.get_mut(place))
             else {
@@ -439,6 +450,8 @@ impl<'a> Load<'a> {
             }
             let mut steps = Steps::default();
             steps.add(Step::ActiveMinute, 1.0);
+            steps.add(Step::DispatchSend, calls);
+            steps.add(Step::HandlerCall, calls);
             steps.add(Step::ActiveGroupMinute, policy.groups());
             state.shared.add_all(&steps);
             if let Some(load) = self.counted.minutes.get_mut(place_of(self.minute, self.first_minute)) {
@@ -532,7 +545,7 @@ impl PolicyState {
         of_an_event.add(Step::ReleaseCall, 1.0 / together);
         of_an_event.add(Step::SlotWrite, groups / together);
         of_an_event.add(Step::Send, groups / together);
-        of_an_event.add(Step::Outcome, 1.0 / OUTCOMES_PER_COMPACTION as f64);
+        of_an_event.add(Step::Compaction, 1.0 / OUTCOMES_PER_COMPACTION as f64);
         Self {
             backlog: Backlog::new(policy, setting.handover_seconds),
             minute: PolicyMinute::default(),
@@ -587,6 +600,9 @@ pub fn own_steps(job: &Job, setting: &Setting) -> Steps {
         (None, _) => {
             let chunks = chunks_of_a_run(job);
             steps.add(Step::BatchRun, 1.0);
+            if job.count > EVENTS_INLINE {
+                steps.add(Step::RunPart, 1.0);
+            }
             steps.add(Step::BatchChunk, chunks);
             steps.add(Step::Payload, payload(chunks, chunks * f64::from(job.item_bytes)));
             if job.target != Target::Http {
@@ -609,15 +625,30 @@ fn chunks_of_a_run(job: &Job) -> f64 {
     (f64::from(job.count) / events_per_chunk(job.target == Target::Http, 1.0)).ceil()
 }
 
-/// Ranges that slot groups take of what comes in a second, and packs that it joins the line in where it did not find room.
-fn ranges(events: f64, tokens: f64, free: f64, few: bool, policy: &Policy) -> (f64, f64) {
-    let groups = (tokens.min(free) / f64::from(SLOTS_PER_GROUP)).ceil().min(policy.groups());
+/// What it takes to admit events that come in a second, of which those of runs take ranges of their own, and some find a token
+/// at once: those are sent together.
+fn admission((events, of_runs): (f64, f64), tokens: f64, at_once: f64, few: bool, policy: &Policy) -> Steps {
+    let mut steps = Steps::default();
+    let of_one = tokens / events.max(1e-9);
+    let groups = (at_once * of_one / f64::from(SLOTS_PER_GROUP)).ceil().min(policy.groups());
     match few {
         // They go straight to a group.
-        true if free >= tokens => (0.0, 0.0),
-        true => (1.0, 1.0),
-        false => (groups.max(events / f64::from(GRANT_EVENTS)), 0.0),
+        true if at_once >= events => {}
+        true => {
+            steps.add(Step::Pack, 1.0);
+            steps.add(Step::Range, 1.0);
+        }
+        false => {
+            // A run takes its first range as it joins the line.
+            let first = if of_runs < events { 0.0 } else { 1.0 };
+            steps.add(Step::FreshRange, (groups - first).max(0.0));
+            steps.add(Step::Range, (events - of_runs - at_once).max(0.0) / f64::from(GRANT_EVENTS));
+        }
     }
+    let together = f64::from(policy.released_together.min(policy.tokens).max(1));
+    let sends = (at_once / CALL_MESSAGES).ceil().max(groups);
+    steps.add(Step::Send, sends - at_once * policy.groups_of_a_release() / together);
+    steps
 }
 
 /// Calls that handle messages, and calls that send them.

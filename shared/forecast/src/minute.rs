@@ -36,6 +36,8 @@ impl Default for Singles {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Chunks {
     pub(crate) chunks: f64,
+    /// Of these, those that hold one event.
+    pub(crate) lone: f64,
     /// Calls that send their events to a queue.
     pub(crate) sends: f64,
     /// 64 KB beyond what a message is billed for as a tenth of a call.
@@ -64,7 +66,10 @@ pub(crate) fn cut(events: f64, item_bytes: f64, is_http: bool, emissions: f64) -
     let calls = |events: f64| if is_http { 0.0 } else { (events / CALL_MESSAGES - 1e-9).ceil() };
     let chunks = emissions * (full + if rest > 1e-9 { 1.0 } else { 0.0 });
     let sends = emissions * (full * calls(most) + calls(rest));
-    Chunks { chunks, sends, payload: payload(chunks, events * item_bytes) }
+    let holds_one = |events: f64| (events - 1.0).abs() < 1e-9;
+    let lone =
+        emissions * (if holds_one(most) { full } else { 0.0 } + if holds_one(rest) { 1.0 } else { 0.0 });
+    Chunks { chunks, lone, sends, payload: payload(chunks, events * item_bytes) }
 }
 
 /// What messages are billed for beyond a tenth of a call each, when they are sent and when they are received.

@@ -24,10 +24,16 @@ pub enum Step {
     SingleRecord,
     /// A chunk of single events that nothing throttles is delivered.
     SingleChunk,
+    /// A chunk is marked as sent: one whose only event was recorded is not.
+    ChunkMark,
     /// A run of several events that nothing throttles begins.
     BatchRun,
+    /// A run of so many events that a worker sends them.
+    RunPart,
     /// A chunk of a run's events is delivered.
     BatchChunk,
+    /// A part of a minute that a tick leaves to a worker.
+    ScanPart,
     /// A call that sends up to ten messages to the dispatch queue.
     DispatchSend,
     /// 64 KB that messages are larger than the call that sends them and the one that receives them are billed for anyhow.
@@ -46,8 +52,10 @@ pub enum Step {
     PackedEvent,
     /// A wake-up for an instant at which something in a line is due.
     Wake,
-    /// A slot group takes a range.
+    /// A slot group takes a range when it has come to the end of the one before.
     Range,
+    /// A slot group takes a range while nothing waits before it, and comes to its end.
+    FreshRange,
     /// A message with single events that have little company arrives.
     Arrival,
     /// An event of such a message.
@@ -56,8 +64,8 @@ pub enum Step {
     ReleaseCall,
     /// A slot group is written: leases end, others begin.
     SlotWrite,
-    /// What became of a throttled event is kept.
-    Outcome,
+    /// What became of some throttled events is compacted into their history.
+    Compaction,
     /// A policy joins the list of active ones, and leaves it.
     Activation,
     /// A minute of an active policy.
@@ -74,15 +82,18 @@ pub enum Step {
 
 impl Step {
     /// All of them.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 33] = [
         Self::OneTimeJob,
         Self::NamedOneTimeJob,
         Self::CreateCall,
         Self::SingleEvent,
         Self::SingleRecord,
         Self::SingleChunk,
+        Self::ChunkMark,
         Self::BatchRun,
+        Self::RunPart,
         Self::BatchChunk,
+        Self::ScanPart,
         Self::DispatchSend,
         Self::Payload,
         Self::HandlerCall,
@@ -93,11 +104,12 @@ impl Step {
         Self::PackedEvent,
         Self::Wake,
         Self::Range,
+        Self::FreshRange,
         Self::Arrival,
         Self::ArrivedEvent,
         Self::ReleaseCall,
         Self::SlotWrite,
-        Self::Outcome,
+        Self::Compaction,
         Self::Activation,
         Self::ActiveMinute,
         Self::ActiveGroupMinute,
@@ -111,32 +123,36 @@ impl Step {
         match self {
             Self::OneTimeJob => Cost::tables(1.0, 0.0),
             Self::NamedOneTimeJob => Cost::tables(2.0, 0.0),
-            Self::CreateCall => Cost::NONE.functions(1.0, 0.008),
-            Self::SingleEvent => Cost::tables(0.0, 0.1),
+            Self::CreateCall => Cost::tables(0.0, 1.0).functions(1.0, 0.008),
+            Self::SingleEvent => Cost::tables(0.0, 0.015),
             Self::SingleRecord => Cost::tables(1.0, 0.0).functions(0.0, 0.000_02),
-            Self::SingleChunk => Cost::tables(1.0, 0.5).functions(0.0, 0.001),
-            Self::BatchRun => Cost::tables(2.0, 1.0),
-            Self::BatchChunk => Cost::tables(1.0, 0.5).functions(0.0, 0.001),
+            Self::SingleChunk => Cost::tables(0.0, 1.0).functions(0.0, 0.001),
+            Self::ChunkMark => Cost::tables(1.0, 0.0),
+            Self::BatchRun => Cost::tables(1.0, 0.0),
+            Self::RunPart => Cost::tables(5.0, 1.0).queues(3.0).functions(1.0, 0.1),
+            Self::BatchChunk => Cost::tables(1.0, 1.0).functions(0.0, 0.001),
+            Self::ScanPart => Cost::tables(4.0, 2.0).queues(3.0).functions(1.0, 0.05),
             Self::DispatchSend => Cost::NONE.queues(1.0).functions(0.0, 0.000_5),
             Self::Payload => Cost::NONE.queues(1.0),
             Self::HandlerCall => Cost::NONE.queues(2.0).functions(1.0, 0.018),
             Self::Send => Cost::NONE.queues(1.0).functions(0.0, 0.000_5),
             Self::HttpCall => Cost::NONE.functions(0.0, 0.005),
-            Self::ThrottledRun => Cost::tables(4.0, 2.0),
+            Self::ThrottledRun => Cost::tables(11.5, 4.0),
             Self::Pack => Cost::tables(6.0, 4.0),
-            Self::PackedEvent => Cost::tables(0.1, 0.0),
-            Self::Wake => Cost::tables(0.0, 2.0),
+            Self::PackedEvent => Cost::tables(0.06, 0.02),
+            Self::Wake => Cost::tables(0.0, 2.0).functions(0.0, 0.008),
             Self::Range => Cost::tables(4.0, 1.0),
-            Self::Arrival => Cost::tables(2.0, 3.0),
-            Self::ArrivedEvent => Cost::tables(0.0, 1.0),
-            Self::ReleaseCall => Cost::NONE.functions(1.0, 0.01),
+            Self::FreshRange => Cost::tables(14.5, 12.0).functions(0.0, 0.02),
+            Self::Arrival => Cost::tables(4.4, 4.5),
+            Self::ArrivedEvent => Cost::tables(0.5, 1.0),
+            Self::ReleaseCall => Cost::NONE.functions(1.0, 0.005_4),
             Self::SlotWrite => Cost::tables(1.0, 0.0).functions(0.0, 0.000_5),
-            Self::Outcome => Cost::tables(0.1, 0.008),
+            Self::Compaction => Cost::tables(4.0, 0.2).functions(0.0, 0.01),
             Self::Activation => Cost::tables(4.0, 1.0),
-            Self::ActiveMinute => Cost::tables(0.0, 2.0),
+            Self::ActiveMinute => Cost::tables(1.0, 3.5),
             Self::ActiveGroupMinute => Cost::tables(0.0, 1.0),
-            Self::Tick => Cost::tables(2.0, 38.0).functions(1.0, 0.05),
-            Self::TickZone => Cost::tables(0.0, 6.0),
+            Self::Tick => Cost::tables(2.0, 38.0).functions(1.0, 0.075),
+            Self::TickZone => Cost::tables(0.0, 6.0).functions(0.0, 0.006),
             Self::PolledMinute => Cost::NONE.queues(45.0),
         }
     }

@@ -1,0 +1,91 @@
+//! From jobs and policies to what their cost depends on.
+
+use std::collections::HashMap;
+
+use tidegate_domain::time::Window;
+use tidegate_forecast::account::Account;
+use tidegate_forecast::facts::{Created, Job, Policy, Setting, Target};
+use tidegate_forecast::limits::HANDOVER;
+
+use super::policies::PolicyRow;
+use crate::args::ForecastArgs;
+use crate::dry_run::intake::Intake;
+use crate::dry_run::roster::{Listed, Roster};
+
+/// The names of jobs and policies, each at its place in the setting.
+pub(super) struct Named {
+    pub(super) jobs: Vec<String>,
+    pub(super) policies: Vec<String>,
+}
+
+impl Named {
+    pub(super) fn new(roster: &Roster, policies: &[PolicyRow]) -> Self {
+        Self {
+            jobs: roster.jobs().iter().map(|job| job.id.to_string()).collect(),
+            policies: policies.iter().map(|policy| policy.id.to_string()).collect(),
+        }
+    }
+}
+
+/// All that the forecast is made from, beside the firings.
+pub(super) fn setting(
+    args: &ForecastArgs,
+    window: Window,
+    intake: &Intake,
+    (named, policies): (&Named, Vec<PolicyRow>),
+    account: Account,
+) -> Setting {
+    let places: HashMap<&str, usize> =
+        (0..).zip(&named.policies).map(|(place, id)| (id.as_str(), place)).collect();
+    let mut fifos = HashMap::new();
+    let jobs = intake.roster.jobs().iter().map(|listed| job(listed, &places, &mut fifos));
+    Setting {
+        jobs: jobs.collect(),
+        policies: policies.into_iter().map(policy).collect(),
+        zones: intake.zones,
+        from_s: window.from().timestamp(),
+        to_s: window.to().timestamp() + i64::from(window.to().timestamp_subsec_nanos() > 0),
+        scale: args.scale,
+        created_together: f64::from(args.created_together),
+        creates_per_second: args.creates_per_second,
+        largest_partition: intake.occupied.largest(),
+        handover_seconds: HANDOVER.as_secs_f64(),
+        account,
+    }
+}
+
+fn job<'a>(listed: &'a Listed, places: &HashMap<&str, usize>, fifos: &mut HashMap<&'a str, usize>) -> Job {
+    let facts = &listed.facts;
+    let number = fifos.len();
+    let target = match (facts.is_http, &facts.fifo_url) {
+        (true, _) => Target::Http,
+        (false, Some(url)) => Target::Fifo(*fifos.entry(url).or_insert(number)),
+        (false, None) => Target::Queue,
+    };
+    Job {
+        policy: facts.policy.as_ref().and_then(|policy| places.get(policy.as_str())).copied(),
+        count: listed.events,
+        keeps_record: facts.keeps_record,
+        is_packed: facts.is_packed,
+        priority: facts.priority,
+        cost: facts.cost,
+        target,
+        item_bytes: facts.item_bytes,
+        created: match (facts.is_one_time, facts.is_named) {
+            (false, _) => Created::Before,
+            (true, true) => Created::Named,
+            (true, false) => Created::Generated,
+        },
+    }
+}
+
+fn policy(row: PolicyRow) -> Policy {
+    let PolicyRow { id, terms, work_seconds, released_together } = row;
+    Policy {
+        id: id.to_string(),
+        tokens: terms.max_in_flight(),
+        rate: terms.rate().map(|rate| (rate.per_second(), f64::from(rate.bucket()))),
+        work_seconds,
+        released_together,
+    }
+}

@@ -1,0 +1,211 @@
+//! A forecast of time and lateness equals what the model of AWS shows: invocations and GB-seconds of functions, and how late
+//! events come. Units and requests are held on the embedded stores, in `tests/simulation/tests/forecast`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and prints its figures"
+)]
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeZone as _, Utc};
+use serde_json::{Value, json};
+use tidegate_cloud::arrivals::Lateness;
+use tidegate_cloud::cloud::{Cloud, Options};
+use tidegate_cloud::consumer::{Consumer, Work};
+use tidegate_cloud::lambda::{Function, Pollers, Schedule};
+use tidegate_forecast::account::Account;
+use tidegate_forecast::facts::{Created, Job, Policy, Setting, Target};
+use tidegate_forecast::limits::HANDOVER;
+use tidegate_forecast::load::Load;
+use tidegate_forecast::report::Report;
+
+const CLIENT: &str = "acme";
+/// Jobs of one bulk call.
+const AT_ONCE: usize = 500;
+/// Minutes that are played, and when the first event is due.
+const MINUTES: i64 = 12;
+const FIRST_MINUTE: i64 = 6;
+/// By how much of what the model shows a forecast of time may be wrong.
+const ERROR: f64 = 0.25;
+/// By how much of what the model shows a forecast of lateness may be wrong, and by how many seconds in any case.
+const LATE_ERROR: f64 = 0.4;
+const LATE_SECONDS: f64 = 0.6;
+
+/// A load: so many one-time jobs of so many events, so far apart.
+#[derive(Clone, Copy)]
+struct Case {
+    jobs: usize,
+    count: u32,
+    apart_ms: i64,
+    /// Tokens, how many are released together, and for how long an event is worked on, in milliseconds.
+    throttle: Option<(u32, u32, u64)>,
+    provisioned: bool,
+}
+
+const NOTHING: Case = Case { jobs: 0, count: 1, apart_ms: 0, throttle: None, provisioned: false };
+
+fn began_at() -> DateTime<Utc> {
+    Utc.with_ymd_and_hms(2026, 11, 24, 12, 0, 0).unwrap()
+}
+
+impl Case {
+    fn launches(self) -> impl Iterator<Item = DateTime<Utc>> {
+        let first = began_at() + chrono::Duration::minutes(FIRST_MINUTE);
+        (0..self.jobs as i64)
+            .map(move |place| first + chrono::Duration::seconds(place * self.apart_ms / 1_000))
+    }
+
+    /// What the model shows: invocations, GB-seconds, lateness.
+    async fn play(self) -> (f64, f64, Lateness) {
+        let mut options = Options::new(7, began_at());
+        options.schedule = Schedule { phase: Duration::from_secs(20), ..Schedule::default() };
+        if self.provisioned {
+            options.dispatch = Pollers::Provisioned { minimum: 20, maximum: 100 };
+        }
+        let mut cloud = Cloud::new(options).await.unwrap();
+        cloud.engine().tick().await.unwrap();
+        let key = cloud.register(CLIENT).await.unwrap();
+        let queue = cloud.target("inbox").await.unwrap();
+        let mut consumer = None;
+        if let Some((tokens, together, work_ms)) = self.throttle {
+            let policy = json!({"policy_id": "mail", "max_in_flight": tokens, "lease_seconds": 60});
+            post(&cloud, "/v1/policies", &key, &policy).await;
+            let takes = Duration::from_millis(work_ms);
+            let work = Work { takes, releases_together: together as usize, result: None };
+            let workers = tokens.div_ceil(together) as usize + 2;
+            consumer = Some(Consumer::start(&cloud, &queue, &key, (workers, work)).unwrap());
+        }
+        let before = totals(&cloud);
+        let launches: Vec<_> = self.launches().collect();
+        for some in launches.chunks(AT_ONCE) {
+            let jobs = some.iter().map(|at| {
+                let mut job = json!({"trigger": {"at": at.to_rfc3339()}, "target": {"sqs": {"queue_url": queue}}, "count": self.count});
+                if self.throttle.is_some() {
+                    job["policy_id"] = json!("mail");
+                }
+                job
+            });
+            post(&cloud, "/v1/jobs/bulk", &key, &json!({"jobs": jobs.collect::<Vec<_>>()})).await;
+        }
+        cloud.start().unwrap();
+        cloud.until_instant(began_at() + chrono::Duration::minutes(MINUTES)).await;
+        let after = totals(&cloud);
+        let late = Lateness::of(&cloud.arrivals.of(CLIENT));
+        assert_eq!(late.events, self.jobs * self.count as usize);
+        drop(consumer);
+        (after.0 - before.0, after.1 - before.1, late)
+    }
+
+    fn forecast(self) -> Report {
+        let job = Job {
+            policy: self.throttle.map(|_| 0),
+            count: self.count,
+            keeps_record: true,
+            is_packed: self.throttle.is_some() && self.count == 1,
+            priority: 5,
+            cost: 1,
+            target: Target::Queue,
+            item_bytes: 270,
+            created: Created::Generated,
+        };
+        let policies = self.throttle.iter().map(|(tokens, together, work_ms)| Policy {
+            id: "mail".to_owned(),
+            tokens: *tokens,
+            rate: None,
+            work_seconds: *work_ms as f64 / 1e3,
+            released_together: *together,
+        });
+        let provisioned = Account { minimum_pollers: 20.0, maximum_pollers: 100.0, ..Account::default() };
+        let setting = Setting {
+            jobs: vec![job; self.jobs],
+            policies: policies.collect(),
+            zones: 1,
+            from_s: began_at().timestamp(),
+            to_s: began_at().timestamp() + MINUTES * 60,
+            scale: 1.0,
+            created_together: AT_ONCE.min(self.jobs.max(1)) as f64,
+            creates_per_second: None,
+            largest_partition: None,
+            handover_seconds: HANDOVER.as_secs_f64(),
+            account: if self.provisioned { provisioned } else { Account::default() },
+        };
+        let mut load = Load::new(&setting);
+        self.launches().enumerate().for_each(|(place, at)| load.fire(at.timestamp(), place));
+        let report = Report::of(load, &setting);
+        for (step, count) in report.steps.counted() {
+            println!("    {step:?}: {count:.1}");
+        }
+        report
+    }
+}
+
+async fn post(cloud: &Cloud, path: &str, key: &str, body: &Value) {
+    let (status, answer) = cloud.caller().call("POST", path, key, body).await.unwrap();
+    assert!(status.is_success(), "{status} {answer}");
+}
+
+/// Invocations and GB-seconds of all functions.
+fn totals(cloud: &Cloud) -> (f64, f64) {
+    let invoked = Function::ALL.map(|function| cloud.invoked(function));
+    for (function, of) in Function::ALL.iter().zip(&invoked) {
+        println!(
+            "    {function:?}: {} invocations, {} at once, {:.2} GB-s",
+            of.begun, of.at_once, of.gb_seconds
+        );
+    }
+    (invoked.iter().map(|of| of.begun as f64).sum(), invoked.iter().map(|of| of.gb_seconds).sum())
+}
+
+/// Plays a case and holds the forecast against it.
+async fn hold(name: &str, case: Case) {
+    let (invocations, gb_seconds, late) = case.play().await;
+    let report = case.forecast();
+    let forecast_late = report.policies.first().map_or(report.unthrottled_lateness, |policy| policy.lateness);
+    let mut wrong = Vec::new();
+    let mut compare = |what: &str, shown: f64, forecast: f64, may_be: f64| {
+        println!(
+            "{name}: {what}: {shown:.2} shown, {forecast:.2} forecast, {:+.1} %",
+            100.0 * (forecast / shown - 1.0)
+        );
+        if (shown - forecast).abs() > may_be {
+            wrong.push(format!("{what}: {shown:.2} shown, {forecast:.2} forecast"));
+        }
+    };
+    let cost = report.total.cost;
+    compare("invocations", invocations, cost.lambda_requests, invocations * ERROR + 3.0);
+    compare("GB-seconds", gb_seconds, cost.gb_seconds, gb_seconds * ERROR + 0.1);
+    if case.jobs > 0 {
+        for (what, shown_ms, forecast) in [
+            ("median lateness", late.median_ms, forecast_late.median_s),
+            ("p99 lateness", late.p99_ms, forecast_late.p99_s),
+        ] {
+            let shown = shown_ms as f64 / 1e3;
+            compare(what, shown, forecast, shown * LATE_ERROR + LATE_SECONDS);
+        }
+    }
+    assert!(wrong.is_empty(), "{name}: {wrong:?}");
+}
+
+macro_rules! cases {
+    ($($test:ident = $case:expr;)*) => {$(
+        #[tokio::test(start_paused = true)]
+        async fn $test() {
+            hold(stringify!($test), $case).await;
+        }
+    )*};
+}
+
+cases! {
+    nothing_fires = NOTHING;
+    a_herd = Case { jobs: 5_000, ..NOTHING };
+    a_herd_with_provisioned_pollers = Case { jobs: 5_000, provisioned: true, ..NOTHING };
+    jobs_over_a_minute = Case { jobs: 600, apart_ms: 100, ..NOTHING };
+    a_batch = Case { jobs: 1, count: 30_000, ..NOTHING };
+    a_throttled_batch_singly = Case { jobs: 1, count: 500, throttle: Some((10, 1, 500)), ..NOTHING };
+    a_throttled_batch_in_tens = Case { jobs: 1, count: 2_000, throttle: Some((10, 10, 500)), ..NOTHING };
+    throttled_jobs_over_a_minute = Case { jobs: 240, apart_ms: 250, throttle: Some((10, 1, 100)), ..NOTHING };
+    throttled_jobs_of_one_second = Case { jobs: 500, throttle: Some((10, 1, 500)), ..NOTHING };
+}

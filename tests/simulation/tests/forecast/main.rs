@@ -1,0 +1,86 @@
+//! A forecast of a small day equals what the engine consumes on the embedded stores.
+//!
+//! Each case plays some minutes of one kind of load: ticks, the dispatch queue second by second, a consumer. Write units,
+//! read units and requests to SQS are compared with the forecast of the same firings. Each test prints its figures.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and prints its figures"
+)]
+
+mod day;
+
+use day::{Day, Jobs, Throttle};
+
+/// By how much of what is consumed a forecast may be wrong, in both directions.
+const ERROR: f64 = 0.10;
+/// What may be wrong of it in any case, in units or requests: a minute has that much to round.
+const ROUNDING: f64 = 6.0;
+
+/// Plays a day and holds the forecast against it.
+async fn hold(name: &str, day: Day) {
+    let (used, forecast) = (day.play().await, day.forecast());
+    let mut wrong = Vec::new();
+    for (what, used, forecast) in [
+        ("write units", used.write_units, forecast.write_units),
+        ("read units", used.read_units, forecast.read_units),
+        ("requests", used.sqs_requests, forecast.sqs_requests),
+    ] {
+        println!(
+            "{name}: {what}: {used:.1} used, {forecast:.1} forecast, {:+.1} %",
+            100.0 * (forecast / used - 1.0)
+        );
+        if (used - forecast).abs() > used * ERROR + ROUNDING {
+            wrong.push(format!("{what}: {used:.1} used, {forecast:.1} forecast"));
+        }
+    }
+    assert!(wrong.is_empty(), "{name}: {wrong:?}");
+}
+
+const NOTHING: Day = Day { jobs: Vec::new(), throttle: None, zones: 0 };
+
+fn unthrottled(jobs: Jobs) -> Day {
+    Day { jobs: vec![jobs], ..NOTHING }
+}
+
+fn throttled(jobs: Jobs, tokens: u32, together: u32, work_seconds: u32) -> Day {
+    Day { jobs: vec![jobs], throttle: Some(Throttle { tokens, together, work_seconds }), ..NOTHING }
+}
+
+macro_rules! days {
+    ($($test:ident = $day:expr;)*) => {$(
+        #[tokio::test]
+        async fn $test() {
+            hold(stringify!($test), $day).await;
+        }
+    )*};
+}
+
+days! {
+    nothing_fires = NOTHING;
+    nothing_fires_in_eight_zones = Day { zones: 8, ..NOTHING };
+    one_time_jobs_of_one_second = unthrottled(Jobs::one_time(1_000));
+    one_time_jobs_with_names = unthrottled(Jobs::one_time(300).named());
+    one_time_jobs_over_a_minute = unthrottled(Jobs::one_time(1_200).apart_ms(50));
+    one_time_jobs_over_six_minutes = unthrottled(Jobs::one_time(360).apart_ms(1_000));
+    one_time_jobs_of_which_failures_are_kept = unthrottled(Jobs::one_time(500).failures_only());
+    more_than_a_tick_emits = unthrottled(Jobs::one_time(4_000));
+    cron_jobs_of_one_second = unthrottled(Jobs::cron(500));
+    a_lone_job = unthrottled(Jobs::one_time(1));
+    a_batch = unthrottled(Jobs::one_time(1).of(10_000));
+    small_batches = unthrottled(Jobs::cron(50).of(20));
+    a_throttled_batch_singly = throttled(Jobs::one_time(1).of(3_000), 10, 1, 0);
+    a_throttled_batch_in_tens = throttled(Jobs::one_time(1).of(3_000), 10, 10, 0);
+    a_throttled_batch_under_many_tokens = throttled(Jobs::one_time(1).of(5_000), 100, 10, 2);
+    throttled_batches = throttled(Jobs::cron(40).of(20), 10, 10, 0);
+    throttled_singles_singly = throttled(Jobs::one_time(1_000), 10, 1, 0);
+    throttled_singles_in_tens = throttled(Jobs::one_time(1_000), 10, 10, 0);
+    throttled_cron_jobs_in_tens = throttled(Jobs::cron(1_000), 10, 10, 0);
+    throttled_singles_over_a_minute = throttled(Jobs::one_time(1_000).apart_ms(60), 10, 1, 0);
+    throttled_singles_that_wait = throttled(Jobs::one_time(1_000).apart_ms(60), 10, 1, 1);
+    lone_throttled_singles = throttled(Jobs::one_time(6).apart_ms(61_000), 10, 1, 0);
+    a_few_throttled_singles_of_one_second = throttled(Jobs::one_time(8), 10, 1, 0);
+    few_throttled_singles = throttled(Jobs::one_time(30).apart_ms(12_000), 10, 1, 0);
+}
