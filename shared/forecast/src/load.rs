@@ -642,6 +642,7 @@ fn admission((events, of_runs): (f64, f64), tokens: f64, at_once: f64, few: bool
             // A run takes its first range as it joins the line.
             let first = if of_runs < events { 0.0 } else { 1.0 };
             steps.add(Step::FreshRange, (groups - first).max(0.0));
+            steps.add(Step::FreshEvent, at_once);
             steps.add(Step::Range, (events - of_runs - at_once).max(0.0) / f64::from(GRANT_EVENTS));
         }
     }

@@ -56,6 +56,8 @@ pub enum Step {
     Range,
     /// A slot group takes a range while nothing waits before it, and comes to its end.
     FreshRange,
+    /// An event of a range finds a token at once.
+    FreshEvent,
     /// A message with single events that have little company arrives.
     Arrival,
     /// An event of such a message.
@@ -82,7 +84,7 @@ pub enum Step {
 
 impl Step {
     /// All of them.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::OneTimeJob,
         Self::NamedOneTimeJob,
         Self::CreateCall,
@@ -105,6 +107,7 @@ impl Step {
         Self::Wake,
         Self::Range,
         Self::FreshRange,
+        Self::FreshEvent,
         Self::Arrival,
         Self::ArrivedEvent,
         Self::ReleaseCall,
@@ -142,7 +145,8 @@ impl Step {
             Self::PackedEvent => Cost::tables(0.06, 0.02),
             Self::Wake => Cost::tables(0.0, 2.0).functions(0.0, 0.008),
             Self::Range => Cost::tables(4.0, 1.0),
-            Self::FreshRange => Cost::tables(14.5, 12.0).functions(0.0, 0.02),
+            Self::FreshRange => Cost::tables(4.2, 3.2).functions(0.0, 0.012),
+            Self::FreshEvent => Cost::tables(0.9, 0.9).functions(0.0, 0.001),
             Self::Arrival => Cost::tables(4.4, 4.5),
             Self::ArrivedEvent => Cost::tables(0.5, 1.0),
             Self::ReleaseCall => Cost::NONE.functions(1.0, 0.005_4),

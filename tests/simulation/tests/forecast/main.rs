@@ -81,6 +81,8 @@ days! {
     throttled_singles_over_a_minute = throttled(Jobs::one_time(1_000).apart_ms(60), 10, 1, 0);
     throttled_singles_that_wait = throttled(Jobs::one_time(1_000).apart_ms(60), 10, 1, 1);
     lone_throttled_singles = throttled(Jobs::one_time(6).apart_ms(61_000), 10, 1, 0);
+    throttled_singles_two_seconds_apart = throttled(Jobs::one_time(56).apart_ms(2_000), 10, 1, 0);
+    throttled_singles_in_pairs = throttled(Jobs::one_time(240).apart_ms(500), 10, 1, 1);
     a_few_throttled_singles_of_one_second = throttled(Jobs::one_time(8), 10, 1, 0);
     few_throttled_singles = throttled(Jobs::one_time(30).apart_ms(12_000), 10, 1, 0);
 }
