@@ -14,7 +14,7 @@ const SLOT_ROW_UNITS: f64 = 1.07;
 /// Shards that the instants of ten minutes lie over, and how much fuller the fullest is than the others.
 const INSTANT_SHARDS: f64 = 64.0;
 const FULLEST_SHARD: f64 = 1.07;
-/// How long the master takes for a call, in seconds. Measured on the model of AWS.
+/// How long the master takes for a call, in seconds. *Assumed*: twice what the model of AWS shows for a release.
 const CALL_SECONDS: f64 = 0.06;
 /// Bytes of a row of the index that a tick reads.
 const INDEX_ROW_BYTES: f64 = 450.0;
@@ -22,8 +22,8 @@ const INDEX_ROW_BYTES: f64 = 450.0;
 const HALF_UNIT_BYTES: f64 = 4_096.0;
 /// Seconds from a tick to the first instant that it plans, at the least.
 const LEAD_SECONDS: f64 = 60.0;
-/// Rows of the index that are emitted in a second, by the tick and the workers that it leaves parts to. Measured on the model of
-/// AWS.
+/// Rows of the index that are emitted in a second, by the tick and the workers that it leaves parts to. *Assumed*: the model of
+/// AWS was seen to emit 5,000 of one instant in time, not where it ends.
 pub const EMITTED_PER_SECOND: f64 = 2_500.0;
 /// Bytes of a job in a bulk call.
 const JOB_BYTES: f64 = 600.0;
