@@ -63,7 +63,7 @@ impl Case {
         let mut options = Options::new(7, began_at());
         options.schedule = Schedule { phase: Duration::from_secs(20), ..Schedule::default() };
         if self.provisioned {
-            options.dispatch = Pollers::Provisioned { minimum: 20, maximum: 100 };
+            options.pollers.dispatch = Pollers::Provisioned { minimum: 20, maximum: 100 };
         }
         let mut cloud = Cloud::new(options).await.unwrap();
         cloud.engine().tick().await.unwrap();
