@@ -117,7 +117,7 @@ impl Draw {
         let warm = self.one_of(&[None, Some((200.0, 600.0))])?;
         options.tables = TableOptions { warm, splits: self.0.bool(), lags: self.0.bool() };
         options.queues = QueueOptions { doubled: self.one_of(&[0, 20_000])? };
-        options.dispatch = self.one_of(&[
+        options.pollers.dispatch = self.one_of(&[
             Pollers::OnDemand { maximum: None },
             Pollers::OnDemand { maximum: Some(4) },
             Pollers::Provisioned { minimum: 2, maximum: 10 },
