@@ -110,6 +110,11 @@ impl Setting {
         (self.to_s - self.from_s).max(1) as f64
     }
 
+    /// Whether any of its jobs is created for its firings.
+    pub(crate) fn creates_any(&self) -> bool {
+        self.jobs.iter().any(|job| job.created != Created::Before)
+    }
+
     /// Minutes of the window, begun ones included.
     pub fn minutes(&self) -> usize {
         let minute = |second: i64| second.div_euclid(60);

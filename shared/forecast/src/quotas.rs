@@ -6,7 +6,6 @@ use tidegate_domain::limits::{GRANT_EVENTS, OUTCOMES_PER_COMPACTION};
 use crate::dispatch::BATCH_SECONDS;
 use crate::facts::{Created, Policy, Setting};
 use crate::load::{Counted, Peak, PolicyLoad};
-use crate::report::creates_any;
 use crate::steps::Step;
 
 /// Write units of a slot group's row: it is seldom over a kilobyte.
@@ -145,7 +144,7 @@ fn tables(setting: &Setting, counted: &Counted) -> Vec<Use> {
         if all > 0.0 { of_kind / all } else { 0.0 }
     };
     let named = Peak { value: seconds.creates.value * created(Created::Named), ..seconds.creates };
-    let creates = if creates_any(setting) { seconds.creates } else { Peak::default() };
+    let creates = if setting.creates_any() { seconds.creates } else { Peak::default() };
     let released = counted.policies.iter().map(|policy| policy.shared.of(Step::SlotWrite)).sum::<f64>();
     let events = counted.policies.iter().map(|policy| policy.events).sum::<f64>().max(1.0);
     let slots = seconds.released.value * released / events * SLOT_ROW_UNITS;
@@ -171,7 +170,7 @@ fn tables(setting: &Setting, counted: &Counted) -> Vec<Use> {
 fn keys(setting: &Setting, counted: &Counted) -> Vec<Use> {
     let (account, seconds) = (&setting.account, &counted.seconds);
     let shard = seconds.creates.value / INSTANT_SHARDS * FULLEST_SHARD;
-    let shard = Peak { value: if creates_any(setting) { shard } else { 0.0 }, at_s: seconds.creates.at_s };
+    let shard = Peak { value: if setting.creates_any() { shard } else { 0.0 }, at_s: seconds.creates.at_s };
     let is_named = setting.jobs.iter().any(|job| job.created == Created::Named);
     let named = if is_named { seconds.creates } else { Peak::default() };
     let mut uses = vec![
@@ -218,7 +217,7 @@ fn keys(setting: &Setting, counted: &Counted) -> Vec<Use> {
 fn queues(setting: &Setting, counted: &Counted) -> Vec<Use> {
     let account = &setting.account;
     let tokens: f64 = setting.policies.iter().map(|policy| f64::from(policy.tokens)).sum();
-    let creates = if creates_any(setting) { setting.created_together * JOB_BYTES } else { 0.0 };
+    let creates = if setting.creates_any() { setting.created_together * JOB_BYTES } else { 0.0 };
     vec![
         Of {
             limit: "sqs_in_flight",

@@ -1,7 +1,7 @@
 //! What follows from what was counted: who pays what, how late events come, when backlogs end, which limit is met.
 
 use crate::cost::Cost;
-use crate::facts::{Created, Setting};
+use crate::facts::Setting;
 use crate::load::{Counted, Load, MinuteLoad, Peak, PolicyLoad, SecondPeaks, own_steps};
 use crate::prices::Bill;
 use crate::quotas::{Use, uses};
@@ -181,9 +181,4 @@ impl MinutePeaks {
         }
         peaks
     }
-}
-
-/// Whether any job of a setting is created for its firings.
-pub(crate) fn creates_any(setting: &Setting) -> bool {
-    setting.jobs.iter().any(|job| job.created != Created::Before)
 }
