@@ -38,9 +38,7 @@ scenarios! {
     short_jobs = "short-jobs";
     killed_anywhere = "killed";
     dynamodb_away_for_minutes = "dynamodb-away-15m";
-    dynamodb_away_for_hours = "dynamodb-away-3h";
     sqs_away_for_minutes = "sqs-away-15m";
-    sqs_away_for_hours = "sqs-away-3h";
     both_away_for_hours = "both-away-3h";
     poison = "poison";
     drawn_histories = "histories";

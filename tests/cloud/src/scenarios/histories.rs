@@ -22,7 +22,7 @@ use crate::sqs::QueueOptions;
 use crate::weather::Trouble;
 
 /// Histories of the full scenario.
-const HISTORIES: usize = 400;
+const HISTORIES: usize = 200;
 /// Longer than any trouble: what nobody released comes back only where a function was killed.
 const LEASE_SECONDS: u32 = 1_800;
 /// Within so many minutes from midnight on everything is due, and all trouble is over.
