@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use tidegate_forecast::Cost;
-use tidegate_forecast::load::{Peak, SecondPeaks};
+use tidegate_forecast::counted::{Peak, SecondPeaks};
 use tidegate_forecast::prices::Bill;
 use tidegate_forecast::report::{Lateness, MinutePeaks, Part};
 use tidegate_forecast::steps::Step;

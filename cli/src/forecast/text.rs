@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use tidegate_forecast::load::Peak;
+use tidegate_forecast::counted::Peak;
 use tidegate_forecast::report::{Lateness, Part, Report};
 
 use super::Forecast;

@@ -79,6 +79,16 @@ pub struct Straight {
     pub refills: u64,
 }
 
+impl PackId {
+    /// When its run launches, or the minute that its single events launch in; `None` where that is no instant.
+    pub fn launches_from(&self) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Run(run) => Some(run.launch_at()),
+            Self::Singles(id) => DateTime::from_timestamp(id.kind.minute.checked_mul(60)?, 0),
+        }
+    }
+}
+
 impl SinglesKind {
     /// The kind of pack that an occurrence waits in; `None` when it is a pack by itself.
     pub fn of(occurrence: &Occurrence) -> Option<Self> {

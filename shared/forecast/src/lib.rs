@@ -8,6 +8,7 @@
 //! | [`facts`] | what matters of jobs and policies |
 //! | [`steps`] | what each step of the engine takes, measured |
 //! | [`load`] | firings, counted: steps, waits, peaks |
+//! | [`counted`] | what was counted |
 //! | [`report`] | what follows: bill, lateness, backlogs, limits |
 //!
 //! Pure arithmetic. It says nothing of outages, retries, failed deliveries and slow consumers beyond their mean, and does not
@@ -17,9 +18,12 @@
 pub mod account;
 mod backlog;
 mod cost;
+pub mod counted;
 mod dispatch;
 pub mod facts;
+mod job_steps;
 pub mod limits;
+mod line;
 pub mod load;
 mod minute;
 pub mod prices;

@@ -5,12 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_domain::limits::{GRANT_EVENTS, OUTCOMES_PER_COMPACTION, PACK_EVENTS, SLOTS_PER_GROUP};
+use tidegate_domain::limits::PACK_EVENTS;
 
-use crate::backlog::{Backlog, Delivered};
 use crate::cost::Cost;
+use crate::counted::{Counted, MinuteLoad, Peak, PolicyLoad, SecondPeaks, place_of};
 use crate::dispatch::{BATCH_SECONDS, Dispatch, LATE_MS, SOON_MS};
-use crate::facts::{Created, Job, Policy, Setting, Target};
+use crate::facts::{Created, Job, Setting, Target};
+use crate::job_steps::{chunks_of_a_run, own_steps};
+use crate::line::{LineMinute, PolicyState, admission};
 use crate::minute::{CALL_MESSAGES, SECONDS, Seconds, Singles, cut, emissions, events_per_chunk, payload};
 use crate::spread::Spread;
 use crate::steps::{Step, Steps};
@@ -23,132 +25,8 @@ const ACTIVE_AFTER: i64 = 2;
 const MINUTES_AFTER: usize = 1_440;
 /// Parts that a tick leaves to workers when it has not come to the end of a minute.
 const PARTS_LEFT: f64 = 8.0;
-/// Events of a run that are sent by whoever finds it.
-const EVENTS_INLINE: u32 = 1_000;
 /// A read of the mark of a client, in units.
 const MARK_READ: f64 = 1.0;
-
-/// What happens in a minute.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct MinuteLoad {
-    /// Firings.
-    pub firings: f64,
-    /// Events that are due.
-    pub events: f64,
-    /// Events under policies that are delivered.
-    pub released: f64,
-    /// What it takes.
-    pub cost: Cost,
-}
-
-/// The most of something, and when it was first.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Peak {
-    /// How much.
-    pub value: f64,
-    /// When, in Unix seconds.
-    pub at_s: i64,
-}
-
-impl Peak {
-    pub(crate) fn see(&mut self, value: f64, at_s: i64) {
-        if value > self.value {
-            *self = Self { value, at_s };
-        }
-    }
-}
-
-/// The most of everything in one second.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct SecondPeaks {
-    /// Firings.
-    pub firings: Peak,
-    /// Events.
-    pub events: Peak,
-    /// Messages of the dispatch queue.
-    pub messages: Peak,
-    /// Records of events that nothing throttles.
-    pub records: Peak,
-    /// Events for one FIFO queue.
-    pub fifo: Peak,
-    /// Read units of the mark of the client, which each chunk reads.
-    pub mark_reads: Peak,
-    /// Jobs that are created.
-    pub creates: Peak,
-    /// Events that are released under all policies together.
-    pub released: Peak,
-    /// Batches of messages under way at once.
-    pub batches: Peak,
-}
-
-/// What became of a policy.
-#[derive(Debug, Clone, Default)]
-pub struct PolicyLoad {
-    /// Steps that its events share.
-    pub shared: Steps,
-    /// Its events.
-    pub events: f64,
-    /// How late they are.
-    pub waits: Spread,
-    /// Events that begin in a second when some wait.
-    pub per_second: f64,
-    /// The most events that it delivers in a second.
-    pub busiest_second: Peak,
-    /// The longest stretch in which events waited.
-    pub longest: Option<crate::backlog::Waiting>,
-    /// The last one.
-    pub last: Option<crate::backlog::Waiting>,
-}
-
-/// Everything that was counted.
-#[derive(Debug, Clone)]
-pub struct Counted {
-    /// Firings of each job.
-    pub fired: Vec<f64>,
-    /// Steps that single events share that nothing throttles.
-    pub unthrottled: Steps,
-    /// Events that share them.
-    pub unthrottled_events: f64,
-    /// How late the events are that nothing throttles.
-    pub unthrottled_waits: Spread,
-    /// The policies.
-    pub policies: Vec<PolicyLoad>,
-    /// What nobody's firings are to blame for: ticks and polls.
-    pub idle: Steps,
-    /// The minutes of the window, and those after it.
-    pub minutes: Vec<MinuteLoad>,
-    /// The busiest seconds.
-    pub seconds: SecondPeaks,
-    /// The most rows that one tick emits.
-    pub busiest_tick: Peak,
-}
-
-/// Events of one line within the minute that is under way.
-#[derive(Debug, Clone, Copy)]
-struct LineMinute {
-    events: Seconds,
-    bytes: f64,
-}
-
-/// Whatever joins the lines of one policy within the minute that is under way.
-#[derive(Debug, Clone, Default)]
-struct PolicyMinute {
-    /// Runs of several events, by second: how many, events and tokens of all.
-    runs: BTreeMap<usize, (f64, f64, f64)>,
-    /// Single events, by priority and cost.
-    lines: BTreeMap<(u8, u32), LineMinute>,
-}
-
-struct PolicyState {
-    backlog: Backlog,
-    minute: PolicyMinute,
-    shared: Steps,
-    /// What each event takes from its release on.
-    of_an_event: Steps,
-    tokens: f64,
-    active_until: i64,
-    busiest_second: Peak,
-}
 
 /// Takes firings in order of time, and counts.
 pub struct Load<'a> {
@@ -537,130 +415,11 @@ impl<'a> Load<'a> {
     }
 }
 
-impl PolicyState {
-    fn new(policy: &Policy, setting: &Setting) -> Self {
-        let together = f64::from(policy.released_together.min(policy.tokens).max(1));
-        let groups = policy.groups_of_a_release();
-        let mut of_an_event = Steps::default();
-        of_an_event.add(Step::ReleaseCall, 1.0 / together);
-        of_an_event.add(Step::SlotWrite, groups / together);
-        of_an_event.add(Step::Send, groups / together);
-        of_an_event.add(Step::Compaction, 1.0 / OUTCOMES_PER_COMPACTION as f64);
-        Self {
-            backlog: Backlog::new(policy, setting.handover_seconds),
-            minute: PolicyMinute::default(),
-            shared: Steps::default(),
-            of_an_event,
-            tokens: 0.0,
-            active_until: i64::MIN,
-            busiest_second: Peak::default(),
-        }
-    }
-
-    /// Adds what was delivered to its minutes.
-    fn deliver(&self, delivered: Delivered, minutes: &mut [MinuteLoad], first_minute: i64) {
-        let Delivered { events: tokens, from_s, to_s } = delivered;
-        if tokens <= 0.0 {
-            return;
-        }
-        // Events are counted in tokens while they are inside.
-        let events = tokens * self.backlog.events / self.tokens.max(1e-9);
-        let of_one = self.of_an_event.cost();
-        let last = minutes.len().saturating_sub(1);
-        let (first, end) = ((from_s / 60.0).floor() as i64, (to_s / 60.0).floor() as i64);
-        let length = (to_s - from_s).max(1e-9);
-        for minute in first..=end {
-            let begins = (minute as f64 * 60.0).max(from_s);
-            let part = (((minute + 1) as f64 * 60.0).min(to_s) - begins).max(0.0) / length;
-            let part = if first == end { 1.0 } else { part };
-            if let Some(load) = minutes.get_mut(place_of(minute, first_minute).min(last)) {
-                load.released += events * part;
-                load.cost += of_one * (events * part);
-            }
-        }
-    }
-}
-
-/// What each firing of a job takes, whatever else fires.
-pub fn own_steps(job: &Job, setting: &Setting) -> Steps {
-    let mut steps = Steps::default();
-    let events = f64::from(job.count);
-    match job.created {
-        Created::Before => {}
-        Created::Generated => steps.add(Step::OneTimeJob, 1.0),
-        Created::Named => steps.add(Step::NamedOneTimeJob, 1.0),
-    }
-    if job.created != Created::Before {
-        steps.add(Step::CreateCall, 1.0 / setting.created_together.max(1.0));
-    }
-    steps.add(Step::SingleEvent, 1.0);
-    match (job.policy, job.count) {
-        (None, 1) if job.keeps_record => steps.add(Step::SingleRecord, 1.0),
-        (None, 1) => {}
-        (None, _) => {
-            let chunks = chunks_of_a_run(job);
-            steps.add(Step::BatchRun, 1.0);
-            if job.count > EVENTS_INLINE {
-                steps.add(Step::RunPart, 1.0);
-            }
-            steps.add(Step::BatchChunk, chunks);
-            steps.add(Step::Payload, payload(chunks, chunks * f64::from(job.item_bytes)));
-            if job.target != Target::Http {
-                steps.add(Step::Send, (events / CALL_MESSAGES).ceil());
-            }
-        }
-        (Some(_), _) if job.is_packed => {}
-        (Some(_), _) => {
-            steps.add(Step::ThrottledRun, 1.0);
-            steps.add(Step::Range, (events / f64::from(GRANT_EVENTS)).floor());
-        }
-    }
-    if job.target == Target::Http {
-        steps.add(Step::HttpCall, events);
-    }
-    steps
-}
-
-fn chunks_of_a_run(job: &Job) -> f64 {
-    (f64::from(job.count) / events_per_chunk(job.target == Target::Http, 1.0)).ceil()
-}
-
-/// What it takes to admit events that come in a second, of which those of runs take ranges of their own, and some find a token
-/// at once: those are sent together.
-fn admission((events, of_runs): (f64, f64), tokens: f64, at_once: f64, few: bool, policy: &Policy) -> Steps {
-    let mut steps = Steps::default();
-    let of_one = tokens / events.max(1e-9);
-    let groups = (at_once * of_one / f64::from(SLOTS_PER_GROUP)).ceil().min(policy.groups());
-    match few {
-        // They go straight to a group.
-        true if at_once >= events => {}
-        true => {
-            steps.add(Step::Pack, 1.0);
-            steps.add(Step::Range, 1.0);
-        }
-        false => {
-            // A run takes its first range as it joins the line.
-            let first = if of_runs < events { 0.0 } else { 1.0 };
-            steps.add(Step::FreshRange, (groups - first).max(0.0));
-            steps.add(Step::FreshEvent, at_once);
-            steps.add(Step::Range, (events - of_runs - at_once).max(0.0) / f64::from(GRANT_EVENTS));
-        }
-    }
-    let together = f64::from(policy.released_together.min(policy.tokens).max(1));
-    let sends = (at_once / CALL_MESSAGES).ceil().max(groups);
-    steps.add(Step::Send, sends - at_once * policy.groups_of_a_release() / together);
-    steps
-}
-
 /// Calls that handle messages, and calls that send them.
 fn calls_of(messages: &Seconds, emissions: f64) -> (f64, f64) {
     let calls = messages.iter().map(|messages| (messages / CALL_MESSAGES).ceil()).sum();
     let all: f64 = messages.iter().sum();
     (calls, if all > 0.0 { (all / CALL_MESSAGES).max(emissions.min(all)) } else { 0.0 })
-}
-
-fn place_of(minute: i64, first: i64) -> usize {
-    usize::try_from(minute - first).unwrap_or_default()
 }
 
 fn add(counts: &mut [f64], place: usize, more: f64) {

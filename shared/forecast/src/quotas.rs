@@ -3,9 +3,9 @@
 use serde::Serialize;
 use tidegate_domain::limits::{GRANT_EVENTS, OUTCOMES_PER_COMPACTION};
 
+use crate::counted::{Counted, Peak, PolicyLoad};
 use crate::dispatch::BATCH_SECONDS;
 use crate::facts::{Created, Policy, Setting};
-use crate::load::{Counted, Peak, PolicyLoad};
 use crate::steps::Step;
 
 /// Write units of a slot group's row: it is seldom over a kilobyte.

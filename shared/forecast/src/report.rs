@@ -1,8 +1,10 @@
 //! What follows from what was counted: who pays what, how late events come, when backlogs end, which limit is met.
 
 use crate::cost::Cost;
+use crate::counted::{Counted, MinuteLoad, Peak, PolicyLoad, SecondPeaks};
 use crate::facts::Setting;
-use crate::load::{Counted, Load, MinuteLoad, Peak, PolicyLoad, SecondPeaks, own_steps};
+use crate::job_steps::own_steps;
+use crate::load::Load;
 use crate::prices::Bill;
 use crate::quotas::{Use, uses};
 use crate::spread::Spread;

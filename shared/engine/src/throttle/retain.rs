@@ -39,7 +39,9 @@ impl Throttle {
         packs.sort();
         packs.dedup();
         let now = self.clock.now();
-        let old = packs.into_iter().filter(|pack| now - launch_of(pack) >= days(RETAIN_AFTER_DAYS));
+        let is_old =
+            |pack: &PackId| pack.launches_from().is_none_or(|at| now - at >= days(RETAIN_AFTER_DAYS));
+        let old = packs.into_iter().filter(is_old);
         let retain: Vec<_> = old.map(|pack| self.retain_pack(policy, pack, now)).collect();
         stream::iter(retain).buffer_unordered(RETAINED_AT_ONCE).try_collect::<()>().await?;
         Ok(page.next)
@@ -57,15 +59,5 @@ impl Throttle {
             PackId::Singles(id) => self.store.retain_pack(client, &policy.policy, id, now).await?,
         };
         Ok(())
-    }
-}
-
-/// When the first event of a pack launched, to the minute.
-fn launch_of(pack: &PackId) -> DateTime<Utc> {
-    match pack {
-        PackId::Run(run) => run.launch_at(),
-        PackId::Singles(id) => {
-            DateTime::from_timestamp(id.kind.minute.saturating_mul(60), 0).unwrap_or_default()
-        }
     }
 }

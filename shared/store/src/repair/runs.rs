@@ -22,7 +22,7 @@ pub enum StoredRun {
         client: ClientId,
         /// What its row says.
         row: Box<RunRow>,
-        /// When it was written or launched, whichever is later.
+        /// When it was written, launched or last kept for longer, whichever is latest.
         since: DateTime<Utc>,
     },
     /// A pack of single events.
@@ -33,14 +33,14 @@ pub enum StoredRun {
         policy: PolicyId,
         /// Its occurrences.
         pack: Box<Singles>,
-        /// When it was written or launched, whichever is later.
+        /// When it was written, launched or last kept for longer, whichever is latest.
         since: DateTime<Utc>,
     },
     /// Any other.
     Other,
 }
 
-/// When a row was written that is kept for so many days.
+/// When a row was written that is kept for so many days; later, where it was kept for longer because it waits.
 fn since(item: Item<'_>) -> Result<DateTime<Utc>> {
     Ok(shifted(item.instant_s(EXPIRES_AT)?, -days(HISTORY_DAYS)))
 }
@@ -88,14 +88,7 @@ impl Store {
         self.remove_all(parts).await?;
         let key = runs::key(client, &seen.id);
         let Some(row) = self.get(Table::Runs, &key, true).await? else { return Ok(Write::Refused) };
-        let counts = [
-            ("delivered", tally.delivered),
-            ("succeeded", tally.succeeded),
-            ("failed", tally.failed),
-            ("expired", tally.expired),
-            ("dead", tally.dead),
-            ("left_out", tally.left_out),
-        ];
+        let counts = tally.counts();
         let mut changes = "SET".to_owned();
         for (place, (name, _)) in counts.iter().enumerate() {
             let comma = if place == 0 { "" } else { "," };

@@ -204,15 +204,11 @@ pub(crate) fn row(occurrence: &Occurrence, tally: Tally, now: DateTime<Utc>) -> 
         .with("run", text(run.to_string()))
         .with("terms", text(terms_json(&occurrence.terms)?))
         .expiring(shifted(now.max(occurrence.launch_at), days(HISTORY_DAYS)));
-    let counts = [
-        ("delivered", tally.delivered),
-        ("succeeded", tally.succeeded),
-        ("failed", tally.failed),
-        ("expired", tally.expired),
-        ("dead", tally.dead),
-        ("left_out", tally.left_out),
-    ];
-    Ok(counts.into_iter().filter(|(_, n)| *n > 0).fold(row, |row, (name, n)| row.with(name, number(n))))
+    Ok(tally
+        .counts()
+        .into_iter()
+        .filter(|(_, n)| *n > 0)
+        .fold(row, |row, (name, n)| row.with(name, number(n))))
 }
 
 pub(crate) fn read(row: &Attributes) -> Result<RunRow> {

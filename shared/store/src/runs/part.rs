@@ -65,8 +65,7 @@ pub(crate) fn is_count(name: &str) -> bool {
 
 /// The sums of its parts that a run's row knows.
 pub(super) fn sum_in(item: Item<'_>) -> Result<Vec<Tally>> {
-    let is_sum = |name: &str| name.strip_prefix(SUM).is_some_and(|part| part.parse::<u32>().is_ok());
-    let sums = item.names().filter(|name| is_sum(name));
+    let sums = item.names().filter(|name| name.starts_with(SUM) && is_count(name));
     sums.map(|name| {
         let sum = item.text(name)?;
         let numbers: Vec<u32> = sum.split('.').filter_map(|number| number.parse().ok()).collect();

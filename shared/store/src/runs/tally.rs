@@ -45,6 +45,18 @@ impl Tally {
         tally
     }
 
+    /// Its counts, by the attributes of a run's row that keep them.
+    pub(crate) fn counts(self) -> [(&'static str, u32); 6] {
+        [
+            ("delivered", self.delivered),
+            ("succeeded", self.succeeded),
+            ("failed", self.failed),
+            ("expired", self.expired),
+            ("dead", self.dead),
+            ("left_out", self.left_out),
+        ]
+    }
+
     /// That of an occurrence of which nothing is delivered.
     pub(super) fn none_of(occurrence: &Occurrence) -> Self {
         Self { left_out: occurrence.terms.count.get(), ..Self::default() }

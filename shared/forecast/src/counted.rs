@@ -1,0 +1,106 @@
+//! What was counted: of minutes, of seconds, of policies, of all.
+
+use crate::backlog::Waiting;
+use crate::cost::Cost;
+use crate::spread::Spread;
+use crate::steps::Steps;
+
+/// What happens in a minute.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct MinuteLoad {
+    /// Firings.
+    pub firings: f64,
+    /// Events that are due.
+    pub events: f64,
+    /// Events under policies that are delivered.
+    pub released: f64,
+    /// What it takes.
+    pub cost: Cost,
+}
+
+/// The most of something, and when it was first.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Peak {
+    /// How much.
+    pub value: f64,
+    /// When, in Unix seconds.
+    pub at_s: i64,
+}
+
+impl Peak {
+    pub(crate) fn see(&mut self, value: f64, at_s: i64) {
+        if value > self.value {
+            *self = Self { value, at_s };
+        }
+    }
+}
+
+/// The most of everything in one second.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SecondPeaks {
+    /// Firings.
+    pub firings: Peak,
+    /// Events.
+    pub events: Peak,
+    /// Messages of the dispatch queue.
+    pub messages: Peak,
+    /// Records of events that nothing throttles.
+    pub records: Peak,
+    /// Events for one FIFO queue.
+    pub fifo: Peak,
+    /// Read units of the mark of the client, which each chunk reads.
+    pub mark_reads: Peak,
+    /// Jobs that are created.
+    pub creates: Peak,
+    /// Events that are released under all policies together.
+    pub released: Peak,
+    /// Batches of messages under way at once.
+    pub batches: Peak,
+}
+
+/// What became of a policy.
+#[derive(Debug, Clone, Default)]
+pub struct PolicyLoad {
+    /// Steps that its events share.
+    pub shared: Steps,
+    /// Its events.
+    pub events: f64,
+    /// How late they are.
+    pub waits: Spread,
+    /// Events that begin in a second when some wait.
+    pub per_second: f64,
+    /// The most events that it delivers in a second.
+    pub busiest_second: Peak,
+    /// The longest stretch in which events waited.
+    pub longest: Option<Waiting>,
+    /// The last one.
+    pub last: Option<Waiting>,
+}
+
+/// Everything that was counted.
+#[derive(Debug, Clone)]
+pub struct Counted {
+    /// Firings of each job.
+    pub fired: Vec<f64>,
+    /// Steps that single events share that nothing throttles.
+    pub unthrottled: Steps,
+    /// Events that share them.
+    pub unthrottled_events: f64,
+    /// How late the events are that nothing throttles.
+    pub unthrottled_waits: Spread,
+    /// The policies.
+    pub policies: Vec<PolicyLoad>,
+    /// What nobody's firings are to blame for: ticks and polls.
+    pub idle: Steps,
+    /// The minutes of the window, and those after it.
+    pub minutes: Vec<MinuteLoad>,
+    /// The busiest seconds.
+    pub seconds: SecondPeaks,
+    /// The most rows that one tick emits.
+    pub busiest_tick: Peak,
+}
+
+/// The place of a minute among those that are counted.
+pub(crate) fn place_of(minute: i64, first: i64) -> usize {
+    usize::try_from(minute - first).unwrap_or_default()
+}
