@@ -45,7 +45,7 @@ proptest! {
         }
     }
 
-    /// A tick away from an hour's edge reads twelve ranges in a zone, whatever is stored.
+    /// A tick away from an hour's edge, and from a change of the clocks, reads twelve ranges in a zone, whatever is stored.
     #[test]
     fn a_tick_reads_twelve_ranges((zone, at) in place(), minute in 0u32..58, length in 1i64..=2) {
         let from = at.with_second(0).unwrap();
@@ -56,6 +56,8 @@ proptest! {
         let hour = |at: chrono::DateTime<Utc>| at.with_timezone(&clock).naive_local().with_minute(0).unwrap();
         let edges = [from - Duration::minutes(1), from, from + Duration::minutes(length)];
         prop_assume!(edges.iter().all(|edge| hour(*edge) == hour(from) && edge.with_timezone(&clock).second() == 0));
+        let wall = |at: chrono::DateTime<Utc>| at.with_timezone(&clock).naive_local();
+        prop_assume!(edges.iter().all(|edge| wall(*edge) - wall(from) == *edge - from));
         prop_assert_eq!(eligible(zone, window).len(), 12);
     }
 }
