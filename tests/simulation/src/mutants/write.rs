@@ -8,8 +8,9 @@ use super::condition::shape;
 
 /// What updates are called, by the kind of row and the attributes that they write. What has no name here is called by
 /// its attributes.
-const UPDATES: [(&str, &str, &str); 49] = [
+const UPDATES: [(&str, &str, &str); 55] = [
     ("active", "retained_at", "note retained"),
+    ("epoch", "epoch_ms", "begin"),
     ("index", "#shards", "raise shards"),
     ("index", "#zone", "add or remove zone"),
     ("line", "a# b# cur g#", "take range"),
@@ -24,6 +25,8 @@ const UPDATES: [(&str, &str, &str); 49] = [
     ("part", "dead expired expires_at failed q# succeeded", "count"),
     ("policy", "plan_number shares", "replace plan"),
     ("run", "announced", "announce"),
+    ("run", "dead delivered expired failed left_out succeeded", "set tally"),
+    ("run", "dead delivered expired failed left_out q# succeeded", "set tally"),
     ("run", "expires_at", "retain"),
     ("run", "announce_failure announced", "announce failure"),
     ("run", "dead expired failed last_at q# succeeded", "add outcomes"),
@@ -32,7 +35,9 @@ const UPDATES: [(&str, &str, &str); 49] = [
     ("run", "skipped skipped_to", "grow skipped"),
     ("run", "started", "start"),
     ("run", "stopped", "stop"),
+    ("scan", "#cursor fence lease_end told_at", "begin anew"),
     ("scan", "#cursor lease_end told_at", "move"),
+    ("scan", "fence lease_end told_at", "begin anew"),
     ("scan", "fence lease_end", "take"),
     ("slots", "cap lm ng pr rt", "set share"),
     ("slots", "dl lf nx rc rn want x#", "commit refill"),
@@ -57,6 +62,11 @@ const UPDATES: [(&str, &str, &str); 49] = [
         "watermark",
         "fence lease_end missed past_# planned_to scanned_to taken_over_missed taken_over_to",
         "advance",
+    ),
+    (
+        "watermark",
+        "fence lease_end planned_to scanned_to taken_over_missed taken_over_to woken_to",
+        "set back",
     ),
     ("watermark", "lease_end", "break lease"),
     ("watermark", "scanned_to", "finish scan"),
@@ -122,6 +132,7 @@ fn row(table: &str, pk: &str, sk: &str) -> String {
         },
         "policies" if sk == "slots" => "slots",
         "policies" if pk.starts_with("active|") => "active",
+        "policies" if pk.starts_with("epoch|") => "epoch",
         "policies" if sk.starts_with("policy|") => "policy",
         "policies" => pk.rsplit('|').next().unwrap_or_default(),
         "clients" | "ticker" => pk.split('|').next().unwrap_or_default(),

@@ -5,6 +5,7 @@
 
 mod jobs;
 mod races;
+mod repair;
 mod rows;
 mod runs;
 mod slots;
@@ -69,7 +70,7 @@ async fn tamper(world: &World, table: &str, (pk, sk): (&str, &str), update: &str
 }
 
 fn cases() -> impl Iterator<Item = &'static Case> {
-    jobs::CASES.iter().chain(rows::CASES).chain(runs::CASES).chain(ticker::CASES)
+    jobs::CASES.iter().chain(rows::CASES).chain(runs::CASES).chain(ticker::CASES).chain(repair::CASES)
 }
 
 /// What is wrong with a clause, if anything is: its write must be refused, and take place without the clause.

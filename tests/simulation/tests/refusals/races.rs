@@ -17,8 +17,9 @@ use tidegate_simulation::World;
 use tidegate_simulation::mutants::Mutant;
 use tidegate_simulation::world::JobSpec;
 use tidegate_store::runs::Tally;
+use tidegate_store::tables::Table;
 use tidegate_store::{Create, Store, Write};
-use tidegate_testkit::PREFIX;
+use tidegate_testkit::{PREFIX, rows};
 
 use crate::rows::{client, run, take, waiting};
 use crate::ticker::{is_lost, part, tick, won};
@@ -32,6 +33,7 @@ pub(crate) const RACES: &[Race] = &[
     ("pace take rate: attribute_not_exists(arrival_us) OR arrival_us = :seen", |world, mutant| {
         Box::pin(rate_that_is_taken(world, mutant))
     }),
+    ("run set tally: attribute_exists(pk)", |world, mutant| Box::pin(run_that_expires(world, mutant))),
     ("run tell part: attribute_not_exists(t#) OR t# < :sum", |world, mutant| {
         Box::pin(sum_that_is_out_of_date(world, mutant))
     }),
@@ -47,11 +49,19 @@ fn racing<F>(world: &World, mutant: Option<&'static Mutant>, meanwhile: F) -> Re
 where
     F: Future<Output = Result<()>> + Send + 'static,
 {
+    racing_after(1, world, mutant, meanwhile)
+}
+
+/// The tables as a process sees them when something happens after so many of its requests.
+fn racing_after<F>(first: u32, world: &World, mutant: Option<&'static Mutant>, meanwhile: F) -> Result<Store>
+where
+    F: Future<Output = Result<()>> + Send + 'static,
+{
     let requests = AtomicU32::new(0);
     let meanwhile = Mutex::new(Some(Box::pin(meanwhile) as Pin<Box<dyn Future<Output = Result<()>> + Send>>));
     let hook = move |inner: &SharedHttpConnector, request| {
-        let is_second = requests.fetch_add(1, Ordering::Relaxed) == 1;
-        let meanwhile = meanwhile.lock().unwrap().take_if(|_| is_second);
+        let is_next = requests.fetch_add(1, Ordering::Relaxed) == first;
+        let meanwhile = meanwhile.lock().unwrap().take_if(|_| is_next);
         let inner = inner.clone();
         HttpConnectorFuture::new(async move {
             if let Some(meanwhile) = meanwhile {
@@ -76,6 +86,17 @@ async fn rest_that_is_taken(world: &World, mutant: Option<&'static Mutant>) -> R
     let row = store.run(&client()?, &run()?).await?.context("no run")?;
     ensure!([3, 4].contains(&row.tally.left_out), "{:?}", row.tally);
     Ok(row.tally.left_out == 3)
+}
+
+/// A repair counts a run whose row is deleted after it was read: it would come back as one that nobody can read.
+async fn run_that_expires(world: &World, mutant: Option<&'static Mutant>) -> Result<bool> {
+    waiting(world).await?;
+    let seen = world.engine.store().run(&client()?, &run()?).await?.context("no run")?;
+    let db = world.embedded.dynamodb();
+    let meanwhile = async move { rows::replace_all(&db, Table::Runs, Vec::new()).await };
+    // The parts of its counts are looked for, and its row is read.
+    let store = racing_after(2, world, mutant, meanwhile)?;
+    Ok(store.set_tally(&client()?, &seen, Tally::default()).await? == Write::Refused)
 }
 
 /// Two groups of a part count their outcomes, and the first to count is the last to tell.

@@ -46,7 +46,7 @@ async fn second_pack(world: &World, store: &Store) -> Result<bool> {
     Ok(is_there(store.append_pack(&client, &policy, &pack, at(0)).await?))
 }
 
-async fn straight(store: &Store) -> Result<(Singles, bool)> {
+pub(crate) async fn straight(store: &Store) -> Result<(Singles, bool)> {
     let member = occurrence(1)?;
     let kind = SinglesKind::of(&member).context("it is a pack by itself")?;
     let straight = Some(Straight { group: 0, refills: 0 });

@@ -153,7 +153,7 @@ pub(crate) fn part() -> Result<Part> {
     Ok(Part::new(task, at(0)))
 }
 
-async fn taken(store: &Store, id: &str, now: i64) -> Result<Part> {
+pub(crate) async fn taken(store: &Store, id: &str, now: i64) -> Result<Part> {
     match store.take_part(id, at(now), at(now + 30)).await? {
         TakePart::Taken(part) => Ok(*part),
         other => bail!("the part is {other:?}"),
