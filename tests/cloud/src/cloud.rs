@@ -12,7 +12,7 @@ use http::{Request, StatusCode};
 use serde_json::{Value, json};
 use tidegate_domain::clock::Clock as _;
 use tidegate_embedded::{Call, ClientOptions, Embedded, Fault, FaultPlan, Usage};
-use tidegate_engine::Engine;
+use tidegate_engine::{Engine, Repair, RepairOptions, RepairReport};
 use tidegate_store::KeyHash;
 use tidegate_testkit::{Deployment, queue};
 use tokio::task::JoinSet;
@@ -30,6 +30,7 @@ use crate::lambda::{
 use crate::limits::{CONCURRENCY, EXPIRED_FOR};
 use crate::region::Region;
 use crate::sqs::{QueueOptions, Sqs};
+use crate::version::Version;
 use crate::weather::Weather;
 
 /// The hash of the admin key of every region.
@@ -61,6 +62,8 @@ pub struct Options {
     pub pollers: AllPollers,
     /// Its ticks.
     pub schedule: Schedule,
+    /// The version that is deployed as it begins.
+    pub version: Version,
 }
 
 impl Options {
@@ -75,6 +78,7 @@ impl Options {
             queues: QueueOptions::default(),
             pollers: AllPollers::unlimited(),
             schedule: Schedule::default(),
+            version: Version::This,
         }
     }
 }
@@ -139,10 +143,7 @@ impl Cloud {
             deployment,
         };
         let (region, running, latest) = (Arc::new(region), JoinSet::new(), Arc::default());
-        let admin = ADMIN_KEY.as_str();
-        let account =
-            Account::new(Arc::clone(&region), admin, options.concurrency, options.configured.clone());
-        let account = Arc::new(account);
+        let account = functions(&region, &options);
         let cloud = Self { region, account, arrivals, weather, options, running, latest };
         cloud.give_dead_letter_queues().await?;
         Ok(cloud)
@@ -175,10 +176,46 @@ impl Cloud {
         Ok(())
     }
 
+    /// Stops everything that runs, wherever it is, as somebody does who restores tables.
+    pub fn stop(&mut self) {
+        self.running = JoinSet::new();
+        self.account = functions(&self.region, &self.options);
+    }
+
+    /// Empties our queues, which no restore brings back.
+    ///
+    /// # Errors
+    /// When SQS refuses.
+    pub async fn empty_own_queues(&self) -> Result<()> {
+        let own = self.region.deployment.config();
+        for url in [&own.dispatch_queue_url, &own.scan_queue_url, &own.release_queue_url] {
+            self.region.deployment.sqs.purge_queue().queue_url(url).send().await?;
+        }
+        Ok(())
+    }
+
+    /// What `tidegate repair` does.
+    ///
+    /// # Errors
+    /// When it is refused, or the tables are away.
+    pub async fn repair(&self, options: RepairOptions) -> Result<RepairReport> {
+        Ok(Repair::new(self.region.store()?, Arc::new(self.region.clock)).run(options).await?)
+    }
+
+    /// Deploys a version of a function.
+    pub fn deploy(&self, function: Function, version: Version) {
+        self.account.deploy(function, version);
+    }
+
     /// An engine past the model, whose requests take no time and no capacity: to set things up, and to look at what came of
     /// them.
     pub fn engine(&self) -> Engine {
         self.region.deployment.process().start(Arc::new(self.region.clock))
+    }
+
+    /// The clock of all that runs here.
+    pub fn clock(&self) -> VirtualClock {
+        self.region.clock
     }
 
     /// What time it is.
@@ -329,6 +366,16 @@ impl Cloud {
         scan.attributes(QueueAttributeName::MessageRetentionPeriod, "900").send().await?;
         Ok(())
     }
+}
+
+/// The functions of a region, of which none has begun.
+fn functions(region: &Arc<Region>, options: &Options) -> Arc<Account> {
+    let admin = ADMIN_KEY.as_str();
+    let account = Account::new(Arc::clone(region), admin, options.concurrency, options.configured.clone());
+    for function in Function::ALL {
+        account.deploy(function, options.version);
+    }
+    Arc::new(account)
 }
 
 /// Calls the API through the function's URL. Clones call the same one.

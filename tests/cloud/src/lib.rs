@@ -7,6 +7,7 @@
 //! | [`dynamodb`] | latency, what tables and partitions take, transactions that meet, reads that lag |
 //! | [`sqs`] | latency, messages that come twice |
 //! | [`lambda`] | concurrency, cold starts, time-outs, event sources, the schedule |
+//! | [`version`] | later versions, as far as they may differ |
 //! | [`weather`] | services that are slow, throttled or gone |
 //! | [`cloud`] | a region with all of it, to which Tidegate is deployed |
 //! | [`consumer`] | who works on events and releases their tokens |
@@ -28,6 +29,7 @@ mod region;
 mod reply;
 pub mod scenarios;
 pub mod sqs;
+pub mod version;
 pub mod weather;
 
 #[cfg(test)]

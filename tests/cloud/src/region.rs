@@ -8,13 +8,15 @@ use aws_smithy_runtime_api::client::result::ConnectorError;
 use tidegate_embedded::{ClientOptions, Embedded, Service, around};
 use tidegate_engine::Engine;
 use tidegate_engine::random::SeededRandom;
-use tidegate_testkit::Deployment;
+use tidegate_store::Store;
+use tidegate_testkit::{Deployment, Process};
 
 use crate::clock::VirtualClock;
 use crate::dice::Dice;
 use crate::dynamodb::DynamoDb;
 use crate::processor::Processor;
 use crate::sqs::Sqs;
+use crate::version::Version;
 
 /// What all processes of a region reach.
 pub(crate) struct Region {
@@ -28,8 +30,18 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// An engine of a new process, whose requests pass the model, and this processor before that.
-    pub(crate) fn process(self: &Arc<Self>, processor: Option<Arc<Processor>>) -> Result<Engine> {
+    /// An engine of a new process of a version.
+    pub(crate) fn engine(self: &Arc<Self>, version: Version, processor: Arc<Processor>) -> Result<Engine> {
+        Ok(self.process(version, Some(processor))?.start(Arc::new(self.clock)))
+    }
+
+    /// The tables, as a program outside of Lambda sees them.
+    pub(crate) fn store(self: &Arc<Self>) -> Result<Store> {
+        Ok(self.process(Version::This, None)?.store())
+    }
+
+    /// A new process, whose requests pass the model, and this processor before that.
+    fn process(self: &Arc<Self>, version: Version, processor: Option<Arc<Processor>>) -> Result<Process> {
         let options = ClientOptions {
             retry: tidegate_aws::retries(),
             timeouts: tidegate_aws::timeouts(),
@@ -37,22 +49,28 @@ impl Region {
         };
         let seed = self.seeds.lock().unwrap_or_else(PoisonError::into_inner).u64(..);
         let process = self.deployment.process_with(&self.embedded, &options).random(SeededRandom::new(seed));
-        let process =
-            process.dynamodb_through(|http| self.before(http, Service::DynamoDb, processor.clone()))?;
-        let process = process.sqs_through(|http| self.before(http, Service::Sqs, processor))?;
-        Ok(process.start(Arc::new(self.clock)))
+        let process = process
+            .dynamodb_through(|http| self.before(http, Service::DynamoDb, version, processor.clone()))?;
+        process.sqs_through(|http| self.before(http, Service::Sqs, version, processor))
+    }
+
+    /// Whether a queue, by its URL, is one of those whose messages only we write and read.
+    fn is_own(&self, queue_url: &str) -> bool {
+        let own = self.deployment.config();
+        [&own.dispatch_queue_url, &own.scan_queue_url].iter().any(|url| *url == queue_url)
     }
 
     /// A client of the queues of somebody else: a poller, a consumer.
     pub(crate) fn queues(self: &Arc<Self>) -> Result<aws_sdk_sqs::Client> {
         let process = self.deployment.process();
-        Ok(process.sqs_through(|http| self.before(http, Service::Sqs, None))?.sqs().clone())
+        Ok(process.sqs_through(|http| self.before(http, Service::Sqs, Version::This, None))?.sqs().clone())
     }
 
     fn before(
         self: &Arc<Self>,
         http: SharedHttpClient,
         service: Service,
+        version: Version,
         processor: Option<Arc<Processor>>,
     ) -> SharedHttpClient {
         let region = Arc::downgrade(self);
@@ -66,8 +84,14 @@ impl Region {
                     return Err(ConnectorError::io("the region is gone".into()));
                 };
                 match service {
-                    Service::DynamoDb => region.dynamodb.serve(inner, request).await,
-                    Service::Sqs => region.sqs.serve(inner, request).await,
+                    Service::DynamoDb => {
+                        let answer = region.dynamodb.serve(inner, version.writes_rows(request)).await;
+                        version.reads_rows(answer)
+                    }
+                    Service::Sqs => {
+                        let request = version.writes_messages(request, |url| region.is_own(url));
+                        region.sqs.serve(inner, request).await
+                    }
                 }
             })
         })

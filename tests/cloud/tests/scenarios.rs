@@ -40,6 +40,8 @@ scenarios! {
     dynamodb_away_for_minutes = "dynamodb-away-15m";
     sqs_away_for_minutes = "sqs-away-15m";
     both_away_for_hours = "both-away-3h";
+    taken_back = "upgrade";
+    restored_and_repaired = "restored";
     poison = "poison";
     drawn_histories = "histories";
 }

@@ -5,6 +5,7 @@
 //! | [`Deployment`] | tables and queues of our own, empty |
 //! | [`Process`] | what engines of it are started with: clients that something may stand before, randomness, configuration |
 //! | [`items_in`] | which items a DynamoDB request names |
+//! | [`rows`] | the rows of a table as they are stored |
 //! | [`queue`] | queues polled by hand, and the messages of ours handled until there are none |
 //! | [`template()`] | `template.yaml`, for tests that compare with it what stands again elsewhere |
 //!
@@ -14,6 +15,7 @@ mod deployment;
 mod items;
 mod process;
 pub mod queue;
+pub mod rows;
 mod template;
 
 pub use deployment::{DEAD_LETTERS, DEAD_RELEASES, DISPATCH, Deployment, RELEASES, SCAN};

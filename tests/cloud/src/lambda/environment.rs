@@ -12,19 +12,26 @@ use tower::ServiceExt as _;
 
 use super::function::{Answer, Failed, Function, Work};
 use crate::processor::Processor;
+use crate::version::Version;
 
 /// An environment. Between two invocations it stands still.
 pub(crate) struct Environment {
     engine: Engine,
+    version: Version,
     router: Router,
     processor: Arc<Processor>,
 }
 
 impl Environment {
-    /// A new one with this engine, which remembers nothing.
-    pub(super) fn new(engine: Engine, admin_key_sha256: &str, processor: Arc<Processor>) -> Self {
+    /// A new one with this engine of a version, which remembers nothing.
+    pub(super) fn new(
+        engine: Engine,
+        version: Version,
+        admin_key_sha256: &str,
+        processor: Arc<Processor>,
+    ) -> Self {
         let router = tidegate_api::router(ApiState::new(engine.clone(), Some(admin_key_sha256)));
-        Self { engine, router, processor }
+        Self { engine, version, router, processor }
     }
 
     /// An invocation begins; it is killed after so many requests.
@@ -41,10 +48,13 @@ impl Environment {
     pub(super) async fn run(&self, function: Function, work: Work) -> Result<Answer, Failed> {
         match (function, work) {
             (Function::Emitter, Work::Event(event)) => {
-                let answer = emit(&self.engine, event).await.map_err(|_| Failed::Error)?;
+                let answer = emit(&self.engine, self.version.reads_messages(event))
+                    .await
+                    .map_err(|_| Failed::Error)?;
                 Ok(Answer::Event(serde_json::to_value(answer).map_err(|_| Failed::Error)?))
             }
             (_, Work::Event(event)) => {
+                let event = self.version.reads_messages(event);
                 let records: Records = serde_json::from_value(event).map_err(|_| Failed::Error)?;
                 let answer = records.handle(&self.engine).await;
                 Ok(Answer::Event(serde_json::to_value(answer).map_err(|_| Failed::Error)?))

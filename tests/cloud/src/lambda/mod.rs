@@ -21,6 +21,7 @@ pub use schedule::Schedule;
 use crate::limits::{COLD_START, KEPT_IDLE, WARM_START};
 use crate::processor::Processor;
 use crate::region::Region;
+use crate::version::Version;
 
 /// What became of a function's invocations.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -58,6 +59,8 @@ pub(crate) struct Account {
 struct State {
     running: BTreeMap<Function, usize>,
     idle: BTreeMap<Function, Vec<(Instant, Environment)>>,
+    /// Functions that are not of this version.
+    versions: BTreeMap<Function, Version>,
     invoked: BTreeMap<Function, Invoked>,
     /// After so many requests of it, the next invocation of a function is killed.
     to_be_killed: BTreeMap<Function, u64>,
@@ -97,13 +100,26 @@ impl Account {
         self.locked().to_be_killed.insert(function, requests);
     }
 
+    /// Deploys a version of a function: what runs goes on with the version that it began with, what begins has this one.
+    pub(crate) fn deploy(&self, function: Function, version: Version) {
+        let mut state = self.locked();
+        state.versions.insert(function, version);
+        state.idle.remove(&function);
+    }
+
+    /// The version of a function that begins now.
+    fn version(&self, function: Function) -> Version {
+        self.locked().versions.get(&function).copied().unwrap_or_default()
+    }
+
     /// Runs a function once.
     pub(crate) async fn invoke(&self, function: Function, work: Work) -> Result<Answer, Failed> {
         let place = self.enter(function)?;
         let configured = self.configured(function);
+        let version = self.version(function);
         let environment = self.take_idle(function);
         let is_cold = environment.is_none();
-        let environment = environment.map_or_else(|| self.start_environment(configured), Ok);
+        let environment = environment.map_or_else(|| self.start_environment(configured, version), Ok);
         let environment = environment.map_err(|_| Failed::Error)?;
         if is_cold {
             self.count(function, |invoked| invoked.cold += 1);
@@ -130,17 +146,18 @@ impl Account {
             }
         });
         drop(place);
-        if !matches!(ended, Err(Failed::TimedOut | Failed::Killed)) {
+        let is_replaced = self.version(function) != version;
+        if !is_replaced && !matches!(ended, Err(Failed::TimedOut | Failed::Killed)) {
             let mut state = self.locked();
             state.idle.entry(function).or_default().push((Instant::now(), environment));
         }
         ended
     }
 
-    fn start_environment(&self, configured: Configured) -> anyhow::Result<Environment> {
+    fn start_environment(&self, configured: Configured, version: Version) -> anyhow::Result<Environment> {
         let processor = Arc::new(Processor::of(configured.memory_mb));
-        let engine = self.region.process(Some(Arc::clone(&processor)))?;
-        Ok(Environment::new(engine, self.admin_key_sha256, processor))
+        let engine = self.region.engine(version, Arc::clone(&processor))?;
+        Ok(Environment::new(engine, version, self.admin_key_sha256, processor))
     }
 
     fn configured(&self, function: Function) -> Configured {

@@ -9,7 +9,10 @@ mod long;
 mod outage;
 mod poison;
 mod policies;
+mod restored;
+mod sizes;
 mod throttled;
+mod upgrade;
 
 use std::fmt;
 use std::time::Duration;
@@ -103,10 +106,24 @@ const SCENARIOS: &[Scenario] = &[
     )
     .only_in_full(),
     scenario(
+        "upgrade",
+        "a version deployed in the middle of the herd and taken back; one that adds to rows, and one of another format",
+        |seed, share| in_virtual_time(upgrade::taken_back(seed, share)),
+    ),
+    scenario(
+        "restored",
+        "tables restored from snapshots a second apart in the middle of the herd, and repaired",
+        |seed, share| in_virtual_time(restored::repaired(seed, share)),
+    ),
+    scenario(
         "poison",
         "rows that cannot be read, an unknown zone, payloads that double, foreign and newer messages",
         |seed, share| in_virtual_time(poison::of_every_kind(seed, share)),
     ),
+    scenario("sizes", "the same load on functions of 128 MB to 1,769 MB", |seed, share| {
+        in_virtual_time(sizes::compared(seed, share))
+    })
+    .only_in_full(),
     scenario(
         "histories",
         "200 drawn histories: jobs and policies of any kind, troubles, kills, silence, doubled messages",

@@ -1,23 +1,16 @@
 //! Snapshots of tables, each taken before some request of a call.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, PutRequest, WriteRequest};
 use aws_smithy_runtime_api::client::http::{HttpConnector as _, HttpConnectorFuture, SharedHttpClient};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use chrono::{DateTime, Utc};
 use tidegate_domain::clock::{Clock as _, ManualClock};
 use tidegate_embedded::around;
-use tidegate_store::tables::{PARTITION_KEY, SORT_KEY, Table};
-use tidegate_testkit::PREFIX;
-
-/// Rows that one batch call writes.
-const ROWS_PER_CALL: usize = 25;
-
-type Row = HashMap<String, AttributeValue>;
+use tidegate_store::tables::Table;
+use tidegate_testkit::rows::{self, Row};
 
 /// When a table's snapshot is taken: at the first request from an instant on, after some more.
 #[derive(Debug, Clone, Copy)]
@@ -104,7 +97,7 @@ impl Snapshots {
             let (own, inner) = (Arc::clone(&own), inner.clone());
             HttpConnectorFuture::new(async move {
                 for table in own.due() {
-                    let taken = own.rows(table).await;
+                    let taken = rows::all(&own.db, table).await;
                     let taken = taken.map_err(|error| ConnectorError::other(error.into(), None))?;
                     own.with(|state| state.taken.push((table, taken)));
                 }
@@ -121,43 +114,10 @@ impl Snapshots {
         })
     }
 
-    /// All rows of a table as it is.
-    pub(super) async fn rows(&self, table: Table) -> Result<Vec<Row>> {
-        let (mut rows, mut after) = (Vec::new(), None);
-        loop {
-            let page = self.db.scan().table_name(name(table)).consistent_read(true);
-            let page = page.set_exclusive_start_key(after).send().await?;
-            rows.extend(page.items.unwrap_or_default());
-            after = page.last_evaluated_key;
-            if after.is_none() {
-                return Ok(rows);
-            }
-        }
-    }
-
     /// Makes every table what its snapshot says.
     pub(super) async fn restore(&self) -> Result<()> {
         for (table, rows) in self.with(|state| std::mem::take(&mut state.taken)) {
-            let mut requests = Vec::new();
-            for row in self.rows(table).await? {
-                let key = row.into_iter().filter(|(name, _)| [PARTITION_KEY, SORT_KEY].contains(&&**name));
-                let delete = DeleteRequest::builder().set_key(Some(key.collect())).build()?;
-                requests.push(WriteRequest::builder().delete_request(delete).build());
-            }
-            self.write(table, requests).await?;
-            let mut requests = Vec::new();
-            for row in rows {
-                let put = PutRequest::builder().set_item(Some(row)).build()?;
-                requests.push(WriteRequest::builder().put_request(put).build());
-            }
-            self.write(table, requests).await.with_context(|| format!("table {}", table.name()))?;
-        }
-        Ok(())
-    }
-
-    async fn write(&self, table: Table, requests: Vec<WriteRequest>) -> Result<()> {
-        for some in requests.chunks(ROWS_PER_CALL) {
-            self.db.batch_write_item().request_items(name(table), some.to_vec()).send().await?;
+            rows::replace_all(&self.db, table, rows).await?;
         }
         Ok(())
     }
@@ -167,8 +127,4 @@ enum Fate {
     Served,
     Unanswered,
     Refused,
-}
-
-fn name(table: Table) -> String {
-    format!("{PREFIX}-{}", table.name())
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use tidegate_engine::{Outcome, Release};
-use tidegate_testkit::PREFIX;
+use tidegate_store::tables::Table;
+use tidegate_testkit::rows;
 
 use super::stage::{Stage, client, terms};
 
@@ -44,19 +45,11 @@ async fn what_is_said_of_a_large_run_lies_under_several_keys_and_is_shown_with_i
         }
     }
     assert_eq!(shown, (0..EVENTS).map(|index| (index, said(index))).collect());
-    let (mut per_key, mut from) = (BTreeMap::<String, usize>::new(), None);
-    loop {
-        let scan = stage.world.embedded.dynamodb().scan().table_name(format!("{PREFIX}-events"));
-        let page = scan.set_exclusive_start_key(from).send().await.unwrap();
-        for row in page.items() {
-            let text = |name: &str| row[name].as_s().unwrap().clone();
-            if text("sk").starts_with('t') {
-                *per_key.entry(text("pk")).or_default() += 1;
-            }
-        }
-        from = page.last_evaluated_key;
-        if from.is_none() {
-            break;
+    let mut per_key = BTreeMap::<String, usize>::new();
+    for row in rows::all(&stage.world.embedded.dynamodb(), Table::Events).await.unwrap() {
+        let text = |name: &str| row[name].as_s().unwrap().clone();
+        if text("sk").starts_with('t') {
+            *per_key.entry(text("pk")).or_default() += 1;
         }
     }
     assert_eq!(per_key.values().sum::<usize>(), EVENTS as usize);
