@@ -5,7 +5,9 @@ use std::ops::Range;
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, PolicyId, RunId};
-use tidegate_domain::limits::{HISTORY_DAYS, PACK_EVENTS, PAGE_ROWS};
+use tidegate_domain::limits::{
+    EVENTS_PER_CHUNK, HISTORY_DAYS, HTTP_EVENTS_PER_CHUNK, PACK_EVENTS, PAGE_ROWS,
+};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::{PackId, SinglesId};
 use tidegate_domain::slots::{Ended, Outcome};
@@ -19,13 +21,21 @@ use crate::slots::outcomes;
 use crate::tables::Table;
 use crate::{Page, Result, Store};
 
-/// Release notes of a run that lie under one key: those of events with numbers beside each other. A key takes 1,000 write
-/// units a second, and a large run has more released.
-const NOTES_PER_KEY: u32 = 256;
-const _: () = assert!(PACK_EVENTS <= NOTES_PER_KEY as usize);
+/// Events with numbers beside each other whose own rows, and what consumers said of them, lie under one key. A key takes 1,000
+/// write units a second, and of a large run more come to an end.
+const EVENTS_PER_KEY: u32 = 256;
+/// Events with numbers beside each other whose parts lie under one key: that is 820 rows at the most, and who counts the
+/// events of a run reads all of its parts.
+const EVENTS_OF_PARTS_PER_KEY: u32 = 16_384;
+const _: () = assert!(PACK_EVENTS <= EVENTS_PER_KEY as usize);
+const _: () = assert!(EVENTS_OF_PARTS_PER_KEY / HTTP_EVENTS_PER_CHUNK < 1_000);
 
 /// Words of consumers that are written at once.
 const SAID_AT_ONCE: usize = 8;
+/// Rounds in which records are written. Who keeps them can keep them later, and is paid for while it waits.
+const KEEP_ROUNDS: u32 = 2;
+/// Keys of one history that are read at once.
+const KEYS_AT_ONCE: usize = 8;
 
 /// A record to be kept. Writing one twice leaves one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,39 +168,48 @@ pub struct ReleaseNoteRow {
 
 pub(crate) fn partition(client: &ClientId, of: &HistoryOf) -> String {
     match of {
-        HistoryOf::Run(run) => run_partition(client, run),
+        HistoryOf::Run(run) => format!("{client}|{run}"),
         HistoryOf::Singles(policy, pack) => format!("{client}|{pack}|{policy}"),
     }
 }
 
-fn run_partition(client: &ClientId, run: &RunId) -> String {
-    format!("{client}|{run}")
+/// Where rows of an event lie, by its number. The first ones lie with the outcomes: so small runs and packs have one key.
+fn event_partition(client: &ClientId, of: &HistoryOf, index: u32) -> String {
+    match index / EVENTS_PER_KEY {
+        0 => partition(client, of),
+        block => format!("{}|events|{block}", partition(client, of)),
+    }
+}
+
+/// Where a part lies, by the number of its first event.
+fn part_partition(client: &ClientId, of: &HistoryOf, from: u32) -> String {
+    match from / EVENTS_OF_PARTS_PER_KEY {
+        0 => partition(client, of),
+        block => format!("{}|parts|{block}", partition(client, of)),
+    }
+}
+
+fn part_sort_key(from: u32) -> String {
+    format!("c{from:07}")
+}
+
+fn event_sort_key(index: u32) -> String {
+    format!("e{index:07}")
 }
 
 fn mark_key(chunk: &str) -> Key {
     Key::new(format!("mark|{chunk}"), "-")
 }
 
-/// The first ones lie with the rest of the history: so small runs and packs have one key.
-fn notes_partition(client: &ClientId, of: &HistoryOf, block: u32) -> String {
-    match block {
-        0 => partition(client, of),
-        _ => format!("{}|notes|{block}", partition(client, of)),
-    }
-}
-
 fn note_sort_key(index: u32) -> String {
     format!("t{index:07}")
-}
-
-fn note_key(client: &ClientId, of: &HistoryOf, index: u32) -> Key {
-    Key::new(notes_partition(client, of, index / NOTES_PER_KEY), note_sort_key(index))
 }
 
 /// The key of a part: later attempts have rows of their own, or one of them would take the place of the first.
 pub(crate) fn part_key(client: &ClientId, run: &RunId, from: u32, attempt: u8) -> Key {
     let later = if attempt > 1 { format!(".{attempt}") } else { String::new() };
-    Key::new(run_partition(client, run), format!("c{from:07}{later}"))
+    let of = HistoryOf::Run(run.clone());
+    Key::new(part_partition(client, &of, from), format!("{}{later}", part_sort_key(from)))
 }
 
 fn kept_from(at: DateTime<Utc>) -> DateTime<Utc> {
@@ -201,7 +220,8 @@ impl Record {
     fn row(&self) -> Result<(Table, Row)> {
         Ok(match self {
             Self::Event { client, of, event } => {
-                let row = Row::new(&Key::new(partition(client, of), format!("e{:07}", event.index)))
+                let partition = event_partition(client, of, event.index);
+                let row = Row::new(&Key::new(partition, event_sort_key(event.index)))
                     .with("delivered", aws_sdk_dynamodb::types::AttributeValue::Bool(event.delivered))
                     .with("tries", number(event.attempts))
                     .with("done_at", number(event.at.timestamp_millis()))
@@ -228,7 +248,7 @@ impl Record {
                 (Table::Events, row.expiring(kept_from(*at)))
             }
             Self::ReleaseNote { client, of, index, fence, outcome, text: said, at } => {
-                let row = Row::new(&note_key(client, of, *index))
+                let row = Row::new(&Key::new(event_partition(client, of, *index), note_sort_key(*index)))
                     .with("fence", number(*fence))
                     .with("outcome", text(outcomes::code(*outcome)))
                     .with("said", text(&**said))
@@ -248,7 +268,7 @@ impl Store {
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or leaves some rows unwritten in each of
-    /// `WRITE_ROUNDS` rounds. Some rows may be written then; the call may be repeated.
+    /// `KEEP_ROUNDS` rounds. Some rows may be written then; the call may be repeated.
     pub async fn keep(&self, records: &[Record]) -> Result<()> {
         let (said, others) =
             records.iter().partition::<Vec<_>, _>(|r| matches!(r, Record::ReleaseNote { .. }));
@@ -258,7 +278,8 @@ impl Store {
             .into_iter()
             .partition::<Vec<_>, _>(|r| matches!(r, Record::Mark { .. } | Record::Part { .. }));
         for records in [others, marks] {
-            self.put_all(records.into_iter().map(Record::row).collect::<Result<_>>()?).await?;
+            let rows = records.into_iter().map(Record::row).collect::<Result<_>>()?;
+            self.put_all_within(KEEP_ROUNDS, rows).await?;
         }
         Ok(())
     }
@@ -307,43 +328,80 @@ impl Store {
         self.put(Table::Events, row).await
     }
 
-    /// What consumers said of some events of a run, as far as it is not in its history: what they said of the first few
-    /// hundred is. Read consistently. Rows that cannot be read are among the `unreadable` ones.
+    /// The parts that have some events of a run, but for those of the first few thousand events: these are in
+    /// [`Store::history`]. Read consistently. Rows that cannot be read are among the `unreadable` ones.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses a call or does not answer.
-    pub async fn release_notes(
+    pub async fn parts_with(
         &self,
         client: &ClientId,
         run: &RunId,
         events: Range<u32>,
     ) -> Result<Page<HistoryRow>> {
-        let (of, mut notes) = (HistoryOf::Run(run.clone()), Page::new(Vec::new(), None));
-        let last = events.end.saturating_sub(1);
-        for block in (events.start / NOTES_PER_KEY).max(1)..=last / NOTES_PER_KEY {
-            let mut after = None;
-            loop {
-                let query = Query {
-                    sorted: Sorted::Between(note_sort_key(events.start), note_sort_key(last)),
-                    consistent: true,
-                    after,
-                    ..Query::of(Table::Events, notes_partition(client, &of, block))
-                };
-                let page = self.query(query).await?.read(Table::Events, read);
-                notes.rows.extend(page.rows);
-                notes.unreadable.extend(page.unreadable);
-                after = page.next;
-                if after.is_none() {
-                    break;
-                }
-            }
-        }
-        Ok(notes)
+        let (of, last) = (HistoryOf::Run(run.clone()), events.end.saturating_sub(1));
+        // A part lies where its first event does.
+        let first = events.start.saturating_sub(EVENTS_PER_CHUNK - 1);
+        let sorted = Sorted::Between(part_sort_key(first), part_sort_key(last.saturating_add(1)));
+        let blocks = (first / EVENTS_OF_PARTS_PER_KEY).max(1)..=last / EVENTS_OF_PARTS_PER_KEY;
+        let places = blocks.map(|block| part_partition(client, &of, block * EVENTS_OF_PARTS_PER_KEY));
+        self.all_in(places.map(|place| (place, sorted.clone()))).await
     }
 
-    /// A page of up to [`PAGE_ROWS`] rows of a history, read consistently: parts first, then single events by their
-    /// index, packed outcomes, and what consumers said of the first few hundred: of the others, see
-    /// [`Store::release_notes`]. The first page when `after` is `None`, else what follows a page
+    /// The rows of some events of a run, and what consumers said of them, but for the first few hundred: these are in
+    /// [`Store::history`]. Read consistently. Rows that cannot be read are among the `unreadable` ones.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses a call or does not answer.
+    pub async fn rows_of_events(
+        &self,
+        client: &ClientId,
+        run: &RunId,
+        events: Range<u32>,
+    ) -> Result<Page<HistoryRow>> {
+        let (of, last) = (HistoryOf::Run(run.clone()), events.end.saturating_sub(1));
+        let blocks = (events.start / EVENTS_PER_KEY).max(1)..=last / EVENTS_PER_KEY;
+        let places = blocks.flat_map(|block| {
+            let place = event_partition(client, &of, block * EVENTS_PER_KEY);
+            [event_sort_key, note_sort_key]
+                .map(|key| (place.clone(), Sorted::Between(key(events.start), key(last))))
+        });
+        self.all_in(places).await
+    }
+
+    /// All rows of some keys.
+    async fn all_in(&self, places: impl Iterator<Item = (String, Sorted)>) -> Result<Page<HistoryRow>> {
+        let reads: Vec<_> = places.map(|(partition, sorted)| self.all_of_key(partition, sorted)).collect();
+        let (mut all, mut pages) = (Page::new(Vec::new(), None), stream::iter(reads).buffered(KEYS_AT_ONCE));
+        while let Some(page) = pages.try_next().await? {
+            all.rows.extend(page.rows);
+            all.unreadable.extend(page.unreadable);
+        }
+        Ok(all)
+    }
+
+    async fn all_of_key(&self, partition: String, sorted: Sorted) -> Result<Page<HistoryRow>> {
+        let (mut all, mut after) = (Page::new(Vec::new(), None), None);
+        loop {
+            let query = Query {
+                sorted: sorted.clone(),
+                consistent: true,
+                after,
+                ..Query::of(Table::Events, &*partition)
+            };
+            let page = self.query(query).await?.read(Table::Events, read);
+            all.rows.extend(page.rows);
+            all.unreadable.extend(page.unreadable);
+            after = page.next;
+            if after.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// A page of up to [`PAGE_ROWS`] rows of a history, read consistently: of the first few hundred events the parts, then
+    /// single events by their index, then the packed outcomes of all events, and what consumers said of the first ones. Of
+    /// the others, see [`Store::parts_with`] and [`Store::rows_of_events`]. The first page when `after` is `None`, else what follows a page
     /// whose `next` it was.
     ///
     /// # Errors

@@ -246,6 +246,11 @@ impl Store {
     /// Puts rows, 25 to a call, whatever is there, some calls at once. What DynamoDB skips is sent again, a bounded number
     /// of times.
     pub(crate) async fn put_all(&self, rows: Vec<(Table, Row)>) -> Result<()> {
+        self.put_all_within(WRITE_ROUNDS, rows).await
+    }
+
+    /// The same in so many rounds.
+    pub(crate) async fn put_all_within(&self, rounds: u32, rows: Vec<(Table, Row)>) -> Result<()> {
         let mut rows = rows.into_iter();
         let mut calls = Vec::new();
         loop {
@@ -265,7 +270,7 @@ impl Store {
                     .push(WriteRequest::builder().put_request(put).build());
             }
             let Some(first_table) = first_table else { break };
-            calls.push(self.write_batch(first_table, requests));
+            calls.push(self.write_batch(rounds, first_table, requests));
         }
         // All of them, whatever becomes of one: what is written need not be written again.
         let written: Vec<Result<()>> = stream::iter(calls).buffer_unordered(BATCHES_AT_ONCE).collect().await;
@@ -275,10 +280,11 @@ impl Store {
     /// `table`: the one that an error names, when rows of several are written together.
     async fn write_batch(
         &self,
+        rounds: u32,
         table: Table,
         mut requests: HashMap<String, Vec<WriteRequest>>,
     ) -> Result<()> {
-        for round in 1..=WRITE_ROUNDS {
+        for round in 1..=rounds {
             self.pauses.before(round).await;
             let call = self.db.batch_write_item().set_request_items(Some(requests.clone()));
             let written = call.send().await.map_err(|e| StoreError::aws("BatchWriteItem", table, &e));

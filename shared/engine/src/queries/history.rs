@@ -220,9 +220,12 @@ impl Queries {
         } else if records.values().any(|record| !live.held.contains_key(&record.id.index())) {
             let mut history = self.history_rows(client, run).await?;
             if run.member.is_none() {
-                let notes = self.store.release_notes(client, &run.id, indexes).await?;
-                history.rows.extend(notes.rows);
-                history.unreadable.extend(notes.unreadable);
+                let parts = self.store.parts_with(client, &run.id, indexes.clone()).await?;
+                let events = self.store.rows_of_events(client, &run.id, indexes).await?;
+                for page in [parts, events] {
+                    history.rows.extend(page.rows);
+                    history.unreadable.extend(page.unreadable);
+                }
             }
             fill_from_history(&mut records, live, history.rows);
             unreadable = history.unreadable;

@@ -160,7 +160,9 @@ impl Queries {
         run: &RunRow,
     ) -> Result<(Tally, Option<DateTime<Utc>>), EngineError> {
         let (mut tally, mut sent_at) = (Tally::default(), None);
-        for row in self.history_rows(client, run).await?.rows {
+        let first = self.history_rows(client, run).await?.rows;
+        let others = self.store.parts_with(client, &run.id, 0..run.terms.count.get()).await?.rows;
+        for row in first.into_iter().chain(others) {
             if let HistoryRow::Part(part) = row {
                 tally.dead += part.dead;
                 tally.delivered += (part.to - part.from).saturating_sub(part.dead + part.retried);

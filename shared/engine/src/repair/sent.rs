@@ -38,6 +38,12 @@ impl Session<'_> {
                 break;
             }
         }
+        for page in [
+            self.store.parts_with(client, &row.id, 0..count).await?,
+            self.store.rows_of_events(client, &row.id, 0..count).await?,
+        ] {
+            self.readable(page).0.into_iter().for_each(|row| sent.add(row));
+        }
         let (missing, again) = (sent.first.missing_below(count), sent.tried_again_in_vain());
         let task = Task::Events { occurrence: row.occurrence(client), as_of: since, next: 0 };
         // Whoever takes it takes it for a repetition, and looks up which parts were sent.
