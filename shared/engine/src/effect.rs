@@ -79,6 +79,16 @@ pub(crate) struct Reconciliation {
     pub(crate) groups: Vec<SlotGroup>,
     /// Whether all that were looked at so far have nothing to do.
     pub(crate) is_idle: bool,
+    /// How many tokens are free in each of those for which the line had nothing.
+    pub(crate) rooms: Vec<u32>,
+    /// Those of whose tokens none is free, and that have events left to grant.
+    pub(crate) full: Vec<SlotGroup>,
+}
+
+impl Reconciliation {
+    pub(crate) fn of(policy: Policy, groups: Vec<SlotGroup>) -> Self {
+        Self { policy, groups, is_idle: true, rooms: Vec::new(), full: Vec::new() }
+    }
 }
 
 /// A run in a policy's line.

@@ -2,11 +2,12 @@
 
 use chrono::{DateTime, Utc};
 use futures::future::join_all;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::occurrence::StopReason;
 use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::policy::{OnExpiry, Policy};
-use tidegate_domain::slots::SlotGroup;
+use tidegate_domain::slots::{Refill, SlotGroup};
 use tidegate_store::line::LineEntry;
 use tidegate_store::policies::ActivePolicy;
 
@@ -24,16 +25,24 @@ impl Throttle {
     pub(crate) async fn reconcile(&self, mut open: Reconciliation) -> Result<Vec<Effect>, EngineError> {
         let behind = open.groups.split_off(open.groups.len().saturating_sub(GROUPS_AT_ONCE));
         if behind.is_empty() {
-            return if open.is_idle { self.retire(&open.policy).await } else { Ok(Vec::new()) };
+            return match open.is_idle {
+                true => self.retire(&open.policy).await,
+                false => self.even_out(open).await,
+            };
         }
         let each = behind.into_iter().rev().map(|group| self.reconcile_group(&open.policy, group));
         let mut effects = Vec::new();
         let mut failure = None;
         for done in join_all(each).await {
             match done {
-                Ok((is_idle, more)) => {
-                    open.is_idle &= is_idle;
+                Ok((group, more)) => {
+                    open.is_idle &= group.is_idle();
                     effects.extend(more);
+                    if group.range().is_some() && group.grantable().is_empty() {
+                        open.full.push(group);
+                    } else if group.refill == Refill::Idle {
+                        open.rooms.push(group.slots_for(u32::MAX, 1).len() as u32);
+                    }
                 }
                 Err(error) => failure = failure.or(Some(error)),
             }
@@ -47,30 +56,54 @@ impl Throttle {
         &self,
         policy: &Policy,
         seen: SlotGroup,
-    ) -> Result<(bool, Vec<Effect>), EngineError> {
+    ) -> Result<(SlotGroup, Vec<Effect>), EngineError> {
         let (seen, again) = match policy.terms.on_expiry() {
             OnExpiry::Reclaim => self.reclaim(policy, seen).await?,
             OnExpiry::Hold => (seen, Vec::new()),
         };
         let mut served = self.serve(seen, policy.into(), None).await?;
         served.granted.splice(0..0, again);
-        if let Some(due_at) = served.group.serving().and_then(due_at) {
-            figures::line_age(self.clock.now() - due_at);
+        if let Some(due_from) = served.group.serving().and_then(PackId::launches_from) {
+            figures::line_age(self.clock.now() - due_from);
         }
         self.return_what_does_not_fit(policy, &served.group).await?;
         let (mut effects, group) = served.into_parts();
-        let is_idle = group.is_idle();
-        effects.push(Effect::Compact(Box::new(group)));
-        Ok((is_idle, effects))
+        effects.push(Effect::Compact(Box::new(group.clone())));
+        Ok((group, effects))
+    }
+
+    /// Groups that have no token free give the events that they have left back to the line, as far as others have room for
+    /// them: those would wait for a release here, while tokens are free there. Not under a rate, for which room may wait.
+    async fn even_out(&self, open: Reconciliation) -> Result<Vec<Effect>, EngineError> {
+        let Reconciliation { policy, mut rooms, full, .. } = open;
+        if policy.terms.rate().is_some() {
+            return Ok(Vec::new());
+        }
+        let finds_room = |group: &&SlotGroup| {
+            let range = group.range();
+            range.is_some_and(|range| take_room(&mut rooms, range.left, group.weight(range.cost)))
+        };
+        let returns: Vec<_> =
+            full.iter().filter(finds_room).map(|group| self.return_range_of(&policy, group)).collect();
+        let returned = stream::iter(returns).buffer_unordered(GROUPS_AT_ONCE);
+        let given_back: Vec<()> = returned.try_collect().await?;
+        let name = PolicyRef::new(&policy.client, &policy.id);
+        Ok(if given_back.is_empty() { Vec::new() } else { vec![Effect::WakeNow(name)] })
     }
 
     /// A group that will never grant what it has, since the limit was lowered, gives it back to the line.
     async fn return_what_does_not_fit(&self, policy: &Policy, seen: &SlotGroup) -> Result<(), EngineError> {
-        let (Some(range), Some(pack)) = (seen.range().copied(), seen.serving()) else { return Ok(()) };
+        let Some(range) = seen.range() else { return Ok(()) };
         let limit = policy.terms.max_in_flight();
         if tidegate_domain::shares::target(limit, seen.key.group) >= range.cost.min(limit) {
             return Ok(());
         }
+        self.return_range_of(policy, seen).await
+    }
+
+    /// Gives what a group has left to grant back to the line.
+    async fn return_range_of(&self, policy: &Policy, seen: &SlotGroup) -> Result<(), EngineError> {
+        let (Some(range), Some(pack)) = (seen.range().copied(), seen.serving()) else { return Ok(()) };
         let place = match pack {
             PackId::Run(run) => match readable(self.contents.run_terms(&policy.client, run).await)? {
                 Some(terms) => (pack, terms.terms.flow.priority.get(), run.launch_at()),
@@ -125,14 +158,31 @@ impl Throttle {
     }
 }
 
-/// When the events of a pack are due: single ones with the minute that they launch in.
-fn due_at(pack: &PackId) -> Option<DateTime<Utc>> {
-    match pack {
-        PackId::Run(run) => Some(run.launch_at()),
-        PackId::Singles(id) => DateTime::from_timestamp(id.kind.minute.checked_mul(60)?, 0),
-    }
-}
-
 fn is_retirable(active: &ActivePolicy, now: DateTime<Utc>) -> bool {
     (now - active.touched_at).num_seconds() > RETIRE_AFTER_SECONDS
+}
+
+/// Takes the room of so many events of a weight, or of fewer; whether there was any.
+fn take_room(rooms: &mut [u32], events: u32, weight: u32) -> bool {
+    let mut left = events;
+    for room in rooms.iter_mut() {
+        let fitting = room.checked_div(weight).unwrap_or_default().min(left);
+        *room = room.saturating_sub(fitting.saturating_mul(weight));
+        left = left.saturating_sub(fitting);
+    }
+    left < events
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_taken_once() {
+        let mut rooms = [2, 0, 5];
+        assert!(take_room(&mut rooms, 3, 2));
+        assert_eq!(rooms, [0, 0, 1]);
+        assert!(!take_room(&mut rooms, 1, 2));
+        assert!(take_room(&mut rooms, 60, 1) && !take_room(&mut rooms, 1, 1));
+    }
 }

@@ -38,7 +38,7 @@ impl Tokens {
         self.effects.carry_out(overlapping).await?;
         let (policy, mut groups) = self.throttle.converge(policy).await?;
         groups.reverse();
-        let all = Reconciliation { policy, groups, is_idle: true };
+        let all = Reconciliation::of(policy, groups);
         self.effects.carry_out(vec![Effect::Reconcile(Box::new(all))]).await.map(drop)
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tidegate_domain::flow::Flow;
 use tidegate_domain::ids::{ClientId, PolicyId};
+use tidegate_domain::policy::PolicyTerms;
 use tidegate_simulation::gate::{Gate, Task};
 use tidegate_store::line::{Portion, Take};
 
@@ -56,4 +57,20 @@ async fn a_grant_that_found_nothing_finds_nothing_when_it_is_repeated() {
     let nothing = take(1, 0).await.unwrap();
     assert_eq!(take(1, 100).await.unwrap(), nothing);
     assert!(matches!(take(2, 100).await.unwrap(), Take::Taken { start: 0, end: 100, .. }));
+}
+
+/// What a group with no token free had taken of the line waited for a release there, while other groups had tokens free: 30 of
+/// 1,000 events under 1,000 tokens, for as long as nobody released any.
+#[tokio::test]
+async fn as_many_events_as_there_are_tokens_are_all_delivered() {
+    for tokens in [50, 130, 200] {
+        let stage = Stage::new().await;
+        stage.policy("small", PolicyTerms::new(tokens, 3_600).unwrap()).await;
+        stage.job("batch", tokens.into(), "small", Flow::default()).await;
+        let mut arrived = stage.arrived().await.len();
+        for _ in 0..3 {
+            arrived += stage.wait(60).await.len();
+        }
+        assert_eq!(arrived, tokens as usize);
+    }
 }
