@@ -131,6 +131,7 @@ impl Engine {
             index: Arc::clone(&index),
             throttle: Arc::clone(&throttle),
             few,
+            gathered: Default::default(),
         });
         let queries = Arc::new(Queries {
             store: store.clone(),

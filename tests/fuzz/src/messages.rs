@@ -153,7 +153,7 @@ fn sound(kind: Kind, dice: &Dice, known: &Known, now_s: i64) -> Result<Message> 
         Kind::Chunk => {
             let items = (0..dice.within(1..=3)).map(|_| item(dice, known)).collect::<Result<Vec<_>>>()?;
             let (repeat, attempt) = (dice.chance(200), dice.within(1..=6) as u8);
-            let (as_of_ms, rest, ahead) = (now_s * 1_000, Default::default(), false);
+            let (as_of_ms, rest, ahead) = (now_s * 1_000, Default::default(), dice.chance(200));
             Message::Chunk(Chunk { client, launch_s, as_of_ms, repeat, ahead, attempt, items, rest })
         }
         Kind::Arrival => {

@@ -2,13 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::Duration;
 use tidegate_domain::clock::Clock as _;
-use tidegate_engine::Released;
+use tidegate_engine::{EventStatus, Released};
 use tidegate_simulation::World;
-use tidegate_simulation::world::{JobSpec, Received};
+use tidegate_simulation::world::{CLIENT, JobSpec, Received};
+use tidegate_store::tables::Table;
+use tidegate_testkit::{DISPATCH, rows};
 
 fn ids(events: &[Received]) -> BTreeSet<String> {
     events.iter().map(|event| event.body.event_id.clone()).collect()
@@ -35,6 +37,40 @@ async fn an_unthrottled_batch_arrives_once_and_on_time() {
     assert_eq!(arrived.len(), 1_000);
 }
 
+/// A key takes 1,000 write units a second, and nothing throttles such a run.
+#[tokio::test]
+async fn the_history_of_a_large_batch_lies_under_several_keys_and_is_shown_as_one() {
+    const EVENTS: u32 = 33_000;
+    let world = World::new().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    world.engine.tick().await.unwrap();
+    let job = JobSpec::at(world.clock.now() + Duration::minutes(10), &queue).unwrap();
+    world.create(job.of(EVENTS.into()).unwrap().named("large")).await.unwrap();
+    for _ in 0..12 {
+        world.advance(60);
+        world.engine.tick().await.unwrap();
+        world.pump().await.unwrap();
+    }
+    let (client, job) = (CLIENT.parse().unwrap(), "large".parse().unwrap());
+    let run = world.engine.queries().runs(&client, &job, None).await.unwrap().rows.pop().unwrap();
+    assert_eq!(run.tally.delivered, EVENTS);
+    for first in [200, 16_350, 16_390, 32_950] {
+        let events =
+            world.engine.queries().events(&client, &run.id, Some(first)).await.unwrap().unwrap().rows;
+        assert!(events.iter().all(|event| event.status == EventStatus::Delivered), "{events:?}");
+        assert_eq!(events.len() as u32, (EVENTS - first - 1).min(100));
+    }
+    let mut per_key = BTreeMap::<String, usize>::new();
+    for row in rows::all(&world.embedded.dynamodb(), Table::Events).await.unwrap() {
+        let text = |name: &str| row[name].as_s().unwrap().clone();
+        if text("sk").starts_with('c') {
+            *per_key.entry(text("pk")).or_default() += 1;
+        }
+    }
+    assert_eq!(per_key.values().sum::<usize>(), 330);
+    assert!(per_key.len() == 3 && per_key.values().all(|parts| *parts <= 165), "{per_key:?}");
+}
+
 #[tokio::test]
 async fn a_job_for_ten_seconds_from_now_is_emitted_by_its_creation() {
     let world = World::new().await.unwrap();
@@ -48,6 +84,26 @@ async fn a_job_for_ten_seconds_from_now_is_emitted_by_its_creation() {
     world.advance(1);
     world.pump().await.unwrap();
     assert_eq!(world.consume(&queue).await.unwrap().len(), 1);
+}
+
+/// Each waits for the send before it, and those that wait share the next one.
+#[tokio::test]
+async fn jobs_that_are_created_side_by_side_share_their_messages() {
+    let world = World::new().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    world.engine.tick().await.unwrap();
+    let launch_at = world.clock.now() + Duration::seconds(10);
+    let before = world.embedded.meter().snapshot();
+    let create = || world.create(JobSpec::at(launch_at, &queue).unwrap());
+    let created = futures::future::join_all((0..20).map(|_| create())).await;
+    let created: BTreeSet<String> = created.into_iter().map(Result::unwrap).collect();
+    let sends = world.embedded.meter().snapshot().since(&before).queue(DISPATCH, "SendMessageBatch");
+    assert_eq!((sends.calls, sends.messages), (2, 2));
+    world.advance(10);
+    world.pump().await.unwrap();
+    let arrived = world.consume(&queue).await.unwrap();
+    let jobs: BTreeSet<String> = arrived.iter().map(|event| event.body.job_id.clone()).collect();
+    assert_eq!((arrived.len(), jobs), (20, created));
 }
 
 #[tokio::test]

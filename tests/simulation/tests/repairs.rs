@@ -117,6 +117,29 @@ async fn any_lost_reply_is_survived_by_an_unthrottled_batch() {
     every_request_once(Fault::LoseReply, None).await;
 }
 
+/// The event of a job that is due within minutes is sent before its job is stored.
+#[tokio::test]
+async fn an_event_whose_job_was_never_stored_is_not_delivered() {
+    for policy in [None, Some("small")] {
+        let world = World::new().await.unwrap();
+        let queue = world.queue("jobs").await.unwrap();
+        world.engine.tick().await.unwrap();
+        world.policy("small", 5, 60).await.unwrap();
+        let job = || JobSpec::at(world.clock.now() + Duration::seconds(30), &queue).unwrap();
+        let job = || policy.map_or_else(job, |policy| job().under(policy).unwrap());
+        let seen = strike(&world, Fault::DropBefore, 0, "PutItem");
+        world.create(job()).await.unwrap_err();
+        assert_eq!(seen.load(Ordering::Relaxed), 1);
+        let stored = world.create(job()).await.unwrap();
+        world.advance(30);
+        let pumped = world.pump().await.unwrap();
+        assert!(pumped.done > 1 && pumped.again == 0, "{pumped:?}");
+        let arrived = world.consume(&queue).await.unwrap();
+        let jobs: Vec<&str> = arrived.iter().map(|event| &*event.body.job_id).collect();
+        assert_eq!(jobs, [stored]);
+    }
+}
+
 /// `take_range` took its own repeated write for another group's, and forgot the range.
 #[tokio::test]
 async fn a_repeated_taking_of_a_range_loses_nothing() {

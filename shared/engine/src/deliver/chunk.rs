@@ -1,10 +1,11 @@
 //! Delivery of a chunk: events that nothing throttles.
 //!
-//! Order of things: has it been sent? has a job changed? send, send the rest later, keep what happened and the mark.
+//! Order of things: has it been sent? are the jobs stored that it went ahead of? has a job changed? send, send the rest
+//! later, keep what happened and the mark.
 //! A crash before the mark sends the chunk again under the same event ids. When what happened cannot be kept, it goes into
 //! a message of its own, so that the tables can be too small for a while and no event comes twice for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Duration, Utc};
@@ -27,8 +28,10 @@ use crate::queues::Outgoing;
 use crate::queues::message::{Chunk, ChunkItem, Message, SentChunk, Undelivered};
 use crate::{EngineError, Panicked};
 
-/// How long what could not be kept waits at first: who was asked too much of is given some time.
+/// How long what could not be kept waits at the least: who was asked too much of is given some time.
 const KEPT_LATER: Duration = seconds(5);
+/// And how much longer at the most, in seconds: not all chunks of a herd come back at once.
+const KEPT_WITHIN_SECONDS: i64 = 60;
 
 /// Some events of one occurrence.
 struct Part {
@@ -72,6 +75,9 @@ impl Delivery {
         if (received > 1 || chunk.repeat) && self.was_delivered(chunk, &parts).await? {
             info!(chunk = chunk.id(), received, "chunk was sent before");
             return Ok(());
+        }
+        if chunk.ahead {
+            parts = self.stored(&client, parts).await?;
         }
         let as_of = DateTime::from_timestamp_millis(chunk.as_of_ms).unwrap_or_default();
         let parts = self.still_wanted(&client, as_of, parts).await?;
@@ -126,6 +132,16 @@ impl Delivery {
             return Ok(true);
         }
         Ok(self.store.was_sent(&chunk.id()).await?)
+    }
+
+    /// Those whose jobs were stored. Whoever was to store the others, and has not, cannot any more.
+    async fn stored(&self, client: &ClientId, parts: Vec<Part>) -> Result<Vec<Part>, EngineError> {
+        let ids: BTreeSet<&JobId> = parts.iter().map(|part| &part.occurrence.job).collect();
+        let ids: Vec<JobId> = ids.into_iter().cloned().collect();
+        let are_stored = self.store.were_stored(client, &ids.iter().collect::<Vec<_>>()).await?;
+        let stored = ids.into_iter().zip(are_stored).filter_map(|(id, is_stored)| is_stored.then_some(id));
+        let stored: BTreeSet<JobId> = stored.collect();
+        Ok(parts.into_iter().filter(|part| stored.contains(&part.occurrence.job)).collect())
     }
 
     /// Skips what was paused, cancelled or rescheduled since the chunk was planned, and records why.
@@ -232,7 +248,8 @@ impl Delivery {
         troubles.log(&client, chunk.attempt);
         let Concluded { retries, retry_after, mut records } = concluded;
         if !retries.is_empty() {
-            let again = Chunk { attempt: chunk.attempt + 1, repeat: false, items: retries, ..chunk.clone() };
+            let (attempt, items) = (chunk.attempt + 1, retries);
+            let again = Chunk { attempt, repeat: false, ahead: false, items, ..chunk.clone() };
             let not_before = shifted(now.max(launch_at), backoff(chunk.attempt, retry_after));
             self.queues.dispatch(&[Outgoing::at(&client, Message::Chunk(again), not_before)]).await?;
         }
@@ -245,8 +262,8 @@ impl Delivery {
                 warn!(%client, %error, "what became of events is kept later");
                 let items = parts.iter().map(|part| item(part, part.from, part.to)).collect();
                 let chunk = Chunk { items, ..chunk.clone() };
+                let later = shifted(now, kept_later(&chunk));
                 let sent = SentChunk { chunk, at_ms: now.timestamp_millis(), mark, undelivered };
-                let later = shifted(now, KEPT_LATER);
                 self.queues.dispatch(&[Outgoing::at(&client, Message::Sent(sent), later)]).await
             }
             kept => Ok(kept?),
@@ -277,6 +294,12 @@ impl Delivery {
         records.extend(sent.mark.clone().map(|chunk| Record::Mark { chunk, at }));
         Ok(self.store.keep(&records).await?)
     }
+}
+
+/// How long what became of a chunk waits before it is kept, by its id.
+fn kept_later(chunk: &Chunk) -> Duration {
+    let drawn = chunk.id().get(..8).and_then(|hex| i64::from_str_radix(hex, 16).ok()).unwrap_or_default();
+    seconds(KEPT_LATER.num_seconds().saturating_add(drawn % KEPT_WITHIN_SECONDS))
 }
 
 /// What follows from what became of the events of a chunk.

@@ -395,7 +395,7 @@ impl Write {
 }
 
 impl Emission {
-    /// Sends single events of throttled jobs to their lines before the jobs are written.
+    /// Sends single events before their jobs are written.
     pub(crate) async fn send_ahead(&self, singles: &[Occurrence]) -> Result<(), EngineError> {
         let mut chunks = Chunks::ahead(self.clock.now());
         for single in singles {

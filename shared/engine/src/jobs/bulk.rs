@@ -18,8 +18,7 @@ const ONE_TIMES_AT_ONCE: usize = 100;
 impl Jobs {
     /// Creates jobs as [`Self::create`] does, with the answers in the order of the jobs; each fails by itself, with an
     /// error of [`Self::create`]. One-time jobs without an id that are not due soon share their requests: 25 rows to a
-    /// write (what `BatchWriteItem` takes). Of those that are, and that a policy throttles, the events of one instant
-    /// share their message.
+    /// write (what `BatchWriteItem` takes). Of those that are due soon, single events of one instant share their messages.
     pub async fn create_all(
         &self,
         client: &ClientId,
@@ -60,7 +59,7 @@ impl Jobs {
         answers.into_iter().map(|(_, answer)| answer).collect()
     }
 
-    /// Stores one-time jobs whose events go ahead of them, those of one line and instant in messages of many.
+    /// Stores one-time jobs whose events go ahead of them, those of one instant, and of one line, in messages of many.
     async fn create_ahead(
         &self,
         jobs: Vec<(usize, DateTime<Utc>, Job)>,

@@ -22,14 +22,18 @@ const AHEAD_SECONDS: i64 = 3;
 const WATERMARK_REACH_SECONDS: i64 = 7_200;
 
 impl Jobs {
-    /// When the event of a new one-time job is due that is sent to its line before the job is stored; `None`: it is emitted
-    /// as any other. It must be the master's to emit, and far enough away for the job to be there first.
+    /// When the event of a new one-time job is due that is sent before the job is stored; `None`: it is emitted as any other.
+    /// It must be the master's to emit, and far enough away for the job to be there first.
     pub(super) fn goes_ahead(&self, job: &Job) -> Option<DateTime<Utc>> {
         let Trigger::At(instants) = &job.trigger else { return None };
         let launch_at = instants.only()?;
         let is_near =
             launch_at < job.emit_from && launch_at >= shifted(self.clock.now(), seconds(AHEAD_SECONDS));
-        (is_near && SinglesKind::fits(&job.terms) && job.rules == Rules::default()).then_some(launch_at)
+        let is_single = match &job.terms.policy {
+            Some(_) => SinglesKind::fits(&job.terms),
+            None => job.terms.count.get() == 1,
+        };
+        (is_near && is_single && job.rules == Rules::default()).then_some(launch_at)
     }
 
     /// Emits the launches that are too near for the emitter, and whatever its watermark has passed while we wrote.

@@ -221,16 +221,21 @@ impl Jobs {
 
     /// Creates a one-time job with a generated id.
     async fn create_one_time(&self, mut job: Job) -> Result<Written<Job>, EngineError> {
-        for _ in 0..WRITE_ROUNDS {
+        for round in 0..WRITE_ROUNDS {
             let Some(launch_at) = self.goes_ahead(&job) else {
                 self.write_plainly(&job, true).await?;
                 return Ok(Written::Created(job));
             };
             // Its event is under way before it is stored: no outbox row is needed in between.
-            self.emission.send_ahead(&[Child::of(&job).occurrence(launch_at)]).await?;
-            if self.store_sent(&job).await? {
+            let event = Child::of(&job).occurrence(launch_at);
+            let is_sent = match round {
+                0 => self.emission.send_ahead_gathered(event).await?,
+                _ => self.emission.send_ahead(&[event]).await.map(|()| true)?,
+            };
+            if is_sent && self.store_sent(&job).await? {
                 return Ok(Written::Created(job));
             }
+            // What may be under way finds no job under the former id.
             job.id = self.one_time_id(launch_at);
         }
         Err(EngineError::Contended { what: "a one-time job", rounds: WRITE_ROUNDS })

@@ -142,6 +142,28 @@ async fn one_time_jobs_created_in_bulk_within_the_last_minute() {
     hold("throttled one-time jobs, late, in bulk, singly", &used, EVENTS, &budget);
 }
 
+/// One-time jobs that nothing throttles, created by ten calls of a hundred jobs each in the last minute before they are due.
+#[tokio::test]
+async fn unthrottled_one_time_jobs_created_in_bulk_within_the_last_minute() {
+    let world = World::new().await.unwrap();
+    let queue = world.queue("jobs").await.unwrap();
+    let due = world.clock.now() + Duration::minutes(180);
+    fire_at(&world, 179).await;
+    let before = world.embedded.meter().snapshot();
+    for _ in 0..10 {
+        let draft = JobSpec::at(due, &queue).unwrap().failures_only().into_draft();
+        let created =
+            world.engine.jobs().create_all(&CLIENT.parse().unwrap(), vec![(None, draft); 100]).await;
+        assert!(created.iter().all(|answer| matches!(answer, Ok(Written::Created(_)))));
+    }
+    world.advance(60);
+    world.pump().await.unwrap();
+    assert_eq!(world.consume(&queue).await.unwrap().len() as u64, EVENTS);
+    let used = world.embedded.meter().snapshot().since(&before);
+    let budget = Budget { write_units: 1.1, read_units: 0.6, requests: 0.15 };
+    hold("one-time jobs, late, in bulk", &used, EVENTS, &budget);
+}
+
 /// A one-time job whose event is alone in its minute, from its creation to the release of its token, without the ticks'
 /// own units: what a tick before it used that had nothing to emit. The consumer has had an event before.
 async fn lone(job: impl AsyncFn(&World, &str, DateTime<Utc>) -> JobSpec) -> Usage {
