@@ -22,14 +22,14 @@ export async function open({ api, sqs, queue, admin_key: adminKey }, limit) {
 
   return {
     async createBulk(numbers, at) {
-      const trigger = { at: new Date(at).toISOString() };
+      const trigger = instant(at);
       const jobs = numbers.map((n) => ({ ...flow, trigger, payload: { n } }));
       const { results } = await call("/v1/jobs/bulk", { jobs });
       const refused = results.find(({ status }) => status !== 201);
       if (refused) throw new Error(`a job was refused: ${JSON.stringify(refused)}`);
     },
-    createOne: (n, at) => call("/v1/jobs", { ...flow, trigger: { at: new Date(at).toISOString() }, payload: { n } }),
-    createBatch: (count) => call("/v1/jobs", { ...flow, trigger: { at: new Date().toISOString() }, count }),
+    createOne: (n, at) => call("/v1/jobs", { ...flow, trigger: instant(at), payload: { n } }),
+    createBatch: (count) => call("/v1/jobs", { ...flow, trigger: instant(Date.now()), count }),
     consume(book, { take, work }) {
       const state = { running: true, handles: [], aborted: new AbortController() };
       const count = limit ? Math.ceil(limit / take) + SPARE_LOOPS : FREE_LOOPS;
@@ -61,6 +61,9 @@ export async function open({ api, sqs, queue, admin_key: adminKey }, limit) {
     close: () => Promise.all([calls.close(), queues.close()]),
   };
 }
+
+// Creates that take longer than the time ahead are late, and not refused.
+const instant = (at) => ({ at: new Date(at).toISOString(), past: "fire" });
 
 async function handle(message, book, work) {
   const { payload, index, token } = JSON.parse(message.Body);
