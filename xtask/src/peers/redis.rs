@@ -40,7 +40,7 @@ impl Redis {
         }
         let downloads = folder.join("downloads");
         fs::create_dir_all(&downloads)?;
-        run(Command::new("apt-get").args(["download", "--quiet"]).args(DEBIAN).current_dir(&downloads))
+        download(&downloads)
             .context("there is no redis-server on this machine, and Debian's cannot be had")?;
         for package in fs::read_dir(&downloads)? {
             run(Command::new("dpkg").arg("-x").arg(package?.path()).arg(&folder))?;
@@ -85,4 +85,15 @@ impl Redis {
         }
         command
     }
+}
+
+/// Downloads the packages into `folder`. A new machine may have no list of packages yet, which only root can fetch.
+fn download(folder: &Path) -> Result<()> {
+    let packages =
+        || run(Command::new("apt-get").args(["download", "--quiet"]).args(DEBIAN).current_dir(folder));
+    if packages().is_ok() {
+        return Ok(());
+    }
+    run(Command::new("apt-get").args(["update", "--quiet"]))?;
+    packages()
 }
