@@ -8,6 +8,7 @@ mod document;
 mod guarantees;
 mod install;
 mod machine;
+mod names;
 mod options;
 mod player;
 mod postgres;
@@ -42,13 +43,13 @@ use crate::workspace::Workspace;
 pub fn peers(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let options = Options::read(arguments)?;
     let works: Vec<Work> =
-        works::all(&options).into_iter().filter(|work| options.plays(work.name, &works::NAMES)).collect();
+        works::all(&options).into_iter().filter(|work| options.plays(work.name, &names::WORKS)).collect();
     let machine = Machine::look()?;
     let packages = Packages::install(workspace)?;
     packages.test()?;
     let scratch = Scratch::new()?;
     let mut servers = Servers::prepare(workspace, &options, &scratch)?;
-    servers.systems.retain(|system| options.plays(system.name(), &systems::NAMES));
+    servers.systems.retain(|system| options.plays(system.name(), &names::SYSTEMS));
     let player = Player { packages: &packages, servers: &servers, scratch: &scratch };
 
     let mut results = Results::default();

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::peers::{systems, works};
+use crate::peers::names;
 
 const ROUNDS: usize = 3;
 
@@ -46,7 +46,7 @@ impl Options {
             }
         }
         for name in &options.only {
-            let (systems, works) = (&systems::NAMES, &works::NAMES);
+            let (systems, works) = (&names::SYSTEMS, &names::WORKS);
             let known = systems.contains(&name.as_str()) || works.contains(&name.as_str());
             ensure!(known, "--only {name}: no system of {systems:?} and no work of {works:?}");
         }
@@ -60,7 +60,7 @@ impl Options {
     /// Whether `name` is to be played, which is one of `kind`. Tidegate always is: the others are compared with it.
     pub fn plays(&self, name: &str, kind: &[&str]) -> bool {
         let mut of_kind = self.only.iter().filter(|only| kind.contains(&only.as_str())).peekable();
-        name == systems::TIDEGATE || of_kind.peek().is_none() || of_kind.any(|only| only == name)
+        name == names::TIDEGATE || of_kind.peek().is_none() || of_kind.any(|only| only == name)
     }
 }
 
@@ -82,10 +82,10 @@ mod tests {
     #[test]
     fn names_of_one_kind_leave_the_other_kind_alone() {
         let options = read("--only bullmq,steady").unwrap();
-        assert!(options.plays("bullmq", &systems::NAMES) && options.plays("tidegate", &systems::NAMES));
-        assert!(!options.plays("pg_boss", &systems::NAMES));
-        assert!(options.plays("steady", &works::NAMES) && !options.plays("batch", &works::NAMES));
-        assert!(read("--only bullmq").unwrap().plays("batch", &works::NAMES));
+        assert!(options.plays("bullmq", &names::SYSTEMS) && options.plays("tidegate", &names::SYSTEMS));
+        assert!(!options.plays("pg_boss", &names::SYSTEMS));
+        assert!(options.plays("steady", &names::WORKS) && !options.plays("batch", &names::WORKS));
+        assert!(read("--only bullmq").unwrap().plays("batch", &names::WORKS));
     }
 
     #[test]

@@ -1,9 +1,6 @@
 //! The systems that are compared.
 
-/// The name of ours.
-pub const TIDEGATE: &str = "tidegate";
-/// The names of all systems, as `--only` takes them and as their adapters in `tests/bench/peers` are called.
-pub const NAMES: [&str; 4] = [TIDEGATE, "bullmq", "pg_boss", "graphile_worker"];
+use crate::peers::names;
 
 /// A system, in the order of the table's columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +21,7 @@ impl System {
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
-        NAMES[self as usize]
+        names::SYSTEMS[self as usize]
     }
 
     /// Its name in the table.

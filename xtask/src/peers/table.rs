@@ -44,8 +44,7 @@ fn figures(works: &[Work], results: &Results) -> Result<String> {
             for system in System::ALL {
                 write!(text, " {} |", cell(work, *figure, system, results))?;
             }
-            let ratio =
-                ratio(work, *figure, results).map_or(NOTHING.to_owned(), |ratio| format!("{ratio:.2}"));
+            let ratio = ratio(work, *figure, results).map_or(NOTHING.to_owned(), factor);
             writeln!(text, " {ratio} |")?;
             title = "";
         }
@@ -59,7 +58,15 @@ fn cell(work: &Work, figure: Figure, system: System, results: &Results) -> Strin
     };
     let remark = results.of(work.name, system).iter().find_map(|played| played.remark(work));
     let remark = remark.map(|remark| format!(" ({remark})")).unwrap_or_default();
-    format!("{}{remark}", shown(median, figure.unit))
+    format!("{}{remark}{}", shown(median, figure.unit), created_late(work, system, results))
+}
+
+/// Says so where jobs were still being created when they were due: the figure then tells of the creates.
+fn created_late(work: &Work, system: System, results: &Results) -> String {
+    match results.median(work.name, system, "created_before_due_s") {
+        Some(before) if before < 0.0 => format!(" (the last created {:.0} s after it)", -before),
+        _ => String::new(),
+    }
 }
 
 /// How many times better than the best peer Tidegate is; below 1 it is worse. A peer's play that lost events or exceeded
@@ -75,6 +82,11 @@ fn ratio(work: &Work, figure: Figure, results: &Results) -> Option<f64> {
     } else {
         Some(theirs.min_by(f64::total_cmp)? / ours)
     }
+}
+
+/// A ratio with two digits that say something.
+fn factor(ratio: f64) -> String {
+    if ratio < 0.095 { format!("{ratio:.3}") } else { format!("{ratio:.2}") }
 }
 
 fn shown(value: f64, unit: Unit) -> String {
@@ -120,6 +132,20 @@ mod tests {
         let title = "20,000 one-time jobs of one instant, created in bulk 25 s ahead";
         assert_eq!(rows[0], format!("| {title} | p99 late | 1.00 s | 1.00 s | 2.50 s | 0.90 s | - | 0.90 |"));
         assert_eq!(rows[1], "|  | drained a second | 20,000 | 10,000 | 7,512 | 22,000 | - | 0.45 |");
+    }
+
+    #[test]
+    fn work_that_was_created_too_late_says_so() {
+        let mut late = played(40.0, 400.0, 20_000);
+        late.figures.insert("created_before_due_s".to_owned(), json!(-28.3));
+        let mut results = Results::default();
+        results.add("herd", System::Tidegate, late);
+        results.add("herd", System::BullMq, played(0.1, 20_000.0, 20_000));
+        let text = figures(&[herd()], &results).unwrap();
+        assert!(
+            text.contains("| 40.00 s (the last created 28 s after it) | 0.10 s | - | - | 0.003 |"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -4,21 +4,6 @@ use serde_json::{Value, json};
 
 use crate::peers::options::Options;
 
-/// The names of all works, as `--only` takes them.
-pub const NAMES: [&str; 11] = [
-    "herd",
-    "herd_far",
-    "crowd",
-    "bulk_near",
-    "bulk_far",
-    "single_near",
-    "single_far",
-    "batch",
-    "singles",
-    "tokens",
-    "steady",
-];
-
 /// A work and the rows that it has in the table.
 pub struct Work {
     pub name: &'static str,
@@ -233,12 +218,13 @@ pub fn thousands(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peers::names;
 
     #[test]
     fn every_work_is_named_once_and_in_order() {
         let options = Options::read(&["--far".to_owned()]).unwrap();
         let names: Vec<_> = all(&options).iter().map(|work| work.name).collect();
-        assert_eq!(names, NAMES);
+        assert_eq!(names, names::WORKS);
     }
 
     #[test]
