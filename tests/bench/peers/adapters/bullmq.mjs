@@ -4,7 +4,7 @@ import Redis from "ioredis";
 
 const QUEUE = "bench";
 const BULK = 1000;
-// More than enough to keep Redis busy, and the fastest of 50, 100 and 300 here.
+// Enough jobs under way to keep Redis busy, which is one thread.
 const FREE_CONCURRENCY = 100;
 
 /** A queue, with a global concurrency where there is a `limit`: it holds over all workers. */
