@@ -14,6 +14,8 @@ mod layers;
 mod ministack;
 mod modules;
 mod peaks;
+mod peers;
+mod port;
 mod quick;
 mod readme;
 mod roles;
@@ -41,6 +43,9 @@ usage: cargo xtask <recipe>
   e2e                        deploy the real template to AWS_ENDPOINT_URL (or a MiniStack of its own), use it, and compare
                              each role with the calls that its function made
   bench [NAME] [N]           the benchmarks, or one of them with N events or jobs
+  bench peers [--quick] [--only NAME,..] [--rounds N] [--far] [--write]
+                             the same work on Tidegate and on BullMQ, pg-boss and graphile-worker; --quick is tiny and
+                             asserts what must hold at any speed, --write puts the table into docs/benchmarks.md
   simulate [N] [--from SEED] [--mutant NAME | --mutants | --restores]
                              N simulated histories over all cores, replayable by seed, and a table of those that failed;
                              without a clause of a condition (a row of tests/simulation/src/mutants/mutants.txt), or
@@ -74,6 +79,7 @@ fn recipe(arguments: &[String]) -> Result<()> {
         },
         "readme" => check::type_readme(&workspace),
         "e2e" => e2e::e2e(&workspace),
+        "bench" if rest.first().is_some_and(|name| name == "peers") => peers::peers(&workspace, &rest[1..]),
         "bench" => run(cargo(&workspace).args(["run", "--release", "-p", "tidegate-bench", "--"]).args(rest)),
         "simulate" => run(cargo(&workspace)
             .args(["run", "--profile", "simulate", "-p", "tidegate-simulation", "--"])

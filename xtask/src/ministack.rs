@@ -1,7 +1,7 @@
 //! A MiniStack of this recipe's own: on a free loopback port, with IAM enforced, stopped in all cases.
 
 use std::fs::File;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -9,6 +9,7 @@ use std::{fs, thread};
 
 use anyhow::{Context, Result, bail};
 
+use crate::port::free_port;
 use crate::venv::Venv;
 use crate::workspace::Workspace;
 
@@ -108,9 +109,4 @@ impl Drop for MiniStack {
             eprintln!("failed to stop MiniStack: {error:#}");
         }
     }
-}
-
-/// A port that was free a moment ago; the kernel does not hand it out again at once.
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }

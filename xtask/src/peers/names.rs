@@ -1,0 +1,20 @@
+//! The names of systems and works, as `--only` takes them.
+
+/// The name of ours.
+pub const TIDEGATE: &str = "tidegate";
+/// The names of all systems; their adapters in `tests/bench/peers` are called by them.
+pub const SYSTEMS: [&str; 4] = [TIDEGATE, "bullmq", "pg_boss", "graphile_worker"];
+/// The names of all works.
+pub const WORKS: [&str; 11] = [
+    "herd",
+    "herd_far",
+    "crowd",
+    "bulk_near",
+    "bulk_far",
+    "single_near",
+    "single_far",
+    "batch",
+    "singles",
+    "tokens",
+    "steady",
+];

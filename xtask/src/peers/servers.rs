@@ -1,0 +1,130 @@
+//! Servers of the systems: what can be had on this machine, and a new one with an empty folder for each play.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::command::{capture, run};
+use crate::peers::options::Options;
+use crate::peers::postgres::{self, Postgres};
+use crate::peers::process::Process;
+use crate::peers::redis::{self, Redis};
+use crate::peers::scratch::Scratch;
+use crate::peers::systems::System;
+use crate::port::free_port;
+use crate::workspace::{Workspace, cargo};
+
+/// Names the binary to be played, instead of one that is built.
+const BINARY: &str = "TIDEGATE_BIN";
+const READY_WITHIN: Duration = Duration::from_secs(30);
+
+/// The programs that servers are made of.
+pub struct Servers {
+    tidegate: PathBuf,
+    tidegate_version: String,
+    redis: Option<Redis>,
+    postgres: Option<Postgres>,
+    /// Those that can be played here.
+    pub systems: Vec<System>,
+    /// Why others cannot.
+    pub skipped: Vec<String>,
+}
+
+/// A running server, and what its adapter is told of it.
+pub struct Server {
+    pub process: Process,
+    pub address: Value,
+}
+
+impl Servers {
+    /// Builds or finds Tidegate, and finds or installs the others.
+    ///
+    /// # Errors
+    /// When there is no Tidegate.
+    pub fn prepare(workspace: &Workspace, options: &Options, scratch: &Scratch) -> Result<Self> {
+        let tidegate = tidegate(workspace, options)?;
+        let tidegate_version = capture(Command::new(&tidegate).arg("--version"))?;
+        let mut skipped = Vec::new();
+        let redis = Redis::find(workspace)
+            .inspect_err(|error| skipped.push(format!("BullMQ is skipped: {error:#}")))
+            .ok();
+        let postgres = Postgres::find(scratch)
+            .inspect_err(|error| skipped.push(format!("pg-boss and graphile-worker are skipped: {error:#}")))
+            .ok();
+        let tidegate_version = tidegate_version.trim().trim_start_matches("tidegate ").to_owned();
+        let mut servers = Self { tidegate, tidegate_version, redis, postgres, systems: Vec::new(), skipped };
+        servers.skipped.iter().for_each(|sentence| eprintln!("{sentence}"));
+        servers.systems =
+            System::ALL.into_iter().filter(|&system| servers.backend(system).is_some()).collect();
+        Ok(servers)
+    }
+
+    /// The server beneath a system with its version and how durable it was set; nothing when there is none here.
+    pub fn backend(&self, system: System) -> Option<String> {
+        match system {
+            System::Tidegate => Some(format!("{}: a data folder, as by default", self.tidegate_version)),
+            System::BullMq => {
+                self.redis.as_ref().map(|redis| format!("Redis {}: {}", redis.version, redis::DURABILITY))
+            }
+            System::PgBoss | System::GraphileWorker => self
+                .postgres
+                .as_ref()
+                .map(|postgres| format!("PostgreSQL {}: {}", postgres.version, postgres::DURABILITY)),
+        }
+    }
+
+    /// Starts the server of `system` with its data in `folder`.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn start(&self, system: System, folder: &Path) -> Result<Server> {
+        let port = free_port()?;
+        let (process, address) = match system {
+            System::Tidegate => self.start_tidegate(port, folder)?,
+            System::BullMq => {
+                let redis = self.redis.as_ref().context("there is no Redis")?;
+                (Process::start(&redis.server(port, folder), None, folder)?, json!({"port": port}))
+            }
+            System::PgBoss | System::GraphileWorker => {
+                let postgres = self.postgres.as_ref().context("there is no PostgreSQL")?;
+                let url = format!("postgres://bench@127.0.0.1:{port}/postgres");
+                (postgres.start(port, folder)?, json!({"url": url}))
+            }
+        };
+        let mut server = Server { process, address };
+        server.address["pid"] = json!(server.process.pid());
+        Ok(server)
+    }
+
+    fn start_tidegate(&self, port: u16, folder: &Path) -> Result<(Process, Value)> {
+        let mut command = Command::new(&self.tidegate);
+        command.args(["local", "--output", "json", "--queue", "bench", "--data"]).arg(folder.join("data"));
+        command.env("TIDEGATE_PORT", port.to_string()).env("TIDEGATE_SQS_PORT", free_port()?.to_string());
+        // A line for each request is written otherwise; none of the others' servers does that.
+        command.env("TIDEGATE_LOG", "warn");
+        let mut process = Process::start(&command, None, folder)?;
+        let printed = process.wait_until(READY_WITHIN, |printed| printed.ends_with('\n'))?;
+        let banner: Value = serde_json::from_str(&printed).context("tidegate local printed no JSON")?;
+        let address = json!({
+            "api": banner["api"], "sqs": banner["sqs"], "queue": banner["queues"][0], "admin_key": banner["admin_key"],
+        });
+        Ok((process, address))
+    }
+}
+
+/// The binary that is named, or one that is built: for the short form as the tests build it, which is there already.
+fn tidegate(workspace: &Workspace, options: &Options) -> Result<PathBuf> {
+    if let Some(binary) = env::var_os(BINARY) {
+        let binary = PathBuf::from(binary);
+        ensure!(binary.is_file(), "{BINARY} names {}, which is no file", binary.display());
+        return Ok(binary);
+    }
+    let (profile, folder): (&[&str], _) =
+        if options.quick { (&[], "debug") } else { (&["--release"], "release") };
+    run(cargo(workspace).args(["build", "-p", "tidegate"]).args(profile))?;
+    Ok(workspace.target().join(folder).join("tidegate"))
+}
