@@ -1,9 +1,14 @@
 //! Running other programs: said aloud, timed, and failing with the command that failed.
 
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+
+/// How long a program that was asked to end may take.
+const ENDED_WITHIN: Duration = Duration::from_secs(10);
+const POLL_EVERY: Duration = Duration::from_millis(20);
 
 /// Runs `command` with its output on the terminal.
 ///
@@ -33,6 +38,23 @@ pub fn capture(command: &mut Command) -> Result<String> {
         bail!("`{line}` ended with {}\n{}", output.status, String::from_utf8_lossy(&output.stdout));
     }
     Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Waits for a program that was asked to end, and kills it when it does not.
+///
+/// # Errors
+/// When nobody can tell whether it ended.
+pub fn see_end(child: &mut Child) -> Result<()> {
+    let deadline = Instant::now() + ENDED_WITHIN;
+    while Instant::now() < deadline {
+        if child.try_wait()?.is_some() {
+            return Ok(());
+        }
+        thread::sleep(POLL_EVERY);
+    }
+    child.kill()?;
+    child.wait()?;
+    Ok(())
 }
 
 fn line_of(command: &Command) -> String {

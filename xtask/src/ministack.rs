@@ -9,12 +9,12 @@ use std::{fs, thread};
 
 use anyhow::{Context, Result, bail};
 
+use crate::command::see_end;
 use crate::port::free_port;
 use crate::venv::Venv;
 use crate::workspace::Workspace;
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
-const STOPPED_WITHIN: Duration = Duration::from_secs(10);
 const POLL_EVERY: Duration = Duration::from_millis(100);
 
 /// A running MiniStack.
@@ -90,16 +90,7 @@ impl MiniStack {
     /// Closes its lifeline first: a killed MiniStack would leave the functions that it started behind.
     fn stop(&mut self) -> Result<()> {
         drop(self.child.stdin.take());
-        let deadline = Instant::now() + STOPPED_WITHIN;
-        while Instant::now() < deadline {
-            if self.child.try_wait()?.is_some() {
-                return Ok(());
-            }
-            thread::sleep(POLL_EVERY);
-        }
-        self.child.kill()?;
-        self.child.wait()?;
-        Ok(())
+        see_end(&mut self.child)
     }
 }
 

@@ -187,8 +187,7 @@ impl Cloud {
     /// # Errors
     /// When SQS refuses.
     pub async fn empty_own_queues(&self) -> Result<()> {
-        let own = self.region.deployment.config();
-        for url in [&own.dispatch_queue_url, &own.scan_queue_url, &own.release_queue_url] {
+        for url in self.own_queues() {
             self.region.deployment.sqs.purge_queue().queue_url(url).send().await?;
         }
         Ok(())
@@ -257,8 +256,7 @@ impl Cloud {
     /// # Errors
     /// When SQS refuses.
     pub async fn send_to_own_queues(&self, text: &str) -> Result<()> {
-        let own = self.region.deployment.config();
-        for url in [&own.dispatch_queue_url, &own.scan_queue_url, &own.release_queue_url] {
+        for url in self.own_queues() {
             self.region.deployment.sqs.send_message().queue_url(url).message_body(text).send().await?;
         }
         Ok(())
@@ -337,6 +335,12 @@ impl Cloud {
     /// Kills the next invocation of a function after so many of its requests.
     pub fn kill_after(&self, function: Function, requests: u64) {
         self.account.kill_after(function, requests);
+    }
+
+    /// Our queues, by their URLs.
+    fn own_queues(&self) -> [&str; 3] {
+        let own = self.region.deployment.config();
+        [&own.dispatch_queue_url, &own.scan_queue_url, &own.release_queue_url]
     }
 
     /// The queues of ours that give messages up, each with its dead letters.

@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::command::capture;
+use crate::command::{capture, see_end};
 
-const STOPPED_WITHIN: Duration = Duration::from_secs(10);
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
 /// A server or a player.
@@ -112,16 +111,7 @@ impl Process {
         }
         let pid = self.pid().to_string();
         Command::new("kill").args(["-s", self.signal, &pid]).stderr(Stdio::null()).status()?;
-        let deadline = Instant::now() + STOPPED_WITHIN;
-        while Instant::now() < deadline {
-            if self.child.try_wait()?.is_some() {
-                return Ok(());
-            }
-            thread::sleep(POLL_EVERY);
-        }
-        self.child.kill()?;
-        self.child.wait()?;
-        Ok(())
+        see_end(&mut self.child)
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) struct Account {
 struct State {
     running: BTreeMap<Function, usize>,
     idle: BTreeMap<Function, Vec<(Instant, Environment)>>,
-    /// Functions that are not of this version.
+    /// The version of each function that begins now.
     versions: BTreeMap<Function, Version>,
     invoked: BTreeMap<Function, Invoked>,
     /// After so many requests of it, the next invocation of a function is killed.

@@ -10,10 +10,15 @@ use tidegate_domain::target::Target;
 use tidegate_domain::time::{CronSpec, parse_zone};
 use tidegate_engine::{Engine, JobDraft, Written};
 
+use super::midnight;
+use crate::cloud::Cloud;
+
 /// The client whose jobs are many.
 pub(super) const HERD: &str = "herd";
 /// A client who has one job a minute, and must not notice the others.
 pub(super) const NEIGHBOUR: &str = "neighbour";
+/// The policy of the herd, where it has one.
+pub(super) const SMALL: &str = "small";
 /// Jobs of one bulk call.
 const AT_ONCE: usize = 1_000;
 
@@ -47,6 +52,30 @@ pub(super) async fn one_times(
         }
     }
     Ok(())
+}
+
+/// So many jobs at midnight that nothing throttles, as many under a policy, and the neighbour's; the first tick says from where
+/// on there are any. The terms of those under the policy.
+pub(super) async fn two_kinds(
+    cloud: &Cloud,
+    jobs: usize,
+    (plain, throttled): (&str, &str),
+    (tokens, lease_seconds): (u32, u32),
+) -> Result<Terms> {
+    let (engine, id): (_, PolicyId) = (cloud.engine(), SMALL.parse()?);
+    engine.tick().await?;
+    policy(&engine, &id, tokens, lease_seconds).await?;
+    let under = Terms { policy: Some(id), ..terms(throttled)? };
+    let all = std::iter::repeat_n(terms(plain)?, jobs).chain(std::iter::repeat_n(under.clone(), jobs));
+    one_times(&engine, midnight()?, all).await?;
+    neighbour(&engine, &cloud.target("neighbour").await?).await?;
+    Ok(under)
+}
+
+/// A job of many events at midnight.
+pub(super) async fn batch(cloud: &Cloud, events: usize, terms: Terms) -> Result<()> {
+    let batch = Terms { count: Count::new(events as u64)?, ..terms };
+    named(&cloud.engine(), HERD, "batch", JobDraft::new(Trigger::at(midnight()?), batch)).await
 }
 
 /// The neighbour's job: each minute, under no policy.

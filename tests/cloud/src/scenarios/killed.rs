@@ -1,11 +1,9 @@
 //! Functions that are killed between any two of their requests.
 
 use anyhow::Result;
-use tidegate_domain::ids::PolicyId;
-use tidegate_domain::job::Terms;
 
 use super::herd::options;
-use super::jobs::{HERD, NEIGHBOUR, neighbour, one_times, policy, terms};
+use super::jobs::{HERD, NEIGHBOUR, two_kinds};
 use super::{Report, midnight, minutes, part};
 use crate::cloud::Cloud;
 use crate::lambda::Function;
@@ -50,15 +48,8 @@ struct Found {
 
 async fn killed_at(seed: u64, function: Function, requests: u64) -> Result<Found> {
     let mut cloud = Cloud::new(options(seed)?).await?;
-    let (engine, queue) = (cloud.engine(), cloud.target("herd").await?);
-    engine.tick().await?;
-    let id: PolicyId = "small".parse()?;
-    policy(&engine, &id, JOBS as u32, 600).await?;
-    let plain = terms(&queue)?;
-    let throttled = Terms { policy: Some(id), ..plain.clone() };
-    let all = std::iter::repeat_n(plain, JOBS).chain(std::iter::repeat_n(throttled, JOBS));
-    one_times(&engine, midnight()?, all).await?;
-    neighbour(&engine, &cloud.target("neighbour").await?).await?;
+    let queue = cloud.target("herd").await?;
+    two_kinds(&cloud, JOBS, (&queue, &queue), (JOBS as u32, 600)).await?;
     cloud.start()?;
     // The emitter plans two minutes ahead.
     let ahead = if function == Function::Emitter { 2 } else { 0 };

@@ -12,7 +12,7 @@ use tidegate_testkit::PREFIX;
 use tidegate_testkit::rows::{self, Row};
 
 use super::herd::options;
-use super::jobs::{HERD, NEIGHBOUR, named, neighbour, one_times, policy, policy_of, terms};
+use super::jobs::{HERD, NEIGHBOUR, SMALL, named, policy_of, terms, two_kinds};
 use super::{Report, midnight, minutes, part, seconds};
 use crate::arrivals::Lateness;
 use crate::cloud::Cloud;
@@ -23,7 +23,9 @@ const SPOILT: &str = "spoilt";
 const JOBS: usize = 1_000;
 /// Quotes of a payload that doubles when it is written as JSON in JSON: twice this is more than a row may have.
 const QUOTES: usize = 30_000;
-/// How much later others may be because of it, in milliseconds.
+/// How late others may be, in milliseconds.
+const LATE_MS: i64 = 5_000;
+/// How much later they may be because of it, in milliseconds.
 const LATER_MS: i64 = 1_000;
 /// Tables with rows of clients.
 const TABLES: [Table; 6] =
@@ -55,6 +57,7 @@ pub(super) async fn of_every_kind(seed: u64, share: f64) -> Result<Report> {
     report.tell("spoilt", format!("{spoilt} rows"));
     report.must(spoilt >= 10, "rows of many kinds were spoilt");
     let late = report.must_arrive(&cloud, HERD, 2 * jobs);
+    report.must(late.most_ms <= LATE_MS, format!("none of them later than {}", seconds(LATE_MS)));
     let alone = alone.most_ms;
     report.must(
         late.most_ms <= alone + LATER_MS,
@@ -87,25 +90,18 @@ pub(super) async fn of_every_kind(seed: u64, share: f64) -> Result<Report> {
     Ok(report)
 }
 
-/// A region with those who must not notice. Their policy has tokens enough: nobody releases any.
+/// A region with those who must not notice.
 async fn begin(seed: u64, jobs: usize) -> Result<Cloud> {
     let mut cloud = Cloud::new(options(seed)?).await?;
-    let engine = cloud.engine();
-    engine.tick().await?;
-    let (queue, small): (String, PolicyId) = (cloud.target("herd").await?, "small".parse()?);
-    policy(&engine, &small, 2 * jobs as u32, 3_600).await?;
-    let plain = terms(&queue)?;
-    let throttled = Terms { policy: Some(small), ..plain.clone() };
-    let all = std::iter::repeat_n(plain, jobs).chain(std::iter::repeat_n(throttled, jobs));
-    one_times(&engine, midnight()?, all).await?;
-    neighbour(&engine, &cloud.target("neighbour").await?).await?;
+    let queue = cloud.target("herd").await?;
+    two_kinds(&cloud, jobs, (&queue, &queue), (jobs as u32, 600)).await?;
     cloud.start()?;
     Ok(cloud)
 }
 
 /// Jobs of the client whose rows will be spoilt.
 async fn add_poison(cloud: &Cloud) -> Result<()> {
-    let (engine, small): (_, PolicyId) = (cloud.engine(), "small".parse()?);
+    let (engine, small): (_, PolicyId) = (cloud.engine(), SMALL.parse()?);
     policy_of(&engine, SPOILT, &small, PolicyTerms::new(2, 60)?).await?;
     let plain = terms(&cloud.target("herd").await?)?;
     let throttled = Terms { policy: Some(small.clone()), ..plain.clone() };

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use tidegate_domain::ids::{ClientId, PolicyId};
-use tidegate_domain::job::{Count, Terms, Trigger};
-use tidegate_engine::{JobDraft, RepairOptions, RepairReport};
+use tidegate_domain::ids::ClientId;
+use tidegate_engine::{RepairOptions, RepairReport};
 use tidegate_store::tables::Table;
 use tidegate_testkit::rows::{self, Row};
 use tokio::time::{Instant, sleep};
 
 use super::herd::options;
-use super::jobs::{HERD, named, neighbour, one_times, policy, terms};
+use super::jobs::{HERD, SMALL, batch, two_kinds};
 use super::{Report, midnight, minutes, part};
 use crate::cloud::Cloud;
 use crate::consumer::{Consumer, Work};
@@ -33,16 +32,9 @@ pub(super) async fn repaired(seed: u64, share: f64) -> Result<Report> {
     let tokens = (jobs / 50).max(3) as u32;
     let mut cloud = Cloud::new(options(seed)?).await?;
     let engine = cloud.engine();
-    engine.tick().await?;
     let (plain, throttled) = (cloud.target("plain").await?, cloud.target("throttled").await?);
-    let id: PolicyId = "small".parse()?;
-    policy(&engine, &id, tokens, LEASE_SECONDS).await?;
-    let under = Terms { policy: Some(id.clone()), ..terms(&throttled)? };
-    let all = std::iter::repeat_n(terms(&plain)?, jobs).chain(std::iter::repeat_n(under.clone(), jobs));
-    one_times(&engine, midnight()?, all).await?;
-    let batch = Terms { count: Count::new(jobs as u64)?, ..under };
-    named(&engine, HERD, "batch", JobDraft::new(Trigger::at(midnight()?), batch)).await?;
-    neighbour(&engine, &cloud.target("neighbour").await?).await?;
+    let under = two_kinds(&cloud, jobs, (&plain, &throttled), (tokens, LEASE_SECONDS)).await?;
+    batch(&cloud, jobs, under).await?;
     let key = cloud.register(HERD).await?;
     let work = Work { takes: Duration::from_millis(300), releases_together: 10, result: None };
     let consume = |cloud: &Cloud| Consumer::start(cloud, &throttled, &key, (tokens as usize, work));
@@ -84,7 +76,7 @@ pub(super) async fn repaired(seed: u64, share: f64) -> Result<Report> {
     let most = most_before.max(after.most_at_once());
     report.must(most <= tokens as usize, format!("the limit was kept: {most} at once of {tokens}"));
     let client: ClientId = HERD.parse()?;
-    let status = engine.queries().policy(&client, &id).await?.context("the policy is gone")?;
+    let status = engine.queries().policy(&client, &SMALL.parse()?).await?.context("the policy is gone")?;
     let (held, waiting) = (status.load.in_flight, status.load.waiting);
     report.must((held, waiting) == (0, 0), format!("{held} are held and {waiting} wait at the end"));
     let runs = engine.queries().runs(&client, &"batch".parse()?, None).await?.rows;

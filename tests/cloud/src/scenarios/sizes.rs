@@ -5,12 +5,11 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use serde_json::json;
 use tidegate_domain::ids::PolicyId;
-use tidegate_domain::job::{Count, Terms, Trigger};
-use tidegate_engine::JobDraft;
+use tidegate_domain::job::Terms;
 use tokio::time::Instant;
 
 use super::herd::options;
-use super::jobs::{HERD, named, policy, terms};
+use super::jobs::{HERD, SMALL, batch, policy, terms};
 use super::{Report, midnight, minutes, part, seconds};
 use crate::arrivals::Lateness;
 use crate::cloud::Cloud;
@@ -86,11 +85,10 @@ async fn create(cloud: &Cloud, key: &str, jobs: usize) -> Result<Duration> {
 
 /// Stores the batch, and starts who consumes it.
 async fn throttle(cloud: &Cloud, key: &str, events: usize) -> Result<Consumer> {
-    let (engine, queue) = (cloud.engine(), cloud.target("throttled").await?);
-    let id: PolicyId = "small".parse()?;
-    policy(&engine, &id, TOKENS, 120).await?;
-    let batch = Terms { count: Count::new(events as u64)?, policy: Some(id), ..terms(&queue)? };
-    named(&engine, HERD, "batch", JobDraft::new(Trigger::at(midnight()?), batch)).await?;
+    let queue = cloud.target("throttled").await?;
+    let id: PolicyId = SMALL.parse()?;
+    policy(&cloud.engine(), &id, TOKENS, 120).await?;
+    batch(cloud, events, Terms { policy: Some(id), ..terms(&queue)? }).await?;
     let work = Work { takes: Duration::from_millis(200), releases_together: 10, result: None };
     Consumer::start(cloud, &queue, key, (TOKENS as usize / 5, work))
 }
