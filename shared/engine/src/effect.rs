@@ -4,8 +4,8 @@
 //! what cannot be sent is released. So nothing recurses, and either can be read without the other.
 //!
 //! Effects are carried out in order, and what follows from one comes before the next. At the first error the rest is
-//! left: each effect may be repeated, and whoever looks at the row next (a message that comes again, the tick) finds what
-//! was not done.
+//! left, but for what is to be sent: each effect may be repeated, and whoever looks at the row next (a message that comes
+//! again, the tick) finds what was not done.
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, RunId};

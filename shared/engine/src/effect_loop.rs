@@ -38,12 +38,29 @@ impl EffectLoop {
             if let Effect::Send(events) = &effect {
                 granted += events.len();
             }
-            let mut more = self.carry_out_one(effect).await?;
+            let mut more = match self.carry_out_one(effect).await {
+                Ok(more) => more,
+                Err(error) => {
+                    self.send_what_was_granted(open).await;
+                    return Err(error);
+                }
+            };
             more.reverse();
             open.append(&mut more);
         }
         warn!(left = open.len(), next = ?open.last(), "effects are left to the next look");
         Ok(granted)
+    }
+
+    /// What holds tokens is sent though something else failed: nobody else would send it before its lease ends.
+    async fn send_what_was_granted(&self, left: Vec<Effect>) {
+        for effect in left.into_iter().rev() {
+            if let Effect::Send(granted) = effect
+                && let Err(error) = self.delivery.send_granted(granted).await
+            {
+                warn!(%error, "what was granted waits for the end of its leases");
+            }
+        }
     }
 
     async fn carry_out_one(&self, effect: Effect) -> Result<Vec<Effect>, EngineError> {

@@ -1,6 +1,6 @@
 //! What a forecast needs to know of jobs and policies: no more than their cost depends on.
 
-use tidegate_domain::limits::SLOTS_PER_GROUP;
+use tidegate_domain::limits::{GRANT_EVENTS, SLOTS_PER_GROUP};
 
 use crate::account::Account;
 
@@ -75,6 +75,28 @@ impl Policy {
         let (groups, tokens) = (self.groups(), f64::from(self.released_together.min(self.tokens).max(1)));
         groups * (1.0 - (1.0 - 1.0 / groups).powf(tokens))
     }
+
+    /// How many ranges its groups take of so many events that wait. One group takes as many events as a range may have. Several
+    /// take half of their share of what is left, of the last ones their share, and never less than they have room for: see
+    /// the engine's `throttle/parts.rs`.
+    pub fn ranges(&self, events: f64) -> f64 {
+        let (most, share) = (f64::from(GRANT_EVENTS), f64::from(SLOTS_PER_GROUP));
+        if self.groups() <= 1.0 {
+            return events / most;
+        }
+        let tokens = f64::from(self.tokens);
+        let room = f64::from(self.released_together.min(self.tokens).max(1)) / self.groups_of_a_release();
+        let groups = tokens / share;
+        // Ranges of a part of what is left, from where that is `from` down to where it is `to`.
+        let falling = |from: f64, to: f64, parts: f64| {
+            (events.min(from) / to).ln().max(0.0) / -(1.0 - 1.0 / parts).ln()
+        };
+        (events - 2.0 * groups * most).max(0.0) / most
+            + falling(2.0 * groups * most, 2.0 * tokens, 2.0 * groups)
+            + (events.min(2.0 * tokens) - tokens).max(0.0) / share
+            + falling(tokens, groups * room, groups)
+            + events.min(groups * room) / room
+    }
 }
 
 /// All that a forecast is made from, beside the firings.
@@ -125,6 +147,29 @@ impl Setting {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranges_are_as_many_as_groups_take_one_after_the_other() {
+        for (tokens, released_together, events) in
+            [(100, 10, 4_900), (1_000, 1, 50_000), (24, 1, 300), (100, 1, 60), (12, 1, 5_000)]
+        {
+            let id = "small".to_owned();
+            let policy = Policy { id, tokens, rate: None, work_seconds: 1.0, released_together };
+            let room = f64::from(released_together) / policy.groups_of_a_release();
+            let (mut left, mut taken) = (f64::from(events), 0);
+            while left > 0.5 {
+                let part = left * 12.0 / f64::from(tokens);
+                left -= match () {
+                    () if tokens <= 12 => 250.0,
+                    () if left > f64::from(tokens) => (part / 2.0).clamp(12.0, 250.0),
+                    () => part.max(room),
+                };
+                taken += 1;
+            }
+            let ranges = policy.ranges(f64::from(events));
+            assert!((ranges / f64::from(taken) - 1.0).abs() < 0.1, "{tokens}, {events}: {ranges}, {taken}");
+        }
+    }
 
     #[test]
     fn tokens_that_are_released_together_lie_in_as_many_groups_as_there_are() {

@@ -106,6 +106,8 @@ pub(crate) fn admission(
             steps.add(Step::FreshRange, (groups - first).max(0.0));
             steps.add(Step::FreshEvent, at_once);
             steps.add(Step::Range, (events - of_runs - at_once).max(0.0) / f64::from(GRANT_EVENTS));
+            let wait = (events - at_once).max(0.0);
+            steps.add(Step::Range, policy.ranges(wait) - wait / f64::from(GRANT_EVENTS));
         }
     }
     let together = f64::from(policy.released_together.min(policy.tokens).max(1));

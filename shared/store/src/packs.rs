@@ -21,6 +21,8 @@ pub use crate::runs::PackMember;
 use crate::tables::Table;
 use crate::{Create, Result, Store, Write};
 
+/// The highest number that keeps its place in a sort key.
+const LAST_NUMBER: u32 = 999_999;
 /// The version of what a row says.
 const VERSION: u8 = 1;
 
@@ -48,7 +50,16 @@ fn prefix(policy: &PolicyId, kind: SinglesKind) -> String {
 }
 
 pub(crate) fn key(client: &ClientId, policy: &PolicyId, id: SinglesId) -> Key {
-    Key::new(partition(client, id.kind.minute), format!("{}{:06}", prefix(policy, id.kind), id.number))
+    Key::new(partition(client, id.kind.minute), sort_key(policy, id))
+}
+
+fn sort_key(policy: &PolicyId, id: SinglesId) -> String {
+    format!("{}{:06}", prefix(policy, id.kind), id.number)
+}
+
+/// The packs of a kind from a number on.
+fn sorted_from(policy: &PolicyId, kind: SinglesKind, from: u32) -> Sorted {
+    Sorted::Between(sort_key(policy, kind.number(from)), sort_key(policy, kind.number(LAST_NUMBER)))
 }
 
 /// Terms as a pack keeps them, and the payload that stood in them.
@@ -258,7 +269,7 @@ impl Store {
         self.retain(key(client, policy, id), now).await
     }
 
-    /// The packs of one kind, in the order of their numbers, read consistently.
+    /// The packs of one kind from number `from` on, in the order of their numbers, read consistently.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses a call or does not answer, `StoreError::Corrupt` when one of the packs
@@ -268,10 +279,11 @@ impl Store {
         client: &ClientId,
         policy: &PolicyId,
         kind: SinglesKind,
+        from: u32,
     ) -> Result<Vec<Singles>> {
-        let sorted = Sorted::Prefix(prefix(policy, kind));
+        let found = self.packs_in(client, kind.minute, sorted_from(policy, kind, from)).await?;
         // Whoever appends must know all of them.
-        self.packs_in(client, kind.minute, sorted).await?.into_iter().map(|found| Ok(found?.1)).collect()
+        found.into_iter().map(|found| Ok(found?.1)).collect()
     }
 
     /// The same as [`Store::packs_of`], without those that cannot be read; each of these is logged.
@@ -283,9 +295,9 @@ impl Store {
         client: &ClientId,
         policy: &PolicyId,
         kind: SinglesKind,
+        from: u32,
     ) -> Result<Vec<Singles>> {
-        let sorted = Sorted::Prefix(prefix(policy, kind));
-        let found = self.packs_in(client, kind.minute, sorted).await?;
+        let found = self.packs_in(client, kind.minute, sorted_from(policy, kind, from)).await?;
         Ok(found.into_iter().filter_map(readable).map(|(_, pack)| pack).collect())
     }
 

@@ -22,6 +22,8 @@ use world::Size;
 const WHOLE: Size = Size { events: 5, tokens: 3, portion: 3, arrival: false };
 /// Small enough for faults that come together.
 const SMALL: Size = Size { events: 3, tokens: 2, portion: 2, arrival: false };
+/// Small enough for many refills of one group.
+const NARROW: Size = Size { events: 3, tokens: 2, portion: 1, arrival: false };
 /// The same with an event that arrives beside those of the run.
 const ARRIVING: Size = Size { events: 2, tokens: 2, portion: 2, arrival: true };
 
@@ -62,6 +64,13 @@ fn no_two_faults_together_break_the_throttle() {
     }
 }
 
+/// Groups that take one event at a time, with a worker that is slow to finish what others finished long before.
+#[test]
+fn no_order_of_many_refills_loses_an_event() {
+    hold(NARROW, Faults::NONE);
+    hold(NARROW, Faults { crashes: 1, ..Faults::NONE });
+}
+
 /// A single event goes straight to a slot group or into the line, once, whatever happens to the message that it comes in.
 #[test]
 fn no_order_of_writes_and_faults_loses_an_event_that_arrives() {
@@ -85,6 +94,7 @@ fn a_throttle_without_a_clause_is_noticed() {
         (WHOLE, Mutant::GrantsBeyondItsShare, "I1 never more than the limit"),
         (WHOLE, Mutant::ReleasesAnyLease, "I4 a release acts once"),
         (WHOLE, Mutant::CommitsTwice, "I3 each event begins once"),
+        (NARROW, Mutant::TakesForAnEndedRefill, "I2 and I5 each event ends, and the bucket is full again"),
     ] {
         let faults = Faults { expiries: 1, lost_replies: 1, repeats: 1, ..Faults::NONE };
         let checker = Throttle { size, faults, mutant: Some(mutant) }

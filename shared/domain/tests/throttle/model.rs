@@ -35,6 +35,8 @@ pub(crate) enum Mutant {
     ReleasesAnyLease,
     CommitsTwice,
     AdmitsAnyTime,
+    /// Not of a group's write but of the line's.
+    TakesForAnEndedRefill,
 }
 
 impl Mutant {
@@ -49,6 +51,7 @@ impl Mutant {
             Self::AdmitsAnyTime => {
                 matches!(clause, Clause::RefillsAre(_) | Clause::NoRefill | Clause::SlotIsFree(_))
             }
+            Self::TakesForAnEndedRefill => false,
         }
     }
 }
@@ -398,7 +401,8 @@ impl Throttle {
                 return rest;
             }
             Refill::Begun { entry } => {
-                let taken = state.stored.take(group, seen.refills, entry);
+                let any_number = self.mutant == Some(Mutant::TakesForAnEndedRefill);
+                let taken = state.stored.take(group, seen.refills, entry, any_number);
                 return Done::then(group, Task::Commit(group, Box::new(seen), taken));
             }
             Refill::Idle => match state.stored.next_entry().filter(|_| seen.room() > 0) {

@@ -169,13 +169,14 @@ impl Stored {
         self.line.iter().find(|(_, entry)| entry.cursor < entry.end).map(|(place, _)| place)
     }
 
-    /// Takes a range for a group's refill, once for each number.
-    pub(crate) fn take(&mut self, group: usize, refills: u64, place: &str) -> (u32, u32) {
+    /// Takes a range for a group's refill, once for each number, and none for one that is over; with `any_number`, also for
+    /// that.
+    pub(crate) fn take(&mut self, group: usize, refills: u64, place: &str, any_number: bool) -> (u32, u32) {
         let Some(entry) = self.line.get_mut(place) else { return (0, 0) };
-        if let Some((number, start, end)) = entry.taken.get(&group)
-            && *number == refills
-        {
-            return (*start, *end);
+        match entry.taken.get(&group) {
+            Some((number, start, end)) if *number == refills => return (*start, *end),
+            Some((number, ..)) if *number > refills && !any_number => return (0, 0),
+            _ => {}
         }
         let (start, end) = (entry.cursor, entry.end.min(entry.cursor + self.size.portion));
         if start < end {

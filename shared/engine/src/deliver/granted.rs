@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::DateTime;
+use futures::stream::{self, StreamExt};
 use tidegate_domain::ids::{ClientId, EventId, RunId};
 use tidegate_domain::occurrence::{Occurrence, SkipReason, StopReason};
 use tidegate_domain::pack::{PackId, SinglesId};
@@ -16,7 +17,7 @@ use tidegate_domain::time::shifted;
 use tidegate_domain::token::Token;
 use tidegate_store::doc::Rest;
 use tidegate_store::slots::Written;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use super::trouble::Troubles;
 use super::{Delivery, EventToSend, Sent, backoff};
@@ -25,6 +26,9 @@ use crate::effect::{Effect, Granted, Release};
 use crate::queues::Outgoing;
 use crate::queues::message::{GrantedEvent, Message};
 use crate::{EngineError, Panicked, TokenKey};
+
+/// Granted events that are looked up at once.
+const LOOKED_UP_AT_ONCE: usize = 16;
 
 /// Events that are not wanted any more: their leases end unsent. With the run that was stopped, when they are of one.
 type Unwanted = Vec<(Option<RunId>, Release)>;
@@ -42,16 +46,26 @@ impl Delivery {
     pub(crate) async fn send_granted(&self, granted: Vec<Granted>) -> Result<Vec<Effect>, EngineError> {
         let (mut deliveries, mut here) = (Vec::new(), Vec::new());
         let (mut later, mut unwanted) = (Vec::new(), Unwanted::new());
-        for grant in granted {
+        let key = self.keys.key().await;
+        let key = key.inspect_err(
+            |error| warn!(%error, "no token can be signed: what was granted goes through the dispatch queue"),
+        );
+        let find = async |grant: Granted| (self.find_granted(&grant).await, grant);
+        let mut finds = stream::iter(granted.into_iter().map(find)).buffered(LOOKED_UP_AT_ONCE);
+        while let Some((found, grant)) = finds.next().await {
             let client = grant.token.client().clone();
-            match self.find_granted(&grant).await? {
-                Found::Unwanted(run) => unwanted.push((run, Release::new(grant.token, Outcome::Dead))),
-                Found::Wanted(_, terms) if !terms.terms.target.transport().is_inline => {
+            match found {
+                Ok(Found::Unwanted(run)) => unwanted.push((run, Release::new(grant.token, Outcome::Dead))),
+                Ok(Found::Wanted(event, terms)) => match &key {
+                    Ok(key) if terms.terms.target.transport().is_inline => {
+                        deliveries.push(grant.delivery(event, terms, 0, key));
+                        here.push(grant);
+                    }
+                    _ => later.push(Outgoing::now(&client, grant.message(0))),
+                },
+                Err(error) => {
+                    warn!(%error, pack = %grant.pack, "a granted event goes through the dispatch queue: it was not found");
                     later.push(Outgoing::now(&client, grant.message(0)));
-                }
-                Found::Wanted(event, terms) => {
-                    deliveries.push(grant.delivery(event, terms, 0, &*self.keys.key().await?));
-                    here.push(grant);
                 }
             }
         }

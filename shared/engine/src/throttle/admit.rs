@@ -11,7 +11,8 @@ use tidegate_store::line::LineEntry;
 use tracing::warn;
 
 use super::Throttle;
-use super::serve::{Line, Served};
+use super::parts::Supply;
+use super::serve::{Line, Served, sending};
 use super::shares::{GROUPS_AT_ONCE, PolicySnapshot};
 use crate::EngineError;
 use crate::effect::{Admission, Effect};
@@ -64,7 +65,10 @@ impl Throttle {
         let is_drained = served.iter().any(|served| served.line == Line::Nothing);
         open.full = if is_granted { 0 } else { open.full + some.len() };
         let is_over = open.groups.is_empty() || open.full >= FULL_GROUPS || (is_drained && !is_granted);
-        let mut effects: Vec<Effect> = served.into_iter().flat_map(Served::effects).collect();
+        let mut granted = Vec::new();
+        served.iter_mut().for_each(|served| granted.append(&mut served.granted));
+        let mut effects: Vec<Effect> = sending(granted).into_iter().collect();
+        effects.extend(served.into_iter().flat_map(Served::effects));
         match failure {
             // What the others granted is sent first: nobody else would send it before its lease ends.
             Some(error) => effects.push(Effect::Fail(error)),
@@ -82,6 +86,6 @@ impl Throttle {
         head: Option<&[LineEntry]>,
     ) -> Result<Served, EngineError> {
         let seen = self.group_in_step(policy, number).await?;
-        self.serve(seen, snapshot, head).await
+        self.serve(Served::new(seen, Vec::new()), (snapshot, Supply::Room), head).await
     }
 }

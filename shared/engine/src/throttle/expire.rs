@@ -7,7 +7,7 @@ use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::slots::{Lease, LeaseEnd, NewLease, Outcome, SlotGroup, Transition};
 use tidegate_domain::time::shifted;
 use tidegate_store::slots::Written;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::Throttle;
 use super::shares::lease_of;
@@ -27,15 +27,33 @@ impl Throttle {
             seen.leases.values().filter(|lease| lease.ends_at <= now).copied().collect();
         let mut granted = Vec::new();
         for lease in expired {
-            let Some(pack) = seen.pack(lease.id.pack_number).cloned() else { continue };
-            let max_attempts = self.max_attempts(&PolicyRef::of(&seen), &pack, lease.id.index).await?;
-            let redeliver = lease.attempt < max_attempts;
-            info!(%pack, index = lease.id.index, attempt = lease.attempt, redeliver, "a lease ran out");
-            let (now_seen, more) = self.end_lease(seen, &lease, redeliver.then(|| lease_of(policy))).await?;
-            seen = now_seen;
-            granted.extend(more);
+            match self.reclaim_one(policy, &seen, &lease).await {
+                Ok((now_seen, more)) => {
+                    seen = now_seen;
+                    granted.extend(more);
+                }
+                Err(error) if granted.is_empty() => return Err(error),
+                Err(error) => {
+                    // What has new leases must be sent. The others are as they were, and found again.
+                    warn!(%error, group = ?seen.key, "leases that ran out are left to the next look");
+                    break;
+                }
+            }
         }
         Ok((seen, granted))
+    }
+
+    async fn reclaim_one(
+        &self,
+        policy: &Policy,
+        seen: &SlotGroup,
+        lease: &Lease,
+    ) -> Result<(SlotGroup, Vec<Granted>), EngineError> {
+        let Some(pack) = seen.pack(lease.id.pack_number) else { return Ok((seen.clone(), Vec::new())) };
+        let max_attempts = self.max_attempts(&PolicyRef::of(seen), pack, lease.id.index).await?;
+        let redeliver = lease.attempt < max_attempts;
+        info!(%pack, index = lease.id.index, attempt = lease.attempt, redeliver, "a lease ran out");
+        self.end_lease(seen.clone(), lease, redeliver.then(|| lease_of(policy))).await
     }
 
     /// How often an event is delivered at the most; 0 when it is not wanted any more, or nobody can tell.

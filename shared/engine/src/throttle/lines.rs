@@ -265,15 +265,25 @@ impl Throttle {
         for ((client, policy), mut runs) in lines {
             let kinds: BTreeSet<SinglesKind> =
                 runs.iter().filter_map(|run| SinglesKind::of(&run.occurrence)).collect();
-            let reads = kinds.into_iter().map(|kind| self.store.readable_packs_of(&client, &policy, kind));
+            let line = (&client, &policy);
+            let unknown_from = |kind| {
+                let next = self.memory.leave_packed((line.0, line.1, kind), &mut runs, |run| &run.occurrence);
+                (kind, next)
+            };
+            let unknown: Vec<(SinglesKind, u32)> = kinds.into_iter().map(unknown_from).collect();
+            let reads = unknown
+                .into_iter()
+                .map(|(kind, from)| self.store.readable_packs_of(line.0, line.1, kind, from));
             match stream::iter(reads.collect::<Vec<_>>())
                 .buffered(WRITES_AT_ONCE)
                 .try_collect::<Vec<_>>()
                 .await
             {
                 Ok(packs) => {
-                    let known = packs.concat();
-                    runs.retain(|run| !is_in(&known, run));
+                    for packs in packs {
+                        runs.retain(|run| !is_in(&packs, run));
+                        self.memory.keep_pack_log(line.0, line.1, &packs);
+                    }
                     left.insert((client, policy), runs);
                 }
                 Err(error) => joined.failed.push(Failure { runs, error: error.into() }),
@@ -295,7 +305,8 @@ impl Throttle {
             |run: &Joining| (run.occurrence.launch_at, run.occurrence.job.clone(), run.occurrence.revision);
         members.sort_by_key(order);
         let known = self.memory.leave_packed((client, policy, *kind), &mut members, |run| &run.occurrence);
-        let (mut packed, mut next) = (Packed::default(), known.max(next));
+        // What is in packs below `known` is not among them any more; of those from there on they are taken out as they are read.
+        let (mut packed, mut next, mut known) = (Packed::default(), known.max(next), known);
         let whose = || format!("client {client}, policy {policy}");
         // Each round writes a pack, or reads those that others wrote meanwhile.
         for _ in 0..members.len().saturating_mul(2).saturating_add(WRITE_ROUNDS as usize) {
@@ -309,7 +320,7 @@ impl Throttle {
                 if self.store.append_pack(client, policy, &pack, self.clock.now()).await? == Create::Done {
                     return Ok(None);
                 }
-                Ok(Some(self.store.packs_of(client, policy, *kind).await?))
+                Ok(Some(self.store.packs_of(client, policy, *kind, known).await?))
             });
             match written.await.map_err(EngineError::from).flatten() {
                 Ok(None) => {
@@ -318,10 +329,11 @@ impl Throttle {
                     self.memory.keep_pack_log(client, policy, std::slice::from_ref(&pack));
                     next = next.saturating_add(1);
                 }
-                Ok(Some(known)) => {
-                    self.memory.keep_pack_log(client, policy, &known);
-                    next = known.last().map_or(next, |last| last.id.number.saturating_add(1));
-                    members.retain(|run| !is_in(&known, run));
+                Ok(Some(others)) => {
+                    self.memory.keep_pack_log(client, policy, &others);
+                    next = others.last().map_or(next, |last| last.id.number.saturating_add(1));
+                    known = next;
+                    members.retain(|run| !is_in(&others, run));
                 }
                 Err(error) => {
                     packed.failed = Some(Failure { runs: std::mem::take(&mut members), error });

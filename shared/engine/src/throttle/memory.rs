@@ -4,6 +4,7 @@
 //! Invariant: nothing that a limit depends on is remembered. Shares, holders and cursors live in the slot groups alone.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 
@@ -16,10 +17,11 @@ use tidegate_domain::pack::{Singles, SinglesKind};
 use super::shares::PolicySnapshot;
 use crate::contain::locked;
 
-/// Kinds of packs of which is remembered what is in them: a few megabytes.
+/// Kinds of packs of which is remembered what is in them.
 const PACK_LOGS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(15);
-/// Occurrences in packs of a kind that are remembered.
-const PACKED: usize = 10_000;
+/// Occurrences in packs that are remembered, of all kinds: some ten megabytes. Of a kind with more nothing is, and whoever
+/// appends to it reads all of it.
+const PACKED: usize = 250_000;
 /// Policies that are remembered.
 const POLICIES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1_023);
 /// How long what is read of a policy is believed, in seconds.
@@ -34,13 +36,17 @@ type Policies = LruCache<(ClientId, PolicyId), (DateTime<Utc>, PolicySnapshot)>;
 struct PackLog {
     /// The number of the next.
     next: u32,
-    runs: HashSet<RunId>,
+    runs: HashSet<Digest>,
     /// Those of packs that go straight to a slot group, and may not be there yet.
     halfway: HashSet<RunId>,
 }
 
+/// Stands for a run: two runs have the same by chance alone, once in 2^128.
+type Digest = [u64; 2];
+
 /// What a process remembers of lines and policies.
 pub(crate) struct Memory {
+    digests: [RandomState; 2],
     pack_logs: Mutex<PackLogs>,
     policies: Mutex<Policies>,
     wakes: Mutex<Wakes>,
@@ -49,6 +55,7 @@ pub(crate) struct Memory {
 impl Memory {
     pub(crate) fn new() -> Self {
         Self {
+            digests: [RandomState::new(), RandomState::new()],
             pack_logs: Mutex::new(LruCache::new(PACK_LOGS)),
             policies: Mutex::new(LruCache::new(POLICIES)),
             wakes: Mutex::new(LruCache::new(POLICIES)),
@@ -65,28 +72,36 @@ impl Memory {
     ) -> u32 {
         let mut logs = locked(&self.pack_logs);
         let Some(log) = logs.get(&(client.clone(), policy.clone(), kind)) else { return 0 };
-        open.retain(|one| !log.runs.contains(&occurrence(one).run_id()));
+        open.retain(|one| !log.runs.contains(&self.digest(occurrence(one))));
         log.next
     }
 
-    /// Remembers packs of a kind: those that follow on what is known of it, or all of them.
+    /// Remembers packs of a kind that follow on one another, as far as they follow on what is known of it.
     pub(crate) fn keep_pack_log(&self, client: &ClientId, policy: &PolicyId, packs: &[Singles]) {
         let Some(first) = packs.first() else { return };
         let key = (client.clone(), policy.clone(), first.id.kind);
         let mut logs = locked(&self.pack_logs);
-        // Those that follow on what is known, or all.
-        let mut log = logs.pop(&key).filter(|log| log.next == first.id.number).unwrap_or_default();
-        for pack in packs {
-            if pack.id.number != log.next || log.runs.len() > PACKED {
-                return;
+        let mut log = logs.pop(&key).unwrap_or_default();
+        let known = log.next;
+        for pack in packs.iter().skip_while(|pack| pack.id.number < known) {
+            if pack.id.number != log.next {
+                break;
             }
             log.next = log.next.saturating_add(1);
-            log.runs.extend(pack.members.iter().map(Occurrence::run_id));
+            log.runs.extend(pack.members.iter().map(|member| self.digest(member)));
             if pack.straight.is_some() {
                 log.halfway.extend(pack.members.iter().map(Occurrence::run_id));
             }
         }
         logs.put(key, log);
+        while logs.iter().map(|(_, log)| log.runs.len()).sum::<usize>() > PACKED {
+            logs.pop_lru();
+        }
+    }
+
+    fn digest(&self, occurrence: &Occurrence) -> Digest {
+        let run = (&occurrence.job, occurrence.revision, occurrence.launch_at);
+        self.digests.each_ref().map(|hasher| hasher.hash_one(run))
     }
 
     /// Remembers that the events of a pack which went straight to a slot group are there, or in the line.

@@ -26,7 +26,7 @@ mod expire;
 pub(crate) mod lines;
 mod memory;
 mod overlap;
-mod parts;
+pub(crate) mod parts;
 mod reconcile;
 mod refill;
 pub(crate) mod release;

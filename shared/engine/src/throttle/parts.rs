@@ -13,6 +13,29 @@ use tidegate_store::line::{LineEntry, Portion};
 use super::Throttle;
 use crate::EngineError;
 
+/// What a slot group is supplied with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Supply {
+    /// Events for the slots that are free: its neighbours are looked at as well, and may have free slots for the others.
+    Room,
+    /// Its share of them: few wait, and neighbours may have free slots for them.
+    Share,
+    /// Events for slots that come free later, too: somebody released here, and will again.
+    Reserve,
+}
+
+impl Supply {
+    /// What a group is supplied with of a line whose head was seen: no more than its share where it has no more events than
+    /// the policy has tokens. `whole`: nothing waits behind its head.
+    pub(super) fn at(self, head: &[LineEntry], whole: bool, limit: u32) -> Self {
+        let left = head.iter().map(|entry| u64::from(entry.count.saturating_sub(entry.cursor)));
+        match self {
+            Self::Reserve if whole && left.sum::<u64>() <= limit.into() => Self::Share,
+            supply => supply,
+        }
+    }
+}
+
 impl Throttle {
     /// In how many parts an occurrence joins its line. A run that is paced, or that an overlap rule decides about, is one:
     /// it is served in the order of its events, and decided about once.
@@ -41,12 +64,18 @@ impl Throttle {
         nearest.map_or(first, |(_, entry)| entry).clone()
     }
 
-    /// What a group takes of an entry. A group that has neighbours leaves most of it to them, the more so towards the end:
-    /// what one group alone has left of a run, its neighbours' free slots cannot serve.
-    pub(super) fn portion(&self, group: &SlotGroup, is_part: bool) -> Portion {
+    /// What a group takes of an entry whose events have a cost. A group that has neighbours leaves most of it to them, the
+    /// more so towards the end: what one group alone has left of a run, its neighbours' free slots cannot serve.
+    pub(super) fn portion(&self, group: &SlotGroup, is_part: bool, (supply, cost): (Supply, u32)) -> Portion {
         let (cap, limit) = (group.share.cap, group.share.limit);
         let shared = if is_part { limit.min(self.tokens_per_part()) } else { limit };
-        Portion { cap, of: if cap >= shared { cap } else { shared.saturating_mul(2) } }
+        let room = group.slots_for(u32::MAX, cost).len() as u32;
+        match supply {
+            _ if cap >= shared => Portion::Part { cap, of: cap, least: cap },
+            Supply::Room => Portion::Exactly(room),
+            Supply::Share => Portion::Part { cap, of: shared, least: room },
+            Supply::Reserve => Portion::Part { cap, of: shared.saturating_mul(2), least: cap },
+        }
     }
 
     fn tokens_per_part(&self) -> u32 {

@@ -12,8 +12,10 @@ use tidegate_store::line::LineEntry;
 use tidegate_store::policies::ActivePolicy;
 
 use super::Throttle;
+use super::parts::Supply;
+use super::serve::{Served, sending};
 use super::shares::GROUPS_AT_ONCE;
-use crate::effect::{Effect, Reconciliation, WaitingRun};
+use crate::effect::{Effect, Granted, Reconciliation, WaitingRun};
 use crate::error::readable;
 use crate::{EngineError, figures};
 
@@ -31,13 +33,14 @@ impl Throttle {
             };
         }
         let each = behind.into_iter().rev().map(|group| self.reconcile_group(&open.policy, group));
-        let mut effects = Vec::new();
+        let (mut granted, mut follow) = (Vec::new(), Vec::new());
         let mut failure = None;
         for done in join_all(each).await {
             match done {
-                Ok((group, more)) => {
+                Ok((some, more, group)) => {
                     open.is_idle &= group.is_idle();
-                    effects.extend(more);
+                    granted.extend(some);
+                    follow.extend(more);
                     if group.range().is_some() && group.grantable().is_empty() {
                         open.full.push(group);
                     } else if group.refill == Refill::Idle {
@@ -48,6 +51,7 @@ impl Throttle {
             }
         }
         // What the others granted is sent first: nobody else would send it before its lease ends.
+        let mut effects: Vec<Effect> = sending(granted).into_iter().chain(follow).collect();
         effects.push(failure.map_or_else(|| Effect::Reconcile(Box::new(open)), Effect::Fail));
         Ok(effects)
     }
@@ -56,20 +60,20 @@ impl Throttle {
         &self,
         policy: &Policy,
         seen: SlotGroup,
-    ) -> Result<(SlotGroup, Vec<Effect>), EngineError> {
+    ) -> Result<(Vec<Granted>, Vec<Effect>, SlotGroup), EngineError> {
         let (seen, again) = match policy.terms.on_expiry() {
             OnExpiry::Reclaim => self.reclaim(policy, seen).await?,
             OnExpiry::Hold => (seen, Vec::new()),
         };
-        let mut served = self.serve(seen, policy.into(), None).await?;
-        served.granted.splice(0..0, again);
+        let served = self.serve(Served::new(seen, again), (policy.into(), Supply::Room), None).await?;
         if let Some(due_from) = served.group.serving().and_then(PackId::launches_from) {
             figures::line_age(self.clock.now() - due_from);
         }
-        self.return_what_does_not_fit(policy, &served.group).await?;
-        let (mut effects, group) = served.into_parts();
+        let returned = self.return_what_does_not_fit(policy, &served.group).await;
+        let (granted, mut effects, group) = served.into_parts();
         effects.push(Effect::Compact(Box::new(group.clone())));
-        Ok((group, effects))
+        effects.extend(returned.err().map(Effect::Fail));
+        Ok((granted, effects, group))
     }
 
     /// Groups that have no token free give the events that they have left back to the line, as far as others have room for

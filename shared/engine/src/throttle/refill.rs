@@ -16,6 +16,7 @@ use tidegate_store::slots::Written;
 
 use super::Throttle;
 use super::overlap::Turn;
+use super::parts::Supply;
 use crate::EngineError;
 use crate::effect::{Effect, WaitingRun};
 use crate::error::readable;
@@ -35,13 +36,13 @@ enum Next {
 }
 
 impl Throttle {
-    /// The entry of the line that a group may take of; `None`: nothing waits that may go now.
+    /// The entry of the line that a group may take of, and what it is supplied with; `None`: nothing waits that may go now.
     pub(super) async fn next_entry(
         &self,
-        seen: &SlotGroup,
+        (seen, supply): (&SlotGroup, Supply),
         mut known: Option<&[LineEntry]>,
         more: &mut Vec<Effect>,
-    ) -> Result<Option<LineEntry>, EngineError> {
+    ) -> Result<Option<(LineEntry, Supply)>, EngineError> {
         let mut later: Option<DateTime<Utc>> = None;
         for look in if self.has_parts(seen) { &PARTS_LOOKS[..] } else { &LINE_LOOKS } {
             let head = match known.take() {
@@ -51,7 +52,10 @@ impl Throttle {
             let whole = head.len() < look.unsigned_abs() as usize;
             for entry in &head {
                 match self.look_at(seen, entry, more).await {
-                    Ok(Next::Take) => return Ok(Some(self.own_part(seen, entry, &head))),
+                    Ok(Next::Take) => {
+                        let supply = supply.at(&head, whole, seen.share.limit);
+                        return Ok(Some((self.own_part(seen, entry, &head), supply)));
+                    }
                     Ok(Next::Later(at)) => later = Some(later.map_or(at, |known| known.min(at))),
                     Ok(Next::Nothing) => {}
                     Err(error) if error.is_of_one_row() => {
@@ -143,10 +147,11 @@ impl Throttle {
         &self,
         group: &mut SlotGroup,
         (line_key, seen): (&str, Option<&LineEntry>),
+        supply: Supply,
         more: &mut Vec<Effect>,
     ) -> Result<(), EngineError> {
         let policy = PolicyRef::of(group);
-        let (range, last) = match self.take_at(group, (line_key, seen)).await {
+        let (range, last) = match self.take_at(group, (line_key, seen), supply).await {
             Ok(Some((range, pack, last))) => (Some((range, pack)), last),
             Ok(None) => return Ok(()),
             Err(error) if error.is_of_one_row() => {
@@ -171,11 +176,12 @@ impl Throttle {
         &self,
         group: &SlotGroup,
         (line_key, seen): (&str, Option<&LineEntry>),
+        supply: Supply,
     ) -> Result<Option<(Range, PackRef, bool)>, EngineError> {
         let seen = seen.filter(|seen| seen.line_key == line_key);
         match pack_of_line_key(line_key)? {
-            PackId::Run(run) => self.take_of_run(group, (line_key, seen), &run).await,
-            PackId::Singles(id) => self.take_of_singles(group, (line_key, seen), id).await,
+            PackId::Run(run) => self.take_of_run(group, (line_key, seen), supply, &run).await,
+            PackId::Singles(id) => self.take_of_singles(group, (line_key, seen), supply, id).await,
         }
     }
 
@@ -184,10 +190,11 @@ impl Throttle {
         &self,
         group: &SlotGroup,
         (line_key, seen): (&str, Option<&LineEntry>),
+        supply: (Supply, u32),
         upto: u32,
     ) -> Result<Option<(u32, u32, bool)>, EngineError> {
         let GroupKey { client, policy, group: number } = &group.key;
-        let part = (self.portion(group, is_part(line_key)), upto);
+        let part = (self.portion(group, is_part(line_key), supply), upto);
         let by = (client, policy, *number);
         let taken = self.store.take_range(by, line_key, group.refills, part, seen).await?;
         Ok(match taken {
@@ -201,6 +208,7 @@ impl Throttle {
         &self,
         group: &SlotGroup,
         entry: (&str, Option<&LineEntry>),
+        supply: Supply,
         id: SinglesId,
     ) -> Result<Option<(Range, PackRef, bool)>, EngineError> {
         let pack = self.contents.pack(&PolicyRef::of(group), id).await?;
@@ -208,7 +216,9 @@ impl Throttle {
         // Before anything is taken: what a group is seen to be taking, whoever changes a job takes for looked up.
         let changed_until = self.store.recheck_until(&group.key.client).await?;
         let recheck = pack.is_none_or(|pack| pack.needs_recheck(changed_until));
-        let Some((start, end, last)) = self.take(group, entry, due).await? else { return Ok(None) };
+        let Some((start, end, last)) = self.take(group, entry, (supply, id.kind.cost), due).await? else {
+            return Ok(None);
+        };
         let (left, cost) = (end.saturating_sub(start), id.kind.cost);
         let range = Range { pack_number: 0, next: start, left, cost, deadline: None };
         Ok(Some((range, PackRef { pack: PackId::Singles(id), watched: false, recheck }, last)))
@@ -218,13 +228,17 @@ impl Throttle {
         &self,
         group: &SlotGroup,
         entry @ (line_key, _): (&str, Option<&LineEntry>),
+        supply: Supply,
         run: &RunId,
     ) -> Result<Option<(Range, PackRef, bool)>, EngineError> {
         let client = &group.key.client;
         let terms = self.contents.run_terms(client, run).await?;
         let terms = terms.as_deref().map(|terms| &terms.terms);
         let upto = terms.map_or(u32::MAX, |terms| self.admissible(run, terms));
-        let Some((start, end, last)) = self.take(group, entry, upto).await? else { return Ok(None) };
+        let cost = terms.map_or(1, |terms| terms.flow.cost.get());
+        let Some((start, end, last)) = self.take(group, entry, (supply, cost), upto).await? else {
+            return Ok(None);
+        };
         // Of a single event that nobody waits for, its record says enough.
         let is_told = |terms: &Terms| terms.count.get() > 1 || terms.flow.is_watched();
         if is_first(line_key, start) && end > start && terms.is_some_and(is_told) {

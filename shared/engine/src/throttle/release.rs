@@ -90,7 +90,14 @@ impl Throttle {
         // Of two tokens of one slot only one can be live, so they go into writes of their own.
         while !open.is_empty() {
             let (pending, later) = first_of_each_slot(open, &mut answers);
-            effects.extend(self.end_leases(key, pending, &snapshot, &mut answers).await?);
+            match self.end_leases(key, pending, &snapshot, &mut answers).await {
+                Ok(more) => effects.extend(more),
+                Err(error) if effects.is_empty() => return Err(error),
+                Err(error) => {
+                    effects.push(Effect::Fail(error));
+                    break;
+                }
+            }
             open = later;
         }
         Ok((answers, effects))

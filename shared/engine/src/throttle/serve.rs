@@ -12,6 +12,7 @@ use tidegate_store::slots::Written;
 use tracing::warn;
 
 use super::Throttle;
+use super::parts::Supply;
 use super::shares::PolicySnapshot;
 use crate::EngineError;
 use crate::effect::{Effect, Granted, WaitingRun};
@@ -36,31 +37,34 @@ pub(crate) struct Served {
     pub(crate) group: SlotGroup,
     /// What must be sent.
     pub(crate) granted: Vec<Granted>,
-    /// The entry that a refill was begun from, as it was seen.
-    entry: Option<LineEntry>,
+    /// The entry that a refill was begun from, as it was seen, and what the group is supplied with.
+    entry: Option<(LineEntry, Supply)>,
     /// What else follows.
     more: Vec<Effect>,
     pub(crate) line: Line,
 }
 
 impl Served {
-    fn new(group: SlotGroup) -> Self {
-        Self { group, granted: Vec::new(), entry: None, more: Vec::new(), line: Line::More }
+    /// A group that is to be served, and what it was granted before.
+    pub(super) fn new(group: SlotGroup, granted: Vec<Granted>) -> Self {
+        Self { group, granted, entry: None, more: Vec::new(), line: Line::More }
     }
 
     /// All that follows: sending first, compaction last, when it is due.
     pub(crate) fn effects(self) -> Vec<Effect> {
-        let is_due = self.group.is_compaction_due();
-        let (mut effects, group) = self.into_parts();
-        effects.extend(is_due.then(|| Effect::Compact(Box::new(group))));
-        effects
+        let compact = self.group.is_compaction_due().then(|| Effect::Compact(Box::new(self.group)));
+        sending(self.granted).into_iter().chain(self.more).chain(compact).collect()
     }
 
-    /// What follows beside compaction, and the group.
-    pub(super) fn into_parts(self) -> (Vec<Effect>, SlotGroup) {
-        let send = (!self.granted.is_empty()).then_some(Effect::Send(self.granted));
-        (send.into_iter().chain(self.more).collect(), self.group)
+    /// What must be sent, what else follows beside compaction, and the group.
+    pub(super) fn into_parts(self) -> (Vec<Granted>, Vec<Effect>, SlotGroup) {
+        (self.granted, self.more, self.group)
     }
+}
+
+/// What was granted, on its way: of several groups at once, as few calls as may be.
+pub(super) fn sending(granted: Vec<Granted>) -> Option<Effect> {
+    (!granted.is_empty()).then_some(Effect::Send(granted))
 }
 
 /// What a round of serving comes to.
@@ -78,7 +82,8 @@ impl Throttle {
             // The policy is gone: the tick stops what waits for it.
             return Ok(Vec::new());
         };
-        self.serve(seen, snapshot, None).await.map(Served::effects)
+        let served = Served::new(seen, Vec::new());
+        self.serve(served, (snapshot, Supply::Reserve), None).await.map(Served::effects)
     }
 
     /// The same, of a group that changed since it was seen.
@@ -89,30 +94,23 @@ impl Throttle {
         }
     }
 
-    /// Grants free slots of a group until there is no room or nothing waits. `head`: the head of the line, if it was just read.
+    /// Grants free slots of a group until there is no room or nothing waits. `head`: the head of the line, if it was just
+    /// read. After an error what was granted is sent before the call fails: it is among what follows.
     pub(super) async fn serve(
         &self,
-        seen: SlotGroup,
-        mut snapshot: PolicySnapshot,
+        mut served: Served,
+        (mut snapshot, supply): (PolicySnapshot, Supply),
         mut head: Option<&[LineEntry]>,
     ) -> Result<Served, EngineError> {
-        let mut served = Served::new(seen);
         for _ in 0..SERVE_ROUNDS {
-            let round = match &served.group.refill {
-                Refill::Begun { entry } => {
-                    let entry = entry.clone();
-                    let seen = served.entry.take();
-                    self.finish_refill(&mut served.group, (&entry, seen.as_ref()), &mut served.more).await?;
-                    Round::Again
+            match self.serve_round(&mut served, (&mut snapshot, supply), &mut head).await {
+                Ok(Round::Again) => {}
+                Ok(Round::Over(line)) => return Ok(Served { line, ..served }),
+                Err(error) if served.granted.is_empty() => return Err(error),
+                Err(error) => {
+                    served.more.push(Effect::Fail(error));
+                    return Ok(served);
                 }
-                Refill::Idle => self.begin_refill(&mut served, head.take()).await?,
-                Refill::Serving(range) => {
-                    let range = *range;
-                    self.grant(&mut served, range, &mut snapshot).await?
-                }
-            };
-            if let Round::Over(line) = round {
-                return Ok(Served { line, ..served });
             }
         }
         // The next release, wake-up or tick goes on from here.
@@ -120,22 +118,44 @@ impl Throttle {
         Ok(served)
     }
 
+    async fn serve_round(
+        &self,
+        served: &mut Served,
+        (snapshot, supply): (&mut PolicySnapshot, Supply),
+        head: &mut Option<&[LineEntry]>,
+    ) -> Result<Round, EngineError> {
+        match &served.group.refill {
+            Refill::Begun { entry } => {
+                let (entry, begun) = (entry.clone(), served.entry.take());
+                let supply = begun.as_ref().map_or(supply, |(_, supply)| *supply);
+                let entry = (&*entry, begun.as_ref().map(|(entry, _)| entry));
+                self.finish_refill(&mut served.group, entry, supply, &mut served.more).await?;
+                Ok(Round::Again)
+            }
+            Refill::Idle => self.begin_refill(served, supply, head.take()).await,
+            Refill::Serving(range) => {
+                let range = *range;
+                self.grant(served, range, snapshot).await
+            }
+        }
+    }
+
     async fn begin_refill(
         &self,
         served: &mut Served,
+        supply: Supply,
         head: Option<&[LineEntry]>,
     ) -> Result<Round, EngineError> {
         let group = &mut served.group;
         if group.room() == 0 || group.free_slots().next().is_none() {
             return Ok(Round::Over(Line::More));
         }
-        let Some(entry) = self.next_entry(group, head, &mut served.more).await? else {
-            return Ok(Round::Over(Line::Nothing));
-        };
+        let next = self.next_entry((group, supply), head, &mut served.more).await?;
+        let Some((entry, supply)) = next else { return Ok(Round::Over(Line::Nothing)) };
         match self.store.perform(&group.key, &Transition::begin_refill(group, &entry.line_key)).await? {
             Written::Done(now_seen) => {
                 *group = now_seen;
-                served.entry = Some(entry);
+                served.entry = Some((entry, supply));
             }
             Written::Refused(Some(now_seen)) => *group = now_seen,
             Written::Refused(None) => return Ok(Round::Over(Line::Nothing)),

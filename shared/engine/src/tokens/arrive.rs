@@ -181,7 +181,7 @@ impl Tokens {
         members: &mut Vec<Occurrence>,
         placed: &mut Placed,
     ) -> Result<u32, EngineError> {
-        let packs = self.store.readable_packs_of(&policy.client, &policy.policy, kind).await?;
+        let packs = self.store.readable_packs_of(&policy.client, &policy.policy, kind, 0).await?;
         for pack in &packs {
             let open = members.len();
             members.retain(|member| !pack.has(member));

@@ -12,6 +12,7 @@ use tidegate_store::slots::Written;
 use super::Tokens;
 use crate::EngineError;
 use crate::error::readable;
+use crate::throttle::parts::Supply;
 use crate::throttle::shares::{GROUPS_AT_ONCE, group_key};
 
 /// Writes that mark the packs of a slot group: one for each that it may still send events of, and some that are lost.
@@ -45,7 +46,8 @@ impl Tokens {
             if let Some(line_key) = group.refilling().map(str::to_owned) {
                 // Whoever began it may have read the mark before it was there: what comes of it is then marked.
                 let mut more = Vec::new();
-                self.throttle.finish_refill(&mut group, (&line_key, None), &mut more).await?;
+                let entry = (&*line_key, None);
+                self.throttle.finish_refill(&mut group, entry, Supply::Room, &mut more).await?;
                 self.effects.carry_out(more).await?;
             }
             let Some(number) = self.unmarked_pack_with(&policy, &group, job).await? else {

@@ -3,15 +3,20 @@
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{LEASE_SECONDS, SLOTS_PER_GROUP};
+use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::slots::{GroupKey, Transition};
 use tidegate_domain::time::{seconds, shifted};
 use tidegate_domain::token::Token;
 use tidegate_store::slots::Written;
+use tracing::warn;
 
 use super::Tokens;
 use crate::EngineError;
 use crate::effect::Release;
 use crate::throttle::release::{Answers, Released, by_group, why_gone};
+
+/// After how long a policy is looked after when what follows a release could not be done, in seconds.
+const LOOKED_AFTER_SECONDS: i64 = 1;
 
 /// What came of an extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,8 +69,17 @@ impl Tokens {
     }
 
     async fn release_here(&self, key: &GroupKey, releases: Vec<Release>) -> Result<Answers, EngineError> {
+        let released = releases.len();
         let (answers, effects) = self.throttle.release_group(key, releases).await?;
-        self.effects.carry_out(effects).await?;
+        if let Err(error) = self.effects.carry_out(effects).await {
+            if answers.len() < released || !error.is_retryable() {
+                return Err(error);
+            }
+            // The leases have ended. What should have followed does when somebody looks after the policy.
+            warn!(%error, group = ?key, "what follows a release is left to a wake-up");
+            let soon = shifted(self.clock.now(), seconds(LOOKED_AFTER_SECONDS));
+            self.throttle.wake_at(&PolicyRef::of_key(key), soon).await?;
+        }
         Ok(answers)
     }
 

@@ -138,22 +138,33 @@ impl WaitingRuns {
     }
 }
 
-/// How much a slot group takes of what is left of a run: `cap` of every `of` events, but at least as many as it has
-/// tokens, and no more than [`GRANT_EVENTS`].
+/// How much a slot group takes of what is left of an entry: one event at the least, and no more than [`GRANT_EVENTS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Portion {
-    /// The group's share of the limit, in tokens.
-    pub cap: u32,
-    /// What that is a part of, in tokens: twice what all groups have that take of the entry, so that each takes half of
-    /// its part at a time; its own share where it is alone.
-    pub of: u32,
+pub enum Portion {
+    /// So many events.
+    Exactly(u32),
+    /// `cap` of every `of` events.
+    Part {
+        /// The group's share of the limit, in tokens.
+        cap: u32,
+        /// What that is a part of, in tokens: what all groups have that take of the entry, or twice that, so that each
+        /// takes half of its part at a time; its own share where it is alone.
+        of: u32,
+        /// How many events it is at the least.
+        least: u32,
+    },
 }
 
 impl Portion {
     fn of(self, left: u32) -> u32 {
-        let part = u64::from(left) * u64::from(self.cap.max(1));
-        let part = part.div_ceil(u64::from(self.of.max(self.cap).max(1)));
-        u32::try_from(part).unwrap_or(GRANT_EVENTS).clamp(self.cap.clamp(1, GRANT_EVENTS), GRANT_EVENTS)
+        let (events, least) = match self {
+            Self::Exactly(events) => (events.into(), 1),
+            Self::Part { cap, of, least } => {
+                let part = u64::from(left) * u64::from(cap.max(1));
+                (part.div_ceil(u64::from(of.max(cap).max(1))), least.clamp(1, GRANT_EVENTS))
+            }
+        };
+        u32::try_from(events).unwrap_or(GRANT_EVENTS).clamp(least, GRANT_EVENTS)
     }
 }
 
@@ -343,11 +354,14 @@ fn extent(row: &Attributes) -> Result<Extent> {
     Ok(Extent { cursor: item.number("cur")?, count: item.number("n")? })
 }
 
-/// The range that the entry's row says a grant has taken.
+/// What the entry's row says of a grant: the range that it has taken. Once a later grant of the group took of the entry,
+/// nothing: what would be taken for an earlier one, which is over, no group would put in place.
 fn taken_before(row: &Attributes, group: u32, grant: u64) -> Result<Option<Take>> {
     let item = Item::read(Table::Policies, row)?;
-    if item.find_number(&format!("g{group}"))? != Some(grant) {
-        return Ok(None);
+    match item.find_number::<u64>(&format!("g{group}"))? {
+        Some(latest) if latest > grant => return Ok(Some(Take::Empty)),
+        Some(latest) if latest == grant => {}
+        _ => return Ok(None),
     }
     let (start, end) = (item.number(&format!("a{group}"))?, item.number(&format!("b{group}"))?);
     let last = item.number::<u32>("cur")? >= item.number("n")?;
@@ -475,7 +489,7 @@ impl Store {
 
     /// Takes events of an entry for slot group `group`: its portion `share` of what is left, but none from event `upto`
     /// on, which a paced run keeps for later. Repeating it with the same `grant` number, the group's refill, answers
-    /// with the same range. `seen`, how far the entry was when it was looked at, saves a read.
+    /// with the same range, and with none once a later refill took of the entry. `seen`, how far the entry was when it was looked at, saves a read.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
@@ -513,7 +527,7 @@ impl Store {
             let changes =
                 format!("SET a{group} = cur, b{group} = cur + :taken, cur = cur + :taken, g{group} = :grant");
             let update = Update::new(Table::Policies, key(), changes)
-                .when(format!("cur <= :most AND (attribute_not_exists(g{group}) OR g{group} <> :grant)"))
+                .when(format!("cur <= :most AND (attribute_not_exists(g{group}) OR g{group} < :grant)"))
                 .value(":taken", number(taken))
                 .value(":most", number(end.saturating_sub(taken)))
                 .value(":grant", number(grant));

@@ -26,7 +26,7 @@ cases! {
     "line delete: cur >= n" => entry_of_which_something_is_left,
     "line exhaust singles: cur = :cur" => rest_of_which_a_group_took_meanwhile,
     "line decide overlap: ov = :seen" => rule_that_has_spoken,
-    "line take range: attribute_not_exists(g#) OR g# <> :grant" => range_that_was_taken,
+    "line take range: attribute_not_exists(g#) OR g# < :grant" => range_that_was_taken,
     "pace claim wake: attribute_not_exists(wake_at) OR wake_at <= :now OR wake_at > :due" => later_wake,
     "policy delete: revision = :seen" => policy_that_was_replaced_is_deleted,
     "policy put: attribute_not_exists(pk)" => second_policy,
@@ -162,7 +162,9 @@ pub(crate) async fn waiting(world: &World) -> Result<String> {
 
 pub(crate) async fn take(store: &Store, line_key: &str, seen: Option<&LineEntry>) -> Result<Take> {
     let (client, policy) = (client()?, "small".parse()?);
-    Ok(store.take_range((&client, &policy, 0), line_key, 7, (Portion { cap: 1, of: 4 }, 4), seen).await?)
+    Ok(store
+        .take_range((&client, &policy, 0), line_key, 7, (Portion::Part { cap: 1, of: 4, least: 1 }, 4), seen)
+        .await?)
 }
 
 /// What one worker let go another would have wait, who asked before the end of the run before it.

@@ -10,6 +10,7 @@ mod line;
 mod parts;
 mod rates;
 mod refills;
+mod refused;
 mod release_notes;
 mod release_queue;
 mod retained;
