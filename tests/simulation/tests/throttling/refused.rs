@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use tidegate_domain::flow::Flow;
 use tidegate_embedded::{Call, Fault, FaultPlan, Refusal, Service};
-
 use tidegate_engine::{Outcome, Release};
 use tidegate_simulation::world::Received;
 
