@@ -72,8 +72,13 @@ impl Policy {
 
     /// Slot groups that one release call writes. Tokens that are released together are those that a consumer has, of any groups.
     pub fn groups_of_a_release(&self) -> f64 {
-        let (groups, tokens) = (self.groups(), f64::from(self.released_together.min(self.tokens).max(1)));
-        groups * (1.0 - (1.0 - 1.0 / groups).powf(tokens))
+        let groups = self.groups();
+        groups * (1.0 - (1.0 - 1.0 / groups).powf(self.tokens_of_a_release()))
+    }
+
+    /// Tokens that one release call names.
+    pub fn tokens_of_a_release(&self) -> f64 {
+        f64::from(self.released_together.min(self.tokens).max(1))
     }
 
     /// How many ranges its groups take of so many events that wait. One group takes as many events as a range may have. Several
@@ -85,7 +90,7 @@ impl Policy {
             return events / most;
         }
         let tokens = f64::from(self.tokens);
-        let room = f64::from(self.released_together.min(self.tokens).max(1)) / self.groups_of_a_release();
+        let room = self.tokens_of_a_release() / self.groups_of_a_release();
         let groups = tokens / share;
         // Ranges of a part of what is left, from where that is `from` down to where it is `to`.
         let falling = |from: f64, to: f64, parts: f64| {

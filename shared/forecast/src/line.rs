@@ -39,7 +39,7 @@ pub(crate) struct PolicyState {
 
 impl PolicyState {
     pub(crate) fn new(policy: &Policy, setting: &Setting) -> Self {
-        let together = f64::from(policy.released_together.min(policy.tokens).max(1));
+        let together = policy.tokens_of_a_release();
         let groups = policy.groups_of_a_release();
         let mut of_an_event = Steps::default();
         of_an_event.add(Step::ReleaseCall, 1.0 / together);
@@ -106,11 +106,12 @@ pub(crate) fn admission(
             steps.add(Step::FreshRange, (groups - first).max(0.0));
             steps.add(Step::FreshEvent, at_once);
             steps.add(Step::Range, (events - of_runs - at_once).max(0.0) / f64::from(GRANT_EVENTS));
+            // Where several groups share them they take more ranges than full ones.
             let wait = (events - at_once).max(0.0);
             steps.add(Step::Range, policy.ranges(wait) - wait / f64::from(GRANT_EVENTS));
         }
     }
-    let together = f64::from(policy.released_together.min(policy.tokens).max(1));
+    let together = policy.tokens_of_a_release();
     let sends = (at_once / CALL_MESSAGES).ceil().max(groups);
     steps.add(Step::Send, sends - at_once * policy.groups_of_a_release() / together);
     steps

@@ -258,7 +258,7 @@ fn of_policy(setting: &Setting, policy: &Policy, load: &PolicyLoad) -> [Use; 3] 
         let a_second = load.busiest_second.value.min(load.per_second);
         Peak { value: a_second * units, at_s: load.busiest_second.at_s }
     };
-    let together = f64::from(policy.released_together.min(policy.tokens).max(1));
+    let together = policy.tokens_of_a_release();
     let writes = policy.groups_of_a_release() / together / policy.groups() * SLOT_ROW_UNITS;
     let name = |what: &str| format!("policy {}: {what}", policy.id);
     let (group, line, history) = (name("a slot group"), name("its line"), name("the history of a run"));

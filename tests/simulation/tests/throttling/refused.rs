@@ -23,10 +23,30 @@ impl FaultPlan for RefusesOne {
     }
 }
 
-/// What holds a token is what arrived.
-async fn nothing_waits_for_its_lease(stage: &Stage, arrived: usize, after: i64) {
+/// Requests that a test refuses one after the other, at the most.
+const MOST: i64 = 200;
+
+/// Three jobs of so many events under a policy of two slot groups.
+async fn stage_of(events: u64) -> Stage {
+    let stage = Stage::new().await;
+    stage.policy("small", terms(24)).await;
+    for job in ["one", "two", "three"] {
+        stage.job(job, events, "small", Flow::default()).await;
+    }
+    stage
+}
+
+/// What holds a token is what arrives within seconds, though a request is refused after so many from here on, of those of a
+/// release too. How many events that are, and whether one was refused: there may be fewer requests.
+async fn arrived_though_refused(stage: &Stage, after: i64, released: &[Received]) -> (usize, bool) {
+    let left = Arc::new(AtomicI64::new(after));
+    stage.world.embedded.inject(RefusesOne(Arc::clone(&left)));
+    stage.world.engine.tokens().release(&client(), releases(released)).await.unwrap();
+    let arrived = stage.wait(5).await.len();
+    stage.world.embedded.inject_nothing();
     let held = stage.load("small").await.in_flight;
     assert_eq!(held as usize, arrived, "request {after} was refused");
+    (arrived, left.load(Ordering::Relaxed) < 0)
 }
 
 fn releases(events: &[Received]) -> Vec<Release> {
@@ -37,43 +57,27 @@ fn releases(events: &[Received]) -> Vec<Release> {
 /// for a minute.
 #[tokio::test]
 async fn what_is_granted_is_sent_whatever_request_is_refused() {
-    for after in 0.. {
-        let stage = Stage::new().await;
-        stage.policy("small", terms(24)).await;
-        for job in ["one", "two", "three"] {
-            stage.job(job, 7, "small", Flow::default()).await;
-        }
-        let left = Arc::new(AtomicI64::new(after));
-        stage.world.embedded.inject(RefusesOne(Arc::clone(&left)));
-        let arrived = stage.wait(5).await.len();
-        stage.world.embedded.inject_nothing();
-        nothing_waits_for_its_lease(&stage, arrived, after).await;
-        if left.load(Ordering::Relaxed) >= 0 {
+    for after in 0..MOST {
+        let (arrived, is_refused) = arrived_though_refused(&stage_of(7).await, after, &[]).await;
+        if !is_refused {
             assert!(after > 20 && arrived == 21, "{after} requests, {arrived} events");
             return;
         }
     }
+    panic!("there are more than {MOST} requests");
 }
 
 #[tokio::test]
 async fn what_a_release_grants_is_sent_whatever_request_is_refused() {
-    for after in 0.. {
-        let stage = Stage::new().await;
-        stage.policy("small", terms(24)).await;
-        for job in ["one", "two", "three"] {
-            stage.job(job, 14, "small", Flow::default()).await;
-        }
+    for after in 0..MOST {
+        let stage = stage_of(14).await;
         let first = stage.wait(5).await;
         assert_eq!(first.len(), 24);
-        let left = Arc::new(AtomicI64::new(after));
-        stage.world.embedded.inject(RefusesOne(Arc::clone(&left)));
-        stage.world.engine.tokens().release(&client(), releases(&first)).await.unwrap();
-        let arrived = stage.wait(5).await.len();
-        stage.world.embedded.inject_nothing();
-        nothing_waits_for_its_lease(&stage, arrived, after).await;
-        if left.load(Ordering::Relaxed) >= 0 {
+        let (arrived, is_refused) = arrived_though_refused(&stage, after, &first).await;
+        if !is_refused {
             assert!(after > 6 && arrived == 18, "{after} requests, {arrived} events");
             return;
         }
     }
+    panic!("there are more than {MOST} requests");
 }
