@@ -265,15 +265,13 @@ impl Throttle {
         for ((client, policy), mut runs) in lines {
             let kinds: BTreeSet<SinglesKind> =
                 runs.iter().filter_map(|run| SinglesKind::of(&run.occurrence)).collect();
-            let line = (&client, &policy);
-            let unknown_from = |kind| {
-                let next = self.memory.leave_packed((line.0, line.1, kind), &mut runs, |run| &run.occurrence);
-                (kind, next)
-            };
-            let unknown: Vec<(SinglesKind, u32)> = kinds.into_iter().map(unknown_from).collect();
-            let reads = unknown
-                .into_iter()
-                .map(|(kind, from)| self.store.readable_packs_of(line.0, line.1, kind, from));
+            let mut unknown = Vec::with_capacity(kinds.len());
+            for kind in kinds {
+                let line = (&client, &policy, kind);
+                unknown.push((kind, self.memory.leave_packed(line, &mut runs, |run| &run.occurrence)));
+            }
+            let read = |(kind, from)| self.store.readable_packs_of(&client, &policy, kind, from);
+            let reads = unknown.into_iter().map(read);
             match stream::iter(reads.collect::<Vec<_>>())
                 .buffered(WRITES_AT_ONCE)
                 .try_collect::<Vec<_>>()
@@ -282,7 +280,7 @@ impl Throttle {
                 Ok(packs) => {
                     for packs in packs {
                         runs.retain(|run| !is_in(&packs, run));
-                        self.memory.keep_pack_log(line.0, line.1, &packs);
+                        self.memory.keep_pack_log(&client, &policy, &packs);
                     }
                     left.insert((client, policy), runs);
                 }
@@ -305,7 +303,7 @@ impl Throttle {
             |run: &Joining| (run.occurrence.launch_at, run.occurrence.job.clone(), run.occurrence.revision);
         members.sort_by_key(order);
         let known = self.memory.leave_packed((client, policy, *kind), &mut members, |run| &run.occurrence);
-        // What is in packs below `known` is not among them any more; of those from there on they are taken out as they are read.
+        // None of them is in a pack below `known`. Those in packs from there on are taken out as these are read.
         let (mut packed, mut next, mut known) = (Packed::default(), known.max(next), known);
         let whose = || format!("client {client}, policy {policy}");
         // Each round writes a pack, or reads those that others wrote meanwhile.

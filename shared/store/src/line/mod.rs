@@ -489,7 +489,8 @@ impl Store {
 
     /// Takes events of an entry for slot group `group`: its portion `share` of what is left, but none from event `upto`
     /// on, which a paced run keeps for later. Repeating it with the same `grant` number, the group's refill, answers
-    /// with the same range, and with none once a later refill took of the entry. `seen`, how far the entry was when it was looked at, saves a read.
+    /// with the same range, and with none once a later refill took of the entry. `seen`, how far the entry was when it
+    /// was looked at, saves a read.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
