@@ -54,6 +54,10 @@ pub(crate) struct LocalArgs {
     /// The folder that keeps all data [default: ./.tidegate; with --demo none, in memory]
     #[arg(long, value_name = "DIR", env = "TIDEGATE_DATA", hide_env_values = true)]
     pub(crate) data: Option<PathBuf>,
+    /// Wait for the disk before anything is answered: a power cut loses nothing then; otherwise it may take back the last
+    /// moments, and nothing else does. Several times slower
+    #[arg(long, env = "TIDEGATE_SYNCHRONOUS", hide_env_values = true)]
+    pub(crate) synchronous: bool,
     /// The port of the API on 127.0.0.1; 0 takes any that is free
     #[arg(long, default_value_t = 8080, env = "TIDEGATE_PORT", hide_env_values = true)]
     pub(crate) port: u16,

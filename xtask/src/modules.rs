@@ -55,7 +55,7 @@ const TABLES: &[Table] = &[
     },
     Table {
         root: "shared/engine/src",
-        base: &["clock", "random", "contain", "error", "expect", "figures"],
+        base: &["clock", "random", "contain", "error", "expect", "figures", "gather"],
         rows: &[
             ("regions", &[]),
             ("queues", &["regions"]),

@@ -8,7 +8,7 @@ mod servers;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use tidegate_runtime::{Options, Place, Runtime};
+use tidegate_runtime::{Durability, Options, Place, Runtime};
 use tracing::info;
 
 use crate::args::{LocalArgs, Output};
@@ -29,7 +29,9 @@ pub(crate) async fn run(args: LocalArgs) -> anyhow::Result<ExitCode> {
     let listeners = Listeners::bind(args.port, args.sqs_port).await?;
     let place = folder.clone().map_or(Place::Memory, Place::Folder);
     let allow_private_targets = !args.deny_private_targets;
-    let runtime = Runtime::start(Options { allow_private_targets, ..Options::new(place) }).await?;
+    let durability = if args.synchronous { Durability::Machine } else { Durability::Process };
+    let runtime =
+        Runtime::start(Options { durability, allow_private_targets, ..Options::new(place) }).await?;
     let admin_key = key::admin_key(given_key, folder.as_deref())?;
     let servers = Servers::start(&runtime, listeners, &admin_key)?;
     let mut queues = Vec::new();

@@ -63,6 +63,9 @@ pub const HTTP_EVENTS_PER_CHUNK: u32 = 20;
 pub const CHUNK_BYTES: usize = 60 * 1024;
 /// The longest delay of an SQS message, in seconds.
 pub const SQS_DELAY_SECONDS: u32 = 900;
+/// The attribute of a delayed message of our own queues that tells when it is due, in milliseconds since the epoch. SQS
+/// delays by whole seconds and passes it on; the embedded queues go by it.
+pub const DUE_MS_ATTRIBUTE: &str = "due_ms";
 /// Messages in one SQS batch call.
 pub const SQS_BATCH: usize = 10;
 /// Text of one SQS batch call, in bytes. SQS takes 1 MiB; a margin is left for what it counts beside the bodies.

@@ -9,7 +9,7 @@ use tidegate_domain::clock::Clock;
 use crate::connector::{self, ClientOptions, Seam, Services};
 use crate::dynamodb::DynamoDb;
 use crate::faults::{FaultPlan, Faults};
-use crate::folder::Folder;
+use crate::folder::{Durability, Folder};
 use crate::loopback::{self, Limits};
 use crate::meter::Meter;
 use crate::sqs::{Failure, OwnQueues, Sqs};
@@ -66,16 +66,16 @@ impl Embedded {
         Ok(Self::new(dynamodb, Sqs::open(None, clock, 0)?, None))
     }
 
-    /// The services in the data folder `dir`, created when missing and taken for this process alone. What a call has
-    /// answered survives a killed process. Queues go by `clock`; the TTL of tables by the machine's.
+    /// The services in the data folder `dir`, created when missing and taken for this process alone. Queues go by `clock`;
+    /// the TTL of tables by the machine's.
     ///
     /// # Errors
     /// [`OpenError::InUse`] when another process has the folder.
-    pub fn open(dir: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+    pub fn open(dir: &Path, clock: Arc<dyn Clock>, durability: Durability) -> Result<Self, OpenError> {
         let failed = |error| OpenError::Folder(dir.to_owned(), error);
         let folder = Folder::take(dir).map_err(failed)?.ok_or_else(|| OpenError::InUse(dir.to_owned()))?;
-        let dynamodb = DynamoDb::open(&folder.tables().map_err(failed)?)?;
-        let sqs = Sqs::open(Some(&folder.queues().map_err(failed)?), clock, getrandom::u64()?)?;
+        let dynamodb = DynamoDb::open(&folder.tables().map_err(failed)?, durability)?;
+        let sqs = Sqs::open(Some((&folder.queues().map_err(failed)?, durability)), clock, getrandom::u64()?)?;
         Ok(Self::new(dynamodb, sqs, Some(folder)))
     }
 

@@ -15,6 +15,17 @@ const QUEUES: &str = "sqs.db";
 /// What the names of files in a data folder begin with; SQLite adds endings to those of its files.
 const OWN_NAMES: [&str; 6] = [LOCK, TABLES, QUEUES, "admin-key", "demo-client-key", "demo-book.jsonl"];
 
+/// What the answers of the services in a folder outlast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// The end of the process, whatever ends it. A power cut may take back the last moments, of tables and queues not the
+    /// same ones.
+    #[default]
+    Process,
+    /// A power cut too: what is written is on the disk before it is answered.
+    Machine,
+}
+
 /// A data folder that belongs to this process until it is dropped, or the process ends in whatever way.
 #[derive(Debug)]
 pub(crate) struct Folder {

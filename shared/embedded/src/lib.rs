@@ -28,6 +28,6 @@ pub use around::around;
 pub use connector::ClientOptions;
 pub use embedded::{Embedded, OpenError};
 pub use faults::{Call, Fault, FaultPlan, Faults, Refusal, Service};
-pub use folder::open_private;
+pub use folder::{Durability, open_private};
 pub use meter::{Meter, QueueUse, Units, Usage};
 pub use sqs::{OwnQueues, QueueName, place_of_queues};

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::types::{Message, QueueAttributeName, SendMessageBatchRequestEntry};
+use aws_sdk_sqs::types::{Message, MessageAttributeValue, QueueAttributeName, SendMessageBatchRequestEntry};
 use chrono::{DateTime, Utc};
 use tidegate_domain::clock::{Clock, ManualClock};
+use tidegate_domain::limits::DUE_MS_ATTRIBUTE;
 use tidegate_embedded::loopback::Limits;
-use tidegate_embedded::{Embedded, QueueUse};
+use tidegate_embedded::{Embedded, OwnQueues, QueueUse};
 
 fn embedded() -> (Arc<ManualClock>, Embedded) {
     let clock = Arc::new(ManualClock::new(DateTime::from_timestamp(1_763_725_000, 0).unwrap()));
@@ -248,4 +249,30 @@ async fn a_long_poll_looks_again_when_the_next_message_is_due() {
     let received = client.receive_message().queue_url(&url).wait_time_seconds(20).send().await.unwrap();
     assert_eq!(bodies(received.messages()), ["x"]);
     assert!((3_000..=3_002).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
+}
+
+/// A message that is due 300 ms before its delay ends, and how long it was not to be received.
+async fn waited_ms(hidden: bool) -> i64 {
+    let (clock, embedded) = embedded();
+    let client = embedded.sqs();
+    let url = queue(&client, "delayed").await;
+    if hidden {
+        embedded.hide_queues(OwnQueues { hidden: ["delayed".to_owned()].into(), send_only: None });
+    }
+    let due = MessageAttributeValue::builder().data_type("Number");
+    let due = due.string_value((clock.now().timestamp_millis() + 4_700).to_string()).build().unwrap();
+    let send = client.send_message().queue_url(&url).message_body("x").delay_seconds(5);
+    send.message_attributes(DUE_MS_ATTRIBUTE, due).send().await.unwrap();
+    let mut waited_ms = 0;
+    while receive(&client, &url).await.is_empty() {
+        clock.advance_ms(100);
+        waited_ms += 100;
+    }
+    waited_ms
+}
+
+#[tokio::test]
+async fn messages_of_our_own_queues_are_due_to_the_millisecond() {
+    assert_eq!(waited_ms(true).await, 4_700);
+    assert_eq!(waited_ms(false).await, 5_000, "whoever delays a message of another queue gets the delay");
 }

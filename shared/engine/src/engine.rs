@@ -11,6 +11,7 @@ use crate::deliver::Delivery;
 use crate::deliver::http::HttpTarget;
 use crate::effect_loop::EffectLoop;
 use crate::emit::Emission;
+use crate::gather::Gathered;
 use crate::handle::Handler;
 use crate::index::Index;
 use crate::jobs::Jobs;
@@ -131,7 +132,7 @@ impl Engine {
             index: Arc::clone(&index),
             throttle: Arc::clone(&throttle),
             few,
-            gathered: Default::default(),
+            gathered: Gathered::default(),
         });
         let queries = Arc::new(Queries {
             store: store.clone(),
@@ -150,6 +151,7 @@ impl Engine {
             tokens: Arc::clone(&tokens),
             emission: Arc::clone(&emission),
             queries: Arc::clone(&queries),
+            gathered: Gathered::default(),
         });
         let policies = Arc::new(Policies {
             store: store.clone(),

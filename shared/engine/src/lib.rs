@@ -54,6 +54,7 @@ mod engine;
 mod error;
 mod expect;
 mod figures;
+mod gather;
 mod handle;
 mod index;
 mod jobs;

@@ -24,6 +24,7 @@ mod ticking;
 pub use consumer_queue::{BadQueueName, ConsumerQueue};
 pub use queues::QueueError;
 pub use runtime::{Options, Place, Runtime, StartError, tables_in};
+pub use tidegate_embedded::Durability;
 
 #[cfg(test)]
 mod tests;

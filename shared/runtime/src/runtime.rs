@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tidegate_domain::clock::Clock;
-use tidegate_embedded::{Embedded, OpenError};
+use tidegate_embedded::{Durability, Embedded, OpenError};
 use tidegate_engine::clock::SystemClock;
 use tidegate_engine::random::{Random, SystemRandom};
 use tidegate_engine::{Config, Engine, EngineError, Parts, TickReport};
@@ -36,6 +36,8 @@ pub enum Place {
 pub struct Options {
     /// Where the data lies.
     pub place: Place,
+    /// What an answer outlasts, where data lies in a folder.
+    pub durability: Durability,
     /// What time it is. Waits are in real time and look at this clock again and again.
     pub clock: Arc<dyn Clock>,
     /// Where ids get their randomness.
@@ -51,6 +53,7 @@ impl Options {
     pub fn new(place: Place) -> Self {
         Self {
             place,
+            durability: Durability::default(),
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
             allow_private_targets: true,
@@ -82,7 +85,7 @@ pub enum StartError {
 /// [`OpenError::InUse`] when another process has the folder; otherwise when the tables cannot be opened, or one is missing
 /// and cannot be created.
 pub async fn tables_in(folder: &Path) -> Result<Store, StartError> {
-    let embedded = Embedded::open(folder, Arc::new(SystemClock))?;
+    let embedded = Embedded::open(folder, Arc::new(SystemClock), Durability::default())?;
     let store = Store::new(embedded.dynamodb(), PREFIX);
     store.create_tables().await?;
     Ok(store)
@@ -114,10 +117,10 @@ impl Runtime {
     /// # Errors
     /// [`OpenError::InUse`] when another process has the folder; otherwise when the stores fail.
     pub async fn start(options: Options) -> Result<Self, StartError> {
-        let Options { place, clock, random, allow_private_targets, handlers } = options;
+        let Options { place, durability, clock, random, allow_private_targets, handlers } = options;
         let embedded = match &place {
             Place::Memory => Embedded::in_memory(Arc::clone(&clock))?,
-            Place::Folder(path) => Embedded::open(path, Arc::clone(&clock))?,
+            Place::Folder(path) => Embedded::open(path, Arc::clone(&clock), durability)?,
         };
         let store = Store::new(embedded.dynamodb(), PREFIX);
         store.create_tables().await?;

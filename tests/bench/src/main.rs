@@ -32,7 +32,7 @@ use tidegate_domain::flow::Flow;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::job::{Attempts, Count, History, Payload, Terms};
 use tidegate_domain::target::Target;
-use tidegate_embedded::Embedded;
+use tidegate_embedded::{Durability, Embedded};
 
 use section::Asked;
 
@@ -76,7 +76,7 @@ fn midday() -> Result<DateTime<Utc>> {
 /// The services, in a folder or in memory.
 fn embedded(folder: Option<&Path>, clock: Arc<dyn Clock>) -> Result<Embedded> {
     Ok(match folder {
-        Some(folder) => Embedded::open(folder, clock)?,
+        Some(folder) => Embedded::open(folder, clock, Durability::default())?,
         None => Embedded::in_memory(clock)?,
     })
 }

@@ -9,13 +9,16 @@ use std::sync::Arc;
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
 };
-use tidegate_embedded::{Embedded, OpenError};
+use tidegate_embedded::{Durability, Embedded, OpenError};
 use tidegate_engine::clock::SystemClock;
 
 const DIR: &str = "TIDEGATE_TEST_DATA_DIR";
 
+/// Names how durable what the killed process writes is to be.
+const DURABILITY: &str = "TIDEGATE_TEST_DURABILITY";
+
 fn open(dir: &Path) -> Result<Embedded, OpenError> {
-    Embedded::open(dir, Arc::new(SystemClock))
+    Embedded::open(dir, Arc::new(SystemClock), Durability::default())
 }
 
 async fn create(embedded: &Embedded) -> String {
@@ -77,7 +80,11 @@ async fn messages_keep_their_state_over_a_restart() {
 #[ignore = "run by a_killed_process_loses_nothing_it_was_told"]
 async fn writer() {
     let Some(dir) = std::env::var_os(DIR) else { return };
-    let embedded = open(Path::new(&dir)).unwrap();
+    let durability = match std::env::var(DURABILITY).unwrap().as_str() {
+        "Machine" => Durability::Machine,
+        _ => Durability::Process,
+    };
+    let embedded = Embedded::open(Path::new(&dir), Arc::new(SystemClock), durability).unwrap();
     let url = create(&embedded).await;
     for number in 0.. {
         let id = AttributeValue::S(number.to_string());
@@ -89,10 +96,19 @@ async fn writer() {
 
 #[tokio::test]
 async fn a_killed_process_loses_nothing_it_was_told() {
-    let dir = tempfile::tempdir().unwrap();
+    for durability in [Durability::Process, Durability::Machine] {
+        killed(durability).await;
+    }
+}
+
+async fn killed(durability: Durability) {
+    // A name that is not one in an address.
+    let folder = tempfile::tempdir().unwrap();
+    let dir = tempfile::Builder::new().prefix("a?b#c%20d").tempdir_in(&folder).unwrap();
     let mut writer = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "writer", "--ignored", "--nocapture"])
         .env(DIR, dir.path())
+        .env(DURABILITY, format!("{durability:?}"))
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

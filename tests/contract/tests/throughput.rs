@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::{
     AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
 };
 use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, SendMessageBatchRequestEntry};
-use tidegate_embedded::Embedded;
+use tidegate_embedded::{Durability, Embedded};
 use tidegate_engine::clock::SystemClock;
 
 const TASKS: usize = 8;
@@ -17,7 +17,7 @@ const TASKS: usize = 8;
 fn places() -> [(&'static str, Embedded, Option<tempfile::TempDir>); 2] {
     let memory = Embedded::in_memory(Arc::new(SystemClock)).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let file = Embedded::open(dir.path(), Arc::new(SystemClock)).unwrap();
+    let file = Embedded::open(dir.path(), Arc::new(SystemClock), Durability::default()).unwrap();
     [("memory", memory, None), ("file", file, Some(dir))]
 }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use dynoxide::Database;
 use tidegate_domain::clock::Clock;
 
+use crate::folder::Durability;
 use crate::meter::Meter;
 use crate::reply::Reply;
 
@@ -31,13 +32,19 @@ impl DynamoDb {
         Ok(Self { db: Database::memory_with_clock(Arc::new(UnixClock(clock)))? })
     }
 
-    /// The tables in `file`, created when missing. A commit survives a killed process; the library offers no other clock
-    /// than the machine's here, so TTL goes by that.
-    pub(crate) fn open(file: &Path) -> Result<Self, dynoxide::DynoxideError> {
-        let db = Database::new(&file.to_string_lossy())?;
-        // The pair leaves the file at `synchronous=NORMAL`: no sync for each commit, still safe against a kill.
-        db.enable_bulk_loading()?;
-        db.disable_bulk_loading()?;
+    /// The tables in `file`, created when missing. The library offers no other clock than the machine's here, so TTL goes
+    /// by that.
+    pub(crate) fn open(file: &Path, durability: Durability) -> Result<Self, dynoxide::DynoxideError> {
+        let db = Database::new(&unshared(file))?;
+        match durability {
+            // The pair leaves the file at `synchronous=NORMAL`.
+            Durability::Process => {
+                db.enable_bulk_loading()?;
+                db.disable_bulk_loading()?;
+            }
+            // The library leaves it at SQLite's own `synchronous=FULL`.
+            Durability::Machine => {}
+        }
         Ok(Self { db })
     }
 
@@ -49,6 +56,17 @@ impl DynamoDb {
     /// Deletes the items whose TTL has passed; returns how many.
     pub(crate) fn sweep_ttl(&self) -> Result<usize, dynoxide::DynoxideError> {
         self.db.sweep_ttl()
+    }
+}
+
+/// The address of a file that this process has for itself: SQLite locks it once, not for each transaction.
+fn unshared(file: &Path) -> String {
+    let path = file.to_string_lossy();
+    match cfg!(unix) {
+        true => {
+            format!("file:{}?vfs=unix-excl", path.replace('%', "%25").replace('?', "%3f").replace('#', "%23"))
+        }
+        false => path.into_owned(),
     }
 }
 

@@ -35,6 +35,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use tidegate_domain::clock::Clock;
 
+use crate::folder::Durability;
 use crate::meter::Meter;
 use crate::reply::Reply;
 pub(crate) use error::Failure;
@@ -57,7 +58,11 @@ pub(crate) struct Sqs {
 
 impl Sqs {
     /// The queues in `file`, or none in memory; equal seeds give equal message ids.
-    pub(crate) fn open(file: Option<&Path>, clock: Arc<dyn Clock>, seed: u64) -> rusqlite::Result<Self> {
+    pub(crate) fn open(
+        file: Option<(&Path, Durability)>,
+        clock: Arc<dyn Clock>,
+        seed: u64,
+    ) -> rusqlite::Result<Self> {
         let store = Mutex::new(Store::open(file, seed)?);
         Ok(Self { clock, store, origin: RwLock::new(IN_PROCESS_ORIGIN.to_owned()), own: RwLock::default() })
     }

@@ -36,6 +36,7 @@ impl OwnQueues {
 impl Sqs {
     /// Names the queues that callers in other processes do not reach.
     pub(crate) fn hide(&self, own: OwnQueues) {
+        self.lock().own.clone_from(&own.hidden);
         *self.own.write().unwrap_or_else(PoisonError::into_inner) = own;
     }
 

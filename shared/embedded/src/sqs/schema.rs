@@ -8,6 +8,8 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
+use crate::folder::Durability;
+
 /// Ready to be received: a standard queue's message with a rank.
 pub(super) const READY: i64 = 0;
 /// Delayed or in flight: a standard queue's message that becomes ready at `visible_at_ms`.
@@ -67,18 +69,20 @@ CREATE INDEX IF NOT EXISTS deduplication_end ON deduplication (until_ms);
 PRAGMA user_version = 1;
 ";
 
-/// A connection with the tables in place: to `file`, or in memory.
-///
-/// A commit to a file survives a killed process (not a power cut: no sync for each commit).
-pub(super) fn connect(file: Option<&Path>) -> rusqlite::Result<Connection> {
+/// A connection with the tables in place: to a file, or in memory.
+pub(super) fn connect(file: Option<(&Path, Durability)>) -> rusqlite::Result<Connection> {
     let conn = match file {
-        Some(file) => Connection::open(file)?,
+        Some((file, _)) => Connection::open(file)?,
         None => Connection::open_in_memory()?,
+    };
+    let synchronous = match file {
+        Some((_, Durability::Machine)) => "FULL",
+        Some((_, Durability::Process)) | None => "NORMAL",
     };
     // The data folder is this process's alone: without shared locks SQLite asks the system for less.
     conn.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     conn.pragma_update(None, "journal_mode", "WAL")?;
-    conn.pragma_update(None, "synchronous", "NORMAL")?;
+    conn.pragma_update(None, "synchronous", synchronous)?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.pragma_update(None, "cache_size", -8000)?;
     conn.set_prepared_statement_cache_capacity(64);

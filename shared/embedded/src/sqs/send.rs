@@ -2,6 +2,7 @@
 
 use rusqlite::{OptionalExtension, params};
 use sha2::{Digest, Sha256};
+use tidegate_domain::limits::DUE_MS_ATTRIBUTE;
 
 use super::batch;
 use super::error::{Code, Failure, Refused};
@@ -70,13 +71,22 @@ fn to_standard(desk: &mut Desk<'_>, entry: &SendEntry, body: &str) -> Result<(i6
     }
     let delay_s = entry.delay_seconds.map_or(Ok(desk.queue.attributes.delay_s), limits::delay)?;
     let visible_at_ms = desk.now_ms + delay_s * 1000;
-    let (state, rank) = if delay_s > 0 {
+    let visible_at_ms = match due_ms(entry) {
+        Some(due_ms) if desk.is_own => due_ms.clamp(desk.now_ms, visible_at_ms),
+        _ => visible_at_ms,
+    };
+    let (state, rank) = if visible_at_ms > desk.now_ms {
         desk.queue.note_due(visible_at_ms);
         (WAITING, desk.queue.turns.served())
     } else {
         (READY, desk.queue.turns.next(entry.message_group_id.as_deref()))
     };
     insert(desk, entry, Place { state, rank, visible_at_ms, dedup_id: None, body })
+}
+
+/// The instant that a message is due at, if it says so: whoever delays it knows seconds only.
+fn due_ms(entry: &SendEntry) -> Option<i64> {
+    entry.message_attributes.get(DUE_MS_ATTRIBUTE)?.string_value.as_deref()?.parse().ok()
 }
 
 fn to_fifo(desk: &mut Desk<'_>, entry: &SendEntry, body: &str) -> Result<(i64, [u8; 16]), Failure> {

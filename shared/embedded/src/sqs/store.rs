@@ -1,6 +1,6 @@
 //! The one place where the queues are changed: a lock, the queue of the request, and a transaction around it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use rusqlite::Connection;
@@ -9,6 +9,7 @@ use super::error::{Failure, Refused};
 use super::name::{self, QueueName};
 use super::queue::{self, Queue};
 use super::schema;
+use crate::folder::Durability;
 
 /// Bits of a sequence number that count within a millisecond.
 const COUNTER_BITS: u32 = 20;
@@ -18,6 +19,8 @@ pub(super) struct Store {
     pub(super) conn: Connection,
     pub(super) queues: HashMap<String, Queue>,
     pub(super) sequence: Sequence,
+    /// Those out of reach of other processes, by name.
+    pub(super) own: BTreeSet<String>,
 }
 
 /// Numbers messages in the order in which they are sent; never gives a number twice, restarts included, as long as the
@@ -34,6 +37,8 @@ pub(super) struct Desk<'a> {
     pub(super) queue: &'a mut Queue,
     pub(super) sequence: &'a mut Sequence,
     pub(super) now_ms: i64,
+    /// No other process sends to it.
+    pub(super) is_own: bool,
     /// The queue's dead-letter queue, when it has one and that exists: its id and name.
     pub(super) dead_letter: Option<(i64, QueueName)>,
     /// Set when a receiver that waits should look again.
@@ -44,7 +49,7 @@ pub(super) struct Desk<'a> {
 
 impl Store {
     /// The store in `file`, or an empty one in memory. Equal seeds give equal message ids.
-    pub(super) fn open(file: Option<&Path>, seed: u64) -> rusqlite::Result<Self> {
+    pub(super) fn open(file: Option<(&Path, Durability)>, seed: u64) -> rusqlite::Result<Self> {
         let conn = schema::connect(file)?;
         let queues = queue::load_all(&conn)?;
         let last = conn.query_row(
@@ -52,7 +57,7 @@ impl Store {
             [],
             |row| row.get(0),
         )?;
-        Ok(Self { conn, queues, sequence: Sequence { last, seed } })
+        Ok(Self { conn, queues, sequence: Sequence { last, seed }, own: BTreeSet::new() })
     }
 
     /// Runs `work` on the queue at `url` in one transaction; nothing of it stays when it fails.
@@ -62,8 +67,9 @@ impl Store {
         now_ms: i64,
         work: impl FnOnce(&mut Desk<'_>) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
-        let dead_letter = self.dead_letter_of(name::in_url(url)?);
-        let queue = self.queues.get_mut(name::in_url(url)?).ok_or_else(Refused::no_such_queue)?;
+        let name = name::in_url(url)?;
+        let dead_letter = self.dead_letter_of(name);
+        let queue = self.queues.get_mut(name).ok_or_else(Refused::no_such_queue)?;
         let transaction = self.conn.transaction()?;
         let sequence = &mut self.sequence;
         let mut desk = Desk {
@@ -71,6 +77,7 @@ impl Store {
             queue: &mut *queue,
             sequence,
             now_ms,
+            is_own: self.own.contains(name),
             dead_letter,
             wake: false,
             dead_lettered: false,

@@ -7,13 +7,11 @@
 //! | what is too much for one call | `part`: rows with a cursor, for workers |
 //! | a job is written whose first launches are near | `outbox` |
 //! | occurrences become messages and rows | `sink`, `chunks` |
-//! | events go ahead of jobs that are created side by side | `gather` |
 //! | a process knows that it is alone | `take_over` |
 //!
 //! Deliberately absent: which launches there are (`scan`), and how a line is joined (`throttle::lines`).
 
 mod chunks;
-mod gather;
 mod housekeeping;
 mod outbox;
 mod part;
@@ -26,9 +24,11 @@ mod walk;
 use std::sync::Arc;
 
 use tidegate_domain::clock::Clock;
+use tidegate_domain::occurrence::Occurrence;
 use tidegate_store::Store;
 
 use crate::contents::Contents;
+use crate::gather::Gathered;
 use crate::index::Index;
 use crate::queues::Queues;
 use crate::throttle::Throttle;
@@ -46,5 +46,5 @@ pub struct Emission {
     /// Single events of one line and minute that are too few for a pack.
     pub(crate) few: usize,
     /// Events that go ahead of their jobs, and wait for the send before.
-    pub(crate) gathered: gather::Gathered,
+    pub(crate) gathered: Gathered<Occurrence>,
 }

@@ -395,6 +395,15 @@ impl Write {
 }
 
 impl Emission {
+    /// Sends a single event before its job is written, with those of other calls that came meanwhile. `false`: nobody knows
+    /// whether it was sent.
+    ///
+    /// # Errors
+    /// When it was alone, and the queue did not take it.
+    pub(crate) async fn send_ahead_gathered(&self, event: Occurrence) -> Result<bool, EngineError> {
+        self.gathered.with_others(event, |events| async move { self.send_ahead(&events).await }).await
+    }
+
     /// Sends single events before their jobs are written.
     pub(crate) async fn send_ahead(&self, singles: &[Occurrence]) -> Result<(), EngineError> {
         let mut chunks = Chunks::ahead(self.clock.now());

@@ -67,20 +67,54 @@ impl Jobs {
         let events = jobs.iter().map(|(_, launch_at, job)| Child::of(job).occurrence(*launch_at));
         let events: Vec<_> = events.collect();
         let is_sent = self.emission.send_ahead(&events).await.is_ok();
-        let stores = jobs.into_iter().map(|(index, launch_at, mut job)| async move {
-            if is_sent {
-                match self.store_sent(&job).await {
-                    Ok(true) => return (index, Ok(Written::Created(job))),
-                    Ok(false) => {}
-                    Err(error) => return (index, Err(error)),
+        let (shared, alone): (Vec<_>, Vec<_>) =
+            jobs.into_iter().partition(|(_, launch_at, job)| is_sent && self.has_time(job, *launch_at));
+        let stores: Vec<_> =
+            shared.chunks(ONE_TIMES_AT_ONCE).map(|batch| self.store_sent_together(batch)).collect();
+        let stores = stream::iter(stores).buffer_unordered(WRITES_AT_ONCE).collect::<Vec<_>>().await;
+        let mut answers: Vec<_> = stores.into_iter().flatten().collect();
+        let stores = alone.into_iter().map(|one| self.create_ahead_alone(one, is_sent)).collect::<Vec<_>>();
+        answers.extend(stream::iter(stores).buffer_unordered(WRITES_AT_ONCE).collect::<Vec<_>>().await);
+        answers
+    }
+
+    /// Stores jobs whose events are under way, in writes that they share.
+    async fn store_sent_together(
+        &self,
+        batch: &[(usize, DateTime<Utc>, Job)],
+    ) -> Vec<(usize, Result<Written<Job>, EngineError>)> {
+        let jobs: Vec<Job> = batch.iter().map(|(_, _, job)| job.clone()).collect();
+        let is_stored = self.store.create_one_times(&jobs).await.is_ok();
+        let each = batch.iter().cloned().map(|(index, launch_at, job)| async move {
+            match is_stored {
+                true => {
+                    let sent = self.send_again_if_late(&job, launch_at).await;
+                    (index, sent.map(|()| Written::Created(job)))
                 }
+                // Some may be stored, some not.
+                false => self.create_ahead_alone((index, launch_at, job), true).await,
             }
-            // Some may be under way: they find no job under the former ids.
-            job.id = self.one_time_id(launch_at);
-            (index, self.create_one_time(job).await)
         });
-        let stores: Vec<_> = stores.collect();
-        stream::iter(stores).buffer_unordered(WRITES_AT_ONCE).collect().await
+        let each: Vec<_> = each.collect();
+        stream::iter(each).buffer_unordered(WRITES_AT_ONCE).collect().await
+    }
+
+    /// Stores a job whose event is under way, if it was sent, and otherwise creates it under another id.
+    async fn create_ahead_alone(
+        &self,
+        (index, launch_at, mut job): (usize, DateTime<Utc>, Job),
+        is_sent: bool,
+    ) -> (usize, Result<Written<Job>, EngineError>) {
+        if is_sent {
+            match self.store_sent_alone(&job).await {
+                Ok(true) => return (index, Ok(Written::Created(job))),
+                Ok(false) => {}
+                Err(error) => return (index, Err(error)),
+            }
+        }
+        // Some may be under way: they find no job under the former ids.
+        job.id = self.one_time_id(launch_at);
+        (index, self.create_one_time(job).await)
     }
 
     async fn create_one_times(

@@ -7,24 +7,24 @@ mod bulk;
 mod cancel;
 mod delete;
 mod first;
+mod one_time;
 mod pause;
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::DateTime;
 use tidegate_domain::clock::Clock;
-use tidegate_domain::ids::{ClientId, JobId, OneTimeShard};
+use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::{Job, Terms, Trigger, emit_from};
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::rules::Rules;
-use tidegate_domain::time::AtMinute;
 use tidegate_store::jobs::JobRow;
-use tidegate_store::launch::Child;
 use tidegate_store::{Create, Store, Write};
 
 use crate::contents::Contents;
 use crate::effect_loop::EffectLoop;
 use crate::emit::Emission;
+use crate::gather::Gathered;
 use crate::index::Index;
 use crate::queries::Queries;
 use crate::random::Random;
@@ -92,6 +92,8 @@ pub struct Jobs {
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) emission: Arc<Emission>,
     pub(crate) queries: Arc<Queries>,
+    /// One-time jobs that wait for the write before, to be stored together.
+    pub(crate) gathered: Gathered<Job>,
 }
 
 impl Jobs {
@@ -206,48 +208,6 @@ impl Jobs {
         Job { client, id, revision, trigger, rules, paused, terms, children, emit_from, changed_at: now }
     }
 
-    /// A one-time job with a generated id.
-    fn one_time_job(&self, client: &ClientId, launch_at: DateTime<chrono::Utc>, draft: JobDraft) -> Job {
-        self.new_job(client, self.one_time_id(launch_at), 1, draft)
-    }
-
-    fn one_time_id(&self, launch_at: DateTime<Utc>) -> JobId {
-        let place = OneTimeShard {
-            minute: AtMinute::of(launch_at).starts_at().timestamp() / 60,
-            shard: (self.random.next_u64() % u64::from(self.store.spread().at_shards)) as u32,
-        };
-        JobId::one_time(place, self.random.next_u64())
-    }
-
-    /// Creates a one-time job with a generated id.
-    async fn create_one_time(&self, mut job: Job) -> Result<Written<Job>, EngineError> {
-        for round in 0..WRITE_ROUNDS {
-            let Some(launch_at) = self.goes_ahead(&job) else {
-                self.write_plainly(&job, true).await?;
-                return Ok(Written::Created(job));
-            };
-            // Its event is under way before it is stored: no outbox row is needed in between.
-            let event = Child::of(&job).occurrence(launch_at);
-            let is_sent = match round {
-                0 => self.emission.send_ahead_gathered(event).await?,
-                _ => self.emission.send_ahead(&[event]).await.map(|()| true)?,
-            };
-            if is_sent && self.store_sent(&job).await? {
-                return Ok(Written::Created(job));
-            }
-            // What may be under way finds no job under the former id.
-            job.id = self.one_time_id(launch_at);
-        }
-        Err(EngineError::Contended { what: "a one-time job", rounds: WRITE_ROUNDS })
-    }
-
-    /// Stores a one-time job whose event is under way. Not, when that took so long that its event has come, and found no job:
-    /// the id is void.
-    async fn store_sent(&self, job: &Job) -> Result<bool, EngineError> {
-        let created = self.store.create_one_time(job).await?;
-        Ok(created == Create::Done || self.store.one_time(&job.client, &job.id).await?.is_some())
-    }
-
     /// A one-time job in one or two plain writes, without a transaction. Only ever creates.
     async fn write_plainly(&self, job: &Job, generated: bool) -> Result<Create, EngineError> {
         let outbox = outbox_of(job, None);
@@ -257,6 +217,7 @@ impl Jobs {
             self.store.put_outbox(job, outbox).await?;
         }
         let created = match generated {
+            true if outbox.is_none() && self.store_gathered(job).await? => Create::Done,
             true => self.store.create_one_time(job).await?,
             false if outbox.is_some() => {
                 let written = self.store.write_job(job, None, outbox.as_ref()).await?;

@@ -323,10 +323,12 @@ impl Chunk {
         }
     }
 
-    /// What it is known by, in 32 hex digits: the same events in the same attempt have the same id, whoever sends them.
+    /// What it is known by, in 32 hex digits: the same events in the same attempt have the same id, whoever sends them. One that
+    /// went ahead of its jobs has another: that it came says nothing of those that were stored after it.
     pub fn id(&self) -> String {
         let mut hash = Sha256::new();
-        hash.update(format!("{} {} {}", self.client, self.launch_s, self.attempt));
+        let ahead = if self.ahead { " ahead" } else { "" };
+        hash.update(format!("{} {} {}{ahead}", self.client, self.launch_s, self.attempt));
         for item in &self.items {
             hash.update(format!(" {} {} {} {}", item.job, item.revision, item.from, item.to));
         }

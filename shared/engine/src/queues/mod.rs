@@ -7,12 +7,12 @@ pub mod message;
 use std::sync::Arc;
 
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
+use aws_sdk_sqs::types::{MessageAttributeValue, QueueAttributeName, SendMessageBatchRequestEntry};
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt};
 use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::ClientId;
-use tidegate_domain::limits::{SQS_BATCH, SQS_DELAY_SECONDS, WRITE_ROUNDS};
+use tidegate_domain::limits::{DUE_MS_ATTRIBUTE, SQS_BATCH, SQS_DELAY_SECONDS, WRITE_ROUNDS};
 use tidegate_domain::target::queue_name;
 
 use crate::EngineError;
@@ -26,6 +26,8 @@ use message::{GrantedEvent, Message};
 const EARLY_SECONDS: i64 = 60;
 /// Batch calls under way at once.
 const CALLS_AT_ONCE: usize = 16;
+/// What the attribute of a delayed message adds to its size, in bytes: name, type and value.
+const DUE_BYTES: usize = DUE_MS_ATTRIBUTE.len() + "Number".len() + 13;
 
 /// What differs between deployments. On AWS `template.yaml` says it.
 #[derive(Debug, Clone)]
@@ -194,7 +196,7 @@ impl Queues {
     pub(crate) async fn dispatch_each(&self, messages: &[Outgoing]) -> Result<Vec<Refusal>, EngineError> {
         let entries = messages.iter().enumerate().map(|(index, outgoing)| {
             let body = sqs_text(outgoing.message.encode());
-            let bytes = body.len();
+            let bytes = body.len() + DUE_BYTES;
             (Entry { index, body, outgoing }, bytes)
         });
         let calls: Vec<_> = batches(entries).into_iter().map(|batch| self.dispatch_batch(batch)).collect();
@@ -276,12 +278,20 @@ impl Queues {
         entry: &Entry<'_>,
         id: usize,
     ) -> Result<SendMessageBatchRequestEntry, aws_sdk_sqs::error::BuildError> {
-        SendMessageBatchRequestEntry::builder()
+        let delay_seconds = entry.outgoing.delay_seconds(self.clock.now());
+        let built = SendMessageBatchRequestEntry::builder()
             .id(id.to_string())
             .message_body(&entry.body)
             .message_group_id(entry.outgoing.client.as_str())
-            .delay_seconds(entry.outgoing.delay_seconds(self.clock.now()))
-            .build()
+            .delay_seconds(delay_seconds);
+        match entry.outgoing.not_before.filter(|_| delay_seconds > 0) {
+            Some(due_at) => {
+                let due_ms = due_at.timestamp_millis().to_string();
+                let due = MessageAttributeValue::builder().data_type("Number").string_value(due_ms);
+                built.message_attributes(DUE_MS_ATTRIBUTE, due.build()?).build()
+            }
+            None => built.build(),
+        }
     }
 
     /// Whether a message came before its time, because no delay is long enough: it is sent again with the rest.
