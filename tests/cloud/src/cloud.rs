@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use aws_sdk_sqs::types::QueueAttributeName;
+use aws_smithy_runtime_api::client::http::HttpConnectorFuture;
 use axum::body::Body;
 use chrono::{DateTime, Utc};
 use http::{Request, StatusCode};
 use serde_json::{Value, json};
 use tidegate_domain::clock::Clock as _;
-use tidegate_embedded::{Call, ClientOptions, Embedded, Fault, FaultPlan, Usage};
+use tidegate_embedded::{Call, ClientOptions, Embedded, Fault, FaultPlan, Usage, around};
 use tidegate_engine::{Engine, Repair, RepairOptions, RepairReport};
 use tidegate_store::KeyHash;
 use tidegate_testkit::{Deployment, queue};
@@ -127,9 +128,18 @@ impl Cloud {
         let (dice, weather) = (Arc::new(Dice::new(options.seed)), Arc::new(Weather::default()));
         let arrivals = Arc::new(Arrivals::default());
         let of_tables = (Arc::clone(&dice), Arc::clone(&weather));
+        let dynamodb = Arc::new(DynamoDb::new(&embedded, clock, of_tables, options.tables).await?);
+        let served = Arc::clone(&dynamodb);
+        let past = deployment.process().dynamodb_through(|http| {
+            around(http, move |inner, request| {
+                let (inner, served) = (inner.clone(), Arc::clone(&served));
+                HttpConnectorFuture::new(async move { served.serve_past(inner, request).await })
+            })
+        })?;
         let region = Region {
             clock,
-            dynamodb: DynamoDb::new(&embedded, clock, of_tables, options.tables).await?,
+            dynamodb,
+            past,
             sqs: Sqs {
                 clock,
                 dice: Arc::clone(&dice),
@@ -209,7 +219,7 @@ impl Cloud {
     /// An engine past the model, whose requests take no time and no capacity: to set things up, and to look at what came of
     /// them.
     pub fn engine(&self) -> Engine {
-        self.region.deployment.process().start(Arc::new(self.region.clock))
+        self.region.past.start(Arc::new(self.region.clock))
     }
 
     /// The clock of all that runs here.

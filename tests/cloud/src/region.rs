@@ -24,7 +24,9 @@ pub(crate) struct Region {
     pub(crate) dice: Arc<Dice>,
     pub(crate) embedded: Embedded,
     pub(crate) deployment: Deployment,
-    pub(crate) dynamodb: DynamoDb,
+    pub(crate) dynamodb: Arc<DynamoDb>,
+    /// A process whose requests go past the model.
+    pub(crate) past: Process,
     pub(crate) sqs: Sqs,
     pub(crate) seeds: Mutex<fastrand::Rng>,
 }

@@ -12,7 +12,11 @@ use tidegate_cloud::dynamodb::TableOptions;
 use tidegate_cloud::lambda::{Configured, Function, Schedule};
 use tidegate_cloud::sqs::QueueOptions;
 use tidegate_cloud::weather::Trouble;
+use tidegate_domain::flow::Flow;
+use tidegate_domain::job::{Count, History, Payload, Terms, Trigger};
+use tidegate_domain::target::Target;
 use tidegate_embedded::Service;
+use tidegate_engine::JobDraft;
 
 const CLIENT: &str = "acme";
 
@@ -113,6 +117,28 @@ async fn reads_may_lag() {
     let took = cloud.until(Duration::from_secs(400), |cloud| cloud.arrivals.count_of(CLIENT) == 5).await;
     assert!(took.is_some());
     assert!(cloud.arrivals.of(CLIENT).iter().all(|arrival| arrival.times == 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn reads_that_lag_find_what_was_set_up_past_the_model() {
+    let tables = TableOptions { lags: true, ..TableOptions::default() };
+    let (cloud, _, queue) = region(Options { tables, ..options() }).await;
+    let terms = Terms {
+        count: Count::new(1).unwrap(),
+        policy: None,
+        target: Target::sqs(&queue).unwrap(),
+        payload: Payload::new("null".to_owned()).unwrap(),
+        history: History::All,
+        max_attempts: Default::default(),
+        relevancy: None,
+        flow: Flow::default(),
+        unknown: Default::default(),
+    };
+    // So far away that a tick finds it.
+    let draft = JobDraft::new(Trigger::at(began_at() + chrono::Duration::seconds(700)), terms);
+    cloud.engine().jobs().create(&CLIENT.parse().unwrap(), None, draft).await.unwrap();
+    let came = |cloud: &Cloud| cloud.arrivals.count_of(CLIENT) == 1;
+    assert!(cloud.until(Duration::from_secs(900), came).await.is_some());
 }
 
 #[tokio::test(start_paused = true)]

@@ -107,6 +107,14 @@ impl DynamoDb {
         answer
     }
 
+    /// Serves a request past the model: at once and for nothing. What it writes comes to what lags all the same.
+    pub(crate) async fn serve_past(&self, inner: SharedHttpConnector, request: HttpRequest) -> Answer {
+        match &self.replica {
+            Some(replica) if Wanted::of(&request).kind != Kind::Read => replica.write(&inner, request).await,
+            _ => inner.call(request).await,
+        }
+    }
+
     /// What was refused because a limit was reached, and because two met.
     pub(crate) fn refused(&self) -> (u64, u64) {
         (locked(&self.capacity).throttled, locked(&self.conflicts).refused)

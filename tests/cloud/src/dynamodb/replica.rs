@@ -50,6 +50,11 @@ impl Replica {
             }
             return self.copy.call(request).await;
         }
+        self.write(first, request).await
+    }
+
+    /// Serves a write: it comes to the copy later.
+    pub(crate) async fn write(&self, first: &SharedHttpConnector, request: HttpRequest) -> Answer {
         let write = request.try_clone();
         let answer = first.call(request).await;
         let at = Instant::now() + self.lag;
