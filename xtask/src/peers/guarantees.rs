@@ -16,7 +16,7 @@ impl System {
         match self {
             Self::Tidegate => [
                 "yes",
-                "all but the last moments: no sync for each write (on AWS yes)",
+                "all but the last moments: no sync for each write (on AWS, and with `--synchronous`, yes)",
                 "yes: a token is held until its lease ends",
                 "yes, up to `max_attempts` deliveries, which are recorded",
             ],

@@ -31,7 +31,7 @@ mod turns;
 mod wire;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use tidegate_domain::clock::Clock;
 
@@ -110,6 +110,11 @@ impl Sqs {
         self.clock.now().timestamp_millis()
     }
 
+    /// The queues of Tidegate itself.
+    fn own(&self) -> RwLockReadGuard<'_, OwnQueues> {
+        self.own.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Store> {
         // A panic inside left a transaction that SQLite rolls back; the rows are sound.
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
@@ -121,7 +126,7 @@ impl Sqs {
         work: impl FnOnce(&mut store::Desk<'_>) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
         let now_ms = self.now_ms();
-        self.lock().on_queue(url, now_ms, work)
+        self.lock().on_queue(url, (now_ms, &self.own().hidden), work)
     }
 }
 

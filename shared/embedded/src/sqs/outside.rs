@@ -36,13 +36,12 @@ impl OwnQueues {
 impl Sqs {
     /// Names the queues that callers in other processes do not reach.
     pub(crate) fn hide(&self, own: OwnQueues) {
-        self.lock().own.clone_from(&own.hidden);
         *self.own.write().unwrap_or_else(PoisonError::into_inner) = own;
     }
 
     /// Serves a request of another process.
     pub(crate) async fn call_from_outside(&self, operation: &str, body: &[u8]) -> Reply {
-        let own = self.own.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let own = self.own().clone();
         if let Err(failure) = admit(&own, operation, body) {
             return failure.reply();
         }

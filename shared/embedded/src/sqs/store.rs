@@ -19,8 +19,6 @@ pub(super) struct Store {
     pub(super) conn: Connection,
     pub(super) queues: HashMap<String, Queue>,
     pub(super) sequence: Sequence,
-    /// Those out of reach of other processes, by name.
-    pub(super) own: BTreeSet<String>,
 }
 
 /// Numbers messages in the order in which they are sent; never gives a number twice, restarts included, as long as the
@@ -57,14 +55,14 @@ impl Store {
             [],
             |row| row.get(0),
         )?;
-        Ok(Self { conn, queues, sequence: Sequence { last, seed }, own: BTreeSet::new() })
+        Ok(Self { conn, queues, sequence: Sequence { last, seed } })
     }
 
-    /// Runs `work` on the queue at `url` in one transaction; nothing of it stays when it fails.
+    /// Runs `work` on the queue at `url`, which may be one of `own`, in one transaction; nothing of it stays when it fails.
     pub(super) fn on_queue<R>(
         &mut self,
         url: &str,
-        now_ms: i64,
+        (now_ms, own): (i64, &BTreeSet<String>),
         work: impl FnOnce(&mut Desk<'_>) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
         let name = name::in_url(url)?;
@@ -77,7 +75,7 @@ impl Store {
             queue: &mut *queue,
             sequence,
             now_ms,
-            is_own: self.own.contains(name),
+            is_own: own.contains(name),
             dead_letter,
             wake: false,
             dead_lettered: false,

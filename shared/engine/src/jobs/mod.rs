@@ -12,7 +12,7 @@ mod pause;
 
 use std::sync::Arc;
 
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::{Job, Terms, Trigger, emit_from};
@@ -268,7 +268,7 @@ impl Jobs {
 }
 
 /// The instant of a job that launches once.
-fn one_time_instant(draft: &JobDraft) -> Option<DateTime<chrono::Utc>> {
+fn one_time_instant(draft: &JobDraft) -> Option<DateTime<Utc>> {
     match &draft.trigger {
         Trigger::At(instants) => instants.only(),
         _ => None,
