@@ -16,6 +16,8 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 
+use futures::FutureExt as _;
+
 pub use clients::ClientOptions;
 pub(crate) use clients::{dynamodb_client, sqs_client};
 
@@ -71,18 +73,18 @@ impl Seam {
         repeatable.then(|| request.headers().get("amz-sdk-invocation-id").map(str::to_owned)).flatten()
     }
 
-    fn serve_dynamodb(&self, operation: &str, request: &HttpRequest) -> Result<HttpResponse, ConnectorError> {
+    async fn serve_dynamodb(
+        &self,
+        operation: &str,
+        request: &HttpRequest,
+    ) -> Result<HttpResponse, ConnectorError> {
         let body = request.body().bytes().unwrap_or_default();
         let fault = self.fault(Service::DynamoDb, operation, body);
         if let Some(early) = before(fault, Service::DynamoDb) {
             return early;
         }
-        let reply = self.services.dynamodb.call(
-            operation,
-            body,
-            self.transaction_token(operation, request),
-            &self.services.meter,
-        );
+        let token = self.transaction_token(operation, request);
+        let reply = self.services.dynamodb.call(operation, body, token, &self.services.meter).await;
         after(fault, reply)
     }
 
@@ -141,7 +143,13 @@ impl HttpConnector for Seam {
         let target = request.headers().get("x-amz-target").and_then(|target| target.split_once('.'));
         match target {
             Some(("DynamoDB_20120810", operation)) => {
-                HttpConnectorFuture::ready(self.serve_dynamodb(operation, &request))
+                let (seam, operation) = (self.clone(), operation.to_owned());
+                let mut serving = Box::pin(async move { seam.serve_dynamodb(&operation, &request).await });
+                // A request that waits for nothing is served by who only makes it.
+                match (&mut serving).now_or_never() {
+                    Some(served) => HttpConnectorFuture::ready(served),
+                    None => HttpConnectorFuture::new_boxed(serving),
+                }
             }
             Some(("AmazonSQS", operation)) => {
                 let (seam, operation) = (self.clone(), operation.to_owned());

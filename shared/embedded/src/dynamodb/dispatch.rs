@@ -1,41 +1,58 @@
 //! One request: from the JSON body to the library's typed operation and back.
 
+use std::sync::Arc;
+
 use dynoxide::actions::transact_write_items::TransactWriteItemsRequest;
+use dynoxide::actions::{batch_write_item, delete_item, put_item, transact_write_items, update_item};
+use dynoxide::storage::Storage;
 use dynoxide::{Database, DynoxideError};
+use futures::FutureExt as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::SDK_TOKEN;
-use super::capacity::{self, MeteredRequest, MeteredResponse};
+use super::capacity::{self, Asked, MeteredRequest, MeteredResponse};
 use super::refusal;
+use super::writer::Writer;
 use crate::meter::Meter;
 use crate::reply::Reply;
 
-/// Serves `operation` and counts what it consumed.
-pub(super) fn serve(
-    db: &Database,
+/// Serves `operation` and counts what it consumed. Never waits when there is no `writer`.
+pub(super) async fn serve(
+    (db, writer): (&Database, Option<&Arc<Writer>>),
     operation: &str,
     body: &[u8],
     token: Option<String>,
     meter: &Meter,
 ) -> Reply {
-    let metered = Metered { operation, body, meter };
+    let metered = Metered { operation, body, meter, db, writer };
     let answer = match operation {
-        "PutItem" => metered.run(|request| db.put_item(request)),
+        "PutItem" => {
+            metered.write(Database::put_item, |on, request| at_once(put_item::execute(on, request))).await
+        }
         "GetItem" => metered.run(|request| db.get_item(request)),
-        "UpdateItem" => metered.run(|request| db.update_item(request)),
-        "DeleteItem" => metered.run(|request| db.delete_item(request)),
+        "UpdateItem" => {
+            metered
+                .write(Database::update_item, |on, request| at_once(update_item::execute(on, request)))
+                .await
+        }
+        "DeleteItem" => {
+            metered
+                .write(Database::delete_item, |on, request| at_once(delete_item::execute(on, request)))
+                .await
+        }
         "Query" => metered.run(|request| db.query(request)),
         "Scan" => metered.run(|request| db.scan(request)),
         "BatchGetItem" => metered.run(|request| db.batch_get_item(request)),
-        "BatchWriteItem" => metered.run(|request| db.batch_write_item(request)),
+        "BatchWriteItem" => {
+            metered
+                .write(Database::batch_write_item, |on, request| {
+                    at_once(batch_write_item::execute(on, request))
+                })
+                .await
+        }
         "TransactGetItems" => metered.run(|request| db.transact_get_items(request)),
-        "TransactWriteItems" => metered.run(|mut request: TransactWriteItemsRequest| {
-            if request.client_request_token.as_deref() == Some(SDK_TOKEN) {
-                request.client_request_token = token;
-            }
-            db.transact_write_items(request)
-        }),
+        "TransactWriteItems" => metered.transaction(token).await,
         "CreateTable" => metered.plain(|request| db.create_table(request)),
         "DeleteTable" => metered.plain(|request| db.delete_table(request)),
         "DescribeTable" => metered.plain(|request| db.describe_table(request)),
@@ -56,18 +73,68 @@ struct Metered<'a> {
     operation: &'a str,
     body: &'a [u8],
     meter: &'a Meter,
+    db: &'a Database,
+    writer: Option<&'a Arc<Writer>>,
 }
 
 impl Metered<'_> {
-    /// A request that consumes capacity: always asked for, reported to the meter, given to the caller as it wished.
+    /// A request that reads.
     fn run<Q, R>(self, execute: impl FnOnce(Q) -> dynoxide::Result<R>) -> dynoxide::Result<Vec<u8>>
     where
         Q: MeteredRequest + DeserializeOwned,
         R: MeteredResponse + Serialize,
     {
+        let (request, asked) = self.ask()?;
+        self.report(asked, execute(request))
+    }
+
+    /// A request that writes: `in_memory` without a writer, otherwise on `storage`.
+    async fn write<Q, R>(
+        self,
+        in_memory: impl FnOnce(&Database, Q) -> dynoxide::Result<R>,
+        storage: impl FnOnce(&Storage, Q) -> dynoxide::Result<R> + Send + 'static,
+    ) -> dynoxide::Result<Vec<u8>>
+    where
+        Q: MeteredRequest + DeserializeOwned + Send + 'static,
+        R: MeteredResponse + Serialize + Send + 'static,
+    {
+        let (request, asked) = self.ask()?;
+        let written = match self.writer {
+            Some(writer) => writer.run(move |on| storage(on, request)).await,
+            None => in_memory(self.db, request),
+        };
+        self.report(asked, written)
+    }
+
+    /// A transaction that writes. The library remembers the tokens of those that it makes itself.
+    async fn transaction(self, token: Option<String>) -> dynoxide::Result<Vec<u8>> {
+        let (mut request, asked): (TransactWriteItemsRequest, _) = self.ask()?;
+        if request.client_request_token.as_deref() == Some(SDK_TOKEN) {
+            request.client_request_token = token;
+        }
+        let written = match self.writer {
+            Some(writer) if request.client_request_token.is_none() => {
+                writer.run(|on| at_once(transact_write_items::execute(on, request))).await
+            }
+            _ => self.db.transact_write_items(request),
+        };
+        self.report(asked, written)
+    }
+
+    /// The request, which always asks for the capacity that it consumes, and what its caller asked for.
+    fn ask<Q: MeteredRequest + DeserializeOwned>(&self) -> dynoxide::Result<(Q, Asked)> {
         let mut request: Q = refusal::parse(self.operation, self.body)?;
         let asked = capacity::ask(&mut request);
-        match execute(request) {
+        Ok((request, asked))
+    }
+
+    /// Reports what was consumed to the meter, and to the caller as it wished.
+    fn report<R: MeteredResponse + Serialize>(
+        &self,
+        asked: Asked,
+        answer: dynoxide::Result<R>,
+    ) -> dynoxide::Result<Vec<u8>> {
+        match answer {
             Ok(mut response) => {
                 self.meter.dynamodb(self.operation, capacity::units(self.operation, response.consumed()));
                 response.report(asked.capacity);
@@ -93,4 +160,10 @@ impl Metered<'_> {
 
 fn serialize(response: &impl Serialize) -> dynoxide::Result<Vec<u8>> {
     serde_json::to_vec(response).map_err(|error| DynoxideError::InternalServerError(error.to_string()))
+}
+
+/// What the library's futures give, which wait for nothing on SQLite.
+fn at_once<R>(serving: impl Future<Output = dynoxide::Result<R>>) -> dynoxide::Result<R> {
+    let suspended = || Err(DynoxideError::InternalServerError("the library waits for something".to_owned()));
+    serving.now_or_never().unwrap_or_else(suspended)
 }

@@ -6,6 +6,7 @@
 mod capacity;
 mod dispatch;
 mod refusal;
+mod writer;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use tidegate_domain::clock::Clock;
 use crate::folder::Durability;
 use crate::meter::Meter;
 use crate::reply::Reply;
+use writer::Writer;
 
 /// The token that the SDK gives to a transaction whose caller gave none: told apart here, it becomes one that fits (see
 /// `Seam::transaction_token`).
@@ -24,18 +26,21 @@ pub(crate) const SDK_TOKEN: &str = "sdk";
 /// One embedded DynamoDB.
 pub(crate) struct DynamoDb {
     db: Database,
+    /// Makes the writes to a file, where a commit costs something.
+    writer: Option<Arc<Writer>>,
 }
 
 impl DynamoDb {
     /// Empty tables in memory; TTL by `clock`.
     pub(crate) fn in_memory(clock: Arc<dyn Clock>) -> Result<Self, dynoxide::DynoxideError> {
-        Ok(Self { db: Database::memory_with_clock(Arc::new(UnixClock(clock)))? })
+        Ok(Self { db: Database::memory_with_clock(Arc::new(UnixClock(clock)))?, writer: None })
     }
 
     /// The tables in `file`, created when missing. The library offers no other clock than the machine's here, so TTL goes
     /// by that.
     pub(crate) fn open(file: &Path, durability: Durability) -> Result<Self, dynoxide::DynoxideError> {
-        let db = Database::new(&unshared(file))?;
+        let address = unshared(file);
+        let db = Database::new(&address)?;
         match durability {
             // The pair leaves the file at `synchronous=NORMAL`.
             Durability::Process => {
@@ -45,12 +50,19 @@ impl DynamoDb {
             // The library leaves it at SQLite's own `synchronous=FULL`.
             Durability::Machine => {}
         }
-        Ok(Self { db })
+        Ok(Self { db, writer: Some(Writer::open(&address, durability)?) })
     }
 
-    /// Serves one request. `token` takes the place of the token that the SDK makes for a transaction without one.
-    pub(crate) fn call(&self, operation: &str, body: &[u8], token: Option<String>, meter: &Meter) -> Reply {
-        dispatch::serve(&self.db, operation, body, token, meter)
+    /// Serves one request. `token` takes the place of the token that the SDK makes for a transaction without one. In memory
+    /// it waits for nothing.
+    pub(crate) async fn call(
+        &self,
+        operation: &str,
+        body: &[u8],
+        token: Option<String>,
+        meter: &Meter,
+    ) -> Reply {
+        dispatch::serve((&self.db, self.writer.as_ref()), operation, body, token, meter).await
     }
 
     /// Deletes the items whose TTL has passed; returns how many.

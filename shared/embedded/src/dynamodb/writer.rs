@@ -1,0 +1,337 @@
+//! The writes to tables in a file: those that come while others are made are made next, together, and share one commit.
+//!
+//! Most of a small write is its commit, and the library commits every item of a batch by itself. While a shared transaction
+//! is open its own `BEGIN` and `COMMIT` come to nothing here (SQLite asks whether it may prepare them, and is told to
+//! ignore them), and a savepoint stands in for them: a write that fails takes nothing from its neighbours. Nobody is answered
+//! before the commit.
+
+use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use dynoxide::DynoxideError;
+use dynoxide::storage::Storage;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use crate::folder::Durability;
+
+/// Writes that share a commit at the most: the first is answered no later than the last.
+const TOGETHER: usize = 64;
+
+/// One connection that writes, and those who wait for it.
+pub(super) struct Writer {
+    line: Mutex<Line>,
+    tables: Mutex<Tables>,
+}
+
+#[derive(Default)]
+struct Line {
+    waiting: Vec<Box<dyn Waiting>>,
+    /// Somebody makes writes now, and looks again afterwards.
+    is_led: bool,
+}
+
+struct Tables {
+    storage: Storage,
+    /// A shared transaction is open: those of the library are ignored.
+    is_shared: Arc<AtomicBool>,
+}
+
+/// One write, its answer, and who waits for it.
+trait Waiting: Send {
+    /// Whether it succeeded.
+    fn write(&mut self, storage: &Storage) -> bool;
+    /// Gives the answer, unless the commit failed.
+    fn answer(self: Box<Self>, failure: Option<&str>);
+}
+
+struct Write<W, R> {
+    work: Option<W>,
+    done: Option<dynoxide::Result<R>>,
+    to: oneshot::Sender<dynoxide::Result<R>>,
+}
+
+impl<W, R> Waiting for Write<W, R>
+where
+    W: FnOnce(&Storage) -> dynoxide::Result<R> + Send,
+    R: Send,
+{
+    fn write(&mut self, storage: &Storage) -> bool {
+        self.done = self.work.take().map(|work| work(storage));
+        matches!(self.done, Some(Ok(_)))
+    }
+
+    fn answer(self: Box<Self>, failure: Option<&str>) {
+        let answer = match (failure, self.done) {
+            (None, Some(done)) => done,
+            (failure, _) => Err(cut_short(failure.unwrap_or("it was never begun"))),
+        };
+        // Who no longer waits has no use for it.
+        let _ = self.to.send(answer);
+    }
+}
+
+fn cut_short(why: &str) -> DynoxideError {
+    DynoxideError::InternalServerError(format!("the write was not committed: {why}"))
+}
+
+impl Writer {
+    /// A connection to the tables at `address`, beside the one that reads.
+    pub(super) fn open(address: &str, durability: Durability) -> dynoxide::Result<Arc<Self>> {
+        let storage = Storage::new(address)?;
+        let synchronous = match durability {
+            Durability::Process => "NORMAL",
+            Durability::Machine => "FULL",
+        };
+        storage.conn().pragma_update(None, "synchronous", synchronous)?;
+        // Savepoints keep pages aside: in memory.
+        storage.conn().pragma_update(None, "temp_store", "MEMORY")?;
+        let is_shared = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&is_shared);
+        storage.conn().authorizer(Some(move |context: AuthContext<'_>| match context.action {
+            AuthAction::Transaction { .. } if asked.load(Ordering::Relaxed) => Authorization::Ignore,
+            _ => Authorization::Allow,
+        }));
+        Ok(Arc::new(Self { line: Mutex::default(), tables: Mutex::new(Tables { storage, is_shared }) }))
+    }
+
+    /// Makes a write, on this thread or on that of another who writes now; returns once it is committed.
+    pub(super) async fn run<R: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Storage) -> dynoxide::Result<R> + Send + 'static,
+    ) -> dynoxide::Result<R> {
+        let (to, answer) = oneshot::channel();
+        let leads = {
+            let mut line = self.line();
+            line.waiting.push(Box::new(Write { work: Some(work), done: None, to }));
+            !mem::replace(&mut line.is_led, true)
+        };
+        if leads {
+            Lead(Arc::clone(self)).make_writes();
+        }
+        answer.await.unwrap_or_else(|_| Err(cut_short("another write ended in a panic")))
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Held by the one who makes the writes. Whatever ends it, the next to come can lead.
+struct Lead(Arc<Writer>);
+
+impl Lead {
+    /// Makes the writes that wait. Those that came meanwhile are left to a task of their own: who leads has an answer to
+    /// carry home.
+    fn make_writes(self) {
+        loop {
+            let mut writes = {
+                let mut line = self.0.line();
+                let count = line.waiting.len().min(TOGETHER);
+                line.waiting.drain(..count).collect::<Vec<_>>()
+            };
+            let failure = self.0.tables().commit(&mut writes).err().map(|error| error.to_string());
+            for write in writes {
+                write.answer(failure.as_deref());
+            }
+            let mut line = self.0.line();
+            if line.waiting.is_empty() {
+                line.is_led = false;
+                return;
+            }
+            drop(line);
+            if let Ok(runtime) = Handle::try_current() {
+                runtime.spawn(async move { self.make_writes() });
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Lead {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.line().is_led = false;
+        }
+    }
+}
+
+impl Tables {
+    fn commit(&self, writes: &mut [Box<dyn Waiting>]) -> rusqlite::Result<()> {
+        let conn = self.storage.conn();
+        self.is_shared.store(false, Ordering::Relaxed);
+        if !conn.is_autocommit() {
+            // A write before ended in a panic.
+            conn.execute_batch("ROLLBACK")?;
+        }
+        conn.execute_batch("BEGIN IMMEDIATE")?;
+        self.is_shared.store(true, Ordering::Relaxed);
+        let is_kept = match writes {
+            [alone] => Ok(alone.write(&self.storage)),
+            many => many.iter_mut().try_for_each(|write| self.in_a_savepoint(write.as_mut())).map(|()| true),
+        };
+        self.is_shared.store(false, Ordering::Relaxed);
+        let ended = is_kept.and_then(|kept| conn.execute_batch(if kept { "COMMIT" } else { "ROLLBACK" }));
+        if ended.is_err() && !conn.is_autocommit() {
+            conn.execute_batch("ROLLBACK")?;
+        }
+        ended
+    }
+
+    fn in_a_savepoint(&self, write: &mut dyn Waiting) -> rusqlite::Result<()> {
+        let run = |sql| self.storage.conn().prepare_cached(sql)?.execute([]).map(drop);
+        run("SAVEPOINT one")?;
+        if !write.write(&self.storage) {
+            run("ROLLBACK TO one")?;
+        }
+        run("RELEASE one")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use dynoxide::Database;
+    use futures::FutureExt as _;
+    use futures::future::join_all;
+    use serde_json::json;
+
+    use super::*;
+
+    /// A writer on a table in a file, a reader beside it, and what counts commits.
+    struct Bench {
+        writer: Arc<Writer>,
+        reader: Database,
+        commits: Arc<AtomicU32>,
+        _folder: tempfile::TempDir,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let address = super::super::unshared(&folder.path().join("tables.db"));
+            let reader = Database::new(&address).unwrap();
+            let table = json!({
+                "TableName": "jobs", "BillingMode": "PAY_PER_REQUEST",
+                "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+                "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+            });
+            reader.create_table(serde_json::from_value(table).unwrap()).unwrap();
+            let writer = Writer::open(&address, Durability::Process).unwrap();
+            let commits = Arc::new(AtomicU32::new(0));
+            let counted = Arc::clone(&commits);
+            writer.tables().storage.conn().commit_hook(Some(move || {
+                counted.fetch_add(1, Ordering::Relaxed);
+                false
+            }));
+            Self { writer, reader, commits, _folder: folder }
+        }
+
+        fn commits(&self) -> u32 {
+            self.commits.load(Ordering::Relaxed)
+        }
+
+        /// Puts rows that must not be there, all of them or none.
+        async fn put(&self, keys: &[&str]) -> dynoxide::Result<()> {
+            let puts: Vec<_> = keys
+                .iter()
+                .map(|key| {
+                    let condition = "attribute_not_exists(pk)";
+                    json!({"Put": {"TableName": "jobs", "Item": {"pk": {"S": key}}, "ConditionExpression": condition}})
+                })
+                .collect();
+            let request = serde_json::from_value(json!({ "TransactItems": puts })).unwrap();
+            let put = dynoxide::actions::transact_write_items::execute;
+            self.writer.run(move |on| put(on, request).now_or_never().unwrap().map(drop)).await
+        }
+
+        fn has(&self, key: &str) -> bool {
+            let request = json!({"TableName": "jobs", "Key": {"pk": {"S": key}}});
+            self.reader.get_item(serde_json::from_value(request).unwrap()).unwrap().item.is_some()
+        }
+
+        /// Lets those who wait be led by somebody, once all of them wait.
+        fn hold(&self) -> Lead {
+            self.writer.line().is_led = true;
+            Lead(Arc::clone(&self.writer))
+        }
+    }
+
+    #[tokio::test]
+    async fn writes_that_wait_share_a_commit_and_one_that_fails_takes_nothing_from_them() {
+        let bench = Bench::new();
+        bench.put(&["old"]).await.unwrap();
+        assert_eq!(bench.commits(), 1);
+        let lead = bench.hold();
+        let waiting = [&["a"][..], &["b", "old"], &["c", "d"], &["old"], &["e"]];
+        let (answers, ()) =
+            tokio::join!(join_all(waiting.map(|keys| bench.put(keys))), async { lead.make_writes() });
+        let kept: Vec<_> = answers.iter().map(Result::is_ok).collect();
+        assert_eq!(kept, [true, false, true, false, true]);
+        assert_eq!(["a", "b", "c", "d", "e"].map(|key| bench.has(key)), [true, false, true, true, true]);
+        assert_eq!(bench.commits(), 2, "five writes share one");
+    }
+
+    #[tokio::test]
+    async fn more_than_go_together_are_made_one_after_the_other() {
+        let bench = Bench::new();
+        let keys: Vec<_> = (0..2 * TOGETHER + 1).map(|number| number.to_string()).collect();
+        let lead = bench.hold();
+        let puts = join_all(keys.iter().map(|key| async { bench.put(&[key]).await }));
+        let (answers, ()) = tokio::join!(puts, async { lead.make_writes() });
+        assert!(answers.iter().all(Result::is_ok));
+        assert_eq!(bench.commits(), 3);
+        assert!(!bench.writer.line().is_led);
+    }
+
+    #[tokio::test]
+    async fn a_write_that_fails_alone_leaves_nothing() {
+        let bench = Bench::new();
+        bench.put(&["old"]).await.unwrap();
+        assert!(bench.put(&["new", "old"]).await.is_err());
+        assert!(!bench.has("new"));
+        bench.put(&["new"]).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_batch_is_committed_once() {
+        let bench = Bench::new();
+        let puts: Vec<_> =
+            (0..25).map(|n| json!({"PutRequest": {"Item": {"pk": {"S": n.to_string()}}}})).collect();
+        let request = serde_json::from_value(json!({ "RequestItems": { "jobs": puts } })).unwrap();
+        let write = dynoxide::actions::batch_write_item::execute;
+        bench.writer.run(move |on| write(on, request).now_or_never().unwrap().map(drop)).await.unwrap();
+        assert!(bench.has("24"));
+        assert_eq!(bench.commits(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_panic_loses_its_own_commit_and_no_later_one() {
+        let bench = Bench::new();
+        let lead = bench.hold();
+        let panics = bench.writer.run(|_| -> dynoxide::Result<()> { panic!("as told") });
+        let led = std::panic::AssertUnwindSafe(async { lead.make_writes() }).catch_unwind();
+        let (beside, told, led) = tokio::join!(bench.put(&["beside"]), panics, led);
+        assert!(beside.is_err() && told.is_err() && led.is_err());
+        bench.put(&["later"]).await.unwrap();
+        assert_eq!(["beside", "later"].map(|key| bench.has(key)), [false, true]);
+    }
+
+    #[tokio::test]
+    async fn nobody_is_told_that_a_write_was_made_whose_commit_failed() {
+        let bench = Bench::new();
+        bench.writer.tables().storage.conn().commit_hook(Some(|| true));
+        let lead = bench.hold();
+        let (one, other, ()) =
+            tokio::join!(bench.put(&["a"]), bench.put(&["b"]), async { lead.make_writes() });
+        assert!(one.is_err() && other.is_err());
+        assert_eq!(["a", "b"].map(|key| bench.has(key)), [false, false]);
+    }
+}
