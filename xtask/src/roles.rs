@@ -54,6 +54,7 @@ const RARE: &[Unused] = &[
         "-runs",
         "runs, and launches that are skipped",
     ),
+    rare(&["emitter"], &["dynamodb:Query"], "-runs", "packs of an emission that is repeated"),
     rare(
         &["emitter"],
         &["dynamodb:GetItem"],
@@ -90,6 +91,7 @@ const RARE: &[Unused] = &[
         "-dispatch",
         "messages that failed and are to come again later",
     ),
+    rare(&["master"], &["dynamodb:BatchWriteItem"], "-events", "why what a release granted cannot be sent"),
     rare(&["master"], &["dynamodb:DeleteItem"], "-ticker", "a part that was left and is done"),
     rare(&["master"], &["dynamodb:Query"], "-clients", "lists of clients and calendars"),
 ];
