@@ -15,7 +15,6 @@ use aws_smithy_runtime_api::client::http::{
 };
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
-
 use futures::FutureExt as _;
 
 pub use clients::ClientOptions;

@@ -109,9 +109,9 @@ impl Writer {
             !mem::replace(&mut line.is_led, true)
         };
         if leads {
-            Lead(Arc::clone(self)).make_writes();
+            Lead::of(self).make_writes();
         }
-        answer.await.unwrap_or_else(|_| Err(cut_short("another write ended in a panic")))
+        answer.await.unwrap_or_else(|_| Err(cut_short("who was to make it was stopped")))
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {
@@ -123,41 +123,55 @@ impl Writer {
     }
 }
 
-/// Held by the one who makes the writes. Whatever ends it, the next to come can lead.
-struct Lead(Arc<Writer>);
+/// Held by the one who makes the writes. Whatever ends it, the next to come can lead, and nobody waits for one who is gone.
+struct Lead {
+    writer: Arc<Writer>,
+    is_over: bool,
+}
 
 impl Lead {
+    /// The caller has set `is_led`.
+    fn of(writer: &Arc<Writer>) -> Self {
+        Self { writer: Arc::clone(writer), is_over: false }
+    }
+
     /// Makes the writes that wait. Those that came meanwhile are left to a task of their own: who leads has an answer to
     /// carry home.
-    fn make_writes(self) {
+    fn make_writes(mut self) {
         loop {
             let mut writes = {
-                let mut line = self.0.line();
+                let mut line = self.writer.line();
                 let count = line.waiting.len().min(TOGETHER);
                 line.waiting.drain(..count).collect::<Vec<_>>()
             };
-            let failure = self.0.tables().commit(&mut writes).err().map(|error| error.to_string());
+            let failure = self.writer.tables().commit(&mut writes).err().map(|error| error.to_string());
             for write in writes {
                 write.answer(failure.as_deref());
             }
-            let mut line = self.0.line();
-            if line.waiting.is_empty() {
-                line.is_led = false;
+            if self.ends() {
                 return;
             }
-            drop(line);
             if let Ok(runtime) = Handle::try_current() {
                 runtime.spawn(async move { self.make_writes() });
                 return;
             }
         }
     }
+
+    /// Ends the lead when nobody waits.
+    fn ends(&mut self) -> bool {
+        let mut line = self.writer.line();
+        self.is_over = line.waiting.is_empty();
+        line.is_led = !self.is_over;
+        self.is_over
+    }
 }
 
 impl Drop for Lead {
+    /// After a panic, or with a runtime that shuts down.
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.line().is_led = false;
+        if !self.is_over {
+            drop(mem::take(&mut *self.writer.line()));
         }
     }
 }
@@ -260,7 +274,7 @@ mod tests {
         /// Lets those who wait be led by somebody, once all of them wait.
         fn hold(&self) -> Lead {
             self.writer.line().is_led = true;
-            Lead(Arc::clone(&self.writer))
+            Lead::of(&self.writer)
         }
     }
 
@@ -322,6 +336,16 @@ mod tests {
         assert!(beside.is_err() && told.is_err() && led.is_err());
         bench.put(&["later"]).await.unwrap();
         assert_eq!(["beside", "later"].map(|key| bench.has(key)), [false, true]);
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_one_who_was_stopped() {
+        let bench = Bench::new();
+        let lead = bench.hold();
+        let (waiting, ()) = tokio::join!(bench.put(&["waiting"]), async { drop(lead) });
+        assert!(waiting.is_err());
+        bench.put(&["later"]).await.unwrap();
+        assert_eq!(["waiting", "later"].map(|key| bench.has(key)), [false, true]);
     }
 
     #[tokio::test]
