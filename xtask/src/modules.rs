@@ -55,12 +55,12 @@ const TABLES: &[Table] = &[
     },
     Table {
         root: "shared/engine/src",
-        base: &["clock", "random", "contain", "error", "expect", "figures", "gather"],
+        base: &["clock", "random", "contain", "error", "deadline", "expect", "figures", "gather"],
         rows: &[
             ("regions", &[]),
-            ("queues", &["regions"]),
-            ("index", &[]),
             ("pauses", &[]),
+            ("queues", &["regions", "pauses"]),
+            ("index", &[]),
             ("token_key", &[]),
             ("effect", &[]),
             ("contents", &["queues"]),

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 
 use chrono_tz::Tz;
 use tidegate_domain::ids::{JobId, PolicyId};
-use tidegate_domain::job::{History, Trigger};
+use tidegate_domain::job::{History, Terms, Trigger};
 use tidegate_domain::limits::INLINE_PAYLOAD_BYTES;
 use tidegate_domain::pack::SinglesKind;
 use tidegate_domain::target::Target;
@@ -58,6 +58,8 @@ pub(crate) struct Facts {
     pub(crate) fifo_url: Option<Box<str>>,
     /// What an event adds to a message.
     pub(crate) item_bytes: u32,
+    /// Read units of its row, when its payload does not travel with its events.
+    pub(crate) row_reads: u32,
     /// Whether it launches at instants.
     pub(crate) is_one_time: bool,
     /// Whether its client chose its id.
@@ -65,8 +67,6 @@ pub(crate) struct Facts {
     pub(crate) has_window: bool,
     /// Whether its end means something to somebody.
     pub(crate) is_watched: bool,
-    /// Whether its payload does not travel with its events.
-    pub(crate) is_large: bool,
 }
 
 /// What an item of a message takes beside its terms, in bytes, and what of a job's id is in that.
@@ -90,13 +90,27 @@ impl Facts {
             fifo_url: (!is_http && url.ends_with(".fifo")).then(|| url.into()),
             // A payload has a bound.
             item_bytes: item_bytes as u32,
+            row_reads: row_reads(terms),
             is_one_time: matches!(job.draft.trigger, Trigger::At(_)),
             is_named: job.is_named,
             has_window: terms.flow.window.is_some(),
             is_watched: terms.flow.is_watched(),
-            is_large: terms.payload.text().is_some_and(|text| text.len() > INLINE_PAYLOAD_BYTES),
         }
     }
+}
+
+/// A read unit is 4 KB of what is read consistently.
+const READ_UNIT_BYTES: usize = 4_096;
+/// Bytes of a job's row beside its payload.
+const ROW_BYTES: usize = 600;
+
+/// Read units of a job's row, as each of its runs takes them when its payload does not travel.
+fn row_reads(terms: &Terms) -> u32 {
+    let payload = terms.payload.text().map_or(0, str::len);
+    if payload <= INLINE_PAYLOAD_BYTES {
+        return 0;
+    }
+    payload.saturating_add(ROW_BYTES).div_ceil(READ_UNIT_BYTES) as u32
 }
 
 impl Enrolment {

@@ -62,6 +62,11 @@ fn job<'a>(listed: &'a Listed, places: &HashMap<&str, usize>, fifos: &mut HashMa
         (false, Some(url)) => Target::Fifo(*fifos.entry(url).or_insert(number)),
         (false, None) => Target::Queue,
     };
+    let created = match (facts.is_one_time, facts.is_named) {
+        (false, _) => Created::Before,
+        (true, true) => Created::Named,
+        (true, false) => Created::Generated,
+    };
     Job {
         policy: facts.policy.as_ref().and_then(|policy| places.get(policy.as_str())).copied(),
         count: listed.events,
@@ -71,11 +76,12 @@ fn job<'a>(listed: &'a Listed, places: &HashMap<&str, usize>, fifos: &mut HashMa
         cost: facts.cost,
         target,
         item_bytes: facts.item_bytes,
-        created: match (facts.is_one_time, facts.is_named) {
-            (false, _) => Created::Before,
-            (true, true) => Created::Named,
-            (true, false) => Created::Generated,
+        // A one-time job with a generated id lies with its instant, over many keys.
+        row_reads: match created {
+            Created::Generated => 0,
+            Created::Before | Created::Named => facts.row_reads,
         },
+        created,
     }
 }
 

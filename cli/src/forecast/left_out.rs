@@ -23,7 +23,7 @@ const OF_JOBS: [OfJobs; 4] = [
         facts.is_watched
     }),
     ("an HTTP target (it is taken to answer within 200 ms)", |facts| facts.is_http),
-    ("a payload over 400 bytes (a read for each delivery is not counted)", |facts| facts.is_large),
+    ("a payload over 400 bytes (a read for each delivery is not counted)", |facts| facts.row_reads > 0),
 ];
 
 /// The sentences for these jobs.

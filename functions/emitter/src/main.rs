@@ -10,13 +10,17 @@ async fn main() -> anyhow::Result<()> {
     let environment = Environment::read()?;
     let figures = tidegate_aws::log_as_json(&environment);
     let engine = tidegate_aws::engine(&environment, &figures).await;
-    let emit =
-        service_fn(move |event: LambdaEvent<Value>| emit(engine.clone(), figures.clone(), event.payload));
+    let emit = service_fn(move |event: LambdaEvent<Value>| emit(engine.clone(), figures.clone(), event));
     lambda_runtime::run(emit).await.map_err(|e| anyhow::anyhow!(e))
 }
 
-async fn emit(engine: Engine, figures: Figures, event: Value) -> Result<Failures, Error> {
-    let emitted = tidegate_aws::emit(&engine, event).await;
+async fn emit(engine: Engine, figures: Figures, event: LambdaEvent<Value>) -> Result<Failures, Error> {
+    let emitted = tidegate_aws::before(
+        event.context.deadline,
+        engine.clock().now(),
+        tidegate_aws::emit(&engine, event.payload),
+    )
+    .await;
     figures.write();
     Ok(emitted?)
 }

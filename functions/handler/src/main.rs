@@ -10,12 +10,14 @@ async fn main() -> anyhow::Result<()> {
     let figures = tidegate_aws::log_as_json(&environment);
     let engine = tidegate_aws::engine(&environment, &figures).await;
     let handle =
-        service_fn(move |event: LambdaEvent<Records>| handle(engine.clone(), figures.clone(), event.payload));
+        service_fn(move |event: LambdaEvent<Records>| handle(engine.clone(), figures.clone(), event));
     lambda_runtime::run(handle).await.map_err(|e| anyhow::anyhow!(e))
 }
 
-async fn handle(engine: Engine, figures: Figures, records: Records) -> Result<Failures, Error> {
-    let failures = records.handle(&engine).await;
+async fn handle(engine: Engine, figures: Figures, event: LambdaEvent<Records>) -> Result<Failures, Error> {
+    let failures =
+        tidegate_aws::before(event.context.deadline, engine.clock().now(), event.payload.handle(&engine))
+            .await;
     figures.write();
     Ok(failures)
 }

@@ -1,5 +1,6 @@
 //! The master: the REST API behind a function URL.
 
+use lambda_http::RequestExt;
 use tidegate_api::ApiState;
 use tidegate_aws::Environment;
 use tower::ServiceExt;
@@ -9,10 +10,16 @@ async fn main() -> anyhow::Result<()> {
     let environment = Environment::read()?;
     let figures = tidegate_aws::log_as_json(&environment);
     let engine = tidegate_aws::engine(&environment, &figures).await;
-    let router = tidegate_api::router(ApiState::new(engine, environment.admin_key_sha256()));
-    let observed = ServiceExt::<lambda_http::Request>::map_result(router, move |answer| {
-        figures.write();
-        answer
+    let router = tidegate_api::router(ApiState::new(engine.clone(), environment.admin_key_sha256()));
+    let answer = lambda_http::service_fn(move |request: lambda_http::Request| {
+        let (engine, router, figures) = (engine.clone(), router.clone(), figures.clone());
+        async move {
+            // Without a context, as some emulators call, nobody knows when time is over.
+            let deadline = request.lambda_context_ref().map_or(u64::MAX, |context| context.deadline);
+            let answer = tidegate_aws::before(deadline, engine.clock().now(), router.oneshot(request)).await;
+            figures.write();
+            answer
+        }
     });
-    lambda_http::run(observed).await.map_err(|e| anyhow::anyhow!(e))
+    lambda_http::run(answer).await.map_err(|e| anyhow::anyhow!(e))
 }

@@ -164,8 +164,14 @@ fn has_unprocessed(body: &[u8]) -> bool {
     serde_json::from_slice(body).is_ok_and(|batch: Batch| !batch.left.is_empty())
 }
 
-/// The permissions that a request needs: each an action of IAM, and the name of the table or queue.
-fn permissions(service: &str, operation: &str, body: &[u8]) -> Vec<(String, String)> {
+/// The permissions that a request needs: each an action of IAM, and the name of the table or queue. `service` is `DynamoDB` or
+/// `SQS`, `operation` its name in the SDK, and `body` what is sent.
+///
+/// ```
+/// let needed = tidegate_aws::permissions("DynamoDB", "GetItem", br#"{"TableName": "tidegate-jobs"}"#);
+/// assert_eq!(needed, [("dynamodb:GetItem".to_owned(), "tidegate-jobs".to_owned())]);
+/// ```
+pub fn permissions(service: &str, operation: &str, body: &[u8]) -> Vec<(String, String)> {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     let name = |of: &Value, field| of.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     if service != DYNAMODB {

@@ -44,6 +44,12 @@ const MOST: [(&str, &str); 4] = [
 /// Says that a figure was not told.
 const UNTOLD: u64 = u64::MAX;
 
+/// The names of all metrics that functions write, in the namespace `Tidegate` and with the one dimension `Stack`.
+pub fn metrics() -> impl Iterator<Item = &'static str> {
+    let told = SUMS.iter().chain(&MOST).map(|(_, name)| *name);
+    [THROTTLES, CONFLICTS, FAULTS, RETRIED_MESSAGES, PANICS].into_iter().chain(told)
+}
+
 /// The figures of this process, which are written at the end of an invocation. Cheap to clone.
 #[derive(Clone)]
 pub struct Figures {

@@ -31,16 +31,18 @@ use aws_sdk_dynamodb::config::SharedHttpClient;
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+use chrono::{DateTime, Utc};
 use tidegate_engine::clock::SystemClock;
 use tidegate_engine::random::SystemRandom;
-use tidegate_engine::{Engine, Parts};
+use tidegate_engine::{Engine, Parts, within};
 use tidegate_store::Store;
 use tracing::{Level, Metadata};
 
 use calls::Counted;
+pub use calls::permissions;
 pub use emit::{EmitError, emit};
 pub use environment::{Environment, EnvironmentError};
-pub use figures::Figures;
+pub use figures::{Figures, metrics};
 pub use records::{Failures, Records};
 
 /// Writes structured logs to standard output, a JSON object a line, filtered by `TIDEGATE_LOG` (`info` when it is not
@@ -77,6 +79,22 @@ pub fn timeouts() -> TimeoutConfig {
         .operation_attempt_timeout(Duration::from_secs(3))
         .operation_timeout(Duration::from_secs(10))
         .build()
+}
+
+/// What is left of an invocation's time when it begins nothing long any more, in milliseconds: what was begun just before can
+/// end, for the longest operation and some more.
+const RESERVE_MS: i64 = 11_000;
+
+/// Does the work of an invocation. `now` is when it begins, and `deadline_ms` when Lambda stops it, as the invocation's context
+/// says, in milliseconds since 1970. Some time before, what is left is left to others; of a short time, half of it before.
+pub async fn before<F: Future>(deadline_ms: u64, now: DateTime<Utc>, work: F) -> F::Output {
+    let deadline_ms = i64::try_from(deadline_ms).unwrap_or(i64::MAX);
+    let time_ms = deadline_ms.saturating_sub(now.timestamp_millis()).max(0);
+    let until_ms = deadline_ms.saturating_sub(RESERVE_MS.min(time_ms / 2));
+    match DateTime::from_timestamp_millis(until_ms) {
+        Some(until) => within(until, work).await,
+        None => work.await,
+    }
 }
 
 /// How the SDK tries again, with jitter, what was throttled or got no answer: soon, since what comes after waits for it, and
@@ -128,4 +146,30 @@ pub async fn engine(environment: &Environment, figures: &Figures) -> Engine {
         random: Arc::new(SystemRandom),
         config: environment.config(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn what_is_begun_just_before_the_reserve_can_end() {
+        let timeouts = timeouts();
+        let operation = timeouts.operation_timeout().unwrap();
+        assert!(timeouts.operation_attempt_timeout().unwrap() < operation);
+        assert!(operation < Duration::from_millis(RESERVE_MS.unsigned_abs()), "{operation:?}");
+    }
+
+    #[test]
+    fn an_invocation_leaves_a_reserve_and_a_short_one_half_of_its_time() {
+        let now = DateTime::from_timestamp_millis(1_790_000_000_000).unwrap();
+        for (time_ms, until_ms) in [(30_000, 19_000), (10_000, 5_000), (0, 0)] {
+            let deadline_ms = (now.timestamp_millis() + time_ms).unsigned_abs();
+            let work = before(deadline_ms, now, async { tidegate_engine::until() });
+            let until = work.now_or_never().flatten().unwrap();
+            assert_eq!((until - now).num_milliseconds(), until_ms, "of {time_ms} ms");
+        }
+    }
 }

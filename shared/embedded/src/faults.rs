@@ -61,6 +61,8 @@ pub enum Refusal {
     Throttled,
     /// The service's internal error (status 500), which the SDK retries.
     Internal,
+    /// The caller has no permission, which nobody retries.
+    Denied,
 }
 
 /// Decides the fault of each request.

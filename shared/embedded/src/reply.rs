@@ -42,6 +42,14 @@ impl Reply {
             (Service::DynamoDb, Refusal::Internal) => {
                 (500, "com.amazonaws.dynamodb.v20120810#InternalServerError", "Internal server error")
             }
+            (Service::DynamoDb, Refusal::Denied) => (
+                400,
+                "com.amazonaws.dynamodb.v20120810#AccessDeniedException",
+                "User is not authorized to perform this operation on this resource.",
+            ),
+            (Service::Sqs, Refusal::Denied) => {
+                (403, "com.amazonaws.sqs#AccessDenied", "Access to the resource is denied.")
+            }
             (Service::Sqs, Refusal::Throttled) => (
                 400,
                 "com.amazonaws.sqs#RequestThrottled",

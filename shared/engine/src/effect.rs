@@ -3,8 +3,8 @@
 //! Throttling and delivery answer with effects instead of calling each other: a release grants, what is granted is sent,
 //! what cannot be sent is released. So nothing recurses, and either can be read without the other.
 //!
-//! Effects are carried out in order, and what follows from one comes before the next. At the first error the rest is
-//! left, but for what is to be sent: each effect may be repeated, and whoever looks at the row next (a message that comes
+//! Effects are carried out in order, and what follows from one comes before the next. At the first error, and when the time of
+//! the call is over, the rest is left, but for what is to be sent: each effect may be repeated, and whoever looks at the row next (a message that comes
 //! again, the tick) finds what was not done.
 
 use chrono::{DateTime, Utc};
@@ -83,6 +83,29 @@ pub(crate) struct Reconciliation {
     pub(crate) rooms: Vec<u32>,
     /// Those of whose tokens none is free, and that have events left to grant.
     pub(crate) full: Vec<SlotGroup>,
+}
+
+impl Effect {
+    /// The policy that is looked after when this is left to be done.
+    pub(crate) fn policy(&self) -> Option<PolicyRef> {
+        match self {
+            Self::DropRange(key, _) | Self::ServeAnew(key) => Some(PolicyRef::of_key(key)),
+            Self::Serve(group) | Self::Reshare(group) | Self::Compact(group) | Self::EndCompaction(group) => {
+                Some(PolicyRef::of(group))
+            }
+            Self::Admit(admission) => Some(PolicyRef::new(&admission.policy.client, &admission.policy.id)),
+            Self::Reconcile(of) => Some(PolicyRef::new(&of.policy.client, &of.policy.id)),
+            Self::Wake(policy, _)
+            | Self::WakeNow(policy)
+            | Self::StopSingles(policy, ..)
+            | Self::RemoveEntry(policy, _) => Some(policy.clone()),
+            Self::Stop(waiting, _) => Some(waiting.policy.clone()),
+            Self::Conclude(client, run) => {
+                run.terms.policy.as_ref().map(|policy| PolicyRef::new(client, policy))
+            }
+            Self::Send(_) | Self::Release(_) | Self::Announce(..) | Self::Fail(_) => None,
+        }
+    }
 }
 
 impl Reconciliation {

@@ -3,20 +3,21 @@
 //! It is the one place that knows both the throttle and delivery. Nothing recurses: what follows from an effect is put before
 //! what is left.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tidegate_domain::clock::Clock;
 use tidegate_domain::policy::PolicyRef;
 use tracing::warn;
 
-use crate::EngineError;
 use crate::deliver::Delivery;
 use crate::effect::Effect;
 use crate::queues::message::Message;
 use crate::queues::{Outgoing, Queues};
 use crate::throttle::Throttle;
+use crate::{EngineError, deadline};
 
-/// Effects of one call. What is left beyond it waits for the tick.
+/// Effects of one call. What is left beyond it is for another call.
 const EFFECTS_PER_CALL: usize = 10_000;
 
 /// Carries out effects.
@@ -47,9 +48,34 @@ impl EffectLoop {
             };
             more.reverse();
             open.append(&mut more);
+            if deadline::is_over(&*self.clock) {
+                break;
+            }
         }
-        warn!(left = open.len(), next = ?open.last(), "effects are left to the next look");
+        self.leave(open).await?;
         Ok(granted)
+    }
+
+    /// Leaves effects to whoever looks after their policies next, which is soon. Their rows say what is to be done.
+    async fn leave(&self, left: Vec<Effect>) -> Result<(), EngineError> {
+        if left.is_empty() {
+            return Ok(());
+        }
+        warn!(left = left.len(), next = ?left.last(), "effects are left to the next look");
+        let policies: BTreeSet<PolicyRef> = left.iter().filter_map(Effect::policy).collect();
+        let (failures, left): (Vec<_>, Vec<_>) =
+            left.into_iter().partition(|effect| matches!(effect, Effect::Fail(_)));
+        self.send_what_was_granted(left).await;
+        let wakes: Vec<Outgoing> = policies.into_iter().map(|policy| self.wake_now(&policy)).collect();
+        self.queues.dispatch(&wakes).await?;
+        match failures.into_iter().next() {
+            Some(Effect::Fail(error)) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn wake_now(&self, PolicyRef { client, policy }: &PolicyRef) -> Outgoing {
+        Outgoing::now(client, Message::wake(client, policy, self.clock.now()))
     }
 
     /// What holds tokens is sent though something else failed: nobody else would send it before its lease ends.
@@ -90,9 +116,8 @@ impl EffectLoop {
                 .await
                 .map(|()| Vec::new()),
             Effect::Fail(error) => Err(error),
-            Effect::WakeNow(PolicyRef { client, policy }) => {
-                let wake = Message::wake(&client, &policy, self.clock.now());
-                self.queues.dispatch(&[Outgoing::now(&client, wake)]).await.map(|()| Vec::new())
+            Effect::WakeNow(policy) => {
+                self.queues.dispatch(&[self.wake_now(&policy)]).await.map(|()| Vec::new())
             }
         }
     }

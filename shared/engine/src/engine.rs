@@ -86,10 +86,11 @@ impl Engine {
 
     fn build(parts: Arc<Parts>, few: usize) -> Self {
         let Parts { store, sqs, clock, random, config } = Parts::clone(&parts);
-        let store = store.with_pauses(Pauses { clock: Arc::clone(&clock), random: Arc::clone(&random) });
+        let pauses = Pauses { clock: Arc::clone(&clock), random: Arc::clone(&random) };
+        let store = store.with_pauses(pauses.clone());
         let http = HttpTarget::new(config.allow_private_targets);
         let regions = Arc::new(Regions::new(sqs.clone()));
-        let queues = Arc::new(Queues::new(sqs, Arc::clone(&regions), Arc::clone(&clock), config));
+        let queues = Arc::new(Queues::new(sqs, Arc::clone(&regions), Arc::clone(&clock), pauses, config));
         let contents = Arc::new(Contents::new(store.clone(), Arc::clone(&clock)));
         let keys = Arc::new(TokenKeys::new(store.clone(), Arc::clone(&random)));
         let index = Arc::new(Index::new(store.clone(), Arc::clone(&clock)));
@@ -103,6 +104,7 @@ impl Engine {
         let delivery = Arc::new(Delivery {
             store: store.clone(),
             clock: Arc::clone(&clock),
+            random: Arc::clone(&random),
             regions,
             http,
             queues: Arc::clone(&queues),

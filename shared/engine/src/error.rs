@@ -53,6 +53,9 @@ pub enum EngineError {
     /// It panicked, and the panic was contained.
     #[error(transparent)]
     Panicked(#[from] Panicked),
+    /// The time of the call is over: what it did not come to is to be asked for again.
+    #[error("the time of this call is over: ask again for what it did not come to")]
+    OutOfTime,
     /// The same rows were changed by others in each of so many rounds: the last write did not take place.
     #[error("{what} changed in each of {rounds} rounds")]
     Contended {
@@ -84,6 +87,7 @@ impl EngineError {
             Self::Queue { .. }
             | Self::ScanQueue { .. }
             | Self::DeadLetter { .. }
+            | Self::OutOfTime
             | Self::Contended { .. } => true,
             Self::Message { .. } | Self::NewerMessage { .. } | Self::Panicked(_) => false,
         }
@@ -97,6 +101,7 @@ impl EngineError {
             Self::Queue { .. }
             | Self::ScanQueue { .. }
             | Self::DeadLetter { .. }
+            | Self::OutOfTime
             | Self::Contended { .. } => false,
         }
     }

@@ -18,7 +18,7 @@ use crate::emit::Emission;
 use crate::queues::message::{Chunk, Message};
 use crate::queues::{Handled, Outgoing, Queues};
 use crate::tokens::Tokens;
-use crate::{EngineError, Panicked, contain};
+use crate::{EngineError, Panicked, contain, deadline};
 
 /// How often a message comes that fails for what is in it, before it is set aside.
 const FAULTY_RECEIVES: u32 = 5;
@@ -43,6 +43,10 @@ impl Handler {
         let mut handled = vec![Handled::Retry; messages.len()];
         let (first, again): (Vec<_>, Vec<_>) = in_company(messages).into_iter().partition(|one| !one.repeats);
         for company in [first, again] {
+            // They come again, to a call that has time for them.
+            if deadline::is_over(&*self.effects.clock) {
+                break;
+            }
             let each = company.into_iter().map(|Company { places, body, received, .. }| async move {
                 (places, self.handle(&body, received).await)
             });

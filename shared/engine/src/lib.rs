@@ -46,6 +46,7 @@ pub mod random;
 mod calendars;
 mod contain;
 mod contents;
+mod deadline;
 mod deliver;
 mod effect;
 mod effect_loop;
@@ -71,6 +72,7 @@ mod tokens;
 
 pub use calendars::{CalendarDelete, Calendars};
 pub use contain::{Panicked, contain, panics_contained};
+pub use deadline::{until, within};
 pub use effect::Release;
 pub use emit::{Emission, TickReport};
 pub use engine::{Engine, Parts};

@@ -50,6 +50,8 @@ pub struct SecondPeaks {
     pub fifo: Peak,
     /// Read units of the mark of the client, which each chunk reads.
     pub mark_reads: Peak,
+    /// Read units of the jobs of the client whose payloads do not travel with their events.
+    pub row_reads: Peak,
     /// Jobs that are created.
     pub creates: Peak,
     /// Events that are released under all policies together.

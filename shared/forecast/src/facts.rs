@@ -23,6 +23,8 @@ pub struct Job {
     pub target: Target,
     /// What an event adds to a message, in bytes.
     pub item_bytes: u32,
+    /// Read units that each of its runs takes of its client's key, since its payload does not travel with its events.
+    pub row_reads: u32,
     /// Whether it is created for its one firing.
     pub created: Created,
 }

@@ -1,5 +1,10 @@
 //! AWS in numbers: what its documentation says, and where it says nothing, what is taken for it. No other file of the model
-//! has a number of AWS.
+//! has a number of AWS. What the embedded services refuse by themselves, as AWS does (items of 400 KB, batches of 1 MiB, delays
+//! of 900 s), stands with them.
+//!
+//! The documents that are named: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/> (Amazon DynamoDB Developer
+//! Guide), <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/> (Amazon SQS) and
+//! <https://docs.aws.amazon.com/lambda/latest/dg/> (AWS Lambda), as of November 2026.
 //!
 //! Those marked *assumed* are in no document: they are what the services usually show, and what a proof may be repeated with
 //! others of.
@@ -43,6 +48,9 @@ pub const EXPIRED_FOR: Duration = Duration::from_secs(2 * 86_400);
 
 /// A call that sends, deletes or changes. *Assumed*.
 pub const SQS_CALL: Latency = Latency::ms(8.0, 40.0);
+/// By how much a message of a standard queue may be overtaken by later ones. *Assumed*: the Developer Guide, "Amazon SQS standard
+/// queues", speaks of best-effort ordering.
+pub const OVERTAKEN_BY: Duration = Duration::from_secs(2);
 /// Messages of a standard queue that are received and not deleted. Source: Developer Guide, "Amazon SQS queue quotas".
 pub const SQS_IN_FLIGHT: f64 = 120_000.0;
 /// Messages a second of a FIFO queue, sent in tens, without its high throughput.
@@ -76,6 +84,10 @@ pub const POLLERS_PER_MINUTE: usize = 300;
 pub const MOST_POLLERS: usize = 1_250;
 /// Batches that one provisioned poller has under way. Source: as [`POLLERS_AT_FIRST`], provisioned mode.
 pub const BATCHES_OF_A_POLLER: usize = 10;
+/// Polls a second of one provisioned poller. Source: as [`BATCHES_OF_A_POLLER`].
+pub const POLLS_OF_A_POLLER: f64 = 10.0;
+/// Bytes a second of one provisioned poller. Source: as [`BATCHES_OF_A_POLLER`].
+pub const BYTES_OF_A_POLLER: f64 = 1024.0 * 1024.0;
 /// By how many batches a minute provisioned pollers grow. Source: as [`BATCHES_OF_A_POLLER`].
 pub const PROVISIONED_PER_MINUTE: usize = 1_000;
 /// How long a poll of an event source waits for messages. Source: Developer Guide, "Using Lambda with Amazon SQS".
@@ -91,6 +103,11 @@ pub const ASYNC_AGAIN: Duration = Duration::from_secs(1);
 pub const HANDOVER: Duration = Duration::from_millis(60);
 /// What a function's URL takes as a request, in bytes. Source: Developer Guide, "Lambda quotas", invocation payload.
 pub const REQUEST_BYTES: f64 = 6.0 * 1024.0 * 1024.0;
+
+/// How long a connection lasts on which nothing comes. *Assumed*.
+pub const NO_ANSWER: Duration = Duration::from_secs(60);
+/// Of a million requests to a service that is gone, so many get no answer; the others get an error. *Assumed*.
+pub const UNANSWERED: u32 = 500_000;
 
 /// How long something takes: half of all times are below the median, one in a hundred is above the tail.
 #[derive(Debug, Clone, Copy)]

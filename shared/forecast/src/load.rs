@@ -41,6 +41,8 @@ pub struct Load<'a> {
     events: Seconds,
     records: Seconds,
     chunks: Seconds,
+    /// Read units of jobs whose payloads do not travel.
+    row_reads: Seconds,
     fifo: BTreeMap<(usize, usize), f64>,
     /// What each firing of a job takes by itself.
     own: Vec<Cost>,
@@ -81,6 +83,7 @@ impl<'a> Load<'a> {
             events: [0.0; SECONDS],
             records: [0.0; SECONDS],
             chunks: [0.0; SECONDS],
+            row_reads: [0.0; SECONDS],
             fifo: BTreeMap::new(),
             own,
             cost: Cost::NONE,
@@ -105,6 +108,7 @@ impl<'a> Load<'a> {
         let events = times * f64::from(job.count);
         add(&mut self.counted.fired, place, times);
         add(&mut self.firings, of_minute, times);
+        add(&mut self.row_reads, of_minute, times * f64::from(job.row_reads));
         add(&mut self.events, of_minute, events);
         self.cost += self.own.get(place).copied().unwrap_or_default();
         match job.policy {
@@ -201,9 +205,14 @@ impl<'a> Load<'a> {
         self.keep_active();
         self.batches.clear();
         self.fifo.clear();
-        for seconds in
-            [&mut self.messages, &mut self.firings, &mut self.events, &mut self.records, &mut self.chunks]
-        {
+        for seconds in [
+            &mut self.messages,
+            &mut self.firings,
+            &mut self.events,
+            &mut self.records,
+            &mut self.chunks,
+            &mut self.row_reads,
+        ] {
             *seconds = [0.0; SECONDS];
         }
     }
@@ -373,6 +382,7 @@ impl<'a> Load<'a> {
             peaks.messages.see(of(messages), at_s);
             peaks.records.see(of(&self.records), at_s);
             peaks.mark_reads.see(of(&self.chunks) * MARK_READ, at_s);
+            peaks.row_reads.see(of(&self.row_reads), at_s);
         }
         for ((_, second), events) in &self.fifo {
             peaks.fifo.see(*events, self.minute * 60 + *second as i64);

@@ -198,6 +198,14 @@ fn keys(setting: &Setting, counted: &Counted) -> Vec<Use> {
             raised_by: "several clients",
         }
         .used(seconds.mark_reads, account.partition_reads),
+        Of {
+            limit: "partition_reads",
+            of: "jobs: the client, whose payloads of more than 400 bytes are read as they are delivered",
+            unit: READS,
+            beyond: REPEATED,
+            raised_by: "generated ids for one-time jobs; payloads up to 400 bytes; several clients",
+        }
+        .used(seconds.row_reads, account.partition_reads),
     ];
     if let Some((partition, rows)) = &setting.largest_partition {
         let units = rows * setting.scale * INDEX_ROW_BYTES / HALF_UNIT_BYTES / 2.0;

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tidegate_domain::clock::Waiting;
+use futures::future::BoxFuture;
 
 /// Waits between the rounds of a call of which something was left undone: a table or partition was too small for it at that
 /// moment, or another call was at the same rows. Who repeats at once meets the same again.
 pub trait Pause: Send + Sync + 'static {
     /// Ends when round number `round` may begin, from 2. The longer, the more rounds were in vain; never the same for all who
-    /// wait.
-    fn before(&self, round: u32) -> Waiting<'_>;
+    /// wait. `false`: there is no time for another round.
+    fn before(&self, round: u32) -> BoxFuture<'_, bool>;
 }
 
 /// No wait at all: for tests that stand alone.
@@ -18,8 +18,8 @@ pub trait Pause: Send + Sync + 'static {
 struct AtOnce;
 
 impl Pause for AtOnce {
-    fn before(&self, _round: u32) -> Waiting<'_> {
-        Box::pin(std::future::ready(()))
+    fn before(&self, _round: u32) -> BoxFuture<'_, bool> {
+        Box::pin(std::future::ready(true))
     }
 }
 
@@ -32,11 +32,9 @@ impl Pauses {
         Self(Arc::new(pause))
     }
 
-    /// Waits for a round: the first begins at once.
-    pub(crate) async fn before(&self, round: u32) {
-        if round > 1 {
-            self.0.before(round).await;
-        }
+    /// Waits for a round: the first begins at once. `false`: there is no time for it.
+    pub(crate) async fn before(&self, round: u32) -> bool {
+        round <= 1 || self.0.before(round).await
     }
 }
 

@@ -167,7 +167,9 @@ impl Store {
                     if round <= WRITE_ROUNDS && error.code() == Some("TransactionConflictException") =>
                 {
                     round += 1;
-                    self.pauses.before(round).await;
+                    if !self.pauses.before(round).await {
+                        return Err(error);
+                    }
                 }
                 made => return made,
             }
@@ -184,7 +186,9 @@ impl Store {
         let mut found = Vec::with_capacity(keys.len());
         let mut left: Vec<Attributes> = keys.iter().map(|key| key.attributes()).collect();
         for round in 1..=WRITE_ROUNDS {
-            self.pauses.before(round).await;
+            if !self.pauses.before(round).await {
+                break;
+            }
             let asked = KeysAndAttributes::builder().set_keys(Some(left)).build();
             let asked = asked.map_err(|e| StoreError::Corrupt {
                 table,
@@ -285,7 +289,9 @@ impl Store {
         mut requests: HashMap<String, Vec<WriteRequest>>,
     ) -> Result<()> {
         for round in 1..=rounds {
-            self.pauses.before(round).await;
+            if !self.pauses.before(round).await {
+                break;
+            }
             let call = self.db.batch_write_item().set_request_items(Some(requests.clone()));
             let written = call.send().await.map_err(|e| StoreError::aws("BatchWriteItem", table, &e));
             match written {
@@ -435,11 +441,11 @@ impl Store {
             if because(&["ConditionalCheckFailed"]) {
                 return Ok(Write::Refused);
             }
-            if round > WRITE_ROUNDS || !because(&PASSING_REASONS) {
+            round += 1;
+            let may_pass = round <= WRITE_ROUNDS + 1 && because(&PASSING_REASONS);
+            if !may_pass || !self.pauses.before(round).await {
                 return Err(StoreError::aws("TransactWriteItems", table, &error));
             }
-            round += 1;
-            self.pauses.before(round).await;
         }
     }
 }

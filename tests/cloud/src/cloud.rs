@@ -1,6 +1,6 @@
 //! A region with Tidegate deployed to it: the production engine in functions, on services as they are, in virtual time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -30,6 +30,7 @@ use crate::lambda::{
 };
 use crate::limits::{CONCURRENCY, EXPIRED_FOR};
 use crate::region::Region;
+use crate::roles::Roles;
 use crate::sqs::{QueueOptions, Sqs};
 use crate::version::Version;
 use crate::weather::Weather;
@@ -147,6 +148,7 @@ impl Cloud {
                 arrivals: Arc::clone(&arrivals),
                 options: options.queues,
             },
+            roles: Roles::of_template()?,
             seeds: Mutex::new(fastrand::Rng::with_seed(options.seed)),
             dice,
             embedded,
@@ -325,6 +327,16 @@ impl Cloud {
     /// Requests that tables or partitions were too small for, and those that met a transaction.
     pub fn refused(&self) -> (u64, u64) {
         self.region.dynamodb.refused()
+    }
+
+    /// What functions asked for that their roles in the template do not allow.
+    pub fn not_allowed(&self) -> BTreeSet<String> {
+        self.region.roles.refused()
+    }
+
+    /// Lambda is away from one instant up to another: no function can be invoked.
+    pub fn lambda_goes_away(&self, from: DateTime<Utc>, to: DateTime<Utc>) {
+        self.account.go_away(from, to);
     }
 
     /// The keys that took most in a second: of write units, and of read units.

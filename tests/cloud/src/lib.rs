@@ -7,6 +7,7 @@
 //! | [`dynamodb`] | latency, what tables and partitions take, transactions that meet, reads that lag |
 //! | [`sqs`] | latency, messages that come twice |
 //! | [`lambda`] | concurrency, cold starts, time-outs, event sources, the schedule |
+//! | `roles` | what each function's role in `template.yaml` allows; all else is refused |
 //! | [`version`] | later versions, as far as they may differ |
 //! | [`weather`] | services that are slow, throttled or gone |
 //! | [`cloud`] | a region with all of it, to which Tidegate is deployed |
@@ -15,7 +16,7 @@
 //! | [`scenarios`] | what must hold, one file each |
 //!
 //! The embedded services stand beneath it: the model holds requests back, refuses and loses them, and never answers in
-//! their place what they would know. Deliberately absent: sockets, identities, and whatever costs nothing and never fails.
+//! their place what they would know. Deliberately absent: sockets, and whatever costs nothing and never fails.
 
 pub mod arrivals;
 pub mod clock;
@@ -23,10 +24,12 @@ pub mod cloud;
 pub mod consumer;
 pub mod dice;
 pub mod dynamodb;
+mod function;
 pub mod lambda;
 mod processor;
 mod region;
 mod reply;
+mod roles;
 pub mod scenarios;
 pub mod sqs;
 pub mod version;

@@ -14,7 +14,9 @@ use tidegate_testkit::{Deployment, Process};
 use crate::clock::VirtualClock;
 use crate::dice::Dice;
 use crate::dynamodb::DynamoDb;
+use crate::function::Function;
 use crate::processor::Processor;
+use crate::roles::Roles;
 use crate::sqs::Sqs;
 use crate::version::Version;
 
@@ -28,13 +30,21 @@ pub(crate) struct Region {
     /// A process whose requests go past the model.
     pub(crate) past: Process,
     pub(crate) sqs: Sqs,
+    pub(crate) roles: Roles,
     pub(crate) seeds: Mutex<fastrand::Rng>,
+}
+
+/// A function that makes requests, and the processor that they pass.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) function: Function,
+    pub(crate) processor: Arc<Processor>,
 }
 
 impl Region {
     /// An engine of a new process of a version.
-    pub(crate) fn engine(self: &Arc<Self>, version: Version, processor: Arc<Processor>) -> Result<Engine> {
-        Ok(self.process(version, Some(processor))?.start(Arc::new(self.clock)))
+    pub(crate) fn engine(self: &Arc<Self>, version: Version, caller: Caller) -> Result<Engine> {
+        Ok(self.process(version, Some(caller))?.start(Arc::new(self.clock)))
     }
 
     /// The tables, as a program outside of Lambda sees them.
@@ -42,8 +52,8 @@ impl Region {
         Ok(self.process(Version::This, None)?.store())
     }
 
-    /// A new process, whose requests pass the model, and this processor before that.
-    fn process(self: &Arc<Self>, version: Version, processor: Option<Arc<Processor>>) -> Result<Process> {
+    /// A new process, whose requests pass the model; those of a function are held against its role before that.
+    fn process(self: &Arc<Self>, version: Version, caller: Option<Caller>) -> Result<Process> {
         let options = ClientOptions {
             retry: tidegate_aws::retries(),
             timeouts: tidegate_aws::timeouts(),
@@ -51,9 +61,9 @@ impl Region {
         };
         let seed = self.seeds.lock().unwrap_or_else(PoisonError::into_inner).u64(..);
         let process = self.deployment.process_with(&self.embedded, &options).random(SeededRandom::new(seed));
-        let process = process
-            .dynamodb_through(|http| self.before(http, Service::DynamoDb, version, processor.clone()))?;
-        process.sqs_through(|http| self.before(http, Service::Sqs, version, processor))
+        let process =
+            process.dynamodb_through(|http| self.before(http, Service::DynamoDb, version, caller.clone()))?;
+        process.sqs_through(|http| self.before(http, Service::Sqs, version, caller))
     }
 
     /// Whether a queue, by its URL, is one of those whose messages only we write and read.
@@ -73,18 +83,23 @@ impl Region {
         http: SharedHttpClient,
         service: Service,
         version: Version,
-        processor: Option<Arc<Processor>>,
+        caller: Option<Caller>,
     ) -> SharedHttpClient {
         let region = Arc::downgrade(self);
         around(http, move |inner, request| {
-            let (inner, region, processor) = (inner.clone(), region.clone(), processor.clone());
+            let (inner, region, caller) = (inner.clone(), region.clone(), caller.clone());
             HttpConnectorFuture::new(async move {
-                if let Some(processor) = processor {
-                    processor.request().await;
+                if let Some(caller) = &caller {
+                    caller.processor.request().await;
                 }
                 let Some(region) = region.upgrade() else {
                     return Err(ConnectorError::io("the region is gone".into()));
                 };
+                if let Some(refusal) =
+                    caller.and_then(|caller| region.roles.refusal(caller.function, service, &request))
+                {
+                    return refusal;
+                }
                 match service {
                     Service::DynamoDb => {
                         let answer = region.dynamodb.serve(inner, version.writes_rows(request)).await;

@@ -1,7 +1,5 @@
 //! Errors as the services word them, for requests that the model does not let through.
 
-use std::time::Duration;
-
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::http::StatusCode;
@@ -9,8 +7,7 @@ use aws_smithy_types::body::SdkBody;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-/// How long a connection lasts on which nothing comes. *Assumed*.
-const NO_ANSWER: Duration = Duration::from_secs(60);
+use crate::limits::NO_ANSWER;
 
 /// What a connector answers.
 pub(crate) type Answer = Result<HttpResponse, ConnectorError>;

@@ -1,19 +1,22 @@
-//! SQS as it is: its latency, messages that come twice, and what arrives at the queues of consumers.
+//! SQS as it is: its latency, messages that come twice, late, or though they were deleted, and what arrives at the queues of
+//! consumers.
 
 use std::sync::Arc;
 
 use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
-use serde_json::Value;
+use aws_smithy_types::body::SdkBody;
+use serde_json::{Value, json};
 use tidegate_domain::clock::Clock as _;
+use tidegate_domain::limits::SQS_DELAY_SECONDS;
 use tidegate_embedded::Service;
 use tokio::time::sleep;
 
 use crate::arrivals::Arrivals;
 use crate::clock::VirtualClock;
 use crate::dice::Dice;
-use crate::limits::SQS_CALL;
-use crate::reply::{Answer, no_answer, sqs_error};
+use crate::limits::{OVERTAKEN_BY, SQS_CALL, UNANSWERED};
+use crate::reply::{Answer, json_reply, no_answer, sqs_error};
 use crate::weather::{Trouble, Weather};
 
 /// What differs between regions.
@@ -21,6 +24,10 @@ use crate::weather::{Trouble, Weather};
 pub struct QueueOptions {
     /// Of a million messages that are sent, so many come twice.
     pub doubled: u32,
+    /// Of a million calls that send, so many send messages of which every second is overtaken by later ones.
+    pub overtaken: u32,
+    /// Of a million calls that delete, so many are answered and delete nothing: their messages come again.
+    pub undeleted: u32,
 }
 
 /// The queues of a region, as its processes see them.
@@ -49,11 +56,16 @@ impl Sqs {
                     "The request was denied due to request throttling.",
                 );
             }
-            Some(Trouble::Gone) if self.dice.once_in(500_000) => return no_answer().await,
+            Some(Trouble::Gone) if self.dice.once_in(UNANSWERED) => return no_answer().await,
             Some(Trouble::Gone) => {
                 return sqs_error(500, "InternalFailure", "The request failed because of an internal error.");
             }
         }
+        let is_delete = target.ends_with(".DeleteMessage") || target.ends_with(".DeleteMessageBatch");
+        if is_delete && self.dice.once_in(self.options.undeleted) {
+            return deleted(&body_of(&request));
+        }
+        let request = if is_send { self.overtaken(request) } else { request };
         let sent = is_send.then(|| body_of(&request));
         let doubled =
             if is_send && self.dice.once_in(self.options.doubled) { request.try_clone() } else { None };
@@ -67,6 +79,28 @@ impl Sqs {
         answer
     }
 
+    /// Lets some messages of a request be overtaken: they are ready a little later than others that are sent after them.
+    fn overtaken(&self, mut request: HttpRequest) -> HttpRequest {
+        if !self.dice.once_in(self.options.overtaken) {
+            return request;
+        }
+        let mut body = body_of(&request);
+        let delays = |message: &mut Value| {
+            let delay = message["DelaySeconds"].as_u64().unwrap_or_default() + OVERTAKEN_BY.as_secs();
+            message["DelaySeconds"] = delay.min(SQS_DELAY_SECONDS.into()).into();
+        };
+        // A FIFO queue keeps its order.
+        if body["QueueUrl"].as_str().is_some_and(|url| url.ends_with(".fifo")) {
+            return request;
+        }
+        match body["Entries"].as_array_mut() {
+            Some(entries) => entries.iter_mut().step_by(2).for_each(delays),
+            None => delays(&mut body),
+        }
+        *request.body_mut() = SdkBody::from(body.to_string());
+        request
+    }
+
     /// Notes what arrived at the queues of consumers.
     fn note(&self, sent: Option<&Value>, answer: &Answer) {
         let is_taken = answer.as_ref().is_ok_and(|answer| answer.status().is_success());
@@ -74,6 +108,13 @@ impl Sqs {
             self.arrivals.note(sent, self.clock.now());
         }
     }
+}
+
+/// The answer to a call that deletes.
+fn deleted(asked: &Value) -> Answer {
+    let entries = asked["Entries"].as_array().into_iter().flatten();
+    let done: Vec<Value> = entries.map(|entry| json!({"Id": entry["Id"]})).collect();
+    json_reply(200, &json!({"Successful": done, "Failed": []}))
 }
 
 fn body_of(request: &HttpRequest) -> Value {

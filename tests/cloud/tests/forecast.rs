@@ -109,6 +109,7 @@ impl Case {
             cost: 1,
             target: Target::Queue,
             item_bytes: 270,
+            row_reads: 0,
             created: Created::Generated,
         };
         let policies = self.throttle.iter().map(|(tokens, together, work_ms)| Policy {

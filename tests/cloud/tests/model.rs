@@ -143,12 +143,93 @@ async fn reads_that_lag_find_what_was_set_up_past_the_model() {
 
 #[tokio::test(start_paused = true)]
 async fn messages_may_come_twice() {
-    let queues = QueueOptions { doubled: 1_000_000 };
+    let queues = QueueOptions { doubled: 1_000_000, ..QueueOptions::default() };
     let (cloud, key, queue) = region(Options { queues, ..options() }).await;
     create(&cloud, &key, &job(&queue, 130)).await;
     cloud.until_instant(began_at() + chrono::Duration::seconds(300)).await;
     let arrivals = cloud.arrivals.of(CLIENT);
     assert!(arrivals.len() == 1 && arrivals[0].times >= 2, "{arrivals:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_may_be_overtaken() {
+    for (overtaken, least_ms) in [(0, 0), (1_000_000, 2_000)] {
+        let queues = QueueOptions { overtaken, ..QueueOptions::default() };
+        let (cloud, key, queue) = region(Options { queues, ..options() }).await;
+        create(&cloud, &key, &job(&queue, 1)).await;
+        let came = |cloud: &Cloud| cloud.arrivals.count_of(CLIENT) == 1;
+        assert!(cloud.until(Duration::from_secs(300), came).await.is_some());
+        let late_ms = cloud.arrivals.of(CLIENT)[0].late_ms();
+        assert!(late_ms >= least_ms && (least_ms > 0 || late_ms < 2_000), "{overtaken}: {late_ms}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_deleted_may_come_again_and_is_not_delivered_again() {
+    let queues = QueueOptions { undeleted: 1_000_000, ..QueueOptions::default() };
+    let (cloud, key, queue) = region(Options { queues, ..options() }).await;
+    create(&cloud, &key, &job(&queue, 130)).await;
+    cloud.until_instant(began_at() + chrono::Duration::seconds(130 + 600)).await;
+    assert!(cloud.invoked(Function::Handler).begun >= 3, "{:?}", cloud.invoked(Function::Handler));
+    let arrivals = cloud.arrivals.of(CLIENT);
+    assert!(arrivals.len() == 1 && arrivals[0].times == 1, "{arrivals:?}");
+}
+
+/// How long a call takes that releases all tokens of a policy, while DynamoDB is slow; and how many are in flight afterwards.
+async fn released(tokens: usize) -> (Duration, Value) {
+    let (cloud, key, queue) = region(options()).await;
+    let policy = json!({"max_in_flight": tokens, "lease_seconds": 600});
+    let mut batch = job(&queue, 1);
+    (batch["policy_id"], batch["count"]) = (json!("wide"), json!(tokens));
+    for (path, body) in [("/v1/policies/wide", &policy), ("/v1/jobs/batch", &batch)] {
+        let (status, answer) = cloud.caller().call("PUT", path, &key, body).await.unwrap();
+        assert!(status.is_success(), "{answer}");
+    }
+    cloud.until_instant(began_at() + chrono::Duration::seconds(90)).await;
+    let events = cloud.take_from(&queue).await.unwrap();
+    let token = |text: &String| serde_json::from_str::<Value>(text).unwrap()["token"].clone();
+    let all: Vec<Value> = events.iter().map(token).collect();
+    assert_eq!(all.len(), tokens);
+    // So that no environment is new to it.
+    cloud.caller().call("POST", "/v1/tokens/extend", &key, &json!({"tokens": all})).await.unwrap();
+    let slow = Trouble::Slow(Duration::from_millis(500));
+    let from = cloud.now();
+    cloud.weather.trouble(Service::DynamoDb, slow, from, from + chrono::Duration::minutes(1));
+    let release = json!({"tokens": all});
+    let (status, answer) = cloud.caller().call("POST", "/v1/tokens/release", &key, &release).await.unwrap();
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    let took = (cloud.now() - from).to_std().unwrap();
+    let (_, load) = cloud.caller().call("GET", "/v1/policies/wide", &key, &Value::Null).await.unwrap();
+    (took, load["in_flight"].clone())
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_of_several_groups_are_released_side_by_side() {
+    let ((one, left), (four, left_of_four)) = (released(12).await, released(48).await);
+    assert_eq!((left, left_of_four), (json!(0), json!(0)));
+    assert!(four < one.mul_f64(1.5), "{four:?} for four groups, {one:?} for one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_finds_nothing_slowly_leaves_the_rest_to_workers() {
+    let (cloud, key, queue) = region(options()).await;
+    // Zones that the index knows, and that nothing is left in.
+    let zones = chrono_tz::TZ_VARIANTS.iter().filter(|zone| zone.name().contains("America/")).take(60);
+    for (number, zone) in zones.enumerate() {
+        let path = format!("/v1/jobs/zone-{number}");
+        let trigger = json!({"cron": "* * * * *", "zone": zone.name()});
+        let job = json!({"trigger": trigger, "target": {"sqs": {"queue_url": queue}}});
+        for (method, body) in [("PUT", &job), ("DELETE", &Value::Null)] {
+            let (status, answer) = cloud.caller().call(method, &path, &key, body).await.unwrap();
+            assert!(status.is_success(), "{answer}");
+        }
+    }
+    let from = cloud.now();
+    let slow = Trouble::Slow(Duration::from_millis(2_900));
+    cloud.weather.trouble(Service::DynamoDb, slow, from, from + chrono::Duration::minutes(20));
+    cloud.until_instant(from + chrono::Duration::minutes(20)).await;
+    let emitter = cloud.invoked(Function::Emitter);
+    assert!(emitter.begun >= 15 && emitter.timed_out == 0, "{emitter:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -163,11 +163,11 @@ async fn a_target_that_does_not_take_it_is_tried_again_and_then_given_up() {
     work(&world, &jobs, |_| false).await;
     assert_eq!(run_row(&world).await.announced, None);
 
-    // The second attempt comes after two seconds, the third and last after four more.
-    world.advance(2);
+    // The second attempt comes after two to three seconds, the third and last after four to six more.
+    world.advance(3);
     world.pump().await.unwrap();
     assert_eq!(run_row(&world).await.announced, None);
-    world.advance(4);
+    world.advance(6);
     world.pump().await.unwrap();
     let failure = run_row(&world).await.announced.unwrap().failure.unwrap();
     assert!(failure.contains("queue"), "{failure}");
@@ -182,7 +182,7 @@ async fn a_target_that_takes_it_later_is_told_then() {
     work(&world, &jobs, |_| false).await;
     let done = world.queue("done").await.unwrap();
     assert_eq!(completions(&world, &done).await, []);
-    world.advance(2);
+    world.advance(3);
     world.pump().await.unwrap();
     assert_eq!(completions(&world, &done).await.len(), 1);
     assert_eq!(run_row(&world).await.announced.unwrap().failure, None);

@@ -73,38 +73,40 @@ async fn poison_that_cannot_be_set_aside_comes_again() {
 }
 
 /// Refuses, while it holds, what records that events were sent.
-struct TooSmall(Arc<AtomicBool>);
+struct NoRecords(Refusal, Arc<AtomicBool>);
 
-impl FaultPlan for TooSmall {
+impl FaultPlan for NoRecords {
     fn on_request(&self, call: &Call) -> Fault {
         let records = call.service == Service::DynamoDb && call.operation == "BatchWriteItem";
-        match records && self.0.load(Ordering::Relaxed) {
-            true => Fault::Refuse(Refusal::Throttled),
+        match records && self.1.load(Ordering::Relaxed) {
+            true => Fault::Refuse(self.0),
             false => Fault::None,
         }
     }
 }
 
 #[tokio::test]
-async fn what_became_of_events_is_kept_later_when_a_table_is_too_small_and_nothing_is_sent_twice() {
-    for count in [1, 250] {
+async fn what_became_of_events_is_kept_later_whatever_is_wrong_with_a_table_and_nothing_is_sent_twice() {
+    for (count, refusal) in
+        [(1, Refusal::Throttled), (250, Refusal::Throttled), (1, Refusal::Denied), (250, Refusal::Denied)]
+    {
         let world = World::new().await.unwrap();
-        let (queue, is_too_small) = (world.queue("inbox").await.unwrap(), Arc::new(AtomicBool::new(false)));
-        world.embedded.inject(TooSmall(Arc::clone(&is_too_small)));
+        let (queue, refuses) = (world.queue("inbox").await.unwrap(), Arc::new(AtomicBool::new(false)));
+        world.embedded.inject(NoRecords(refusal, Arc::clone(&refuses)));
         world.engine.tick().await.unwrap();
         let launch_at = world.clock.now() + chrono::Duration::seconds(150);
         let job = world.create(JobSpec::at(launch_at, &queue).unwrap().of(count).unwrap()).await.unwrap();
         world.advance(60);
         world.engine.tick().await.unwrap();
         world.advance(100);
-        is_too_small.store(true, Ordering::Relaxed);
+        refuses.store(true, Ordering::Relaxed);
         world.pump().await.unwrap();
         assert_eq!(world.consume(&queue).await.unwrap().len() as u64, count);
-        // As long as the table is too small, what is to be kept comes again, and sends nothing.
+        // As long as the table refuses, what is to be kept comes again, and sends nothing.
         world.advance(200);
         assert!(world.pump().await.unwrap().again > 0);
         assert!(world.consume(&queue).await.unwrap().is_empty());
-        is_too_small.store(false, Ordering::Relaxed);
+        refuses.store(false, Ordering::Relaxed);
         world.advance(200);
         assert_eq!(world.pump().await.unwrap().again, 0);
         assert!(world.consume(&queue).await.unwrap().is_empty());

@@ -47,9 +47,10 @@ async fn each_call_under_one_lease_counts() {
     let key = client(&world, &json!({"max_in_flight": 1})).await;
     let hook = Hook::answering(&[503, 503]).await;
     put(&world, &key, &hook.throttled_job(2)).await;
-    after(&world, 2).await;
+    // 2 to 3 seconds, then 4 to 6.
+    after(&world, 3).await;
     assert_eq!(shown(&events(&world, &key).await[0]), (&json!("in_flight"), &json!(2)));
-    after(&world, 4).await;
+    after(&world, 6).await;
     assert_eq!(hook.attempts(), [1, 2, 3, 1]);
     let ended = events(&world, &key).await;
     assert_eq!(shown(&ended[0]), (&json!("succeeded"), &json!(3)));
@@ -62,15 +63,15 @@ async fn a_new_lease_counts_on_and_the_last_attempt_is_the_last_call() {
     let key = client(&world, &json!({"max_in_flight": 1, "lease_seconds": 10})).await;
     let hook = Hook::answering(&[503; 9]).await;
     put(&world, &key, &hook.throttled_job(1)).await;
-    // The fourth call would come after 14 seconds, when the lease is over.
-    for seconds in [2, 4, 8] {
+    // The fourth call would come after 14 seconds at the least, when the lease is over.
+    for seconds in [3, 6, 12] {
         after(&world, seconds).await;
     }
     assert_eq!(hook.attempts(), [1, 2, 3]);
     world.clock.advance_ms(50_000);
     world.engine.tick().await.unwrap();
     after(&world, 0).await;
-    after(&world, 2).await;
+    after(&world, 3).await;
     assert_eq!(hook.attempts(), [1, 2, 3, 4, 5], "max_attempts is 5");
     after(&world, 600).await;
     world.engine.tick().await.unwrap();

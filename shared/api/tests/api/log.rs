@@ -127,7 +127,7 @@ async fn a_throttled_event_that_is_tried_again_and_dies_says_whose_it_is_each_ti
     let _logging = tracing::subscriber::set_default(subscriber);
     assert_eq!(world.put("/v1/jobs/batch", &key, &job).await.status, StatusCode::CREATED);
     world.dispatch().await;
-    world.clock.advance_ms(2_000);
+    world.clock.advance_ms(3_000);
     world.dispatch().await;
     let log = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
     let (again, dead) = (saying(&log, "events are tried again"), saying(&log, "events cannot be delivered"));

@@ -255,24 +255,24 @@ async fn the_figures_of_a_run_stand_still_once_it_is_finished() {
         let world = World::new().await;
         let key = world.register("acme").await;
         world.put("/v1/policies/small", &key, &json!({"max_in_flight": 3})).await;
-        // One of three events is tried again after two seconds.
+        // One of three events is tried again after two to three seconds.
         let hook = Hook::answering(&[503]).await;
         let job = if throttled { hook.throttled_job(3) } else { hook.job(3) };
         assert_eq!(world.put("/v1/jobs/batch", &key, &job).await.status, StatusCode::CREATED);
         world.dispatch().await;
-        world.clock.advance_ms(2_000);
+        world.clock.advance_ms(3_000);
         world.dispatch().await;
         let runs = world.get("/v1/jobs/batch/runs", &key).await.json;
         let run = format!("/v1/jobs/batch/runs/{}", runs["runs"][0]["run_id"].as_str().unwrap());
         let finished = world.get(&run, &key).await.json;
         assert_eq!(
             (&finished["state"], &finished["rate_per_second"]),
-            (&json!("finished"), &json!(1.5)),
+            (&json!("finished"), &json!(1.0)),
             "{finished}"
         );
         assert_eq!(
             finished["reasoning"],
-            "all 3 events have ended, from 12:00:00 UTC to 12:00:02 UTC, 1.5 a second"
+            "all 3 events have ended, from 12:00:00 UTC to 12:00:03 UTC, 1.0 a second"
         );
         let done = if throttled { "succeeded" } else { "delivered" };
         assert_eq!((&finished[done], &finished["dead"]), (&json!(3), &json!(0)), "{finished}");

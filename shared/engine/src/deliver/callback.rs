@@ -34,7 +34,7 @@ impl Delivery {
             Sent::Done => None,
             Sent::Failed { reason, retry_after } if tries < row.terms.max_attempts.get() => {
                 info!(%client, %run, reason, failures, "a completion is tried again");
-                let not_before = shifted(now, backoff(tries, retry_after));
+                let not_before = shifted(now, backoff(tries, retry_after, &*self.random));
                 let again = Outgoing::at(client, Message::callback(client, run, tries), not_before);
                 return self.queues.dispatch(&[again]).await;
             }

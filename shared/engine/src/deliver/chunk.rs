@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Duration, Utc};
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::History;
 use tidegate_domain::limits::EVENTS_PER_CHUNK;
@@ -32,6 +33,8 @@ use crate::{EngineError, Panicked};
 const KEPT_LATER: Duration = seconds(5);
 /// And how much longer at the most, in seconds: not all chunks of a herd come back at once.
 const KEPT_WITHIN_SECONDS: i64 = 60;
+/// Rows of one chunk that are read or written at once.
+const ROWS_AT_ONCE: usize = 16;
 
 /// Some events of one occurrence.
 struct Part {
@@ -65,13 +68,18 @@ impl Delivery {
             let again = Outgoing::at(&client, Message::Chunk(chunk.clone()), launch_at);
             return self.queues.dispatch(&[again]).await;
         }
-        let mut parts = Vec::with_capacity(chunk.items.len());
+        let (mut parts, mut unreadable) = (Vec::with_capacity(chunk.items.len()), Vec::new());
         for item in &chunk.items {
             match Part::of(item, &client, launch_at) {
                 Ok(part) => parts.push(part),
-                Err(error) => self.contents.set_aside_item(&client, launch_at, item, &error).await?,
+                Err(error) => unreadable.push((item, error)),
             }
         }
+        let asides = unreadable
+            .iter()
+            .map(|(item, error)| self.contents.set_aside_item(&client, launch_at, item, error))
+            .collect();
+        each_of(asides).await?;
         if (received > 1 || chunk.repeat) && self.was_delivered(chunk, &parts).await? {
             info!(chunk = chunk.id(), received, "chunk was sent before");
             return Ok(());
@@ -155,44 +163,56 @@ impl Delivery {
             Some(until) if until >= as_of => {}
             _ => return Ok(parts),
         }
-        let mut jobs: BTreeMap<JobId, Known> = BTreeMap::new();
-        let mut wanted = Vec::with_capacity(parts.len());
+        let jobs = self.jobs_of(client, &parts).await?;
+        let (mut wanted, mut unwanted) = (Vec::with_capacity(parts.len()), Vec::new());
         for part in parts {
-            let id = &part.occurrence.job;
-            if !jobs.contains_key(id) {
-                match self.known(client, id).await {
-                    Err(error) if error.is_of_one_row() => {
-                        self.set_aside(&part, &error).await?;
-                        continue;
-                    }
-                    known => drop(jobs.insert(id.clone(), known?)),
-                }
-            }
-            match jobs.get(id).and_then(|known| unwanted_because(&part.occurrence, known)) {
+            match jobs.get(&part.occurrence.job) {
                 None => wanted.push(part),
-                Some(reason) => self.skip(&part, reason.as_str()).await?,
+                Some(Err(error)) => unwanted.push((set_aside(&part, error), part)),
+                Some(Ok(known)) => match unwanted_because(&part.occurrence, known) {
+                    None => wanted.push(part),
+                    Some(reason) => unwanted.push((reason.as_str(), part)),
+                },
             }
         }
+        self.skip_all(&unwanted).await?;
         Ok(wanted)
+    }
+
+    /// What is known of the jobs of some parts; of one that cannot be read, the reason.
+    async fn jobs_of(
+        &self,
+        client: &ClientId,
+        parts: &[Part],
+    ) -> Result<BTreeMap<JobId, Result<Known, EngineError>>, EngineError> {
+        let ids: BTreeSet<&JobId> = parts.iter().map(|part| &part.occurrence.job).collect();
+        let looks: Vec<_> =
+            ids.into_iter().map(async |id: &JobId| (id.clone(), self.known(client, id).await)).collect();
+        let mut looks = stream::iter(looks).buffer_unordered(ROWS_AT_ONCE);
+        let mut jobs = BTreeMap::new();
+        while let Some((id, known)) = looks.next().await {
+            match known {
+                Err(error) if !error.is_of_one_row() => return Err(error),
+                known => drop(jobs.insert(id, known)),
+            }
+        }
+        Ok(jobs)
     }
 
     /// Skips what is older than its job's relevancy window, and records why.
     async fn still_relevant(&self, parts: Vec<Part>) -> Result<Vec<Part>, EngineError> {
-        let mut relevant = Vec::with_capacity(parts.len());
-        for part in parts {
-            match part.occurrence.terms.is_too_old(part.occurrence.launch_at, self.clock.now()) {
-                false => relevant.push(part),
-                true => self.skip(&part, SkipReason::Expired.as_str()).await?,
-            }
-        }
+        let now = self.clock.now();
+        let is_relevant =
+            |Part { occurrence, .. }: &Part| !occurrence.terms.is_too_old(occurrence.launch_at, now);
+        let (relevant, old): (Vec<_>, Vec<_>) = parts.into_iter().partition(is_relevant);
+        let old: Vec<_> = old.into_iter().map(|part| (SkipReason::Expired.as_str(), part)).collect();
+        self.skip_all(&old).await?;
         Ok(relevant)
     }
 
-    /// Skips what cannot be delivered because a row that it needs cannot be read.
-    async fn set_aside(&self, part: &Part, error: &EngineError) -> Result<(), EngineError> {
-        let Occurrence { client, job, .. } = &part.occurrence;
-        error!(%client, %job, %error, rows_set_aside = 1_u64, "events of a chunk are set aside: their job cannot be read");
-        self.skip(part, SkipReason::NotEmittable.as_str()).await
+    /// Records that parts are not delivered, each with its reason.
+    async fn skip_all(&self, parts: &[(&str, Part)]) -> Result<(), EngineError> {
+        each_of(parts.iter().map(|(reason, part)| self.skip(part, reason)).collect()).await
     }
 
     async fn skip(&self, part: &Part, reason: &str) -> Result<(), EngineError> {
@@ -210,21 +230,28 @@ impl Delivery {
         parts: Vec<Part>,
     ) -> Result<(Vec<Part>, Vec<EventToSend>), EngineError> {
         let (mut kept, mut deliveries) = (Vec::with_capacity(parts.len()), Vec::new());
-        for part in parts {
+        let mut gone = Vec::new();
+        let complete = async |part: Part| {
             let Occurrence { client, terms, .. } = &part.occurrence;
             let run = part.occurrence.run_id();
-            let terms = match self.contents.complete_terms(client, &run, terms.clone()).await {
+            (self.contents.complete_terms(client, &run, terms.clone()).await, part)
+        };
+        let mut complete = stream::iter(parts.into_iter().map(complete)).buffered(ROWS_AT_ONCE);
+        while let Some((terms, part)) = complete.next().await {
+            let terms: Arc<Terms> = match terms {
                 Err(error) if error.is_of_one_row() => {
-                    self.set_aside(&part, &error).await?;
+                    gone.push((set_aside(&part, &error), part));
                     continue;
                 }
-                terms => terms?,
+                terms => match terms? {
+                    Some(terms) => Arc::new(terms),
+                    None => {
+                        gone.push((StopReason::PayloadGone.as_str(), part));
+                        continue;
+                    }
+                },
             };
-            let Some(terms) = terms else {
-                self.skip(&part, StopReason::PayloadGone.as_str()).await?;
-                continue;
-            };
-            let terms: Arc<Terms> = Arc::new(terms);
+            let (client, run) = (&part.occurrence.client, part.occurrence.run_id());
             deliveries.extend((part.from..part.to).map(|index| EventToSend {
                 client: client.clone(),
                 event: run.event(index),
@@ -235,6 +262,7 @@ impl Delivery {
             }));
             kept.push(part);
         }
+        self.skip_all(&gone).await?;
         Ok((kept, deliveries))
     }
 
@@ -250,15 +278,15 @@ impl Delivery {
         if !retries.is_empty() {
             let (attempt, items) = (chunk.attempt + 1, retries);
             let again = Chunk { attempt, repeat: false, ahead: false, items, ..chunk.clone() };
-            let not_before = shifted(now.max(launch_at), backoff(chunk.attempt, retry_after));
+            let not_before = shifted(now.max(launch_at), backoff(chunk.attempt, retry_after, &*self.random));
             self.queues.dispatch(&[Outgoing::at(&client, Message::Chunk(again), not_before)]).await?;
         }
         let is_marked = matches!(records.as_slice(), [Record::SingleRun { .. }]) && chunk.items.len() == 1;
         let mark = (single_part(chunk, parts).is_none() && !is_marked).then(|| chunk.id());
         records.extend(mark.clone().map(|chunk| Record::Mark { chunk, at: now }));
         match self.store.keep(&records).await {
-            // Coming again, the chunk would be sent again: what is to be kept comes again by itself.
-            Err(error) if error.is_retryable() => {
+            // Coming again, the chunk would be sent again, whatever the error: what is to be kept comes again by itself.
+            Err(error) => {
                 warn!(%client, %error, "what became of events is kept later");
                 let items = parts.iter().map(|part| item(part, part.from, part.to)).collect();
                 let chunk = Chunk { items, ..chunk.clone() };
@@ -266,7 +294,7 @@ impl Delivery {
                 let sent = SentChunk { chunk, at_ms: now.timestamp_millis(), mark, undelivered };
                 self.queues.dispatch(&[Outgoing::at(&client, Message::Sent(sent), later)]).await
             }
-            kept => Ok(kept?),
+            Ok(()) => Ok(()),
         }
     }
 
@@ -294,6 +322,21 @@ impl Delivery {
         records.extend(sent.mark.clone().map(|chunk| Record::Mark { chunk, at }));
         Ok(self.store.keep(&records).await?)
     }
+}
+
+/// Why a part is not delivered of which a row cannot be read.
+fn set_aside(part: &Part, error: &EngineError) -> &'static str {
+    let Occurrence { client, job, .. } = &part.occurrence;
+    error!(%client, %job, %error, rows_set_aside = 1_u64, "events of a chunk are set aside: their job cannot be read");
+    SkipReason::NotEmittable.as_str()
+}
+
+/// Makes some writes, a few at once.
+async fn each_of<F>(writes: Vec<F>) -> Result<(), EngineError>
+where
+    F: Future<Output = Result<(), EngineError>>,
+{
+    stream::iter(writes).buffer_unordered(ROWS_AT_ONCE).try_collect().await
 }
 
 /// How long what became of a chunk waits before it is kept, by its id.

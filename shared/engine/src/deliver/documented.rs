@@ -1,6 +1,6 @@
 //! What `docs/messages.md` says of webhooks, held against what is done. `shared/api` holds the messages themselves.
 
-use super::{backoff, signature};
+use super::{least_backoff, signature};
 
 const MESSAGES: &str = include_str!("../../../../docs/messages.md");
 
@@ -31,7 +31,7 @@ fn retries_last_as_long_as_is_said() {
     for row in table.lines().skip(2) {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let attempts: u8 = cells[1].split(' ').next().unwrap().parse().unwrap();
-        let seconds: i64 = (1..attempts).map(|attempt| backoff(attempt, None).num_seconds()).sum();
+        let seconds: i64 = (1..attempts).map(|attempt| least_backoff(attempt).num_seconds()).sum();
         let said = match seconds {
             ..60 => format!("{seconds} seconds"),
             60..3_600 => format!("{} minutes", seconds / 60),

@@ -79,7 +79,7 @@ impl Delivery {
             };
             let troubles = troubles.entry((&delivery.client, delivery.attempt)).or_default();
             troubles.retried(&delivery.event, &delivery.terms.terms, &reason);
-            let not_before = shifted(now, backoff(1, None));
+            let not_before = shifted(now, backoff(1, None, &*self.random));
             later.push(Outgoing::at(&delivery.client, grant.message(1), not_before));
         }
         troubles.iter().for_each(|((client, attempt), troubles)| troubles.log(client, *attempt));
@@ -219,7 +219,8 @@ impl Delivery {
         troubles.retried(&event, &terms.terms, &reason);
         troubles.log(&client, attempt);
         let message = Message::Event(GrantedEvent { failures, ..message.clone() });
-        let again = Outgoing::at(&client, message, shifted(self.clock.now(), backoff(failures, retry_after)));
+        let waits = backoff(failures, retry_after, &*self.random);
+        let again = Outgoing::at(&client, message, shifted(self.clock.now(), waits));
         self.queues.dispatch(&[again]).await.map(|()| Vec::new())
     }
 

@@ -20,7 +20,7 @@ use super::outbox::Emitter;
 use super::report::TickReport;
 use crate::queues::Outgoing;
 use crate::queues::message::Message;
-use crate::{EngineError, figures};
+use crate::{EngineError, deadline, figures};
 
 /// Policies that are woken before it is kept how far the waking came.
 const WOKEN_BETWEEN_KEEPS: usize = 250;
@@ -168,6 +168,9 @@ impl Emission {
                     if self.clock.now() >= until {
                         return first_error.map_or(Ok(()), Err);
                     }
+                }
+                if deadline::is_over(&*self.clock) {
+                    return first_error.map_or(Ok(()), Err);
                 }
                 after = page.next;
                 if after.is_none() {

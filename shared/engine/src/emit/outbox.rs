@@ -4,8 +4,8 @@ use tidegate_store::launch::OutboxEntry;
 
 use super::Emission;
 use super::sink::{Counts, EmitSink, Flushed};
-use crate::EngineError;
 use crate::scan::{Scan, plan_at_once};
+use crate::{EngineError, deadline};
 
 /// How long the master works on the events of a run that it emits itself, in seconds; then workers take the rest.
 const OWN_WORK_SECONDS: i64 = 10;
@@ -52,6 +52,10 @@ impl Emission {
                 Emitter::Tick => self.queues.send_parts(&parts).await?,
                 Emitter::Master => {
                     for part in parts {
+                        // The next tick looks after the rest.
+                        if deadline::is_over(&*self.clock) {
+                            break;
+                        }
                         self.work_on(&part, OWN_WORK_SECONDS, false).await?;
                     }
                 }
@@ -59,6 +63,8 @@ impl Emission {
             if after.is_none() {
                 return Ok(emission.counts);
             }
+            // The row is still in the outbox: its launches are emitted again by the tick.
+            deadline::check(&*self.clock)?;
         }
     }
 }

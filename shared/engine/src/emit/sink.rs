@@ -131,7 +131,7 @@ impl Sink for EmitSink<'_> {
     }
 
     fn is_full(&self) -> bool {
-        self.load >= FULL_LOAD || (self.load > 0 && self.emission.clock.now() >= self.full_at)
+        self.load >= FULL_LOAD || (self.load > 0 && self.is_late())
     }
 
     async fn launch(&mut self, row: &Child, launch: &Decision) -> Result<(), EngineError> {
@@ -202,6 +202,11 @@ impl<'e> EmitSink<'e> {
             full_at: full_at(emission),
             counts: Counts::default(),
         }
+    }
+
+    /// Whether it is time to keep how far things came, though nothing was found.
+    pub(crate) fn is_late(&self) -> bool {
+        self.emission.clock.now() >= self.full_at
     }
 
     /// Sends some events of a run that nothing throttles.

@@ -53,7 +53,7 @@ impl Emission {
                 Err(error) if error.is_retryable() => (false, Cursor::default()),
                 Err(error) => return Err(error),
             };
-            if is_done && !emission.is_full() {
+            if is_done && !emission.is_full() && !emission.is_late() {
                 continue;
             }
             self.resolve_emission(&plan, &mut emission, None).await?;

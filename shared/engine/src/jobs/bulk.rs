@@ -1,14 +1,14 @@
 //! Many jobs in one call. Each has an answer of its own; one that fails stops no other.
 
 use chrono::{DateTime, Utc};
-use futures::stream::{self, StreamExt};
+use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
 use tidegate_store::launch::Child;
 
 use super::first::{is_out_of_reach, outbox_of};
 use super::{JobDraft, Jobs, one_time_instant};
-use crate::{EngineError, Written};
+use crate::{EngineError, Written, deadline};
 
 /// Jobs that are written at once.
 const WRITES_AT_ONCE: usize = 16;
@@ -46,13 +46,15 @@ impl Jobs {
             answers.extend(batch);
         }
         answers.extend(self.create_ahead(ahead).await);
-        let near =
-            near.into_iter().map(|(index, job)| async move { (index, self.create_one_time(job).await) });
-        let near: Vec<_> = near.collect();
+        let near: Vec<_> = near.into_iter().map(|(index, job)| self.create_alone(index, job)).collect();
         answers.extend(stream::iter(near).buffer_unordered(WRITES_AT_ONCE).collect::<Vec<_>>().await);
-        let others = others
-            .into_iter()
-            .map(|(index, id, draft)| async move { (index, self.create(client, id, draft).await) });
+        let others = others.into_iter().map(|(index, id, draft)| async move {
+            let created = async {
+                deadline::check(&*self.clock)?;
+                self.create(client, id, draft).await
+            };
+            (index, created.await)
+        });
         let others: Vec<_> = others.collect();
         answers.extend(stream::iter(others).buffer_unordered(WRITES_AT_ONCE).collect::<Vec<_>>().await);
         answers.sort_unstable_by_key(|(index, _)| *index);
@@ -114,7 +116,7 @@ impl Jobs {
         }
         // Some may be under way: they find no job under the former ids.
         job.id = self.one_time_id(launch_at);
-        (index, self.create_one_time(job).await)
+        self.create_alone(index, job).await
     }
 
     async fn create_one_times(
@@ -127,11 +129,17 @@ impl Jobs {
             return batch.iter().zip(jobs).map(|(of, job)| created(of, job)).collect();
         }
         // Some may be stored, some not: each is written by itself under the same id, which changes nothing for the former.
-        let mut answers = Vec::with_capacity(batch.len());
-        for ((index, _), job) in batch.iter().zip(jobs) {
-            answers.push((*index, self.create_one_time(job).await));
-        }
-        answers
+        let creates = batch.iter().zip(jobs).map(|((index, _), job)| self.create_alone(*index, job));
+        let creates: Vec<_> = creates.collect();
+        stream::iter(creates).buffer_unordered(WRITES_AT_ONCE).collect().await
+    }
+
+    async fn create_alone(&self, index: usize, job: Job) -> (usize, Result<Written<Job>, EngineError>) {
+        let created = async {
+            deadline::check(&*self.clock)?;
+            self.create_one_time(job).await
+        };
+        (index, created.await)
     }
 
     async fn store_one_times(&self, jobs: &[Job]) -> Result<(), EngineError> {
@@ -142,9 +150,7 @@ impl Jobs {
         }
         // Written before the watermark is read, as for a single job; one look serves them all.
         let Some(watermark) = self.watermark_or_first().await? else { return Ok(()) };
-        for job in near {
-            self.emit_passed(job, &watermark).await?;
-        }
-        Ok(())
+        let emits: Vec<_> = near.into_iter().map(|job| self.emit_passed(job, &watermark)).collect();
+        stream::iter(emits).buffer_unordered(WRITES_AT_ONCE).try_collect().await
     }
 }

@@ -1,5 +1,6 @@
 //! Deleting jobs, and stopping what they have waiting.
 
+use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::WRITE_ROUNDS;
@@ -11,6 +12,9 @@ use super::JobDelete;
 use super::Jobs;
 use crate::EngineError;
 use crate::effect::{Effect, WaitingRun};
+
+/// Runs that are stopped at once.
+const RUNS_AT_ONCE: usize = 8;
 
 impl Jobs {
     /// Deletes a job at the `expected` revision; `None`: at any. What it has waiting is cancelled; what is in flight
@@ -65,6 +69,7 @@ impl Jobs {
         if replaced_by.is_none() {
             self.throttle.stop_waiting_singles(job, SkipReason::JobDeleted.as_str()).await?;
         }
+        let mut stops = Vec::new();
         let recent = self.store.runs(&job.client, id, None).await?;
         for run in recent.rows {
             let Some(policy) = &run.terms.policy else { continue };
@@ -79,8 +84,10 @@ impl Jobs {
             let reason = if replaced_by.is_some() { SkipReason::Rescheduled } else { SkipReason::JobDeleted };
             let (policy, priority) = (PolicyRef::new(&job.client, policy), run.terms.flow.priority.get());
             let waiting = WaitingRun { policy, run: run.id, priority };
-            self.effects.carry_out(vec![Effect::Stop(waiting, reason.as_str())]).await?;
+            stops.push(self.effects.carry_out(vec![Effect::Stop(waiting, reason.as_str())]));
         }
+        let stopped: Vec<_> = stream::iter(stops).buffer_unordered(RUNS_AT_ONCE).try_collect().await?;
+        drop(stopped);
         Ok(())
     }
 }

@@ -14,8 +14,10 @@ use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{DUE_MS_ATTRIBUTE, SQS_BATCH, SQS_DELAY_SECONDS, WRITE_ROUNDS};
 use tidegate_domain::target::queue_name;
+use tidegate_store::Pause as _;
 
 use crate::EngineError;
+use crate::pauses::Pauses;
 use crate::regions::Regions;
 use batch::{batches, blames_a_message, blames_its_entry, sqs_text};
 pub use inbox::Redelivery;
@@ -52,6 +54,7 @@ pub struct Queues {
     sqs: aws_sdk_sqs::Client,
     regions: Arc<Regions>,
     clock: Arc<dyn Clock>,
+    pauses: Pauses,
     config: Config,
 }
 
@@ -164,9 +167,10 @@ impl Queues {
         sqs: aws_sdk_sqs::Client,
         regions: Arc<Regions>,
         clock: Arc<dyn Clock>,
+        pauses: Pauses,
         config: Config,
     ) -> Self {
-        Self { sqs, regions, clock, config }
+        Self { sqs, regions, clock, pauses, config }
     }
 
     /// What differs between deployments.
@@ -175,7 +179,7 @@ impl Queues {
     }
 
     /// Sends messages to the dispatch queue, as many to a call as it may hold. Entries that are refused for a reason that
-    /// may pass are sent again a few times.
+    /// may pass are sent again a few times, each time after a longer pause.
     ///
     /// # Errors
     /// When some were not taken. Those that were are handled all the same: whatever sends again must be idempotent.
@@ -236,7 +240,10 @@ impl Queues {
         let failed = |reason: String| EngineError::Queue { sent: batch.len(), reason, who: who() };
         let mut left: Vec<&Entry<'_>> = batch.iter().collect();
         let mut reason = String::new();
-        for _ in 0..WRITE_ROUNDS {
+        for round in 1..=WRITE_ROUNDS {
+            if round > 1 && !self.pauses.before(round).await {
+                break;
+            }
             let mut call = self.sqs.send_message_batch().queue_url(&self.config.dispatch_queue_url);
             for (id, entry) in left.iter().enumerate() {
                 call = call.entries(self.entry(entry, id).map_err(|e| failed(e.to_string()))?);

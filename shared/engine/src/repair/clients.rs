@@ -4,16 +4,15 @@ use super::RepairError;
 use super::session::Session;
 
 impl Session<'_> {
-    /// Marks every client, beside those that have jobs, as if its jobs had changed now: messages and packs may be of jobs that are not there any more, or
-    /// are there again.
+    /// Marks every client, beside those that have jobs, as if its jobs had changed now: messages and packs may be of jobs that
+    /// are not there any more, or are there again.
     pub(super) async fn look_at_clients(&mut self) -> Result<(), RepairError> {
         let mut after = None;
         loop {
             let page = self.store.clients(after).await?;
             let (clients, next) = self.readable(page);
-            for client in clients.iter().filter(|_| self.apply) {
-                self.store.mark_dirty(&client.id, self.now).await?;
-            }
+            let (store, now) = (self.store, self.now);
+            self.write_all(clients.iter().map(|client| store.mark_dirty(&client.id, now))).await?;
             after = next;
             if after.is_none() {
                 return Ok(());

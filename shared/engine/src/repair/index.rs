@@ -81,18 +81,17 @@ impl Session<'_> {
 
     async fn look_at_some_jobs(&mut self, jobs: &[Job], seen: &mut Seen) -> Result<(), RepairError> {
         let gaps = self.store.index_gaps(jobs, self.back_to).await?;
-        for (job, gaps) in jobs.iter().zip(gaps) {
+        for (job, gaps) in jobs.iter().zip(&gaps) {
             seen.job(job);
             if !gaps.is_empty() {
                 let detail = format!("{} rows are written anew", gaps.len());
                 self.found(FindingKind::JobIndexed, &job.client, &job.id, detail);
-                if self.apply {
-                    self.store.fill_index(job, &gaps).await?;
-                }
             }
             self.owe_first_launches(job).await?;
         }
-        Ok(())
+        let store = self.store;
+        let gaps = jobs.iter().zip(&gaps).filter(|(_, gaps)| !gaps.is_empty());
+        self.write_all(gaps.map(|(job, gaps)| store.fill_index(job, gaps))).await
     }
 
     /// The launches of a job up to its `emit_from` were the master's, and no tick comes back to them.
@@ -141,7 +140,8 @@ impl Session<'_> {
         let names: BTreeSet<(ClientId, JobId)> =
             of_jobs.iter().map(|row| (row.client.clone(), row.job.clone())).collect();
         let jobs = self.store.jobs_named(&names.into_iter().collect::<Vec<_>>()).await?;
-        for row in of_jobs {
+        let mut drops = Vec::new();
+        for row in &of_jobs {
             if let IndexKind::Child(zone, expression, shard) = &row.kind {
                 seen.child(*zone, *expression, *shard);
             }
@@ -159,11 +159,10 @@ impl Session<'_> {
             }
             let place = format!("{} / {}", row.place.partition, row.place.sort_key);
             self.found(FindingKind::IndexRowRemoved, &row.client, &row.job, place);
-            if self.apply {
-                self.store.drop_index_row(&row).await?;
-            }
+            drops.push(row);
         }
-        Ok(())
+        let store = self.store;
+        self.write_all(drops.into_iter().map(|row| store.drop_index_row(row))).await
     }
 
     /// What scans must know of the index before they find its rows.
@@ -192,10 +191,9 @@ impl Session<'_> {
         for (client, job) in &seen.unknown {
             self.found(FindingKind::JobUnknown, client, job, "only rows of the time index were there");
         }
+        let (store, now) = (self.store, self.now);
+        self.write_all(seen.clients.iter().map(|client| store.mark_dirty(client, now))).await?;
         for client in &seen.clients {
-            if self.apply {
-                self.store.mark_dirty(client, self.now).await?;
-            }
             if self.store.client(client).await?.is_none() {
                 self.found(FindingKind::ClientUnknown, client, client, "it has jobs and is not registered");
             }

@@ -173,6 +173,8 @@ impl Session<'_> {
     /// Writes every slot group: its numbers begin beyond all that were ever given, and what it has of packs that are gone is
     /// let go.
     pub(super) async fn write_groups(&mut self, known: &Known) -> Result<(), RepairError> {
+        let store = self.store;
+        let mut writes = Vec::new();
         for (name, state) in &known.policies {
             let is_gone = |pack: &PackId| known.gone.contains(&(name.clone(), pack.clone()));
             for seen in &state.groups {
@@ -182,14 +184,14 @@ impl Session<'_> {
                     new.refill = tidegate_domain::slots::Refill::Idle;
                 }
                 self.report.groups = self.report.groups.saturating_add(1);
-                if self.apply {
-                    let written = self.store.repair_slot_group(seen, &new).await?;
+                writes.push(async move {
+                    let written = store.repair_slot_group(seen, &new).await?;
                     done(written, || {
                         format!("slot group {} of {}/{}", seen.key.group, name.client, name.policy)
-                    })?;
-                }
+                    })
+                });
             }
         }
-        Ok(())
+        self.write_all(writes).await
     }
 }

@@ -193,11 +193,12 @@ impl Session<'_> {
             return Ok(());
         }
         self.store.touch_active(&policy.client, &policy.policy, self.now).await?;
-        for events in unknown.ranges() {
+        let (store, epoch) = (self.store, self.epoch);
+        let put_back = async |events: &(u32, u32)| {
             let events = PutBack { pack, priority, launch_at, events: *events, overlap };
-            self.store.put_back(policy, &events, self.epoch).await?;
-        }
-        Ok(())
+            store.put_back(policy, &events, epoch).await
+        };
+        self.write_all(unknown.ranges().iter().map(put_back)).await
     }
 
     /// How events have ended, by their numbers.

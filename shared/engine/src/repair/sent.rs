@@ -56,9 +56,8 @@ impl Session<'_> {
             format!("{} of {count} events have no record, {retried} were to be tried again", missing.count());
         self.found(FindingKind::EventsSentAgain, client, &row.id, detail);
         if self.apply {
-            for part in again {
-                self.store.forget_part(client, &row.id, part.from).await?;
-            }
+            let store = self.store;
+            self.write_all(again.iter().map(|part| store.forget_part(client, &row.id, part.from))).await?;
             self.store.put_part(&part).await?;
         }
         Ok(())

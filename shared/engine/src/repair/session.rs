@@ -1,11 +1,15 @@
 //! A repair that is under way: what it goes by, and what it found so far.
 
 use chrono::{DateTime, Utc};
+use futures::stream::{self, StreamExt as _};
 use tidegate_domain::slots::Epoch;
 use tidegate_store::{Page, Store, Write};
 
 use super::RepairError;
 use super::report::{Finding, FindingKind, RepairReport};
+
+/// Rows that are written at once.
+const WRITES_AT_ONCE: usize = 16;
 
 /// A repair under way.
 pub(super) struct Session<'s> {
@@ -30,6 +34,23 @@ impl Session<'_> {
     ) {
         let (client, subject, detail) = (client.to_string(), subject.to_string(), detail.into());
         self.report.add(Finding { kind, client, subject, detail });
+    }
+
+    /// Makes writes, some at once, unless this only says what it would do.
+    pub(super) async fn write_all<F, T, E>(
+        &self,
+        writes: impl IntoIterator<Item = F>,
+    ) -> Result<(), RepairError>
+    where
+        F: Future<Output = Result<T, E>>,
+        RepairError: From<E>,
+    {
+        let writes: Vec<F> = writes.into_iter().filter(|_| self.apply).collect();
+        let mut written = stream::iter(writes).buffer_unordered(WRITES_AT_ONCE);
+        while let Some(written) = written.next().await {
+            written?;
+        }
+        Ok(())
     }
 
     /// Lists what of a page cannot be read, and answers the rest.

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::pack::PackId;
 use tidegate_domain::slots::{Compaction, Ended, SlotGroup, Transition};
 use tidegate_store::events::HistoryOf;
@@ -16,6 +17,9 @@ use tracing::error;
 use super::Throttle;
 use crate::EngineError;
 use crate::effect::Effect;
+
+/// Packs whose outcomes are kept at once.
+const PACKS_AT_ONCE: usize = 16;
 
 impl Throttle {
     /// Compacts the outcomes of a group, or finishes a compaction that somebody else began.
@@ -35,24 +39,35 @@ impl Throttle {
             by_pack.entry(entry.pack_number).or_default().push(entry.ended);
         }
         let number = (seen.key.group, seen.compactions);
-        let mut effects = Vec::new();
-        for (pack_number, ends) in by_pack {
-            let Some(pack) = seen.pack(pack_number) else {
-                error!(group = ?seen.key, pack_number, "outcomes name a pack that their group does not know");
-                continue;
-            };
-            let client = &seen.key.client;
-            let of = HistoryOf::pack(&seen.key.policy, pack);
-            self.store.keep_outcomes(client, &of, number, &ends, self.clock.now()).await?;
-            // Of single events nobody counts more.
-            let PackId::Run(run) = pack else { continue };
-            let tally = Tally::of(ends.iter().map(|ended| ended.outcome));
-            let added = self.store.add_outcomes(client, run, number, tally, self.clock.now()).await?;
-            effects.extend(added.row.map(|row| Effect::Conclude(client.clone(), Box::new(row))));
-        }
+        let keeps: Vec<_> =
+            by_pack.iter().map(|(pack, ends)| self.keep_ends(&seen, number, *pack, ends)).collect();
+        let kept: Vec<_> = stream::iter(keeps).buffered(PACKS_AT_ONCE).try_collect().await?;
+        let mut effects: Vec<Effect> = kept.into_iter().flatten().collect();
         // Last: until then, whoever finds them set apart concludes their runs once more.
         effects.push(Effect::EndCompaction(Box::new(seen)));
         Ok(effects)
+    }
+
+    /// Keeps how events of one pack have ended; what follows when they are of a run.
+    async fn keep_ends(
+        &self,
+        seen: &SlotGroup,
+        number: (u32, u64),
+        pack_number: u32,
+        ends: &[Ended],
+    ) -> Result<Option<Effect>, EngineError> {
+        let Some(pack) = seen.pack(pack_number) else {
+            error!(group = ?seen.key, pack_number, "outcomes name a pack that their group does not know");
+            return Ok(None);
+        };
+        let client = &seen.key.client;
+        let of = HistoryOf::pack(&seen.key.policy, pack);
+        self.store.keep_outcomes(client, &of, number, ends, self.clock.now()).await?;
+        // Of single events nobody counts more.
+        let PackId::Run(run) = pack else { return Ok(None) };
+        let tally = Tally::of(ends.iter().map(|ended| ended.outcome));
+        let added = self.store.add_outcomes(client, run, number, tally, self.clock.now()).await?;
+        Ok(added.row.map(|row| Effect::Conclude(client.clone(), Box::new(row))))
     }
 
     /// Forgets the outcomes that were compacted.

@@ -16,7 +16,7 @@ use tidegate_store::line::WaitingRuns;
 use tidegate_store::{Create, packs};
 
 use super::Throttle;
-use crate::{EngineError, contain};
+use crate::{EngineError, contain, deadline};
 
 /// Writes under way at once.
 pub(crate) const WRITES_AT_ONCE: usize = 32;
@@ -315,6 +315,7 @@ impl Throttle {
             let first = members.iter().take(count).map(|run| run.occurrence.clone()).collect();
             let pack = Singles { id: kind.number(next), as_of, straight: None, members: first };
             let written = contain(whose, async {
+                deadline::check(&*self.clock)?;
                 if self.store.append_pack(client, policy, &pack, self.clock.now()).await? == Create::Done {
                     return Ok(None);
                 }

@@ -4,6 +4,7 @@
 //! place. A crash between any two of them is finished by whoever looks at the group next.
 
 use chrono::{DateTime, Utc};
+use futures::stream::{self, StreamExt as _};
 use tidegate_domain::flow::{BatchWindow, OnDeadline};
 use tidegate_domain::ids::RunId;
 use tidegate_domain::job::Terms;
@@ -17,6 +18,7 @@ use tidegate_store::slots::Written;
 use super::Throttle;
 use super::overlap::Turn;
 use super::parts::Supply;
+use super::shares::GROUPS_AT_ONCE;
 use crate::EngineError;
 use crate::effect::{Effect, WaitingRun};
 use crate::error::readable;
@@ -281,10 +283,17 @@ impl Throttle {
         entry: &LineEntry,
     ) -> Result<(), EngineError> {
         let PolicyRef { client, policy } = policy;
-        for group in &entry.groups {
-            let key = GroupKey { client: client.clone(), policy: policy.clone(), group: *group };
-            let found = self.store.slot_group(&key).await?;
-            if found.is_some_and(|group| group.refilling() == Some(&entry.line_key)) {
+        let looks: Vec<_> = entry
+            .groups
+            .iter()
+            .map(async |group: &u32| {
+                let key = GroupKey { client: client.clone(), policy: policy.clone(), group: *group };
+                self.store.slot_group(&key).await
+            })
+            .collect();
+        let mut looks = stream::iter(looks).buffer_unordered(GROUPS_AT_ONCE);
+        while let Some(found) = looks.next().await {
+            if found?.is_some_and(|group| group.refilling() == Some(&entry.line_key)) {
                 return Ok(());
             }
         }

@@ -20,8 +20,10 @@ use crate::EngineError;
 use crate::effect::Effect;
 use crate::error::readable;
 
-/// Records of events that are written at once.
+/// Records of the events of one pack that are written at once.
 const RECORDS_AT_ONCE: usize = 16;
+/// Packs that are read at once.
+const PACKS_AT_ONCE: usize = 4;
 
 impl Throttle {
     /// Records of a job's events that wait in packs of its policy that they are not delivered, and why.
@@ -52,14 +54,15 @@ impl Throttle {
             }
         }
         let packs: BTreeSet<SinglesId> = waiting.iter().map(|(id, _)| *id).collect();
-        for id in packs {
-            let Some(pack) = readable(self.contents.pack(&name, id).await)? else { continue };
+        let stop_in = async |id: SinglesId| {
+            let Some(pack) = readable(self.contents.pack(&name, id).await)? else { return Ok(()) };
             let is_its = |(index, member): &(u32, &Occurrence)| {
                 member.job == job.id && waiting.contains(&(id, *index))
             };
-            self.stop_members(members(&pack).filter(is_its), reason).await?;
-        }
-        Ok(())
+            self.stop_members(members(&pack).filter(is_its), reason).await
+        };
+        let stops: Vec<_> = packs.into_iter().map(stop_in).collect();
+        stream::iter(stops).buffer_unordered(PACKS_AT_ONCE).try_collect().await
     }
 
     /// What waits of an entry of single events, whose policy is gone, is delivered to nobody.

@@ -3,22 +3,20 @@
 //! What is in flight goes on. The rest is taken out of the line and the slot groups, and counted in the run's row, so
 //! that the row of a stopped run adds up as well.
 
-use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::flow::Overlap;
 use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::occurrence::StopReason;
 use tidegate_domain::pack::PackId;
-use tidegate_domain::policy::PolicyRef;
-use tidegate_domain::slots::GroupKey;
-use tidegate_store::Write;
+use tidegate_domain::policy::{Policy, PolicyRef};
+use tidegate_domain::slots::{GroupKey, Range, SlotGroup};
 use tidegate_store::runs::RunRow;
+use tidegate_store::{Store, Write};
 
 use super::Throttle;
-use super::shares::{GROUPS_AT_ONCE, group_key};
-use crate::EngineError;
 use crate::effect::{Effect, WaitingRun};
 use crate::error::readable;
+use crate::{EngineError, deadline};
 
 impl Throttle {
     /// Stops a run and takes what is left of it out of the line and of the slot groups. A first reason stays.
@@ -29,10 +27,7 @@ impl Throttle {
         self.contents.forget_run(client, &run);
         let places = self.store.exhaust(client, policy, (&run, priority)).await?;
         if let Some(policy) = self.store.policy(client, policy).await? {
-            let keys: Vec<GroupKey> =
-                (0..policy.plan.groups()).map(|group| group_key(&policy, group)).collect();
-            let drops: Vec<_> = keys.iter().map(|key| self.drop_from(key, &run)).collect();
-            stream::iter(drops).buffer_unordered(GROUPS_AT_ONCE).try_collect::<()>().await?;
+            self.drop_from_groups(&policy, &run).await?;
         }
         let row = readable(self.store.run(client, &run).await.map_err(EngineError::from))?;
         let mut effects: Vec<Effect> =
@@ -44,6 +39,29 @@ impl Throttle {
             }
         }
         Ok(effects)
+    }
+
+    /// Drops what the groups of a policy still have of a run. Each range is counted in the run's row, so writes of several
+    /// groups follow each other, and take many of them at once.
+    async fn drop_from_groups(&self, policy: &Policy, run: &RunId) -> Result<(), EngineError> {
+        let pack = PackId::Run(run.clone());
+        let groups = self.groups_as_they_are(policy).await?;
+        let serving = groups.iter().filter(|group| group.serves(&pack));
+        let ranges: Vec<(&SlotGroup, Range)> =
+            serving.filter_map(|group| Some((group, *group.range()?))).collect();
+        for some in ranges.chunks(Store::RANGES_AT_ONCE) {
+            // Whoever grants of the run, or looks after the policy, sees that it is stopped, and drops the rest.
+            if deadline::is_over(&*self.clock) {
+                return Ok(());
+            }
+            if self.store.drop_ranges(some, run).await? == Write::Done {
+                continue;
+            }
+            for (group, _) in some {
+                self.drop_from(&group.key, run).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Drops what one group still has of a run.

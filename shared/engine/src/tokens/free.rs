@@ -1,9 +1,12 @@
 //! What an operator does with tokens that their holders do not give back: under `on_expiry: hold`, nobody else does.
 
+use std::collections::BTreeMap;
+
 use tidegate_domain::ids::ClientId;
+use tidegate_domain::slots::GroupKey;
 use tidegate_domain::token::Token;
 
-use super::Tokens;
+use super::{Tokens, each_group};
 use crate::EngineError;
 use crate::effect::Effect;
 use crate::throttle::release::{Released, why_gone};
@@ -23,15 +26,25 @@ impl Tokens {
         tokens: Vec<Token>,
         redeliver: bool,
     ) -> Result<Vec<(Token, Released)>, EngineError> {
-        let mut answers = Vec::with_capacity(tokens.len());
-        for token in tokens {
-            let answer = match token.client() == client {
-                true => self.free_one(&token, redeliver).await?,
-                false => Released::NotYours,
-            };
-            answers.push((token, answer));
+        let mut groups: BTreeMap<GroupKey, Vec<(usize, Token)>> = BTreeMap::new();
+        for (place, token) in tokens.into_iter().enumerate() {
+            groups.entry(token.group.clone()).or_default().push((place, token));
         }
-        Ok(answers)
+        // Those of one group change the same row, one after the other.
+        let free = async |tokens: Vec<(usize, Token)>| {
+            let mut answers = Vec::with_capacity(tokens.len());
+            for (place, token) in tokens {
+                let answer = match token.client() == client {
+                    true => self.free_one(&token, redeliver).await?,
+                    false => Released::NotYours,
+                };
+                answers.push((place, (token, answer)));
+            }
+            Ok(answers)
+        };
+        let mut answers = each_group(groups.into_values().map(free)).await?;
+        answers.sort_unstable_by_key(|(place, _)| *place);
+        Ok(answers.into_iter().map(|(_, answer)| answer).collect())
     }
 
     async fn free_one(&self, token: &Token, redeliver: bool) -> Result<Released, EngineError> {

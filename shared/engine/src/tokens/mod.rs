@@ -22,6 +22,7 @@ mod wake;
 
 use std::sync::Arc;
 
+use futures::stream::{self, StreamExt as _};
 use tidegate_domain::clock::Clock;
 use tidegate_store::Store;
 
@@ -30,6 +31,7 @@ use crate::contents::Contents;
 use crate::effect_loop::EffectLoop;
 use crate::queues::Queues;
 use crate::throttle::Throttle;
+use crate::throttle::shares::GROUPS_AT_ONCE;
 use crate::token_key::{TokenKey, TokenKeys};
 pub use entry::{EntryError, read_release, read_token};
 pub use release::Extended;
@@ -43,6 +45,18 @@ pub struct Tokens {
     pub(crate) keys: Arc<TokenKeys>,
     pub(crate) throttle: Arc<Throttle>,
     pub(crate) effects: Arc<EffectLoop>,
+}
+
+/// Does something in each of some slot groups, a few at once, and all of it whatever becomes of one. The answers are in no
+/// particular order; the first error counts.
+async fn each_group<F, T>(groups: impl Iterator<Item = F>) -> Result<Vec<T>, EngineError>
+where
+    F: Future<Output = Result<Vec<T>, EngineError>>,
+{
+    let groups: Vec<F> = groups.collect();
+    let done: Vec<_> = stream::iter(groups).buffer_unordered(GROUPS_AT_ONCE).collect().await;
+    let done: Vec<Vec<T>> = done.into_iter().collect::<Result<_, _>>()?;
+    Ok(done.into_iter().flatten().collect())
 }
 
 impl Tokens {

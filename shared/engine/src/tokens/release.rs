@@ -1,6 +1,7 @@
 //! Release and extension of tokens: what consumers call.
 
 use chrono::{DateTime, Utc};
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{LEASE_SECONDS, SLOTS_PER_GROUP};
 use tidegate_domain::policy::PolicyRef;
@@ -10,10 +11,11 @@ use tidegate_domain::token::Token;
 use tidegate_store::slots::Written;
 use tracing::warn;
 
-use super::Tokens;
+use super::{Tokens, each_group};
 use crate::EngineError;
 use crate::effect::Release;
 use crate::throttle::release::{Answers, Released, by_group, why_gone};
+use crate::throttle::shares::GROUPS_AT_ONCE;
 
 /// After how long a policy is looked after when what follows a release could not be done, in seconds.
 const LOOKED_AFTER_SECONDS: i64 = 1;
@@ -45,12 +47,14 @@ impl Tokens {
     pub async fn release(&self, client: &ClientId, releases: Vec<Release>) -> Result<Answers, EngineError> {
         let (own, foreign) = releases.into_iter().partition::<Vec<_>, _>(|r| r.token.client() == client);
         let mut answers: Answers = foreign.into_iter().map(|r| (r.token, Released::NotYours)).collect();
-        for (key, releases) in by_group(own) {
-            match self.release_here(&key, releases.clone()).await {
-                Ok(answered) => answers.extend(answered),
-                Err(error) => answers.extend(self.throttle.defer(&key, releases, error).await?),
-            }
-        }
+        let release = async |(key, releases): (GroupKey, Vec<Release>)| match self
+            .release_here(&key, releases.clone())
+            .await
+        {
+            Ok(answered) => Ok(answered),
+            Err(error) => self.throttle.defer(&key, releases, error).await,
+        };
+        answers.extend(each_group(by_group(own).into_iter().map(release)).await?);
         Ok(answers)
     }
 
@@ -61,11 +65,9 @@ impl Tokens {
         releases: Vec<Release>,
     ) -> Result<Answers, EngineError> {
         let own = releases.into_iter().filter(|release| release.token.client() == client).collect();
-        let mut answers = Vec::new();
-        for (key, releases) in by_group(own) {
-            answers.extend(self.release_here(&key, releases).await?);
-        }
-        Ok(answers)
+        let release =
+            async |(key, releases): (GroupKey, Vec<Release>)| self.release_here(&key, releases).await;
+        each_group(by_group(own).into_iter().map(release)).await
     }
 
     async fn release_here(&self, key: &GroupKey, releases: Vec<Release>) -> Result<Answers, EngineError> {
@@ -95,15 +97,15 @@ impl Tokens {
         tokens: Vec<Token>,
         lease_seconds: Option<u32>,
     ) -> Result<Vec<(Token, Extended)>, EngineError> {
-        let mut answers = Vec::with_capacity(tokens.len());
-        for token in tokens {
+        let extend = async |token: Token| {
             let answer = match token.client() == client {
                 true => self.extend_one(&token, lease_seconds).await?,
                 false => Extended::NotYours,
             };
-            answers.push((token, answer));
-        }
-        Ok(answers)
+            Ok((token, answer))
+        };
+        let extends: Vec<_> = tokens.into_iter().map(extend).collect();
+        stream::iter(extends).buffered(GROUPS_AT_ONCE).try_collect().await
     }
 
     async fn extend_one(&self, token: &Token, lease_seconds: Option<u32>) -> Result<Extended, EngineError> {

@@ -1,6 +1,7 @@
 //! The tables `runs` and `events`: runs and packs with when they were written, their counts, and their history.
 
 use chrono::{DateTime, Utc};
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tidegate_domain::ids::{ClientId, PolicyId, RunId};
 use tidegate_domain::limits::HISTORY_DAYS;
 use tidegate_domain::pack::{Singles, SinglesId};
@@ -12,6 +13,9 @@ use crate::rows::{Query, Sorted, Update};
 use crate::runs::{self, RunRow, Tally, list_key, part};
 use crate::tables::{EXPIRES_AT, PARTITION_KEY, SORT_KEY, Table};
 use crate::{Page, Result, Store, Write, packs};
+
+/// Rows that are removed at once.
+const REMOVED_AT_ONCE: usize = 16;
 
 /// A row of the table `runs`.
 #[derive(Debug, Clone, PartialEq)]
@@ -149,10 +153,12 @@ impl Store {
         let (table, pk, sorted) = (query.table, query.pk.clone(), query.sorted.clone());
         loop {
             let page = self.query(query).await?;
+            let mut keys = Vec::with_capacity(page.rows.len());
             for row in &page.rows {
-                let sk = Item::new(table, row).text(SORT_KEY)?;
-                self.remove(table, &Key::new(&*pk, sk)).await?;
+                keys.push(Key::new(&*pk, Item::new(table, row).text(SORT_KEY)?));
             }
+            let removes: Vec<_> = keys.iter().map(|key| self.remove(table, key)).collect();
+            stream::iter(removes).buffer_unordered(REMOVED_AT_ONCE).try_collect::<()>().await?;
             if page.next.is_none() {
                 return Ok(());
             }

@@ -22,6 +22,9 @@ pub enum Written {
 }
 
 impl Store {
+    /// Groups whose ranges are dropped in one transaction: more would be refused more often, since each of them may change.
+    pub const RANGES_AT_ONCE: usize = 25;
+
     /// A slot group, read consistently; `None` when it was never used.
     ///
     /// # Errors
@@ -82,20 +85,34 @@ impl Store {
     /// with others after `WRITE_ROUNDS` more attempts: nothing is written then. `StoreError::Corrupt` when the range is
     /// another and the run's row cannot be read.
     pub async fn drop_range(&self, seen: &SlotGroup, range: Range, run: &RunId) -> Result<Write> {
-        let dropped = || expression::update(&seen.key, &Transition::drop_range(seen, range));
-        let counted = left_out_update(&seen.key.client, run, range.left);
-        let items = vec![self.update_item_of(dropped())?, self.update_item_of(counted)?];
-        if self.transact(Table::Policies, items).await? == Write::Done {
+        if self.drop_ranges(&[(seen, range)], run).await? == Write::Done {
             return Ok(Write::Done);
         }
         match self.run(&seen.key.client, run).await? {
             Some(_) => Ok(Write::Refused),
             // The row of the run has expired: there is nothing to count in.
-            None => Ok(self.update(dropped()).await?.into()),
+            None => self.drop_uncounted(seen, range).await,
         }
     }
 
-    /// Drops what is left of the group's range, which nothing counts: that of a pack of single events. `Refused` when
+    /// The same for several groups of one policy, up to [`Self::RANGES_AT_ONCE`]: all or none. `Refused` when one of them no
+    /// longer has exactly its range, or the row of the run has expired.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` as for [`Self::drop_range`]: nothing is written then.
+    pub async fn drop_ranges(&self, ranges: &[(&SlotGroup, Range)], run: &RunId) -> Result<Write> {
+        let Some((first, _)) = ranges.first() else { return Ok(Write::Done) };
+        let left_out = ranges.iter().fold(0_u32, |sum, (_, range)| sum.saturating_add(range.left));
+        let mut items = vec![self.update_item_of(left_out_update(&first.key.client, run, left_out))?];
+        for (seen, range) in ranges {
+            let dropped = expression::update(&seen.key, &Transition::drop_range(seen, *range));
+            items.push(self.update_item_of(dropped)?);
+        }
+        self.transact(Table::Policies, items).await
+    }
+
+    /// Drops what is left of the group's range, which nothing counts: that of a pack of single events, or of a run whose row has
+    /// expired. `Refused` when
     /// the group no longer has exactly this range.
     ///
     /// # Errors

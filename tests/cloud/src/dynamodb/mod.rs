@@ -28,7 +28,7 @@ use request::{Kind, Wanted};
 
 use crate::clock::VirtualClock;
 use crate::dice::Dice;
-use crate::limits::{DYNAMODB_CALL, DYNAMODB_TRANSACTION, READ_LAG};
+use crate::limits::{DYNAMODB_CALL, DYNAMODB_TRANSACTION, READ_LAG, UNANSWERED};
 use crate::reply::{Answer, cancelled, dynamodb_error, no_answer};
 use crate::weather::{Trouble, Weather};
 
@@ -95,7 +95,7 @@ impl DynamoDb {
         let trouble = self.weather.of(Service::DynamoDb, self.clock.now());
         let answer = match trouble {
             Some(Trouble::Throttled) => throttled(),
-            Some(Trouble::Gone) if self.dice.once_in(500_000) => no_answer().await,
+            Some(Trouble::Gone) if self.dice.once_in(UNANSWERED) => no_answer().await,
             Some(Trouble::Gone) => dynamodb_error(500, "InternalServerError", "Internal server error"),
             Some(Trouble::Slow(by)) => {
                 sleep(by).await;

@@ -6,11 +6,12 @@ use axum::Router;
 use http_body_util::BodyExt as _;
 use serde_json::Value;
 use tidegate_api::ApiState;
-use tidegate_aws::{Records, emit};
+use tidegate_aws::{Records, before, emit};
 use tidegate_engine::Engine;
 use tower::ServiceExt as _;
 
-use super::function::{Answer, Failed, Function, Work};
+use super::invocation::{Answer, Failed, Work};
+use crate::function::Function;
 use crate::processor::Processor;
 use crate::version::Version;
 
@@ -44,8 +45,17 @@ impl Environment {
         self.processor.killed().await;
     }
 
-    /// What the function does, as its main does it.
-    pub(super) async fn run(&self, function: Function, work: Work) -> Result<Answer, Failed> {
+    /// What the function does, as its main does it. `deadline_ms`: when it is stopped, as its context says.
+    pub(super) async fn run(
+        &self,
+        function: Function,
+        work: Work,
+        deadline_ms: u64,
+    ) -> Result<Answer, Failed> {
+        before(deadline_ms, self.engine.clock().now(), self.run_to_its_end(function, work)).await
+    }
+
+    async fn run_to_its_end(&self, function: Function, work: Work) -> Result<Answer, Failed> {
         match (function, work) {
             (Function::Emitter, Work::Event(event)) => {
                 let answer = emit(&self.engine, self.version.reads_messages(event))

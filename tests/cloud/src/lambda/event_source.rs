@@ -8,13 +8,14 @@ use std::time::Duration;
 use aws_sdk_sqs::types::Message;
 use serde_json::{Value, json};
 use tidegate_testkit::queue;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Account;
-use super::function::{Answer, Failed, Function, Work};
+use super::invocation::{Answer, Failed, Work};
+use crate::function::Function;
 use crate::limits::{
-    BATCHES_OF_A_POLLER, MOST_POLLERS, POLL, POLLERS_AT_FIRST, POLLERS_PER_MINUTE, PROVISIONED_PER_MINUTE,
-    THROTTLED_AGAIN,
+    BATCHES_OF_A_POLLER, BYTES_OF_A_POLLER, MOST_POLLERS, POLL, POLLERS_AT_FIRST, POLLERS_PER_MINUTE,
+    POLLS_OF_A_POLLER, PROVISIONED_PER_MINUTE, THROTTLED_AGAIN,
 };
 
 /// Messages of the dispatch and release queues that are handed over together, as `template.yaml` has it.
@@ -85,6 +86,28 @@ impl Pollers {
             ),
         }
     }
+
+    /// How long a batch of a poller waits from one poll to the next: a provisioned poller polls only so often, and takes only so
+    /// many bytes.
+    fn pause_after(self, messages: &[Message]) -> Duration {
+        let Self::Provisioned { .. } = self else { return Duration::ZERO };
+        let batches = BATCHES_OF_A_POLLER as f64;
+        let bytes: usize = messages.iter().filter_map(Message::body).map(str::len).sum();
+        let seconds = (batches / POLLS_OF_A_POLLER).max(batches * bytes as f64 / BYTES_OF_A_POLLER);
+        Duration::from_secs_f64(seconds)
+    }
+
+    /// How many batches there are to be in a second, after one in which so many of those that are there were busy.
+    fn wanted(self, there: usize, busy: usize, wanted: usize, was_throttled: bool) -> usize {
+        let (at_first, a_second, most) = self.bounds();
+        let wanted = match was_throttled {
+            true => wanted * 9 / 10,
+            false if busy >= there => there + a_second,
+            false if busy < wanted / 2 => wanted - 1,
+            false => wanted,
+        };
+        wanted.clamp(at_first, most)
+    }
 }
 
 /// An event source.
@@ -117,7 +140,7 @@ struct Polling {
 
 /// Runs an event source until it is dropped. `sqs`: what it polls with.
 pub(crate) async fn run(account: Arc<Account>, sqs: aws_sdk_sqs::Client, source: EventSource) {
-    let (at_first, a_second, most) = source.pollers.bounds();
+    let (at_first, ..) = source.pollers.bounds();
     let zero = || AtomicUsize::new(0);
     let wanted = AtomicUsize::new(at_first);
     let polling =
@@ -126,16 +149,8 @@ pub(crate) async fn run(account: Arc<Account>, sqs: aws_sdk_sqs::Client, source:
     loop {
         let (there, busy) = (polling.there.load(Ordering::Relaxed), polling.busy.load(Ordering::Relaxed));
         let wanted = polling.wanted.load(Ordering::Relaxed);
-        let wanted = if polling.throttled.swap(0, Ordering::Relaxed) > 0 {
-            wanted * 9 / 10
-        } else if busy >= there {
-            there + a_second
-        } else if busy < wanted / 2 {
-            wanted - 1
-        } else {
-            wanted
-        };
-        let wanted = wanted.clamp(at_first, most);
+        let was_throttled = polling.throttled.swap(0, Ordering::Relaxed) > 0;
+        let wanted = polling.source.pollers.wanted(there, busy, wanted, was_throttled);
         polling.wanted.store(wanted, Ordering::Relaxed);
         for _ in there..wanted {
             polling.there.fetch_add(1, Ordering::Relaxed);
@@ -149,13 +164,16 @@ pub(crate) async fn run(account: Arc<Account>, sqs: aws_sdk_sqs::Client, source:
 impl Polling {
     async fn poll(self: Arc<Self>) {
         while self.there.load(Ordering::Relaxed) <= self.wanted.load(Ordering::Relaxed) {
+            let began = Instant::now();
             let messages = self.receive().await;
             if messages.is_empty() {
                 continue;
             }
+            let next_at = began + self.source.pollers.pause_after(&messages);
             self.busy.fetch_add(1, Ordering::Relaxed);
             self.hand_over(messages).await;
             self.busy.fetch_sub(1, Ordering::Relaxed);
+            sleep_until(next_at).await;
         }
         self.there.fetch_sub(1, Ordering::Relaxed);
     }
@@ -217,4 +235,52 @@ fn event_of(messages: &[Message], arn_end: &str) -> Value {
         })
     };
     json!({"Records": messages.iter().map(record).collect::<Vec<_>>()})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seconds until so many batches are under way, while messages are left and nothing is throttled.
+    fn seconds_until(pollers: Pollers, batches: usize) -> u32 {
+        let (mut there, mut seconds) = (pollers.bounds().0, 0);
+        while there < batches {
+            there = pollers.wanted(there, there, there, false);
+            seconds += 1;
+        }
+        seconds
+    }
+
+    #[test]
+    fn pollers_grow_as_fast_as_lambda_says_and_no_further_than_they_may() {
+        let on_demand = Pollers::OnDemand { maximum: None };
+        assert_eq!(on_demand.bounds().0, 5);
+        // 300 more a minute.
+        assert_eq!(seconds_until(on_demand, 305), 60);
+        assert_eq!(on_demand.wanted(1_250, 1_250, 1_250, false), 1_250);
+        let few = Pollers::OnDemand { maximum: Some(4) };
+        assert_eq!((few.bounds().0, few.wanted(4, 4, 4, false)), (4, 4));
+        // Ten batches each, and 1,000 more a minute.
+        let provisioned = Pollers::Provisioned { minimum: 20, maximum: 100 };
+        assert_eq!((provisioned.bounds().0, seconds_until(provisioned, 1_000)), (200, 48));
+        assert_eq!(provisioned.wanted(1_000, 1_000, 1_000, false), 1_000);
+    }
+
+    #[test]
+    fn pollers_become_fewer_when_they_are_idle_or_throttled_and_stay_as_many_as_at_first() {
+        let on_demand = Pollers::OnDemand { maximum: None };
+        assert_eq!(on_demand.wanted(100, 10, 100, false), 99);
+        assert_eq!(on_demand.wanted(100, 100, 100, true), 90);
+        assert_eq!(on_demand.wanted(5, 0, 5, true), 5);
+        assert_eq!(on_demand.wanted(100, 60, 100, false), 100);
+    }
+
+    #[test]
+    fn a_provisioned_poller_polls_ten_times_and_takes_a_megabyte_a_second() {
+        let provisioned = Pollers::Provisioned { minimum: 1, maximum: 1 };
+        let of = |bytes: usize| vec![Message::builder().body("x".repeat(bytes)).build()];
+        assert_eq!(provisioned.pause_after(&of(10)), Duration::from_secs(1));
+        assert_eq!(provisioned.pause_after(&of(1024 * 1024)), Duration::from_secs(10));
+        assert_eq!(Pollers::OnDemand { maximum: None }.pause_after(&of(1024 * 1024)), Duration::ZERO);
+    }
 }

@@ -3,24 +3,26 @@
 
 mod environment;
 pub(crate) mod event_source;
-mod function;
+mod invocation;
 pub(crate) mod schedule;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+use tidegate_domain::clock::Clock as _;
 use tokio::time::{Instant, sleep, timeout};
 
 use environment::Environment;
 pub use event_source::{AllPollers, EventSource, Pollers};
-pub(crate) use function::{Answer, Failed, Work};
-pub use function::{Configured, Function};
+pub(crate) use invocation::{Answer, Failed, Work};
 pub use schedule::Schedule;
 
+pub use crate::function::{Configured, Function};
 use crate::limits::{COLD_START, KEPT_IDLE, WARM_START};
 use crate::processor::Processor;
-use crate::region::Region;
+use crate::region::{Caller, Region};
 use crate::version::Version;
 
 /// What became of a function's invocations.
@@ -64,6 +66,8 @@ struct State {
     invoked: BTreeMap<Function, Invoked>,
     /// After so many requests of it, the next invocation of a function is killed.
     to_be_killed: BTreeMap<Function, u64>,
+    /// From when and until when nothing can be invoked.
+    away: Option<(DateTime<Utc>, DateTime<Utc>)>,
 }
 
 /// An invocation's place; free again when it is dropped.
@@ -100,6 +104,11 @@ impl Account {
         self.locked().to_be_killed.insert(function, requests);
     }
 
+    /// Lambda is away from one instant up to another: nothing can be invoked.
+    pub(crate) fn go_away(&self, from: DateTime<Utc>, to: DateTime<Utc>) {
+        self.locked().away = Some((from, to));
+    }
+
     /// Deploys a version of a function: what runs goes on with the version that it began with, what begins has this one.
     pub(crate) fn deploy(&self, function: Function, version: Version) {
         let mut state = self.locked();
@@ -119,7 +128,8 @@ impl Account {
         let version = self.version(function);
         let environment = self.take_idle(function);
         let is_cold = environment.is_none();
-        let environment = environment.map_or_else(|| self.start_environment(configured, version), Ok);
+        let environment =
+            environment.map_or_else(|| self.start_environment(function, configured, version), Ok);
         let environment = environment.map_err(|_| Failed::Error)?;
         if is_cold {
             self.count(function, |invoked| invoked.cold += 1);
@@ -127,10 +137,12 @@ impl Account {
         sleep(self.region.dice.time(if is_cold { COLD_START } else { WARM_START })).await;
         environment.begin(self.locked().to_be_killed.remove(&function));
         let began = Instant::now();
+        let deadline_ms = (self.region.clock.now() + configured.timeout).timestamp_millis();
+        let work = environment.run(function, work, u64::try_from(deadline_ms).unwrap_or_default());
         let ended = tokio::select! {
             biased;
             () = environment.killed() => Err(Failed::Killed),
-            ended = timeout(configured.timeout, environment.run(function, work)) => {
+            ended = timeout(configured.timeout, work) => {
                 ended.map_err(|_| Failed::TimedOut).flatten()
             }
         };
@@ -154,9 +166,14 @@ impl Account {
         ended
     }
 
-    fn start_environment(&self, configured: Configured, version: Version) -> anyhow::Result<Environment> {
+    fn start_environment(
+        &self,
+        function: Function,
+        configured: Configured,
+        version: Version,
+    ) -> anyhow::Result<Environment> {
         let processor = Arc::new(Processor::of(configured.memory_mb));
-        let engine = self.region.engine(version, Arc::clone(&processor))?;
+        let engine = self.region.engine(version, Caller { function, processor: Arc::clone(&processor) })?;
         Ok(Environment::new(engine, version, self.admin_key_sha256, processor))
     }
 
@@ -166,6 +183,8 @@ impl Account {
 
     fn enter(&self, function: Function) -> Result<Place<'_>, Failed> {
         let mut state = self.locked();
+        let now = self.region.clock.now();
+        let is_away = state.away.is_some_and(|(from, to)| from <= now && now < to);
         let reserved = |function| self.configured(function).reserved;
         let running = |function: &Function| state.running.get(function).copied().unwrap_or(0);
         let has_room = match reserved(function) {
@@ -177,6 +196,7 @@ impl Account {
                 shared < self.concurrency.saturating_sub(others)
             }
         };
+        let has_room = has_room && !is_away;
         let at_once = running(&function) + 1;
         let invoked = state.invoked.entry(function).or_default();
         if !has_room {

@@ -9,7 +9,8 @@ use tidegate_domain::clock::Clock as _;
 use tokio::time::{Instant, sleep};
 
 use super::Account;
-use super::function::{Failed, Function, Work};
+use super::invocation::{Failed, Work};
+use crate::function::Function;
 use crate::limits::ASYNC_AGAIN;
 
 /// How long an event of the schedule may wait for the function, as `template.yaml` has it.

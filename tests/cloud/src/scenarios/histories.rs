@@ -116,7 +116,11 @@ impl Draw {
         options.concurrency = self.one_of(&[NEW_ACCOUNT_CONCURRENCY, 50, CONCURRENCY])?;
         let warm = self.one_of(&[None, Some((200.0, 600.0))])?;
         options.tables = TableOptions { warm, splits: self.0.bool(), lags: self.0.bool() };
-        options.queues = QueueOptions { doubled: self.one_of(&[0, 20_000])? };
+        options.queues = QueueOptions {
+            doubled: self.one_of(&[0, 20_000])?,
+            overtaken: self.one_of(&[0, 200_000])?,
+            undeleted: self.one_of(&[0, 20_000])?,
+        };
         options.pollers.dispatch = self.one_of(&[
             Pollers::OnDemand { maximum: None },
             Pollers::OnDemand { maximum: Some(4) },

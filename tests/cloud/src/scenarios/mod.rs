@@ -13,6 +13,7 @@ mod restored;
 mod sizes;
 mod throttled;
 mod upgrade;
+mod wide;
 
 use std::fmt;
 use std::time::Duration;
@@ -57,6 +58,11 @@ const SCENARIOS: &[Scenario] = &[
         in_virtual_time(herd::new_account(seed, share))
     }),
     scenario(
+        "named-herd",
+        "100,000 one-time jobs with ids of their client's choice and payloads of 1 KB at 00:00:00, read from one key",
+        |seed, share| in_virtual_time(herd::named_with_payloads(seed, share)),
+    ),
+    scenario(
         "policies",
         "10,000 throttled single events over 1,000 policies at one second",
         |seed, share| in_virtual_time(policies::many(seed, share)),
@@ -79,26 +85,97 @@ const SCENARIOS: &[Scenario] = &[
     ),
     scenario(
         "killed",
-        "tick, part workers and handlers killed after each number of requests",
+        "tick, part workers, handlers and masters killed after each number of requests, with time-outs in between",
         |seed, share| in_virtual_time(killed::anywhere(seed, share)),
     ),
-    scenario("dynamodb-away-15m", "DynamoDB away for 15 minutes in the middle of the herd", |seed, share| {
-        in_virtual_time(outage::dynamodb(seed, share, 15))
-    }),
-    scenario("dynamodb-away-3h", "DynamoDB away for 3 hours in the middle of the herd", |seed, share| {
-        in_virtual_time(outage::dynamodb(seed, share, 180))
+    scenario(
+        "wide",
+        "a run under 10,000 tokens: until all are held, and cancelled while they are",
+        |seed, share| in_virtual_time(wide::cancelled(seed, share)),
+    ),
+    scenario(
+        "dynamodb-away-15m",
+        "DynamoDB away for 15 minutes, in the middle of the herd",
+        |seed, share| in_virtual_time(outage::during(seed, share, outage::DYNAMODB_AWAY, 15)),
+    ),
+    scenario("dynamodb-away-3h", "DynamoDB away for 3 hours, in the middle of the herd", |seed, share| {
+        in_virtual_time(outage::during(seed, share, outage::DYNAMODB_AWAY, 180))
     })
     .only_in_full(),
-    scenario("sqs-away-15m", "SQS away for 15 minutes in the middle of the herd", |seed, share| {
-        in_virtual_time(outage::sqs(seed, share, 15))
+    scenario(
+        "dynamodb-slow-15m",
+        "DynamoDB 2.5 s slower for 15 minutes, in the middle of the herd",
+        |seed, share| in_virtual_time(outage::during(seed, share, outage::DYNAMODB_SLOW, 15)),
+    ),
+    scenario(
+        "dynamodb-slow-3h",
+        "DynamoDB 2.5 s slower for 3 hours, in the middle of the herd",
+        |seed, share| in_virtual_time(outage::during(seed, share, outage::DYNAMODB_SLOW, 180)),
+    )
+    .only_in_full(),
+    scenario(
+        "dynamodb-throttled-15m",
+        "DynamoDB throttles every call for 15 minutes, in the middle of the herd",
+        |seed, share| in_virtual_time(outage::during(seed, share, outage::DYNAMODB_THROTTLED, 15)),
+    ),
+    scenario(
+        "dynamodb-throttled-3h",
+        "DynamoDB throttles every call for 3 hours, in the middle of the herd",
+        |seed, share| in_virtual_time(outage::during(seed, share, outage::DYNAMODB_THROTTLED, 180)),
+    )
+    .only_in_full(),
+    scenario("sqs-away-15m", "SQS away for 15 minutes, in the middle of the herd", |seed, share| {
+        in_virtual_time(outage::during(seed, share, outage::SQS_AWAY, 15))
     }),
-    scenario("sqs-away-3h", "SQS away for 3 hours in the middle of the herd", |seed, share| {
-        in_virtual_time(outage::sqs(seed, share, 180))
+    scenario("sqs-away-3h", "SQS away for 3 hours, in the middle of the herd", |seed, share| {
+        in_virtual_time(outage::during(seed, share, outage::SQS_AWAY, 180))
     })
     .only_in_full(),
-    scenario("both-away-3h", "DynamoDB and SQS away for 3 hours in the middle of the herd", |seed, share| {
-        in_virtual_time(outage::both(seed, share, 180))
+    scenario("sqs-slow-15m", "SQS 2.5 s slower for 15 minutes, in the middle of the herd", |seed, share| {
+        in_virtual_time(outage::during(seed, share, outage::SQS_SLOW, 15))
     }),
+    scenario("sqs-slow-3h", "SQS 2.5 s slower for 3 hours, in the middle of the herd", |seed, share| {
+        in_virtual_time(outage::during(seed, share, outage::SQS_SLOW, 180))
+    })
+    .only_in_full(),
+    scenario(
+        "sqs-throttled-15m",
+        "SQS throttles every call for 15 minutes, in the middle of the herd",
+        |seed, share| in_virtual_time(outage::during(seed, share, outage::SQS_THROTTLED, 15)),
+    ),
+    scenario(
+        "sqs-throttled-3h",
+        "SQS throttles every call for 3 hours, in the middle of the herd",
+        |seed, share| in_virtual_time(outage::during(seed, share, outage::SQS_THROTTLED, 180)),
+    )
+    .only_in_full(),
+    scenario(
+        "both-away-15m",
+        "DynamoDB and SQS away for 15 minutes, in the middle of the herd",
+        |seed, share| in_virtual_time(outage::during(seed, share, outage::BOTH_AWAY, 15)),
+    ),
+    scenario(
+        "both-away-3h",
+        "DynamoDB and SQS away for 3 hours, in the middle of the herd",
+        |seed, share| in_virtual_time(outage::during(seed, share, outage::BOTH_AWAY, 180)),
+    ),
+    scenario(
+        "both-slow-15m",
+        "DynamoDB and SQS 2.5 s slower for 15 minutes, in the middle of the herd",
+        |seed, share| in_virtual_time(outage::during(seed, share, outage::BOTH_SLOW, 15)),
+    )
+    .only_in_full(),
+    scenario(
+        "lambda-away-15m",
+        "Lambda invokes nothing for 15 minutes, in the middle of the herd",
+        |seed, share| in_virtual_time(outage::during(seed, share, outage::Outage::Lambda, 15)),
+    ),
+    scenario(
+        "lambda-away-3h",
+        "Lambda invokes nothing for 3 hours, in the middle of the herd",
+        |seed, share| in_virtual_time(outage::during(seed, share, outage::Outage::Lambda, 180)),
+    )
+    .only_in_full(),
     scenario(
         "long",
         "a run that lasts 40 days, and a policy that is paused for 30; expired rows are deleted",
@@ -178,6 +255,17 @@ impl Report {
         self.findings.iter().all(|finding| finding.holds)
     }
 
+    /// What is told under a name; nothing when it is not.
+    pub fn figure(&self, name: &str) -> &str {
+        self.figures.iter().find(|(of, _)| *of == name).map_or("", |(_, figure)| figure)
+    }
+
+    /// How much of what should be delivered was; nothing where that is not what is looked at.
+    pub fn came(&self) -> &str {
+        let came = self.findings.iter().find(|finding| finding.what.ends_with("events delivered"));
+        came.map_or("", |finding| &finding.what)
+    }
+
     fn must(&mut self, holds: bool, what: impl Into<String>) {
         self.findings.push(Finding { what: what.into(), holds });
     }
@@ -226,8 +314,12 @@ impl Report {
         );
     }
 
-    /// Holds that nothing was given up.
+    /// Holds that nothing was given up, and that no function asked for more than its role allows.
     async fn must_give_nothing_up(&mut self, cloud: &Cloud) -> Result<()> {
+        let not_allowed = cloud.not_allowed();
+        if !not_allowed.is_empty() {
+            self.must(false, format!("the roles do not allow {not_allowed:?}"));
+        }
         let dead = cloud.dead_letters().await?;
         let example = dead.first().map(|text| text.chars().take(120).collect::<String>());
         self.must(dead.is_empty(), format!("{} dead letters {}", dead.len(), example.unwrap_or_default()));

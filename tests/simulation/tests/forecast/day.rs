@@ -230,6 +230,7 @@ impl Day {
             cost: 1,
             target: Target::Queue,
             item_bytes: ITEM_BYTES,
+            row_reads: 0,
             created: jobs.created,
         }
     }

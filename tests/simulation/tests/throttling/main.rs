@@ -7,6 +7,7 @@ mod bulk;
 mod leases;
 mod limits;
 mod line;
+mod out_of_time;
 mod parts;
 mod rates;
 mod refills;

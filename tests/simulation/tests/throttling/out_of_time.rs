@@ -1,0 +1,42 @@
+//! Calls whose time is over: what they did not come to is done by others, soon.
+
+use tidegate_domain::clock::Clock as _;
+use tidegate_domain::flow::Flow;
+use tidegate_domain::limits::SLOTS_PER_GROUP;
+use tidegate_engine::{Handled, within};
+
+use super::stage::{Stage, client, terms};
+
+/// More than are looked at together.
+const GROUPS: u32 = 12;
+const TOKENS: u32 = GROUPS * SLOTS_PER_GROUP;
+
+/// What follows a call that has no time is left to a message, and nothing of it is lost.
+#[tokio::test]
+async fn what_follows_is_left_to_the_next_call() {
+    let stage = Stage::new().await;
+    stage.policy("wide", terms(TOKENS)).await;
+    stage.pause("wide", true).await;
+    stage.job("batch", u64::from(TOKENS), "wide", Flow::default()).await;
+    assert!(stage.arrived().await.is_empty());
+    let now = stage.world.clock.now();
+    within(now, stage.pause("wide", false)).await;
+    let at_once = stage.world.consume(&stage.queue).await.unwrap().len();
+    assert!(at_once < TOKENS as usize, "{at_once} came in a call without time");
+    // No tick comes in between.
+    assert_eq!(at_once + stage.arrived().await.len(), TOKENS as usize);
+}
+
+/// What may have been done before is looked at last: without time for it, it comes again.
+#[tokio::test]
+async fn messages_that_there_is_no_time_for_come_again() {
+    let stage = Stage::new().await;
+    stage.policy("small", terms(1)).await;
+    let wake = |policy: &str| {
+        serde_json::json!({"v": 1, "wake": {"client": client().as_str(), "policy": policy}}).to_string()
+    };
+    let (now, body) = (stage.world.clock.now(), wake("small"));
+    let messages = [(&*body, 1)];
+    assert_eq!(within(now, stage.world.engine.handle_all(&messages)).await, [Handled::Retry]);
+    assert_eq!(stage.world.engine.handle_all(&messages).await, [Handled::Done]);
+}
