@@ -176,27 +176,44 @@ impl Store {
         }
     }
 
-    /// The rows that are there of some keys, all different, 100 to a call. They may lag a little.
-    pub(crate) async fn get_all(&self, table: Table, keys: &[&Key]) -> Result<HashMap<Key, Attributes>> {
-        let batches = keys.chunks(ROWS_PER_BATCH_READ).map(|keys| self.get_batch(table, keys));
+    /// The rows that are there of some keys, all different, 100 to a call. They may lag a little, unless they are read
+    /// consistently.
+    pub(crate) async fn get_all(
+        &self,
+        table: Table,
+        keys: &[&Key],
+        consistent: bool,
+    ) -> Result<HashMap<Key, Attributes>> {
+        let batches = keys.chunks(ROWS_PER_BATCH_READ).map(|keys| self.get_batch(table, keys, consistent));
         Ok(try_join_all(batches).await?.into_iter().flatten().collect())
     }
 
-    async fn get_batch(&self, table: Table, keys: &[&Key]) -> Result<Vec<(Key, Attributes)>> {
+    async fn get_batch(
+        &self,
+        table: Table,
+        keys: &[&Key],
+        consistent: bool,
+    ) -> Result<Vec<(Key, Attributes)>> {
         let mut found = Vec::with_capacity(keys.len());
         let mut left: Vec<Attributes> = keys.iter().map(|key| key.attributes()).collect();
         for round in 1..=WRITE_ROUNDS {
             if !self.pauses.before(round).await {
                 break;
             }
-            let asked = KeysAndAttributes::builder().set_keys(Some(left)).build();
+            let asked = KeysAndAttributes::builder().set_keys(Some(left.clone())).consistent_read(consistent);
+            let asked = asked.build();
             let asked = asked.map_err(|e| StoreError::Corrupt {
                 table,
                 key: String::new(),
                 reason: e.to_string(),
             })?;
             let got = self.db.batch_get_item().request_items(self.name(table), asked).send().await;
-            let got = got.map_err(|e| StoreError::aws("BatchGetItem", table, &e))?;
+            let got = match got.map_err(|e| StoreError::aws("BatchGetItem", table, &e)) {
+                Ok(got) => got,
+                // Of none of them: no other than what some of them would say.
+                Err(error) if error.is_throttling() => continue,
+                Err(error) => return Err(error),
+            };
             for row in got.responses.into_iter().flat_map(|tables| tables.into_values().flatten()) {
                 let item = Item::new(table, &row);
                 found.push((Key::new(item.text(PARTITION_KEY)?, item.text(SORT_KEY)?), row));

@@ -43,6 +43,7 @@ scenarios! {
     short_jobs = "short-jobs";
     killed_anywhere = "killed";
     many_tokens = "wide";
+    slow_emission = "slow-emission";
     dynamodb_away = "dynamodb-away-15m";
     dynamodb_slow = "dynamodb-slow-15m";
     dynamodb_throttled = "dynamodb-throttled-15m";

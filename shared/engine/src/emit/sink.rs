@@ -20,7 +20,6 @@ use futures::stream::{self, StreamExt};
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::occurrence::{Occurrence, SkipReason};
 use tidegate_domain::pack::SinglesKind;
-use tidegate_domain::time::{seconds, shifted};
 use tidegate_store::Create;
 use tidegate_store::launch::{Child, IndexRow, RowKey};
 use tidegate_store::runs::Skipped;
@@ -47,8 +46,16 @@ const EVENTS_INLINE: u32 = 1_000;
 const FULL_LOAD: usize = 5_000;
 /// What a write adds to the load.
 const WRITE_LOAD: usize = 10;
+/// A load that is written in one round of writes: an emission always has room for it.
+const LEAST_LOAD: usize = WRITES_AT_ONCE * (WRITE_LOAD + 1);
 /// After how long an emission is full, whatever it took, in seconds: requests are slow.
 const FULL_SECONDS: i64 = 5;
+/// How long it should take at the most to write down what an emission took, in milliseconds: a tick and a worker have less
+/// than a minute for everything.
+const FLUSH_MS: i64 = 15_000;
+/// When the first row comes later than this, in milliseconds, a full load takes longer than [`FLUSH_MS`]: some 45 calls one
+/// after the other, where the first row took two.
+const PROMPT_MS: i64 = 667;
 
 /// Occurrences on their way into queues and lines.
 pub(crate) struct EmitSink<'e> {
@@ -64,7 +71,10 @@ pub(crate) struct EmitSink<'e> {
     lines: Lines,
     flushed: Flushed,
     load: usize,
-    full_at: DateTime<Utc>,
+    /// The load at which it is full: less than a full one while the tables are slow.
+    room: usize,
+    /// When it was begun, or flushed last.
+    began_at: DateTime<Utc>,
     pub(crate) counts: Counts,
 }
 
@@ -125,13 +135,16 @@ impl Sink for EmitSink<'_> {
     }
 
     fn begin_row(&mut self, row: &IndexRow) {
+        if self.load == 0 {
+            self.room = self.room.min(load_in(FULL_LOAD, PROMPT_MS, self.passed_ms()));
+        }
         self.load += 1;
         self.row =
             Some(RowKey { partition: Arc::clone(&self.partition), sort_key: Arc::from(&*row.sort_key) });
     }
 
     fn is_full(&self) -> bool {
-        self.load >= FULL_LOAD || (self.load > 0 && self.is_late())
+        self.load >= self.room || (self.load > 0 && self.is_late())
     }
 
     async fn launch(&mut self, row: &Child, launch: &Decision) -> Result<(), EngineError> {
@@ -199,14 +212,19 @@ impl<'e> EmitSink<'e> {
             lines: Lines::default(),
             flushed: Flushed::default(),
             load: 0,
-            full_at: full_at(emission),
+            room: FULL_LOAD,
+            began_at: emission.clock.now(),
             counts: Counts::default(),
         }
     }
 
     /// Whether it is time to keep how far things came, though nothing was found.
     pub(crate) fn is_late(&self) -> bool {
-        self.emission.clock.now() >= self.full_at
+        self.passed_ms() >= FULL_SECONDS * 1_000
+    }
+
+    fn passed_ms(&self) -> i64 {
+        (self.emission.clock.now() - self.began_at).num_milliseconds()
     }
 
     /// Sends some events of a run that nothing throttles.
@@ -230,6 +248,7 @@ impl<'e> EmitSink<'e> {
     /// # Errors
     /// When the dispatch queue does not take messages: the same occurrences must come again.
     pub(crate) async fn flush(&mut self) -> Result<Flushed, EngineError> {
+        self.began_at = self.emission.clock.now();
         self.write_gathered().await?;
         let singles = std::mem::take(&mut self.singles);
         let singles = self.leave_few(singles);
@@ -237,7 +256,13 @@ impl<'e> EmitSink<'e> {
         self.chunks.close_all();
         self.chunks.wake(self.lines.take_wakes());
         self.send_ready().await?;
-        (self.load, self.full_at) = (0, full_at(self.emission));
+        let took_ms = self.passed_ms();
+        let fits = load_in(self.load, FLUSH_MS, took_ms);
+        // A small load says little: it may have been quick because it was small.
+        if took_ms > FLUSH_MS || fits > self.room {
+            self.room = fits;
+        }
+        (self.load, self.began_at) = (0, self.emission.clock.now());
         self.counts.chunks = self.chunks.count;
         Ok(std::mem::take(&mut self.flushed))
     }
@@ -473,6 +498,8 @@ impl Emission {
     }
 }
 
-fn full_at(emission: &Emission) -> DateTime<Utc> {
-    shifted(emission.clock.now(), seconds(FULL_SECONDS))
+/// The load that is written within so long, where another one took a time; never more than a full one.
+fn load_in(load: usize, within_ms: i64, took_ms: i64) -> usize {
+    let part = i64::try_from(load).unwrap_or(i64::MAX).saturating_mul(within_ms) / took_ms.max(1);
+    usize::try_from(part).unwrap_or(0).clamp(LEAST_LOAD, FULL_LOAD)
 }

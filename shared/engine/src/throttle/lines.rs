@@ -345,6 +345,7 @@ impl Throttle {
     /// Puts the policy of a line on the list of those that each tick looks after, and counts how many more runs it takes.
     async fn make_line_ready(&self, (client, policy): LineKey) -> (LineKey, Result<Places, EngineError>) {
         let places = async {
+            deadline::check(&*self.clock)?;
             self.store.touch_active(&client, &policy, self.clock.now()).await?;
             self.free_places(&client, &policy).await
         };
@@ -374,6 +375,7 @@ impl Throttle {
         let (store, now) = (&self.store, self.clock.now());
         let whose = || format!("client {}, job {}", occurrence.client, occurrence.job);
         let written = contain(whose, async {
+            deadline::check(&*self.clock)?;
             let (written, place) = match &occurrence.terms.policy {
                 Some(policy) if fits => {
                     let parts = self.parts_of(occurrence).await?;

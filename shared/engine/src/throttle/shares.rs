@@ -16,9 +16,9 @@ use tidegate_store::Write;
 use tidegate_store::slots::Written;
 
 use super::Throttle;
-use crate::EngineError;
 use crate::effect::Effect;
 use crate::error::readable;
+use crate::{EngineError, deadline};
 
 /// Slot groups looked after at once.
 pub(crate) const GROUPS_AT_ONCE: usize = 8;
@@ -87,10 +87,18 @@ impl Throttle {
         Err(EngineError::Contended { what: "a policy's shares", rounds: WRITE_ROUNDS })
     }
 
-    /// All slot groups of a policy, in step with its plan, in their order; without those that cannot be read.
+    /// All slot groups of a policy, in step with its plan, in their order; without those that cannot be read. Those that are
+    /// in step already cost their share of a few reads.
     pub(crate) async fn groups_in_step(&self, policy: &Policy) -> Result<Vec<SlotGroup>, EngineError> {
-        let group = async |group| readable(self.group_in_step(policy, group).await.map(Some));
-        let groups: Vec<_> = (0..policy.plan.groups()).map(group).collect();
+        let seen = self.all_groups(policy).await?;
+        let in_step = async |(number, seen): (u32, Option<SlotGroup>)| match seen {
+            Some(seen) if seen.share.plan >= policy.plan.number => Ok(Some(seen)),
+            _ => {
+                deadline::check(&*self.clock)?;
+                readable(self.group_in_step(policy, number).await.map(Some))
+            }
+        };
+        let groups: Vec<_> = (0..).zip(seen).map(in_step).collect();
         let groups: Vec<Option<SlotGroup>> =
             stream::iter(groups).buffered(GROUPS_AT_ONCE).try_collect().await?;
         Ok(groups.into_iter().flatten().collect())
@@ -122,12 +130,15 @@ impl Throttle {
     /// All slot groups of a policy as they are, in their order; those that nothing was ever put into are missing, and those
     /// that cannot be read.
     pub(crate) async fn groups_as_they_are(&self, policy: &Policy) -> Result<Vec<SlotGroup>, EngineError> {
+        Ok(self.all_groups(policy).await?.into_iter().flatten().collect())
+    }
+
+    /// What there is of each of a policy's slot groups, by their numbers. One that cannot be read is as good as none.
+    async fn all_groups(&self, policy: &Policy) -> Result<Vec<Option<SlotGroup>>, EngineError> {
+        deadline::check(&*self.clock)?;
         let keys: Vec<GroupKey> = (0..policy.plan.groups()).map(|group| group_key(policy, group)).collect();
-        let read = async |key| readable(self.store.slot_group(key).await.map_err(EngineError::from));
-        let reads: Vec<_> = keys.iter().map(read).collect();
-        let groups: Vec<Option<SlotGroup>> =
-            stream::iter(reads).buffered(GROUPS_AT_ONCE).try_collect().await?;
-        Ok(groups.into_iter().flatten().collect())
+        let groups = self.store.slot_groups(&keys).await?;
+        groups.into_iter().map(|group| readable(group.map_err(EngineError::from))).collect()
     }
 
     /// After a release in a group that holds less than its share, or as much as a lowered limit leaves it: what drained

@@ -4,7 +4,8 @@
 //! more is looked up before it is sent: ranges that are taken after a change of a job of their client are marked for that
 //! by whoever takes them, and those that groups had before it are marked here.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -16,14 +17,17 @@ use tidegate_store::Write;
 use tidegate_store::line::LineEntry;
 
 use super::Throttle;
-use crate::EngineError;
 use crate::effect::Effect;
 use crate::error::readable;
+use crate::{EngineError, deadline};
 
 /// Records of the events of one pack that are written at once.
 const RECORDS_AT_ONCE: usize = 16;
 /// Packs that are read at once.
 const PACKS_AT_ONCE: usize = 4;
+
+/// What is left of packs of single events: the indexes of those that were not granted yet.
+type Left = BTreeMap<SinglesId, Vec<Range<u32>>>;
 
 impl Throttle {
     /// Records of a job's events that wait in packs of its policy that they are not delivered, and why.
@@ -33,35 +37,47 @@ impl Throttle {
         };
         let name = PolicyRef::new(&job.client, policy);
         let Some(policy) = self.store.policy(&job.client, policy).await? else { return Ok(()) };
-        let mut waiting = BTreeSet::<(SinglesId, u32)>::new();
+        let mut held = Left::new();
         for group in self.groups_as_they_are(&policy).await? {
             if let (Some(PackId::Singles(id)), Some(range)) = (group.serving(), group.range()) {
-                let indexes = range.next..range.next.saturating_add(range.left);
-                waiting.extend(indexes.map(|index| (*id, index)));
+                held.entry(*id).or_default().push(range.next..range.next.saturating_add(range.left));
             }
         }
+        self.stop_left(&name, job, held, reason).await?;
         let mut after = None;
         loop {
             let page = self.store.line(&name.client, &name.policy, after).await?;
+            let mut waiting = Left::new();
             for entry in page.rows {
                 if let PackId::Singles(id) = entry.pack {
-                    waiting.extend((entry.cursor..entry.count).map(|index| (id, index)));
+                    waiting.entry(id).or_default().push(entry.cursor..entry.count);
                 }
             }
+            self.stop_left(&name, job, waiting, reason).await?;
             after = page.next;
             if after.is_none() {
-                break;
+                return Ok(());
             }
         }
-        let packs: BTreeSet<SinglesId> = waiting.iter().map(|(id, _)| *id).collect();
-        let stop_in = async |id: SinglesId| {
-            let Some(pack) = readable(self.contents.pack(&name, id).await)? else { return Ok(()) };
+    }
+
+    /// The same with those of a job that are among what is left of some packs.
+    async fn stop_left(
+        &self,
+        policy: &PolicyRef,
+        job: &Job,
+        left: Left,
+        reason: &str,
+    ) -> Result<(), EngineError> {
+        let stop_in = async |(id, left): (SinglesId, Vec<Range<u32>>)| {
+            deadline::check(&*self.clock)?;
+            let Some(pack) = readable(self.contents.pack(policy, id).await)? else { return Ok(()) };
             let is_its = |(index, member): &(u32, &Occurrence)| {
-                member.job == job.id && waiting.contains(&(id, *index))
+                member.job == job.id && left.iter().any(|range| range.contains(index))
             };
             self.stop_members(members(&pack).filter(is_its), reason).await
         };
-        let stops: Vec<_> = packs.into_iter().map(stop_in).collect();
+        let stops: Vec<_> = left.into_iter().map(stop_in).collect();
         stream::iter(stops).buffer_unordered(PACKS_AT_ONCE).try_collect().await
     }
 

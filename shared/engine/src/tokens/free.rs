@@ -6,10 +6,10 @@ use tidegate_domain::ids::ClientId;
 use tidegate_domain::slots::GroupKey;
 use tidegate_domain::token::Token;
 
-use super::{Tokens, each_group};
-use crate::EngineError;
+use super::{Tokens, all_of};
 use crate::effect::Effect;
 use crate::throttle::release::{Released, why_gone};
+use crate::{EngineError, deadline};
 
 impl Tokens {
     /// Ends leases, whether they ran out or not. With `redeliver`, their events go out once more under new leases;
@@ -42,12 +42,13 @@ impl Tokens {
             }
             Ok(answers)
         };
-        let mut answers = each_group(groups.into_values().map(free)).await?;
+        let mut answers = all_of(groups.into_values().map(free)).await?;
         answers.sort_unstable_by_key(|(place, _)| *place);
         Ok(answers.into_iter().map(|(_, answer)| answer).collect())
     }
 
     async fn free_one(&self, token: &Token, redeliver: bool) -> Result<Released, EngineError> {
+        deadline::check(&*self.clock)?;
         let Some(snapshot) = self.throttle.snapshot(token.client(), &token.group.policy, 0).await? else {
             return Ok(Released::Unknown);
         };

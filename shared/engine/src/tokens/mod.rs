@@ -31,7 +31,6 @@ use crate::contents::Contents;
 use crate::effect_loop::EffectLoop;
 use crate::queues::Queues;
 use crate::throttle::Throttle;
-use crate::throttle::shares::GROUPS_AT_ONCE;
 use crate::token_key::{TokenKey, TokenKeys};
 pub use entry::{EntryError, read_release, read_token};
 pub use release::Extended;
@@ -47,14 +46,17 @@ pub struct Tokens {
     pub(crate) effects: Arc<EffectLoop>,
 }
 
-/// Does something in each of some slot groups, a few at once, and all of it whatever becomes of one. The answers are in no
-/// particular order; the first error counts.
-async fn each_group<F, T>(groups: impl Iterator<Item = F>) -> Result<Vec<T>, EngineError>
+/// Slot groups in which tokens are released, freed or extended at once: those of a call of ten tokens and a few more.
+const RELEASED_AT_ONCE: usize = 16;
+
+/// Does some things, several at once, and all of them whatever becomes of one. The answers are in no particular order; the
+/// first error counts.
+async fn all_of<F, T>(things: impl Iterator<Item = F>) -> Result<Vec<T>, EngineError>
 where
     F: Future<Output = Result<Vec<T>, EngineError>>,
 {
-    let groups: Vec<F> = groups.collect();
-    let done: Vec<_> = stream::iter(groups).buffer_unordered(GROUPS_AT_ONCE).collect().await;
+    let things: Vec<F> = things.collect();
+    let done: Vec<_> = stream::iter(things).buffer_unordered(RELEASED_AT_ONCE).collect().await;
     let done: Vec<Vec<T>> = done.into_iter().collect::<Result<_, _>>()?;
     Ok(done.into_iter().flatten().collect())
 }

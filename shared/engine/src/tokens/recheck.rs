@@ -6,14 +6,14 @@ use tidegate_domain::job::Job;
 use tidegate_domain::limits::{SLOTS_PER_GROUP, WRITE_ROUNDS};
 use tidegate_domain::pack::{PackId, SinglesKind};
 use tidegate_domain::policy::PolicyRef;
-use tidegate_domain::slots::{GroupKey, SlotGroup, Transition};
+use tidegate_domain::slots::{SlotGroup, Transition};
 use tidegate_store::slots::Written;
 
 use super::Tokens;
-use crate::EngineError;
 use crate::error::readable;
 use crate::throttle::parts::Supply;
-use crate::throttle::shares::{GROUPS_AT_ONCE, group_key};
+use crate::throttle::shares::GROUPS_AT_ONCE;
+use crate::{EngineError, deadline};
 
 /// Writes that mark the packs of a slot group: one for each that it may still send events of, and some that are lost.
 const MARKS: u32 = SLOTS_PER_GROUP + WRITE_ROUNDS;
@@ -34,14 +34,14 @@ impl Tokens {
         job: &JobId,
     ) -> Result<(), EngineError> {
         let Some(policy) = self.store.policy(&policy.client, &policy.policy).await? else { return Ok(()) };
-        let keys: Vec<GroupKey> = (0..policy.plan.groups()).map(|group| group_key(&policy, group)).collect();
-        let groups: Vec<_> = keys.iter().map(|key| self.recheck_group(key, job)).collect();
+        let groups = self.throttle.groups_as_they_are(&policy).await?;
+        let groups: Vec<_> = groups.into_iter().map(|group| self.recheck_group(group, job)).collect();
         stream::iter(groups).buffer_unordered(GROUPS_AT_ONCE).try_collect().await
     }
 
-    async fn recheck_group(&self, key: &GroupKey, job: &JobId) -> Result<(), EngineError> {
-        let policy = PolicyRef::of_key(key);
-        let Some(mut group) = self.store.slot_group(key).await? else { return Ok(()) };
+    async fn recheck_group(&self, mut group: SlotGroup, job: &JobId) -> Result<(), EngineError> {
+        deadline::check(&*self.clock)?;
+        let (key, policy) = (group.key.clone(), PolicyRef::of(&group));
         for _ in 0..MARKS {
             if let Some(line_key) = group.refilling().map(str::to_owned) {
                 // Whoever began it may have read the mark before it was there: what comes of it is then marked.
@@ -57,7 +57,7 @@ impl Tokens {
                 continue;
             };
             let Some(seen) = group.packs.get(&number) else { return Ok(()) };
-            match self.store.perform(key, &Transition::mark_for_recheck(number, seen)).await? {
+            match self.store.perform(&key, &Transition::mark_for_recheck(number, seen)).await? {
                 Written::Done(now_seen) | Written::Refused(Some(now_seen)) => group = now_seen,
                 Written::Refused(None) => return Ok(()),
             }

@@ -1,5 +1,7 @@
 //! Release and extension of tokens: what consumers call.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tidegate_domain::ids::ClientId;
@@ -11,11 +13,10 @@ use tidegate_domain::token::Token;
 use tidegate_store::slots::Written;
 use tracing::warn;
 
-use super::{Tokens, each_group};
-use crate::EngineError;
-use crate::effect::Release;
+use super::{RELEASED_AT_ONCE, Tokens, all_of};
+use crate::effect::{Effect, Granted, Release};
 use crate::throttle::release::{Answers, Released, by_group, why_gone};
-use crate::throttle::shares::GROUPS_AT_ONCE;
+use crate::{EngineError, contain, deadline};
 
 /// After how long a policy is looked after when what follows a release could not be done, in seconds.
 const LOOKED_AFTER_SECONDS: i64 = 1;
@@ -36,6 +37,33 @@ pub enum Extended {
     Unknown,
 }
 
+/// Leases of one slot group that were ended.
+struct Ended {
+    answers: Answers,
+    /// Whether each token has its answer.
+    is_whole: bool,
+    /// Whether slots went on to other events.
+    has_granted: bool,
+    effects: Vec<Effect>,
+}
+
+impl Ended {
+    /// The same without the sending of what was granted, which is added to `granted`.
+    fn without_sends(mut self, granted: &mut Vec<Granted>) -> Self {
+        let mut others = Vec::with_capacity(self.effects.len());
+        for effect in self.effects {
+            match effect {
+                Effect::Send(some) => {
+                    self.has_granted = true;
+                    granted.extend(some);
+                }
+                other => others.push(other),
+            }
+        }
+        Self { effects: others, ..self }
+    }
+}
+
 impl Tokens {
     /// Releases tokens of a client. Each gets its own answer, in no particular order.
     ///
@@ -47,14 +75,17 @@ impl Tokens {
     pub async fn release(&self, client: &ClientId, releases: Vec<Release>) -> Result<Answers, EngineError> {
         let (own, foreign) = releases.into_iter().partition::<Vec<_>, _>(|r| r.token.client() == client);
         let mut answers: Answers = foreign.into_iter().map(|r| (r.token, Released::NotYours)).collect();
-        let release = async |(key, releases): (GroupKey, Vec<Release>)| match self
-            .release_here(&key, releases.clone())
-            .await
-        {
-            Ok(answered) => Ok(answered),
-            Err(error) => self.throttle.defer(&key, releases, error).await,
-        };
-        answers.extend(each_group(by_group(own).into_iter().map(release)).await?);
+        let groups = by_group(own);
+        let (mut done, mut open) = (Vec::with_capacity(groups.len()), Vec::new());
+        for (key, released) in self.release_groups(groups.clone()).await {
+            match released {
+                Ok(answered) => done.push(answered),
+                Err(error) => open.push((groups.get(&key).cloned().unwrap_or_default(), key, error)),
+            }
+        }
+        answers.extend(done.into_iter().flatten());
+        let defer = |(releases, key, error)| async move { self.throttle.defer(&key, releases, error).await };
+        answers.extend(all_of(open.into_iter().map(defer)).await?);
         Ok(answers)
     }
 
@@ -65,20 +96,77 @@ impl Tokens {
         releases: Vec<Release>,
     ) -> Result<Answers, EngineError> {
         let own = releases.into_iter().filter(|release| release.token.client() == client).collect();
-        let release =
-            async |(key, releases): (GroupKey, Vec<Release>)| self.release_here(&key, releases).await;
-        each_group(by_group(own).into_iter().map(release)).await
+        let released = self.release_groups(by_group(own)).await;
+        let answers: Vec<Answers> = released.into_iter().map(|(_, of)| of).collect::<Result<_, _>>()?;
+        Ok(answers.into_iter().flatten().collect())
     }
 
-    async fn release_here(&self, key: &GroupKey, releases: Vec<Release>) -> Result<Answers, EngineError> {
-        let released = releases.len();
-        let (answers, effects) = self.throttle.release_group(key, releases).await?;
-        if let Err(error) = self.effects.carry_out(effects).await {
-            if answers.len() < released || !error.is_retryable() {
-                return Err(error);
+    /// Releases tokens, those of each slot group whatever becomes of the others. What all of them grant goes out together: ten
+    /// tokens that lie in ten groups cost one call to the queue, and consumers are given full batches.
+    pub(super) async fn release_groups(
+        &self,
+        groups: BTreeMap<GroupKey, Vec<Release>>,
+    ) -> Vec<(GroupKey, Result<Answers, EngineError>)> {
+        let mut granted = Vec::new();
+        let ends: Vec<_> = groups.into_iter().map(|(key, releases)| self.end_in(key, releases)).collect();
+        let mut ends = stream::iter(ends).buffer_unordered(RELEASED_AT_ONCE);
+        let mut ended = Vec::new();
+        while let Some((key, end)) = ends.next().await {
+            ended.push((key, end.map(|end| end.without_sends(&mut granted))));
+        }
+        let is_sent = self.send_together(granted).await;
+        let finish = |(key, end): (GroupKey, Result<Ended, EngineError>)| async move {
+            let answers = match end {
+                Ok(end) => self.finish(&key, end, is_sent).await,
+                Err(error) => Err(error),
+            };
+            (key, answers)
+        };
+        let finishes: Vec<_> = ended.into_iter().map(finish).collect();
+        stream::iter(finishes).buffer_unordered(RELEASED_AT_ONCE).collect().await
+    }
+
+    async fn end_in(&self, key: GroupKey, releases: Vec<Release>) -> (GroupKey, Result<Ended, EngineError>) {
+        let tokens = releases.len();
+        let ended = contain(|| format!("{key:?}"), async {
+            deadline::check(&*self.clock)?;
+            self.throttle.release_group(&key, releases).await
+        });
+        let ended = ended.await.map_err(EngineError::from).flatten();
+        let ended = ended.map(|(answers, effects)| Ended {
+            is_whole: answers.len() == tokens,
+            has_granted: false,
+            answers,
+            effects,
+        });
+        (key, ended)
+    }
+
+    /// Sends what several groups granted. Says whether it is on its way.
+    async fn send_together(&self, granted: Vec<Granted>) -> bool {
+        if granted.is_empty() {
+            return true;
+        }
+        let send = self.effects.carry_out(vec![Effect::Send(granted)]);
+        let sent = contain(|| "what a release granted".to_owned(), send).await;
+        let sent = sent.map_err(EngineError::from).flatten();
+        sent.inspect_err(|error| warn!(%error, "what a release granted was not sent")).is_ok()
+    }
+
+    /// Does what follows a release beside what it granted. The leases have ended: what cannot be done now is when somebody
+    /// looks after the policy.
+    async fn finish(&self, key: &GroupKey, end: Ended, is_sent: bool) -> Result<Answers, EngineError> {
+        let Ended { answers, is_whole, has_granted, effects } = end;
+        let done = contain(|| format!("{key:?}"), self.effects.carry_out(effects)).await;
+        let is_left = match done.map_err(EngineError::from).flatten() {
+            Ok(_) => has_granted && !is_sent,
+            Err(error) if !is_whole || !error.is_retryable() => return Err(error),
+            Err(error) => {
+                warn!(%error, group = ?key, "what follows a release is left to a wake-up");
+                true
             }
-            // The leases have ended. What should have followed does when somebody looks after the policy.
-            warn!(%error, group = ?key, "what follows a release is left to a wake-up");
+        };
+        if is_left {
             let soon = shifted(self.clock.now(), seconds(LOOKED_AFTER_SECONDS));
             self.throttle.wake_at(&PolicyRef::of_key(key), soon).await?;
         }
@@ -105,10 +193,11 @@ impl Tokens {
             Ok((token, answer))
         };
         let extends: Vec<_> = tokens.into_iter().map(extend).collect();
-        stream::iter(extends).buffered(GROUPS_AT_ONCE).try_collect().await
+        stream::iter(extends).buffered(RELEASED_AT_ONCE).try_collect().await
     }
 
     async fn extend_one(&self, token: &Token, lease_seconds: Option<u32>) -> Result<Extended, EngineError> {
+        deadline::check(&*self.clock)?;
         let snapshot = self.throttle.snapshot(token.client(), &token.group.policy, 0).await?;
         let Some(own) = snapshot.map(|snapshot| snapshot.lease) else { return Ok(Extended::Unknown) };
         let chosen = lease_seconds.map(|s| s.clamp(*LEASE_SECONDS.start(), *LEASE_SECONDS.end()));

@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures::stream::{self, StreamExt as _};
 use serde_json::value::RawValue;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::TOKENS_PER_CALL;
@@ -17,11 +16,10 @@ use tracing::{error, warn};
 
 use super::Tokens;
 use super::entry::read_release;
+use crate::TokenKey;
 use crate::effect::Release;
 use crate::queues::Handled;
 use crate::throttle::release::Released;
-use crate::throttle::shares::GROUPS_AT_ONCE;
-use crate::{EngineError, TokenKey, contain};
 
 /// Where the releases of a message go.
 #[derive(Debug, Default)]
@@ -58,15 +56,7 @@ impl Tokens {
                 }
             }
         }
-        let release = async |(key, releases): (GroupKey, Vec<Release>)| {
-            let client = key.client.clone();
-            let released =
-                contain(|| format!("{key:?}"), Box::pin(self.release_now(&client, releases))).await;
-            (released.map_err(EngineError::from).flatten(), key)
-        };
-        let releases: Vec<_> = sorted.by_group.into_iter().map(release).collect();
-        let mut releases = stream::iter(releases).buffer_unordered(GROUPS_AT_ONCE);
-        while let Some((released, key)) = releases.next().await {
+        for (key, released) in self.release_groups(sorted.by_group).await {
             match released {
                 Ok(answers) => {
                     let idle = |answer: &Released| !matches!(answer, Released::Released);

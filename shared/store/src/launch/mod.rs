@@ -198,7 +198,7 @@ impl Store {
         let places: Vec<_> = ids.iter().map(|id| one_time_key(client, id, self.spread)).collect();
         let keys: Vec<&Key> = places.iter().flatten().map(|(key, _)| key).collect();
         // What any replica has is stored.
-        let rows = self.get_all(Table::Launch, &keys).await?;
+        let rows = self.get_all(Table::Launch, &keys, false).await?;
         let looks = places.iter().map(|place| async {
             let Some((key, minute)) = place else { return Ok(false) };
             match rows.get(key) {

@@ -129,7 +129,7 @@ impl Store {
     pub async fn index_gaps(&self, jobs: &[Job], from: DateTime<Utc>) -> Result<Vec<Vec<RowKey>>> {
         let keys: Vec<Vec<Key>> = jobs.iter().map(|job| self.due_keys(job, from)).collect();
         let all: Vec<&Key> = keys.iter().flatten().collect();
-        let found = self.get_all(Table::Launch, &all).await?;
+        let found = self.get_all(Table::Launch, &all, false).await?;
         let is_there = |job: &Job, key: &Key| {
             let row = found.get(key).map(|row| Item::new(Table::Launch, row));
             row.is_some_and(|row| {
@@ -193,7 +193,7 @@ impl Store {
     /// `StoreError::Aws` when DynamoDB refuses a call or does not answer.
     pub async fn jobs_named(&self, names: &[(ClientId, JobId)]) -> Result<HashMap<(ClientId, JobId), Job>> {
         let keys: Vec<Key> = names.iter().map(|(client, job)| jobs::key(client, job)).collect();
-        let found = self.get_all(Table::Jobs, &keys.iter().collect::<Vec<_>>()).await?;
+        let found = self.get_all(Table::Jobs, &keys.iter().collect::<Vec<_>>(), false).await?;
         let read = found.values().filter_map(|row| match jobs::read(row) {
             Ok(JobRow::Live(job)) => Some(((job.client.clone(), job.id.clone()), job)),
             _ => None,

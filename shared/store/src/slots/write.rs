@@ -6,6 +6,7 @@ use tidegate_domain::pack::PackId;
 use tidegate_domain::slots::{GroupKey, Range, SlotGroup, Transition};
 
 use super::{expression, key, row};
+use crate::item::Key;
 use crate::line::returned_row;
 use crate::rows::Updated;
 use crate::runs::left_out_update;
@@ -33,6 +34,18 @@ impl Store {
     pub async fn slot_group(&self, group: &GroupKey) -> Result<Option<SlotGroup>> {
         let found = self.get(Table::Policies, &key(group), true).await?;
         found.map(|found| row::read(group, &found)).transpose()
+    }
+
+    /// Slot groups, read consistently and together: each that was used, and why it cannot be read where it cannot. In the
+    /// order that they are asked for.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses a call or does not answer.
+    pub async fn slot_groups(&self, groups: &[GroupKey]) -> Result<Vec<Result<Option<SlotGroup>>>> {
+        let keys: Vec<Key> = groups.iter().map(key).collect();
+        let found = self.get_all(Table::Policies, &keys.iter().collect::<Vec<_>>(), true).await?;
+        let group = |(group, key)| found.get(key).map(|found| row::read(group, found)).transpose();
+        Ok(groups.iter().zip(&keys).map(group).collect())
     }
 
     /// Creates a group that was never used. `Exists` when it is there, and it stays as it is.

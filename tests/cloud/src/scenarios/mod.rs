@@ -11,6 +11,7 @@ mod poison;
 mod policies;
 mod restored;
 mod sizes;
+mod slow;
 mod throttled;
 mod upgrade;
 mod wide;
@@ -92,6 +93,11 @@ const SCENARIOS: &[Scenario] = &[
         "wide",
         "a run under 10,000 tokens: until all are held, and cancelled while they are",
         |seed, share| in_virtual_time(wide::cancelled(seed, share)),
+    ),
+    scenario(
+        "slow-emission",
+        "1,000 batches under 1,000 policies at one second, while each call to DynamoDB takes 1.5 s longer",
+        |seed, share| in_virtual_time(slow::emission(seed, share)),
     ),
     scenario(
         "dynamodb-away-15m",

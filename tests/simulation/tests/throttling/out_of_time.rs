@@ -3,7 +3,7 @@
 use tidegate_domain::clock::Clock as _;
 use tidegate_domain::flow::Flow;
 use tidegate_domain::limits::SLOTS_PER_GROUP;
-use tidegate_engine::{Handled, within};
+use tidegate_engine::{EngineError, Handled, Outcome, Release, Released, within};
 
 use super::stage::{Stage, client, terms};
 
@@ -39,4 +39,37 @@ async fn messages_that_there_is_no_time_for_come_again() {
     let messages = [(&*body, 1)];
     assert_eq!(within(now, stage.world.engine.handle_all(&messages)).await, [Handled::Retry]);
     assert_eq!(stage.world.engine.handle_all(&messages).await, [Handled::Done]);
+}
+
+/// A consumer is answered though there is no time to release what it names: its tokens are left to messages.
+#[tokio::test]
+async fn releases_that_there_is_no_time_for_are_left_to_messages() {
+    let stage = Stage::new().await;
+    stage.policy("wide", terms(TOKENS)).await;
+    stage.job("batch", u64::from(2 * TOKENS), "wide", Flow::default()).await;
+    let first = stage.arrived().await;
+    assert_eq!(first.len(), TOKENS as usize);
+    let releases = first.iter().map(|event| Release::new(event.token.clone().unwrap(), Outcome::Succeeded));
+    let (now, tokens) = (stage.world.clock.now(), stage.world.engine.tokens());
+    let answers = within(now, tokens.release(&client(), releases.collect())).await.unwrap();
+    assert_eq!(answers.len(), TOKENS as usize);
+    assert!(answers.iter().all(|(_, answer)| *answer == Released::Deferred), "{answers:?}");
+    assert_eq!(stage.arrived().await.len(), TOKENS as usize);
+    assert_eq!(stage.ended("batch").await, TOKENS);
+}
+
+/// Nothing is half done: who extends or frees tokens without time for it hears that, and may ask again.
+#[tokio::test]
+async fn extensions_that_there_is_no_time_for_are_refused() {
+    let stage = Stage::new().await;
+    stage.policy("small", terms(1)).await;
+    stage.job("single", 2, "small", Flow::default()).await;
+    let first = stage.arrived().await;
+    let held = || first.iter().map(|event| event.token.clone().unwrap()).collect::<Vec<_>>();
+    let (now, tokens) = (stage.world.clock.now(), stage.world.engine.tokens());
+    let extended = within(now, tokens.extend(&client(), held(), None)).await;
+    assert!(matches!(extended, Err(EngineError::OutOfTime)), "{extended:?}");
+    let freed = within(now, tokens.free_held(&client(), held(), false)).await;
+    assert!(matches!(freed, Err(EngineError::OutOfTime)), "{freed:?}");
+    stage.release(&first).await;
 }
