@@ -21,6 +21,17 @@ use super::stage::Stage;
 /// Jobs stored at once.
 const BATCH_JOBS: usize = 500;
 
+/// Policies that jobs may name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Known<'a> {
+    /// Any: nobody asks what they say.
+    Any,
+    /// None: there is no file of them.
+    None,
+    /// Those of a file.
+    InFile(&'a HashSet<PolicyId>),
+}
+
 /// What became of the rows.
 pub(crate) struct Intake {
     /// The jobs that were stored.
@@ -68,12 +79,12 @@ impl Refused {
     }
 }
 
-/// Reads every row and stores what it says. `policies`: those that jobs may name; `None`: any.
+/// Reads every row and stores what it says. `policies`: those that jobs may name.
 pub(crate) async fn read(
     mut source: Source,
     stage: &Stage,
     from: DateTime<Utc>,
-    policies: Option<&HashSet<PolicyId>>,
+    policies: Known<'_>,
 ) -> anyhow::Result<Intake> {
     let mut intake = Reading::new(stage, policies);
     let mut rows = 0_u64;
@@ -95,7 +106,7 @@ pub(crate) async fn read(
 
 struct Reading<'a> {
     stage: &'a Stage,
-    policies: Option<&'a HashSet<PolicyId>>,
+    policies: Known<'a>,
     enrolment: Enrolment,
     refused: Vec<Refused>,
     shape: Shape,
@@ -108,7 +119,7 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn new(stage: &'a Stage, policies: Option<&'a HashSet<PolicyId>>) -> Self {
+    fn new(stage: &'a Stage, policies: Known<'a>) -> Self {
         Self {
             stage,
             policies,
@@ -149,13 +160,21 @@ impl<'a> Reading<'a> {
 
     fn lacks_policy(&self, job: &JobRow) -> bool {
         let policy = job.draft.terms.policy.as_ref();
-        policy.is_some_and(|policy| self.policies.is_some_and(|policies| !policies.contains(policy)))
+        policy.is_some_and(|policy| match self.policies {
+            Known::Any => false,
+            Known::None => true,
+            Known::InFile(policies) => !policies.contains(policy),
+        })
     }
 
     fn refuse_without_policy(&mut self, line: u64, job: &JobRow) {
         let policy = job.draft.terms.policy.as_ref().map(PolicyId::as_str).unwrap_or_default();
+        let lacks = match self.policies {
+            Known::None => "has no row, since --policies is not given: name a file and",
+            _ => "is not in the file of --policies:",
+        };
         let error = format!(
-            "policy_id: policy '{policy}' is not in the file of --policies: add a row {{\"policy_id\": \"{policy}\", \
+            "policy_id: policy '{policy}' {lacks} add a row {{\"policy_id\": \"{policy}\", \
              \"max_in_flight\": 10}} to it, or leave policy_id out"
         );
         self.refused.push(Refused { id: Some(job.id.to_string()), line, error });

@@ -45,7 +45,7 @@ pub(crate) async fn run(args: DryRunArgs) -> anyhow::Result<ExitCode> {
     let window = args.window()?;
     let source = Source::open(&args.jobs)?;
     let stage = Stage::open(args.client.clone(), window.from()).await?;
-    let intake = intake::read(source, &stage, window.from(), None).await?;
+    let intake = intake::read(source, &stage, window.from(), intake::Known::Any).await?;
     let stored = stage.usage();
 
     let mut out = BufWriter::with_capacity(OUTPUT_BYTES, io::stdout().lock());

@@ -60,8 +60,16 @@ pub(crate) struct Facts {
     pub(crate) item_bytes: u32,
     /// Read units of its row, when its payload does not travel with its events.
     pub(crate) row_reads: u32,
-    /// Whether it launches at instants.
-    pub(crate) is_one_time: bool,
+    /// Bytes of a payload that does not travel with occurrences.
+    pub(crate) large_payload_bytes: u32,
+    /// Write units of a row that holds it.
+    pub(crate) row_units: u32,
+    /// What a call that creates it has of it, in bytes.
+    pub(crate) body_bytes: u32,
+    /// Whether an answer of its HTTP target releases its token.
+    pub(crate) releases_itself: bool,
+    /// At how many instants it launches; 0 when it has another trigger.
+    pub(crate) instants: u32,
     /// Whether its client chose its id.
     pub(crate) is_named: bool,
     pub(crate) has_window: bool,
@@ -79,6 +87,7 @@ impl Facts {
         let id_bytes = job.id.as_str().len().saturating_sub(SHORT_ID_BYTES);
         let item_bytes = ITEM_BYTES + id_bytes + TermsDoc::from(&terms.to_travel()).size();
         let url = terms.target.url();
+        let payload_bytes = terms.payload.text().map_or(0, str::len);
         let is_http = matches!(terms.target, Target::Http { .. });
         Self {
             policy: terms.policy.clone(),
@@ -91,7 +100,14 @@ impl Facts {
             // A payload has a bound.
             item_bytes: item_bytes as u32,
             row_reads: row_reads(terms),
-            is_one_time: matches!(job.draft.trigger, Trigger::At(_)),
+            large_payload_bytes: if payload_bytes > INLINE_PAYLOAD_BYTES { payload_bytes as u32 } else { 0 },
+            row_units: (ROW_BYTES + payload_bytes).div_ceil(WRITE_UNIT_BYTES) as u32,
+            body_bytes: (BODY_BYTES + payload_bytes) as u32,
+            releases_itself: terms.flow.release_on_response,
+            instants: match &job.draft.trigger {
+                Trigger::At(instants) => instants.iter().count() as u32,
+                _ => 0,
+            },
             is_named: job.is_named,
             has_window: terms.flow.window.is_some(),
             is_watched: terms.flow.is_watched(),
@@ -101,8 +117,12 @@ impl Facts {
 
 /// A read unit is 4 KB of what is read consistently.
 const READ_UNIT_BYTES: usize = 4_096;
+/// A write unit is one of what is written.
+const WRITE_UNIT_BYTES: usize = 1_024;
 /// Bytes of a job's row beside its payload.
 const ROW_BYTES: usize = 600;
+/// Bytes of a job in a call that creates it, beside its payload.
+const BODY_BYTES: usize = 300;
 
 /// Read units of a job's row, as each of its runs takes them when its payload does not travel.
 fn row_reads(terms: &Terms) -> u32 {

@@ -62,11 +62,14 @@ fn job<'a>(listed: &'a Listed, places: &HashMap<&str, usize>, fifos: &mut HashMa
         (false, Some(url)) => Target::Fifo(*fifos.entry(url).or_insert(number)),
         (false, None) => Target::Queue,
     };
-    let created = match (facts.is_one_time, facts.is_named) {
-        (false, _) => Created::Before,
-        (true, true) => Created::Named,
-        (true, false) => Created::Generated,
+    let created = match (facts.instants, facts.is_named) {
+        (0, _) => Created::Before,
+        (1, true) => Created::Named,
+        (1, false) => Created::Generated,
+        (instants, _) => Created::Listed(instants),
     };
+    // A one-time job with a generated id is a row of its instant, and its payload travels from there with its event.
+    let is_generated = created == Created::Generated;
     Job {
         policy: facts.policy.as_ref().and_then(|policy| places.get(policy.as_str())).copied(),
         count: listed.events,
@@ -75,12 +78,11 @@ fn job<'a>(listed: &'a Listed, places: &HashMap<&str, usize>, fifos: &mut HashMa
         priority: facts.priority,
         cost: facts.cost,
         target,
-        item_bytes: facts.item_bytes,
-        // A one-time job with a generated id lies with its instant, over many keys.
-        row_reads: match created {
-            Created::Generated => 0,
-            Created::Before | Created::Named => facts.row_reads,
-        },
+        item_bytes: facts.item_bytes + if is_generated { facts.large_payload_bytes } else { 0 },
+        row_reads: if is_generated { 0 } else { facts.row_reads },
+        row_units: facts.row_units,
+        body_bytes: facts.body_bytes,
+        releases_itself: facts.releases_itself,
         created,
     }
 }

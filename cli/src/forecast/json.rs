@@ -6,13 +6,16 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use tidegate_forecast::Cost;
 use tidegate_forecast::counted::{Peak, SecondPeaks};
-use tidegate_forecast::prices::Bill;
-use tidegate_forecast::report::{Lateness, MinutePeaks, Part};
+use tidegate_forecast::prices::{Bill, Service};
+use tidegate_forecast::report::{Lateness, MinutePeaks, Part, Report};
 use tidegate_forecast::steps::Step;
 use tidegate_forecast::{Use, Waiting};
 
 use super::Forecast;
 use crate::dry_run::intake::Refused;
+
+/// Keys that are listed.
+const KEYS: usize = 20;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -30,7 +33,7 @@ struct Document<'a> {
     unthrottled_lateness: LatenessDoc,
     policies: Vec<PolicyDoc<'a>>,
     top_jobs: Vec<JobDoc<'a>>,
-    peaks: PeaksDoc,
+    peaks: PeaksDoc<'a>,
     limits: Vec<LimitDoc<'a>>,
     /// The fullest limit, whether it is met or not.
     first_limit: Option<&'a str>,
@@ -97,9 +100,19 @@ struct JobDoc<'a> {
 }
 
 #[derive(Serialize)]
-struct PeaksDoc {
+struct PeaksDoc<'a> {
     minute: BTreeMap<&'static str, PeakDoc>,
     second: BTreeMap<&'static str, PeakDoc>,
+    /// The busiest keys, the one that is asked for most of what it gives before the others.
+    key: Vec<KeyDoc<'a>>,
+}
+
+#[derive(Serialize)]
+struct KeyDoc<'a> {
+    key: &'a str,
+    unit: &'static str,
+    value: f64,
+    at: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -155,8 +168,8 @@ fn document(forecast: &Forecast) -> Document<'_> {
         extrapolated: forecast.scale > 1.0,
         total: part(&report.total),
         services: services
-            .map(|(service, dollars)| ServiceDoc {
-                service,
+            .map(|Service { id, dollars, .. }| ServiceDoc {
+                service: id,
                 dollars: rounded(dollars),
                 dollars_a_month: rounded(dollars * months),
             })
@@ -166,7 +179,11 @@ fn document(forecast: &Forecast) -> Document<'_> {
         unthrottled_lateness: lateness(report.unthrottled_lateness),
         policies: policies.collect(),
         top_jobs: forecast.top_jobs().map(|(id, job)| JobDoc { job_id: id, part: part(job) }).collect(),
-        peaks: PeaksDoc { minute: of_minute(&report.busiest_minutes), second: of_second(&report.seconds) },
+        peaks: PeaksDoc {
+            minute: of_minute(&report.busiest_minutes),
+            second: of_second(&report.seconds),
+            key: of_keys(report),
+        },
         limits: report.limits.iter().map(limit).collect(),
         first_limit: report.limits.first().map(|first| first.limit),
         steps: report
@@ -180,7 +197,8 @@ fn document(forecast: &Forecast) -> Document<'_> {
 
 fn part_doc(part: &Part, months: f64) -> PartDoc {
     let dollars = Bill::total(&part.bill);
-    let Cost { write_units, read_units, sqs_requests, lambda_requests, gb_seconds } = part.cost;
+    let Cost { write_units, read_units, sqs_requests, lambda_requests, gb_seconds, log_bytes, gb_months } =
+        part.cost;
     PartDoc {
         firings: part.firings,
         events: part.events,
@@ -190,6 +208,8 @@ fn part_doc(part: &Part, months: f64) -> PartDoc {
             sqs_requests: rounded(sqs_requests),
             lambda_requests: rounded(lambda_requests),
             gb_seconds: rounded(gb_seconds),
+            log_bytes: rounded(log_bytes),
+            gb_months: rounded(gb_months),
         },
         dollars: rounded(dollars),
         dollars_a_month: rounded(dollars * months),
@@ -215,6 +235,16 @@ fn limit(limit: &Use) -> LimitDoc<'_> {
     LimitDoc { limit, at: limit.at_s.and_then(|at_s| instant(at_s as f64)), is_met: limit.share >= 1.0 }
 }
 
+fn of_keys(report: &Report) -> Vec<KeyDoc<'_>> {
+    let keys = report.busiest_keys().take(KEYS).map(|Use { of, unit, used, at_s, .. }| KeyDoc {
+        key: of,
+        unit,
+        value: rounded(*used),
+        at: at_s.and_then(|at_s| instant(at_s as f64)),
+    });
+    keys.collect()
+}
+
 fn of_minute(peaks: &MinutePeaks) -> BTreeMap<&'static str, PeakDoc> {
     let MinutePeaks { firings, events, write_units, read_units, sqs_requests, lambda_requests, released } =
         *peaks;
@@ -236,6 +266,10 @@ fn of_second(peaks: &SecondPeaks) -> BTreeMap<&'static str, PeakDoc> {
         ("dispatch_messages", peaks.messages),
         ("creates", peaks.creates),
         ("releases", peaks.released),
+        ("write_units", peaks.cost.write_units),
+        ("read_units", peaks.cost.read_units),
+        ("sqs_requests", peaks.cost.sqs_requests),
+        ("lambda_requests", peaks.cost.lambda_requests),
     ])
 }
 
@@ -257,6 +291,6 @@ pub(super) fn instant(second: f64) -> Option<String> {
     DateTime::from_timestamp(second.ceil() as i64, 0).map(text)
 }
 
-fn text(at: DateTime<Utc>) -> String {
+pub(super) fn text(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }

@@ -8,29 +8,35 @@
 //! it leaves out.
 
 mod account;
+mod columns;
 mod facts;
 mod json;
 mod left_out;
+mod numbers;
 mod policies;
 mod text;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use chrono::TimeDelta;
 use tidegate_domain::occurrence::SkipReason;
 use tidegate_domain::time::Window;
+use tidegate_forecast::account::Account;
 use tidegate_forecast::load::Load;
 use tidegate_forecast::prices::Bill;
 use tidegate_forecast::report::{Part, Report};
 
 use crate::args::{ForecastArgs, Output};
-use crate::dry_run::intake::{self, Intake};
+use crate::dry_run::intake::{self, Intake, Known};
 use crate::dry_run::source::Source;
 use crate::dry_run::stage::Stage;
 use crate::dry_run::{is_broken_pipe, walk};
 use facts::Named;
+use json::text as text_of;
 
 /// The longest window, in days: there is a row of figures for each of its minutes.
 const WINDOW_DAYS: i64 = 366;
@@ -41,6 +47,7 @@ struct Forecast {
     intake: Intake,
     named: Named,
     scale: f64,
+    account: Account,
     skipped: BTreeMap<SkipReason, u64>,
     report: Report,
     left_out: Vec<String>,
@@ -51,10 +58,16 @@ struct Forecast {
 /// Prints the forecast of a file of jobs.
 pub(crate) async fn run(args: ForecastArgs) -> anyhow::Result<ExitCode> {
     let window = args.window.window()?;
-    let days = (window.to() - window.from()).num_days();
     anyhow::ensure!(
-        days <= WINDOW_DAYS,
-        "the window has {days} days; {WINDOW_DAYS} is the most of a forecast"
+        window.to() - window.from() <= TimeDelta::days(WINDOW_DAYS),
+        "the window from --from {} to --to {} is over {WINDOW_DAYS} days; that is the most of a forecast",
+        text_of(window.from()),
+        text_of(window.to())
+    );
+    let is_stdin = |path: &Path| path == Path::new("-");
+    anyhow::ensure!(
+        !(is_stdin(&args.window.jobs) && args.policies.as_deref().is_some_and(is_stdin)),
+        "--jobs and --policies are both -: standard input can be only one of them; give the other a file"
     );
     let account = args.account.as_deref().map(account::read).transpose()?.unwrap_or_default();
     let policies = match &args.policies {
@@ -64,7 +77,11 @@ pub(crate) async fn run(args: ForecastArgs) -> anyhow::Result<ExitCode> {
     let source = Source::open(&args.window.jobs)?;
     let stage = Stage::open(args.window.client.clone(), window.from()).await?;
     let known = policies.iter().map(|policy| policy.id.clone()).collect();
-    let intake = intake::read(source, &stage, window.from(), Some(&known)).await?;
+    let known = match &args.policies {
+        Some(_) => Known::InFile(&known),
+        None => Known::None,
+    };
+    let intake = intake::read(source, &stage, window.from(), known).await?;
 
     let named = Named::new(&intake.roster, &policies);
     let setting = facts::setting(&args, window, &intake, (&named, policies), account);
@@ -84,8 +101,17 @@ pub(crate) async fn run(args: ForecastArgs) -> anyhow::Result<ExitCode> {
     let left_out = left_out::of(&intake.roster, &skipped);
     let report = Report::of(load, &setting);
     let failed = intake.failed(args.window.strict);
-    let forecast =
-        Forecast { window, intake, named, scale: args.scale, skipped, report, left_out, top: args.top };
+    let forecast = Forecast {
+        window,
+        intake,
+        named,
+        scale: args.scale,
+        account,
+        skipped,
+        report,
+        left_out,
+        top: args.top,
+    };
     let text = match args.output {
         Output::Json => json::render(&forecast)?,
         Output::Text => text::render(&forecast),

@@ -33,7 +33,7 @@ pub(super) fn read(path: &Path, args: &ForecastArgs) -> anyhow::Result<Vec<Polic
     let mut policies: Vec<PolicyRow> = Vec::new();
     let mut lines: HashMap<PolicyId, u64> = HashMap::new();
     while let Some((line, text)) = source.next()? {
-        let row = row(text, args).with_context(|| format!("failed to read {name}: line {line}"))?;
+        let row = row(text, line, args).with_context(|| format!("failed to read {name}: line {line}"))?;
         if let Some(before) = lines.insert(row.id.clone(), line) {
             bail!("failed to read {name}: line {line}: policy_id '{}' is on line {before} already", row.id);
         }
@@ -42,14 +42,17 @@ pub(super) fn read(path: &Path, args: &ForecastArgs) -> anyhow::Result<Vec<Polic
     Ok(policies)
 }
 
-fn row(text: &[u8], args: &ForecastArgs) -> anyhow::Result<PolicyRow> {
-    let Value::Object(mut row) = serde_json::from_slice(text)? else {
+fn row(text: &[u8], line: u64, args: &ForecastArgs) -> anyhow::Result<PolicyRow> {
+    let Value::Object(mut row) = serde_json::from_slice(text).map_err(|error| placed(&error, line))? else {
         bail!(
             "it is no JSON object: give {{\"policy_id\": \"mail\", \"max_in_flight\": 10, \"work_seconds\": 2}}"
         );
     };
     let work_seconds = number(&mut row, "work_seconds", 0.0, WORK_SECONDS)?;
     let together = number(&mut row, "released_together", 1.0, TOKENS_PER_CALL as f64)?;
+    if let Some(together) = together.filter(|together| together.fract() > 0.0) {
+        bail!("released_together is {together}; it must be a whole number from 1 to {TOKENS_PER_CALL}");
+    }
     let read = documents::read_policy(Value::Object(row));
     let (id, terms) = read.map_err(|reasons| anyhow::anyhow!(reasons.join("; ")))?;
     Ok(PolicyRow {
@@ -58,6 +61,13 @@ fn row(text: &[u8], args: &ForecastArgs) -> anyhow::Result<PolicyRow> {
         work_seconds: work_seconds.unwrap_or(args.work.as_secs_f64()),
         released_together: together.map_or(args.released_together, |number| number as u32),
     })
+}
+
+/// What is wrong in the JSON of a row, whose lines a parser counts from 1: that is the line of the file.
+fn placed(error: &serde_json::Error, line: u64) -> anyhow::Error {
+    let says = error.to_string();
+    let reason = says.split(" at line ").next().unwrap_or_default();
+    anyhow::anyhow!("{reason} at line {line} column {}", error.column())
 }
 
 /// Takes a number out of a row.

@@ -2,15 +2,23 @@
 
 use std::fmt::Write as _;
 
+use chrono::{DateTime, Utc};
+use tidegate_forecast::Use;
 use tidegate_forecast::counted::Peak;
-use tidegate_forecast::report::{Lateness, Part, Report};
+use tidegate_forecast::prices::Service;
+use tidegate_forecast::report::{Lateness, Part, PolicyReport, Report};
 
 use super::Forecast;
+use super::columns::Columns;
+use super::columns::Side::{Left, Right};
 use super::json::instant;
+use super::numbers::{count, money, time};
 
 /// Limits that are listed: those that are used by more than this part, and some others.
 const SHARE: f64 = 0.5;
 const LIMITS: usize = 6;
+/// Keys that are listed, the fullest.
+const KEYS: usize = 3;
 /// Refused rows that are shown.
 const REFUSED: usize = 5;
 /// Policies that are listed, those that cost most.
@@ -18,223 +26,286 @@ const POLICIES: usize = 30;
 
 /// All of it.
 pub(super) fn render(forecast: &Forecast) -> String {
-    let mut out = String::new();
-    // Writing to a string cannot fail.
-    let _ = head(forecast, &mut out);
-    let _ = services(forecast, &mut out);
-    let _ = policies(forecast, &mut out);
-    let _ = jobs(forecast, &mut out);
-    let _ = peaks(&forecast.report, &mut out);
-    let _ = limits(&forecast.report, &mut out);
-    let _ = left_out(forecast, &mut out);
+    let report = &forecast.report;
+    let mut out = head(forecast);
+    let blocks =
+        [services(forecast), policies(forecast), jobs(forecast), peaks(report), keys(report), limits(report)];
+    for block in blocks.iter().filter(|block| !block.is_empty()) {
+        out.push('\n');
+        out.push_str(block);
+    }
+    out.push_str("\nleft out:\n");
+    for sentence in &forecast.left_out {
+        line(&mut out, format_args!("- {sentence}"));
+    }
     out
 }
 
-fn head(forecast: &Forecast, out: &mut String) -> std::fmt::Result {
-    let Forecast { window, intake, report, scale, .. } = forecast;
-    let at = |at: chrono::DateTime<chrono::Utc>| instant(at.timestamp() as f64).unwrap_or_default();
-    writeln!(
-        out,
-        "{} to {}: {} jobs, {} firings, {} events",
-        at(window.from()),
-        at(window.to()),
-        count(intake.roster.len() as f64),
-        count(report.total.firings),
-        count(report.total.events)
-    )?;
-    if *scale > 1.0 {
-        writeln!(out, "EXTRAPOLATED: each job stands for {} like it", count(*scale))?;
-    }
-    if !intake.refused.is_empty() {
-        writeln!(out, "{} rows are refused and not counted:", intake.refused.len())?;
-        for refused in intake.refused.iter().take(REFUSED) {
-            writeln!(out, "  {refused}")?;
-        }
-    }
-    Ok(())
+/// Writing to a string cannot fail.
+fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    let _ = writeln!(out, "{text}");
 }
 
-fn services(forecast: &Forecast, out: &mut String) -> std::fmt::Result {
+fn head(forecast: &Forecast) -> String {
+    let Forecast { window, intake, report, scale, account, .. } = forecast;
+    let at = |at: DateTime<Utc>| instant(at.timestamp() as f64).unwrap_or_default();
+    let (jobs, total) = (count(intake.roster.len() as f64), &report.total);
+    let (from, to) = (at(window.from()), at(window.to()));
+    let mut out = String::new();
+    line(
+        &mut out,
+        format_args!(
+            "{from} to {to}: {jobs} jobs, {} firings, {} events",
+            count(total.firings),
+            count(total.events)
+        ),
+    );
+    if *scale > 1.0 {
+        line(&mut out, format_args!("EXTRAPOLATED: each job stands for {} like it", count(*scale)));
+    }
+    let pollers = account.pollers();
+    line(
+        &mut out,
+        format_args!(
+            "an account with {} invocations at once, of which {} to {} handle the dispatch queue",
+            count(account.lambda_concurrency),
+            count(pollers.at_first),
+            count(pollers.most)
+        ),
+    );
+    let refused = &intake.refused;
+    if !refused.is_empty() {
+        line(&mut out, format_args!("{} rows are refused and not counted:", refused.len()));
+        refused.iter().take(REFUSED).for_each(|refused| line(&mut out, format_args!("  {refused}")));
+        and_more(&mut out, refused.len(), REFUSED, "  ");
+    }
+    out
+}
+
+fn and_more(out: &mut String, all: usize, shown: usize, indent: &str) {
+    if all > shown {
+        line(
+            out,
+            format_args!("{indent}... and {} more: --output json has all", count((all - shown) as f64)),
+        );
+    }
+}
+
+fn services(forecast: &Forecast) -> String {
     let (total, months) = (&forecast.report.total, forecast.months());
     let cost = &total.cost;
-    writeln!(out, "\n{:<18} {:>24} {:>14} {:>14}", "service", "used", "$", "$ a month")?;
-    let used = [
-        format!("{} W", count(cost.write_units)),
-        format!("{} R", count(cost.read_units)),
-        format!("{} requests", count(cost.sqs_requests)),
-        format!("{} calls", count(cost.lambda_requests)),
-        format!("{} GB-s", count(cost.gb_seconds)),
-        String::new(),
-        String::new(),
-        String::new(),
-    ];
-    for ((service, dollars), used) in
-        total.bill.services().into_iter().zip(used).filter(|((_, dollars), _)| *dollars > 0.0)
-    {
-        writeln!(out, "{service:<18} {used:>24} {:>14} {:>14}", money(dollars), money(dollars * months))?;
+    let used = |id: &str| match id {
+        "dynamodb_writes" => format!("{} W", count(cost.write_units)),
+        "dynamodb_reads" => format!("{} R", count(cost.read_units)),
+        "dynamodb_storage" => format!("{} GB-months", count(cost.gb_months)),
+        "sqs" => format!("{} requests", count(cost.sqs_requests)),
+        "lambda_requests" => format!("{} calls", count(cost.lambda_requests)),
+        "lambda_time" => format!("{} GB-s", count(cost.gb_seconds)),
+        "cloudwatch_logs" => format!("{} MB", count(cost.log_bytes / 1e6)),
+        _ => String::new(),
+    };
+    let mut columns = Columns::new([("service", Left), ("used", Right), ("$", Right), ("$ a month", Right)]);
+    let mut row = |name: &str, used: String, dollars: f64| {
+        columns.add([name.to_owned(), used, money(dollars), money(dollars * months)]);
+    };
+    for Service { id, name, dollars } in total.bill.services() {
+        if dollars > 0.0 {
+            row(name, used(id), dollars);
+        }
     }
-    let dollars = total.bill.total();
-    writeln!(out, "{:<18} {:>24} {:>14} {:>14}", "together", "", money(dollars), money(dollars * months))?;
-    let idle = forecast.report.idle.bill.total();
-    writeln!(out, "{:<18} {:>24} {:>14} {:>14}", "  of it idle", "", money(idle), money(idle * months))
+    row("together", String::new(), total.bill.total());
+    row("  of it idle", String::new(), forecast.report.idle.bill.total());
+    columns.render()
 }
 
-fn policies(forecast: &Forecast, out: &mut String) -> std::fmt::Result {
+/// What each event of a part takes, and what that costs.
+fn of_each(part: &Part, months: f64) -> [String; 7] {
+    let (cost, dollars, events) = (&part.cost, part.bill.total(), part.events.max(1.0));
+    [
+        count(part.events),
+        format!("{:.2}", cost.write_units / events),
+        format!("{:.2}", cost.read_units / events),
+        format!("{:.2}", cost.sqs_requests / events),
+        format!("{:.4}", cost.gb_seconds / events),
+        money(dollars * months),
+        money(dollars / events * 1e6),
+    ]
+}
+
+/// The columns of [`of_each`].
+const EACH: [&str; 7] = ["events", "W", "R", "SQS", "GB-s", "$ a month", "$ million"];
+
+fn policies(forecast: &Forecast) -> String {
     let report = &forecast.report;
-    writeln!(
-        out,
-        "\n{:<24} {:>14} {:>8} {:>12} {:>10} {:>9} {:>9} {:>9}  backlog",
-        "policy", "events", "W each", "$ a month", "$ million", "late 50%", "99%", "most"
-    )?;
-    let months = forecast.months();
-    let mut line = |name: &str, part: &Part, late: Lateness, backlog: String| {
-        writeln!(
-            out,
-            "{name:<24} {:>14} {:>8.2} {:>12} {:>10} {:>9} {:>9} {:>9}  {backlog}",
-            count(part.events),
-            part.cost.write_units / part.events.max(1.0),
-            money(part.bill.total() * months),
-            money(part.bill.total() / part.events.max(1.0) * 1e6),
-            time(late.median_s),
-            time(late.p99_s),
-            time(late.most_s),
-        )
+    let [events, writes, reads, sqs, time_used, month, million] = EACH.map(|name| (name, Right));
+    let late = ["late 50%", "99%", "most"].map(|name| (name, Right));
+    let [half, most_of_all, most] = late;
+    let mut columns = Columns::new([
+        ("policy, each event", Left),
+        events,
+        writes,
+        reads,
+        sqs,
+        time_used,
+        month,
+        million,
+        half,
+        most_of_all,
+        most,
+        ("backlog", Left),
+    ]);
+    let mut row = |name: &str, part: &Part, late: Lateness, backlog: String| {
+        let [events, writes, reads, sqs, time_used, month, million] = of_each(part, forecast.months());
+        let [half, most_of_all, most] = [late.median_s, late.p99_s, late.most_s].map(time);
+        let name = name.to_owned();
+        columns.add([
+            name,
+            events,
+            writes,
+            reads,
+            sqs,
+            time_used,
+            month,
+            million,
+            half,
+            most_of_all,
+            most,
+            backlog,
+        ]);
     };
     if report.unthrottled.events > 0.0 {
-        line("(none)", &report.unthrottled, report.unthrottled_lateness, String::new())?;
+        row("(none)", &report.unthrottled, report.unthrottled_lateness, String::new());
     }
     let mut policies: Vec<_> = report.policies.iter().zip(&forecast.named.policies).collect();
     policies.sort_by(|(a, _), (b, _)| b.part.bill.total().total_cmp(&a.part.bill.total()));
     for (policy, id) in policies.iter().take(POLICIES) {
-        let backlog = match (policy.load.longest, policy.load.last) {
-            (Some(longest), Some(last)) => format!(
-                "up to {} wait, for {} at the longest; the last ends {}",
-                count(longest.most),
-                time(longest.to_s - longest.from_s),
-                instant(last.to_s).unwrap_or_else(|| "never".to_owned())
-            ),
-            _ => "none".to_owned(),
-        };
-        line(id, &policy.part, policy.lateness, backlog)?;
+        row(id, &policy.part, policy.lateness, backlog(policy));
     }
-    if policies.len() > POLICIES {
-        writeln!(out, "... and {} more: --output json has all", policies.len() - POLICIES)?;
-    }
-    Ok(())
+    let mut out = columns.render();
+    and_more(&mut out, policies.len(), POLICIES, "");
+    out
 }
 
-fn jobs(forecast: &Forecast, out: &mut String) -> std::fmt::Result {
-    let months = forecast.months();
-    writeln!(
-        out,
-        "\n{:<40} {:>14} {:>14} {:>12} {:>10}",
-        "jobs that cost most", "firings", "events", "$ a month", "$ million"
-    )?;
+fn backlog(policy: &PolicyReport) -> String {
+    match (policy.load.longest, policy.load.last) {
+        (Some(longest), Some(last)) => format!(
+            "up to {} wait, for {} at the longest; the last ends {}",
+            count(longest.most),
+            time(longest.to_s - longest.from_s),
+            instant(last.to_s).unwrap_or_else(|| "never".to_owned())
+        ),
+        _ => "none".to_owned(),
+    }
+}
+
+fn jobs(forecast: &Forecast) -> String {
+    let [events, writes, reads, sqs, time_used, month, million] = EACH.map(|name| (name, Right));
+    let mut columns = Columns::new([
+        ("jobs that cost most, each event", Left),
+        ("firings", Right),
+        events,
+        writes,
+        reads,
+        sqs,
+        time_used,
+        month,
+        million,
+    ]);
+    let mut shown = 0;
     for (id, job) in forecast.top_jobs() {
-        let dollars = job.bill.total();
-        writeln!(
-            out,
-            "{id:<40} {:>14} {:>14} {:>12} {:>10}",
-            count(job.firings),
-            count(job.events),
-            money(dollars * months),
-            money(dollars / job.events.max(1.0) * 1e6)
-        )?;
+        let [events, writes, reads, sqs, time_used, month, million] = of_each(job, forecast.months());
+        let firings = count(job.firings);
+        columns.add([id.to_owned(), firings, events, writes, reads, sqs, time_used, month, million]);
+        shown += 1;
     }
-    Ok(())
+    let mut out = columns.render();
+    let fired = forecast.report.jobs.iter().filter(|job| job.firings > 0.0).count();
+    if fired > shown {
+        line(
+            &mut out,
+            format_args!("... and {} more that fire: --top lists more", count((fired - shown) as f64)),
+        );
+    }
+    out
 }
 
-fn peaks(report: &Report, out: &mut String) -> std::fmt::Result {
+fn peaks(report: &Report) -> String {
     let (minute, second) = (&report.busiest_minutes, &report.seconds);
-    writeln!(out, "\n{:<28} {:>16}  at", "peaks", "")?;
+    let mut columns = Columns::new([("peaks", Left), ("", Right), ("at", Left)]);
     for (name, Peak { value, at_s }) in [
         ("events in a minute", minute.events),
         ("events in a second", second.events),
         ("write units in a minute", minute.write_units),
+        ("write units in a second", second.cost.write_units),
         ("read units in a minute", minute.read_units),
+        ("read units in a second", second.cost.read_units),
+        ("requests to SQS in a minute", minute.sqs_requests),
+        ("requests to SQS in a second", second.cost.sqs_requests),
+        ("invocations in a minute", minute.lambda_requests),
+        ("invocations in a second", second.cost.lambda_requests),
         ("releases in a minute", minute.released),
         ("creates in a second", second.creates),
     ] {
         if value > 0.0 {
-            writeln!(out, "{name:<28} {:>16}  {}", count(value), instant(at_s as f64).unwrap_or_default())?;
+            let at = instant(at_s as f64).unwrap_or_default();
+            columns.add([name.to_owned(), count(value), at]);
         }
     }
-    Ok(())
+    columns.render()
 }
 
-fn limits(report: &Report, out: &mut String) -> std::fmt::Result {
-    writeln!(out, "\n{:<52} {:>12} {:>12} {:>8}", "limits, the fullest first", "used", "there is", "share")?;
-    let listed =
-        (0..).zip(&report.limits).take_while(|(place, limit)| *place < LIMITS || limit.share > SHARE);
-    for (_, limit) in listed {
-        writeln!(
-            out,
-            "{:<52} {:>12} {:>12} {:>7.1}%",
+/// When a limit is used most.
+fn at(of: &Use) -> String {
+    of.at_s.and_then(|at_s| instant(at_s as f64)).unwrap_or_default()
+}
+
+fn keys(report: &Report) -> String {
+    let mut columns = Columns::new([("busiest keys", Left), ("", Right), ("in", Left), ("at", Left)]);
+    let mut keys = report.busiest_keys().take(KEYS).peekable();
+    if keys.peek().is_none() {
+        return String::new();
+    }
+    for key in keys {
+        columns.add([key.of.clone(), count(key.used), key.unit.to_owned(), at(key)]);
+    }
+    columns.render()
+}
+
+fn limits(report: &Report) -> String {
+    let mut columns = Columns::new([
+        ("limits, the fullest first", Left),
+        ("used", Right),
+        ("there is", Right),
+        ("share", Right),
+        ("in", Left),
+        ("at", Left),
+    ]);
+    let listed: Vec<&Use> = (0..)
+        .zip(&report.limits)
+        .take_while(|(place, limit)| *place < LIMITS || limit.share > SHARE)
+        .map(|(_, limit)| limit)
+        .collect();
+    for limit in &listed {
+        columns.add([
             format!("{} ({})", limit.limit, limit.of),
             count(limit.used),
             count(limit.available),
-            100.0 * limit.share
-        )?;
-        if limit.share >= 1.0 {
-            writeln!(out, "    in {}: {}", limit.unit, limit.beyond)?;
-            writeln!(out, "    raised by: {}", limit.raised_by)?;
-        }
+            format!("{:.1}%", 100.0 * limit.share),
+            limit.unit.to_owned(),
+            at(limit),
+        ]);
     }
-    let first = report.limits.first().filter(|first| first.share < 1.0);
-    if let Some(first) = first {
-        writeln!(
-            out,
-            "none is met; {} of {} would be the first, raised by: {}",
-            first.limit, first.of, first.raised_by
-        )?;
+    let mut out = columns.render();
+    for limit in listed.iter().filter(|limit| limit.share >= 1.0) {
+        line(&mut out, format_args!("{} ({}) is met: {}", limit.limit, limit.of, limit.beyond));
+        line(&mut out, format_args!("  raised by: {}", limit.raised_by));
     }
-    Ok(())
-}
-
-fn left_out(forecast: &Forecast, out: &mut String) -> std::fmt::Result {
-    writeln!(out, "\nleft out:")?;
-    forecast.left_out.iter().try_for_each(|sentence| writeln!(out, "- {sentence}"))
-}
-
-/// A whole number with commas; one below ten with two digits behind the point.
-pub(super) fn count(number: f64) -> String {
-    if number < 10.0 && number.fract() > 1e-9 {
-        return format!("{number:.2}");
+    if let Some(first) = report.limits.first().filter(|first| first.share < 1.0) {
+        let Use { limit, of, raised_by, .. } = first;
+        line(
+            &mut out,
+            format_args!("none is met; {limit} of {of} would be the first, raised by: {raised_by}"),
+        );
     }
-    let digits = format!("{number:.0}");
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-fn money(dollars: f64) -> String {
-    if dollars >= 100.0 { count(dollars) } else { format!("{dollars:.2}") }
-}
-
-/// A time in the unit that fits it.
-fn time(seconds: f64) -> String {
-    match seconds {
-        ..120.0 => format!("{seconds:.1} s"),
-        ..7_200.0 => format!("{:.0} min", seconds / 60.0),
-        ..172_800.0 => format!("{:.1} h", seconds / 3_600.0),
-        _ => format!("{:.1} d", seconds / 86_400.0),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_read_well() {
-        let counts = [0.0, 1.0, 1.5, 999.0, 1_000.0, 43_115_761.0].map(count);
-        assert_eq!(counts, ["0", "1", "1.50", "999", "1,000", "43,115,761"]);
-        assert_eq!([0.004, 12.345, 22_000.0].map(money), ["0.00", "12.35", "22,000"]);
-        assert_eq!([0.3, 600.0, 7_200.0, 864_000.0].map(time), ["0.3 s", "10 min", "2.0 h", "10.0 d"]);
-    }
+    out
 }

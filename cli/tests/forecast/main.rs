@@ -3,7 +3,11 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what a helper cannot do is a failed test")]
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
+
+mod output;
+mod scale;
 
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
@@ -31,6 +35,12 @@ fn path(file: &NamedTempFile) -> &str {
     file.path().to_str().unwrap()
 }
 
+/// One of the project's documents.
+fn document(name: &str) -> String {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    std::fs::read_to_string(docs.join(name)).unwrap()
+}
+
 /// Runs it over a day of jobs, with more arguments.
 fn run(jobs: &str, more: &[&str]) -> Output {
     let jobs = file(jobs);
@@ -56,7 +66,7 @@ fn forecast(jobs: &str, more: &[&str]) -> Value {
     serde_json::from_str(stdout(&output)).unwrap()
 }
 
-fn number(of: &Value) -> f64 {
+pub(crate) fn number(of: &Value) -> f64 {
     of.as_f64().unwrap_or_else(|| panic!("{of} is no number"))
 }
 
@@ -132,7 +142,7 @@ fn a_scale_multiplies_what_fires_and_is_marked() {
             .unwrap_or_else(|| panic!("{name} in {}", found["limits"]))
             .clone()
     };
-    for name in ["event_source", "table_quota_writes", "partition_writes", "emission"] {
+    for name in ["event_source", "table_quota_writes", "partition_writes", "url_calls"] {
         let limit = limit(name);
         assert_eq!(limit["is_met"], true, "{limit}");
         assert!(!limit["raised_by"].as_str().unwrap().is_empty());
@@ -144,8 +154,9 @@ fn a_scale_multiplies_what_fires_and_is_marked() {
 
 #[test]
 fn an_account_that_takes_more_meets_its_limits_later() {
-    let account =
-        file("lambda_concurrency = 5000\nminimum_pollers = 20\n[prices]\nmillion_write_units = 1.25\n");
+    let account = file(
+        "lambda_concurrency = 5000\nminimum_pollers = 20\nmaximum_pollers = 20\n[prices]\nmillion_write_units = 1.25\n",
+    );
     let share = |found: &Value| {
         let mut limits = found["limits"].as_array().unwrap().iter();
         limits.find(|of| of["limit"] == "lambda_concurrency").map(|of| number(&of["share"])).unwrap()
@@ -157,24 +168,35 @@ fn an_account_that_takes_more_meets_its_limits_later() {
 }
 
 #[test]
-fn the_table_for_people_has_every_part() {
-    let policies = file(POLICIES);
-    let output = run(JOBS, &["--policies", path(&policies)]);
-    let text = stdout(&output);
-    for says in [
-        "2026-05-01T00:00:00Z to 2026-05-02T00:00:00Z: 7 jobs, 1,588 firings, 9,162 events",
-        "DynamoDB writes",
-        "of it idle",
-        "\n(none) ",
-        "\nmail ",
-        "jobs that cost most",
-        "events in a second",
-        "limits, the fullest first",
-        "left out:",
-        "1 launches are skipped",
-    ] {
-        assert!(text.contains(says), "{says} in\n{text}");
+fn a_policy_paces_what_comes_to_its_fifo_queue() {
+    let target =
+        r#""target":{"sqs":{"queue_url":"https://sqs.eu-central-1.amazonaws.com/123456789012/mail.fifo"}}"#;
+    let job = |policy: &str| {
+        format!(r#"{{"job_id":"report","trigger":{{"cron":"0 6 * * *"}},"count":9000,{target}{policy}}}"#)
+    };
+    let used = |jobs: &str| number(&limit(&forecast(jobs, &[]), "fifo_messages", "FIFO")["used"]);
+    assert_eq!(used(&job("")), 9_000.0);
+    let paced = used(&job(r#","policy_id":"mail""#));
+    assert!((10.0..16.0).contains(&paced), "ten tokens of two seconds: {paced} a second");
+}
+
+#[test]
+fn limits_of_reads_can_be_met() {
+    let account = file("table_reads = 1\ntable_quota_reads = 1\n");
+    let payload = "x".repeat(1_000);
+    let jobs = format!(r#"{{"job_id":"large","trigger":{{"cron":"* * * * *"}},"payload":"{payload}"}}"#);
+    let found = forecast(&jobs, &["--account", path(&account)]);
+    for name in ["table_reads", "table_quota_reads"] {
+        let limit = limit(&found, name, "table jobs");
+        assert_eq!(limit["is_met"], true, "{limit}");
     }
+}
+
+/// The limit of this name, of what is named so.
+fn limit(found: &Value, name: &str, of: &str) -> Value {
+    let mut limits = found["limits"].as_array().unwrap().iter();
+    let is = |limit: &&Value| limit["limit"] == name && limit["of"].as_str().unwrap().contains(of);
+    limits.find(is).unwrap_or_else(|| panic!("{name} of {of} in {}", found["limits"])).clone()
 }
 
 #[test]
@@ -197,79 +219,57 @@ fn what_is_wrong_is_named_with_file_line_field_and_fix() {
             "{\"policy_id\":\"a\",\"max_in_flight\":1}\n{\"policy_id\":\"a\",\"max_in_flight\":1}",
             &["line 2", "is on line 1 already"],
         ),
+        ("\n{\"policy_id\":\"mail\",}", &["line 2: trailing comma at line 2 column 21"]),
+        (
+            "{\"policy_id\":\"mail\",\"max_in_flight\":1,\"released_together\":2.5}",
+            &["line 1", "released_together is 2.5; it must be a whole number from 1 to 100"],
+        ),
     ] {
         let error = policies(text);
         assert!(says.iter().all(|says| error.contains(says)), "{text}: {error}");
     }
-    let account = file("lambda_concurency = 1");
-    let error = stderr(&run(JOBS, &["--account", path(&account)]));
-    assert!(
-        error.contains("failed to read") && error.contains("unknown field `lambda_concurency`"),
-        "{error}"
-    );
+    for (text, says) in [
+        ("lambda_concurency = 1", "unknown field `lambda_concurency`"),
+        ("minimum_pollers = 1", "minimum_pollers is 1; it must be a number from 2 to 200, or 0 for none"),
+        ("minimum_pollers = 30", "maximum_pollers is 20; it must be a number from minimum_pollers on"),
+    ] {
+        let account = file(text);
+        let error = stderr(&run(JOBS, &["--account", path(&account)]));
+        assert!(error.contains("failed to read") && error.contains(says), "{text}: {error}");
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command.args([
+        "forecast",
+        "--jobs",
+        "-",
+        "--policies",
+        "-",
+        "--from",
+        "2026-05-01",
+        "--to",
+        "2026-05-02",
+    ]);
+    let error = stderr(&command.output().unwrap());
+    assert!(error.contains("standard input can be only one of them"), "{error}");
     let output = run(JOBS, &["--output", "json"]);
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     let refused = &found["refused"][0];
     assert_eq!((&refused["id"], &refused["line"]), (&json!("report"), &json!(2)));
     assert!(
-        refused["error"].as_str().unwrap().contains("policy 'mail' is not in the file of --policies"),
+        refused["error"]
+            .as_str()
+            .unwrap()
+            .contains("policy 'mail' has no row, since --policies is not given: name a file and add a row"),
         "{refused}"
     );
-    let long = Command::new(env!("CARGO_BIN_EXE_tidegate"))
-        .args(["forecast", "--jobs", "-", "--from", "2026-01-01", "--to", "2028-01-01"])
-        .output()
-        .unwrap();
-    assert!(stderr(&long).contains("366 is the most of a forecast"), "{long:?}");
-}
-
-#[test]
-fn names_of_the_output_stay() {
-    let found = forecast(JOBS, &[]);
-    let names = |of: &Value| -> Vec<String> { of.as_object().unwrap().keys().cloned().collect() };
-    assert_eq!(
-        names(&found),
-        [
-            "extrapolated",
-            "first_limit",
-            "idle",
-            "jobs",
-            "left_out",
-            "limits",
-            "peaks",
-            "policies",
-            "refused",
-            "scale",
-            "services",
-            "skipped",
-            "steps",
-            "top_jobs",
-            "total",
-            "unthrottled",
-            "unthrottled_lateness",
-            "window"
-        ]
-    );
-    assert_eq!(
-        names(&found["total"]),
-        [
-            "dollars",
-            "dollars_a_month",
-            "dollars_per_million_events",
-            "events",
-            "firings",
-            "gb_seconds",
-            "lambda_requests",
-            "read_units",
-            "sqs_requests",
-            "write_units"
-        ]
-    );
-    assert_eq!(
-        names(&found["limits"][0]),
-        ["at", "at_s", "available", "beyond", "is_met", "limit", "of", "raised_by", "share", "unit", "used"]
-    );
-    let policy = names(&found["policies"][0]);
-    for name in ["policy_id", "lateness", "events_a_second", "longest_backlog", "backlog_ends_at"] {
-        assert!(policy.iter().any(|found| found == name), "{name} in {policy:?}");
+    for to in ["2028-01-01", "2027-01-02T23:00:00Z"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        let long =
+            command.args(["forecast", "--jobs", "-", "--from", "2026-01-01", "--to", to]).output().unwrap();
+        let error = stderr(&long);
+        assert!(
+            error.contains("from --from 2026-01-01T00:00:00Z to --to") && error.contains("is over 366 days"),
+            "{error}"
+        );
     }
 }

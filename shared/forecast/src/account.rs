@@ -4,13 +4,14 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::limits::{
-    BATCHES_OF_A_POLLER, COLD_TABLE_READS, COLD_TABLE_WRITES, CONCURRENCY, FIFO_MESSAGES, MOST_POLLERS,
-    PARTITION_READS, PARTITION_WRITES, POLLERS_AT_FIRST, POLLERS_PER_MINUTE, PROVISIONED_PER_MINUTE,
-    REQUEST_BYTES, SQS_IN_FLIGHT, TABLE_QUOTA,
+    BATCHES_OF_A_POLLER, COLD_TABLE_READS, COLD_TABLE_WRITES, FIFO_MESSAGES, MOST_POLLERS,
+    NEW_ACCOUNT_CONCURRENCY, PARTITION_READS, PARTITION_WRITES, POLLERS_AT_FIRST, POLLERS_PER_MINUTE,
+    PROVISIONED_PER_MINUTE, REQUEST_BYTES, SQS_IN_FLIGHT, TABLE_QUOTA,
 };
 use crate::prices::Prices;
 
-/// Limits of an account and of a deployment. What a file does not name is what an account has that asked for no more.
+/// Limits of an account and of a deployment. What a file does not name is what a new account has, with the template's defaults:
+/// a forecast must not promise what only a quota request brings.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Account {
@@ -28,6 +29,10 @@ pub struct Account {
     pub partition_writes: f64,
     /// Read units a second of one partition.
     pub partition_reads: f64,
+    /// Handlers at once for the dispatch queue, as `DispatchMaximumConcurrency`; does not count beside provisioned pollers.
+    pub dispatch_maximum: f64,
+    /// Emitters at once beside the tick, as `ScanMaximumConcurrency`.
+    pub scan_maximum: f64,
     /// Provisioned pollers of the dispatch queue, as the parameter `HandlerMinimumPollers`; 0 for none.
     pub minimum_pollers: f64,
     /// The most provisioned pollers, as `HandlerMaximumPollers`.
@@ -45,13 +50,15 @@ pub struct Account {
 impl Default for Account {
     fn default() -> Self {
         Self {
-            lambda_concurrency: CONCURRENCY as f64,
+            lambda_concurrency: NEW_ACCOUNT_CONCURRENCY as f64,
             table_writes: COLD_TABLE_WRITES,
             table_reads: COLD_TABLE_READS,
             table_quota_writes: TABLE_QUOTA,
             table_quota_reads: TABLE_QUOTA,
             partition_writes: PARTITION_WRITES,
             partition_reads: PARTITION_READS,
+            dispatch_maximum: 4.0,
+            scan_maximum: 2.0,
             minimum_pollers: 0.0,
             maximum_pollers: 20.0,
             sqs_in_flight: SQS_IN_FLIGHT,
@@ -61,6 +68,9 @@ impl Default for Account {
         }
     }
 }
+
+/// The most that the template takes as `HandlerMinimumPollers`.
+const MOST_MINIMUM_POLLERS: f64 = 200.0;
 
 /// A number of an account that cannot be.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -96,6 +106,8 @@ impl Account {
             ("table_quota_reads", self.table_quota_reads),
             ("partition_writes", self.partition_writes),
             ("partition_reads", self.partition_reads),
+            ("dispatch_maximum", self.dispatch_maximum),
+            ("scan_maximum", self.scan_maximum),
             ("maximum_pollers", self.maximum_pollers),
             ("sqs_in_flight", self.sqs_in_flight),
             ("fifo_messages", self.fifo_messages),
@@ -109,7 +121,7 @@ impl Account {
             ("prices.million_lambda_requests", self.prices.million_lambda_requests),
             ("prices.gb_second", self.prices.gb_second),
             ("prices.log_gigabyte", self.prices.log_gigabyte),
-            ("prices.million_schedules", self.prices.million_schedules),
+            ("prices.stored_gigabyte", self.prices.stored_gigabyte),
             ("prices.poller_hour", self.prices.poller_hour),
         ];
         let above = limits.into_iter().find(|(_, value)| !(value.is_finite() && *value >= 1.0));
@@ -117,7 +129,24 @@ impl Account {
         match (above, zero) {
             (Some((field, value)), _) => Err(BadNumber { field, value, least: "from 1 on" }),
             (None, Some((field, value))) => Err(BadNumber { field, value, least: "from 0 on" }),
-            (None, None) => Ok(()),
+            (None, None) => self.check_pollers(),
+        }
+    }
+
+    /// Lambda takes no single provisioned poller, and no maximum below the minimum.
+    fn check_pollers(&self) -> Result<(), BadNumber> {
+        let (minimum, maximum) = (self.minimum_pollers, self.maximum_pollers);
+        match minimum {
+            0.0 => Ok(()),
+            2.0..=MOST_MINIMUM_POLLERS if minimum > maximum => {
+                Err(BadNumber { field: "maximum_pollers", value: maximum, least: "from minimum_pollers on" })
+            }
+            2.0..=MOST_MINIMUM_POLLERS => Ok(()),
+            _ => Err(BadNumber {
+                field: "minimum_pollers",
+                value: minimum,
+                least: "from 2 to 200, or 0 for none",
+            }),
         }
     }
 
@@ -131,10 +160,11 @@ impl Account {
                 most: (self.maximum_pollers.max(self.minimum_pollers) * batches).min(self.lambda_concurrency),
             };
         }
+        let most = (MOST_POLLERS as f64).min(self.dispatch_maximum).min(self.lambda_concurrency);
         Pollers {
-            at_first: (POLLERS_AT_FIRST as f64).min(self.lambda_concurrency),
+            at_first: (POLLERS_AT_FIRST as f64).min(most),
             a_second: (POLLERS_PER_MINUTE as f64 / 60.0).ceil(),
-            most: (MOST_POLLERS as f64).min(self.lambda_concurrency),
+            most,
         }
     }
 }
@@ -151,12 +181,24 @@ mod tests {
         assert_eq!(says(none), "lambda_concurrency is 0; it must be a number from 1 on");
         let prices = Prices { gb_second: f64::NAN, ..Prices::default() };
         assert!(says(Account { prices, ..Account::default() }).starts_with("prices.gb_second is NaN"));
+        let pollers = |minimum_pollers, maximum_pollers| {
+            says(Account { minimum_pollers, maximum_pollers, ..Account::default() })
+        };
+        assert_eq!(
+            pollers(1.0, 20.0),
+            "minimum_pollers is 1; it must be a number from 2 to 200, or 0 for none"
+        );
+        assert_eq!(pollers(30.0, 20.0), "maximum_pollers is 20; it must be a number from minimum_pollers on");
     }
 
     #[test]
     fn provisioned_pollers_are_there_from_the_beginning() {
-        assert_eq!(Account::default().pollers().at_first, 5.0);
-        let provisioned = Account { minimum_pollers: 20.0, maximum_pollers: 100.0, ..Account::default() };
+        let Pollers { at_first, most, .. } = Account::default().pollers();
+        assert_eq!((at_first, most), (4.0, 4.0), "the template lets the dispatch queue have 4");
+        let more = Account { lambda_concurrency: 1_000.0, dispatch_maximum: 400.0, ..Account::default() };
+        assert_eq!((more.pollers().at_first, more.pollers().most), (5.0, 400.0));
+        let more = Account { lambda_concurrency: 1_000.0, ..Account::default() };
+        let provisioned = Account { minimum_pollers: 20.0, maximum_pollers: 100.0, ..more };
         let Pollers { at_first, most, .. } = provisioned.pollers();
         assert_eq!((at_first, most), (200.0, 1_000.0));
         let small = Account { lambda_concurrency: 10.0, ..provisioned };

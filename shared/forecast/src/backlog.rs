@@ -4,6 +4,7 @@
 //! tokens are held waits. Priorities move events before others and change none of the sums, so they are not looked at.
 
 use crate::facts::Policy;
+use crate::limits::HANDOVER_GROWTH;
 use crate::spread::Spread;
 
 /// By how much events differ that find a token at once, in milliseconds. Measured on the model of AWS.
@@ -49,8 +50,9 @@ pub(crate) struct Backlog {
 
 impl Backlog {
     pub(crate) fn new(policy: &Policy, handover_seconds: f64) -> Self {
-        let held_seconds = (policy.work_seconds + handover_seconds).max(1e-3);
         let tokens = f64::from(policy.tokens);
+        let handover_seconds = handover_seconds * (1.0 + HANDOVER_GROWTH * (tokens / 10.0).log10().max(0.0));
+        let held_seconds = (policy.work_seconds + handover_seconds).max(1e-3);
         let (mut per_second, mut at_once) = (tokens / held_seconds, tokens);
         if let Some((rate, burst)) = policy.rate
             && rate < per_second
@@ -73,6 +75,11 @@ impl Backlog {
     /// Events that begin in a second when some wait, each of one token.
     pub(crate) fn per_second(&self) -> f64 {
         self.per_second
+    }
+
+    /// The most events that begin in a second.
+    pub(crate) fn most_in_a_second(&self) -> f64 {
+        self.at_once + self.per_second
     }
 
     /// How many tokens are free for events that come now, up to those that begin at once.

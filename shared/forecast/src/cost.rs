@@ -1,8 +1,11 @@
 //! What something takes of AWS, in what AWS counts.
 
-use std::ops::{Add, AddAssign, Mul};
+use std::ops::{Add, AddAssign, Mul, Sub};
 
 use serde::Serialize;
+
+/// Days of a month, as AWS counts them: 730 hours.
+const MONTH_DAYS: f64 = 730.0 / 24.0;
 
 /// Units, requests and time. A sum of costs is a cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -17,6 +20,10 @@ pub struct Cost {
     pub lambda_requests: f64,
     /// Memory times time of functions.
     pub gb_seconds: f64,
+    /// What functions log, in bytes.
+    pub log_bytes: f64,
+    /// What tables keep of it, in gigabytes, times for how many months.
+    pub gb_months: f64,
 }
 
 impl Cost {
@@ -25,7 +32,15 @@ impl Cost {
 
     /// Write units and read units.
     pub const fn tables(write_units: f64, read_units: f64) -> Self {
-        Self { write_units, read_units, sqs_requests: 0.0, lambda_requests: 0.0, gb_seconds: 0.0 }
+        Self {
+            write_units,
+            read_units,
+            sqs_requests: 0.0,
+            lambda_requests: 0.0,
+            gb_seconds: 0.0,
+            log_bytes: 0.0,
+            gb_months: 0.0,
+        }
     }
 
     /// The same with requests to SQS.
@@ -36,6 +51,16 @@ impl Cost {
     /// The same with invocations and their memory times time.
     pub const fn functions(self, lambda_requests: f64, gb_seconds: f64) -> Self {
         Self { lambda_requests, gb_seconds, ..self }
+    }
+
+    /// The same with what is logged, in bytes.
+    pub const fn logs(self, log_bytes: f64) -> Self {
+        Self { log_bytes, ..self }
+    }
+
+    /// The same with rows of so many bytes that a table keeps for so many days.
+    pub const fn keeps(self, bytes: f64, days: f64) -> Self {
+        Self { gb_months: bytes * 1e-9 * days / MONTH_DAYS, ..self }
     }
 }
 
@@ -49,6 +74,8 @@ impl Add for Cost {
             sqs_requests: self.sqs_requests + other.sqs_requests,
             lambda_requests: self.lambda_requests + other.lambda_requests,
             gb_seconds: self.gb_seconds + other.gb_seconds,
+            log_bytes: self.log_bytes + other.log_bytes,
+            gb_months: self.gb_months + other.gb_months,
         }
     }
 }
@@ -56,6 +83,14 @@ impl Add for Cost {
 impl AddAssign for Cost {
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
+    }
+}
+
+impl Sub for Cost {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        self + other * -1.0
     }
 }
 
@@ -69,6 +104,8 @@ impl Mul<f64> for Cost {
             sqs_requests: self.sqs_requests * times,
             lambda_requests: self.lambda_requests * times,
             gb_seconds: self.gb_seconds * times,
+            log_bytes: self.log_bytes * times,
+            gb_months: self.gb_months * times,
         }
     }
 }

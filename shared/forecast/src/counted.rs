@@ -4,6 +4,7 @@ use crate::backlog::Waiting;
 use crate::cost::Cost;
 use crate::spread::Spread;
 use crate::steps::Steps;
+use crate::tables::TablePeaks;
 
 /// What happens in a minute.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -16,6 +17,12 @@ pub struct MinuteLoad {
     pub released: f64,
     /// What it takes.
     pub cost: Cost,
+    /// Of it, what the messages take that are handled in it.
+    pub handled: Cost,
+    /// What those take that are handled in the second in which most are.
+    pub busiest: Cost,
+    /// That second.
+    pub busiest_s: i64,
 }
 
 /// The most of something, and when it was first.
@@ -48,16 +55,46 @@ pub struct SecondPeaks {
     pub records: Peak,
     /// Events for one FIFO queue.
     pub fifo: Peak,
+    /// What it takes.
+    pub cost: CostPeaks,
+    /// What tables are asked for.
+    pub tables: TablePeaks,
     /// Read units of the mark of the client, which each chunk reads.
     pub mark_reads: Peak,
     /// Read units of the jobs of the client whose payloads do not travel with their events.
     pub row_reads: Peak,
+    /// Write units of the packs of the client and a minute.
+    pub pack_writes: Peak,
+    /// Read units of the same.
+    pub pack_reads: Peak,
     /// Jobs that are created.
     pub creates: Peak,
     /// Events that are released under all policies together.
     pub released: Peak,
     /// Batches of messages under way at once.
     pub batches: Peak,
+}
+
+/// The most of what is paid for in one second.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct CostPeaks {
+    /// Write units.
+    pub write_units: Peak,
+    /// Read units.
+    pub read_units: Peak,
+    /// Requests to SQS.
+    pub sqs_requests: Peak,
+    /// Invocations.
+    pub lambda_requests: Peak,
+}
+
+impl CostPeaks {
+    pub(crate) fn see(&mut self, cost: Cost, at_s: i64) {
+        self.write_units.see(cost.write_units, at_s);
+        self.read_units.see(cost.read_units, at_s);
+        self.sqs_requests.see(cost.sqs_requests, at_s);
+        self.lambda_requests.see(cost.lambda_requests, at_s);
+    }
 }
 
 /// What became of a policy.
@@ -98,7 +135,7 @@ pub struct Counted {
     pub minutes: Vec<MinuteLoad>,
     /// The busiest seconds.
     pub seconds: SecondPeaks,
-    /// The most rows that one tick emits.
+    /// The most rows of one minute.
     pub busiest_tick: Peak,
 }
 

@@ -1,6 +1,6 @@
 //! What a forecast needs to know of jobs and policies: no more than their cost depends on.
 
-use tidegate_domain::limits::{GRANT_EVENTS, SLOTS_PER_GROUP};
+use tidegate_domain::limits::{DEFAULT_PRIORITY, GRANT_EVENTS, SLOTS_PER_GROUP};
 
 use crate::account::Account;
 
@@ -23,10 +23,37 @@ pub struct Job {
     pub target: Target,
     /// What an event adds to a message, in bytes.
     pub item_bytes: u32,
-    /// Read units that each of its runs takes of its client's key, since its payload does not travel with its events.
+    /// Read units that each of its runs takes of its row under its client, since its payload does not travel with its events.
     pub row_reads: u32,
+    /// Write units of its row.
+    pub row_units: u32,
+    /// What it takes of a call that creates it, in bytes.
+    pub body_bytes: u32,
+    /// Whether an answer of its HTTP target releases the token, without a call of the API.
+    pub releases_itself: bool,
     /// Whether it is created for its one firing.
     pub created: Created,
+}
+
+impl Default for Job {
+    /// A job that is there: one event for a queue, recorded, which nothing throttles.
+    fn default() -> Self {
+        Self {
+            policy: None,
+            count: 1,
+            keeps_record: true,
+            is_packed: false,
+            priority: DEFAULT_PRIORITY,
+            cost: 1,
+            target: Target::Queue,
+            item_bytes: 270,
+            row_reads: 0,
+            row_units: 1,
+            body_bytes: 300,
+            releases_itself: false,
+            created: Created::Before,
+        }
+    }
 }
 
 /// Where events go.
@@ -49,6 +76,8 @@ pub enum Created {
     Generated,
     /// For its firings, under an id of its client's choice.
     Named,
+    /// With so many instants: it has a row of its own, and one for each of them.
+    Listed(u32),
 }
 
 /// A policy, and those who work under it.

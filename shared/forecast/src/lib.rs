@@ -6,6 +6,7 @@
 //! | [`prices`] | list prices |
 //! | [`account`] | what an account may take, and what it pays |
 //! | [`facts`] | what matters of jobs and policies |
+//! | [`tables`] | what each table is asked for in a second |
 //! | [`steps`] | what each step of the engine takes, measured |
 //! | [`load`] | firings, counted: steps, waits, peaks |
 //! | [`counted`] | what was counted |
@@ -20,6 +21,8 @@ mod backlog;
 mod cost;
 pub mod counted;
 mod dispatch;
+mod due;
+mod emission;
 pub mod facts;
 mod job_steps;
 pub mod limits;
@@ -31,6 +34,8 @@ mod quotas;
 pub mod report;
 mod spread;
 pub mod steps;
+pub mod tables;
+mod totals;
 
 pub use backlog::Waiting;
 pub use cost::Cost;

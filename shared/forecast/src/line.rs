@@ -6,7 +6,7 @@ use tidegate_domain::limits::{GRANT_EVENTS, OUTCOMES_PER_COMPACTION, SLOTS_PER_G
 
 use crate::backlog::{Backlog, Delivered};
 use crate::counted::{MinuteLoad, Peak, place_of};
-use crate::facts::{Policy, Setting};
+use crate::facts::{Job, Policy, Setting, Target};
 use crate::minute::{CALL_MESSAGES, Seconds};
 use crate::steps::{Step, Steps};
 
@@ -30,8 +30,12 @@ pub(crate) struct PolicyState {
     pub(crate) backlog: Backlog,
     pub(crate) minute: PolicyMinute,
     pub(crate) shared: Steps,
-    /// What each event takes from its release on.
-    pub(crate) of_an_event: Steps,
+    policy: Policy,
+    /// Its events for HTTP targets, and those that an answer releases.
+    http: f64,
+    released_by_answer: f64,
+    /// All its events so far, and their tokens.
+    joined: f64,
     pub(crate) tokens: f64,
     pub(crate) active_until: i64,
     pub(crate) busiest_second: Peak,
@@ -39,22 +43,50 @@ pub(crate) struct PolicyState {
 
 impl PolicyState {
     pub(crate) fn new(policy: &Policy, setting: &Setting) -> Self {
-        let together = policy.tokens_of_a_release();
-        let groups = policy.groups_of_a_release();
-        let mut of_an_event = Steps::default();
-        of_an_event.add(Step::ReleaseCall, 1.0 / together);
-        of_an_event.add(Step::SlotWrite, groups / together);
-        of_an_event.add(Step::Send, groups / together);
-        of_an_event.add(Step::Compaction, 1.0 / OUTCOMES_PER_COMPACTION as f64);
         Self {
             backlog: Backlog::new(policy, setting.handover_seconds),
             minute: PolicyMinute::default(),
             shared: Steps::default(),
-            of_an_event,
+            policy: policy.clone(),
+            http: 0.0,
+            released_by_answer: 0.0,
+            joined: 0.0,
             tokens: 0.0,
             active_until: i64::MIN,
             busiest_second: Peak::default(),
         }
+    }
+
+    /// Whether several slot groups share its tokens.
+    pub(crate) fn has_groups(&self) -> bool {
+        self.policy.groups() > 1.0
+    }
+
+    /// Takes note of where events go.
+    pub(crate) fn see_target(&mut self, job: &Job, events: f64) {
+        self.joined += events;
+        if job.target == Target::Http {
+            self.http += events;
+            self.released_by_answer += if job.releases_itself { events } else { 0.0 };
+        }
+    }
+
+    /// Which part of its events goes to HTTP targets.
+    pub(crate) fn http_part(&self) -> f64 {
+        self.http / self.joined.max(1e-9)
+    }
+
+    /// What each event takes from its release on.
+    pub(crate) fn of_an_event(&self) -> Steps {
+        let together = self.policy.tokens_of_a_release();
+        let groups = self.policy.groups_of_a_release();
+        let answered = self.released_by_answer / self.joined.max(1e-9);
+        let mut steps = Steps::default();
+        steps.add(Step::ReleaseCall, (1.0 - answered) / together);
+        steps.add(Step::SlotWrite, groups / together);
+        steps.add_all(&handed_over(groups / together, self.http_part()));
+        steps.add(Step::Compaction, 1.0 / OUTCOMES_PER_COMPACTION as f64);
+        steps
     }
 
     /// Adds what was delivered to its minutes.
@@ -65,7 +97,7 @@ impl PolicyState {
         }
         // Events are counted in tokens while they are inside.
         let events = tokens * self.backlog.events / self.tokens.max(1e-9);
-        let of_one = self.of_an_event.cost();
+        let of_one = self.of_an_event().cost();
         let last = minutes.len().saturating_sub(1);
         let (first, end) = ((from_s / 60.0).floor() as i64, (to_s / 60.0).floor() as i64);
         let length = (to_s - from_s).max(1e-9);
@@ -81,15 +113,31 @@ impl PolicyState {
     }
 }
 
-/// What it takes to admit events that come in a second, of which those of runs take ranges of their own, and some find a token
-/// at once: those are sent together.
-pub(crate) fn admission(
-    (events, of_runs): (f64, f64),
-    tokens: f64,
-    at_once: f64,
-    few: bool,
-    policy: &Policy,
-) -> Steps {
+/// Events that are sent so many times: to a queue at once, to an HTTP target by way of the dispatch queue.
+fn handed_over(sends: f64, http: f64) -> Steps {
+    let mut steps = Steps::default();
+    steps.add(Step::Send, sends * (1.0 - http));
+    for step in [Step::DispatchSend, Step::HandlerCall, Step::HttpWait] {
+        steps.add(step, sends * http);
+    }
+    steps
+}
+
+/// Events that come in a second, of which some find a token at once: those are sent together.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SentAtOnce {
+    pub(crate) events: f64,
+    /// Of these, those of runs, which take ranges of their own.
+    pub(crate) of_runs: f64,
+    pub(crate) tokens: f64,
+    pub(crate) at_once: f64,
+    /// Whether they came in messages.
+    pub(crate) few: bool,
+}
+
+/// What it takes to admit them, when such a part of them goes to HTTP targets.
+pub(crate) fn admission(sent: SentAtOnce, policy: &Policy, http: f64) -> Steps {
+    let SentAtOnce { events, of_runs, tokens, at_once, few } = sent;
     let mut steps = Steps::default();
     let of_one = tokens / events.max(1e-9);
     let groups = (at_once * of_one / f64::from(SLOTS_PER_GROUP)).ceil().min(policy.groups());
@@ -97,8 +145,7 @@ pub(crate) fn admission(
         // They go straight to a group.
         true if at_once >= events => {}
         true => {
-            steps.add(Step::Pack, 1.0);
-            steps.add(Step::Range, 1.0);
+            steps.add(Step::Overflow, 1.0);
         }
         false => {
             // A run takes its first range as it joins the line.
@@ -113,6 +160,6 @@ pub(crate) fn admission(
     }
     let together = policy.tokens_of_a_release();
     let sends = (at_once / CALL_MESSAGES).ceil().max(groups);
-    steps.add(Step::Send, sends - at_once * policy.groups_of_a_release() / together);
+    steps.add_all(&handed_over(sends - at_once * policy.groups_of_a_release() / together, http));
     steps
 }

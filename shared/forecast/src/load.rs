@@ -9,13 +9,17 @@ use tidegate_domain::limits::PACK_EVENTS;
 
 use crate::cost::Cost;
 use crate::counted::{Counted, MinuteLoad, Peak, PolicyLoad, SecondPeaks, place_of};
-use crate::dispatch::{BATCH_SECONDS, Dispatch, LATE_MS, SOON_MS};
-use crate::facts::{Created, Job, Setting, Target};
-use crate::job_steps::{chunks_of_a_run, own_steps};
-use crate::line::{LineMinute, PolicyState, admission};
+use crate::dispatch::{BATCH_SECONDS, Dispatch, LATE_MS, Minutes, RECORD_SECONDS, SOON_MS};
+use crate::due::{Due, add};
+use crate::emission::Emission;
+use crate::facts::{Job, Setting};
+use crate::job_steps::{creation_steps, own_steps};
+use crate::line::{LineMinute, PolicyState, SentAtOnce, admission};
 use crate::minute::{CALL_MESSAGES, SECONDS, Seconds, Singles, cut, emissions, events_per_chunk, payload};
+use crate::quotas::emitted_per_second;
 use crate::spread::Spread;
 use crate::steps::{Step, Steps};
+use crate::totals::{add_totals, idle};
 
 /// Single events of a line and minute that travel in messages: `few` of the engine.
 const FEW: f64 = 10.0;
@@ -25,32 +29,26 @@ const ACTIVE_AFTER: i64 = 2;
 const MINUTES_AFTER: usize = 1_440;
 /// Parts that a tick leaves to workers when it has not come to the end of a minute.
 const PARTS_LEFT: f64 = 8.0;
-/// A read of the mark of a client, in units.
-const MARK_READ: f64 = 1.0;
+
+/// How much later single events come that arrived in messages and found too few tokens, in milliseconds. Measured on the model of
+/// AWS, under a hundred policies of two tokens.
+const OVERFLOW_MS: f64 = 400.0;
+
+/// For each second of a minute, when the first and the last of its messages are handled, in milliseconds after it.
+type Late = [(f64, f64); SECONDS];
 
 /// Takes firings in order of time, and counts.
 pub struct Load<'a> {
     setting: &'a Setting,
     first_minute: i64,
     minute: i64,
-    /// To queues, and to HTTP targets.
-    singles: [Singles; 2],
-    batches: Vec<(usize, f64, f64)>,
-    messages: Seconds,
-    firings: Seconds,
-    events: Seconds,
-    records: Seconds,
-    chunks: Seconds,
-    /// Read units of jobs whose payloads do not travel.
-    row_reads: Seconds,
-    fifo: BTreeMap<(usize, usize), f64>,
-    /// What each firing of a job takes by itself.
-    own: Vec<Cost>,
-    /// What the minute that is under way takes.
-    cost: Cost,
+    due: Due,
+    /// What each firing of a job takes by itself, and what of that creates it.
+    own: Vec<(Cost, Cost)>,
     touched: Vec<usize>,
     policies: Vec<PolicyState>,
     active: Vec<usize>,
+    emission: Emission,
     dispatch: Dispatch,
     counted: Counted,
 }
@@ -60,7 +58,10 @@ impl<'a> Load<'a> {
     pub fn new(setting: &'a Setting) -> Self {
         let first_minute = setting.from_s.div_euclid(60);
         let policies = setting.policies.iter().map(|policy| PolicyState::new(policy, setting)).collect();
-        let own = setting.jobs.iter().map(|job| own_steps(job, setting).cost() * setting.scale).collect();
+        let own = |job: &Job| {
+            let creation = creation_steps(job, setting).cost() * setting.scale;
+            (own_steps(job, setting).cost() * setting.scale, creation)
+        };
         let counted = Counted {
             fired: vec![0.0; setting.jobs.len()],
             unthrottled: Steps::default(),
@@ -76,20 +77,12 @@ impl<'a> Load<'a> {
             setting,
             first_minute,
             minute: first_minute,
-            singles: [Singles::default(); 2],
-            batches: Vec::new(),
-            messages: [0.0; SECONDS],
-            firings: [0.0; SECONDS],
-            events: [0.0; SECONDS],
-            records: [0.0; SECONDS],
-            chunks: [0.0; SECONDS],
-            row_reads: [0.0; SECONDS],
-            fifo: BTreeMap::new(),
-            own,
-            cost: Cost::NONE,
+            due: Due::new(),
+            own: setting.jobs.iter().map(own).collect(),
             touched: Vec::new(),
             policies,
             active: Vec::new(),
+            emission: Emission::new(emitted_per_second(&setting.account)),
             dispatch: Dispatch::new(setting.account.pollers(), BATCH_SECONDS),
             counted,
         }
@@ -105,30 +98,13 @@ impl<'a> Load<'a> {
         }
         let of_minute = second.rem_euclid(60) as usize;
         let times = self.setting.scale;
-        let events = times * f64::from(job.count);
         add(&mut self.counted.fired, place, times);
-        add(&mut self.firings, of_minute, times);
-        add(&mut self.row_reads, of_minute, times * f64::from(job.row_reads));
-        add(&mut self.events, of_minute, events);
-        self.cost += self.own.get(place).copied().unwrap_or_default();
-        match job.policy {
-            Some(policy) => self.join(policy, &job, of_minute, times),
-            None if job.count == 1 => {
-                let [queue, http] = &mut self.singles;
-                let singles = if job.target == Target::Http { http } else { queue };
-                add(&mut singles.events, of_minute, times);
-                singles.bytes += times * f64::from(job.item_bytes);
-                if job.keeps_record {
-                    add(&mut self.records, of_minute, times);
-                }
-            }
-            None => {
-                let chunks = times * chunks_of_a_run(&job);
-                self.batches.push((of_minute, chunks, events));
-            }
-        }
-        if let Target::Fifo(queue) = job.target {
-            *self.fifo.entry((queue, of_minute)).or_default() += events;
+        let (own, creation) = self.own.get(place).copied().unwrap_or_default();
+        self.due.cost += own;
+        self.due.creation += creation;
+        self.due.fire(of_minute, &job, times);
+        if let Some(policy) = job.policy {
+            self.join(policy, &job, of_minute, times);
         }
     }
 
@@ -138,6 +114,7 @@ impl<'a> Load<'a> {
             self.touched.push(place);
         }
         let events = times * f64::from(job.count);
+        policy.see_target(job, events);
         if job.is_packed {
             let empty = LineMinute { events: [0.0; SECONDS], bytes: 0.0 };
             let line = policy.minute.lines.entry((job.priority, job.cost)).or_insert(empty);
@@ -152,19 +129,52 @@ impl<'a> Load<'a> {
     /// The minute that is under way is over.
     fn end_minute(&mut self) {
         let minute = self.minute;
-        let singles: f64 = self.singles.iter().flat_map(|singles| singles.events).sum();
-        let runs = self.batches.len() as f64 * self.setting.scale;
-        let firings: f64 = self.firings.iter().sum();
+        let runs = self.due.batches.len() as f64 * self.setting.scale;
+        let firings: f64 = self.due.firings.iter().sum();
         let emissions = emissions((firings - runs).max(0.0), runs);
         self.counted.busiest_tick.see(firings, minute * 60);
+        let emitted = self.emission.minute(minute, &self.due.firings);
+        let records: f64 = self.due.records.iter().sum();
+        let mut shared = self.plan_plain(emissions);
+        // Messages of policies come on top of those that nothing throttles, which are handled first here.
+        let plain = self.due.messages;
+        let touched = std::mem::take(&mut self.touched);
+        for place in &touched {
+            self.plan_policy(*place, emissions);
+        }
+        let messages = self.due.messages;
+        let delivery = self.due.cost + shared.cost() - self.due.creation;
+        self.dispatch.of_a_message = delivery * (1.0 / messages.iter().sum::<f64>().max(1.0));
+        self.dispatch.of_records =
+            RECORD_SECONDS * CALL_MESSAGES * records / messages.iter().sum::<f64>().max(1.0);
+        let late = self.handle(&plain, &emitted);
+        for place in &touched {
+            self.serve_policy(*place, &late);
+        }
+        self.share_calls(&plain, calls_of(&messages, emissions), &mut shared);
+        let most_of =
+            |policy: usize| self.policies.get(policy).map_or(0.0, |of| of.backlog.most_in_a_second());
+        self.due.see(minute, self.dispatch.pollers().most, most_of, &mut self.counted.seconds);
+        self.counted.unthrottled.add_all(&shared);
+        self.counted.unthrottled_events += self.due.plain_events.iter().sum::<f64>();
+        let due = std::mem::replace(&mut self.due, Due::new());
+        if let Some(load) = self.counted.minutes.get_mut(place_of(minute, self.first_minute)) {
+            load.firings += firings;
+            load.events += due.events.iter().sum::<f64>();
+            load.cost += due.cost + shared.cost();
+        }
+        self.keep_active();
+    }
+
+    /// Chunks of what nothing throttles: what they share, and their messages.
+    fn plan_plain(&mut self, emissions: f64) -> Steps {
         let mut shared = Steps::default();
         if emissions > 1.0 {
             shared.add(Step::ScanPart, PARTS_LEFT);
         }
-        let kept = self.records.iter().sum::<f64>() / singles.max(1.0);
-        for (is_http, Singles { events, bytes }) in
-            [false, true].into_iter().zip(std::mem::take(&mut self.singles))
-        {
+        let singles: f64 = self.due.singles.iter().flat_map(|singles| singles.events).sum();
+        let kept = self.due.records.iter().sum::<f64>() / singles.max(1.0);
+        for (is_http, Singles { events, bytes }) in [false, true].into_iter().zip(self.due.singles) {
             let item_bytes = bytes / events.iter().sum::<f64>().max(1.0);
             for (second, events) in events.into_iter().enumerate() {
                 let cut = cut(events, item_bytes, is_http, emissions);
@@ -172,49 +182,13 @@ impl<'a> Load<'a> {
                 shared.add(Step::ChunkMark, cut.chunks - cut.lone * kept);
                 shared.add(Step::Send, cut.sends);
                 shared.add(Step::Payload, cut.payload);
-                add(&mut self.messages, second, cut.chunks);
-                add(&mut self.chunks, second, cut.chunks);
+                self.due.chunk(second, cut.chunks);
             }
         }
-        for (second, chunks, _) in &self.batches {
-            add(&mut self.messages, *second, *chunks);
-            add(&mut self.chunks, *second, *chunks);
+        for (second, chunks, _) in std::mem::take(&mut self.due.batches) {
+            self.due.chunk(second, chunks);
         }
-        // Messages of policies come on top of those that nothing throttles, which are handled first here.
-        let plain = self.messages;
-        let due = std::mem::take(&mut self.touched);
-        for place in &due {
-            self.plan_policy(*place, emissions);
-        }
-        let messages = self.messages;
-        let (calls, sends) = calls_of(&messages, emissions);
-        let late = self.handle(&plain, &messages);
-        for place in &due {
-            self.serve_policy(*place, &late);
-        }
-        self.share_calls(&plain, (calls, sends), &mut shared);
-        self.see_seconds(&messages);
-        self.counted.unthrottled.add_all(&shared);
-        self.counted.unthrottled_events += singles + self.batches.iter().map(|batch| batch.2).sum::<f64>();
-        let cost = std::mem::take(&mut self.cost) + shared.cost();
-        if let Some(load) = self.counted.minutes.get_mut(place_of(minute, self.first_minute)) {
-            load.firings += firings;
-            load.events += self.events.iter().sum::<f64>();
-            load.cost += cost;
-        }
-        self.keep_active();
-        self.batches.clear();
-        self.fifo.clear();
-        for seconds in [
-            &mut self.messages,
-            &mut self.firings,
-            &mut self.events,
-            &mut self.records,
-            &mut self.chunks,
-            &mut self.row_reads,
-        ] {
-            *seconds = [0.0; SECONDS];
-        }
+        shared
     }
 
     /// Packs, arrivals and wake-ups of what joins the lines of a policy: their messages.
@@ -229,14 +203,23 @@ impl<'a> Load<'a> {
             if !is_few {
                 steps.add(Step::Pack, (events / PACK_EVENTS as f64).ceil());
                 steps.add(Step::PackedEvent, events);
+                if policy.has_groups() {
+                    steps.add(Step::SharedEvent, events);
+                }
+                self.due.packed += events;
             }
             for (second, events) in line.events.iter().enumerate().filter(|(_, events)| **events > 0.0) {
                 if is_few {
-                    let messages = (events / events_per_chunk(false, item_bytes)).ceil();
-                    steps.add(Step::Arrival, messages);
-                    steps.add(Step::ArrivedEvent, *events);
+                    // Each emission sends what it has of an instant.
+                    let parts = emissions.min(*events);
+                    let messages = parts * (events / parts / events_per_chunk(false, item_bytes)).ceil();
+                    let mut arrived = Steps::default();
+                    arrived.add(Step::Arrival, messages);
+                    arrived.add(Step::ArrivedEvent, *events);
+                    self.due.tables.add_steps(second, &arrived);
+                    steps.add_all(&arrived);
                     steps.add(Step::Payload, payload(messages, events * item_bytes));
-                    add(&mut self.messages, second, messages);
+                    self.due.arrive(second, messages);
                 } else if let Some(woken) = woken.get_mut(second) {
                     *woken = true;
                 }
@@ -249,21 +232,25 @@ impl<'a> Load<'a> {
         }
         for (second, _) in woken.into_iter().enumerate().filter(|(_, woken)| *woken) {
             steps.add(Step::Wake, 1.0);
-            add(&mut self.messages, second, 1.0);
+            add(&mut self.due.messages, second, 1.0);
         }
         policy.shared.add_all(&steps);
-        self.cost += steps.cost();
+        self.due.cost += steps.cost();
     }
 
-    /// Has the messages of the minute handled: for each second, how late the first and the last of all of them are.
-    fn handle(&mut self, plain: &Seconds, all: &Seconds) -> [(f64, f64); SECONDS] {
+    /// Has the messages of the minute handled: for each second, how late the first and the last of all of them are. They come no
+    /// earlier than they are emitted.
+    fn handle(&mut self, plain: &Seconds, emitted: &Late) -> Late {
         let mut late = [(0.0, 0.0); SECONDS];
-        let counts = plain.iter().zip(all).zip(&self.events).zip(&mut late);
-        for (second, (((plain, all), events), late)) in (self.minute * 60..).zip(counts) {
+        let messages = self.due.messages;
+        let mut minutes = Minutes { first: self.first_minute, loads: &mut self.counted.minutes };
+        let counts = plain.iter().zip(&messages).zip(&self.due.plain_events).zip(emitted).zip(&mut late);
+        for (second, ((((plain, all), events), emitted), late)) in (self.minute * 60..).zip(counts) {
             if *all <= 0.0 {
                 continue;
             }
-            let (first, last) = self.dispatch.due(second, *all);
+            let (first, last) = self.dispatch.due(second, *all, &mut minutes);
+            let (first, last) = (first.max(emitted.0), last.max(emitted.1));
             *late = (first + SOON_MS, last + SOON_MS);
             if *plain > 0.0 {
                 let latest = (last + LATE_MS).max(first + LATE_MS);
@@ -275,7 +262,7 @@ impl<'a> Load<'a> {
     }
 
     /// What joined the lines of a policy in the minute waits for tokens and is delivered.
-    fn serve_policy(&mut self, place: usize, late: &[(f64, f64); SECONDS]) {
+    fn serve_policy(&mut self, place: usize, late: &Late) {
         let Some((policy, state)) = self.setting.policies.get(place).zip(self.policies.get_mut(place)) else {
             return;
         };
@@ -300,18 +287,22 @@ impl<'a> Load<'a> {
             let free = state.backlog.free();
             let runs = due.runs.get(&second).map_or(0.0, |(_, events, _)| *events);
             let at_once = (free / (tokens / events.max(1e-9))).floor().min(events);
-            let steps = admission((events, runs), tokens, at_once, few, policy);
+            let sent = SentAtOnce { events, of_runs: runs, tokens, at_once, few };
+            let steps = admission(sent, policy, state.http_part());
+            self.due.tables.add_steps(second, &steps);
             state.shared.add_all(&steps);
-            self.cost += steps.cost();
+            self.due.cost += steps.cost();
             state.tokens += tokens;
-            let late_ms = late.get(second).map_or(SOON_MS, |late| late.1);
+            let overflows = few && at_once < events;
+            let late_ms =
+                late.get(second).map_or(SOON_MS, |late| late.1) + if overflows { OVERFLOW_MS } else { 0.0 };
             let straight = free.min(tokens);
             state.busiest_second.see((straight + state.backlog.per_second()).min(tokens), at_s);
             state.backlog.come(events, tokens / events.max(1e-9), late_ms);
         }
         if state.active_until < self.minute {
             state.shared.add(Step::Activation, 1.0);
-            self.cost += Step::Activation.cost();
+            self.due.cost += Step::Activation.cost();
             self.active.push(place);
         }
         state.active_until = self.minute + ACTIVE_AFTER;
@@ -350,7 +341,7 @@ impl<'a> Load<'a> {
 
     /// Calls to and from the dispatch queue, each with the messages that it carries.
     fn share_calls(&mut self, plain: &Seconds, (calls, sends): (f64, f64), shared: &mut Steps) {
-        let all: f64 = self.messages.iter().sum();
+        let all: f64 = self.due.messages.iter().sum();
         if all <= 0.0 {
             return;
         }
@@ -363,29 +354,12 @@ impl<'a> Load<'a> {
         };
         shared.add_all(&calls_of(of_plain));
         let throttled = calls_of(1.0 - of_plain);
-        self.cost += throttled.cost();
+        self.due.cost += throttled.cost();
         let states = self.policies.iter_mut().filter(|state| state.active_until >= self.minute);
         let mut states: Vec<_> = states.collect();
         let part = 1.0 / states.len().max(1) as f64;
         for state in &mut states {
             state.shared.add_all(&throttled.scaled(part));
-        }
-    }
-
-    fn see_seconds(&mut self, messages: &Seconds) {
-        let peaks = &mut self.counted.seconds;
-        for second in 0..SECONDS {
-            let at_s = self.minute * 60 + second as i64;
-            let of = |seconds: &Seconds| seconds.get(second).copied().unwrap_or_default();
-            peaks.firings.see(of(&self.firings), at_s);
-            peaks.events.see(of(&self.events), at_s);
-            peaks.messages.see(of(messages), at_s);
-            peaks.records.see(of(&self.records), at_s);
-            peaks.mark_reads.see(of(&self.chunks) * MARK_READ, at_s);
-            peaks.row_reads.see(of(&self.row_reads), at_s);
-        }
-        for ((_, second), events) in &self.fifo {
-            peaks.fifo.see(*events, self.minute * 60 + *second as i64);
         }
     }
 
@@ -397,13 +371,14 @@ impl<'a> Load<'a> {
             self.minute += 1;
             self.keep_active();
         }
-        self.dispatch.finish();
+        let mut loads = Minutes { first: self.first_minute, loads: &mut self.counted.minutes };
+        self.dispatch.finish(&mut loads);
         let Self { setting, mut counted, policies, first_minute, .. } = self;
         for mut state in policies {
             let delivered = state.backlog.finish();
             state.deliver(delivered, &mut counted.minutes, first_minute);
-            let PolicyState { backlog, shared, of_an_event, busiest_second, .. } = state;
-            let mut shared = shared;
+            let of_an_event = state.of_an_event();
+            let PolicyState { backlog, mut shared, busiest_second, .. } = state;
             shared.add_all(&of_an_event.scaled(backlog.events));
             counted.policies.push(PolicyLoad {
                 shared,
@@ -416,11 +391,8 @@ impl<'a> Load<'a> {
             });
         }
         counted.seconds.batches = Peak { value: self.dispatch.most.0, at_s: self.dispatch.most.1 };
-        for (minute, load) in (first_minute..).zip(&counted.minutes) {
-            counted.seconds.released.see(load.released / 60.0, minute * 60);
-        }
         idle(setting, &mut counted);
-        creates(setting, &mut counted);
+        add_totals(setting, first_minute, &mut counted);
         counted
     }
 }
@@ -430,31 +402,4 @@ fn calls_of(messages: &Seconds, emissions: f64) -> (f64, f64) {
     let calls = messages.iter().map(|messages| (messages / CALL_MESSAGES).ceil()).sum();
     let all: f64 = messages.iter().sum();
     (calls, if all > 0.0 { (all / CALL_MESSAGES).max(emissions.min(all)) } else { 0.0 })
-}
-
-fn add(counts: &mut [f64], place: usize, more: f64) {
-    if let Some(count) = counts.get_mut(place) {
-        *count += more;
-    }
-}
-
-/// Ticks and polls of the window.
-fn idle(setting: &Setting, counted: &mut Counted) {
-    let mut minute = Steps::default();
-    minute.add(Step::Tick, 1.0);
-    minute.add(Step::TickZone, setting.zones as f64);
-    minute.add(Step::PolledMinute, 1.0);
-    let minutes = setting.minutes();
-    counted.idle = minute.scaled(minutes as f64);
-    counted.minutes.iter_mut().take(minutes).for_each(|load| load.cost += minute.cost());
-}
-
-/// The most jobs that are created in a second: as was said, or as many as launch in the busiest minute.
-fn creates(setting: &Setting, counted: &mut Counted) {
-    let created = setting.jobs.iter().zip(&counted.fired).filter(|(job, _)| job.created != Created::Before);
-    let created: f64 = created.map(|(_, fired)| fired).sum();
-    let busiest = counted.busiest_tick;
-    let of_busiest = (busiest.value / 60.0).min(created);
-    let value = setting.creates_per_second.unwrap_or(if created > 0.0 { of_busiest } else { 0.0 });
-    counted.seconds.creates = Peak { value, at_s: busiest.at_s };
 }

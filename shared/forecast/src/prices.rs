@@ -1,5 +1,7 @@
 //! List prices, each with its source. No other file has a price.
 //!
+//! The rule that calls the emitter each minute costs nothing: AWS charges for no events of its own on the default bus.
+//!
 //! Region us-east-1, in dollars, without the free tier and without the discounts of large accounts, as of 2026-11.
 //! They change: a file of limits may name others.
 
@@ -28,8 +30,8 @@ pub struct Prices {
     pub gb_second: f64,
     /// A gigabyte of logs taken in. Source: CloudWatch pricing, standard class.
     pub log_gigabyte: f64,
-    /// A million invocations by EventBridge Scheduler. Source: EventBridge pricing.
-    pub million_schedules: f64,
+    /// A gigabyte that tables keep for a month. Source: DynamoDB pricing, standard table class.
+    pub stored_gigabyte: f64,
     /// An hour of a provisioned poller. *Assumed*: read it off the Lambda pricing page before you rely on it.
     pub poller_hour: f64,
 }
@@ -43,14 +45,11 @@ impl Default for Prices {
             million_lambda_requests: 0.20,
             gb_second: 0.000_013_333_4,
             log_gigabyte: 0.50,
-            million_schedules: 1.00,
+            stored_gigabyte: 0.25,
             poller_hour: 0.009_25,
         }
     }
 }
-
-/// What a function logs of an invocation, in bytes: Lambda's own three lines and one of ours, as JSON. *Assumed*.
-pub const LOG_BYTES: f64 = 1_000.0;
 
 /// A bill, by service, in dollars.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -69,8 +68,19 @@ pub struct Bill {
     pub pollers: f64,
     /// CloudWatch, logs.
     pub logs: f64,
-    /// EventBridge Scheduler, ticks.
-    pub schedules: f64,
+    /// DynamoDB, what tables keep.
+    pub storage: f64,
+}
+
+/// What a service charges.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Service {
+    /// A name that stays.
+    pub id: &'static str,
+    /// How it is called.
+    pub name: &'static str,
+    /// What it charges.
+    pub dollars: f64,
 }
 
 impl Add for Bill {
@@ -85,7 +95,7 @@ impl Add for Bill {
             lambda_time: self.lambda_time + other.lambda_time,
             pollers: self.pollers + other.pollers,
             logs: self.logs + other.logs,
-            schedules: self.schedules + other.schedules,
+            storage: self.storage + other.storage,
         }
     }
 }
@@ -101,37 +111,34 @@ impl Bill {
             lambda_requests: cost.lambda_requests * million * prices.million_lambda_requests,
             lambda_time: cost.gb_seconds * prices.gb_second,
             pollers: 0.0,
-            logs: cost.lambda_requests * LOG_BYTES * 1e-9 * prices.log_gigabyte,
-            schedules: 0.0,
+            logs: cost.log_bytes * 1e-9 * prices.log_gigabyte,
+            storage: cost.gb_months * prices.stored_gigabyte,
         }
     }
 
-    /// The same with so many ticks, and so many provisioned pollers for as long.
+    /// The same with so many provisioned pollers for so many minutes.
     #[must_use]
-    pub fn with_ticks(self, ticks: f64, pollers: f64, prices: &Prices) -> Self {
-        Self {
-            pollers: pollers * ticks / 60.0 * prices.poller_hour,
-            schedules: ticks * 1e-6 * prices.million_schedules,
-            ..self
-        }
+    pub fn with_pollers(self, pollers: f64, minutes: f64, prices: &Prices) -> Self {
+        Self { pollers: pollers * minutes / 60.0 * prices.poller_hour, ..self }
     }
 
     /// All services together.
     pub fn total(&self) -> f64 {
-        self.services().iter().map(|(_, dollars)| dollars).sum()
+        self.services().iter().map(|service| service.dollars).sum()
     }
 
     /// Each service with its part.
-    pub fn services(&self) -> [(&'static str, f64); 8] {
+    pub fn services(&self) -> [Service; 8] {
+        let service = |id, name, dollars| Service { id, name, dollars };
         [
-            ("DynamoDB writes", self.dynamodb_writes),
-            ("DynamoDB reads", self.dynamodb_reads),
-            ("SQS", self.sqs),
-            ("Lambda requests", self.lambda_requests),
-            ("Lambda time", self.lambda_time),
-            ("Lambda pollers", self.pollers),
-            ("CloudWatch logs", self.logs),
-            ("Scheduler", self.schedules),
+            service("dynamodb_writes", "DynamoDB writes", self.dynamodb_writes),
+            service("dynamodb_reads", "DynamoDB reads", self.dynamodb_reads),
+            service("dynamodb_storage", "DynamoDB storage", self.storage),
+            service("sqs", "SQS", self.sqs),
+            service("lambda_requests", "Lambda requests", self.lambda_requests),
+            service("lambda_time", "Lambda time", self.lambda_time),
+            service("lambda_pollers", "Lambda pollers", self.pollers),
+            service("cloudwatch_logs", "CloudWatch logs", self.logs),
         ]
     }
 
@@ -147,9 +154,9 @@ mod tests {
 
     #[test]
     fn a_bill_is_the_sum_of_its_services() {
-        let cost = Cost::tables(1e6, 2e6).queues(3e6).functions(1e6, 1e6);
+        let cost = Cost::tables(1e6, 2e6).queues(3e6).functions(1e6, 1e6).logs(1e9).keeps(1e9, 730.0 / 24.0);
         let bill = Bill::of(&cost, &Prices::default());
-        let by_hand = 0.625 + 0.25 + 1.2 + 0.2 + 13.3334 + 0.5;
+        let by_hand = 0.625 + 0.25 + 1.2 + 0.2 + 13.3334 + 0.5 + 0.25;
         assert!((bill.total() - by_hand).abs() < 1e-9, "{bill:?}");
     }
 }

@@ -1,12 +1,14 @@
 //! What a load uses of each limit at its peak, what happens beyond it, and what raises it.
 
 use serde::Serialize;
-use tidegate_domain::limits::{GRANT_EVENTS, OUTCOMES_PER_COMPACTION};
+use tidegate_domain::limits::{BULK_BODY_BYTES, GRANT_EVENTS, OUTCOMES_PER_COMPACTION, REQUEST_BODY_BYTES};
 
+use crate::account::Account;
 use crate::counted::{Counted, Peak, PolicyLoad};
 use crate::dispatch::BATCH_SECONDS;
 use crate::facts::{Created, Policy, Setting};
 use crate::steps::Step;
+use crate::tables::{Table, TablePeak};
 
 /// Write units of a slot group's row: it is seldom over a kilobyte.
 const SLOT_ROW_UNITS: f64 = 1.07;
@@ -19,13 +21,23 @@ const CALL_SECONDS: f64 = 0.06;
 const INDEX_ROW_BYTES: f64 = 450.0;
 /// Bytes of half a read unit, which is what a read takes that may be a little behind.
 const HALF_UNIT_BYTES: f64 = 4_096.0;
+/// Read units of a row of the index, as a tick reads it.
+pub(crate) const INDEX_READ: f64 = INDEX_ROW_BYTES / HALF_UNIT_BYTES / 2.0;
 /// Seconds from a tick to the first instant that it plans, at the least.
-const LEAD_SECONDS: f64 = 60.0;
-/// Rows of the index that are emitted in a second, by the tick and the workers that it leaves parts to. *Assumed*: the model of
-/// AWS was seen to emit 5,000 of one instant in time, not where it ends.
-pub const EMITTED_PER_SECOND: f64 = 2_500.0;
-/// Bytes of a job in a bulk call.
-const JOB_BYTES: f64 = 600.0;
+pub(crate) const LEAD_SECONDS: f64 = 60.0;
+/// Rows of the index that one emitter emits in a second. *Assumed*: the model of AWS shows 20,000 of one instant in 0.56 s of
+/// emitters, 100,000 were played with p99 1.3 s; a million of one minute were not played, so a third of that is taken.
+const EMITTED_BY_ONE: f64 = 10_000.0;
+/// Parts that a tick leaves to emitters beside it: more of them find nothing to do.
+const PARTS: f64 = 8.0;
+/// Calls a second that the URL of a function takes, for each invocation at once that the account has.
+/// Source: AWS Lambda Developer Guide, "Lambda quotas", requests per second of a function URL.
+const URL_CALLS: f64 = 10.0;
+
+/// Rows of the index that are emitted in a second, by the tick and the emitters beside it.
+pub(crate) fn emitted_per_second(account: &Account) -> f64 {
+    EMITTED_BY_ONE * (1.0 + account.scan_maximum.min(PARTS))
+}
 
 /// How much of a limit is used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -92,18 +104,26 @@ pub(crate) fn uses(setting: &Setting, counted: &Counted) -> Vec<Use> {
     uses
 }
 
+/// Calls of the API in the busiest second.
+fn calls(setting: &Setting, counted: &Counted) -> Peak {
+    let seconds = &counted.seconds;
+    let called = |load: &PolicyLoad| load.shared.of(Step::ReleaseCall) / load.events.max(1e-9);
+    let events: f64 = counted.policies.iter().map(|load| load.events).sum();
+    let each = counted.policies.iter().map(|load| called(load) * load.events).sum::<f64>() / events.max(1e-9);
+    let releases = seconds.released.value * each;
+    let creates = seconds.creates.value / setting.created_together.max(1.0);
+    let at_s = if releases > creates { seconds.released.at_s } else { seconds.creates.at_s };
+    Peak { value: releases + creates, at_s }
+}
+
 fn functions(setting: &Setting, counted: &Counted) -> Vec<Use> {
     let (account, seconds) = (&setting.account, &counted.seconds);
-    let together = setting.policies.iter().map(|policy| f64::from(policy.released_together));
-    let together = together.fold(f64::INFINITY, f64::min).max(1.0);
-    let together = if together.is_finite() { together } else { 1.0 };
-    let calls = seconds.released.value / together + seconds.creates.value / setting.created_together.max(1.0);
-    let tick = (counted.busiest_tick.value / EMITTED_PER_SECOND / LEAD_SECONDS).max(1.0);
-    let at_s =
-        if seconds.batches.value > calls * CALL_SECONDS { seconds.batches } else { seconds.released }.at_s;
-    let concurrency = Peak { value: seconds.batches.value + calls * CALL_SECONDS + tick, at_s };
+    let calls = calls(setting, counted);
+    let emitted = emitted_per_second(account);
+    let tick = (counted.busiest_tick.value / emitted / LEAD_SECONDS).clamp(1.0, 1.0 + account.scan_maximum);
+    let at_s = if seconds.batches.value > calls.value * CALL_SECONDS { seconds.batches } else { calls }.at_s;
+    let concurrency = Peak { value: seconds.batches.value + calls.value * CALL_SECONDS + tick, at_s };
     let batches = Peak { value: seconds.messages.value / 10.0 * BATCH_SECONDS, at_s: seconds.messages.at_s };
-    let rows = Peak { value: counted.busiest_tick.value, at_s: counted.busiest_tick.at_s };
     vec![
         Of {
             limit: "lambda_concurrency",
@@ -114,64 +134,61 @@ fn functions(setting: &Setting, counted: &Counted) -> Vec<Use> {
         }
         .used(concurrency, account.lambda_concurrency),
         Of {
+            limit: "url_calls",
+            of: "the API",
+            unit: "calls a second",
+            beyond: "calls of the API are answered with 429",
+            raised_by: "a quota request for concurrent executions, ten calls a second for each; releasing several tokens, \
+                        creating several jobs with one call",
+        }
+        .used(calls, account.lambda_concurrency * URL_CALLS),
+        Of {
             limit: "event_source",
             of: "the dispatch queue",
             unit: "batches at once, to be done within a second",
-            beyond: "events come later, while the event source grows",
-            raised_by: "provisioned pollers (HandlerMinimumPollers, HandlerMaximumPollers)",
+            beyond: "events come later, while the event source grows, and for as long as it may not",
+            raised_by: "DispatchMaximumConcurrency with the account's concurrency; provisioned pollers \
+                        (HandlerMinimumPollers, HandlerMaximumPollers)",
         }
         .used(batches, account.pollers().at_first),
         Of {
             limit: "emission",
             of: "the tick and its workers",
             unit: "rows of a minute",
-            beyond: "launches of that minute are emitted late",
-            raised_by: "spreading launches over minutes (jitter_seconds); no setting",
+            beyond: "launches of that minute are emitted late, and those after them",
+            raised_by: "ScanMaximumConcurrency, up to 8; spreading launches over minutes (jitter_seconds)",
         }
-        .used(rows, EMITTED_PER_SECOND * LEAD_SECONDS),
+        .used(counted.busiest_tick, emitted * LEAD_SECONDS),
     ]
 }
 
 fn tables(setting: &Setting, counted: &Counted) -> Vec<Use> {
-    let (account, seconds) = (&setting.account, &counted.seconds);
-    // What is due at once is recorded as fast as it is delivered.
-    let delivered = (seconds.batches.value / BATCH_SECONDS * 10.0 * 100.0).max(1.0);
-    let records = Peak { value: seconds.records.value.min(delivered), at_s: seconds.records.at_s };
-    let created = |kind: Created| {
-        let fired = setting.jobs.iter().zip(&counted.fired);
-        let all: f64 = fired.clone().filter(|(job, _)| job.created != Created::Before).map(|(_, n)| n).sum();
-        let of_kind: f64 = fired.filter(|(job, _)| job.created == kind).map(|(_, n)| n).sum();
-        if all > 0.0 { of_kind / all } else { 0.0 }
+    let account = &setting.account;
+    let quota = "a quota request for DynamoDB, table-level throughput";
+    let of = |limit, table: Table, unit, raised_by| Of {
+        limit,
+        of: table.name(),
+        unit,
+        beyond: REPEATED,
+        raised_by,
     };
-    let named = Peak { value: seconds.creates.value * created(Created::Named), ..seconds.creates };
-    let creates = if setting.creates_any() { seconds.creates } else { Peak::default() };
-    let released = counted.policies.iter().map(|policy| policy.shared.of(Step::SlotWrite)).sum::<f64>();
-    let events = counted.policies.iter().map(|policy| policy.events).sum::<f64>().max(1.0);
-    let slots = seconds.released.value * released / events * SLOT_ROW_UNITS;
-    let slots = Peak { value: slots, at_s: seconds.released.at_s };
-    let mut uses = Vec::new();
-    for (of, peak) in
-        [("table runs", records), ("table launch", creates), ("table jobs", named), ("table policies", slots)]
-    {
-        let table = Of { limit: "table_writes", of, unit: WRITES, beyond: REPEATED, raised_by: WARM };
-        uses.push(table.used(peak, account.table_writes));
-        let quota = Of {
-            limit: "table_quota_writes",
-            of,
-            unit: WRITES,
-            beyond: REPEATED,
-            raised_by: "a quota request for DynamoDB, table-level write throughput",
-        };
-        uses.push(quota.used(peak, account.table_quota_writes));
-    }
-    uses
+    let all = Table::ALL.into_iter().flat_map(|table| {
+        let TablePeak { writes, reads } = counted.seconds.tables.of(table);
+        [
+            of("table_writes", table, WRITES, WARM).used(writes, account.table_writes),
+            of("table_quota_writes", table, WRITES, quota).used(writes, account.table_quota_writes),
+            of("table_reads", table, READS, WARM).used(reads, account.table_reads),
+            of("table_quota_reads", table, READS, quota).used(reads, account.table_quota_reads),
+        ]
+    });
+    all.collect()
 }
 
 fn keys(setting: &Setting, counted: &Counted) -> Vec<Use> {
     let (account, seconds) = (&setting.account, &counted.seconds);
     let shard = seconds.creates.value / INSTANT_SHARDS * FULLEST_SHARD;
     let shard = Peak { value: if setting.creates_any() { shard } else { 0.0 }, at_s: seconds.creates.at_s };
-    let is_named = setting.jobs.iter().any(|job| job.created == Created::Named);
+    let is_named = setting.jobs.iter().any(|job| matches!(job.created, Created::Named | Created::Listed(_)));
     let named = if is_named { seconds.creates } else { Peak::default() };
     let mut uses = vec![
         Of {
@@ -207,8 +224,9 @@ fn keys(setting: &Setting, counted: &Counted) -> Vec<Use> {
         }
         .used(seconds.row_reads, account.partition_reads),
     ];
+    uses.extend(packs(setting, counted));
     if let Some((partition, rows)) = &setting.largest_partition {
-        let units = rows * setting.scale * INDEX_ROW_BYTES / HALF_UNIT_BYTES / 2.0;
+        let units = rows * setting.scale * INDEX_READ;
         let of = format!("index: {partition}");
         let of = Of {
             limit: "partition_reads",
@@ -222,10 +240,33 @@ fn keys(setting: &Setting, counted: &Counted) -> Vec<Use> {
     uses
 }
 
+/// The packs of a client's single events of one minute, under all its policies: they lie under one key.
+fn packs(setting: &Setting, counted: &Counted) -> [Use; 2] {
+    let (account, seconds) = (&setting.account, &counted.seconds);
+    let of = |limit, unit| Of {
+        limit,
+        of: "runs: the packs of a client and minute",
+        unit,
+        beyond: "requests are refused and repeated after a pause; throttled events of that client come later",
+        raised_by: "several clients; spreading launches over minutes; runs of several events instead of single ones",
+    };
+    [
+        of("partition_writes", WRITES).used(seconds.pack_writes, account.partition_writes),
+        of("partition_reads", READS).used(seconds.pack_reads, account.partition_reads),
+    ]
+}
+
 fn queues(setting: &Setting, counted: &Counted) -> Vec<Use> {
     let account = &setting.account;
     let tokens: f64 = setting.policies.iter().map(|policy| f64::from(policy.tokens)).sum();
-    let creates = if setting.creates_any() { setting.created_together * JOB_BYTES } else { 0.0 };
+    let created = setting.jobs.iter().filter(|job| job.created != Created::Before);
+    let largest = created.map(|job| f64::from(job.body_bytes)).fold(0.0, f64::max);
+    let call_bytes = setting.created_together * largest;
+    let most_bytes = account.request_bytes.min(if setting.created_together > 1.0 {
+        BULK_BODY_BYTES as f64
+    } else {
+        REQUEST_BODY_BYTES as f64
+    });
     vec![
         Of {
             limit: "sqs_in_flight",
@@ -245,12 +286,12 @@ fn queues(setting: &Setting, counted: &Counted) -> Vec<Use> {
         .used(counted.seconds.fifo, account.fifo_messages),
         Of {
             limit: "request_bytes",
-            of: "a bulk call",
+            of: "a call that creates jobs",
             unit: "bytes",
             beyond: "the call is answered with 413",
             raised_by: "fewer jobs in one call",
         }
-        .used(Peak { value: creates, at_s: 0 }, account.request_bytes),
+        .used(Peak { value: call_bytes, at_s: 0 }, most_bytes),
     ]
 }
 

@@ -133,7 +133,8 @@ impl Report {
         }
         let minutes = setting.minutes() as f64;
         let mut idle = Part { cost: counted.idle.cost(), ..Part::default() };
-        idle.bill = Bill::of(&idle.cost, prices).with_ticks(minutes, setting.account.minimum_pollers, prices);
+        idle.bill =
+            Bill::of(&idle.cost, prices).with_pollers(setting.account.minimum_pollers, minutes, prices);
         unthrottled.bill = Bill::of(&unthrottled.cost, prices);
         let mut total = Part { cost: idle.cost + unthrottled.cost, ..Part::default() };
         total.bill = idle.bill + unthrottled.bill;
@@ -164,6 +165,13 @@ impl Report {
             seconds,
             limits,
         }
+    }
+}
+
+impl Report {
+    /// What is used of keys, the fullest first.
+    pub fn busiest_keys(&self) -> impl Iterator<Item = &Use> {
+        self.limits.iter().filter(|limit| limit.limit.starts_with("partition_"))
     }
 }
 

@@ -6,7 +6,23 @@
 
 use serde::Serialize;
 
+use tidegate_domain::limits::{AT_ROW_DAYS, HISTORY_DAYS};
+
 use crate::cost::Cost;
+
+/// What is logged of a call of the API: a line as JSON, with what CloudWatch counts beside it. *Assumed*. Batches that are
+/// handled without trouble log nothing.
+const CALL_LOG_BYTES: f64 = 400.0;
+/// What is logged of a tick.
+const TICK_LOG_BYTES: f64 = 500.0;
+/// The row of an instant, with the 100 bytes that DynamoDB counts beside it, and for how long it is kept.
+const INSTANT_BYTES: f64 = 550.0;
+const INSTANT_DAYS: f64 = AT_ROW_DAYS as f64;
+/// The record of a single event, and the row of a run.
+const RECORD_BYTES: f64 = 350.0;
+const RUN_BYTES: f64 = 700.0;
+/// For how long what became of events is kept.
+const HISTORY: f64 = HISTORY_DAYS as f64;
 
 /// A step that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -18,6 +34,14 @@ pub enum Step {
     NamedOneTimeJob,
     /// A call of the API that creates jobs.
     CreateCall,
+    /// A job with several instants is created: a row of its own, and its places in lists.
+    ListedJob,
+    /// The row of one of the instants of such a job.
+    ListedInstant,
+    /// A write unit that a row takes beyond the first, since its payload is large.
+    RowUnit,
+    /// A read unit of a row whose payload does not travel with its events.
+    RowRead,
     /// A single event is planned.
     SingleEvent,
     /// What became of a single event that nothing throttles is kept.
@@ -44,12 +68,18 @@ pub enum Step {
     Send,
     /// A call that delivers an event to an HTTP target, which is taken to answer within 200 ms, beside 19 others.
     HttpCall,
+    /// A batch of messages waits for HTTP targets that answer within 200 ms.
+    HttpWait,
     /// A run of several events joins the line of its policy, and leaves it.
     ThrottledRun,
     /// A pack of single events joins the line, and leaves it.
     Pack,
     /// An event of a pack.
     PackedEvent,
+    /// An event of a pack whose policy has several slot groups: they read and write its packs at the same time.
+    SharedEvent,
+    /// Single events that arrived in messages find too few tokens and join the line.
+    Overflow,
     /// A wake-up for an instant at which something in a line is due.
     Wake,
     /// A slot group takes a range when it has come to the end of the one before.
@@ -84,10 +114,14 @@ pub enum Step {
 
 impl Step {
     /// All of them.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 41] = [
         Self::OneTimeJob,
         Self::NamedOneTimeJob,
         Self::CreateCall,
+        Self::ListedJob,
+        Self::ListedInstant,
+        Self::RowUnit,
+        Self::RowRead,
         Self::SingleEvent,
         Self::SingleRecord,
         Self::SingleChunk,
@@ -101,9 +135,12 @@ impl Step {
         Self::HandlerCall,
         Self::Send,
         Self::HttpCall,
+        Self::HttpWait,
         Self::ThrottledRun,
         Self::Pack,
         Self::PackedEvent,
+        Self::SharedEvent,
+        Self::Overflow,
         Self::Wake,
         Self::Range,
         Self::FreshRange,
@@ -124,14 +161,20 @@ impl Step {
     /// What one takes.
     pub const fn cost(self) -> Cost {
         match self {
-            Self::OneTimeJob => Cost::tables(1.0, 0.0),
-            Self::NamedOneTimeJob => Cost::tables(2.0, 0.0),
-            Self::CreateCall => Cost::tables(0.0, 1.0).functions(1.0, 0.008),
+            Self::OneTimeJob => Cost::tables(1.0, 0.0).keeps(INSTANT_BYTES, INSTANT_DAYS),
+            Self::NamedOneTimeJob => Cost::tables(2.0, 0.0).keeps(2.0 * INSTANT_BYTES, INSTANT_DAYS),
+            Self::CreateCall => Cost::tables(0.0, 1.0).functions(1.0, 0.008).logs(CALL_LOG_BYTES),
+            Self::ListedJob => Cost::tables(2.0, 1.0).keeps(INSTANT_BYTES, INSTANT_DAYS),
+            Self::ListedInstant => Cost::tables(2.0, 0.0).keeps(INSTANT_BYTES, INSTANT_DAYS),
+            Self::RowUnit => Cost::tables(1.0, 0.0).keeps(1_024.0, INSTANT_DAYS),
+            Self::RowRead => Cost::tables(0.0, 1.0),
             Self::SingleEvent => Cost::tables(0.0, 0.015),
-            Self::SingleRecord => Cost::tables(1.0, 0.0).functions(0.0, 0.000_02),
+            Self::SingleRecord => {
+                Cost::tables(1.0, 0.0).functions(0.0, 0.000_02).keeps(RECORD_BYTES, HISTORY)
+            }
             Self::SingleChunk => Cost::tables(0.0, 1.0).functions(0.0, 0.001),
             Self::ChunkMark => Cost::tables(1.0, 0.0),
-            Self::BatchRun => Cost::tables(1.0, 0.0),
+            Self::BatchRun => Cost::tables(1.0, 0.0).keeps(RUN_BYTES, HISTORY),
             Self::RunPart => Cost::tables(5.0, 1.0).queues(3.0).functions(1.0, 0.1),
             Self::BatchChunk => Cost::tables(1.0, 1.0).functions(0.0, 0.001),
             Self::ScanPart => Cost::tables(4.0, 2.0).queues(3.0).functions(1.0, 0.05),
@@ -140,22 +183,25 @@ impl Step {
             Self::HandlerCall => Cost::NONE.queues(2.0).functions(1.0, 0.018),
             Self::Send => Cost::NONE.queues(1.0).functions(0.0, 0.000_5),
             Self::HttpCall => Cost::NONE.functions(0.0, 0.005),
-            Self::ThrottledRun => Cost::tables(11.5, 4.0),
-            Self::Pack => Cost::tables(6.0, 4.0),
-            Self::PackedEvent => Cost::tables(0.06, 0.02),
+            Self::HttpWait => Cost::tables(0.0, 0.5).functions(0.0, 0.1),
+            Self::ThrottledRun => Cost::tables(11.5, 4.0).keeps(RUN_BYTES, HISTORY),
+            Self::Pack => Cost::tables(6.0, 4.0).keeps(RUN_BYTES, HISTORY),
+            Self::PackedEvent => Cost::tables(0.06, 0.02).keeps(60.0, HISTORY),
+            Self::SharedEvent => Cost::tables(0.6, 2.0).functions(0.0, 0.002),
+            Self::Overflow => Cost::tables(2.0, 12.0).functions(0.0, 0.05),
             Self::Wake => Cost::tables(0.0, 2.0).functions(0.0, 0.008),
             Self::Range => Cost::tables(4.0, 1.0),
             Self::FreshRange => Cost::tables(4.2, 3.2).functions(0.0, 0.012),
             Self::FreshEvent => Cost::tables(0.9, 0.9).functions(0.0, 0.001),
             Self::Arrival => Cost::tables(4.4, 4.5),
             Self::ArrivedEvent => Cost::tables(0.5, 1.0),
-            Self::ReleaseCall => Cost::NONE.functions(1.0, 0.005_4),
+            Self::ReleaseCall => Cost::NONE.functions(1.0, 0.005_4).logs(CALL_LOG_BYTES),
             Self::SlotWrite => Cost::tables(1.0, 0.0).functions(0.0, 0.000_5),
-            Self::Compaction => Cost::tables(4.0, 0.2).functions(0.0, 0.01),
+            Self::Compaction => Cost::tables(4.0, 0.2).functions(0.0, 0.01).keeps(RUN_BYTES, HISTORY),
             Self::Activation => Cost::tables(4.0, 1.0),
             Self::ActiveMinute => Cost::tables(1.0, 3.5),
             Self::ActiveGroupMinute => Cost::tables(0.0, 1.0),
-            Self::Tick => Cost::tables(2.0, 38.0).functions(1.0, 0.075),
+            Self::Tick => Cost::tables(2.0, 38.0).functions(1.0, 0.075).logs(TICK_LOG_BYTES),
             Self::TickZone => Cost::tables(0.0, 6.0).functions(0.0, 0.006),
             Self::PolledMinute => Cost::NONE.queues(45.0),
         }

@@ -27,7 +27,7 @@ use blocks::{Block, Role};
 use terminal::{Desk, Printed, Terminal};
 
 /// What is typed.
-const DOCUMENTS: [&str; 2] = ["README.md", "docs/quick-start.md"];
+const DOCUMENTS: [&str; 3] = ["README.md", "docs/quick-start.md", "docs/forecast.md"];
 /// How long one document may take.
 const DOCUMENT_WITHIN: Duration = Duration::from_secs(80);
 /// How long one block may take, and how long what it promises may take after it.

@@ -102,6 +102,13 @@ impl JobSpec {
         Ok(self)
     }
 
+    /// With whatever else a test says of it.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut JobDraft)) -> Self {
+        change(&mut self.draft);
+        self
+    }
+
     /// What the engine is asked for.
     pub fn into_draft(self) -> JobDraft {
         self.draft

@@ -21,6 +21,7 @@ const ROUNDING: f64 = 6.0;
 
 /// Plays a day and holds the forecast against it.
 async fn hold(name: &str, day: Day) {
+    let may_exceed = day.may_exceed;
     let (used, forecast) = (day.play().await, day.forecast());
     let mut wrong = Vec::new();
     for (what, used, forecast) in [
@@ -32,21 +33,36 @@ async fn hold(name: &str, day: Day) {
             "{name}: {what}: {used:.1} used, {forecast:.1} forecast, {:+.1} %",
             100.0 * (forecast / used - 1.0)
         );
-        if (used - forecast).abs() > used * ERROR + ROUNDING {
+        if used - forecast > used * ERROR + ROUNDING || forecast - used > used * may_exceed + ROUNDING {
             wrong.push(format!("{what}: {used:.1} used, {forecast:.1} forecast"));
         }
     }
     assert!(wrong.is_empty(), "{name}: {wrong:?}");
 }
 
-const NOTHING: Day = Day { jobs: Vec::new(), throttle: None, zones: 0 };
+const NOTHING: Day = Day { jobs: Vec::new(), throttle: None, zones: 0, may_exceed: ERROR };
 
 fn unthrottled(jobs: Jobs) -> Day {
     Day { jobs: vec![jobs], ..NOTHING }
 }
 
 fn throttled(jobs: Jobs, tokens: u32, together: u32, work_seconds: u32) -> Day {
-    Day { jobs: vec![jobs], throttle: Some(Throttle { tokens, together, work_seconds }), ..NOTHING }
+    Day {
+        jobs: vec![jobs],
+        throttle: Some(Throttle { policies: 1, tokens, together, work_seconds }),
+        ..NOTHING
+    }
+}
+
+/// The same, of which the forecast may be so far above what is used.
+fn above(may_exceed: f64, day: Day) -> Day {
+    Day { may_exceed, ..day }
+}
+
+/// The same under so many policies.
+fn under(policies: usize, day: Day) -> Day {
+    let throttle = day.throttle.map(|throttle| Throttle { policies, ..throttle });
+    Day { throttle, ..day }
 }
 
 macro_rules! days {
@@ -85,4 +101,17 @@ days! {
     throttled_singles_in_pairs = throttled(Jobs::one_time(240).apart_ms(500), 10, 1, 1);
     a_few_throttled_singles_of_one_second = throttled(Jobs::one_time(8), 10, 1, 0);
     few_throttled_singles = throttled(Jobs::one_time(30).apart_ms(12_000), 10, 1, 0);
+    one_time_jobs_with_payloads = unthrottled(Jobs::one_time(300).payload(1_000));
+    named_one_time_jobs_with_payloads = unthrottled(Jobs::one_time(300).named().payload(1_000));
+    one_time_jobs_of_six_instants = unthrottled(Jobs::one_time(100).instants(6));
+    one_time_jobs_for_http = unthrottled(Jobs::one_time(200).http());
+    a_batch_for_http = unthrottled(Jobs::one_time(1).of(400).http());
+    // Ten messages are handled together here; on AWS each comes when its token was granted.
+    a_throttled_batch_for_http = above(1.6, throttled(Jobs::one_time(1).of(300).http(), 10, 1, 0));
+    throttled_batches_of_heavy_events = throttled(Jobs::cron(20).of(20).cost(6), 12, 1, 0);
+    singles_under_many_policies = above(0.5, under(100, throttled(Jobs::one_time(1_000), 2, 1, 0)));
+    singles_and_batches = Day {
+        jobs: vec![Jobs::one_time(500), Jobs::cron(20).of(30), Jobs::one_time(100).apart_ms(500)],
+        ..NOTHING
+    };
 }
