@@ -189,14 +189,19 @@ impl Store {
             if !self.pauses.before(round).await {
                 break;
             }
-            let asked = KeysAndAttributes::builder().set_keys(Some(left)).build();
+            let asked = KeysAndAttributes::builder().set_keys(Some(left.clone())).build();
             let asked = asked.map_err(|e| StoreError::Corrupt {
                 table,
                 key: String::new(),
                 reason: e.to_string(),
             })?;
             let got = self.db.batch_get_item().request_items(self.name(table), asked).send().await;
-            let got = got.map_err(|e| StoreError::aws("BatchGetItem", table, &e))?;
+            let got = match got.map_err(|e| StoreError::aws("BatchGetItem", table, &e)) {
+                Ok(got) => got,
+                // Of none of them: no other than what some of them would say.
+                Err(error) if error.is_throttling() => continue,
+                Err(error) => return Err(error),
+            };
             for row in got.responses.into_iter().flat_map(|tables| tables.into_values().flatten()) {
                 let item = Item::new(table, &row);
                 found.push((Key::new(item.text(PARTITION_KEY)?, item.text(SORT_KEY)?), row));
