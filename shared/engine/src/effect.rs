@@ -24,8 +24,8 @@ use crate::EngineError;
 pub(crate) enum Effect {
     /// Events that hold tokens are to reach their targets.
     Send(Vec<Granted>),
-    /// What a group still has of a run that was stopped is dropped.
-    DropRange(GroupKey, RunId),
+    /// What groups of one policy still have of a run that was stopped is dropped.
+    DropRanges(PolicyRef, Vec<GroupKey>, RunId),
     /// Events cannot be sent: their leases end.
     Release(Vec<Release>),
     /// Slots of a group are free: what waits may have them.
@@ -89,13 +89,14 @@ impl Effect {
     /// The policy that is looked after when this is left to be done.
     pub(crate) fn policy(&self) -> Option<PolicyRef> {
         match self {
-            Self::DropRange(key, _) | Self::ServeAnew(key) => Some(PolicyRef::of_key(key)),
+            Self::ServeAnew(key) => Some(PolicyRef::of_key(key)),
             Self::Serve(group) | Self::Reshare(group) | Self::Compact(group) | Self::EndCompaction(group) => {
                 Some(PolicyRef::of(group))
             }
             Self::Admit(admission) => Some(PolicyRef::new(&admission.policy.client, &admission.policy.id)),
             Self::Reconcile(of) => Some(PolicyRef::new(&of.policy.client, &of.policy.id)),
             Self::Wake(policy, _)
+            | Self::DropRanges(policy, ..)
             | Self::WakeNow(policy)
             | Self::StopSingles(policy, ..)
             | Self::RemoveEntry(policy, _) => Some(policy.clone()),

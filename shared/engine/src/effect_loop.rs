@@ -95,7 +95,9 @@ impl EffectLoop {
             Effect::Release(releases) => self.throttle.release_unsent(releases).await,
             Effect::Serve(group) => self.throttle.serve_group(*group).await,
             Effect::ServeAnew(key) => self.throttle.serve_anew(&key).await,
-            Effect::DropRange(key, run) => self.throttle.drop_range_of(&key, &run).await.map(|_| Vec::new()),
+            Effect::DropRanges(_, keys, run) => {
+                self.throttle.drop_ranges_of(&keys, &run).await.map(|()| Vec::new())
+            }
             Effect::Admit(admission) => self.throttle.admit(*admission).await,
             Effect::Reconcile(reconciliation) => self.throttle.reconcile(*reconciliation).await,
             Effect::Reshare(group) => self.throttle.reshare(&group).await,

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`World`] | one deployment for one test: tables, queues and an engine, all of its own |
 //! | [`Gate`](gate::Gate) | processes whose requests a test lets through one by one |
+//! | [`Pace`](pace::Pace) | a process whose requests take time, and how many of them are under way at once |
 //! | [`Account`] | what was delivered or recorded, held against what should have been |
 //! | [`Mutant`](mutants::Mutant) | requests that lack a clause of a condition |
 //! | [`restore::play`] | one seeded load whose tables are restored from snapshots of different instants, repaired, and goes on |
@@ -13,6 +14,7 @@
 
 pub mod gate;
 pub mod mutants;
+pub mod pace;
 pub mod restore;
 pub mod sim;
 pub mod world;

@@ -27,7 +27,7 @@ use super::{Delivery, EventToSend, Sent, backoff};
 use crate::contents::Terms;
 use crate::queues::Outgoing;
 use crate::queues::message::{Chunk, ChunkItem, Message, SentChunk, Undelivered};
-use crate::{EngineError, Panicked};
+use crate::{EngineError, Panicked, deadline};
 
 /// How long what could not be kept waits at the least: who was asked too much of is given some time.
 const KEPT_LATER: Duration = seconds(5);
@@ -186,8 +186,10 @@ impl Delivery {
         parts: &[Part],
     ) -> Result<BTreeMap<JobId, Result<Known, EngineError>>, EngineError> {
         let ids: BTreeSet<&JobId> = parts.iter().map(|part| &part.occurrence.job).collect();
-        let looks: Vec<_> =
-            ids.into_iter().map(async |id: &JobId| (id.clone(), self.known(client, id).await)).collect();
+        let looks: Vec<_> = ids
+            .into_iter()
+            .map(async |id: &JobId| (id.clone(), self.known_in_time(client, id).await))
+            .collect();
         let mut looks = stream::iter(looks).buffer_unordered(ROWS_AT_ONCE);
         let mut jobs = BTreeMap::new();
         while let Some((id, known)) = looks.next().await {
@@ -197,6 +199,11 @@ impl Delivery {
             }
         }
         Ok(jobs)
+    }
+
+    async fn known_in_time(&self, client: &ClientId, id: &JobId) -> Result<Known, EngineError> {
+        deadline::check(&*self.clock)?;
+        self.known(client, id).await
     }
 
     /// Skips what is older than its job's relevancy window, and records why.
@@ -234,7 +241,12 @@ impl Delivery {
         let complete = async |part: Part| {
             let Occurrence { client, terms, .. } = &part.occurrence;
             let run = part.occurrence.run_id();
-            (self.contents.complete_terms(client, &run, terms.clone()).await, part)
+            // Nothing is sent yet: the message comes again.
+            let terms = match deadline::check(&*self.clock) {
+                Ok(()) => self.contents.complete_terms(client, &run, terms.clone()).await,
+                Err(error) => Err(error),
+            };
+            (terms, part)
         };
         let mut complete = stream::iter(parts.into_iter().map(complete)).buffered(ROWS_AT_ONCE);
         while let Some((terms, part)) = complete.next().await {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::DateTime;
-use futures::stream::{self, StreamExt};
+use futures::stream::{self, StreamExt, TryStreamExt as _};
 use tidegate_domain::ids::{ClientId, EventId, RunId};
 use tidegate_domain::occurrence::{Occurrence, SkipReason, StopReason};
 use tidegate_domain::pack::{PackId, SinglesId};
@@ -29,6 +29,8 @@ use crate::{EngineError, Panicked, TokenKey};
 
 /// Granted events that are looked up at once.
 const LOOKED_UP_AT_ONCE: usize = 16;
+/// Runs that are stopped at once.
+const STOPPED_AT_ONCE: usize = 16;
 
 /// Events that are not wanted any more: their leases end unsent. With the run that was stopped, when they are of one.
 type Unwanted = Vec<(Option<RunId>, Release)>;
@@ -158,16 +160,23 @@ impl Delivery {
     /// Gives back the tokens of events that are not wanted; first what their groups still have of runs that were stopped is
     /// dropped, or each token would go on to another event that nobody wants.
     async fn give_back(&self, unwanted: Unwanted) -> Result<Vec<Effect>, EngineError> {
-        let groups: BTreeSet<(&GroupKey, &RunId)> = unwanted
-            .iter()
-            .filter_map(|(run, release)| Some((&release.token.group, run.as_ref()?)))
-            .collect();
-        let mut effects = Vec::with_capacity(groups.len() + 1);
-        for (key, run) in groups {
-            // One whose payload is gone with its job was stopped by nobody yet; a first reason stays.
-            self.store.stop_run(&key.client, run, StopReason::PayloadGone.as_str()).await?;
-            effects.push(Effect::DropRange(key.clone(), run.clone()));
+        let mut groups = BTreeMap::<(PolicyRef, &RunId), BTreeSet<&GroupKey>>::new();
+        for (run, release) in &unwanted {
+            let key = &release.token.group;
+            if let Some(run) = run {
+                groups.entry((PolicyRef::of_key(key), run)).or_default().insert(key);
+            }
         }
+        // One whose payload is gone with its job was stopped by nobody yet; a first reason stays.
+        let stops: Vec<_> = groups
+            .keys()
+            .map(|(policy, run)| self.store.stop_run(&policy.client, run, StopReason::PayloadGone.as_str()))
+            .collect();
+        stream::iter(stops).buffer_unordered(STOPPED_AT_ONCE).try_for_each(async |_| Ok(())).await?;
+        let drops = groups.into_iter().map(|((policy, run), keys)| {
+            Effect::DropRanges(policy, keys.into_iter().cloned().collect(), run.clone())
+        });
+        let mut effects: Vec<Effect> = drops.collect();
         effects.push(Effect::Release(unwanted.into_iter().map(|(_, release)| release).collect()));
         Ok(effects)
     }

@@ -5,7 +5,7 @@
 //! are done, and the waking of policies keeps a cursor. Doing any of it twice changes nothing.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use futures::stream::{self, StreamExt};
+use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::limits::{ACTIVE_SHARDS, OUTBOX_SHARDS};
 use tidegate_domain::time::days;
@@ -26,6 +26,8 @@ use crate::{EngineError, deadline, figures};
 const WOKEN_BETWEEN_KEEPS: usize = 250;
 /// Outbox rows that are published at once.
 const PUBLISHED_AT_ONCE: usize = 16;
+/// Rows that cannot be read and are recorded at once.
+const RECORDED_AT_ONCE: usize = 16;
 /// Outbox rows that are published between two looks at the clock.
 const PUBLISHED_BETWEEN_LOOKS: usize = 64;
 
@@ -105,7 +107,7 @@ impl Emission {
         let mut after = None;
         loop {
             let page = self.store.parts(after).await?;
-            let mut idle = Vec::new();
+            let (mut idle, mut unreadable) = (Vec::new(), Vec::new());
             for (id, part) in page.rows {
                 if let Some(from) = launches_from(&id) {
                     figures::oldest_part(now - from);
@@ -113,9 +115,12 @@ impl Emission {
                 match part {
                     Ok(part) if part.is_forgotten(now) => idle.push(id),
                     Ok(_) => {}
-                    Err(error) => self.set_part_aside(&id, &error.into()).await?,
+                    Err(error) => unreadable.push((id, error.into())),
                 }
             }
+            let asides: Vec<_> =
+                unreadable.iter().map(|(id, error)| self.set_part_aside(id, error)).collect();
+            stream::iter(asides).buffer_unordered(RECORDED_AT_ONCE).try_collect::<()>().await?;
             self.queues.send_parts(&idle).await?;
             after = page.next;
             if after.is_none() || self.clock.now() >= until {
@@ -144,10 +149,10 @@ impl Emission {
             let mut after = None;
             loop {
                 let page = self.store.outbox(shard, after).await?;
-                for unreadable in &page.unreadable {
-                    report.rows_corrupt += 1;
-                    self.record_unreadable_outbox(unreadable).await?;
-                }
+                report.rows_corrupt += page.unreadable.len() as u64;
+                let records: Vec<_> =
+                    page.unreadable.iter().map(|row| self.record_unreadable_outbox(row)).collect();
+                stream::iter(records).buffer_unordered(RECORDED_AT_ONCE).try_collect::<()>().await?;
                 let mut due: Vec<OutboxEntry> = page.rows;
                 due.retain(|outbox| (now - outbox.written_at).num_seconds() >= grace_seconds);
                 for some in due.chunks(PUBLISHED_BETWEEN_LOOKS) {

@@ -342,10 +342,10 @@ impl<'e> EmitSink<'e> {
         let mut failed = runs.into_iter();
         if error.is_of_one_row() {
             let reason = error.to_string();
-            for Joining { row, occurrence } in failed {
-                if let Err(error) = self.set_aside(&occurrence, &reason).await {
-                    self.flushed.failed.push((row, error));
-                }
+            let (rows, occurrences): (Vec<_>, Vec<_>) =
+                failed.map(|Joining { row, occurrence }| (row, (occurrence, reason.clone()))).unzip();
+            for (row, set_aside) in rows.into_iter().zip(self.set_all_aside(occurrences).await) {
+                self.flushed.failed.extend(set_aside.err().map(|error| (row, error)));
             }
             return;
         }
@@ -371,38 +371,55 @@ impl<'e> EmitSink<'e> {
 
     async fn send_ready(&mut self) -> Result<(), EngineError> {
         let ready = std::mem::take(&mut self.chunks.ready);
+        let (mut apart, mut asides) = (Vec::new(), Vec::new());
         for refusal in self.emission.queues.dispatch_each(&ready).await? {
             if let Some(message @ (Message::Chunk(chunk) | Message::Arrival(chunk))) =
                 ready.get(refusal.index).map(Outgoing::message)
             {
-                self.send_apart((message, chunk), &refusal.reason).await?;
+                let (client, launch_at) = chunk.head()?;
+                if let [item] = chunk.items.as_slice() {
+                    asides.push((item.occurrence(&client, launch_at)?, refusal.reason));
+                    continue;
+                }
+                let alone = |item: &ChunkItem| Chunk { items: vec![item.clone()], ..chunk.clone() };
+                let sent = |item| (item, Outgoing::at(&client, message.with(alone(item)), launch_at));
+                apart.extend(chunk.items.iter().map(sent));
             }
         }
-        Ok(())
+        asides.extend(self.send_apart(apart).await?);
+        self.set_all_aside(asides).await.into_iter().collect()
     }
 
-    /// Sends the events of a chunk that was refused, each job's by themselves, and sets aside those that are refused again.
+    /// Sends the events of chunks that were refused, each job's by themselves. Returns those that are refused again, with the
+    /// reason.
     async fn send_apart(
-        &mut self,
-        (message, chunk): (&Message, &Chunk),
-        reason: &str,
-    ) -> Result<(), EngineError> {
-        let (client, launch_at) = chunk.head()?;
-        if let [item] = chunk.items.as_slice() {
-            return self.set_aside(&item.occurrence(&client, launch_at)?, reason).await;
-        }
-        let alone = |item: &ChunkItem| Chunk { items: vec![item.clone()], ..chunk.clone() };
-        let apart: Vec<Outgoing> = chunk
-            .items
-            .iter()
-            .map(|item| Outgoing::at(&client, message.with(alone(item)), launch_at))
-            .collect();
+        &self,
+        apart: Vec<(&ChunkItem, Outgoing)>,
+    ) -> Result<Vec<(Occurrence, String)>, EngineError> {
+        let (items, apart): (Vec<&ChunkItem>, Vec<Outgoing>) = apart.into_iter().unzip();
+        let mut refused = Vec::new();
         for refusal in self.emission.queues.dispatch_each(&apart).await? {
-            if let Some(item) = chunk.items.get(refusal.index) {
-                self.set_aside(&item.occurrence(&client, launch_at)?, &refusal.reason).await?;
+            let chunk = apart.get(refusal.index).map(Outgoing::message);
+            if let (Some(item), Some(Message::Chunk(chunk) | Message::Arrival(chunk))) =
+                (items.get(refusal.index), chunk)
+            {
+                let (client, launch_at) = chunk.head()?;
+                refused.push((item.occurrence(&client, launch_at)?, refusal.reason));
             }
         }
-        Ok(())
+        Ok(refused)
+    }
+
+    /// Records that occurrences cannot be emitted, many at once, each for its reason. The answers are in their order.
+    async fn set_all_aside(
+        &mut self,
+        occurrences: Vec<(Occurrence, String)>,
+    ) -> Vec<Result<(), EngineError>> {
+        self.counts.set_aside += occurrences.len() as u64;
+        let contents = &self.emission.contents;
+        let asides: Vec<_> =
+            occurrences.iter().map(|(occurrence, reason)| contents.set_aside(occurrence, reason)).collect();
+        stream::iter(asides).buffered(WRITES_AT_ONCE).collect().await
     }
 
     /// Records that an occurrence cannot be emitted. The window goes on.

@@ -1,13 +1,18 @@
 //! What goes on in a policy.
 
+use chrono::{DateTime, Utc};
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::{Policy, PolicyRef};
-use tidegate_store::line::WaitingRuns;
+use tidegate_store::line::{LineEntry, WaitingRuns};
 
 use super::Queries;
-use crate::EngineError;
 use crate::error::readable;
+use crate::{EngineError, deadline};
+
+/// Packs of a line that are read at once.
+const PACKS_AT_ONCE: usize = 16;
 
 /// A policy, and what goes on in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +38,7 @@ impl Queries {
     /// A policy, and what goes on in it.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// When the store does not answer, and [`EngineError::OutOfTime`] when its line is too long for the time of the call.
     pub async fn policy(
         &self,
         client: &ClientId,
@@ -54,22 +59,33 @@ impl Queries {
         let (mut waiting, mut after) = (WaitingRuns::default(), None);
         loop {
             let page = self.store.line(&policy.client, &policy.id, after).await?;
-            for entry in page.rows {
-                waiting.add(&entry);
-                let due = match entry.pack {
-                    _ if entry.launch_at > now => 0,
-                    PackId::Run(_) => entry.count,
-                    PackId::Singles(id) => {
-                        let pack = self.contents.pack(&PolicyRef::new(&policy.client, &policy.id), id).await;
-                        readable(pack)?.map_or(entry.count, |pack| pack.due(now))
-                    }
-                };
-                load.waiting += due.saturating_sub(entry.cursor);
-            }
+            page.rows.iter().for_each(|entry| waiting.add(entry));
+            let due: Vec<_> = page.rows.iter().map(|entry| self.due_of(policy, entry, now)).collect();
+            let due: Vec<u32> = stream::iter(due).buffer_unordered(PACKS_AT_ONCE).try_collect().await?;
+            load.waiting = due.into_iter().fold(load.waiting, u32::saturating_add);
             after = page.next;
             if after.is_none() {
                 return Ok(Load { waiting_runs: waiting.count(), ..load });
             }
         }
+    }
+
+    /// How many events of an entry of a line were launched and wait.
+    async fn due_of(
+        &self,
+        policy: &Policy,
+        entry: &LineEntry,
+        now: DateTime<Utc>,
+    ) -> Result<u32, EngineError> {
+        deadline::check(&*self.clock)?;
+        let due = match entry.pack {
+            _ if entry.launch_at > now => 0,
+            PackId::Run(_) => entry.count,
+            PackId::Singles(id) => {
+                let pack = self.contents.pack(&PolicyRef::new(&policy.client, &policy.id), id).await;
+                readable(pack)?.map_or(entry.count, |pack| pack.due(now))
+            }
+        };
+        Ok(due.saturating_sub(entry.cursor))
     }
 }

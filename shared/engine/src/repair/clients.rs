@@ -6,7 +6,7 @@ use super::session::Session;
 impl Session<'_> {
     /// Marks every client, beside those that have jobs, as if its jobs had changed now: messages and packs may be of jobs that
     /// are not there any more, or are there again.
-    pub(super) async fn look_at_clients(&mut self) -> Result<(), RepairError> {
+    pub(super) async fn look_at_clients(&self) -> Result<(), RepairError> {
         let mut after = None;
         loop {
             let page = self.store.clients(after).await?;

@@ -52,7 +52,7 @@ impl Seen {
 
 impl Session<'_> {
     /// Looks at every job and every row of the time index.
-    pub(super) async fn look_at_jobs(&mut self, known: &Known) -> Result<(), RepairError> {
+    pub(super) async fn look_at_jobs(&self, known: &Known) -> Result<(), RepairError> {
         let (mut seen, mut after) = (Seen::default(), None);
         loop {
             let page = self.store.all_of_jobs(after).await?;
@@ -79,7 +79,7 @@ impl Session<'_> {
         self.look_at_names(known, &seen).await
     }
 
-    async fn look_at_some_jobs(&mut self, jobs: &[Job], seen: &mut Seen) -> Result<(), RepairError> {
+    async fn look_at_some_jobs(&self, jobs: &[Job], seen: &mut Seen) -> Result<(), RepairError> {
         let gaps = self.store.index_gaps(jobs, self.back_to).await?;
         for (job, gaps) in jobs.iter().zip(&gaps) {
             seen.job(job);
@@ -87,15 +87,15 @@ impl Session<'_> {
                 let detail = format!("{} rows are written anew", gaps.len());
                 self.found(FindingKind::JobIndexed, &job.client, &job.id, detail);
             }
-            self.owe_first_launches(job).await?;
         }
+        self.look_at_each(jobs.iter().map(|job| self.owe_first_launches(job))).await?;
         let store = self.store;
         let gaps = jobs.iter().zip(&gaps).filter(|(_, gaps)| !gaps.is_empty());
         self.write_all(gaps.map(|(job, gaps)| store.fill_index(job, gaps))).await
     }
 
     /// The launches of a job up to its `emit_from` were the master's, and no tick comes back to them.
-    async fn owe_first_launches(&mut self, job: &Job) -> Result<(), RepairError> {
+    async fn owe_first_launches(&self, job: &Job) -> Result<(), RepairError> {
         if job.emit_from <= self.back_to {
             return Ok(());
         }
@@ -124,19 +124,15 @@ impl Session<'_> {
         Ok(())
     }
 
-    async fn look_at_index(&mut self, rows: Vec<IndexedRow>, seen: &mut Seen) -> Result<(), RepairError> {
+    async fn look_at_index(&self, rows: Vec<IndexedRow>, seen: &mut Seen) -> Result<(), RepairError> {
         // A one-time job with a generated id is the row.
         let (alone, of_jobs): (Vec<_>, Vec<_>) =
             rows.into_iter().partition(|row| row.job.one_time_shard().is_some());
-        for row in alone.into_iter().filter(|row| row.kind == IndexKind::Minute) {
-            seen.clients.insert(row.client.clone());
-            if row.emit_from.is_some_and(|from| from > self.back_to)
-                && let Some(job) = self.store.one_time(&row.client, &row.job).await?
-            {
-                seen.job(&job);
-                self.owe_first_launches(&job).await?;
-            }
-        }
+        let alone: Vec<_> = alone.into_iter().filter(|row| row.kind == IndexKind::Minute).collect();
+        seen.clients.extend(alone.iter().map(|row| row.client.clone()));
+        let owing = alone.iter().filter(|row| row.emit_from.is_some_and(|from| from > self.back_to));
+        let jobs = self.look_at_each(owing.map(|row| self.look_at_one_time(row))).await?;
+        jobs.iter().flatten().for_each(|job| seen.job(job));
         let names: BTreeSet<(ClientId, JobId)> =
             of_jobs.iter().map(|row| (row.client.clone(), row.job.clone())).collect();
         let jobs = self.store.jobs_named(&names.into_iter().collect::<Vec<_>>()).await?;
@@ -165,8 +161,17 @@ impl Session<'_> {
         self.write_all(drops.into_iter().map(|row| store.drop_index_row(row))).await
     }
 
+    /// The job that an index row is, when it is there; what it owes is in the outbox then.
+    async fn look_at_one_time(&self, row: &IndexedRow) -> Result<Option<Job>, RepairError> {
+        let job = self.store.one_time(&row.client, &row.job).await?;
+        if let Some(job) = &job {
+            self.owe_first_launches(job).await?;
+        }
+        Ok(job)
+    }
+
     /// What scans must know of the index before they find its rows.
-    async fn raise_shape(&mut self, seen: &Seen) -> Result<(), RepairError> {
+    async fn raise_shape(&self, seen: &Seen) -> Result<(), RepairError> {
         let shape = self.store.index_shape().await.map_err(crate::EngineError::from)?;
         for (zone, expression, shards) in seen.shards.values() {
             let has_zone = shape.zones.iter().any(|(known, _)| known == zone);
@@ -187,15 +192,16 @@ impl Session<'_> {
     }
 
     /// What jobs name and nobody knows.
-    async fn look_at_names(&mut self, known: &Known, seen: &Seen) -> Result<(), RepairError> {
+    async fn look_at_names(&self, known: &Known, seen: &Seen) -> Result<(), RepairError> {
         for (client, job) in &seen.unknown {
             self.found(FindingKind::JobUnknown, client, job, "only rows of the time index were there");
         }
         let (store, now) = (self.store, self.now);
         self.write_all(seen.clients.iter().map(|client| store.mark_dirty(client, now))).await?;
-        for client in &seen.clients {
-            if self.store.client(client).await?.is_none() {
-                self.found(FindingKind::ClientUnknown, client, client, "it has jobs and is not registered");
+        let look = async |client: &ClientId| Ok((client.clone(), self.store.client(client).await?.is_none()));
+        for (client, is_unknown) in self.look_at_each(seen.clients.iter().map(look)).await? {
+            if is_unknown {
+                self.found(FindingKind::ClientUnknown, &client, &client, "it has jobs and is not registered");
             }
         }
         for policy in seen.policies.iter().filter(|policy| !known.has_policy(policy)) {
@@ -206,9 +212,13 @@ impl Session<'_> {
                 "jobs are throttled by it",
             );
         }
-        for (client, calendar) in &seen.calendars {
-            if self.store.calendar(client, calendar).await?.is_none() {
-                self.found(FindingKind::CalendarUnknown, client, calendar, "jobs name it");
+        let look = async |named: &(ClientId, CalendarId)| {
+            let (client, calendar) = named;
+            Ok((client.clone(), calendar.clone(), self.store.calendar(client, calendar).await?.is_none()))
+        };
+        for (client, calendar, is_unknown) in self.look_at_each(seen.calendars.iter().map(look)).await? {
+            if is_unknown {
+                self.found(FindingKind::CalendarUnknown, &client, &calendar, "jobs name it");
             }
         }
         Ok(())

@@ -2,6 +2,7 @@
 //! of one instant, so this fits together.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::{OnExpiry, Policy, PolicyRef};
@@ -19,7 +20,7 @@ use super::spans::Spans;
 pub(super) struct Known {
     policies: BTreeMap<PolicyRef, State>,
     /// Packs whose rows are gone: what groups have of them is let go.
-    gone: BTreeSet<(PolicyRef, PackId)>,
+    gone: Mutex<BTreeSet<(PolicyRef, PackId)>>,
 }
 
 #[derive(Default)]
@@ -28,12 +29,12 @@ struct State {
     groups: Vec<SlotGroup>,
     entries: Vec<(LineEntry, Vec<Taken>)>,
     /// The open events of each pack that something names.
-    packs: BTreeMap<PackId, Spans>,
+    packs: Mutex<BTreeMap<PackId, Spans>>,
 }
 
 impl Known {
     /// Reads the table.
-    pub(super) async fn read(session: &mut Session<'_>) -> Result<Self, RepairError> {
+    pub(super) async fn read(session: &Session<'_>) -> Result<Self, RepairError> {
         let (mut known, mut after) = (Self::default(), None);
         loop {
             let page = session.store.all_of_policies(after).await?;
@@ -61,7 +62,8 @@ impl Known {
         for (name, state) in &mut known.policies {
             state.find_open();
             let lease = state.policy.as_ref().map_or(0, |policy| policy.terms.lease_seconds());
-            session.report.longest_lease_seconds = session.report.longest_lease_seconds.max(lease);
+            let longest = &mut session.report().longest_lease_seconds;
+            *longest = (*longest).max(lease);
             let holds = state.policy.as_ref().is_some_and(|p| p.terms.on_expiry() == OnExpiry::Hold);
             for group in state.groups.iter().filter(|_| holds) {
                 for lease in group.leases.values() {
@@ -77,24 +79,24 @@ impl Known {
     }
 
     /// Takes what is open of a pack: what is not taken in the end is of packs without a row.
-    pub(super) fn take(&mut self, policy: &PolicyRef, pack: &PackId) -> Option<Spans> {
-        self.policies.get_mut(policy)?.packs.remove(pack)
+    pub(super) fn take(&self, policy: &PolicyRef, pack: &PackId) -> Option<Spans> {
+        self.policies.get(policy)?.packs().remove(pack)
     }
 
     /// Gives it back: its pack has a row again.
-    pub(super) fn give_back(&mut self, policy: &PolicyRef, pack: &PackId, open: Spans) {
-        if let Some(state) = self.policies.get_mut(policy) {
-            state.packs.insert(pack.clone(), open);
+    pub(super) fn give_back(&self, policy: &PolicyRef, pack: &PackId, open: Spans) {
+        if let Some(state) = self.policies.get(policy) {
+            state.packs().insert(pack.clone(), open);
         }
     }
 
     /// What nobody took.
-    pub(super) fn take_rest(&mut self) -> Vec<(PolicyRef, PackId, Spans)> {
-        let of = |(name, state): (&PolicyRef, &mut State)| {
-            let packs = std::mem::take(&mut state.packs);
+    pub(super) fn take_rest(&self) -> Vec<(PolicyRef, PackId, Spans)> {
+        let of = |(name, state): (&PolicyRef, &State)| {
+            let packs = std::mem::take(&mut *state.packs());
             packs.into_iter().map(|(pack, open)| (name.clone(), pack, open)).collect::<Vec<_>>()
         };
-        self.policies.iter_mut().flat_map(of).collect()
+        self.policies.iter().flat_map(of).collect()
     }
 
     /// Whether a policy is there.
@@ -124,14 +126,24 @@ impl Known {
     }
 
     /// Lets go of what groups have of a pack.
-    pub(super) fn let_go(&mut self, policy: PolicyRef, pack: PackId) {
-        self.gone.insert((policy, pack));
+    pub(super) fn let_go(&self, policy: PolicyRef, pack: PackId) {
+        self.gone.lock().unwrap_or_else(PoisonError::into_inner).insert((policy, pack));
+    }
+
+    /// What was let go of.
+    fn gone(&self) -> BTreeSet<(PolicyRef, PackId)> {
+        self.gone.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl State {
+    fn packs(&self) -> MutexGuard<'_, BTreeMap<PackId, Spans>> {
+        self.packs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn find_open(&mut self) {
         let Self { groups, entries, packs, .. } = self;
+        let packs = packs.get_mut().unwrap_or_else(PoisonError::into_inner);
         for (entry, taken) in entries.iter() {
             let open = packs.entry(entry.pack.clone()).or_default();
             open.add(entry.cursor, entry.count);
@@ -172,18 +184,17 @@ impl State {
 impl Session<'_> {
     /// Writes every slot group: its numbers begin beyond all that were ever given, and what it has of packs that are gone is
     /// let go.
-    pub(super) async fn write_groups(&mut self, known: &Known) -> Result<(), RepairError> {
-        let store = self.store;
+    pub(super) async fn write_groups(&self, known: &Known) -> Result<(), RepairError> {
+        let (store, gone) = (self.store, known.gone());
         let mut writes = Vec::new();
         for (name, state) in &known.policies {
-            let is_gone = |pack: &PackId| known.gone.contains(&(name.clone(), pack.clone()));
+            let is_gone = |pack: &PackId| gone.contains(&(name.clone(), pack.clone()));
             for seen in &state.groups {
                 let mut new = seen.clone().without(is_gone).in_epoch(self.epoch);
                 let refilling = seen.refilling().and_then(|entry| pack_of_line_key(entry).ok());
                 if refilling.is_some_and(|pack| is_gone(&pack)) {
                     new.refill = tidegate_domain::slots::Refill::Idle;
                 }
-                self.report.groups = self.report.groups.saturating_add(1);
                 writes.push(async move {
                     let written = store.repair_slot_group(seen, &new).await?;
                     done(written, || {
@@ -192,6 +203,7 @@ impl Session<'_> {
                 });
             }
         }
+        self.report().groups = writes.len() as u64;
         self.write_all(writes).await
     }
 }

@@ -21,7 +21,7 @@ mod session;
 mod spans;
 mod ticker;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, Duration, Utc};
 use thiserror::Error;
@@ -136,28 +136,28 @@ impl Repair {
         let first_cut = first_cut.unwrap_or(DateTime::UNIX_EPOCH);
         let back_to = ticker::back_to(watermark.as_ref(), shifted(first_cut, -options.look_back));
         let epoch = Epoch::from_millis(now.timestamp_millis());
-        let mut session = Session {
+        let session = Session {
             store: &self.store,
             now,
             apply: options.apply,
             epoch,
             first_cut,
             back_to,
-            report: RepairReport::new(options.apply, first_cut, back_to, epoch),
+            report: Mutex::new(RepairReport::new(options.apply, first_cut, back_to, epoch)),
         };
         // First of all: whatever becomes of this repair, no number is given twice.
         if session.apply && self.store.begin_epoch(epoch).await? == tidegate_store::Write::Refused {
             return Err(RepairError::Moved { what: "the epoch".to_owned() });
         }
-        let mut known = Known::read(&mut session).await?;
+        let known = Known::read(&session).await?;
         let parts = session.begin_parts_anew().await?;
-        session.look_at_runs(&mut known, &parts).await?;
-        session.look_at_orphans(&mut known).await?;
+        session.look_at_runs(&known, &parts).await?;
+        session.look_at_orphans(&known).await?;
         session.write_groups(&known).await?;
         session.look_at_jobs(&known).await?;
         session.look_at_clients().await?;
         // Last: from here on ticks emit again what may be missing.
         session.set_watermark_back(watermark.as_ref()).await?;
-        Ok(session.report)
+        Ok(session.report.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 }

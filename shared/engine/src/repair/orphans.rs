@@ -19,21 +19,19 @@ use super::spans::Spans;
 
 impl Session<'_> {
     /// Looks at what no row of the table of runs stands for.
-    pub(super) async fn look_at_orphans(&mut self, known: &mut Known) -> Result<(), RepairError> {
-        for (policy, pack, open) in known.take_rest() {
-            match &pack {
-                PackId::Run(_) if open.is_empty() => {}
-                PackId::Run(run) => self.look_at_orphaned_run(known, policy, run, &open).await?,
-                PackId::Singles(id) => self.look_at_orphaned_pack(known, policy, *id, &open).await?,
-            }
-        }
-        Ok(())
+    pub(super) async fn look_at_orphans(&self, known: &Known) -> Result<(), RepairError> {
+        let look = async |(policy, pack, open): (PolicyRef, PackId, Spans)| match &pack {
+            PackId::Run(_) if open.is_empty() => Ok(()),
+            PackId::Run(run) => self.look_at_orphaned_run(known, policy, run, &open).await,
+            PackId::Singles(id) => self.look_at_orphaned_pack(known, policy, *id, &open).await,
+        };
+        self.look_at_each(known.take_rest().into_iter().map(look)).await.map(drop)
     }
 
     /// A run is what its job said at that revision. Where that is not known any more, its events are let go.
     async fn look_at_orphaned_run(
-        &mut self,
-        known: &mut Known,
+        &self,
+        known: &Known,
         policy: PolicyRef,
         run: &RunId,
         open: &Spans,
@@ -61,8 +59,8 @@ impl Session<'_> {
     /// Who is in a pack is known from its row alone. It is emitted again, under the same number perhaps, so nothing may stay
     /// of this one.
     async fn look_at_orphaned_pack(
-        &mut self,
-        known: &mut Known,
+        &self,
+        known: &Known,
         policy: PolicyRef,
         id: SinglesId,
         open: &Spans,
@@ -79,17 +77,9 @@ impl Session<'_> {
         self.let_go(known, policy, PackId::Singles(id)).await
     }
 
-    async fn let_go(
-        &mut self,
-        known: &mut Known,
-        policy: PolicyRef,
-        pack: PackId,
-    ) -> Result<(), RepairError> {
-        if self.apply {
-            for line_key in known.entries_of(&policy, &pack) {
-                self.store.drop_entry(&policy, &line_key).await?;
-            }
-        }
+    async fn let_go(&self, known: &Known, policy: PolicyRef, pack: PackId) -> Result<(), RepairError> {
+        let (store, entries) = (self.store, known.entries_of(&policy, &pack));
+        self.write_all(entries.iter().map(|line_key| store.drop_entry(&policy, line_key))).await?;
         known.let_go(policy, pack);
         Ok(())
     }

@@ -31,27 +31,15 @@ const TOLD_SECONDS: i64 = 3_600;
 impl Session<'_> {
     /// Looks at every run and pack. `parts` are the ids of the parts of emissions that are there.
     pub(super) async fn look_at_runs(
-        &mut self,
-        known: &mut Known,
+        &self,
+        known: &Known,
         parts: &BTreeSet<String>,
     ) -> Result<(), RepairError> {
         let mut after = None;
         loop {
             let page = self.store.all_of_runs(after).await?;
             let (rows, next) = self.readable(page);
-            for row in rows {
-                match row {
-                    StoredRun::Run { client, row, since } => match row.terms.policy.clone() {
-                        Some(policy) => self.look_at_run(known, &client, policy, &row, since).await?,
-                        None => self.look_at_sent(&client, &row, since, parts).await?,
-                    },
-                    StoredRun::Pack { client, policy, pack, since } => {
-                        let policy = PolicyRef { client, policy };
-                        self.look_at_pack(known, &policy, &pack, since).await?;
-                    }
-                    StoredRun::Other => {}
-                }
-            }
+            self.look_at_each(rows.into_iter().map(|row| self.look_at_stored(known, row, parts))).await?;
             after = next;
             if after.is_none() {
                 return Ok(());
@@ -59,11 +47,30 @@ impl Session<'_> {
         }
     }
 
+    async fn look_at_stored(
+        &self,
+        known: &Known,
+        row: StoredRun,
+        parts: &BTreeSet<String>,
+    ) -> Result<(), RepairError> {
+        match row {
+            StoredRun::Run { client, row, since } => match row.terms.policy.clone() {
+                Some(policy) => self.look_at_run(known, &client, policy, &row, since).await,
+                None => self.look_at_sent(&client, &row, since, parts).await,
+            },
+            StoredRun::Pack { client, policy, pack, since } => {
+                let policy = PolicyRef { client, policy };
+                self.look_at_pack(known, &policy, &pack, since).await
+            }
+            StoredRun::Other => Ok(()),
+        }
+    }
+
     /// A run of a policy. Single events that wait in packs have rows only when something became of them, and are their
     /// packs'.
     pub(super) async fn look_at_run(
-        &mut self,
-        known: &mut Known,
+        &self,
+        known: &Known,
         client: &ClientId,
         policy: PolicyId,
         row: &RunRow,
@@ -125,7 +132,7 @@ impl Session<'_> {
 
     /// A run that has ended, and whose client waits for that: an entry without events has somebody look at it.
     async fn see_that_its_end_is_told(
-        &mut self,
+        &self,
         known: &Known,
         policy: &PolicyRef,
         row: &RunRow,
@@ -151,8 +158,8 @@ impl Session<'_> {
     /// A pack of single events. One that was written before the first snapshot was in the line or in a group by then, so
     /// what none of them has of it has ended.
     async fn look_at_pack(
-        &mut self,
-        known: &mut Known,
+        &self,
+        known: &Known,
         policy: &PolicyRef,
         pack: &Singles,
         since: DateTime<Utc>,
@@ -178,7 +185,7 @@ impl Session<'_> {
     }
 
     async fn put_back(
-        &mut self,
+        &self,
         policy: &PolicyRef,
         pack: &PackId,
         (priority, launch_at): (u8, DateTime<Utc>),
@@ -203,7 +210,7 @@ impl Session<'_> {
 
     /// How events have ended, by their numbers.
     async fn outcomes_of(
-        &mut self,
+        &self,
         client: &ClientId,
         of: &HistoryOf,
     ) -> Result<BTreeMap<u32, Outcome>, RepairError> {

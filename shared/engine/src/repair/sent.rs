@@ -17,7 +17,7 @@ use super::spans::Spans;
 impl Session<'_> {
     /// Has a worker send what is not known to have been sent of a run that was emitted in the last day before the snapshots.
     pub(super) async fn look_at_sent(
-        &mut self,
+        &self,
         client: &ClientId,
         row: &RunRow,
         since: DateTime<Utc>,

@@ -1,7 +1,9 @@
 //! A repair that is under way: what it goes by, and what it found so far.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use chrono::{DateTime, Utc};
-use futures::stream::{self, StreamExt as _};
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tidegate_domain::slots::Epoch;
 use tidegate_store::{Page, Store, Write};
 
@@ -10,6 +12,8 @@ use super::report::{Finding, FindingKind, RepairReport};
 
 /// Rows that are written at once.
 const WRITES_AT_ONCE: usize = 16;
+/// Rows that are looked at side by side, each with what it takes to bring it in order.
+const ROWS_AT_ONCE: usize = 16;
 
 /// A repair under way.
 pub(super) struct Session<'s> {
@@ -21,19 +25,36 @@ pub(super) struct Session<'s> {
     pub(super) first_cut: DateTime<Utc>,
     /// Launches from then on are emitted again.
     pub(super) back_to: DateTime<Utc>,
-    pub(super) report: RepairReport,
+    pub(super) report: Mutex<RepairReport>,
 }
 
 impl Session<'_> {
+    /// What was found so far.
+    pub(super) fn report(&self) -> MutexGuard<'_, RepairReport> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at rows side by side. The answers are in their order.
+    pub(super) async fn look_at_each<F, T>(
+        &self,
+        looks: impl IntoIterator<Item = F>,
+    ) -> Result<Vec<T>, RepairError>
+    where
+        F: Future<Output = Result<T, RepairError>>,
+    {
+        let looks: Vec<F> = looks.into_iter().collect();
+        stream::iter(looks).buffered(ROWS_AT_ONCE).try_collect().await
+    }
+
     pub(super) fn found(
-        &mut self,
+        &self,
         kind: FindingKind,
         client: impl ToString,
         subject: impl ToString,
         detail: impl Into<String>,
     ) {
         let (client, subject, detail) = (client.to_string(), subject.to_string(), detail.into());
-        self.report.add(Finding { kind, client, subject, detail });
+        self.report().add(Finding { kind, client, subject, detail });
     }
 
     /// Makes writes, some at once, unless this only says what it would do.
@@ -54,7 +75,7 @@ impl Session<'_> {
     }
 
     /// Lists what of a page cannot be read, and answers the rest.
-    pub(super) fn readable<T>(&mut self, page: Page<T>) -> (Vec<T>, Option<String>) {
+    pub(super) fn readable<T>(&self, page: Page<T>) -> (Vec<T>, Option<String>) {
         for row in page.unreadable {
             self.found(FindingKind::Unreadable, "", row.sort_key, row.reason);
         }

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use tidegate_domain::limits::LOOK_AHEAD_SECONDS;
 use tidegate_domain::time::{seconds, shifted};
 use tidegate_store::Create;
-use tidegate_store::scans::Task;
+use tidegate_store::scans::{Part, Task};
 use tidegate_store::ticker::Watermark;
 
 use super::RepairError;
@@ -28,35 +28,19 @@ pub(super) fn back_to(watermark: Option<&Watermark>, back_to: DateTime<Utc>) -> 
 impl Session<'_> {
     /// Has every part of an emission begin anew: how far it came is of another instant than what it wrote. Returns the ids
     /// of the parts.
-    pub(super) async fn begin_parts_anew(&mut self) -> Result<BTreeSet<String>, RepairError> {
+    pub(super) async fn begin_parts_anew(&self) -> Result<BTreeSet<String>, RepairError> {
         let (mut ids, mut after) = (BTreeSet::new(), None);
         loop {
             let page = self.store.parts(after).await?;
+            let mut parts = Vec::with_capacity(page.rows.len());
             for (id, part) in page.rows {
                 ids.insert(id.clone());
-                let part = match part {
-                    Ok(part) => part,
-                    Err(error) => {
-                        self.found(FindingKind::Unreadable, "", id, error.to_string());
-                        continue;
-                    }
-                };
-                if let Task::Events { occurrence, .. } = &part.task
-                    && self.store.run(&occurrence.client, &occurrence.run_id()).await?.is_none()
-                {
-                    self.found(FindingKind::RunMadeAgain, &occurrence.client, occurrence.run_id(), "");
-                    if self.apply {
-                        let _done_or_there: Create = self.store.create_run(occurrence, self.now).await?;
-                    }
-                }
-                if !part.is_begun_anew() {
-                    self.found(FindingKind::PartBegunAnew, "", &id, "");
-                    if self.apply {
-                        let written = self.store.begin_part_anew(&part).await?;
-                        done(written, || format!("part {id}"))?;
-                    }
+                match part {
+                    Ok(part) => parts.push(part),
+                    Err(error) => self.found(FindingKind::Unreadable, "", id, error.to_string()),
                 }
             }
+            self.look_at_each(parts.iter().map(|part| self.begin_part_anew(part))).await?;
             after = page.next;
             if after.is_none() {
                 return Ok(ids);
@@ -64,8 +48,27 @@ impl Session<'_> {
         }
     }
 
+    async fn begin_part_anew(&self, part: &Part) -> Result<(), RepairError> {
+        if let Task::Events { occurrence, .. } = &part.task
+            && self.store.run(&occurrence.client, &occurrence.run_id()).await?.is_none()
+        {
+            self.found(FindingKind::RunMadeAgain, &occurrence.client, occurrence.run_id(), "");
+            if self.apply {
+                let _done_or_there: Create = self.store.create_run(occurrence, self.now).await?;
+            }
+        }
+        if !part.is_begun_anew() {
+            self.found(FindingKind::PartBegunAnew, "", &part.id, "");
+            if self.apply {
+                let written = self.store.begin_part_anew(part).await?;
+                done(written, || format!("part {}", part.id))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Sets the watermark back. What was planned before the snapshots is emitted again as it was evaluated then.
-    pub(super) async fn set_watermark_back(&mut self, seen: Option<&Watermark>) -> Result<(), RepairError> {
+    pub(super) async fn set_watermark_back(&self, seen: Option<&Watermark>) -> Result<(), RepairError> {
         let Some(seen) = seen.filter(|seen| seen.scanned_to > self.back_to) else { return Ok(()) };
         let now_planned = shifted(self.now, seconds(i64::from(LOOK_AHEAD_SECONDS) - ANOTHER_TICK_SECONDS));
         let another = shifted(seen.planned_to, seconds(ANOTHER_TICK_SECONDS));

@@ -16,11 +16,13 @@ use tidegate_store::{Page, Unreadable};
 use tracing::error;
 
 use super::Throttle;
-use crate::EngineError;
 use crate::error::readable;
+use crate::{EngineError, deadline};
 
 /// Records of events that are written at once.
 const RECORDS_AT_ONCE: usize = 16;
+/// Entries of a line that are set aside at once.
+const ENTRIES_AT_ONCE: usize = 8;
 
 impl Throttle {
     /// The first entries of a line that are due. Those that cannot be read are set aside.
@@ -44,9 +46,15 @@ impl Throttle {
         policy: &PolicyRef,
         page: Page<LineEntry>,
     ) -> Result<Vec<LineEntry>, EngineError> {
-        for Unreadable { sort_key, reason } in &page.unreadable {
-            self.set_entry_aside(policy, sort_key, reason).await?;
-        }
+        let unreadable = page.unreadable.iter();
+        let asides: Vec<_> = unreadable
+            .map(async |Unreadable { sort_key, reason }| {
+                // Those that there is no time for are at the head of the line for whoever comes next.
+                deadline::check(&*self.clock)?;
+                self.set_entry_aside(policy, sort_key, reason).await
+            })
+            .collect();
+        stream::iter(asides).buffer_unordered(ENTRIES_AT_ONCE).try_collect::<()>().await?;
         Ok(page.rows)
     }
 
@@ -91,11 +99,13 @@ impl Throttle {
         let elsewhere = self.found_elsewhere(policy, line_key, pack).await?;
         let now = self.clock.now();
         let left = named.iter().filter(|(index, _)| !elsewhere.contains(index));
-        let records: Vec<_> =
-            left.map(|(_, run)| self.store.record_unreadable_run(&policy.client, run, now)).collect();
-        let recorded: Vec<_> = stream::iter(records).buffer_unordered(RECORDS_AT_ONCE).try_collect().await?;
-        drop(recorded);
-        Ok(())
+        let record = async |run: &RunId| {
+            deadline::check(&*self.clock)?;
+            self.store.record_unreadable_run(&policy.client, run, now).await?;
+            Ok(())
+        };
+        let records: Vec<_> = left.map(|(_, run)| record(run)).collect();
+        stream::iter(records).buffer_unordered(RECORDS_AT_ONCE).try_collect().await
     }
 
     /// The events of a pack that slot groups, other entries of the line or its history know of.
@@ -122,6 +132,7 @@ impl Throttle {
         }
         let mut after = None;
         loop {
+            deadline::check(&*self.clock)?;
             let page = self.store.line(client, name, after).await?;
             let others = page.rows.iter().filter(|entry| entry.pack == pack && entry.line_key != line_key);
             found.extend(others.flat_map(|entry| entry.cursor..entry.count));
@@ -132,6 +143,7 @@ impl Throttle {
         }
         let of = HistoryOf::Singles(name.clone(), id);
         loop {
+            deadline::check(&*self.clock)?;
             let page = self.store.history(client, &of, after).await?;
             for row in page.rows {
                 match row {

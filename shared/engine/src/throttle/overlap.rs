@@ -3,17 +3,22 @@
 //! It is decided when the run is due, not when it is planned: by the wake-up of its launch, by the tick, or by whoever
 //! finds it at the head of the line.
 
-use tidegate_domain::ids::RunId;
+use std::collections::BTreeMap;
+
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use tidegate_domain::ids::{JobId, RunId};
 use tidegate_domain::occurrence::SkipReason;
 use tidegate_domain::policy::PolicyRef;
 use tidegate_store::line::{LineEntry, Pending};
 
 use super::Throttle;
-use crate::EngineError;
 use crate::effect::{Effect, WaitingRun};
+use crate::{EngineError, deadline};
 
 /// Entries of a line whose rule is looked at in one call.
 const DECIDED: i32 = 100;
+/// Jobs whose runs are decided about at once.
+const JOBS_AT_ONCE: usize = 16;
 
 /// What an overlap rule says of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,21 +33,39 @@ pub(crate) enum Turn {
 
 impl Throttle {
     /// Decides about every run of the line that is due and whose rule has not spoken. Returns what follows, and the head of
-    /// the line as it was.
+    /// the line as it was. Runs that there is no time for stay undecided: nobody serves them, and who comes next decides.
     pub(crate) async fn decide_overlaps(
         &self,
         policy: &PolicyRef,
     ) -> Result<(Vec<Effect>, Vec<LineEntry>), EngineError> {
         let head = self.line_head(policy, DECIDED).await?;
-        let mut effects = Vec::new();
+        let mut jobs = BTreeMap::<&JobId, Vec<(&LineEntry, &RunId)>>::new();
         for entry in &head {
             if matches!(entry.overlap, Some(Pending::Skip | Pending::BufferOne))
                 && let Some(run) = entry.run()
             {
-                effects.extend(self.turn_of(policy, entry, run).await?.1);
+                jobs.entry(run.job()).or_default().push((entry, run));
             }
         }
-        Ok((effects, head))
+        let jobs: Vec<_> = jobs.into_values().map(|runs| self.decide_overlaps_of(policy, runs)).collect();
+        let effects: Vec<Vec<Effect>> = stream::iter(jobs).buffered(JOBS_AT_ONCE).try_collect().await?;
+        Ok((effects.into_iter().flatten().collect(), head))
+    }
+
+    /// Decides about runs of one job, one after the other: what is decided about the first is seen by the next.
+    async fn decide_overlaps_of(
+        &self,
+        policy: &PolicyRef,
+        runs: Vec<(&LineEntry, &RunId)>,
+    ) -> Result<Vec<Effect>, EngineError> {
+        let mut effects = Vec::new();
+        for (entry, run) in runs {
+            if deadline::is_over(&*self.clock) {
+                break;
+            }
+            effects.extend(self.turn_of(policy, entry, run).await?.1);
+        }
+        Ok(effects)
     }
 
     /// Whether a run of the line may go, noted in the line; and how it is stopped when it is skipped. Until it is, its

@@ -3,6 +3,7 @@
 //! What is in flight goes on. The rest is taken out of the line and the slot groups, and counted in the run's row, so
 //! that the row of a stopped run adds up as well.
 
+use futures::stream::{self, StreamExt as _};
 use tidegate_domain::flow::Overlap;
 use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::limits::WRITE_ROUNDS;
@@ -14,6 +15,7 @@ use tidegate_store::runs::RunRow;
 use tidegate_store::{Store, Write};
 
 use super::Throttle;
+use super::shares::GROUPS_AT_ONCE;
 use crate::effect::{Effect, WaitingRun};
 use crate::error::readable;
 use crate::{EngineError, deadline};
@@ -44,8 +46,23 @@ impl Throttle {
     /// Drops what the groups of a policy still have of a run. Each range is counted in the run's row, so writes of several
     /// groups follow each other, and take many of them at once.
     async fn drop_from_groups(&self, policy: &Policy, run: &RunId) -> Result<(), EngineError> {
-        let pack = PackId::Run(run.clone());
         let groups = self.groups_as_they_are(policy).await?;
+        self.drop_from_each(&groups, run).await
+    }
+
+    /// Drops what some groups of one policy still have of a run.
+    pub(crate) async fn drop_ranges_of(&self, keys: &[GroupKey], run: &RunId) -> Result<(), EngineError> {
+        let looks: Vec<_> = keys.iter().map(|key| self.store.slot_group(key)).collect();
+        let mut looks = stream::iter(looks).buffered(GROUPS_AT_ONCE);
+        let mut groups = Vec::with_capacity(keys.len());
+        while let Some(found) = looks.next().await {
+            groups.extend(found?);
+        }
+        self.drop_from_each(&groups, run).await
+    }
+
+    async fn drop_from_each(&self, groups: &[SlotGroup], run: &RunId) -> Result<(), EngineError> {
+        let pack = PackId::Run(run.clone());
         let serving = groups.iter().filter(|group| group.serves(&pack));
         let ranges: Vec<(&SlotGroup, Range)> =
             serving.filter_map(|group| Some((group, *group.range()?))).collect();
@@ -76,7 +93,7 @@ impl Throttle {
     }
 
     /// Drops the range of a group if it is one of a run; `Refused` when the group changed meanwhile.
-    pub(crate) async fn drop_range_of(&self, key: &GroupKey, run: &RunId) -> Result<Write, EngineError> {
+    async fn drop_range_of(&self, key: &GroupKey, run: &RunId) -> Result<Write, EngineError> {
         let pack = PackId::Run(run.clone());
         let found = self.store.slot_group(key).await?.filter(|group| group.serves(&pack));
         let Some((group, range)) = found.as_ref().and_then(|group| Some((group, *group.range()?))) else {

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{SLOTS_PER_GROUP, WRITE_ROUNDS};
 use tidegate_domain::occurrence::Occurrence;
@@ -31,6 +32,8 @@ use crate::{EngineError, Panicked};
 
 /// Slot groups that are looked at for room.
 const GROUPS_LOOKED_AT: usize = 2;
+/// Events that cannot be read or written and are recorded at once.
+const RECORDED_AT_ONCE: usize = 16;
 /// Numbers that are tried for a pack.
 const NUMBERS_TRIED: u32 = 3;
 
@@ -54,14 +57,20 @@ impl Tokens {
             return self.queues.dispatch(&[again]).await;
         }
         let (mut members, mut known) = (Vec::with_capacity(chunk.items.len()), BTreeSet::new());
+        let mut unreadable = Vec::new();
         for item in &chunk.items {
             match item.occurrence(&client, launch_at) {
                 // Messages that are handled as one may say the same: SQS was asked twice to take it.
                 Ok(member) if !known.insert(member.run_id()) => {}
                 Ok(member) => members.push(member),
-                Err(error) => self.contents.set_aside_item(&client, launch_at, item, &error).await?,
+                Err(error) => unreadable.push((item, error)),
             }
         }
+        let asides: Vec<_> = unreadable
+            .iter()
+            .map(|(item, error)| self.contents.set_aside_item(&client, launch_at, item, error))
+            .collect();
+        stream::iter(asides).buffer_unordered(RECORDED_AT_ONCE).try_collect::<()>().await?;
         if chunk.ahead {
             members = self.stored(&client, members).await?;
         }
@@ -102,10 +111,14 @@ impl Tokens {
         let mut first_error = None;
         for Failure { runs, error } in joined.failed {
             if error.is_of_one_row() {
-                for Joining { occurrence, .. } in runs {
-                    let set_aside = self.contents.set_aside(&occurrence, &error.to_string()).await;
-                    first_error = first_error.or(set_aside.err());
-                }
+                let reason = error.to_string();
+                let asides: Vec<_> = runs
+                    .iter()
+                    .map(|Joining { occurrence, .. }| self.contents.set_aside(occurrence, &reason))
+                    .collect();
+                // All of them, whatever becomes of one.
+                let asides: Vec<_> = stream::iter(asides).buffer_unordered(RECORDED_AT_ONCE).collect().await;
+                first_error = first_error.or(asides.into_iter().find_map(Result::err));
             } else {
                 first_error = first_error.or(Some(error));
             }

@@ -1,6 +1,7 @@
 //! Rows of what waits: they are kept for as long as it does, however long that is.
 
 use chrono::{DateTime, Utc};
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::limits::HISTORY_DAYS;
 use tidegate_domain::time::{days, shifted};
@@ -10,6 +11,9 @@ use crate::item::{Item, Key, number};
 use crate::rows::{Query, Sorted, Update};
 use crate::tables::{EXPIRES_AT, Table};
 use crate::{Result, Store, Write};
+
+/// Rows of one run that are kept for longer at once.
+const PARTS_AT_ONCE: usize = 8;
 
 impl Store {
     /// Keeps the row of a run, and those that its outcomes are counted in, for [`HISTORY_DAYS`] from `now`. Rows that are kept
@@ -27,10 +31,15 @@ impl Store {
                 ..Query::of(Table::Runs, part::partition(client, run))
             };
             let page = self.query(query).await?;
+            let mut keys = Vec::with_capacity(page.rows.len());
             for row in &page.rows {
                 let item = Item::new(Table::Runs, row);
-                self.retain(Key::new(item.text("pk")?, item.text("sk")?), now).await?;
+                keys.push(Key::new(item.text("pk")?, item.text("sk")?));
             }
+            let retains: Vec<_> = keys.into_iter().map(|key| self.retain(key, now)).collect();
+            let parts: Vec<Write> =
+                stream::iter(retains).buffer_unordered(PARTS_AT_ONCE).try_collect().await?;
+            drop(parts);
             after = page.next;
             if after.is_none() {
                 return Ok(written);

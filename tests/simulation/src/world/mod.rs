@@ -20,6 +20,7 @@ use tidegate_testkit::Deployment;
 
 use crate::gate::{Gate, gated};
 use crate::mutants::Mutant;
+use crate::pace::{Pace, paced};
 
 pub use account::{Account, Fired, Skipped};
 pub use consumer::Received;
@@ -120,6 +121,16 @@ impl World {
         let process = self.deployment.process().random(SeededRandom::new(2));
         let process = process.dynamodb_through(|http| gated(http, gate))?;
         Ok(process.sqs_through(|http| gated(http, gate))?.start(self.clock.clone()))
+    }
+
+    /// A process of its own whose requests to the tables go at a pace: an engine that remembers nothing.
+    ///
+    /// # Errors
+    /// When a client has no HTTP client.
+    pub fn paced(&self, pace: &Arc<Pace>) -> Result<Engine> {
+        let process = self.deployment.process().random(SeededRandom::new(3));
+        let process = process.dynamodb_through(|http| paced(http, pace, &self.clock))?;
+        Ok(process.start(Arc::new(Moved(self.clock.clone()))))
     }
 
     /// The tables as a process sees them whose requests lack a clause.
