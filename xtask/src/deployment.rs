@@ -1,7 +1,7 @@
 //! The template built, deployed and removed with the SAM CLI, at whatever endpoint it is given.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -44,7 +44,7 @@ impl<'a> Deployment<'a> {
     ///
     /// # Errors
     /// When the SAM CLI cannot be installed.
-    pub fn new(workspace: &'a Workspace, folder: &std::path::Path) -> Result<Self> {
+    pub fn new(workspace: &'a Workspace, folder: &Path) -> Result<Self> {
         Ok(Self { workspace, sam: Venv::sam(workspace)?, build: folder.join("build") })
     }
 
@@ -61,6 +61,17 @@ impl<'a> Deployment<'a> {
             // The functions run here: cargo alone builds them, no cross-compiler is needed.
             .env("CARGO_LAMBDA_COMPILER", "cargo")
             .env("CARGO_TARGET_DIR", self.workspace.target()))
+    }
+
+    /// Builds the three functions as a user's `sam build` does, with the template's own architecture and its compiler, zig. Cargo's
+    /// files go to `target`.
+    ///
+    /// # Errors
+    /// When a build is at fault.
+    pub fn build_as_template(&self, target: &Path) -> Result<()> {
+        let mut build = self.sam(["build", "--build-in-source", "--build-dir"]);
+        build.arg(&self.build).env("CARGO_TARGET_DIR", target);
+        run(build.env_remove("CARGO_LAMBDA_COMPILER"))
     }
 
     /// The built binary of a function, by its name in the template.

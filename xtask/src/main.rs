@@ -1,10 +1,11 @@
-//! The project's recipes: `cargo xtask check | readme | e2e | bench | simulate | cloud | fuzz`.
+//! The project's recipes: `cargo xtask check | readme | e2e | arm64 | bench | simulate | cloud | fuzz`.
 //!
 //! A recipe runs what a person would type, in order, and stops at the first failure. Tools that are not on the
 //! machine go into the project's cache (see [`workspace`]), at fixed versions; nothing has to be installed by hand.
 //! No product code lives here, and no other crate depends on this one.
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "a recipe talks to the terminal")]
 
+mod arm64;
 mod check;
 mod command;
 mod deployment;
@@ -42,6 +43,8 @@ usage: cargo xtask <recipe>
   readme                     type the README and the quick start as they are written, in local mode
   e2e                        deploy the real template to AWS_ENDPOINT_URL (or a MiniStack of its own), use it, and compare
                              each role with the calls that its function made
+  arm64                      build the functions as the template has them by default, for arm64 and by zig, and look whether
+                             Lambda could start them
   bench [NAME] [N]           the benchmarks, or one of them with N events or jobs
   bench peers [--quick] [--only NAME,..] [--rounds N] [--far] [--write]
                              the same work on Tidegate and on BullMQ, pg-boss and graphile-worker; --quick is tiny and
@@ -79,6 +82,7 @@ fn recipe(arguments: &[String]) -> Result<()> {
         },
         "readme" => check::type_readme(&workspace),
         "e2e" => e2e::e2e(&workspace),
+        "arm64" => arm64::build(&workspace),
         "bench" if rest.first().is_some_and(|name| name == "peers") => peers::peers(&workspace, &rest[1..]),
         "bench" => run(cargo(&workspace).args(["run", "--release", "-p", "tidegate-bench", "--"]).args(rest)),
         "simulate" => run(cargo(&workspace)

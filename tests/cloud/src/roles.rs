@@ -39,7 +39,8 @@ impl Role {
         role
     }
 
-    /// Statements with conditions are about tags and keys, which nothing has here.
+    /// Skips what denies by a condition, which is about tags that nothing has here, and what a condition of the template adds, which is about
+    /// keys: `template/permissions` holds both to their words, and the end-to-end run meets a queue with another stack's tag.
     fn add(&mut self, statement: &Value) {
         let named = match statement["Effect"].as_str() {
             Some("Allow") => &mut self.allowed,

@@ -36,6 +36,17 @@ impl Queue {
         Ok(Self { sqs, url, poller: None })
     }
 
+    /// Creates a queue with the tag of the queues of a stack.
+    ///
+    /// # Errors
+    /// When the service refuses.
+    pub async fn create_of_stack(name: &str, stack: &str) -> Result<Self> {
+        let sqs = client().await;
+        let created = sqs.create_queue().queue_name(name).tags("tidegate:stack", stack).send().await?;
+        let url = created.queue_url.context("a created queue has no URL")?;
+        Ok(Self { sqs, url, poller: None })
+    }
+
     /// The queue whose name ends like this, and which is there already.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tidegate_e2e::api::{Answer, Api};
 use tidegate_e2e::deployed::Deployed;
+use tidegate_e2e::queue::Queue;
 
 fn job(change: impl FnOnce(&mut Value)) -> Value {
     let mut job = json!({
@@ -64,6 +65,21 @@ async fn a_bad_job_is_refused_and_not_half_written() -> Result<()> {
 fn no_queue() -> String {
     let endpoint = std::env::var("AWS_ENDPOINT_URL").unwrap_or_default();
     format!("{}/000000000000/no-such-queue", endpoint.trim_end_matches('/'))
+}
+
+/// The stack's parameters allow every queue here: only the tag keeps this one apart.
+#[tokio::test]
+#[ignore = "needs a deployed stack: cargo xtask e2e"]
+async fn a_queue_of_another_stack_is_refused_when_a_job_names_it() -> Result<()> {
+    let deployed = Deployed::from_environment()?;
+    let api = Api::register(&deployed, "trespasser").await?.api;
+    let queue = Queue::create_of_stack("tidegate-e2e-other", "another").await?;
+    let target = json!({"sqs": {"queue_url": queue.url()}});
+    let answer = api.put("/v1/jobs/foreign", job(|job| job["target"] = target)).await?;
+    queue.remove().await?;
+    is_refusal(&answer, 422, "out of reach")?;
+    ensure!(answer.body.to_string().contains("target.sqs.queue_url"), "the field is not named: {answer:?}");
+    is_refusal(&api.get("/v1/jobs/foreign").await?, 404, "")
 }
 
 #[tokio::test]

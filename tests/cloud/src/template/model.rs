@@ -1,23 +1,15 @@
 //! What the model takes from `template.yaml` is what stands there.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::{properties, template};
 use crate::cloud::RECEIVED_AT_MOST;
 use crate::lambda::event_source::{BATCH, HIDDEN, SCAN_BATCH, SCAN_HIDDEN};
 use crate::lambda::schedule::EVENT_AGE;
 use crate::lambda::{AllPollers, Configured, Function, Pollers};
 use crate::limits::NEW_ACCOUNT_CONCURRENCY;
-
-fn template() -> Value {
-    tidegate_testkit::template().unwrap()
-}
-
-fn properties<'t>(template: &'t Value, resource: &str) -> &'t Value {
-    &template["Resources"][resource]["Properties"]
-}
 
 fn seconds(duration: Duration) -> Value {
     json!(duration.as_secs())
@@ -96,59 +88,4 @@ fn pollers_of_a_new_account_are_those_of_the_template_and_leave_room_for_the_tic
     }
     // One for the tick, one for the API.
     assert!(together + 2 <= NEW_ACCOUNT_CONCURRENCY as u64, "{together} of {NEW_ACCOUNT_CONCURRENCY}");
-}
-
-/// Every alarm and widget of ours shows a metric that functions write, and every metric is shown somewhere.
-#[test]
-fn metrics_that_are_watched_are_written_and_those_that_are_written_are_watched() {
-    let template = template();
-    let written: BTreeSet<&str> = tidegate_aws::metrics().collect();
-    let resources = template["Resources"].as_object().unwrap();
-    let of_type = |name: &'static str| resources.values().filter(move |resource| resource["Type"] == name);
-    let (mut watched, stack) =
-        (BTreeSet::new(), json!([{"Name": "Stack", "Value": {"Ref": "AWS::StackName"}}]));
-    for alarm in of_type("AWS::CloudWatch::Alarm").map(|alarm| &alarm["Properties"]) {
-        if alarm["Namespace"] == "Tidegate" {
-            assert_eq!(alarm["Dimensions"], stack, "{alarm}");
-            watched.insert(alarm["MetricName"].as_str().unwrap().to_owned());
-        }
-    }
-    assert!(watched.len() >= 8, "{watched:?}");
-    for dashboard in of_type("AWS::CloudWatch::Dashboard") {
-        let body = dashboard["Properties"]["DashboardBody"].to_string();
-        let widgets = body.split(r#"\"Tidegate\", \""#).skip(1);
-        watched.extend(widgets.filter_map(|rest| Some(rest.split_once('\\')?.0.to_owned())));
-    }
-    let watched: BTreeSet<&str> = watched.iter().map(String::as_str).collect();
-    assert_eq!(watched, written);
-}
-
-/// A first deployment that fails leaves no tables behind that the next one would meet; any other keeps them.
-#[test]
-fn tables_outlive_their_stack_unless_it_never_was() {
-    let template = template();
-    let resources = template["Resources"].as_object().unwrap();
-    let tables = resources.iter().filter(|(_, resource)| resource["Type"] == "AWS::DynamoDB::Table");
-    let mut count = 0;
-    for (name, table) in tables {
-        assert_eq!(
-            table["DeletionPolicy"],
-            json!({"If": ["KeepTables", "RetainExceptOnCreate", "Delete"]}),
-            "{name}"
-        );
-        assert_eq!(table["UpdateReplacePolicy"], json!({"If": ["KeepTables", "Retain", "Delete"]}), "{name}");
-        // They are made last: whatever else fails, fails before there is anything to keep.
-        let after: BTreeSet<&str> =
-            table["DependsOn"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-        assert!(after.len() >= 5 && after.iter().all(|name| name.contains("Function")), "{name}: {after:?}");
-        let properties = &table["Properties"];
-        assert_eq!(
-            properties["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"], true,
-            "{name}"
-        );
-        assert!(!properties["DeletionProtectionEnabled"].is_null(), "{name}");
-        count += 1;
-    }
-    assert_eq!(count, 7);
-    assert_eq!(template["Parameters"]["TableDeletionPolicy"]["Default"], "Retain");
 }
