@@ -9,8 +9,8 @@ use tidegate_testkit::ItemKey;
 use tokio::time::Instant;
 
 use crate::limits::{
-    COLD_TABLE_READS, COLD_TABLE_WRITES, PARTITION_READS, PARTITION_WRITES, SPLIT_AFTER, TABLE_GROWTH,
-    TABLE_GROWTH_TIME,
+    COLD_TABLE_READS, COLD_TABLE_WRITES, PARTITION_READS, PARTITION_WRITES, SHORT_AGAIN, SPLIT_AFTER,
+    TABLE_GROWTH, TABLE_GROWTH_TIME,
 };
 
 /// Units of either kind.
@@ -47,7 +47,7 @@ impl Bucket {
         if self.left > 0.0 {
             return true;
         }
-        let goes_on = now.duration_since(self.last_short).as_secs() < 10;
+        let goes_on = now.duration_since(self.last_short) < SHORT_AGAIN;
         self.short_since = self.short_since.filter(|_| goes_on).or(Some(now));
         self.last_short = now;
         false

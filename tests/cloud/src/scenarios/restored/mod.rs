@@ -1,5 +1,7 @@
 //! Tables that are restored from snapshots of different instants, and repaired.
 
+mod listed;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -25,6 +27,8 @@ const BETWEEN_CUTS: Duration = Duration::from_millis(160);
 const LOST: Duration = Duration::from_secs(45);
 const RESTORE_TAKES: u64 = 60;
 const LEASE_SECONDS: u32 = 60;
+/// How far before the first snapshot launches are emitted again.
+const LOOK_BACK: chrono::Duration = chrono::Duration::minutes(2);
 
 /// In the middle of a herd, tables are cut within a second, in an order that the seed says.
 pub(super) async fn repaired(seed: u64, share: f64) -> Result<Report> {
@@ -35,6 +39,7 @@ pub(super) async fn repaired(seed: u64, share: f64) -> Result<Report> {
     let (plain, throttled) = (cloud.target("plain").await?, cloud.target("throttled").await?);
     let under = two_kinds(&cloud, jobs, (&plain, &throttled), (tokens, LEASE_SECONDS)).await?;
     batch(&cloud, jobs, under).await?;
+    listed::add(&cloud).await?;
     let key = cloud.register(HERD).await?;
     let work = Work { takes: Duration::from_millis(300), releases_together: 10, result: None };
     let consume = |cloud: &Cloud| Consumer::start(cloud, &throttled, &key, (tokens as usize, work));
@@ -42,7 +47,9 @@ pub(super) async fn repaired(seed: u64, share: f64) -> Result<Report> {
     cloud.start()?;
 
     cloud.until_instant(midnight()? + FIRST_CUT).await;
-    let snapshots = cut(&cloud, seed).await?;
+    listed::change(&cloud).await?;
+    let mut snapshots = cut(&cloud, seed).await?;
+    listed::cut_earlier(&mut snapshots)?;
     let came_before = cloud.arrivals.count_of(HERD);
     sleep(LOST).await;
     let (came, most_before) = (cloud.arrivals.count_of(HERD), before.most_at_once());
@@ -56,9 +63,11 @@ pub(super) async fn repaired(seed: u64, share: f64) -> Result<Report> {
 
     let mut report = Report::default();
     let began = Instant::now();
-    let found = cloud.repair(RepairOptions { apply: true, ..RepairOptions::default() }).await?;
+    let found =
+        cloud.repair(RepairOptions { apply: true, look_back: LOOK_BACK, ..RepairOptions::default() }).await?;
     report.tell("repair", format!("took {:?}, found {:?}", began.elapsed(), by_kind(&found)));
-    let again = cloud.repair(RepairOptions::default()).await?;
+    listed::must_be_found(&mut report, &found);
+    let again = cloud.repair(RepairOptions { look_back: LOOK_BACK, ..RepairOptions::default() }).await?;
     let left = again.findings.iter().filter(|finding| !finding.kind.is_for_a_person()).count();
     report.must(left == 0, format!("a second repair finds {left}"));
     report.must(
