@@ -17,6 +17,7 @@ pub const STACK: &str = "tidegate-e2e";
 /// What the stack is given beside its defaults: the end-to-end test listens on loopback, names its queues as it likes, and
 /// leaves nothing behind.
 const PARAMETERS: &[&str] = &[
+    "TablePrefix=tidegate-e2e.tables",
     "TableDeletionPolicy=Delete",
     "TableDeletionProtection=false",
     "TargetQueueArns=arn:aws:sqs:*:*:*",

@@ -2,19 +2,23 @@
 //! each can be logged by the permission that it needs.
 //!
 //! Attempts are counted, not calls: what succeeds when it is repeated is counted too. A condition that does not hold is an
-//! answer like another, and an error of a consumer's queue is its consumer's.
+//! answer like another, and an error of a consumer's queue is its consumer's; one of our own queues is a fault.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use aws_sdk_sqs::operation::change_message_visibility_batch::ChangeMessageVisibilityBatchInput;
+use aws_sdk_sqs::operation::send_message::SendMessageInput;
+use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchInput;
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::Intercept;
 use aws_smithy_runtime_api::client::interceptors::context::{
-    BeforeTransmitInterceptorContextRef, FinalizerInterceptorContextRef,
+    BeforeSerializationInterceptorContextRef, BeforeTransmitInterceptorContextRef,
+    FinalizerInterceptorContextRef, Input,
 };
 use aws_smithy_runtime_api::client::orchestrator::Metadata;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
-use aws_smithy_types::config_bag::ConfigBag;
+use aws_smithy_types::config_bag::{ConfigBag, Storable, StoreReplace};
 use metrics::counter;
 use serde::Deserialize;
 use serde_json::Value;
@@ -31,19 +35,51 @@ const DYNAMODB: &str = "DynamoDB";
 #[derive(Debug, Clone)]
 pub(crate) struct Counted {
     under_way: Arc<AtomicU64>,
+    /// The URLs of our own queues.
+    own_queues: Arc<[String]>,
 }
 
 impl Counted {
     /// Counts those under way in `under_way`.
-    pub(crate) fn new(under_way: Arc<AtomicU64>) -> Self {
-        Self { under_way }
+    pub(crate) fn new(under_way: Arc<AtomicU64>, own_queues: Arc<[String]>) -> Self {
+        Self { under_way, own_queues }
     }
+}
+
+/// Says of a call that it is for one of our own queues.
+#[derive(Debug)]
+struct OfOwnQueue;
+
+impl Storable for OfOwnQueue {
+    type Storer = StoreReplace<Self>;
+}
+
+/// The queue that a call is for, of those that functions make of their own queues.
+fn queue_url(input: &Input) -> Option<&str> {
+    let batch = input.downcast_ref::<SendMessageBatchInput>().and_then(SendMessageBatchInput::queue_url);
+    let single = || input.downcast_ref::<SendMessageInput>().and_then(SendMessageInput::queue_url);
+    let later = || input.downcast_ref::<ChangeMessageVisibilityBatchInput>()?.queue_url();
+    batch.or_else(single).or_else(later)
 }
 
 #[aws_smithy_runtime_api::client::interceptors::dyn_dispatch_hint]
 impl Intercept for Counted {
     fn name(&self) -> &'static str {
         "Counted"
+    }
+
+    // Later the input is gone, and the body of a request may have a megabyte.
+    fn read_before_serialization(
+        &self,
+        context: &BeforeSerializationInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        config: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let url = queue_url(context.input());
+        if url.is_some_and(|url| self.own_queues.iter().any(|own| own == url)) {
+            config.interceptor_state().store_put(OfOwnQueue);
+        }
+        Ok(())
     }
 
     fn read_before_transmit(
@@ -78,7 +114,8 @@ impl Intercept for Counted {
             None => Some(FAULTS),
             Some(response) => {
                 let body = response.body().bytes().unwrap_or_default();
-                told(call, response.status().as_u16(), body)
+                let is_ours = call.service() == DYNAMODB || config.load::<OfOwnQueue>().is_some();
+                told(call, is_ours, response.status().as_u16(), body)
             }
         };
         if let Some(metric) = metric {
@@ -88,8 +125,8 @@ impl Intercept for Counted {
     }
 }
 
-/// What an answer counts as; `None`: as nothing.
-fn told(call: &Metadata, status: u16, body: &[u8]) -> Option<&'static str> {
+/// What an answer counts as; `None`: as nothing. `is_ours`: of a table or queue of ours.
+fn told(call: &Metadata, is_ours: bool, status: u16, body: &[u8]) -> Option<&'static str> {
     let is_dynamodb = call.service() == DYNAMODB;
     if status < 300 {
         // The rest of a batch is sent again: the tables were too small for it.
@@ -105,7 +142,7 @@ fn told(call: &Metadata, status: u16, body: &[u8]) -> Option<&'static str> {
         "TransactionConflictException" | "TransactionInProgressException" => Some(CONFLICTS),
         _ if is_throttled(code) || status == 429 => Some(THROTTLES),
         // Of a consumer's queue: missing, or not allowed.
-        _ if !is_dynamodb && is_of_requester => None,
+        _ if !is_ours && is_of_requester => None,
         _ => Some(FAULTS),
     }
 }
@@ -231,7 +268,7 @@ mod tests {
             (503, "no JSON".to_owned(), Some(FAULTS)),
         ] {
             let call = Metadata::new("BatchWriteItem", "DynamoDB");
-            assert_eq!(told(&call, status, body.as_bytes()), metric, "{status} {body}");
+            assert_eq!(told(&call, true, status, body.as_bytes()), metric, "{status} {body}");
         }
     }
 
@@ -247,8 +284,34 @@ mod tests {
             (500, error("InternalFailure"), Some(FAULTS)),
         ] {
             let call = Metadata::new("SendMessageBatch", "SQS");
-            assert_eq!(told(&call, status, body.as_bytes()), metric, "{status} {body}");
+            assert_eq!(told(&call, false, status, body.as_bytes()), metric, "{status} {body}");
         }
+    }
+
+    /// The role or the key's policy was changed, or the queue was deleted.
+    #[test]
+    fn an_error_of_our_own_queue_is_a_fault() {
+        let call = Metadata::new("SendMessageBatch", "SQS");
+        for kind in ["AccessDenied", "KmsAccessDenied", "QueueDoesNotExist"] {
+            let body = format!(r#"{{"__type":"com.amazonaws.sqs#{kind}"}}"#);
+            assert_eq!(told(&call, true, 403, body.as_bytes()), Some(FAULTS), "{kind}");
+        }
+        let throttled = r#"{"__type":"com.amazonaws.sqs#RequestThrottled"}"#;
+        assert_eq!(told(&call, true, 403, throttled.as_bytes()), Some(THROTTLES));
+    }
+
+    #[test]
+    fn the_queue_of_a_call_is_known_before_it_is_written() {
+        let url = "https://sqs.us-east-1.amazonaws.com/1/t-dispatch";
+        let single = SendMessageInput::builder().queue_url(url).message_body("x").build().unwrap();
+        let batch = SendMessageBatchInput::builder().queue_url(url).set_entries(Some(Vec::new())).build();
+        let later = ChangeMessageVisibilityBatchInput::builder().queue_url(url).set_entries(Some(Vec::new()));
+        for input in
+            [Input::erase(single), Input::erase(batch.unwrap()), Input::erase(later.build().unwrap())]
+        {
+            assert_eq!(queue_url(&input), Some(url), "{input:?}");
+        }
+        assert_eq!(queue_url(&Input::erase("of a table")), None);
     }
 
     #[test]

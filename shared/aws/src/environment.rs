@@ -1,5 +1,7 @@
 //! What `template.yaml` tells the functions.
 
+use std::sync::Arc;
+
 use thiserror::Error;
 use tidegate_engine::Config;
 
@@ -67,6 +69,18 @@ impl Environment {
         self.admin_key_sha256.as_deref()
     }
 
+    /// The URLs of the queues that the functions send internal messages to.
+    pub(crate) fn own_queues(&self) -> Arc<[String]> {
+        let urls = [
+            &self.dispatch_queue_url,
+            &self.scan_queue_url,
+            &self.release_queue_url,
+            &self.dead_letter_queue_url,
+            &self.release_dead_letter_queue_url,
+        ];
+        urls.into_iter().cloned().collect()
+    }
+
     /// What the engine needs of it.
     pub fn config(&self) -> Config {
         Config {
@@ -113,6 +127,8 @@ mod tests {
             let read = environment(&[&all[..], &allowed_by].concat()).unwrap();
             assert_eq!(read.config().allow_private_targets, allowed, "{value}");
         }
-        assert_eq!(environment(&all).unwrap().admin_key_sha256(), None);
+        let read = environment(&all).unwrap();
+        assert_eq!(read.admin_key_sha256(), None);
+        assert_eq!(read.own_queues().len(), 5);
     }
 }

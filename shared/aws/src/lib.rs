@@ -136,7 +136,7 @@ pub async fn engine(environment: &Environment, figures: &Figures) -> Engine {
         .timeout_config(timeouts())
         .load()
         .await;
-    let counted = Counted::new(figures.under_way());
+    let counted = Counted::new(figures.under_way(), environment.own_queues());
     let dynamodb = aws_sdk_dynamodb::config::Builder::from(&sdk).interceptor(counted.clone()).build();
     let sqs = aws_sdk_sqs::config::Builder::from(&sdk).interceptor(counted).build();
     Engine::new(Parts {

@@ -67,17 +67,37 @@ const MOTO: [(&str, &str); 20] = [
 /// How `LocalStack` differs. It needs an auth token and was not run here yet: its first run says what belongs here.
 const LOCALSTACK: [(&str, &str); 0] = [];
 
+/// The emulators with a list.
+const LISTS: [(&str, &[(&str, &str)]); 3] =
+    [("ministack", &MINISTACK), ("moto", &MOTO), ("localstack", &LOCALSTACK)];
+
 /// What is known of `case` at `emulator`; an unknown emulator is held to everything, as AWS is.
 pub fn expectation(emulator: &str, case: &str) -> Expectation {
     if SLOW.contains(&case) {
         return Expectation::TooSlow;
     }
-    let known: &[(&str, &'static str)] = match emulator {
-        "ministack" => &MINISTACK,
-        "moto" => &MOTO,
-        "localstack" => &LOCALSTACK,
-        _ => &[],
-    };
+    let known = LISTS.iter().find(|(name, _)| *name == emulator).map_or(&[][..], |(_, known)| known);
     let differs = known.iter().find(|(name, _)| *name == case);
     differs.map_or(Expectation::Passes, |(_, how)| Expectation::Differs(how))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    macro_rules! names {
+        ($($area:ident::$case:ident,)*) => {
+            [$(concat!(stringify!($area), "::", stringify!($case))),*]
+        };
+    }
+
+    /// A name that is no case would be passed over, and nobody would miss the case that it was meant for.
+    #[test]
+    fn what_is_listed_is_a_case() {
+        let cases = crate::for_each_sqs_case!(names);
+        let listed = LISTS.iter().flat_map(|(_, known)| known.iter().map(|(name, _)| *name));
+        for name in listed.chain(SLOW) {
+            assert!(cases.contains(&name), "{name}");
+        }
+    }
 }

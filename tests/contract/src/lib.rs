@@ -2,7 +2,8 @@
 //!
 //! A case is an `async fn(&Bench) -> Outcome`: it gets a client, a prefix for its queue names and a way to let time pass, and
 //! knows nothing of where it runs. `tests/` runs every case against the embedded SQS in process, against the same over
-//! HTTP on loopback, and against whatever `AWS_ENDPOINT_URL` names (MiniStack in the end-to-end run, or AWS itself).
+//! HTTP on loopback, and against whatever `AWS_ENDPOINT_URL` names: MiniStack in the end-to-end run, or another emulator (credentials and
+//! region are fixed, so not AWS itself).
 //! AWS's documentation decides what a case expects; where an emulator differs, [`emulators`] says so by name.
 
 pub mod at_endpoint;

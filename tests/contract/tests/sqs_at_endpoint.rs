@@ -1,7 +1,8 @@
 //! The contract of SQS, held by whatever `AWS_ENDPOINT_URL` names: an emulator in the end-to-end run.
 //!
 //! Ignored unless asked for: `cargo nextest run -p tidegate-contract --test sqs_at_endpoint --run-ignored only`.
-//! `TIDEGATE_EMULATOR` says which emulator it is: `ministack` (the default), `moto`, `localstack`, or `none` for AWS itself.
+//! `TIDEGATE_EMULATOR` says which emulator it is: `ministack` (the default), `moto`, `localstack`, or another name for one that is
+//! held to everything.
 
 use tidegate_contract::endpoint::client_of;
 use tidegate_contract::{Bench, Outcome, Passage, at_endpoint, for_each_sqs_case, sqs};

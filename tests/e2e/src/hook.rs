@@ -1,5 +1,6 @@
 //! A consumer's HTTP endpoint on loopback, which checks each signature as Standard Webhooks lays it down.
 
+use std::env;
 use std::net::Ipv4Addr;
 
 use anyhow::{Context, Result, ensure};
@@ -16,6 +17,9 @@ use tokio::task::JoinHandle;
 
 use crate::inbox::{Event, Inbox};
 
+/// Under which name functions reach this machine, where they run in containers. They run beside the tests unless it is set.
+const HOST: &str = "TIDEGATE_E2E_HOOK_HOST";
+
 /// A listening endpoint, closed when dropped.
 #[derive(Debug)]
 pub struct Hook {
@@ -30,13 +34,18 @@ struct Receiver {
 }
 
 impl Hook {
-    /// Listens on a free loopback port.
+    /// Listens on a free port: of loopback, or of every address when `TIDEGATE_E2E_HOOK_HOST` says under which name functions
+    /// find this machine.
     ///
     /// # Errors
     /// When no port can be had.
     pub async fn listen(inbox: Inbox, webhook_secret: &str) -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let url = format!("http://{}/hook", listener.local_addr()?);
+        let (address, host) = match env::var(HOST) {
+            Ok(host) => (Ipv4Addr::UNSPECIFIED, host),
+            Err(_) => (Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST.to_string()),
+        };
+        let listener = TcpListener::bind((address, 0)).await?;
+        let url = format!("http://{host}:{}/hook", listener.local_addr()?.port());
         let receiver = Receiver { inbox, secret: webhook_secret.to_owned() };
         let routes = Router::new().route("/hook", post(receive)).with_state(receiver);
         let server = tokio::spawn(async move {

@@ -361,12 +361,17 @@ impl Queues {
                 QueueCheck::Missing
             }
             Err(e) if e.code().is_some_and(|code| code.contains("NonExistentQueue")) => QueueCheck::Missing,
-            Err(e) if e.code().is_some_and(|code| code.contains("AccessDenied")) => {
-                QueueCheck::OutOfReach(told(&e))
-            }
+            Err(e) if e.code().is_some_and(is_not_allowed) => QueueCheck::OutOfReach(told(&e)),
             Err(e) => QueueCheck::Unknown(told(&e)),
         }
     }
+}
+
+/// Whether a code says that no repeat will be allowed either: by a policy, by a key's, or since the account has not enabled the
+/// region, where its credentials are not known then.
+fn is_not_allowed(code: &str) -> bool {
+    let of_regions = ["InvalidClientTokenId", "UnrecognizedClientException", "OptInRequired"];
+    code.contains("AccessDenied") || of_regions.contains(&code)
 }
 
 /// What SQS said of a call, or the connection.
@@ -392,6 +397,22 @@ fn is_same_or_beside(own_url: &str, queue_url: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_region_that_is_not_enabled_is_out_of_reach_as_a_queue_that_is_not_allowed_is() {
+        for (code, is) in [
+            ("AccessDenied", true),
+            ("AccessDeniedException", true),
+            ("KMS.AccessDeniedException", true),
+            ("InvalidClientTokenId", true),
+            ("UnrecognizedClientException", true),
+            ("OptInRequired", true),
+            ("RequestThrottled", false),
+            ("InternalFailure", false),
+        ] {
+            assert_eq!(is_not_allowed(code), is, "{code}");
+        }
+    }
 
     #[test]
     fn our_own_queues_are_known_under_any_host() {
