@@ -30,6 +30,8 @@ pub const TABLE_GROWTH_TIME: Duration = Duration::from_secs(30 * 60);
 /// How long a key is at its limit before its partition is split. *Assumed*: the Developer Guide speaks of sustained
 /// traffic, and of minutes.
 pub const SPLIT_AFTER: Duration = Duration::from_secs(10 * 60);
+/// How long after it was too small for a request a partition that is too small again counts as short all the time. *Assumed*.
+pub const SHORT_AGAIN: Duration = Duration::from_secs(10);
 /// Write units a second, and read units a second, that a table may take in an account that asked for no more.
 /// Source: Developer Guide, "Service, account, and table quotas in Amazon DynamoDB", on-demand mode.
 pub const TABLE_QUOTA: f64 = 40_000.0;
@@ -51,6 +53,9 @@ pub const SQS_CALL: Latency = Latency::ms(8.0, 40.0);
 /// By how much a message of a standard queue may be overtaken by later ones. *Assumed*: the Developer Guide, "Amazon SQS standard
 /// queues", speaks of best-effort ordering.
 pub const OVERTAKEN_BY: Duration = Duration::from_secs(2);
+/// Of a million messages with a group, so many are delivered as if they had none: a fair queue takes turns between groups only
+/// once one of them has many in flight. *Assumed*: the Developer Guide, "Amazon SQS fair queues", names no time and no share.
+pub const UNFAIR: u32 = 200_000;
 /// Messages of a standard queue that are received and not deleted. Source: Developer Guide, "Amazon SQS queue quotas".
 pub const SQS_IN_FLIGHT: f64 = 120_000.0;
 /// Messages a second of a FIFO queue, sent in tens, without its high throughput.
@@ -92,6 +97,14 @@ pub const BYTES_OF_A_POLLER: f64 = 1024.0 * 1024.0;
 pub const PROVISIONED_PER_MINUTE: usize = 1_000;
 /// How long a poll of an event source waits for messages. Source: Developer Guide, "Using Lambda with Amazon SQS".
 pub const POLL: Duration = Duration::from_secs(20);
+/// How long an event source waits after a poll that failed. *Assumed*.
+pub const POLL_AGAIN: Duration = Duration::from_secs(1);
+/// By how many batches a second an event source shrinks while less than half of them are busy. *Assumed*: the documentation
+/// says that it scales down, and not how fast.
+pub const IDLE_POLLERS_PER_SECOND: usize = 1;
+/// The part of its batches that an event source keeps in a second in which its function was throttled. *Assumed*: the
+/// documentation says that it reduces them.
+pub const POLLERS_LEFT_BY_A_THROTTLE: f64 = 0.9;
 /// How long an event source waits before it tries a function again that was throttled. *Assumed*.
 pub const THROTTLED_AGAIN: Duration = Duration::from_secs(1);
 /// How long Lambda waits before it tries an asynchronous call again that was throttled, at first; then twice as long each

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use aws_sdk_sqs::types::QueueAttributeName;
+use aws_sdk_sqs::types::{Message, QueueAttributeName};
 use aws_smithy_runtime_api::client::http::HttpConnectorFuture;
 use axum::body::Body;
 use chrono::{DateTime, Utc};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tidegate_domain::clock::Clock as _;
 use tidegate_embedded::{Call, ClientOptions, Embedded, Fault, FaultPlan, Usage, around};
 use tidegate_engine::{Engine, Repair, RepairOptions, RepairReport};
-use tidegate_store::KeyHash;
+use tidegate_store::{KeyHash, Store};
 use tidegate_testkit::{Deployment, queue};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
@@ -25,7 +25,7 @@ use crate::dice::Dice;
 use crate::dynamodb::{DynamoDb, Hottest, TableOptions};
 use crate::lambda::event_source::{BATCH, HIDDEN, SCAN_BATCH, SCAN_HIDDEN};
 use crate::lambda::{
-    Account, AllPollers, Answer, Configured, EventSource, Failed, Function, Invoked, Schedule, Work,
+    Account, AllPollers, Answer, Configured, EventSource, Failed, Function, Invoked, Kind, Schedule, Work,
     event_source, schedule,
 };
 use crate::limits::{CONCURRENCY, EXPIRED_FOR};
@@ -40,6 +40,8 @@ static ADMIN_KEY: LazyLock<KeyHash> = LazyLock::new(|| KeyHash::of(ADMIN));
 const ADMIN: &str = "the admin key of the model only";
 /// How often a message of ours is received before it is a dead letter, as `template.yaml` has it.
 pub(crate) const RECEIVED_AT_MOST: u32 = 1_000;
+/// The attribute of a dead letter that says why.
+const REASON: &str = "reason";
 /// How often is looked whether something holds.
 const UNTIL: Duration = Duration::from_millis(50);
 /// How often the watermark is looked at.
@@ -96,6 +98,22 @@ pub struct Cloud {
     options: Options,
     running: JoinSet<()>,
     latest: Arc<Mutex<Latest>>,
+}
+
+/// A message of ours that was given up.
+#[derive(Debug, Clone)]
+pub struct DeadLetter {
+    /// What it says.
+    pub text: String,
+    /// Why; `None` when it came too often.
+    pub reason: Option<String>,
+}
+
+impl DeadLetter {
+    fn of(message: &Message) -> Self {
+        let reason = message.message_attributes().and_then(|all| all.get(REASON)?.string_value());
+        Self { text: message.body().unwrap_or_default().to_owned(), reason: reason.map(str::to_owned) }
+    }
 }
 
 /// How far behind emission was, at its worst.
@@ -184,7 +202,7 @@ impl Cloud {
             self.running.spawn(event_source::run(Arc::clone(&self.account), self.queues()?, source));
         }
         self.running.spawn(watch(self.engine(), Arc::clone(&self.latest)));
-        self.running.spawn(expire(self.region.embedded.clone()));
+        self.running.spawn(expire(Arc::clone(&self.region)));
         Ok(())
     }
 
@@ -229,6 +247,16 @@ impl Cloud {
         self.region.clock
     }
 
+    /// When the region began.
+    pub fn began_at(&self) -> DateTime<Utc> {
+        self.options.began_at
+    }
+
+    /// The tables past the model, as an engine writes and reads them.
+    pub fn store(&self) -> Store {
+        self.region.past.store()
+    }
+
     /// What time it is.
     pub fn now(&self) -> DateTime<Utc> {
         self.region.clock.now()
@@ -250,9 +278,9 @@ impl Cloud {
         self.region.queues()
     }
 
-    /// The tables, past the model: to spoil what is in them.
+    /// The tables, past the model: to spoil what is in them. What is written comes to reads that lag as all writes do.
     pub fn tables(&self) -> aws_sdk_dynamodb::Client {
-        self.region.embedded.dynamodb()
+        self.region.past.dynamodb().clone()
     }
 
     /// Takes what lies in the queue of a consumer.
@@ -312,11 +340,36 @@ impl Cloud {
     /// # Errors
     /// When SQS refuses.
     pub async fn dead_letters(&self) -> Result<Vec<String>> {
-        let mut texts = Vec::new();
+        Ok(self.dead_letters_with_reasons().await?.into_iter().map(|dead| dead.text).collect())
+    }
+
+    /// The same, each with the reason that was given.
+    ///
+    /// # Errors
+    /// When SQS refuses.
+    pub async fn dead_letters_with_reasons(&self) -> Result<Vec<DeadLetter>> {
+        let (sqs, mut all) = (&self.region.deployment.sqs, Vec::new());
         for (_, dead) in self.giving_up() {
-            texts.extend(queue::take_all(&self.region.deployment.sqs, dead).await?);
+            loop {
+                let receive = sqs.receive_message().queue_url(dead).max_number_of_messages(10);
+                let received = receive.message_attribute_names("All").send().await?;
+                let messages = received.messages.unwrap_or_default();
+                if messages.is_empty() {
+                    break;
+                }
+                all.extend(messages.iter().map(DeadLetter::of));
+                queue::delete(sqs, dead, &messages).await?;
+            }
         }
-        Ok(texts)
+        Ok(all)
+    }
+
+    /// What waits in the dispatch queue. Only when nothing runs any more.
+    ///
+    /// # Errors
+    /// When SQS refuses.
+    pub async fn take_from_dispatch(&self) -> Result<Vec<String>> {
+        self.take_from(&self.region.deployment.config().dispatch_queue_url).await
     }
 
     /// What became of a function's invocations.
@@ -354,9 +407,28 @@ impl Cloud {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How far the watermark is behind the clock now.
+    ///
+    /// # Errors
+    /// When the tables are away.
+    pub async fn behind(&self) -> Result<Duration> {
+        let scanned_to = self.engine().queries().emission_status().await?.scanned_to;
+        Ok(scanned_to.and_then(|at| (self.now() - at).to_std().ok()).unwrap_or_default())
+    }
+
+    /// Batches that were answered with some of their items left out: of writes, and of reads.
+    pub fn left_out(&self) -> (u64, u64) {
+        self.region.dynamodb.left_out()
+    }
+
     /// Kills the next invocation of a function after so many of its requests.
     pub fn kill_after(&self, function: Function, requests: u64) {
         self.account.kill_after(function, requests);
+    }
+
+    /// Kills each invocation of a kind that begins from now on after so many of its requests, until so many were.
+    pub fn kill_each(&self, kind: Kind, requests: u64, times: u32) {
+        self.account.kill_each(kind, requests, times);
     }
 
     /// Our queues, by their URLs.
@@ -435,10 +507,11 @@ impl Caller {
 }
 
 /// Deletes what has expired: some of it at once, some of it long after.
-async fn expire(embedded: Embedded) {
+async fn expire(region: Arc<Region>) {
     loop {
         sleep(EXPIRED_FOR).await;
-        drop(embedded.sweep_ttl());
+        drop(region.embedded.sweep_ttl());
+        region.dynamodb.sweep_copy().await;
     }
 }
 

@@ -26,6 +26,9 @@ pub struct QueueOptions {
     pub doubled: u32,
     /// Of a million calls that send, so many send messages of which every second is overtaken by later ones.
     pub overtaken: u32,
+    /// Of a million messages with a group that are sent to a standard queue, so many are not told from those of others: their
+    /// client is not known to have more than its share yet.
+    pub unfair: u32,
     /// Of a million calls that delete, so many are answered and delete nothing: their messages come again.
     pub undeleted: u32,
 }
@@ -65,7 +68,7 @@ impl Sqs {
         if is_delete && self.dice.once_in(self.options.undeleted) {
             return deleted(&body_of(&request));
         }
-        let request = if is_send { self.overtaken(request) } else { request };
+        let request = if is_send { self.unfair(self.overtaken(request)) } else { request };
         let sent = is_send.then(|| body_of(&request));
         let doubled =
             if is_send && self.dice.once_in(self.options.doubled) { request.try_clone() } else { None };
@@ -89,13 +92,36 @@ impl Sqs {
             let delay = message["DelaySeconds"].as_u64().unwrap_or_default() + OVERTAKEN_BY.as_secs();
             message["DelaySeconds"] = delay.min(SQS_DELAY_SECONDS.into()).into();
         };
-        // A FIFO queue keeps its order.
-        if body["QueueUrl"].as_str().is_some_and(|url| url.ends_with(".fifo")) {
+        // It keeps its order.
+        if is_fifo(&body) {
             return request;
         }
         match body["Entries"].as_array_mut() {
             Some(entries) => entries.iter_mut().step_by(2).for_each(delays),
             None => delays(&mut body),
+        }
+        *request.body_mut() = SdkBody::from(body.to_string());
+        request
+    }
+
+    /// Takes the group from some messages: the embedded queues take turns between groups from the first message on, and AWS
+    /// only once one of them is noisy.
+    fn unfair(&self, mut request: HttpRequest) -> HttpRequest {
+        if self.options.unfair == 0 {
+            return request;
+        }
+        let mut body = body_of(&request);
+        if is_fifo(&body) {
+            return request;
+        }
+        let messages: Vec<&mut Value> = match body["Entries"].is_array() {
+            true => body["Entries"].as_array_mut().into_iter().flatten().collect(),
+            false => vec![&mut body],
+        };
+        for message in messages.into_iter().filter_map(Value::as_object_mut) {
+            if self.dice.once_in(self.options.unfair) {
+                message.remove("MessageGroupId");
+            }
         }
         *request.body_mut() = SdkBody::from(body.to_string());
         request
@@ -108,6 +134,10 @@ impl Sqs {
             self.arrivals.note(sent, self.clock.now());
         }
     }
+}
+
+fn is_fifo(sent: &Value) -> bool {
+    sent["QueueUrl"].as_str().is_some_and(|url| url.ends_with(".fifo"))
 }
 
 /// The answer to a call that deletes.

@@ -16,7 +16,7 @@ use tidegate_domain::flow::Flow;
 use tidegate_domain::job::{Count, History, Payload, Terms, Trigger};
 use tidegate_domain::target::Target;
 use tidegate_embedded::Service;
-use tidegate_engine::JobDraft;
+use tidegate_engine::{JobDraft, Written};
 
 const CLIENT: &str = "acme";
 
@@ -40,6 +40,20 @@ async fn region(options: Options) -> (Cloud, String, String) {
 fn job(queue: &str, in_seconds: i64) -> Value {
     let at = began_at() + chrono::Duration::seconds(in_seconds);
     json!({"trigger": {"at": at.to_rfc3339()}, "target": {"sqs": {"queue_url": queue}}})
+}
+
+fn terms(queue: &str) -> Terms {
+    Terms {
+        count: Count::new(1).unwrap(),
+        policy: None,
+        target: Target::sqs(queue).unwrap(),
+        payload: Payload::new("null".to_owned()).unwrap(),
+        history: History::All,
+        max_attempts: Default::default(),
+        relevancy: None,
+        flow: Flow::default(),
+        unknown: Default::default(),
+    }
 }
 
 async fn create(cloud: &Cloud, key: &str, job: &Value) {
@@ -123,22 +137,87 @@ async fn reads_may_lag() {
 async fn reads_that_lag_find_what_was_set_up_past_the_model() {
     let tables = TableOptions { lags: true, ..TableOptions::default() };
     let (cloud, _, queue) = region(Options { tables, ..options() }).await;
-    let terms = Terms {
-        count: Count::new(1).unwrap(),
-        policy: None,
-        target: Target::sqs(&queue).unwrap(),
-        payload: Payload::new("null".to_owned()).unwrap(),
-        history: History::All,
-        max_attempts: Default::default(),
-        relevancy: None,
-        flow: Flow::default(),
-        unknown: Default::default(),
-    };
     // So far away that a tick finds it.
-    let draft = JobDraft::new(Trigger::at(began_at() + chrono::Duration::seconds(700)), terms);
+    let draft = JobDraft::new(Trigger::at(began_at() + chrono::Duration::seconds(700)), terms(&queue));
     cloud.engine().jobs().create(&CLIENT.parse().unwrap(), None, draft).await.unwrap();
     let came = |cloud: &Cloud| cloud.arrivals.count_of(CLIENT) == 1;
     assert!(cloud.until(Duration::from_secs(900), came).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_finds_no_room_comes_again_within_its_minute() {
+    let (cloud, key, _) = region(Options { concurrency: 1, ..options() }).await;
+    // A call is under way as the minute begins.
+    let slow = Trouble::Slow(Duration::from_millis(2_500));
+    let (from, tick_at) = (cloud.now(), began_at() + chrono::Duration::seconds(40));
+    cloud.weather.trouble(Service::DynamoDb, slow, from, tick_at + chrono::Duration::seconds(1));
+    cloud.until_instant(tick_at - chrono::Duration::seconds(1)).await;
+    let caller = cloud.caller();
+    let call = caller.call("GET", "/v1/jobs", &key, &Value::Null);
+    let tick = cloud.until(Duration::from_secs(60), |cloud| cloud.invoked(Function::Emitter).begun > 0);
+    let (answer, tick) = tokio::join!(call, tick);
+    assert_eq!(answer.unwrap().0, StatusCode::OK);
+    assert!(cloud.invoked(Function::Emitter).throttled > 0, "the tick found room");
+    assert!(tick.is_some(), "no tick came within its minute");
+}
+
+/// Tables that take less than what comes.
+#[tokio::test(start_paused = true)]
+async fn what_a_batch_leaves_out_is_asked_for_again() {
+    const JOBS: usize = 500;
+    let tables = TableOptions { warm: Some((30.0, 90.0)), ..TableOptions::default() };
+    let (cloud, _, queue) = region(Options { tables, ..options() }).await;
+    let (engine, client) = (cloud.engine(), CLIENT.parse().unwrap());
+    // Every second payload lies in its job.
+    let drafts = (0..JOBS).map(|number| {
+        let payload = serde_json::to_string(&"x".repeat(if number % 2 == 0 { 10 } else { 600 })).unwrap();
+        let terms = Terms { payload: Payload::new(payload).unwrap(), ..terms(&queue) };
+        (None, JobDraft::new(Trigger::at(began_at() + chrono::Duration::seconds(400)), terms))
+    });
+    let mut jobs = Vec::new();
+    for written in engine.jobs().create_all(&client, drafts.collect()).await {
+        let Written::Created(job) = written.unwrap() else { panic!("a job was not created") };
+        jobs.push(job.id);
+    }
+    let came = |cloud: &Cloud| cloud.arrivals.count_of(CLIENT) == JOBS;
+    assert!(cloud.until(Duration::from_secs(3_600), came).await.is_some());
+    cloud.until_instant(cloud.now() + chrono::Duration::minutes(30)).await;
+    let (writes, _) = cloud.left_out();
+    assert!(writes > 0 && cloud.refused().0 > 0, "nothing was refused: {:?}", cloud.left_out());
+    assert!(cloud.arrivals.of(CLIENT).iter().all(|arrival| arrival.times == 1));
+    for job in &jobs {
+        let runs = engine.queries().runs(&client, job, None).await.unwrap().rows;
+        let delivered: Vec<u32> = runs.iter().map(|run| run.tally.delivered).collect();
+        assert_eq!(delivered, [1], "{job}");
+    }
+    assert!(cloud.dead_letters().await.unwrap().is_empty());
+}
+
+/// Read units that the table of the index gives for a one-time job with a generated id and a payload of so many bytes, once it is
+/// stored.
+async fn read_of_index(payload_bytes: usize) -> f64 {
+    let (cloud, key, queue) = region(options()).await;
+    let mut job = job(&queue, 400);
+    job["payload"] = json!("x".repeat(payload_bytes));
+    create(&cloud, &key, &job).await;
+    let before = cloud.usage();
+    cloud.until_instant(began_at() + chrono::Duration::seconds(450)).await;
+    assert_eq!(cloud.arrivals.count_of(CLIENT), 1);
+    cloud
+        .usage()
+        .since(&before)
+        .capacity
+        .iter()
+        .filter(|(name, _)| name.contains("launch"))
+        .map(|(_, units)| units.read)
+        .sum()
+}
+
+/// Decision 0037 says it.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_whole_in_its_row_is_not_read_again_for_a_large_payload() {
+    let (small, large) = (read_of_index(300).await, read_of_index(1_000).await);
+    assert!((large - small).abs() < 0.1, "{small} and {large} read units");
 }
 
 #[tokio::test(start_paused = true)]
@@ -162,6 +241,25 @@ async fn messages_may_be_overtaken() {
         let late_ms = cloud.arrivals.of(CLIENT)[0].late_ms();
         assert!(late_ms >= least_ms && (least_ms > 0 || late_ms < 2_000), "{overtaken}: {late_ms}");
     }
+}
+
+/// How many of the messages of a client are received before the one of another, which was sent after them.
+async fn received_before(unfair: u32) -> usize {
+    let queues = QueueOptions { unfair, ..QueueOptions::default() };
+    let cloud = Cloud::new(Options { queues, ..options() }).await.unwrap();
+    let (sqs, queue) = (cloud.queues().unwrap(), cloud.target("shared").await.unwrap());
+    for (group, text) in [("many", "many"); 30].into_iter().chain([("one", "one")]) {
+        let send = sqs.send_message().queue_url(&queue).message_body(text).message_group_id(group);
+        send.send().await.unwrap();
+    }
+    let texts = cloud.take_from(&queue).await.unwrap();
+    texts.iter().position(|text| text == "one").unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn queues_may_not_be_fair_at_once() {
+    assert!(received_before(0).await < 10);
+    assert_eq!(received_before(1_000_000).await, 30);
 }
 
 #[tokio::test(start_paused = true)]

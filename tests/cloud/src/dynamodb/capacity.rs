@@ -9,8 +9,8 @@ use tidegate_testkit::ItemKey;
 use tokio::time::Instant;
 
 use crate::limits::{
-    COLD_TABLE_READS, COLD_TABLE_WRITES, PARTITION_READS, PARTITION_WRITES, SPLIT_AFTER, TABLE_GROWTH,
-    TABLE_GROWTH_TIME,
+    COLD_TABLE_READS, COLD_TABLE_WRITES, PARTITION_READS, PARTITION_WRITES, SHORT_AGAIN, SPLIT_AFTER,
+    TABLE_GROWTH, TABLE_GROWTH_TIME,
 };
 
 /// Units of either kind.
@@ -47,7 +47,7 @@ impl Bucket {
         if self.left > 0.0 {
             return true;
         }
-        let goes_on = now.duration_since(self.last_short).as_secs() < 10;
+        let goes_on = now.duration_since(self.last_short) < SHORT_AGAIN;
         self.short_since = self.short_since.filter(|_| goes_on).or(Some(now));
         self.last_short = now;
         false
@@ -154,6 +154,32 @@ impl Capacity {
             self.throttled += 1;
         }
         of_table && of_partition
+    }
+
+    /// Which items of a batch are let in: as many as a bucket has at least a unit for, or half a one for a read.
+    pub(crate) fn admits_each(&mut self, keys: &[ItemKey], writes: bool) -> Vec<bool> {
+        let of_one = if writes { Units { write: 1.0, read: 0.0 } } else { Units { write: 0.0, read: 0.5 } };
+        let mut taken = Vec::new();
+        let admitted = keys.iter().map(|key| {
+            let is_admitted = self.admits(key, writes);
+            if is_admitted {
+                self.take(key, of_one);
+                taken.push(key);
+            }
+            is_admitted
+        });
+        let admitted = admitted.collect();
+        // The request pays afterwards what it really took.
+        for key in taken {
+            self.take(key, Units { write: -of_one.write, read: -of_one.read });
+        }
+        admitted
+    }
+
+    fn take(&mut self, key: &ItemKey, units: Units) {
+        let now = Instant::now();
+        self.table(&key.table, now).pair.charge(units);
+        self.partition(key, now).pair.charge(units);
     }
 
     /// Charges what a request for these items took, in equal parts.

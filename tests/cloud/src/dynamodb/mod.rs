@@ -8,6 +8,7 @@ mod conflicts;
 mod replica;
 mod request;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnector};
@@ -52,6 +53,8 @@ pub(crate) struct DynamoDb {
     capacity: Mutex<Capacity>,
     conflicts: Mutex<Conflicts>,
     replica: Option<Replica>,
+    /// Batches of writes, and of reads, of which some items were left out.
+    left_out: (AtomicU64, AtomicU64),
 }
 
 /// Lets go of a transaction's items, also when whoever waits for it is killed.
@@ -81,6 +84,7 @@ impl DynamoDb {
             weather,
             capacity: Mutex::new(Capacity::new(warm, options.splits)),
             conflicts: Mutex::default(),
+            left_out: Default::default(),
             replica: if options.lags { Some(Replica::new(clock, READ_LAG).await?) } else { None },
         })
     }
@@ -115,9 +119,21 @@ impl DynamoDb {
         }
     }
 
+    /// Deletes what has expired from what eventually consistent reads see.
+    pub(crate) async fn sweep_copy(&self) {
+        if let Some(replica) = &self.replica {
+            replica.sweep_ttl().await;
+        }
+    }
+
     /// What was refused because a limit was reached, and because two met.
     pub(crate) fn refused(&self) -> (u64, u64) {
         (locked(&self.capacity).throttled, locked(&self.conflicts).refused)
+    }
+
+    /// Batches of writes, and of reads, of which some items were left out.
+    pub(crate) fn left_out(&self) -> (u64, u64) {
+        (self.left_out.0.load(Ordering::Relaxed), self.left_out.1.load(Ordering::Relaxed))
     }
 
     /// The keys that took most in a second: of write units, and of read units.
@@ -129,11 +145,16 @@ impl DynamoDb {
         let writes = wanted.kind != Kind::Read;
         let admitted: Vec<bool> = {
             let mut capacity = locked(&self.capacity);
-            wanted.keys.iter().map(|key| capacity.admits(key, writes)).collect()
+            match wanted.may_leave_out() {
+                true => capacity.admits_each(&wanted.keys, writes),
+                false => wanted.keys.iter().map(|key| capacity.admits(key, writes)).collect(),
+            }
         };
         let left_out = match admitted.iter().filter(|admitted| !**admitted).count() {
             0 => None,
             some if some < admitted.len() && wanted.may_leave_out() => {
+                let counted = if writes { &self.left_out.0 } else { &self.left_out.1 };
+                counted.fetch_add(1, Ordering::Relaxed);
                 Some(wanted.leave_out(|place| !admitted.get(place).is_none_or(|admitted| *admitted)))
             }
             _ if wanted.kind == Kind::Transaction => {

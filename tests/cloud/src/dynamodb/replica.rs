@@ -20,6 +20,7 @@ use crate::reply::Answer;
 
 /// The copy, and the writes that are on their way to it.
 pub(crate) struct Replica {
+    embedded: Embedded,
     copy: SharedHttpConnector,
     lag: Duration,
     on_their_way: Mutex<VecDeque<(Instant, HttpRequest)>>,
@@ -30,7 +31,7 @@ impl Replica {
     pub(crate) async fn new(clock: VirtualClock, lag: Duration) -> anyhow::Result<Self> {
         let copy = Embedded::in_memory(Arc::new(clock))?;
         Store::new(copy.dynamodb(), PREFIX).create_tables().await?;
-        Ok(Self { copy: copy.connector(), lag, on_their_way: Mutex::default() })
+        Ok(Self { copy: copy.connector(), embedded: copy, lag, on_their_way: Mutex::default() })
     }
 
     /// Serves a request: by the copy, when it may be behind.
@@ -62,6 +63,15 @@ impl Replica {
             self.locked().push_back((at, write));
         }
         answer
+    }
+
+    /// Deletes what has expired, after all writes that were made before: one of them may have made a row last longer.
+    pub(crate) async fn sweep_ttl(&self) {
+        loop {
+            let Some((_, write)) = self.locked().pop_front() else { break };
+            drop(self.copy.call(write).await);
+        }
+        drop(self.embedded.sweep_ttl());
     }
 
     fn arrived(&self) -> Option<HttpRequest> {

@@ -14,8 +14,9 @@ use super::Account;
 use super::invocation::{Answer, Failed, Work};
 use crate::function::Function;
 use crate::limits::{
-    BATCHES_OF_A_POLLER, BYTES_OF_A_POLLER, MOST_POLLERS, POLL, POLLERS_AT_FIRST, POLLERS_PER_MINUTE,
-    POLLS_OF_A_POLLER, PROVISIONED_PER_MINUTE, THROTTLED_AGAIN,
+    BATCHES_OF_A_POLLER, BYTES_OF_A_POLLER, IDLE_POLLERS_PER_SECOND, MOST_POLLERS, POLL, POLL_AGAIN,
+    POLLERS_AT_FIRST, POLLERS_LEFT_BY_A_THROTTLE, POLLERS_PER_MINUTE, POLLS_OF_A_POLLER,
+    PROVISIONED_PER_MINUTE, THROTTLED_AGAIN,
 };
 
 /// Messages of the dispatch and release queues that are handed over together, as `template.yaml` has it.
@@ -101,9 +102,9 @@ impl Pollers {
     fn wanted(self, there: usize, busy: usize, wanted: usize, was_throttled: bool) -> usize {
         let (at_first, a_second, most) = self.bounds();
         let wanted = match was_throttled {
-            true => wanted * 9 / 10,
+            true => (wanted as f64 * POLLERS_LEFT_BY_A_THROTTLE) as usize,
             false if busy >= there => there + a_second,
-            false if busy < wanted / 2 => wanted - 1,
+            false if busy < wanted / 2 => wanted - IDLE_POLLERS_PER_SECOND,
             false => wanted,
         };
         wanted.clamp(at_first, most)
@@ -189,7 +190,7 @@ impl Polling {
         match receive.send().await {
             Ok(received) => received.messages.unwrap_or_default(),
             Err(_) => {
-                sleep(Duration::from_secs(1)).await;
+                sleep(POLL_AGAIN).await;
                 Vec::new()
             }
         }

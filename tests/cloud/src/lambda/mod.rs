@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use environment::Environment;
 pub use event_source::{AllPollers, EventSource, Pollers};
+pub use invocation::Kind;
 pub(crate) use invocation::{Answer, Failed, Work};
 pub use schedule::Schedule;
 
@@ -36,6 +37,10 @@ pub struct Invoked {
     pub timed_out: u64,
     /// Of these, killed.
     pub killed: u64,
+    /// Of those that were killed, events of the schedule.
+    pub killed_ticks: u64,
+    /// Of those that were killed, parts of large emissions.
+    pub killed_parts: u64,
     /// Of these, ended with an error.
     pub errors: u64,
     /// Invocations that could not begin.
@@ -66,8 +71,35 @@ struct State {
     invoked: BTreeMap<Function, Invoked>,
     /// After so many requests of it, the next invocation of a function is killed.
     to_be_killed: BTreeMap<Function, u64>,
+    /// Invocations that are killed one after the other.
+    killing: Option<Killing>,
     /// From when and until when nothing can be invoked.
     away: Option<(DateTime<Utc>, DateTime<Utc>)>,
+}
+
+/// Every invocation of a kind is killed after so many requests, until so many were.
+struct Killing {
+    kind: Kind,
+    requests: u64,
+    left: u32,
+}
+
+impl State {
+    /// After how many of its requests the invocation is killed that begins now.
+    fn killed_after(&mut self, function: Function, kind: Kind) -> Option<u64> {
+        let killing = self.killing.as_ref().filter(|killing| killing.kind == kind && killing.left > 0);
+        killing.map(|killing| killing.requests).or_else(|| self.to_be_killed.remove(&function))
+    }
+
+    fn note_killed(&mut self, function: Function, kind: Kind) {
+        if let Some(killing) = self.killing.as_mut().filter(|killing| killing.kind == kind) {
+            killing.left = killing.left.saturating_sub(1);
+        }
+        let invoked = self.invoked.entry(function).or_default();
+        invoked.killed += 1;
+        invoked.killed_ticks += u64::from(kind == Kind::Tick);
+        invoked.killed_parts += u64::from(kind == Kind::Part);
+    }
 }
 
 /// An invocation's place; free again when it is dropped.
@@ -104,6 +136,11 @@ impl Account {
         self.locked().to_be_killed.insert(function, requests);
     }
 
+    /// Kills each invocation of a kind that begins from now on after so many of its requests, until `times` were killed.
+    pub(crate) fn kill_each(&self, kind: Kind, requests: u64, times: u32) {
+        self.locked().killing = Some(Killing { kind, requests, left: times });
+    }
+
     /// Lambda is away from one instant up to another: nothing can be invoked.
     pub(crate) fn go_away(&self, from: DateTime<Utc>, to: DateTime<Utc>) {
         self.locked().away = Some((from, to));
@@ -123,7 +160,7 @@ impl Account {
 
     /// Runs a function once.
     pub(crate) async fn invoke(&self, function: Function, work: Work) -> Result<Answer, Failed> {
-        let place = self.enter(function)?;
+        let (place, kind) = (self.enter(function)?, work.kind(function));
         let configured = self.configured(function);
         let version = self.version(function);
         let environment = self.take_idle(function);
@@ -135,7 +172,7 @@ impl Account {
             self.count(function, |invoked| invoked.cold += 1);
         }
         sleep(self.region.dice.time(if is_cold { COLD_START } else { WARM_START })).await;
-        environment.begin(self.locked().to_be_killed.remove(&function));
+        environment.begin(self.locked().killed_after(function, kind));
         let began = Instant::now();
         let deadline_ms = (self.region.clock.now() + configured.timeout).timestamp_millis();
         let work = environment.run(function, work, u64::try_from(deadline_ms).unwrap_or_default());
@@ -152,11 +189,13 @@ impl Account {
             invoked.longest = invoked.longest.max(took);
             match ended {
                 Err(Failed::TimedOut) => invoked.timed_out += 1,
-                Err(Failed::Killed) => invoked.killed += 1,
-                Err(_) => invoked.errors += 1,
-                Ok(_) => {}
+                Err(Failed::Error | Failed::Throttled) => invoked.errors += 1,
+                Err(Failed::Killed) | Ok(_) => {}
             }
         });
+        if matches!(ended, Err(Failed::Killed)) {
+            self.locked().note_killed(function, kind);
+        }
         drop(place);
         let is_replaced = self.version(function) != version;
         if !is_replaced && !matches!(ended, Err(Failed::TimedOut | Failed::Killed)) {

@@ -7,7 +7,6 @@ use super::herd::options;
 use super::jobs::{HERD, neighbour, one_times, terms};
 use super::{Report, midnight, minutes, part};
 use crate::cloud::Cloud;
-use crate::limits::PARTITION_WRITES;
 
 /// Events of the full run.
 const EVENTS: usize = 1_000_000;
@@ -28,13 +27,7 @@ pub(super) async fn unthrottled(seed: u64, share: f64) -> Result<Report> {
     report.tell("took", format!("{took:?} from midnight on"));
     let late = report.must_arrive(&cloud, HERD, events);
     report.must(late.repeated == 0, format!("each sent once: {} came twice", late.repeated));
-    let (writes, _) = cloud.hottest();
-    report.must(
-        writes.units <= PARTITION_WRITES,
-        format!("no key over its limit: {} took {:.0} W in a second", writes.key, writes.units),
-    );
-    let (throttled, _) = cloud.refused();
-    report.must(throttled == 0, format!("{throttled} requests were throttled"));
+    report.must_heat_no_key(&cloud);
     report.must_give_nothing_up(&cloud).await?;
     report.tell_of(&cloud, events);
     Ok(report)

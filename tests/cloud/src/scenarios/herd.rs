@@ -7,11 +7,11 @@ use tidegate_domain::job::{Payload, Terms, Trigger};
 use tidegate_engine::JobDraft;
 
 use super::jobs::{HERD, NEIGHBOUR, named, neighbour, one_times, terms};
-use super::{Report, midnight, minutes, part, seconds};
+use super::{Report, calls, midnight, minutes, part, seconds};
 use crate::arrivals::Lateness;
 use crate::cloud::{Cloud, Options};
 use crate::lambda::{AllPollers, Pollers, Schedule};
-use crate::limits::NEW_ACCOUNT_CONCURRENCY;
+use crate::limits::{NEW_ACCOUNT_CONCURRENCY, UNFAIR};
 
 /// Jobs of the full herd.
 const JOBS: usize = 100_000;
@@ -19,6 +19,14 @@ const JOBS: usize = 100_000;
 const OVERTAKEN: u32 = 10_000;
 /// The size of payloads that do not travel with their events.
 const PAYLOAD_BYTES: usize = 1_000;
+/// Jobs that a client creates over the API in a new account, one a second.
+const CREATED: usize = 300;
+/// Jobs of the herd of an account whose API is flooded, from when on it is, and how long.
+const FLOODED_JOBS: usize = 10_000;
+const FLOOD_AHEAD: Duration = Duration::from_secs(60);
+const FLOOD: Duration = Duration::from_secs(15 * 60);
+/// Two ticks fall into it.
+const SHORTEST_FLOOD: Duration = Duration::from_secs(130);
 /// Before midnight the region has run for so long.
 const AHEAD: u64 = 5;
 
@@ -39,11 +47,42 @@ pub(super) async fn new_account(seed: u64, share: f64) -> Result<Report> {
     let mut options = options(seed)?;
     options.concurrency = NEW_ACCOUNT_CONCURRENCY;
     options.pollers = AllPollers::as_deployed();
-    let (mut report, cloud, jobs) = run(options, share, minutes(180)).await?;
+    let jobs = part(JOBS, share);
+    let cloud = begin(options, jobs).await?;
+    let creating = calls::create_each_second(&cloud, CREATED).await?;
+    let (mut report, cloud) = play(cloud, jobs, minutes(180)).await?;
+    calls::must_be_created(&mut report, &cloud, creating).await?;
     let latest = cloud.latest();
     report.must(
         latest.watermark <= Duration::from_secs(120),
         format!("the tick is never starved: the watermark is at most {:?} behind", latest.watermark),
+    );
+    report.tell_of(&cloud, jobs);
+    Ok(report)
+}
+
+/// In a new account, whose API others call without end from a minute before midnight on.
+pub(super) async fn flooded(seed: u64, share: f64) -> Result<Report> {
+    let mut options = options(seed)?;
+    options.concurrency = NEW_ACCOUNT_CONCURRENCY;
+    options.pollers = AllPollers::as_deployed();
+    let jobs = part(FLOODED_JOBS, share);
+    let cloud = begin(options, jobs).await?;
+    let lasts = FLOOD.mul_f64(share).max(SHORTEST_FLOOD);
+    cloud.until_instant(midnight()? - FLOOD_AHEAD).await;
+    let flood = calls::flood(&cloud).await?;
+    cloud.until_instant(cloud.now() + lasts).await;
+    let (answered, refused) = flood.end();
+    let behind = cloud.latest();
+    cloud.until_instant(cloud.now() + minutes(2)).await;
+    let after = cloud.behind().await?;
+    let (mut report, cloud) = play(cloud, jobs, minutes(180)).await?;
+    report.tell("the flood", format!("{answered} calls were answered in {lasts:?}, {refused} were refused"));
+    report.must(refused > 0, "the account had no room for some of the calls");
+    report.tell("while it lasted", format!("the watermark was {:?} behind at the most", behind.watermark));
+    report.must(
+        after <= Duration::from_secs(120),
+        format!("two minutes after it the watermark is {after:?} behind"),
     );
     report.tell_of(&cloud, jobs);
     Ok(report)
@@ -63,21 +102,19 @@ pub(super) async fn named_with_payloads(seed: u64, share: f64) -> Result<Report>
         named(&engine, HERD, &format!("job-{number}"), draft).await?;
     }
     let (mut report, cloud) = play(cloud, jobs, minutes(60)).await?;
-    let beside = Lateness::of(&cloud.arrivals.of(NEIGHBOUR));
-    report.must(
-        beside.most_ms <= 5_000,
-        format!("the neighbour's minute job is at most {} late", seconds(beside.most_ms)),
-    );
+    report.must_not_hold_the_neighbour_up(&cloud, 5_000);
     report.tell_of(&cloud, jobs);
     Ok(report)
 }
 
 /// A region some minutes before midnight, whose tick comes in the last second of each minute: what is due as the next minute
-/// begins is planned a second before. Reads lag behind, and messages overtake each other, as on AWS they do.
+/// begins is planned a second before. Reads lag behind, messages overtake each other, and queues are not fair at once, as on
+/// AWS it is.
 pub(super) fn options(seed: u64) -> Result<Options> {
     let mut options = Options::new(seed, midnight()? - minutes(AHEAD));
     options.tables.lags = true;
     options.queues.overtaken = OVERTAKEN;
+    options.queues.unfair = UNFAIR;
     options.schedule = Schedule { phase: Duration::from_secs(59), ..Schedule::default() };
     Ok(options)
 }

@@ -17,7 +17,7 @@ use crate::cloud::{Cloud, Options};
 use crate::consumer::{Consumer, Work};
 use crate::dynamodb::TableOptions;
 use crate::lambda::{Function, Pollers, Schedule};
-use crate::limits::{CONCURRENCY, NEW_ACCOUNT_CONCURRENCY};
+use crate::limits::{CONCURRENCY, NEW_ACCOUNT_CONCURRENCY, UNFAIR};
 use crate::sqs::QueueOptions;
 use crate::weather::Trouble;
 
@@ -119,6 +119,7 @@ impl Draw {
         options.queues = QueueOptions {
             doubled: self.one_of(&[0, 20_000])?,
             overtaken: self.one_of(&[0, 200_000])?,
+            unfair: self.one_of(&[0, UNFAIR])?,
             undeleted: self.one_of(&[0, 20_000])?,
         };
         options.pollers.dispatch = self.one_of(&[
@@ -158,7 +159,7 @@ impl History {
         for _ in 0..draw.0.usize(0..8) {
             let function = draw.one_of(&[Function::Emitter, Function::Handler, Function::Master])?;
             // The emitter plans two minutes ahead.
-            kills.push((draw.instant()? - minutes(2), function, draw.0.u64(0..40)));
+            kills.push((draw.instant()? - minutes(2), function, draw.0.u64(0..200)));
         }
         kills.sort_by_key(|(at, ..)| *at);
         Ok(Self { seed, options, loads, troubles, kills })
@@ -221,6 +222,8 @@ impl History {
         }
         let dead = cloud.dead_letters().await?;
         found.must(dead.is_empty(), || format!("{} dead letters, {:?}", dead.len(), dead.first()));
+        let not_allowed = cloud.not_allowed();
+        found.must(not_allowed.is_empty(), || format!("the roles do not allow {not_allowed:?}"));
         let functions = [Function::Emitter, Function::Handler, Function::Master];
         let (throttled, met) = cloud.refused();
         Ok(Found {

@@ -10,9 +10,10 @@ use tidegate_domain::policy::{OnExpiry, PolicyTerms};
 use tidegate_engine::JobDraft;
 use tidegate_protocol::Event;
 
+use super::herd::options;
 use super::jobs::{HERD, named, one_times, policy, policy_of, terms};
 use super::{Report, midnight, minutes};
-use crate::cloud::{Cloud, Options};
+use crate::cloud::Cloud;
 
 /// Days that the run lasts: an event a day.
 const DAYS: f64 = 40.0;
@@ -23,7 +24,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// A run of an event a day, and a policy that is paused for the first three quarters of them.
 pub(super) async fn run(seed: u64, share: f64) -> Result<Report> {
     let days = ((DAYS * share) as u64).max(2);
-    let mut cloud = Cloud::new(Options::new(seed, midnight()? - minutes(5))).await?;
+    let mut cloud = Cloud::new(options(seed)?).await?;
     let engine = cloud.engine();
     engine.tick().await?;
     let client: ClientId = HERD.parse()?;

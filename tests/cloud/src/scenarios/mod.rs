@@ -1,5 +1,6 @@
 //! What must hold on AWS as it is. Each scenario is a region of its own; what it found is a few findings, each held or not.
 
+mod calls;
 mod crowd;
 mod herd;
 mod histories;
@@ -15,7 +16,9 @@ mod throttled;
 mod upgrade;
 mod wide;
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -24,6 +27,7 @@ use chrono::{DateTime, TimeZone as _, Utc};
 use crate::arrivals::Lateness;
 use crate::cloud::Cloud;
 use crate::lambda::Function;
+use crate::limits::{PARTITION_READS, PARTITION_WRITES};
 use jobs::NEIGHBOUR;
 
 /// Launches that an outage missed and that are made up for, unless a job says otherwise.
@@ -57,6 +61,12 @@ const SCENARIOS: &[Scenario] = &[
     scenario("herd-new-account", "the same on an account with 10 concurrent", |seed, share| {
         in_virtual_time(herd::new_account(seed, share))
     }),
+    scenario(
+        "flooded-new-account",
+        "a herd on an account with 10 concurrent, whose API is called without end",
+        |seed, share| in_virtual_time(herd::flooded(seed, share)),
+    )
+    .only_in_full(),
     scenario(
         "named-herd",
         "100,000 one-time jobs with ids of their client's choice and payloads of 1 KB at 00:00:00, read from one key",
@@ -166,6 +176,23 @@ const SCENARIOS: &[Scenario] = &[
     )
     .only_in_full(),
     scenario(
+        "both-slow-3h",
+        "DynamoDB and SQS 2.5 s slower for 3 hours, in the middle of the herd",
+        |seed, share| in_virtual_time(outage::during(seed, share, outage::BOTH_SLOW, 180)),
+    )
+    .only_in_full(),
+    scenario(
+        "both-throttled-15m",
+        "DynamoDB and SQS throttle every call for 15 minutes, in the middle of the herd",
+        |seed, share| in_virtual_time(outage::during(seed, share, outage::BOTH_THROTTLED, 15)),
+    ),
+    scenario(
+        "both-throttled-3h",
+        "DynamoDB and SQS throttle every call for 3 hours, in the middle of the herd",
+        |seed, share| in_virtual_time(outage::during(seed, share, outage::BOTH_THROTTLED, 180)),
+    )
+    .only_in_full(),
+    scenario(
         "lambda-away-15m",
         "Lambda invokes nothing for 15 minutes, in the middle of the herd",
         |seed, share| in_virtual_time(outage::during(seed, share, outage::Outage::Lambda, 15)),
@@ -181,6 +208,7 @@ const SCENARIOS: &[Scenario] = &[
         "a run that lasts 40 days, and a policy that is paused for 30; expired rows are deleted",
         |seed, share| in_virtual_time(long::run(seed, share)),
     )
+    // Of a shorter one no row expires. What must hold is held in the tests by `long_lived` of the simulation.
     .only_in_full(),
     scenario(
         "upgrade",
@@ -294,24 +322,49 @@ impl Report {
     /// Holds that the neighbour's job, which fires each minute, missed none: misfires are made up for, up to the latest 100.
     fn must_miss_no_minute(&mut self, cloud: &Cloud) {
         let arrivals = cloud.arrivals.of(NEIGHBOUR);
-        let mut minutes: Vec<i64> = arrivals.iter().map(|arrival| arrival.due_at.timestamp() / 60).collect();
-        minutes.sort_unstable();
-        let gaps = minutes.windows(2).filter(|pair| pair[1] - pair[0] > 1);
-        let missed: Vec<String> = gaps
-            .flat_map(|pair| pair[0] + 1..pair[1])
-            .take(5)
+        let minutes: BTreeSet<i64> = arrivals.iter().map(|arrival| arrival.due_at.timestamp() / 60).collect();
+        let due = minutes_due(cloud);
+        let missed: Vec<String> = due
+            .clone()
+            .filter(|minute| !minutes.contains(minute))
             .filter_map(|minute| Some(DateTime::from_timestamp(minute * 60, 0)?.format("%H:%M").to_string()))
             .collect();
-        self.tell("the neighbour's minutes", format!("{} came, missed {missed:?}", minutes.len()));
-        let is_over = |minute: &&i64| (cloud.now().timestamp() - **minute * 60) > 60;
-        let (first, last) = (minutes.first().copied(), minutes.iter().rfind(is_over).copied());
-        let due =
-            first.zip(last).map_or(0, |(first, last)| usize::try_from(last - first + 1).unwrap_or_default());
-        let came = minutes.iter().filter(is_over).count();
+        let some = missed.iter().take(5).collect::<Vec<_>>();
+        self.tell("the neighbour's minutes", format!("{} came, missed {some:?}", minutes.len()));
+        let due = due.count();
+        let came = due - missed.len();
         self.must(
             came >= due.min(MADE_UP_FOR),
             format!("{came} of the neighbour's {due} minutes came, of which the latest {MADE_UP_FOR} must"),
         );
+    }
+
+    /// Holds that the neighbour's job, which fires each minute, was never later than so many milliseconds, nor missed one.
+    fn must_not_hold_the_neighbour_up(&mut self, cloud: &Cloud, most_ms: i64) {
+        let beside = Lateness::of(&cloud.arrivals.of(NEIGHBOUR));
+        let due = minutes_due(cloud).count();
+        self.must(
+            beside.events >= due && beside.most_ms <= most_ms,
+            format!(
+                "the neighbour's minute job came {} times of {due}, at most {} late",
+                beside.events,
+                seconds(beside.most_ms)
+            ),
+        );
+    }
+
+    /// Holds that no key took more than a partition has, and that nothing was refused for it.
+    fn must_heat_no_key(&mut self, cloud: &Cloud) {
+        let (writes, reads) = cloud.hottest();
+        self.must(
+            writes.units <= PARTITION_WRITES && reads.units <= PARTITION_READS,
+            format!(
+                "no key over its limit: {} took {:.0} W in a second, {} {:.0} R",
+                writes.key, writes.units, reads.key, reads.units
+            ),
+        );
+        let (throttled, _) = cloud.refused();
+        self.must(throttled == 0, format!("{throttled} requests were throttled"));
     }
 
     /// Holds that nothing was given up, and that no function asked for more than its role allows.
@@ -379,6 +432,13 @@ fn seconds(ms: i64) -> String {
 /// So many, of a full size.
 fn part(of: usize, share: f64) -> usize {
     ((of as f64 * share) as usize).max(1)
+}
+
+/// The minutes in which the neighbour's job was due since the region began, in minutes since 1970; not those of the last minute,
+/// which may be under way.
+fn minutes_due(cloud: &Cloud) -> RangeInclusive<i64> {
+    let minute = |at: DateTime<Utc>| at.timestamp().div_euclid(60);
+    minute(cloud.began_at()) + 1..=minute(cloud.now() - minutes(1))
 }
 
 /// Midnight of a Tuesday on which no zone changes its clocks.

@@ -7,9 +7,8 @@ use tidegate_domain::ids::PolicyId;
 use tidegate_domain::job::Terms;
 
 use super::herd::options;
-use super::jobs::{HERD, NEIGHBOUR, neighbour, one_times, policy, terms};
-use super::{Report, midnight, minutes, part, seconds};
-use crate::arrivals::Lateness;
+use super::jobs::{HERD, neighbour, one_times, policy, terms};
+use super::{Report, midnight, minutes, part};
 use crate::cloud::Cloud;
 use crate::consumer::{Consumer, Work};
 
@@ -60,11 +59,7 @@ async fn under(seed: u64, events: usize, policies: usize, tokens: u32) -> Result
         latest.watermark <= minutes(BEHIND),
         format!("the watermark is at most {:?} behind", latest.watermark),
     );
-    let beside = Lateness::of(&cloud.arrivals.of(NEIGHBOUR));
-    report.must(
-        beside.most_ms <= 5_000,
-        format!("the neighbour's minute job is at most {} late", seconds(beside.most_ms)),
-    );
+    report.must_not_hold_the_neighbour_up(&cloud, 5_000);
     report.must_give_nothing_up(&cloud).await?;
     report.tell_of(&cloud, events);
     Ok(report)

@@ -11,7 +11,6 @@ use super::jobs::{HERD, one_times, policy, terms};
 use super::{Report, midnight, minutes, part};
 use crate::cloud::Cloud;
 use crate::consumer::{Consumer, Work};
-use crate::limits::PARTITION_WRITES;
 
 /// How long a consumer may hold a token.
 const LEASE_SECONDS: u32 = 60;
@@ -25,20 +24,24 @@ struct Load {
     work: Work,
     /// Write units that an event may take.
     units: f64,
+    /// Releases a second that are asked for, between the first and the last tenth of the events.
+    per_second: f64,
 }
 
 /// 1,000,000 events under 1,000 tokens, 5,000 releases a second, each with a text.
 pub(super) async fn large(seed: u64, share: f64) -> Result<Report> {
-    let takes = Duration::from_millis(200);
+    let takes = Duration::from_millis(100);
     let work = Work { takes, releases_together: 10, result: Some("42 rows were written") };
-    let load = Load { events: part(1_000_000, share), tokens: 1_000, workers: 150, work, units: 2.3 };
+    let (events, per_second) = (part(1_000_000, share), 5_000.0);
+    let load = Load { events, tokens: 1_000, workers: 400, work, units: 2.3, per_second };
     run(seed, &load).await
 }
 
 /// 10 tokens and jobs of 20 ms, released one by one.
 pub(super) async fn short(seed: u64, share: f64) -> Result<Report> {
     let work = Work { takes: Duration::from_millis(20), releases_together: 1, result: None };
-    let load = Load { events: part(10_000, share), tokens: 10, workers: 10, work, units: 2.0 };
+    let load =
+        Load { events: part(10_000, share), tokens: 10, workers: 10, work, units: 2.0, per_second: 0.0 };
     run(seed, &load).await
 }
 
@@ -56,7 +59,13 @@ async fn run(seed: u64, load: &Load) -> Result<Report> {
     cloud.start()?;
     cloud.until_instant(midnight()?).await;
     let before = cloud.usage();
-    let took = cloud.until(minutes(180), |cloud| cloud.arrivals.count_of(HERD) >= load.events).await;
+    let came = |events: usize| {
+        let cloud = &cloud;
+        async move { cloud.until(minutes(90), |cloud| cloud.arrivals.count_of(HERD) >= events).await }
+    };
+    let tenth = load.events / 10;
+    let (first, steady, rest) = (came(tenth).await, came(9 * tenth).await, came(load.events).await);
+    let took = first.zip(steady).zip(rest).map(|((first, steady), rest)| first + steady + rest);
     let used = cloud.usage().since(&before);
     cloud.until_instant(cloud.now() + minutes(3)).await;
     let mut report = Report::default();
@@ -69,16 +78,19 @@ async fn run(seed: u64, load: &Load) -> Result<Report> {
             format!("{share:.0} %, {:.0} a second", load.events as f64 / took.as_secs_f64()),
         );
     }
+    if let Some(steady) = steady {
+        let rate = 8.0 * tenth as f64 / steady.as_secs_f64();
+        report.must(
+            rate >= load.per_second,
+            format!("{rate:.0} releases a second between the first and the last tenth"),
+        );
+    }
     let late = report.must_arrive(&cloud, HERD, load.events);
     report.tell("came twice", late.repeated.to_string());
     report.tell("releases", format!("{:?}", consumer.answers()));
     let most = consumer.most_at_once();
     report.must(most <= load.tokens as usize, format!("the limit was kept: {most} at once"));
-    let (writes, _) = cloud.hottest();
-    report.must(
-        writes.units <= PARTITION_WRITES,
-        format!("no key over its limit: {} took {:.0} W in a second", writes.key, writes.units),
-    );
+    report.must_heat_no_key(&cloud);
     let per_event = used.write_units() / load.events as f64;
     report.must(per_event <= load.units, format!("{per_event:.2} W per event, {} at the most", load.units));
     report.must_give_nothing_up(&cloud).await?;

@@ -3,6 +3,7 @@
 //! Functions are updated one after the other, as CloudFormation does it, so that both versions run side by side. What a
 //! later version may do to rows and messages stands in `docs/decisions/0022-rows-that-live-long.md`.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -63,6 +64,8 @@ struct Found {
     /// Events of the batch that are counted as succeeded.
     succeeded: Option<u64>,
     dead: usize,
+    /// What functions asked for that their roles do not allow.
+    not_allowed: BTreeSet<String>,
     most_at_once: usize,
     /// Rows that still have what only the later version knows.
     of_later: usize,
@@ -77,6 +80,7 @@ impl Found {
             && self.succeeded == Some(batch as u64)
             && self.most_at_once <= tokens(batch) as usize
             && self.of_later > 0
+            && self.not_allowed.is_empty()
     }
 }
 
@@ -131,6 +135,7 @@ async fn play(seed: u64, jobs: usize, before: Version, after: Version) -> Result
         left: (of_policy["in_flight"].as_u64(), of_policy["waiting"].as_u64()),
         succeeded: runs["runs"][0]["succeeded"].as_u64(),
         dead: cloud.dead_letters().await?.len(),
+        not_allowed: cloud.not_allowed(),
         most_at_once: consumer.most_at_once(),
         of_later,
     })
