@@ -156,6 +156,32 @@ impl Capacity {
         of_table && of_partition
     }
 
+    /// Which items of a batch are let in: as many as a bucket has at least a unit for, or half a one for a read.
+    pub(crate) fn admits_each(&mut self, keys: &[ItemKey], writes: bool) -> Vec<bool> {
+        let of_one = if writes { Units { write: 1.0, read: 0.0 } } else { Units { write: 0.0, read: 0.5 } };
+        let mut taken = Vec::new();
+        let admitted = keys.iter().map(|key| {
+            let is_admitted = self.admits(key, writes);
+            if is_admitted {
+                self.take(key, of_one);
+                taken.push(key);
+            }
+            is_admitted
+        });
+        let admitted = admitted.collect();
+        // The request pays afterwards what it really took.
+        for key in taken {
+            self.take(key, Units { write: -of_one.write, read: -of_one.read });
+        }
+        admitted
+    }
+
+    fn take(&mut self, key: &ItemKey, units: Units) {
+        let now = Instant::now();
+        self.table(&key.table, now).pair.charge(units);
+        self.partition(key, now).pair.charge(units);
+    }
+
     /// Charges what a request for these items took, in equal parts.
     pub(crate) fn charge(&mut self, keys: &[ItemKey], used: Units) {
         let now = Instant::now();

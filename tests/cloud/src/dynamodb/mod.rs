@@ -145,7 +145,10 @@ impl DynamoDb {
         let writes = wanted.kind != Kind::Read;
         let admitted: Vec<bool> = {
             let mut capacity = locked(&self.capacity);
-            wanted.keys.iter().map(|key| capacity.admits(key, writes)).collect()
+            match wanted.may_leave_out() {
+                true => capacity.admits_each(&wanted.keys, writes),
+                false => wanted.keys.iter().map(|key| capacity.admits(key, writes)).collect(),
+            }
         };
         let left_out = match admitted.iter().filter(|admitted| !**admitted).count() {
             0 => None,

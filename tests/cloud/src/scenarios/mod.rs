@@ -214,6 +214,7 @@ const SCENARIOS: &[Scenario] = &[
         "a run that lasts 40 days, and a policy that is paused for 30; expired rows are deleted",
         |seed, share| in_virtual_time(long::run(seed, share)),
     )
+    // Of a shorter one no row expires. What must hold is held in the tests by `long_lived` of the simulation.
     .only_in_full(),
     scenario(
         "upgrade",

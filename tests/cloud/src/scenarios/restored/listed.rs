@@ -47,7 +47,7 @@ pub(super) async fn add(cloud: &Cloud) -> Result<()> {
     named(&engine, LISTED, "unknown-job", at(later, plain.clone())).await?;
     named(&engine, LISTED, "changed", at(later, plain.clone())).await?;
     // They wait in a pack that launched before what is emitted again.
-    let early = midnight()? - minutes(4);
+    let early = midnight()? - minutes(17);
     for single in ["old-a", "old-b", "old-c"] {
         named(&engine, LISTED, single, at(early, under("old", 1)?)).await?;
     }

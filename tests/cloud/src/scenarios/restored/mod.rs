@@ -27,6 +27,8 @@ const BETWEEN_CUTS: Duration = Duration::from_millis(160);
 const LOST: Duration = Duration::from_secs(45);
 const RESTORE_TAKES: u64 = 60;
 const LEASE_SECONDS: u32 = 60;
+/// Before midnight the region has run for so many minutes: some of what waits launched before what is emitted again.
+const AHEAD: u64 = 20;
 /// How far before the first snapshot launches are emitted again.
 const LOOK_BACK: chrono::Duration = chrono::Duration::minutes(2);
 
@@ -34,7 +36,9 @@ const LOOK_BACK: chrono::Duration = chrono::Duration::minutes(2);
 pub(super) async fn repaired(seed: u64, share: f64) -> Result<Report> {
     let jobs = part(JOBS, share);
     let tokens = (jobs / 50).max(3) as u32;
-    let mut cloud = Cloud::new(options(seed)?).await?;
+    let mut options = options(seed)?;
+    options.began_at = midnight()? - minutes(AHEAD);
+    let mut cloud = Cloud::new(options).await?;
     let engine = cloud.engine();
     let (plain, throttled) = (cloud.target("plain").await?, cloud.target("throttled").await?);
     let under = two_kinds(&cloud, jobs, (&plain, &throttled), (tokens, LEASE_SECONDS)).await?;
@@ -65,7 +69,10 @@ pub(super) async fn repaired(seed: u64, share: f64) -> Result<Report> {
     let began = Instant::now();
     let found =
         cloud.repair(RepairOptions { apply: true, look_back: LOOK_BACK, ..RepairOptions::default() }).await?;
-    report.tell("repair", format!("took {:?}, found {:?}", began.elapsed(), by_kind(&found)));
+    report.tell(
+        "repair",
+        format!("took {:?}, emits from {} on, found {:?}", began.elapsed(), found.back_to, by_kind(&found)),
+    );
     listed::must_be_found(&mut report, &found);
     let again = cloud.repair(RepairOptions { look_back: LOOK_BACK, ..RepairOptions::default() }).await?;
     let left = again.findings.iter().filter(|finding| !finding.kind.is_for_a_person()).count();
