@@ -10,7 +10,7 @@ const SHARE: f64 = 0.01;
 const LARGER_SHARE: f64 = 0.1;
 const LARGER: [&str; 2] = ["herd", "policies"];
 /// The same of drawn histories, of which a hundredth is two.
-const HISTORIES_SHARE: f64 = 0.05;
+const HISTORIES_SHARE: f64 = 0.03;
 
 fn holds(name: &str) {
     let share = match name {

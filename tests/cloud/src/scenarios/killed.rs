@@ -51,8 +51,13 @@ pub(super) async fn anywhere(seed: u64, share: f64) -> Result<Report> {
     let step = (3.0 / share).sqrt().floor().max(1.0) as usize;
     for (name, kind, function) in VICTIMS {
         let (mut killed, mut timed_out, mut repeated, mut places) = (0, 0, 0, 0);
-        // A call makes few requests.
-        let step = if kind == Kind::Call { step.min(2) } else { step };
+        // Calls and parts make few requests, and batches very many.
+        let step = match kind {
+            Kind::Call => step.min(2),
+            Kind::Part => step.min(4),
+            Kind::Tick => step,
+            Kind::Batch => 2 * step - 1,
+        };
         for requests in (0..MOST_REQUESTS).step_by(step) {
             let found = match kind {
                 Kind::Call => created_while_killed(seed, requests).await?,
