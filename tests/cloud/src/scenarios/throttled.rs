@@ -15,6 +15,9 @@ use crate::consumer::{Consumer, Work};
 /// How long a consumer may hold a token.
 const LEASE_SECONDS: u32 = 60;
 
+/// Write and read units of tables that were warmed up: 5,000 releases a second take more than new tables have.
+const WARM: (f64, f64) = (20_000.0, 60_000.0);
+
 /// A run, its policy and its consumers.
 struct Load {
     events: usize,
@@ -24,29 +27,42 @@ struct Load {
     work: Work,
     /// Write units that an event may take.
     units: f64,
-    /// Releases a second that are asked for, between the first and the last tenth of the events.
-    per_second: f64,
+    /// Releases a second that are asked for, between the first and the last tenth of the events; told only when `None`.
+    per_second: Option<f64>,
+    /// Write and read units a second that the tables take as they begin; those of new tables when `None`.
+    warm: Option<(f64, f64)>,
 }
 
 /// 1,000,000 events under 1,000 tokens, 5,000 releases a second, each with a text.
 pub(super) async fn large(seed: u64, share: f64) -> Result<Report> {
     let takes = Duration::from_millis(100);
     let work = Work { takes, releases_together: 10, result: Some("42 rows were written") };
-    let (events, per_second) = (part(1_000_000, share), 5_000.0);
-    let load = Load { events, tokens: 1_000, workers: 400, work, units: 2.3, per_second };
+    let events = part(1_000_000, share);
+    // In a shorter one the ramp is most of it.
+    let per_second = (share >= 1.0).then_some(5_000.0);
+    let load = Load { events, tokens: 1_000, workers: 400, work, units: 2.3, per_second, warm: Some(WARM) };
     run(seed, &load).await
 }
 
 /// 10 tokens and jobs of 20 ms, released one by one.
 pub(super) async fn short(seed: u64, share: f64) -> Result<Report> {
     let work = Work { takes: Duration::from_millis(20), releases_together: 1, result: None };
-    let load =
-        Load { events: part(10_000, share), tokens: 10, workers: 10, work, units: 2.0, per_second: 0.0 };
+    let load = Load {
+        events: part(10_000, share),
+        tokens: 10,
+        workers: 10,
+        work,
+        units: 2.0,
+        per_second: None,
+        warm: None,
+    };
     run(seed, &load).await
 }
 
 async fn run(seed: u64, load: &Load) -> Result<Report> {
-    let mut cloud = Cloud::new(options(seed)?).await?;
+    let mut options = options(seed)?;
+    options.tables.warm = load.warm;
+    let mut cloud = Cloud::new(options).await?;
     let (engine, queue) = (cloud.engine(), cloud.target("herd").await?);
     engine.tick().await?;
     let id: PolicyId = "large".parse()?;
@@ -80,10 +96,11 @@ async fn run(seed: u64, load: &Load) -> Result<Report> {
     }
     if let Some(steady) = steady {
         let rate = 8.0 * tenth as f64 / steady.as_secs_f64();
-        report.must(
-            rate >= load.per_second,
-            format!("{rate:.0} releases a second between the first and the last tenth"),
-        );
+        let rate_told = format!("{rate:.0} releases a second between the first and the last tenth");
+        match load.per_second {
+            Some(least) => report.must(rate >= least, rate_told),
+            None => report.tell("in between", rate_told),
+        }
     }
     let late = report.must_arrive(&cloud, HERD, load.events);
     report.tell("came twice", late.repeated.to_string());
