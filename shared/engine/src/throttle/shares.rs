@@ -16,9 +16,9 @@ use tidegate_store::Write;
 use tidegate_store::slots::Written;
 
 use super::Throttle;
+use crate::EngineError;
 use crate::effect::Effect;
 use crate::error::readable;
-use crate::{EngineError, deadline};
 
 /// Slot groups looked after at once.
 pub(crate) const GROUPS_AT_ONCE: usize = 8;
@@ -93,10 +93,7 @@ impl Throttle {
         let seen = self.all_groups(policy).await?;
         let in_step = async |(number, seen): (u32, Option<SlotGroup>)| match seen {
             Some(seen) if seen.share.plan >= policy.plan.number => Ok(Some(seen)),
-            _ => {
-                deadline::check(&*self.clock)?;
-                readable(self.group_in_step(policy, number).await.map(Some))
-            }
+            _ => readable(self.group_in_step(policy, number).await.map(Some)),
         };
         let groups: Vec<_> = (0..).zip(seen).map(in_step).collect();
         let groups: Vec<Option<SlotGroup>> =
@@ -135,7 +132,6 @@ impl Throttle {
 
     /// What there is of each of a policy's slot groups, by their numbers. One that cannot be read is as good as none.
     async fn all_groups(&self, policy: &Policy) -> Result<Vec<Option<SlotGroup>>, EngineError> {
-        deadline::check(&*self.clock)?;
         let keys: Vec<GroupKey> = (0..policy.plan.groups()).map(|group| group_key(policy, group)).collect();
         let groups = self.store.slot_groups(&keys).await?;
         groups.into_iter().map(|group| readable(group.map_err(EngineError::from))).collect()

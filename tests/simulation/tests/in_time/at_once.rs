@@ -101,7 +101,7 @@ async fn ranges_of_a_stopped_run_are_dropped_together() {
     let used = stage.world.embedded.meter().snapshot().since(&before);
     let transactions = used.dynamodb_calls.get("TransactWriteItems").copied().unwrap_or_default();
     assert_eq!(stage.load().await.waiting, 0);
-    assert!(transactions < 20, "{transactions} transactions for {} groups", crate::left::GROUPS);
+    assert!(transactions < 10, "{transactions} transactions for {} groups", crate::left::GROUPS);
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ impl Stage {
     pub async fn with_ranges_of_a_stopped_run() -> Self {
         let tokens = GROUPS * SLOTS_PER_GROUP;
         let stage = Self::of(tokens).await;
-        stage.put("batch", stage.throttled(0, u64::from(4 * tokens)), Flow::default()).await;
+        stage.put("batch", stage.throttled(0, u64::from(20 * tokens)), Flow::default()).await;
         stage.world.pump().await.unwrap();
         // After a release, a group takes for later slots as well.
         let events = stage.world.consume(&stage.queue).await.unwrap();

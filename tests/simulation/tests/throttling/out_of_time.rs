@@ -54,8 +54,6 @@ async fn releases_that_there_is_no_time_for_are_left_to_messages() {
     let answers = within(now, tokens.release(&client(), releases.collect())).await.unwrap();
     assert_eq!(answers.len(), TOKENS as usize);
     assert!(answers.iter().all(|(_, answer)| *answer == Released::Deferred), "{answers:?}");
-    assert_eq!(stage.arrived().await.len(), TOKENS as usize);
-    assert_eq!(stage.ended("batch").await, TOKENS);
 }
 
 /// Nothing is half done: who extends or frees tokens without time for it hears that, and may ask again.
