@@ -3,6 +3,7 @@
 use tidegate_domain::clock::Clock as _;
 use tidegate_domain::flow::Flow;
 use tidegate_domain::limits::SLOTS_PER_GROUP;
+use tidegate_domain::policy::PolicyTerms;
 use tidegate_engine::{EngineError, Handled, Outcome, Release, Released, within};
 
 use super::stage::{Stage, client, terms};
@@ -45,7 +46,8 @@ async fn messages_that_there_is_no_time_for_come_again() {
 #[tokio::test]
 async fn releases_that_there_is_no_time_for_are_left_to_messages() {
     let stage = Stage::new().await;
-    stage.policy("wide", terms(TOKENS)).await;
+    // Leases that outlast the wait.
+    stage.policy("wide", PolicyTerms::new(TOKENS, 600).unwrap()).await;
     stage.job("batch", u64::from(2 * TOKENS), "wide", Flow::default()).await;
     let first = stage.arrived().await;
     assert_eq!(first.len(), TOKENS as usize);
@@ -54,6 +56,8 @@ async fn releases_that_there_is_no_time_for_are_left_to_messages() {
     let answers = within(now, tokens.release(&client(), releases.collect())).await.unwrap();
     assert_eq!(answers.len(), TOKENS as usize);
     assert!(answers.iter().all(|(_, answer)| *answer == Released::Deferred), "{answers:?}");
+    // A tick evens out what full groups have left and others have room for.
+    assert_eq!(stage.wait(130).await.len(), TOKENS as usize);
 }
 
 /// Nothing is half done: who extends or frees tokens without time for it hears that, and may ask again.
