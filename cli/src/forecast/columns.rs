@@ -8,19 +8,21 @@ pub(super) enum Side {
 }
 
 /// Rows under a head.
-pub(super) struct Columns<const N: usize> {
-    sides: [Side; N],
-    rows: Vec<[String; N]>,
+pub(super) struct Columns {
+    sides: Vec<Side>,
+    rows: Vec<Vec<String>>,
 }
 
-impl<const N: usize> Columns<N> {
+impl Columns {
     /// Names of columns, each with where its cells lie.
-    pub(super) fn new(head: [(&str, Side); N]) -> Self {
-        Self { sides: head.map(|(_, side)| side), rows: vec![head.map(|(name, _)| name.to_owned())] }
+    pub(super) fn new<'n>(head: impl IntoIterator<Item = (&'n str, Side)>) -> Self {
+        let (names, sides) = head.into_iter().map(|(name, side)| (name.to_owned(), side)).unzip();
+        Self { sides, rows: vec![names] }
     }
 
-    pub(super) fn add(&mut self, row: [String; N]) {
-        self.rows.push(row);
+    /// Adds a row: a cell for each column.
+    pub(super) fn add(&mut self, row: impl IntoIterator<Item = String>) {
+        self.rows.push(row.into_iter().collect());
     }
 
     /// A line for each row, with nothing behind its last cell.
@@ -29,13 +31,15 @@ impl<const N: usize> Columns<N> {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
             cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
         };
-        let widths: [usize; N] = std::array::from_fn(width);
+        let widths: Vec<usize> = (0..self.sides.len()).map(width).collect();
         let mut out = String::new();
         for row in &self.rows {
-            let cells = row.iter().zip(widths).zip(self.sides).map(|((cell, width), side)| match side {
-                Side::Left => format!("{cell:<width$}"),
-                Side::Right => format!("{cell:>width$}"),
-            });
+            let cells = row.iter().zip(widths.iter().copied()).zip(&self.sides).map(
+                |((cell, width), side)| match side {
+                    Side::Left => format!("{cell:<width$}"),
+                    Side::Right => format!("{cell:>width$}"),
+                },
+            );
             let line = cells.collect::<Vec<_>>().join("  ");
             out.push_str(line.trim_end());
             out.push('\n');

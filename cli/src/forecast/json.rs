@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
-use tidegate_forecast::Cost;
-use tidegate_forecast::counted::{Peak, SecondPeaks};
+use tidegate_forecast::counted::SecondPeaks;
 use tidegate_forecast::prices::{Bill, Service};
 use tidegate_forecast::report::{Lateness, MinutePeaks, Part, Report};
 use tidegate_forecast::steps::Step;
-use tidegate_forecast::{Use, Waiting};
+use tidegate_forecast::{Cost, Peak, Use, Waiting};
 
 use super::Forecast;
 use crate::dry_run::intake::Refused;

@@ -3,10 +3,9 @@
 use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
-use tidegate_forecast::Use;
-use tidegate_forecast::counted::Peak;
 use tidegate_forecast::prices::Service;
 use tidegate_forecast::report::{Lateness, Part, PolicyReport, Report};
+use tidegate_forecast::{Peak, Use};
 
 use super::Forecast;
 use super::columns::Columns;
@@ -137,41 +136,13 @@ const EACH: [&str; 7] = ["events", "W", "R", "SQS", "GB-s", "$ a month", "$ mill
 
 fn policies(forecast: &Forecast) -> String {
     let report = &forecast.report;
-    let [events, writes, reads, sqs, time_used, month, million] = EACH.map(|name| (name, Right));
-    let late = ["late 50%", "99%", "most"].map(|name| (name, Right));
-    let [half, most_of_all, most] = late;
-    let mut columns = Columns::new([
-        ("policy, each event", Left),
-        events,
-        writes,
-        reads,
-        sqs,
-        time_used,
-        month,
-        million,
-        half,
-        most_of_all,
-        most,
-        ("backlog", Left),
-    ]);
+    let numbers = EACH.into_iter().chain(["late 50%", "99%", "most"]).map(|name| (name, Right));
+    let first = std::iter::once(("policy, each event", Left));
+    let mut columns = Columns::new(first.chain(numbers).chain([("backlog", Left)]));
     let mut row = |name: &str, part: &Part, late: Lateness, backlog: String| {
-        let [events, writes, reads, sqs, time_used, month, million] = of_each(part, forecast.months());
-        let [half, most_of_all, most] = [late.median_s, late.p99_s, late.most_s].map(time);
-        let name = name.to_owned();
-        columns.add([
-            name,
-            events,
-            writes,
-            reads,
-            sqs,
-            time_used,
-            month,
-            million,
-            half,
-            most_of_all,
-            most,
-            backlog,
-        ]);
+        let late = [late.median_s, late.p99_s, late.most_s].map(time);
+        let numbers = of_each(part, forecast.months()).into_iter().chain(late);
+        columns.add(std::iter::once(name.to_owned()).chain(numbers).chain([backlog]));
     };
     if report.unthrottled.events > 0.0 {
         row("(none)", &report.unthrottled, report.unthrottled_lateness, String::new());
@@ -199,23 +170,12 @@ fn backlog(policy: &PolicyReport) -> String {
 }
 
 fn jobs(forecast: &Forecast) -> String {
-    let [events, writes, reads, sqs, time_used, month, million] = EACH.map(|name| (name, Right));
-    let mut columns = Columns::new([
-        ("jobs that cost most, each event", Left),
-        ("firings", Right),
-        events,
-        writes,
-        reads,
-        sqs,
-        time_used,
-        month,
-        million,
-    ]);
+    let first = [("jobs that cost most, each event", Left), ("firings", Right)];
+    let mut columns = Columns::new(first.into_iter().chain(EACH.map(|name| (name, Right))));
     let mut shown = 0;
     for (id, job) in forecast.top_jobs() {
-        let [events, writes, reads, sqs, time_used, month, million] = of_each(job, forecast.months());
-        let firings = count(job.firings);
-        columns.add([id.to_owned(), firings, events, writes, reads, sqs, time_used, month, million]);
+        let first = [id.to_owned(), count(job.firings)];
+        columns.add(first.into_iter().chain(of_each(job, forecast.months())));
         shown += 1;
     }
     let mut out = columns.render();

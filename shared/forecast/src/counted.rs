@@ -2,6 +2,7 @@
 
 use crate::backlog::Waiting;
 use crate::cost::Cost;
+use crate::peak::Peak;
 use crate::spread::Spread;
 use crate::steps::Steps;
 use crate::tables::TablePeaks;
@@ -23,23 +24,6 @@ pub struct MinuteLoad {
     pub busiest: Cost,
     /// That second.
     pub busiest_s: i64,
-}
-
-/// The most of something, and when it was first.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Peak {
-    /// How much.
-    pub value: f64,
-    /// When, in Unix seconds.
-    pub at_s: i64,
-}
-
-impl Peak {
-    pub(crate) fn see(&mut self, value: f64, at_s: i64) {
-        if value > self.value {
-            *self = Self { value, at_s };
-        }
-    }
 }
 
 /// The most of everything in one second.

@@ -29,6 +29,7 @@ pub mod limits;
 mod line;
 pub mod load;
 mod minute;
+mod peak;
 pub mod prices;
 mod quotas;
 pub mod report;
@@ -39,5 +40,6 @@ mod totals;
 
 pub use backlog::Waiting;
 pub use cost::Cost;
+pub use peak::Peak;
 pub use quotas::Use;
 pub use spread::Spread;

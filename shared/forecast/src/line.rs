@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use tidegate_domain::limits::{GRANT_EVENTS, OUTCOMES_PER_COMPACTION, SLOTS_PER_GROUP};
 
 use crate::backlog::{Backlog, Delivered};
-use crate::counted::{MinuteLoad, Peak, place_of};
+use crate::counted::{MinuteLoad, place_of};
 use crate::facts::{Job, Policy, Setting, Target};
 use crate::minute::{CALL_MESSAGES, Seconds};
+use crate::peak::Peak;
 use crate::steps::{Step, Steps};
 
 /// Events of one line within the minute that is under way.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use tidegate_domain::limits::PACK_EVENTS;
 
 use crate::cost::Cost;
-use crate::counted::{Counted, MinuteLoad, Peak, PolicyLoad, SecondPeaks, place_of};
+use crate::counted::{Counted, MinuteLoad, PolicyLoad, SecondPeaks, place_of};
 use crate::dispatch::{BATCH_SECONDS, Dispatch, LATE_MS, Minutes, RECORD_SECONDS, SOON_MS};
 use crate::due::{Due, add};
 use crate::emission::Emission;
@@ -16,6 +16,7 @@ use crate::facts::{Job, Setting};
 use crate::job_steps::{creation_steps, own_steps};
 use crate::line::{LineMinute, PolicyState, SentAtOnce, admission};
 use crate::minute::{CALL_MESSAGES, SECONDS, Seconds, Singles, cut, emissions, events_per_chunk, payload};
+use crate::peak::Peak;
 use crate::quotas::emitted_per_second;
 use crate::spread::Spread;
 use crate::steps::{Step, Steps};

@@ -4,9 +4,10 @@ use serde::Serialize;
 use tidegate_domain::limits::{BULK_BODY_BYTES, GRANT_EVENTS, OUTCOMES_PER_COMPACTION, REQUEST_BODY_BYTES};
 
 use crate::account::Account;
-use crate::counted::{Counted, Peak, PolicyLoad};
+use crate::counted::{Counted, PolicyLoad};
 use crate::dispatch::BATCH_SECONDS;
 use crate::facts::{Created, Policy, Setting};
+use crate::peak::Peak;
 use crate::steps::Step;
 use crate::tables::{Table, TablePeak};
 

@@ -1,10 +1,11 @@
 //! What follows from what was counted: who pays what, how late events come, when backlogs end, which limit is met.
 
 use crate::cost::Cost;
-use crate::counted::{Counted, MinuteLoad, Peak, PolicyLoad, SecondPeaks};
+use crate::counted::{Counted, MinuteLoad, PolicyLoad, SecondPeaks};
 use crate::facts::Setting;
 use crate::job_steps::own_steps;
 use crate::load::Load;
+use crate::peak::Peak;
 use crate::prices::Bill;
 use crate::quotas::{Use, uses};
 use crate::spread::Spread;

@@ -1,7 +1,7 @@
 //! What each table is asked for in a second: which limit of a table is met first.
 
-use crate::counted::Peak;
 use crate::minute::{SECONDS, Seconds};
+use crate::peak::Peak;
 use crate::steps::{Step, Steps};
 
 /// A table.

@@ -1,7 +1,8 @@
 //! What is added when everything has fired: ticks and polls, creates, and the busiest seconds of all together.
 
-use crate::counted::{Counted, Peak};
+use crate::counted::Counted;
 use crate::facts::{Created, Setting};
+use crate::peak::Peak;
 use crate::quotas::{INDEX_READ, LEAD_SECONDS};
 use crate::steps::{Step, Steps};
 use crate::tables::{Table, runs_part};
