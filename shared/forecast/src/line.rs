@@ -85,7 +85,7 @@ impl PolicyState {
         let mut steps = Steps::default();
         steps.add(Step::ReleaseCall, (1.0 - answered) / together);
         steps.add(Step::SlotWrite, groups / together);
-        steps.add_all(&handed_over(groups / together, self.http_part()));
+        steps.add_all(&handed_over(sends_of_an_event(&self.policy), self.http_part()));
         steps.add(Step::Compaction, 1.0 / OUTCOMES_PER_COMPACTION as f64);
         steps
     }
@@ -112,6 +112,12 @@ impl PolicyState {
             }
         }
     }
+}
+
+/// Calls to the queue for each event that a release lets go: what one call releases goes out together, whatever groups it lies in.
+fn sends_of_an_event(policy: &Policy) -> f64 {
+    let together = policy.tokens_of_a_release();
+    (together / CALL_MESSAGES).ceil() / together
 }
 
 /// Events that are sent so many times: to a queue at once, to an HTTP target by way of the dispatch queue.
@@ -156,11 +162,14 @@ pub(crate) fn admission(sent: SentAtOnce, policy: &Policy, http: f64) -> Steps {
             steps.add(Step::Range, (events - of_runs - at_once).max(0.0) / f64::from(GRANT_EVENTS));
             // Where several groups share them they take more ranges than full ones.
             let wait = (events - at_once).max(0.0);
-            steps.add(Step::Range, policy.ranges(wait) - wait / f64::from(GRANT_EVENTS));
+            let ranges = policy.ranges(wait);
+            steps.add(Step::Range, ranges - wait / f64::from(GRANT_EVENTS));
+            // What a group grants of a new range goes out by itself, beside what the same release lets go in others.
+            let beside = if policy.groups() > 1.0 { 1.0 - 1.0 / policy.tokens_of_a_release() } else { 0.0 };
+            steps.add_all(&handed_over(ranges * beside, http));
         }
     }
-    let together = policy.tokens_of_a_release();
     let sends = (at_once / CALL_MESSAGES).ceil().max(groups);
-    steps.add_all(&handed_over(sends - at_once * policy.groups_of_a_release() / together, http));
+    steps.add_all(&handed_over(sends - at_once * sends_of_an_event(policy), http));
     steps
 }

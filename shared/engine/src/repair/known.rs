@@ -62,8 +62,7 @@ impl Known {
         for (name, state) in &mut known.policies {
             state.find_open();
             let lease = state.policy.as_ref().map_or(0, |policy| policy.terms.lease_seconds());
-            let longest = &mut session.report().longest_lease_seconds;
-            *longest = (*longest).max(lease);
+            session.saw_lease(lease);
             let holds = state.policy.as_ref().is_some_and(|p| p.terms.on_expiry() == OnExpiry::Hold);
             for group in state.groups.iter().filter(|_| holds) {
                 for lease in group.leases.values() {

@@ -46,6 +46,12 @@ impl Session<'_> {
         stream::iter(looks).buffered(ROWS_AT_ONCE).try_collect().await
     }
 
+    /// Takes note of how long leases of a policy last.
+    pub(super) fn saw_lease(&self, seconds: u32) {
+        let mut report = self.report();
+        report.longest_lease_seconds = report.longest_lease_seconds.max(seconds);
+    }
+
     pub(super) fn found(
         &self,
         kind: FindingKind,
