@@ -1,7 +1,7 @@
 //! What CloudWatch makes metrics of: one line of JSON in the log for an invocation that has something to tell, in the embedded
 //! metric format.
 //!
-//! The engine tells figures as fields of `tracing` events (see `tidegate_engine::FIGURES`), `calls` counts what became of the
+//! The engine tells figures as fields of `tracing` events (see [`tidegate_engine::figures`]), `calls` counts what became of the
 //! requests of the SDK. A sum that is zero is not written, and there is one dimension, the stack: each metric is paid for.
 
 use std::io;
@@ -10,7 +10,10 @@ use std::sync::{Arc, OnceLock};
 
 use metrics::{Unit, counter, describe_counter, describe_histogram, histogram};
 use metrics_cloudwatch_embedded::{Builder, Collector};
-use tidegate_engine::{FIGURES, panics_contained};
+use tidegate_engine::figures::{
+    DEAD_EVENTS, LATENESS, LINE_AGE, OLDEST_PART, POISON, ROWS_SET_ASIDE, TARGET, WATERMARK_LAG,
+};
+use tidegate_engine::panics_contained;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
@@ -33,13 +36,13 @@ const PANICS: &str = "Panics";
 
 /// Sums by the field that tells them: metrics.
 const SUMS: [(&str, &str); 3] =
-    [("dead_events", "DeadEvents"), ("rows_set_aside", "SetAside"), ("poison", "Poison")];
+    [(DEAD_EVENTS, "DeadEvents"), (ROWS_SET_ASIDE, "SetAside"), (POISON, "Poison")];
 /// Seconds by the field that tells them: the most of an invocation is a metric.
 const MOST: [(&str, &str); 4] = [
-    ("watermark_lag_s", "WatermarkLag"),
-    ("late_s", "Lateness"),
-    ("oldest_part_s", "OldestPart"),
-    ("line_age_s", "LineAge"),
+    (WATERMARK_LAG, "WatermarkLag"),
+    (LATENESS, "Lateness"),
+    (OLDEST_PART, "OldestPart"),
+    (LINE_AGE, "LineAge"),
 ];
 /// Says that a figure was not told.
 const UNTOLD: u64 = u64::MAX;
@@ -131,7 +134,7 @@ pub(crate) fn count_retried(messages: usize) {
 
 /// Whether an event may have a figure: those that tell one and nothing else, and what is logged as a warning or an error.
 pub(crate) fn may_tell(of: &Metadata<'_>) -> bool {
-    of.target() == FIGURES || (*of.level() <= Level::WARN && of.target().starts_with("tidegate"))
+    of.target() == TARGET || (*of.level() <= Level::WARN && of.target().starts_with("tidegate"))
 }
 
 impl<S: Subscriber> Layer<S> for Listener {
@@ -161,7 +164,7 @@ impl Visit for Hearing<'_> {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use tracing::{debug, error, info, warn};
+    use tracing::{error, event, info, warn};
     use tracing_subscriber::filter;
     use tracing_subscriber::layer::SubscriberExt as _;
 
@@ -178,16 +181,16 @@ mod tests {
         let figures = Figures::of("acme");
         let layer = figures.listener().with_filter(filter::filter_fn(may_tell));
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
-            debug!(target: FIGURES, line_age_s = 7_u64);
-            debug!(target: FIGURES, line_age_s = 90_u64);
-            debug!(target: FIGURES, line_age_s = 8_u64);
-            debug!(target: FIGURES, watermark_lag_s = 0_u64);
+            event!(target: TARGET, Level::DEBUG, { { LINE_AGE } = 7_u64 });
+            event!(target: TARGET, Level::DEBUG, { { LINE_AGE } = 90_u64 });
+            event!(target: TARGET, Level::DEBUG, { { LINE_AGE } = 8_u64 });
+            event!(target: TARGET, Level::DEBUG, { { WATERMARK_LAG } = 0_u64 });
             // What a module of ours says, whatever this one is called.
-            warn!(target: "tidegate_engine::deliver", client = "acme", dead_events = 3_u64, "given up");
-            error!(target: "tidegate_engine::handle", poison = 1_u64, "poison");
+            warn!(target: "tidegate_engine::deliver", client = "acme", { DEAD_EVENTS } = 3_u64, "given up");
+            error!(target: "tidegate_engine::handle", received = 9, { POISON } = 1_u64, "poison");
             // Neither of these tells anything.
-            info!(target: "tidegate_engine::emit", late_s = 1_u64, "no figure");
-            warn!(target: "hyper", dead_events = 5_u64, "not of ours");
+            info!(target: "tidegate_engine::emit", parts = 2, { LATENESS } = 1_u64, "no figure");
+            warn!(target: "hyper", status = 503, { DEAD_EVENTS } = 5_u64, "not of ours");
         });
         count_retried(2);
         counter!(CONFLICTS).increment(4);

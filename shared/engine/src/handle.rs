@@ -15,6 +15,7 @@ use crate::deliver::Delivery;
 use crate::effect::Release;
 use crate::effect_loop::EffectLoop;
 use crate::emit::Emission;
+use crate::figures::POISON;
 use crate::queues::message::{Chunk, Message};
 use crate::queues::{Handled, Outgoing, Queues};
 use crate::tokens::Tokens;
@@ -84,7 +85,7 @@ impl Handler {
             warn!(%error, received, "a dispatch message comes again");
             return Handled::Retry;
         }
-        error!(%error, received, poison = 1_u64, "a dispatch message is poison: it goes to the dead-letter queue");
+        error!(%error, received, { POISON } = 1_u64, "a dispatch message is poison: it goes to the dead-letter queue");
         match self.queues.set_aside(body, &error.to_string()).await {
             Ok(()) => Handled::Done,
             Err(error) => {

@@ -22,6 +22,7 @@ use tidegate_store::jobs::JobRow;
 use tracing::{error, warn};
 
 use crate::EngineError;
+use crate::figures::ROWS_SET_ASIDE;
 use crate::queues::message::ChunkItem;
 use memory::Memory;
 pub(crate) use payload::Payloads;
@@ -63,7 +64,7 @@ impl Contents {
         };
         let terms = match self.keep_terms(client, run, row.terms).await {
             Err(error) if error.is_of_one_row() => {
-                error!(%client, %run, %error, rows_set_aside = 1_u64, "a run is set aside: its job cannot be read");
+                error!(%client, %run, %error, { ROWS_SET_ASIDE } = 1_u64, "a run is set aside: its job cannot be read");
                 self.store.stop_run(client, run, SkipReason::NotEmittable.as_str()).await?;
                 return Ok(None);
             }
@@ -180,7 +181,7 @@ impl Contents {
     pub(crate) async fn set_aside(&self, occurrence: &Occurrence, reason: &str) -> Result<(), EngineError> {
         let Occurrence { client, job, launch_at, .. } = occurrence;
         let word = SkipReason::NotEmittable.as_str();
-        error!(%client, %job, %launch_at, reason, rows_set_aside = 1_u64, "a launch is set aside: it cannot be emitted");
+        error!(%client, %job, %launch_at, reason, { ROWS_SET_ASIDE } = 1_u64, "a launch is set aside: it cannot be emitted");
         let recorded = self.store.record_skip(occurrence, word, self.clock.now()).await;
         if let Err(error) = &recorded
             && error.is_of_one_row()
@@ -201,7 +202,7 @@ impl Contents {
         item: &ChunkItem,
         error: &EngineError,
     ) -> Result<(), EngineError> {
-        error!(%client, job = item.job, %launch_at, %error, rows_set_aside = 1_u64, "events of a chunk are set aside");
+        error!(%client, job = item.job, %launch_at, %error, { ROWS_SET_ASIDE } = 1_u64, "events of a chunk are set aside");
         if let Ok(job) = item.job.parse() {
             let run = RunId::new(job, item.revision, launch_at);
             self.store.record_unreadable_run(client, &run, self.clock.now()).await?;

@@ -25,6 +25,7 @@ use super::trouble::Troubles;
 use super::wanted::{Known, unwanted_because};
 use super::{Delivery, EventToSend, Sent, backoff};
 use crate::contents::Terms;
+use crate::figures::ROWS_SET_ASIDE;
 use crate::queues::Outgoing;
 use crate::queues::message::{Chunk, ChunkItem, Message, SentChunk, Undelivered};
 use crate::{EngineError, Panicked, deadline};
@@ -339,7 +340,7 @@ impl Delivery {
 /// Why a part is not delivered of which a row cannot be read.
 fn set_aside(part: &Part, error: &EngineError) -> &'static str {
     let Occurrence { client, job, .. } = &part.occurrence;
-    error!(%client, %job, %error, rows_set_aside = 1_u64, "events of a chunk are set aside: their job cannot be read");
+    error!(%client, %job, %error, { ROWS_SET_ASIDE } = 1_u64, "events of a chunk are set aside: their job cannot be read");
     SkipReason::NotEmittable.as_str()
 }
 

@@ -23,6 +23,7 @@ use super::trouble::Troubles;
 use super::{Delivery, EventToSend, Sent, backoff};
 use crate::contents::Terms;
 use crate::effect::{Effect, Granted, Release};
+use crate::figures::ROWS_SET_ASIDE;
 use crate::queues::Outgoing;
 use crate::queues::message::{GrantedEvent, Message};
 use crate::{EngineError, Panicked, TokenKey};
@@ -96,7 +97,7 @@ impl Delivery {
     async fn find_granted(&self, grant: &Granted) -> Result<Found, EngineError> {
         match self.look_up(grant).await {
             Err(error) if error.is_of_one_row() => {
-                error!(pack = %grant.pack, token = %grant.token, %error, rows_set_aside = 1_u64, "a granted event is set aside");
+                error!(pack = %grant.pack, token = %grant.token, %error, { ROWS_SET_ASIDE } = 1_u64, "a granted event is set aside");
                 self.keep_reason(grant, grant.attempt.saturating_sub(1), &error.to_string()).await?;
                 Ok(Found::Unwanted(None))
             }
@@ -130,7 +131,7 @@ impl Delivery {
         match self.find_member(grant, member).await {
             Err(error) if error.is_of_one_row() => {
                 let Occurrence { client, job, .. } = member;
-                error!(%client, %job, %error, rows_set_aside = 1_u64, "a granted event is set aside: its job cannot be read");
+                error!(%client, %job, %error, { ROWS_SET_ASIDE } = 1_u64, "a granted event is set aside: its job cannot be read");
                 self.skip_single(member, SkipReason::NotEmittable.as_str()).await
             }
             found => found,

@@ -8,6 +8,8 @@ use tidegate_domain::ids::{ClientId, EventId, JobId, PolicyId};
 use tidegate_domain::job::Terms;
 use tracing::warn;
 
+use crate::figures::DEAD_EVENTS;
+
 /// Characters of a reason that are logged: some services answer at length.
 const REASON_CHARS: usize = 300;
 
@@ -43,8 +45,8 @@ impl Troubles {
     pub(super) fn log(&self, client: &ClientId, attempts: u8) {
         for (job, Trouble { first, policy, target, reason, events }) in &self.dead {
             let (run, policy) = (first.run(), policy.as_ref().map(tracing::field::display));
-            // `dead_events` is what an alarm counts: no other line has it.
-            warn!(%client, %job, %run, event = %first, policy, target, attempts, reason, dead_events = u64::from(*events), "events cannot be delivered");
+            // `DEAD_EVENTS` is what an alarm counts: no other line has it.
+            warn!(%client, %job, %run, event = %first, policy, target, attempts, reason, { DEAD_EVENTS } = u64::from(*events), "events cannot be delivered");
         }
         for (job, Trouble { first, policy, target, reason, events }) in &self.retried {
             let (run, policy) = (first.run(), policy.as_ref().map(tracing::field::display));

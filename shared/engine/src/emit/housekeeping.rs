@@ -18,6 +18,7 @@ use tracing::error;
 use super::Emission;
 use super::outbox::Emitter;
 use super::report::TickReport;
+use crate::figures::ROWS_SET_ASIDE;
 use crate::queues::Outgoing;
 use crate::queues::message::Message;
 use crate::{EngineError, deadline, figures};
@@ -131,7 +132,7 @@ impl Emission {
 
     /// Keeps a part that cannot be read out of the way of others, with the reason.
     pub(crate) async fn set_part_aside(&self, id: &str, reason: &EngineError) -> Result<(), EngineError> {
-        error!(part = id, %reason, rows_set_aside = 1_u64, "a part of an emission is set aside");
+        error!(part = id, %reason, { ROWS_SET_ASIDE } = 1_u64, "a part of an emission is set aside");
         Ok(self.store.set_part_aside(id, &reason.to_string(), self.clock.now()).await?)
     }
 
@@ -191,7 +192,7 @@ impl Emission {
         error!(
             outbox = outbox.sort_key,
             reason = outbox.reason,
-            rows_set_aside = 1_u64,
+            { ROWS_SET_ASIDE } = 1_u64,
             "an outbox row cannot be read"
         );
         let Some((client, job)) = owner_of(&outbox.sort_key) else { return Ok(()) };

@@ -21,6 +21,7 @@ use tidegate_store::launch::{Child, IndexRow, Shard};
 use tracing::error;
 
 use crate::contents::Contents;
+use crate::figures::ROWS_SET_ASIDE;
 use crate::{EngineError, contain};
 pub use evaluate::Decision;
 use evaluate::{Plan, evaluate, firings};
@@ -152,7 +153,7 @@ impl<'e> Scan<'e> {
             Ok(child) => child,
             Err(corrupt) => {
                 self.report.rows_corrupt += 1;
-                error!(error = %corrupt, rows_set_aside = 1_u64, "a row of the time index is set aside");
+                error!(error = %corrupt, { ROWS_SET_ASIDE } = 1_u64, "a row of the time index is set aside");
                 sink.unreadable(&row, self.plan.window.from()).await?;
                 return Ok(RowEnd::Done);
             }
@@ -262,7 +263,7 @@ impl<'e> Scan<'e> {
             return Err(error);
         }
         self.report.set_aside += launches.len() as u64;
-        error!(client = %child.client, job = %child.job, launches = launches.len(), rows_set_aside = launches.len() as u64, %error, "launches are set aside");
+        error!(client = %child.client, job = %child.job, launches = launches.len(), { ROWS_SET_ASIDE } = launches.len() as u64, %error, "launches are set aside");
         let recorded = sink.skip(child, launches, SkipReason::NotEmittable).await;
         match recorded {
             Err(error) if error.is_of_one_row() => {

@@ -17,6 +17,7 @@ use tracing::error;
 
 use super::Throttle;
 use crate::error::readable;
+use crate::figures::ROWS_SET_ASIDE;
 use crate::{EngineError, deadline};
 
 /// Records of events that are written at once.
@@ -67,7 +68,7 @@ impl Throttle {
         reason: &str,
     ) -> Result<(), EngineError> {
         let PolicyRef { client, policy: id } = policy;
-        error!(%client, policy = %id, line_key, reason, rows_set_aside = 1_u64, "an entry of a line is set aside");
+        error!(%client, policy = %id, line_key, reason, { ROWS_SET_ASIDE } = 1_u64, "an entry of a line is set aside");
         // Records first: whoever dies in between finds the entry again.
         match pack_of_line_key(line_key) {
             Ok(PackId::Run(run)) => self.set_run_aside(client, &run).await?,

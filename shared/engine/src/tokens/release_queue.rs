@@ -18,6 +18,7 @@ use super::Tokens;
 use super::entry::read_release;
 use crate::TokenKey;
 use crate::effect::Release;
+use crate::figures::POISON;
 use crate::queues::Handled;
 use crate::throttle::release::Released;
 
@@ -47,7 +48,7 @@ impl Tokens {
                 error!(
                     reason,
                     received,
-                    poison = 1_u64,
+                    { POISON } = 1_u64,
                     "a release message cannot be read: it goes to the dead letters"
                 );
                 if let Err(error) = self.queues.set_release_aside(body, &reason).await {
