@@ -37,4 +37,14 @@ impl Function {
         };
         Configured { memory_mb, timeout: Duration::from_secs(seconds), reserved: None }
     }
+
+    /// As `docs/operations.md` has it for an account of 1,000 concurrent.
+    pub fn in_large_account(self) -> Configured {
+        let reserved = match self {
+            Self::Master => 300,
+            Self::Emitter => 25,
+            Self::Handler => 450,
+        };
+        Configured { reserved: Some(reserved), ..self.as_deployed() }
+    }
 }

@@ -8,7 +8,7 @@ use tidegate_cloud::scenarios::play;
 const SHARE: f64 = 0.01;
 /// The same of those whose limits a hundredth does not come near.
 const LARGER_SHARE: f64 = 0.1;
-const LARGER: [&str; 2] = ["herd", "policies"];
+const LARGER: [&str; 3] = ["herd", "herd-large-account", "policies"];
 /// The same of drawn histories, of which a hundredth is two.
 const HISTORIES_SHARE: f64 = 0.03;
 
@@ -41,6 +41,7 @@ macro_rules! scenarios {
 scenarios! {
     herd = "herd";
     herd_in_a_new_account = "herd-new-account";
+    herd_in_a_large_account = "herd-large-account";
     herd_with_payloads = "named-herd";
     many_policies = "policies";
     one_policy = "one-policy";

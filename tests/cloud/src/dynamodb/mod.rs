@@ -44,6 +44,12 @@ pub struct TableOptions {
     pub lags: bool,
 }
 
+impl TableOptions {
+    /// Write and read units a second that tables take as they begin, as `docs/operations.md` has it for an account of 1,000
+    /// concurrent.
+    pub(crate) const WARM_IN_LARGE_ACCOUNT: (f64, f64) = (40_000.0, 40_000.0);
+}
+
 /// The tables of a region, as its processes see them.
 pub(crate) struct DynamoDb {
     embedded: Embedded,

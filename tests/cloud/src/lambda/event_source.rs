@@ -47,6 +47,15 @@ impl AllPollers {
         Self { dispatch: at_most(4), release: at_most(2), scan: at_most(2) }
     }
 
+    /// As `docs/operations.md` has them for an account of 1,000 concurrent.
+    pub const fn in_large_account() -> Self {
+        Self {
+            dispatch: Pollers::Provisioned { minimum: 20, maximum: 40 },
+            release: Pollers::OnDemand { maximum: Some(50) },
+            scan: Pollers::OnDemand { maximum: Some(20) },
+        }
+    }
+
     /// Without a maximum.
     pub const fn unlimited() -> Self {
         let pollers = Pollers::OnDemand { maximum: None };

@@ -10,7 +10,8 @@ use super::jobs::{HERD, NEIGHBOUR, named, neighbour, one_times, terms};
 use super::{Report, calls, midnight, minutes, part, seconds};
 use crate::arrivals::Lateness;
 use crate::cloud::{Cloud, Options};
-use crate::lambda::{AllPollers, Pollers, Schedule};
+use crate::dynamodb::TableOptions;
+use crate::lambda::{AllPollers, Function, Pollers, Schedule};
 use crate::limits::{NEW_ACCOUNT_CONCURRENCY, UNFAIR};
 
 /// Jobs of the full herd.
@@ -34,12 +35,25 @@ const AHEAD: u64 = 5;
 pub(super) async fn provisioned(seed: u64, share: f64) -> Result<Report> {
     let mut options = options(seed)?;
     options.pollers.dispatch = Pollers::Provisioned { minimum: 20, maximum: 100 };
+    must_be_prompt(options, share).await
+}
+
+async fn must_be_prompt(options: Options, share: f64) -> Result<Report> {
     let (mut report, cloud, jobs) = run(options, share, minutes(15)).await?;
     let late = Lateness::of(&cloud.arrivals.of(HERD));
     report.must(late.p99_ms <= 5_000, format!("99 of 100 at most 5 s late: {}", seconds(late.p99_ms)));
     report.must(late.repeated == 0, format!("{} came twice", late.repeated));
     report.tell_of(&cloud, jobs);
     Ok(report)
+}
+
+/// In an account with 1,000 concurrent, deployed with the set that the documents have for it.
+pub(super) async fn large_account(seed: u64, share: f64) -> Result<Report> {
+    let mut options = options(seed)?;
+    options.pollers = AllPollers::in_large_account();
+    options.configured = Function::ALL.map(|function| (function, function.in_large_account())).into();
+    options.tables.warm = Some(TableOptions::WARM_IN_LARGE_ACCOUNT);
+    must_be_prompt(options, share).await
 }
 
 /// In a new account.

@@ -63,6 +63,11 @@ const SCENARIOS: &[Scenario] = &[
         in_virtual_time(herd::new_account(seed, share))
     }),
     scenario(
+        "herd-large-account",
+        "the same, deployed with the parameters of docs/operations.md for 1,000 concurrent",
+        |seed, share| in_virtual_time(herd::large_account(seed, share)),
+    ),
+    scenario(
         "flooded-new-account",
         "a herd on an account with 10 concurrent, whose API is called without end",
         |seed, share| in_virtual_time(herd::flooded(seed, share)),

@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::dynamodb::TableOptions;
+use crate::lambda::{AllPollers, Function, Pollers};
+
 use super::{default_of, document, of_type, quoted, rows, template};
 
 fn operations() -> String {
@@ -53,6 +56,26 @@ fn the_set_for_a_large_account_does_not_contradict_itself() {
     assert!(large("HandlerMinimumPollers") <= large("HandlerMaximumPollers"));
     let together = handler + large("EmitterConcurrency") + large("MasterConcurrency");
     assert!(together <= 900, "{together}");
+}
+
+#[test]
+fn the_set_for_a_large_account_is_what_is_played() {
+    let sets = sets(&operations());
+    let large = |name: &str| sets[name].1;
+    let reserved = |function: Function| function.in_large_account().reserved.unwrap() as u64;
+    assert_eq!(reserved(Function::Master), large("MasterConcurrency"));
+    assert_eq!(reserved(Function::Emitter), large("EmitterConcurrency"));
+    assert_eq!(reserved(Function::Handler), large("HandlerConcurrency"));
+    let AllPollers { dispatch, release, scan } = AllPollers::in_large_account();
+    let Pollers::Provisioned { minimum, maximum } = dispatch else { panic!("{dispatch:?}") };
+    assert_eq!(minimum as u64, large("HandlerMinimumPollers"));
+    assert_eq!(maximum as u64, large("HandlerMaximumPollers"));
+    for (pollers, name) in [(release, "ReleaseMaximumConcurrency"), (scan, "ScanMaximumConcurrency")] {
+        let Pollers::OnDemand { maximum: Some(maximum) } = pollers else { panic!("{name}: {pollers:?}") };
+        assert_eq!(maximum as u64, large(name), "{name}");
+    }
+    let (writes, reads) = TableOptions::WARM_IN_LARGE_ACCOUNT;
+    assert_eq!((writes as u64, reads as u64), (large("WarmWriteUnits"), large("WarmReadUnits")));
 }
 
 #[test]
