@@ -92,7 +92,12 @@ const RARE: &[Unused] = &[
         "messages that failed and are to come again later",
     ),
     rare(&["master"], &["dynamodb:BatchWriteItem"], "-events", "why what a release granted cannot be sent"),
-    rare(&["master"], &["dynamodb:DeleteItem"], "-ticker", "a part that was left and is done"),
+    rare(
+        &["master"],
+        &["dynamodb:PutItem", "dynamodb:DeleteItem"],
+        "-ticker",
+        "parts that a call leaves, and those that are done",
+    ),
     rare(&["master"], &["dynamodb:Query"], "-clients", "lists of clients and calendars"),
 ];
 
@@ -150,6 +155,7 @@ pub fn check(workspace: &Workspace, endpoint: &str) -> Result<()> {
         let allowed = allowed(told)?;
         eprintln!("{function}: {} kinds of calls, {} permissions", calls.len(), allowed.len());
         faults.extend(faults_of(function, &allowed, &calls));
+        faults.extend(listed_without_a_permission(function, &allowed));
         for told in unused_of(function, &allowed, &calls) {
             eprintln!("  {told}");
         }
@@ -199,6 +205,21 @@ fn faults_of(function: &str, allowed: &BTreeSet<Named>, calls: &BTreeSet<Named>)
         }
     }
     faults
+}
+
+/// What the lists say of permissions that the role does not have.
+fn listed_without_a_permission(function: &str, allowed: &BTreeSet<Named>) -> Vec<String> {
+    let listed = UNUSED.iter().chain(RARE).filter(|listed| listed.functions.contains(&function));
+    let each = listed.flat_map(|listed| listed.actions.iter().map(move |action| (listed, *action)));
+    let has = |(listed, action): &(&Unused, &str)| {
+        allowed.iter().any(|permission| permission.0 == *action && listed.covers(function, permission))
+    };
+    let tell = |(Unused { resource, reason, .. }, action): (&Unused, &str)| {
+        format!(
+            "the {function} may not call {action} on {resource}, which is listed ({reason}): take it off the list"
+        )
+    };
+    each.filter(|each| !has(each)).map(tell).collect()
 }
 
 /// Permissions that no call needed, and that are on no list: told, and no fault, since what a run sees differs a little.
@@ -279,7 +300,20 @@ mod tests {
         assert_eq!(faults("emitter", &statements, &json!([])), Vec::<String>::new());
         let made = json!([["sqs:DeleteMessage", "t-scan"]]);
         assert_eq!(faults("emitter", &statements, &made).len(), 1);
-        // The list is of functions too.
+        // The lists are of functions too.
         assert_eq!(faults("handler", &statements, &json!([])).len(), 1);
+    }
+
+    #[test]
+    fn what_is_listed_must_be_allowed() {
+        let scan = ("sqs:SendMessage".to_owned(), "t-scan".to_owned());
+        let (without, with) = (
+            listed_without_a_permission("emitter", &BTreeSet::new()),
+            listed_without_a_permission("emitter", &BTreeSet::from([scan])),
+        );
+        let named = "the emitter may not call sqs:SendMessage on -scan, which is listed (parts of large emissions): take it off the list";
+        assert!(without.iter().any(|line| line == named), "{without:?}");
+        assert_eq!(with.len(), without.len() - 1);
+        assert_eq!(listed_without_a_permission("nobody", &BTreeSet::new()), Vec::<String>::new());
     }
 }

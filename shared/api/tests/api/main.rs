@@ -25,6 +25,7 @@ mod limits;
 mod links;
 mod log;
 mod messages;
+mod no_targets;
 mod page;
 mod patch;
 mod policies;

@@ -28,7 +28,7 @@ pub struct World {
     pub admin_key: String,
     pub engine: Engine,
     pub embedded: Embedded,
-    deployment: Deployment,
+    pub deployment: Deployment,
 }
 
 /// No request reaches any service.

@@ -236,9 +236,11 @@ const SCENARIOS: &[Scenario] = &[
         "rows that cannot be read, an unknown zone, payloads that double, foreign and newer messages",
         |seed, share| in_virtual_time(poison::of_every_kind(seed, share)),
     ),
-    scenario("sizes", "the same load on functions of 128 MB to 1,769 MB", |seed, share| {
-        in_virtual_time(sizes::compared(seed, share))
-    })
+    scenario(
+        "sizes",
+        "the same load while one function after the other has 128 MB to 1,769 MB",
+        |seed, share| in_virtual_time(sizes::compared(seed, share)),
+    )
     .only_in_full(),
     scenario(
         "histories",

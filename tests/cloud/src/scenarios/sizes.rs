@@ -25,46 +25,54 @@ const TOKENS: u32 = 500;
 const SIZES: [(&str, u32); 5] =
     [("128 MB", 128), ("256 MB", 256), ("512 MB", 512), ("1,024 MB", 1_024), ("1,769 MB", 1_769)];
 
-/// The same load on functions of each size.
+/// The same load while one function after the other has each size, and the others are as they are deployed.
 pub(super) async fn compared(seed: u64, share: f64) -> Result<Report> {
     let mut report = Report::default();
     let events = part(EVENTS, share);
     for (name, memory_mb) in SIZES {
-        let mut options = options(seed)?;
-        options.pollers.dispatch = Pollers::Provisioned { minimum: 20, maximum: 100 };
+        let mut told = Vec::new();
         for function in Function::ALL {
             let configured = Configured { memory_mb, ..function.as_deployed() };
-            options.configured.insert(function, configured);
+            told.push(one(&mut report, seed, events, (function, configured)).await?);
         }
-        let mut cloud = Cloud::new(options).await?;
-        cloud.engine().tick().await?;
-        let key = cloud.register(HERD).await?;
-        let call = create(&cloud, &key, events).await?;
-        let consumer = throttle(&cloud, &key, events).await?;
-        cloud.start()?;
-        let took = cloud.until(minutes(60), |cloud| cloud.arrivals.count_of(HERD) >= 2 * events).await;
-        let arrivals = cloud.arrivals.of(HERD);
-        let (batch, herd): (Vec<_>, Vec<_>) =
-            arrivals.into_iter().partition(|arrival| arrival.job == "batch");
-        let (batch, herd) = (Lateness::of(&batch), Lateness::of(&herd));
-        report.must(
-            took.is_some() && consumer.most_at_once() <= TOKENS as usize,
-            format!("{name}: {} and {} of {events} events each", herd.events, batch.events),
-        );
-        let used = |function| cloud.invoked(function).gb_seconds;
-        report.tell(
-            name,
-            format!(
-                "herd {} p99, batch {} at the most; a bulk call {call:?}; GB-s: master {:.0}, emitter {:.0}, handler {:.0}",
-                seconds(herd.p99_ms),
-                seconds(batch.most_ms),
-                used(Function::Master),
-                used(Function::Emitter),
-                used(Function::Handler)
-            ),
-        );
+        report.tell(name, told.join("; "));
     }
     Ok(report)
+}
+
+/// What the load took of one function that has a size of its own.
+async fn one(
+    report: &mut Report,
+    seed: u64,
+    events: usize,
+    (function, configured): (Function, Configured),
+) -> Result<String> {
+    let mut options = options(seed)?;
+    options.pollers.dispatch = Pollers::Provisioned { minimum: 20, maximum: 100 };
+    options.configured.insert(function, configured);
+    let mut cloud = Cloud::new(options).await?;
+    cloud.engine().tick().await?;
+    let key = cloud.register(HERD).await?;
+    let call = create(&cloud, &key, events).await?;
+    let consumer = throttle(&cloud, &key, events).await?;
+    cloud.start()?;
+    let took = cloud.until(minutes(60), |cloud| cloud.arrivals.count_of(HERD) >= 2 * events).await;
+    let arrivals = cloud.arrivals.of(HERD);
+    let (batch, herd): (Vec<_>, Vec<_>) = arrivals.into_iter().partition(|arrival| arrival.job == "batch");
+    let (batch, herd) = (Lateness::of(&batch), Lateness::of(&herd));
+    report.must(
+        took.is_some() && consumer.most_at_once() <= TOKENS as usize,
+        format!(
+            "{function:?} of {} MB: {} and {} of {events} events each",
+            configured.memory_mb, herd.events, batch.events
+        ),
+    );
+    Ok(format!(
+        "{function:?}: herd {} p99, batch {} at the most, a bulk call {call:?}, {:.1} GB-s",
+        seconds(herd.p99_ms),
+        seconds(batch.most_ms),
+        cloud.invoked(function).gb_seconds
+    ))
 }
 
 /// Creates the herd over the API; how long the last call took.
