@@ -1,7 +1,5 @@
 //! What `template.yaml` tells the functions.
 
-use std::sync::Arc;
-
 use thiserror::Error;
 use tidegate_engine::Config;
 
@@ -69,18 +67,6 @@ impl Environment {
         self.admin_key_sha256.as_deref()
     }
 
-    /// The URLs of the queues that the functions send internal messages to.
-    pub(crate) fn own_queues(&self) -> Arc<[String]> {
-        let urls = [
-            &self.dispatch_queue_url,
-            &self.scan_queue_url,
-            &self.release_queue_url,
-            &self.dead_letter_queue_url,
-            &self.release_dead_letter_queue_url,
-        ];
-        urls.into_iter().cloned().collect()
-    }
-
     /// What the engine needs of it.
     pub fn config(&self) -> Config {
         Config {
@@ -129,6 +115,8 @@ mod tests {
         }
         let read = environment(&all).unwrap();
         assert_eq!(read.admin_key_sha256(), None);
-        assert_eq!(read.own_queues().len(), 5);
+        let own =
+            ["https://q/1/d", "https://q/1/s", "https://q/1/r", "https://q/1/d-dead", "https://q/1/r-dead"];
+        assert_eq!(read.config().own_queues(), own);
     }
 }

@@ -136,7 +136,9 @@ pub async fn engine(environment: &Environment, figures: &Figures) -> Engine {
         .timeout_config(timeouts())
         .load()
         .await;
-    let counted = Counted::new(figures.under_way(), environment.own_queues());
+    let config = environment.config();
+    let own_queues = config.own_queues().map(str::to_owned).into();
+    let counted = Counted::new(figures.under_way(), own_queues);
     let dynamodb = aws_sdk_dynamodb::config::Builder::from(&sdk).interceptor(counted.clone()).build();
     let sqs = aws_sdk_sqs::config::Builder::from(&sdk).interceptor(counted).build();
     Engine::new(Parts {
@@ -144,7 +146,7 @@ pub async fn engine(environment: &Environment, figures: &Figures) -> Engine {
         sqs: aws_sdk_sqs::Client::from_conf(sqs),
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),
-        config: environment.config(),
+        config,
     })
 }
 

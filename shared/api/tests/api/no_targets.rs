@@ -2,7 +2,6 @@
 
 use http::StatusCode;
 use serde_json::json;
-use tidegate_engine::Config;
 
 use crate::bad_input::with;
 use crate::world::{World, cron_job};
@@ -28,16 +27,7 @@ async fn no_job_sends_or_reports_to_a_queue_of_tidegate() {
     let world = World::new().await;
     let key = world.register("acme").await;
     world.put("/v1/policies/small", &key, &json!({"max_in_flight": 3})).await;
-    let Config {
-        dispatch_queue_url,
-        scan_queue_url,
-        release_queue_url,
-        dead_letter_queue_url,
-        release_dead_letter_queue_url,
-        allow_private_targets: _,
-    } = world.deployment.config();
-    let dead = [dead_letter_queue_url, release_dead_letter_queue_url];
-    for own in [dispatch_queue_url, scan_queue_url, release_queue_url].into_iter().chain(dead) {
+    for own in world.deployment.config().own_queues() {
         must_be_refused(&world, &key, own, "is a queue of Tidegate itself").await;
         // The same queue, as the URL of another host names it.
         let name = own.rsplit('/').next().unwrap();

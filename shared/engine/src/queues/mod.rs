@@ -49,6 +49,27 @@ pub struct Config {
     pub allow_private_targets: bool,
 }
 
+impl Config {
+    /// The URLs of the queues of the deployment itself.
+    pub fn own_queues(&self) -> [&str; 5] {
+        let Self {
+            dispatch_queue_url,
+            scan_queue_url,
+            release_queue_url,
+            dead_letter_queue_url,
+            release_dead_letter_queue_url,
+            allow_private_targets: _,
+        } = self;
+        [
+            dispatch_queue_url,
+            scan_queue_url,
+            release_queue_url,
+            dead_letter_queue_url,
+            release_dead_letter_queue_url,
+        ]
+    }
+}
+
 /// Sends to our own queues.
 pub struct Queues {
     sqs: aws_sdk_sqs::Client,
@@ -331,17 +352,7 @@ impl Queues {
 
     /// Whether a URL names a queue of our own, whose messages nobody else may write.
     pub(crate) fn is_own_queue(&self, queue_url: &str) -> bool {
-        let Config {
-            dispatch_queue_url,
-            scan_queue_url,
-            release_queue_url,
-            dead_letter_queue_url,
-            release_dead_letter_queue_url,
-            allow_private_targets: _,
-        } = &self.config;
-        let dead = [dead_letter_queue_url, release_dead_letter_queue_url];
-        let own = [dispatch_queue_url, scan_queue_url, release_queue_url].into_iter().chain(dead);
-        own.into_iter().any(|own_url| is_same_or_beside(own_url, queue_url))
+        self.config.own_queues().iter().any(|own_url| is_same_or_beside(own_url, queue_url))
     }
 
     /// Looks whether a consumer's queue is there, by one call to SQS. Never fails: what went wrong is `Unknown`.
