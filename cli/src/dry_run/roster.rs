@@ -68,6 +68,8 @@ pub(crate) struct Facts {
     pub(crate) body_bytes: u32,
     /// Whether an answer of its HTTP target releases its token.
     pub(crate) releases_itself: bool,
+    /// Whether the first delivery of each event is its last.
+    pub(crate) is_delivered_once: bool,
     /// At how many instants it launches; 0 when it has another trigger.
     pub(crate) instants: u32,
     /// Whether its client chose its id.
@@ -104,6 +106,7 @@ impl Facts {
             row_units: (ROW_BYTES + payload_bytes).div_ceil(WRITE_UNIT_BYTES) as u32,
             body_bytes: (BODY_BYTES + payload_bytes) as u32,
             releases_itself: terms.flow.release_on_response,
+            is_delivered_once: terms.max_attempts.get() == 1,
             instants: match &job.draft.trigger {
                 Trigger::At(instants) => instants.iter().count() as u32,
                 _ => 0,

@@ -83,6 +83,7 @@ fn job<'a>(listed: &'a Listed, places: &HashMap<&str, usize>, fifos: &mut HashMa
         row_units: facts.row_units,
         body_bytes: facts.body_bytes,
         releases_itself: facts.releases_itself,
+        is_delivered_once: facts.is_delivered_once,
         created,
     }
 }

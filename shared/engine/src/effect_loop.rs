@@ -20,6 +20,16 @@ use crate::{EngineError, deadline};
 /// Effects of one call. What is left beyond it is for another call.
 const EFFECTS_PER_CALL: usize = 10_000;
 
+/// Who looks after the policies of effects that there was no time for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// A wake-up, at once.
+    ToAWake,
+    /// The tick: for calls that are wake-ups themselves. While the tables are slow, one that is followed by another one never
+    /// ends, and each tick and each release begins one more.
+    ToTheTick,
+}
+
 /// Carries out effects.
 pub(crate) struct EffectLoop {
     pub(crate) clock: Arc<dyn Clock>,
@@ -29,13 +39,24 @@ pub(crate) struct EffectLoop {
 }
 
 impl EffectLoop {
-    /// Carries out effects and all that follows from them. Says how many events were granted.
+    /// Carries out effects and all that follows from them. What there is no time for is left to a wake-up. Says how many
+    /// events were granted.
     pub(crate) async fn carry_out(&self, effects: Vec<Effect>) -> Result<usize, EngineError> {
+        self.carry(effects, Left::ToAWake).await
+    }
+
+    /// The same, and who looks after what there is no time for.
+    pub(crate) async fn carry(&self, effects: Vec<Effect>, left: Left) -> Result<usize, EngineError> {
         let mut open = effects;
         open.reverse();
         let mut granted = 0;
         for _ in 0..EFFECTS_PER_CALL {
             let Some(effect) = open.pop() else { return Ok(granted) };
+            // There is no time to serve: whoever is next begins with that.
+            if matches!(effect, Effect::ServeAnew(_)) && deadline::is_over(&*self.clock) {
+                open.push(effect);
+                break;
+            }
             if let Effect::Send(events) = &effect {
                 granted += events.len();
             }
@@ -52,12 +73,14 @@ impl EffectLoop {
                 break;
             }
         }
-        self.leave(open).await?;
+        // Many effects of quick tables go on at once.
+        let left = if deadline::is_over(&*self.clock) { left } else { Left::ToAWake };
+        self.leave(open, left).await?;
         Ok(granted)
     }
 
     /// Leaves effects to whoever looks after their policies next, which is soon. Their rows say what is to be done.
-    async fn leave(&self, left: Vec<Effect>) -> Result<(), EngineError> {
+    async fn leave(&self, left: Vec<Effect>, to: Left) -> Result<(), EngineError> {
         if left.is_empty() {
             return Ok(());
         }
@@ -66,8 +89,10 @@ impl EffectLoop {
         let (failures, left): (Vec<_>, Vec<_>) =
             left.into_iter().partition(|effect| matches!(effect, Effect::Fail(_)));
         self.send_what_was_granted(left).await;
-        let wakes: Vec<Outgoing> = policies.into_iter().map(|policy| self.wake_now(&policy)).collect();
-        self.queues.dispatch(&wakes).await?;
+        if to == Left::ToAWake {
+            let wakes: Vec<Outgoing> = policies.into_iter().map(|policy| self.wake_now(&policy)).collect();
+            self.queues.dispatch(&wakes).await?;
+        }
         match failures.into_iter().next() {
             Some(Effect::Fail(error)) => Err(error),
             _ => Ok(()),

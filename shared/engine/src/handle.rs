@@ -13,7 +13,7 @@ use tracing::{error, warn};
 
 use crate::deliver::Delivery;
 use crate::effect::Release;
-use crate::effect_loop::EffectLoop;
+use crate::effect_loop::{EffectLoop, Left};
 use crate::emit::Emission;
 use crate::figures::POISON;
 use crate::queues::message::{Chunk, Message};
@@ -141,8 +141,10 @@ impl Handler {
                         self.queues.dispatch(&[Outgoing::at(&client, wake, due_at)]).await
                     }
                     // What is due in it: the tick looks after the rest.
-                    None if due_at.is_some() => self.tokens.admit_paced(&client, &policy).await,
-                    None => self.tokens.reconcile_policy(&client, &policy).await,
+                    None if due_at.is_some() => {
+                        self.tokens.admit_paced(&client, &policy, Left::ToTheTick).await
+                    }
+                    None => self.tokens.reconcile_policy(&client, &policy, Left::ToTheTick).await,
                 }
             }
             Message::Retain { client, policy, after } => {

@@ -10,7 +10,7 @@ use tidegate_domain::shares::SharePlan;
 use tidegate_store::{Create, Store, Write};
 
 use crate::effect::Effect;
-use crate::effect_loop::EffectLoop;
+use crate::effect_loop::{EffectLoop, Left};
 use crate::queries::{Load, Queries};
 use crate::throttle::Throttle;
 use crate::tokens::Tokens;
@@ -155,7 +155,7 @@ impl Policies {
             self.store.touch_active(client, id, self.clock.now()).await?;
             if self.store.replace_policy(&new, &old).await? == Write::Done {
                 self.throttle.memory.keep_snapshot(client, id, self.clock.now(), (&new).into());
-                self.tokens.reconcile_policy(client, id).await?;
+                self.tokens.reconcile_policy(client, id, Left::ToAWake).await?;
                 return Ok(Written::Replaced(new));
             }
         }

@@ -31,6 +31,8 @@ pub struct Job {
     pub body_bytes: u32,
     /// Whether an answer of its HTTP target releases the token, without a call of the API.
     pub releases_itself: bool,
+    /// Whether the first delivery of each event is its last (`max_attempts` is 1).
+    pub is_delivered_once: bool,
     /// Whether it is created for its one firing.
     pub created: Created,
 }
@@ -51,6 +53,7 @@ impl Default for Job {
             row_units: 1,
             body_bytes: 300,
             releases_itself: false,
+            is_delivered_once: false,
             created: Created::Before,
         }
     }

@@ -35,6 +35,8 @@ pub(crate) struct PolicyState {
     /// Its events for HTTP targets, and those that an answer releases.
     http: f64,
     released_by_answer: f64,
+    /// Those that are noted as sent: no other delivery follows.
+    noted: f64,
     /// All its events so far, and their tokens.
     joined: f64,
     pub(crate) tokens: f64,
@@ -51,6 +53,7 @@ impl PolicyState {
             policy: policy.clone(),
             http: 0.0,
             released_by_answer: 0.0,
+            noted: 0.0,
             joined: 0.0,
             tokens: 0.0,
             active_until: i64::MIN,
@@ -66,6 +69,9 @@ impl PolicyState {
     /// Takes note of where events go.
     pub(crate) fn see_target(&mut self, job: &Job, events: f64) {
         self.joined += events;
+        if job.is_delivered_once && !job.releases_itself {
+            self.noted += events;
+        }
         if job.target == Target::Http {
             self.http += events;
             self.released_by_answer += if job.releases_itself { events } else { 0.0 };
@@ -81,10 +87,11 @@ impl PolicyState {
     pub(crate) fn of_an_event(&self) -> Steps {
         let together = self.policy.tokens_of_a_release();
         let groups = self.policy.groups_of_a_release();
-        let answered = self.released_by_answer / self.joined.max(1e-9);
+        let part = |events: f64| events / self.joined.max(1e-9);
+        let answered = part(self.released_by_answer);
         let mut steps = Steps::default();
         steps.add(Step::ReleaseCall, (1.0 - answered) / together);
-        steps.add(Step::SlotWrite, groups / together);
+        steps.add(Step::SlotWrite, groups / together * (1.0 + part(self.noted)));
         steps.add_all(&handed_over(sends_of_an_event(&self.policy), self.http_part()));
         steps.add(Step::Compaction, 1.0 / OUTCOMES_PER_COMPACTION as f64);
         steps

@@ -64,6 +64,7 @@ const SINGLE: Job = Job {
     row_units: 1,
     body_bytes: 300,
     releases_itself: false,
+    is_delivered_once: false,
     created: Created::Before,
 };
 

@@ -18,7 +18,7 @@ use tidegate_store::slots::Written;
 /// A step: which transition, of what is seen now or was seen some steps ago, and two numbers to make up the rest.
 type Step = (u8, usize, u32, u32);
 
-const KINDS: u8 = 18;
+const KINDS: u8 = 19;
 /// More than the steps of a case give.
 const NOBODYS_FENCE: u64 = 10_000;
 
@@ -35,7 +35,7 @@ fn lease(seen: &SlotGroup, a: u32, b: u32) -> Lease {
     // Its fencing number is nobody's: with a real one comes a real event and cost, since tokens are signed.
     let fence = NOBODYS_FENCE + u64::from(b % 9);
     let made_up = LeaseId { slot: a % 12, fence, pack_number: 1, index: b % 5, cost: 1 + a % 3 };
-    let made_up = Lease { id: made_up, ends_at: at(b), write_id: 0, attempt: 1 };
+    let made_up = Lease { id: made_up, ends_at: at(b), write_id: 0, attempt: 1, sent: false };
     let known = seen.leases.values().nth(a as usize % seen.leases.len().max(1)).copied();
     known.filter(|_| !b.is_multiple_of(7)).unwrap_or(made_up)
 }
@@ -118,6 +118,10 @@ fn transition(kind: u8, seen: &SlotGroup, a: u32, b: u32) -> Transition {
             Transition::admit(seen, if slots.is_empty() { &[3] } else { &slots }, range.cost, pack, new)
         }
         16 => Transition::bar_admission(seen.refills),
+        17 => {
+            let leases: Vec<_> = ends(seen, a, b).iter().map(|end| end.lease).collect();
+            Transition::note_sent(&leases)
+        }
         _ if a.is_multiple_of(2) => Transition::begin_compaction(seen),
         _ => Transition::end_compaction(seen),
     }

@@ -57,6 +57,8 @@ pub enum Change {
         /// The delivery, from 1.
         attempt: u8,
     },
+    /// A delivery under a slot's lease was sent.
+    NoteSent(u32),
     /// A slot's lease ends at this instant.
     SetEnd {
         /// The number of the slot, from 0.
@@ -138,6 +140,9 @@ impl Change {
             Self::SetAttempt { slot, attempt } => {
                 after.leases.entry(*slot).and_modify(|held| held.attempt = *attempt);
             }
+            Self::NoteSent(slot) => {
+                after.leases.entry(*slot).and_modify(|held| held.sent = true);
+            }
             Self::SetEnd { slot, ends_at } => {
                 after.leases.entry(*slot).and_modify(|held| held.ends_at = *ends_at);
             }
@@ -170,6 +175,6 @@ impl Change {
 
 impl NewLease {
     fn of(self, id: LeaseId, attempt: u8) -> Lease {
-        Lease { id, ends_at: self.ends_at, write_id: self.write_id, attempt }
+        Lease { id, ends_at: self.ends_at, write_id: self.write_id, attempt, sent: false }
     }
 }

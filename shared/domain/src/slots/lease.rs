@@ -32,6 +32,8 @@ pub struct Lease {
     pub write_id: u64,
     /// Which delivery of the event this is, from 1: repeats under one lease count, once each is under way.
     pub attempt: u8,
+    /// Whether a delivery under it is known to have been sent. Noted of an event's last one only.
+    pub sent: bool,
 }
 
 /// What leases get that a write gives.

@@ -84,7 +84,7 @@ fn end(group: &SlotGroup, slot: u32) -> LeaseEnd {
 
 /// The lease of a slot as whoever ends or renews it has seen it.
 fn seen(group: &SlotGroup, slot: u32) -> Lease {
-    Lease { id: end(group, slot).lease, ends_at: NEW.ends_at, write_id: 0, attempt: 1 }
+    Lease { id: end(group, slot).lease, ends_at: NEW.ends_at, write_id: 0, attempt: 1, sent: false }
 }
 
 fn expire(group: &SlotGroup, slot: u32) -> Transition {
@@ -97,7 +97,7 @@ fn renew(group: &SlotGroup, slot: u32) -> Transition {
 
 type Event = (&'static str, fn(&SlotGroup) -> Transition);
 
-const EVENTS: [Event; 14] = [
+const EVENTS: [Event; 15] = [
     ("grant slot 3", |group| Transition::grant(group, &[3], NEW, at(0))),
     ("hand off slot 0", |group| Transition::hand_off(&[end(group, 0)], NEW, at(0))),
     ("hand off slots 0 and 1", |group| Transition::hand_off(&[end(group, 0), end(group, 1)], NEW, at(0))),
@@ -105,6 +105,9 @@ const EVENTS: [Event; 14] = [
     ("expire slot 1", |group| expire(group, 1)),
     ("renew slot 1", |group| renew(group, 1)),
     ("note attempt 2 of slot 1", |group| Transition::note_attempt(end(group, 1).lease, 2)),
+    ("note slots 0 and 1 as sent", |group| {
+        Transition::note_sent(&[end(group, 0).lease, end(group, 1).lease])
+    }),
     ("extend slot 1", |group| Transition::extend(end(group, 1).lease, at(7))),
     ("begin a refill", |group| Transition::begin_refill(group, "5|other")),
     ("commit a refill", |group| Transition::commit_refill(group, Some((range(2), run())))),
@@ -119,15 +122,15 @@ const EVENTS: [Event; 14] = [
 fn each_event_takes_place_in_the_states_that_admit_it() {
     #[rustfmt::skip]
     let table: [(&str, SlotGroup, &str); 9] = [
-        ("idle",       idle(),       "........x...x."),
-        ("begun",      begun(),      ".........x..x."),
-        ("serving",    serving(),    "x.........x.x."),
-        ("holding",    holding(),    "xxxxxxxx..x.x."),
-        ("full",       full(),       ".x.xxxxx..x.x."),
-        ("draining",   draining(),   "...xxxxx..x.x."),
-        ("rated",      rated(),      "...xxxxx..x.x."),
-        ("spent",      spent(),      "...xxxxxx...x."),
-        ("compacting", compacting(), "...xxxxxx....x"),
+        ("idle",       idle(),       ".........x...x."),
+        ("begun",      begun(),      "..........x..x."),
+        ("serving",    serving(),    "x..........x.x."),
+        ("holding",    holding(),    "xxxxxxxxx..x.x."),
+        ("full",       full(),       ".x.xxxxxx..x.x."),
+        ("draining",   draining(),   "...xxxxxx..x.x."),
+        ("rated",      rated(),      "...xxxxxx..x.x."),
+        ("spent",      spent(),      "...xxxx.xx...x."),
+        ("compacting", compacting(), "...xxxx.xx....x"),
     ];
     for (name, group, expected) in table {
         let takes_place: String =
@@ -229,13 +232,14 @@ fn what_follows_is_said_by_the_transition() {
 }
 
 /// What the transitions of slot 0 and of its group do, by the names of the diagrams.
-const STEPS: [Event; 13] = [
+const STEPS: [Event; 14] = [
     ("grant", |group| Transition::grant(group, &[0], NEW, at(0))),
     ("hand off", |group| Transition::hand_off(&[end(group, 0)], NEW, at(0))),
     ("free", |group| Transition::free(&[end(group, 0)])),
     ("expire", |group| expire(group, 0)),
     ("renew", |group| renew(group, 0)),
     ("note attempt", |group| Transition::note_attempt(end(group, 0).lease, 2)),
+    ("note sent", |group| Transition::note_sent(&[end(group, 0).lease])),
     ("extend", |group| Transition::extend(end(group, 0).lease, at(7))),
     ("begin refill", |group| Transition::begin_refill(group, "5|other")),
     ("commit refill", |group| Transition::commit_refill(group, Some((range(2), run())))),
@@ -264,7 +268,7 @@ fn made(steps: &[&str], state: impl Fn(&SlotGroup) -> &'static str) -> Edges {
 
 #[test]
 fn the_diagrams_show_what_the_transitions_do() {
-    let slot = ["grant", "hand off", "free", "expire", "renew", "note attempt", "extend"];
+    let slot = ["grant", "hand off", "free", "expire", "renew", "note attempt", "note sent", "extend"];
     let slot_state = |group: &SlotGroup| if group.leases.contains_key(&0) { "held" } else { "free" };
     assert_eq!(drawn("Slot of a slot group"), made(&slot, slot_state));
     let refill = ["begin refill", "commit refill", "commit nothing", "grant", "hand off", "drop range"];

@@ -155,6 +155,12 @@ impl Transition {
         Self::new(when, vec![Change::SetAttempt { slot, attempt }])
     }
 
+    /// What is delivered under leases was sent. Refused when one of them is not the present one of its slot.
+    pub fn note_sent(leases: &[LeaseId]) -> Self {
+        let when = leases.iter().map(|lease| Clause::LeaseIs(*lease)).collect();
+        Self::new(when, leases.iter().map(|lease| Change::NoteSent(lease.slot)).collect())
+    }
+
     /// A lease ends at another instant. Refused when it is not the present one of its slot.
     pub fn extend(lease: LeaseId, ends_at: DateTime<Utc>) -> Self {
         Self::new(vec![Clause::LeaseIs(lease)], vec![Change::SetEnd { slot: lease.slot, ends_at }])

@@ -29,6 +29,11 @@ pub(crate) fn rfc3339(instant: DateTime<Utc>) -> String {
 }
 
 impl EventToSend {
+    /// Whether nothing follows it, unless it turns out not to have been sent.
+    pub(crate) fn is_last(&self) -> bool {
+        self.attempt >= self.terms.terms.max_attempts.get()
+    }
+
     /// The JSON text that the consumer gets.
     pub(crate) fn body(&self) -> String {
         let run = self.event.run();

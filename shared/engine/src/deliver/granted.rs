@@ -9,13 +9,15 @@ use std::sync::Arc;
 use chrono::DateTime;
 use futures::stream::{self, StreamExt, TryStreamExt as _};
 use tidegate_domain::ids::{ClientId, EventId, RunId};
+use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::occurrence::{Occurrence, SkipReason, StopReason};
 use tidegate_domain::pack::{PackId, SinglesId};
 use tidegate_domain::policy::PolicyRef;
-use tidegate_domain::slots::{GroupKey, Outcome, Transition};
+use tidegate_domain::slots::{GroupKey, LeaseId, Outcome, Transition};
 use tidegate_domain::time::shifted;
 use tidegate_domain::token::Token;
 use tidegate_store::doc::Rest;
+use tidegate_store::events::{EventRow, HistoryOf, Record};
 use tidegate_store::slots::Written;
 use tracing::{error, info, warn};
 
@@ -26,7 +28,7 @@ use crate::effect::{Effect, Granted, Release};
 use crate::figures::ROWS_SET_ASIDE;
 use crate::queues::Outgoing;
 use crate::queues::message::{GrantedEvent, Message};
-use crate::{EngineError, Panicked, TokenKey};
+use crate::{EngineError, Panicked, TokenKey, deadline};
 
 /// Granted events that are looked up at once.
 const LOOKED_UP_AT_ONCE: usize = 16;
@@ -35,6 +37,17 @@ const STOPPED_AT_ONCE: usize = 16;
 
 /// Events that are not wanted any more: their leases end unsent. With the run that was stopped, when they are of one.
 type Unwanted = Vec<(Option<RunId>, Release)>;
+
+/// What was found of granted events.
+#[derive(Default)]
+struct LookedUp {
+    /// Those to be sent from here, and what is sent.
+    here: Vec<Granted>,
+    deliveries: Vec<EventToSend>,
+    /// What goes through the dispatch queue.
+    later: Vec<Outgoing>,
+    unwanted: Unwanted,
+}
 
 /// What was found of a granted event.
 enum Found {
@@ -45,10 +58,56 @@ enum Found {
 }
 
 impl Delivery {
-    /// Sends granted events. Those that are not wanted any more give their tokens back unsent.
+    /// Sends granted events. Those that are not wanted any more give their tokens back unsent. When the time of the call is
+    /// over, all go through the dispatch queue, to whoever has the time to look them up.
     pub(crate) async fn send_granted(&self, granted: Vec<Granted>) -> Result<Vec<Effect>, EngineError> {
-        let (mut deliveries, mut here) = (Vec::new(), Vec::new());
-        let (mut later, mut unwanted) = (Vec::new(), Unwanted::new());
+        if deadline::is_over(&*self.clock) {
+            let messages: Vec<_> =
+                granted.iter().map(|grant| Outgoing::now(grant.token.client(), grant.message(0))).collect();
+            return self.queues.dispatch(&messages).await.map(|()| Vec::new());
+        }
+        let LookedUp { deliveries, here, mut later, unwanted } = self.look_up_all(granted).await;
+        let now = self.clock.now();
+        let mut troubles = BTreeMap::<(&ClientId, u8), Troubles>::new();
+        let (mut last, mut dead) = (Vec::new(), Vec::new());
+        let sent = self.send(&deliveries).await;
+        for ((grant, delivery), sent) in here.iter().zip(&deliveries).zip(sent) {
+            let reason = match sent {
+                Sent::Done => {
+                    last.extend(delivery.is_last().then_some(&grant.token));
+                    continue;
+                }
+                Sent::Failed { reason, .. } | Sent::Refused { reason } => reason,
+            };
+            let troubles = troubles.entry((&delivery.client, delivery.attempt)).or_default();
+            if delivery.is_last() {
+                troubles.dead(&delivery.event, &delivery.terms.terms, &reason);
+                dead.push((grant, reason));
+                continue;
+            }
+            troubles.retried(&delivery.event, &delivery.terms.terms, &reason);
+            let not_before = shifted(now, backoff(1, None, &*self.random));
+            later.push(Outgoing::at(&delivery.client, grant.message(1), not_before));
+        }
+        troubles.iter().for_each(|((client, attempt), troubles)| troubles.log(client, *attempt));
+        let reasons: Vec<Record> =
+            dead.iter().map(|(grant, reason)| self.reason(grant, grant.attempt, reason)).collect();
+        match self.store.keep(&reasons).await {
+            // By messages: what their tokens go to may fail at once as well, and whoever waits for this call would wait for it.
+            Ok(()) => later.extend(dead.iter().map(|(grant, _)| grant.dead())),
+            Err(error) => {
+                warn!(%error, "what failed for the last time is tried again when its lease has ended")
+            }
+        }
+        if !later.is_empty() {
+            self.queues.dispatch(&later).await?;
+        }
+        self.note_sent(last).await;
+        self.give_back(unwanted).await
+    }
+
+    async fn look_up_all(&self, granted: Vec<Granted>) -> LookedUp {
+        let mut all = LookedUp::default();
         let key = self.keys.key().await;
         let key = key.inspect_err(
             |error| warn!(%error, "no token can be signed: what was granted goes through the dispatch queue"),
@@ -58,38 +117,23 @@ impl Delivery {
         while let Some((found, grant)) = finds.next().await {
             let client = grant.token.client().clone();
             match found {
-                Ok(Found::Unwanted(run)) => unwanted.push((run, Release::new(grant.token, Outcome::Dead))),
+                Ok(Found::Unwanted(run)) => {
+                    all.unwanted.push((run, Release::new(grant.token, Outcome::Dead)));
+                }
                 Ok(Found::Wanted(event, terms)) => match &key {
                     Ok(key) if terms.terms.target.transport().is_inline => {
-                        deliveries.push(grant.delivery(event, terms, 0, key));
-                        here.push(grant);
+                        all.deliveries.push(grant.delivery(event, terms, 0, key));
+                        all.here.push(grant);
                     }
-                    _ => later.push(Outgoing::now(&client, grant.message(0))),
+                    _ => all.later.push(Outgoing::now(&client, grant.message(0))),
                 },
                 Err(error) => {
                     warn!(%error, pack = %grant.pack, "a granted event goes through the dispatch queue: it was not found");
-                    later.push(Outgoing::now(&client, grant.message(0)));
+                    all.later.push(Outgoing::now(&client, grant.message(0)));
                 }
             }
         }
-        let now = self.clock.now();
-        let mut troubles = BTreeMap::<(&ClientId, u8), Troubles>::new();
-        let sent = self.send(&deliveries).await;
-        for ((grant, delivery), sent) in here.iter().zip(&deliveries).zip(sent) {
-            let reason = match sent {
-                Sent::Done => continue,
-                Sent::Failed { reason, .. } | Sent::Refused { reason } => reason,
-            };
-            let troubles = troubles.entry((&delivery.client, delivery.attempt)).or_default();
-            troubles.retried(&delivery.event, &delivery.terms.terms, &reason);
-            let not_before = shifted(now, backoff(1, None, &*self.random));
-            later.push(Outgoing::at(&delivery.client, grant.message(1), not_before));
-        }
-        troubles.iter().for_each(|((client, attempt), troubles)| troubles.log(client, *attempt));
-        if !later.is_empty() {
-            self.queues.dispatch(&later).await?;
-        }
-        self.give_back(unwanted).await
+        all
     }
 
     /// The event that was granted, and what it delivers, unless it is not wanted any more. One that cannot be read is set
@@ -210,13 +254,18 @@ impl Delivery {
         let on_response = terms.terms.flow.release_on_response;
         let key = self.keys.key().await?;
         let delivery = grant.delivery(event.clone(), Arc::clone(&terms), message.failures, &key);
+        let is_last = delivery.is_last();
         let sent = self.send(&[delivery]).await.pop();
         let mut troubles = Troubles::default();
         let (reason, retry_after) = match sent {
             Some(Sent::Done) if on_response => {
                 return Ok(vec![Effect::Release(vec![Release::new(grant.token, Outcome::Succeeded)])]);
             }
-            None | Some(Sent::Done) => return Ok(Vec::new()),
+            None => return Ok(Vec::new()),
+            Some(Sent::Done) => {
+                self.note_sent(is_last.then_some(&grant.token)).await;
+                return Ok(Vec::new());
+            }
             Some(Sent::Failed { reason, retry_after }) if attempt < max_attempts => (reason, retry_after),
             Some(Sent::Failed { reason, .. } | Sent::Refused { reason }) => {
                 troubles.dead(&event, &terms.terms, &reason);
@@ -256,8 +305,39 @@ impl Delivery {
         Ok(matches!(self.store.perform(&token.group, &noted).await?, Written::Done(_)))
     }
 
+    /// Notes of leases that the last delivery of their events was sent. Those for which it fails are delivered once more when
+    /// they run out.
+    async fn note_sent<'a>(&self, last: impl IntoIterator<Item = &'a Token>) {
+        let mut groups = BTreeMap::<&GroupKey, Vec<LeaseId>>::new();
+        for token in last {
+            groups.entry(&token.group).or_default().push(token.lease);
+        }
+        for (key, leases) in groups {
+            if let Err(error) = self.note_sent_in(key, leases).await {
+                warn!(%error, group = ?key, "that last deliveries were sent is not noted");
+            }
+        }
+    }
+
+    async fn note_sent_in(&self, key: &GroupKey, mut leases: Vec<LeaseId>) -> Result<(), EngineError> {
+        for _ in 0..WRITE_ROUNDS {
+            match self.store.perform(key, &Transition::note_sent(&leases)).await? {
+                Written::Refused(Some(group)) => leases.retain(|lease| group.holds(lease)),
+                Written::Done(_) | Written::Refused(None) => return Ok(()),
+            }
+            if leases.is_empty() {
+                return Ok(());
+            }
+        }
+        Err(EngineError::Contended { what: "leases", rounds: WRITE_ROUNDS })
+    }
+
     async fn keep_reason(&self, grant: &Granted, attempts: u8, reason: &str) -> Result<(), EngineError> {
-        use tidegate_store::events::{EventRow, HistoryOf, Record};
+        Ok(self.store.keep(&[self.reason(grant, attempts, reason)]).await?)
+    }
+
+    /// The record of why an event was not delivered.
+    fn reason(&self, grant: &Granted, attempts: u8, reason: &str) -> Record {
         let event = EventRow {
             index: grant.token.lease.index,
             delivered: false,
@@ -267,7 +347,7 @@ impl Delivery {
         };
         let GroupKey { client, policy, .. } = &grant.token.group;
         let (client, of) = (client.clone(), HistoryOf::pack(policy, &grant.pack));
-        Ok(self.store.keep(&[Record::Event { client, of, event }]).await?)
+        Record::Event { client, of, event }
     }
 }
 
@@ -291,6 +371,13 @@ impl Granted {
         let lease = Some((key.sign(&self.token), self.lease_end));
         let (client, attempt) = (self.token.client().clone(), self.attempt_after(failures));
         EventToSend { client, event, attempt, repeats: self.attempt, lease, terms }
+    }
+
+    /// Gives its token back: it is dead.
+    fn dead(&self) -> Outgoing {
+        let token = self.token.to_string();
+        let message = Message::Release { token, succeeded: false, dead: true, text: None };
+        Outgoing::now(self.token.client(), message)
     }
 
     fn message(&self, failures: u8) -> Message {

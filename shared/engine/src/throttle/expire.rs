@@ -1,4 +1,7 @@
 //! Leases that end without a release: their events get new ones, or have expired.
+//!
+//! Nobody can tell whether what was granted was sent too: whoever granted it may have been stopped in between. So an event has
+//! expired only when its last delivery was noted as sent (`deliver/granted.rs`). Until then it is delivered once more than that.
 
 use chrono::Duration;
 use tidegate_domain::pack::PackId;
@@ -11,9 +14,9 @@ use tracing::{info, warn};
 
 use super::Throttle;
 use super::shares::lease_of;
-use crate::EngineError;
 use crate::effect::Granted;
 use crate::error::readable;
+use crate::{EngineError, deadline};
 
 impl Throttle {
     /// Ends the leases that ran out: the event gets a new one, which must be sent, or its end if it had enough.
@@ -27,6 +30,9 @@ impl Throttle {
             seen.leases.values().filter(|lease| lease.ends_at <= now).copied().collect();
         let mut granted = Vec::new();
         for lease in expired {
+            if deadline::is_over(&*self.clock) {
+                break;
+            }
             match self.reclaim_one(policy, &seen, &lease).await {
                 Ok((now_seen, more)) => {
                     seen = now_seen;
@@ -51,7 +57,7 @@ impl Throttle {
     ) -> Result<(SlotGroup, Vec<Granted>), EngineError> {
         let Some(pack) = seen.pack(lease.id.pack_number) else { return Ok((seen.clone(), Vec::new())) };
         let max_attempts = self.max_attempts(&PolicyRef::of(seen), pack, lease.id.index).await?;
-        let redeliver = lease.attempt < max_attempts;
+        let redeliver = is_delivered_again(lease, max_attempts);
         info!(%pack, index = lease.id.index, attempt = lease.attempt, redeliver, "a lease ran out");
         self.end_lease(seen.clone(), lease, redeliver.then(|| lease_of(policy))).await
     }
@@ -101,5 +107,35 @@ impl Throttle {
 
     pub(crate) fn new_lease(&self, lasts: Duration) -> NewLease {
         NewLease { ends_at: shifted(self.clock.now(), lasts), write_id: self.random.next_u64() >> 32 }
+    }
+}
+
+/// Whether the event of a lease that ran out gets another one. An event that nothing can send, since whoever tries is stopped
+/// each time, has expired when its deliveries cannot be counted any more.
+fn is_delivered_again(lease: &Lease, max_attempts: u8) -> bool {
+    let was_its_last = lease.attempt >= max_attempts && lease.sent;
+    max_attempts > 0 && !was_its_last && lease.attempt < u8::MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+    use tidegate_domain::slots::LeaseId;
+
+    use super::*;
+
+    #[test]
+    fn an_event_has_expired_when_its_last_delivery_is_known_to_have_been_sent() {
+        let id = LeaseId { slot: 0, fence: 1, pack_number: 1, index: 0, cost: 1 };
+        let again = |attempt, sent, max_attempts| {
+            let lease = Lease { id, ends_at: DateTime::UNIX_EPOCH, write_id: 1, attempt, sent };
+            is_delivered_again(&lease, max_attempts)
+        };
+        assert!(again(1, false, 2) && again(1, true, 2));
+        assert!(again(2, false, 2) && again(3, false, 2) && again(1, false, 1));
+        assert!(!again(2, true, 2) && !again(3, true, 2) && !again(1, true, 1));
+        assert!(again(254, false, 5) && !again(255, false, 5));
+        // It is not wanted any more.
+        assert!(!again(1, false, 0));
     }
 }

@@ -14,11 +14,11 @@ use tracing::warn;
 use super::Throttle;
 use super::parts::Supply;
 use super::shares::PolicySnapshot;
-use crate::EngineError;
 use crate::effect::{Effect, Granted, WaitingRun};
 use crate::error::readable;
 use crate::queues::Outgoing;
 use crate::queues::message::Message;
+use crate::{EngineError, deadline};
 
 /// How often a slot group may go round within one call: each round writes, and a group has few slots.
 const SERVE_ROUNDS: u32 = WRITE_ROUNDS * SLOTS_PER_GROUP;
@@ -103,6 +103,10 @@ impl Throttle {
         mut head: Option<&[LineEntry]>,
     ) -> Result<Served, EngineError> {
         for _ in 0..SERVE_ROUNDS {
+            if deadline::is_over(&*self.clock) {
+                served.more.push(Effect::ServeAnew(served.group.key.clone()));
+                return Ok(served);
+            }
             match self.serve_round(&mut served, (&mut snapshot, supply), &mut head).await {
                 Ok(Round::Again) => {}
                 Ok(Round::Over(line)) => return Ok(Served { line, ..served }),

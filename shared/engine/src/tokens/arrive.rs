@@ -24,6 +24,7 @@ use tidegate_store::{Create, Write, packs};
 
 use super::Tokens;
 use crate::effect::{Effect, Granted};
+use crate::effect_loop::Left;
 use crate::queues::Outgoing;
 use crate::queues::message::{ArrivalsAt, Chunk, Message};
 use crate::throttle::lines::{Failure, Joining, Lines};
@@ -96,7 +97,7 @@ impl Tokens {
             self.leave_placed(&policy, kind, &mut members, &mut placed).await?;
             self.finish_placing(&policy, placed).await?;
         }
-        self.admit_paced(&client, &policy.policy).await
+        self.admit_paced(&client, &policy.policy, Left::ToAWake).await
     }
 
     /// Writes single events into their line, now that they are due. Answers how many of them are in a pack now, or recorded

@@ -13,6 +13,7 @@ use tidegate_domain::time::{milliseconds, shifted};
 use super::Tokens;
 use crate::EngineError;
 use crate::effect::{Effect, Reconciliation};
+use crate::effect_loop::Left;
 use crate::queues::Outgoing;
 use crate::queues::message::Message;
 
@@ -29,17 +30,20 @@ impl Tokens {
         &self,
         client: &ClientId,
         policy: &PolicyId,
+        left: Left,
     ) -> Result<(), EngineError> {
         let Some(policy) = self.store.policy(client, policy).await? else {
             let effects = self.throttle.abandon_line(&PolicyRef::new(client, policy)).await?;
-            return self.effects.carry_out(effects).await.map(drop);
+            return self.effects.carry(effects, left).await.map(drop);
         };
         let (overlapping, _) = self.throttle.decide_overlaps(&PolicyRef::new(client, &policy.id)).await?;
-        self.effects.carry_out(overlapping).await?;
+        self.effects.carry(overlapping, left).await?;
         let (policy, mut groups) = self.throttle.converge(policy).await?;
-        groups.reverse();
+        // When there is no time for all of them, it should not always be the same that are left.
+        let first = self.clock.now().timestamp_millis().rem_euclid(groups.len().max(1) as i64);
+        groups.rotate_left(first as usize);
         let all = Reconciliation::of(policy, groups);
-        self.effects.carry_out(vec![Effect::Reconcile(Box::new(all))]).await.map(drop)
+        self.effects.carry(vec![Effect::Reconcile(Box::new(all))], left).await.map(drop)
     }
 
     /// Keeps the rows of what has waited for long from expiring, a page of the line at a time: the next one with a message of
@@ -62,11 +66,16 @@ impl Tokens {
 
     /// Looks for free slots as `Throttle::admission` does, and once more at each instant of the next second at which the
     /// rate lets another event begin.
-    pub(crate) async fn admit_paced(&self, client: &ClientId, policy: &PolicyId) -> Result<(), EngineError> {
+    pub(crate) async fn admit_paced(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        left: Left,
+    ) -> Result<(), EngineError> {
         let leave_at = shifted(self.clock.now(), STAY);
         loop {
             let effects = self.throttle.admission(client, policy).await?;
-            let granted = self.effects.carry_out(effects).await?;
+            let granted = self.effects.carry(effects, left).await?;
             let snapshot = self.throttle.snapshot(client, policy, 0).await?;
             let rate =
                 snapshot.and_then(|snapshot| snapshot.rate).filter(|rate| RateLimit::needs_pacing(*rate));

@@ -159,6 +159,9 @@ impl Expression {
             Change::SetAttempt { slot, attempt } => {
                 self.set_unless_one(format!("{}{slot}", slot::ATTEMPT), (*attempt).into());
             }
+            Change::NoteSent(slot) => {
+                self.set.push(format!("{0}{slot} = {1}{slot}", slot::SENT, slot::FENCE))
+            }
             Change::SetEnd { slot, ends_at } => {
                 self.set(format!("{}{slot}", slot::ENDS_AT), instant(*ends_at))
             }
@@ -233,9 +236,7 @@ impl Expression {
     }
 
     fn empty(&mut self, slot: u32) {
-        use slot::{ATTEMPT, COST, ENDS_AT, FENCE, INDEX, RUN, WRITE_ID};
-        let names = [INDEX, RUN, FENCE, ENDS_AT, WRITE_ID, ATTEMPT, COST];
-        self.remove.extend(names.map(|name| format!("{name}{slot}")));
+        self.remove.extend(slot::ALL.map(|name| format!("{name}{slot}")));
     }
 
     fn record(&mut self, entries: &[OutcomeEntry]) {

@@ -75,6 +75,11 @@ pub(super) mod slot {
     pub(crate) const ATTEMPT: &str = "t";
     /// Its cost, when it is not 1.
     pub(crate) const COST: &str = "w";
+    /// The fencing number of the lease under which a delivery is known to have been sent. One of an earlier lease may be left.
+    pub(crate) const SENT: &str = "d";
+
+    /// All of them.
+    pub(crate) const ALL: [&str; 8] = [INDEX, RUN, FENCE, ENDS_AT, WRITE_ID, ATTEMPT, COST, SENT];
 }
 
 use attribute as a;
@@ -111,9 +116,7 @@ pub(crate) fn changes(seen: &SlotGroup, new: &SlotGroup) -> Row {
         row = row.with(a::LEFT, number(0)).with_some(a::ENTRY, None);
     }
     for slot in seen.leases.keys().filter(|slot| !new.leases.contains_key(slot)) {
-        let names =
-            [slot::INDEX, slot::RUN, slot::FENCE, slot::ENDS_AT, slot::WRITE_ID, slot::ATTEMPT, slot::COST];
-        row = names.into_iter().fold(row, |row, name| row.with_some(&format!("{name}{slot}"), None));
+        row = slot::ALL.into_iter().fold(row, |row, name| row.with_some(&format!("{name}{slot}"), None));
     }
     let gone = seen.packs.keys().filter(|number| !new.packs.contains_key(number));
     gone.fold(row, |row, number| row.with_some(&format!("{}{number}", a::PACK_REF), None))
@@ -167,6 +170,7 @@ fn read_leases(item: Item<'_>) -> Result<BTreeMap<u32, Lease>> {
             ends_at: item.instant_ms(&of_slot(slot::ENDS_AT))?,
             write_id: item.number_or(&of_slot(slot::WRITE_ID), 0)?,
             attempt: item.number_or(&of_slot(slot::ATTEMPT), 1)?,
+            sent: item.find_number(&of_slot(slot::SENT))? == Some(fence),
         };
         leases.insert(slot, lease);
     }

@@ -60,12 +60,12 @@ pub(super) async fn two_kinds(
     cloud: &Cloud,
     jobs: usize,
     (plain, throttled): (&str, &str),
-    (tokens, lease_seconds): (u32, u32),
+    (tokens, lease_seconds, max_attempts): (u32, u32, Attempts),
 ) -> Result<Terms> {
     let (engine, id): (_, PolicyId) = (cloud.engine(), SMALL.parse()?);
     engine.tick().await?;
     policy(&engine, &id, tokens, lease_seconds).await?;
-    let under = Terms { policy: Some(id), ..terms(throttled)? };
+    let under = Terms { policy: Some(id), max_attempts, ..terms(throttled)? };
     let all = std::iter::repeat_n(terms(plain)?, jobs).chain(std::iter::repeat_n(under.clone(), jobs));
     one_times(&engine, midnight()?, all).await?;
     neighbour(&engine, &cloud.target("neighbour").await?).await?;

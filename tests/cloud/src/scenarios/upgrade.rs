@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result};
 use http::StatusCode;
 use serde_json::{Value, json};
 use tidegate_domain::clock::Clock as _;
+use tidegate_domain::job::Attempts;
 use tidegate_store::tables::Table;
 use tidegate_testkit::rows;
 use tokio::task::JoinHandle;
@@ -94,7 +95,8 @@ async fn play(seed: u64, jobs: usize, before: Version, after: Version) -> Result
     options.version = before;
     let mut cloud = Cloud::new(options).await?;
     let (plain, throttled) = (cloud.target("plain").await?, cloud.target("throttled").await?);
-    let under = two_kinds(&cloud, jobs, (&plain, &throttled), (tokens(jobs), 120)).await?;
+    let under =
+        two_kinds(&cloud, jobs, (&plain, &throttled), (tokens(jobs), 120, Attempts::default())).await?;
     batch(&cloud, jobs, under).await?;
     let key = cloud.register(HERD).await?;
     let work = Work { takes: Duration::from_millis(200), releases_together: 10, result: Some("done") };

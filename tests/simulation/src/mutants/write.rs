@@ -8,7 +8,7 @@ use super::condition::shape;
 
 /// What updates are called, by the kind of row and the attributes that they write. What has no name here is called by
 /// its attributes.
-const UPDATES: [(&str, &str, &str); 55] = [
+const UPDATES: [(&str, &str, &str); 56] = [
     ("active", "retained_at", "note retained"),
     ("epoch", "epoch_ms", "begin"),
     ("index", "#shards", "raise shards"),
@@ -40,14 +40,15 @@ const UPDATES: [(&str, &str, &str); 55] = [
     ("scan", "fence lease_end told_at", "begin anew"),
     ("scan", "fence lease_end", "take"),
     ("slots", "cap lm ng pr rt", "set share"),
+    ("slots", "d#", "note sent"),
     ("slots", "dl lf nx rc rn want x#", "commit refill"),
     ("slots", "e#", "extend"),
     ("slots", "e# f# fc gs held i# p# r# t# w# x#", "admit"),
     ("slots", "e# f# fc held i# lf nx p# r# t# w#", "grant"),
     ("slots", "e# f# fc i# lf nx oc p# r# t# w#", "hand off"),
     ("slots", "e# f# fc p# rx t#", "renew"),
-    ("slots", "e# f# held i# oc p# r# rx t# w#", "expire"),
-    ("slots", "e# f# held i# oc p# r# t# w#", "free"),
+    ("slots", "d# e# f# held i# oc p# r# rx t# w#", "expire"),
+    ("slots", "d# e# f# held i# oc p# r# t# w#", "free"),
     ("slots", "fs oc pk_oc", "begin compaction"),
     ("slots", "gs", "bar admission"),
     ("slots", "gs want", "begin refill"),

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::clock::Clock as _;
 use tidegate_domain::flow::Cost;
-use tidegate_domain::job::{Payload, Trigger};
+use tidegate_domain::job::{Attempts, Payload, Trigger};
 use tidegate_domain::target::Target as JobTarget;
 use tidegate_domain::time::Instants;
 use tidegate_embedded::Usage;
@@ -53,6 +53,8 @@ pub struct Jobs {
     payload_bytes: usize,
     /// Whether they go to an HTTP target, whose answer releases their tokens.
     is_http: bool,
+    /// Whether the first delivery of each event is its last.
+    is_delivered_once: bool,
 }
 
 impl Jobs {
@@ -68,6 +70,7 @@ impl Jobs {
             cost: 1,
             payload_bytes: 0,
             is_http: false,
+            is_delivered_once: false,
         }
     }
 
@@ -109,6 +112,11 @@ impl Jobs {
         Self { is_http: true, ..self }
     }
 
+    /// Whose events are delivered once.
+    pub const fn once(self) -> Self {
+        Self { is_delivered_once: true, ..self }
+    }
+
     /// How far apart they are due.
     pub const fn apart_ms(self, apart_ms: i64) -> Self {
         Self { apart_ms, ..self }
@@ -140,6 +148,9 @@ impl Jobs {
         let job = job.of(self.count.into()).unwrap();
         let job = if self.keeps_record { job } else { job.failures_only() };
         job.with(|draft| {
+            if self.is_delivered_once {
+                draft.terms.max_attempts = Attempts::new(1).unwrap();
+            }
             draft.terms.flow.cost = Cost::new(self.cost.into()).unwrap();
             if self.payload_bytes > 0 {
                 draft.terms.payload =
@@ -343,6 +354,7 @@ impl Day {
             row_reads: if payload > 400 && !is_generated { (payload + ROW_BYTES).div_ceil(4_096) } else { 0 },
             row_units: (payload + ROW_BYTES).div_ceil(1_024),
             releases_itself: jobs.is_http,
+            is_delivered_once: jobs.is_delivered_once,
             count: jobs.count,
             keeps_record: jobs.keeps_record,
             is_packed: self.throttle.is_some() && jobs.count == 1,

@@ -90,6 +90,8 @@ days! {
     a_throttled_batch_singly = throttled(Jobs::one_time(1).of(3_000), 10, 1, 0);
     a_throttled_batch_in_tens = throttled(Jobs::one_time(1).of(3_000), 10, 10, 0);
     a_throttled_batch_under_many_tokens = throttled(Jobs::one_time(1).of(5_000), 100, 10, 2);
+    a_throttled_batch_of_one_delivery_singly = throttled(Jobs::one_time(1).of(3_000).once(), 10, 1, 0);
+    a_throttled_batch_of_one_delivery_in_tens = throttled(Jobs::one_time(1).of(3_000).once(), 100, 10, 0);
     throttled_batches = throttled(Jobs::cron(40).of(20), 10, 10, 0);
     throttled_singles_singly = throttled(Jobs::one_time(1_000), 10, 1, 0);
     throttled_singles_in_tens = throttled(Jobs::one_time(1_000), 10, 10, 0);

@@ -115,6 +115,7 @@ impl Case {
             "grant" => Transition::grant(group, &[1], lease(), at(0)),
             "hand off" => Transition::hand_off(&[end?], lease(), at(0)),
             "note attempt" => Transition::note_attempt(end?.lease, 3),
+            "note sent" => Transition::note_sent(&[end?.lease]),
             "renew" => Transition::renew(group, seen?, lease()),
             "set share" => Transition::set_share(Share { plan: 2, ..group.share }),
             "recheck" => Transition::mark_for_recheck(1, &pack()?),

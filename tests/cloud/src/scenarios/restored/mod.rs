@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use tidegate_domain::ids::ClientId;
+use tidegate_domain::job::Attempts;
 use tidegate_engine::{RepairOptions, RepairReport};
 use tidegate_store::tables::Table;
 use tidegate_testkit::rows::{self, Row};
@@ -41,7 +42,8 @@ pub(super) async fn repaired(seed: u64, share: f64) -> Result<Report> {
     let mut cloud = Cloud::new(options).await?;
     let engine = cloud.engine();
     let (plain, throttled) = (cloud.target("plain").await?, cloud.target("throttled").await?);
-    let under = two_kinds(&cloud, jobs, (&plain, &throttled), (tokens, LEASE_SECONDS)).await?;
+    let under =
+        two_kinds(&cloud, jobs, (&plain, &throttled), (tokens, LEASE_SECONDS, Attempts::default())).await?;
     batch(&cloud, jobs, under).await?;
     listed::add(&cloud).await?;
     let key = cloud.register(HERD).await?;
