@@ -22,6 +22,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Parser as _;
 use tokio::runtime::Builder;
+use tracing::Level;
 
 use args::{Cli, Command};
 
@@ -35,19 +36,19 @@ const LAST_WAIT: Duration = Duration::from_secs(1);
 fn main() -> ExitCode {
     let ended = match Cli::parse().command {
         Command::Local(args) => {
-            logging::start(if args.demo { "warn" } else { "info" });
+            logging::start(if args.demo { Level::WARN } else { Level::INFO });
             run_on(&mut Builder::new_multi_thread(), local::run(args))
         }
         Command::Forecast(args) => {
-            logging::start("warn");
+            logging::start(Level::WARN);
             run_on(&mut Builder::new_current_thread(), forecast::run(args))
         }
         Command::DryRun(args) => {
-            logging::start("warn");
+            logging::start(Level::WARN);
             run_on(&mut Builder::new_current_thread(), dry_run::run(args))
         }
         Command::Repair(args) => {
-            logging::start("warn");
+            logging::start(Level::WARN);
             run_on(&mut Builder::new_current_thread(), repair::run(args))
         }
     };

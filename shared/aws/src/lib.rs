@@ -49,10 +49,12 @@ pub use records::{Failures, Records};
 /// set), and gives the figures that are to be written at the end of each invocation. The first call of a process counts.
 pub fn log_as_json(environment: &Environment) -> Figures {
     use tracing_subscriber::filter::FilterExt as _;
+    use tracing_subscriber::filter::{self, Targets};
+    use tracing_subscriber::fmt;
     use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
     use tracing_subscriber::util::SubscriberInitExt as _;
-    use tracing_subscriber::{EnvFilter, filter, fmt};
-    let filter = EnvFilter::try_from_env("TIDEGATE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let asked_for = std::env::var("TIDEGATE_LOG").ok().and_then(|targets| targets.parse::<Targets>().ok());
+    let filter = asked_for.unwrap_or_else(|| Targets::new().with_default(Level::INFO));
     let lines = fmt::layer().json().flatten_event(true).with_current_span(true).without_time();
     let lines = lines.with_filter(filter.and(filter::filter_fn(may_be_logged)));
     let figures = Figures::of(environment.stack());
