@@ -85,12 +85,8 @@ fn recipe(arguments: &[String]) -> Result<()> {
         "arm64" => arm64::build(&workspace),
         "bench" if rest.first().is_some_and(|name| name == "peers") => peers::peers(&workspace, &rest[1..]),
         "bench" => run(cargo(&workspace).args(["run", "--release", "-p", "tidegate-bench", "--"]).args(rest)),
-        "simulate" => run(cargo(&workspace)
-            .args(["run", "--profile", "simulate", "-p", "tidegate-simulation", "--"])
-            .args(rest)),
-        "cloud" => run(cargo(&workspace)
-            .args(["run", "--profile", "simulate", "-p", "tidegate-cloud", "--"])
-            .args(rest)),
+        "simulate" => play(&workspace, "tidegate-simulation", rest),
+        "cloud" => play(&workspace, "tidegate-cloud", rest),
         // As the tests are built: with checks for overflow, and with the lines of a panic.
         "fuzz" => run(cargo(&workspace).args(["run", "-p", "tidegate-fuzz", "--"]).args(rest)),
         "help" | "--help" | "-h" => {
@@ -99,4 +95,10 @@ fn recipe(arguments: &[String]) -> Result<()> {
         }
         unknown => bail!("no recipe is called {unknown:?}\n{USAGE}"),
     }
+}
+
+/// Runs a program of the profile `simulate`. No package is named: with `-p`, each of them would want its dependencies with other
+/// features, and so all of them built anew.
+fn play(workspace: &Workspace, program: &str, arguments: &[String]) -> Result<()> {
+    run(cargo(workspace).args(["run", "--profile", "simulate", "--bin", program, "--"]).args(arguments))
 }
