@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 
 use crate::folder::Durability;
 
@@ -85,7 +86,29 @@ pub(super) fn connect(file: Option<(&Path, Durability)>) -> rusqlite::Result<Con
     conn.pragma_update(None, "synchronous", synchronous)?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.pragma_update(None, "cache_size", -8000)?;
+    // Otherwise a kept statement whose plan looks at a parameter, as that of a `LIMIT ?`, is prepared anew at each use.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.set_prepared_statement_cache_capacity(64);
     conn.execute_batch(TABLES)?;
     Ok(conn)
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::{StatementStatus, params};
+
+    use super::*;
+
+    #[test]
+    fn a_statement_that_is_kept_is_prepared_once() {
+        let conn = connect(None).unwrap();
+        let sql = "SELECT seq FROM messages WHERE queue_id = ?1 AND state = 0 ORDER BY rank, seq LIMIT ?2";
+        for most in [1, 2, 3] {
+            let mut statement = conn.prepare_cached(sql).unwrap();
+            let found = statement.query_map(params![1, most], |row| row.get::<_, i64>(0)).unwrap();
+            assert_eq!(found.count(), 0);
+        }
+        let statement = conn.prepare_cached(sql).unwrap();
+        assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
+    }
 }
