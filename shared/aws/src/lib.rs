@@ -37,6 +37,7 @@ use tidegate_engine::random::SystemRandom;
 use tidegate_engine::{Engine, Parts, within};
 use tidegate_store::Store;
 use tracing::{Level, Metadata};
+use tracing_subscriber::filter::Targets;
 
 use calls::Counted;
 pub use calls::permissions;
@@ -49,12 +50,10 @@ pub use records::{Failures, Records};
 /// set), and gives the figures that are to be written at the end of each invocation. The first call of a process counts.
 pub fn log_as_json(environment: &Environment) -> Figures {
     use tracing_subscriber::filter::FilterExt as _;
-    use tracing_subscriber::filter::{self, Targets};
-    use tracing_subscriber::fmt;
     use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
     use tracing_subscriber::util::SubscriberInitExt as _;
-    let asked_for = std::env::var("TIDEGATE_LOG").ok().and_then(|targets| targets.parse::<Targets>().ok());
-    let filter = asked_for.unwrap_or_else(|| Targets::new().with_default(Level::INFO));
+    use tracing_subscriber::{filter, fmt};
+    let filter = asked_for(Level::INFO);
     let lines = fmt::layer().json().flatten_event(true).with_current_span(true).without_time();
     let lines = lines.with_filter(filter.and(filter::filter_fn(may_be_logged)));
     let figures = Figures::of(environment.stack());
@@ -64,9 +63,15 @@ pub fn log_as_json(environment: &Environment) -> Figures {
     figures
 }
 
-/// Below `info` only Tidegate's own crates are heard: the SDK and the runtime write whole requests and rows there, with
+/// What `TIDEGATE_LOG` asks for, a level or targets with levels such as `info,tidegate_engine=debug`; otherwise all from `level` on.
+pub fn asked_for(level: Level) -> Targets {
+    let targets = std::env::var("TIDEGATE_LOG").ok().and_then(|targets| targets.parse().ok());
+    targets.unwrap_or_else(|| Targets::new().with_default(level))
+}
+
+/// Below `info` only Tidegate's own crates are heard: the SDK and the HTTP libraries write whole requests and rows there, with
 /// keys and webhook secrets in them.
-fn may_be_logged(of: &Metadata<'_>) -> bool {
+pub fn may_be_logged(of: &Metadata<'_>) -> bool {
     *of.level() <= Level::INFO || of.target().starts_with("tidegate")
 }
 
