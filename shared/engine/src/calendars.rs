@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use tidegate_domain::calendar::{Calendar, Exclusions};
 use tidegate_domain::ids::{CalendarId, ClientId, JobId};
 use tidegate_domain::limits::WRITE_ROUNDS;
@@ -37,49 +38,52 @@ impl Calendars {
     /// # Errors
     /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read.
     /// `EngineError::Contended` when the calendar changed in each of `WRITE_ROUNDS` rounds. Repeating the call is safe.
-    pub async fn put(
-        &self,
-        client: &ClientId,
+    pub fn put<'a>(
+        &'a self,
+        client: &'a ClientId,
         id: CalendarId,
-        mut exclusions: Exclusions,
+        exclusions: Exclusions,
         expected: impl Into<Expect>,
-    ) -> Result<Written<Calendar>, EngineError> {
+    ) -> BoxFuture<'a, Result<Written<Calendar>, EngineError>> {
         let expected = expected.into();
-        for _ in 0..WRITE_ROUNDS {
-            let seen = self.store.calendar(client, &id).await?;
-            let revision = seen.as_ref().map_or(0, |calendar| calendar.revision);
-            // What a newer version stored of it stays.
-            exclusions.unknown =
-                seen.as_ref().map(|seen| seen.exclusions.unknown.clone()).unwrap_or_default();
-            match (&seen, expected) {
-                (None, Expect::Revision(_)) => return Ok(Written::Absent),
-                (Some(seen), Expect::Nothing) => return Ok(Written::Taken(seen.clone())),
-                (Some(_), expected) if expected.is_other_than(revision) => {
-                    return Ok(Written::RevisionIs(revision));
+        Box::pin(async move {
+            let mut exclusions = exclusions;
+            for _ in 0..WRITE_ROUNDS {
+                let seen = self.store.calendar(client, &id).await?;
+                let revision = seen.as_ref().map_or(0, |calendar| calendar.revision);
+                // What a newer version stored of it stays.
+                exclusions.unknown =
+                    seen.as_ref().map(|seen| seen.exclusions.unknown.clone()).unwrap_or_default();
+                match (&seen, expected) {
+                    (None, Expect::Revision(_)) => return Ok(Written::Absent),
+                    (Some(seen), Expect::Nothing) => return Ok(Written::Taken(seen.clone())),
+                    (Some(_), expected) if expected.is_other_than(revision) => {
+                        return Ok(Written::RevisionIs(revision));
+                    }
+                    (Some(seen), _) if seen.exclusions == exclusions => {
+                        // An earlier call may have died before it said so.
+                        self.contents.mark_dirty(client).await?;
+                        return Ok(Written::Unchanged(seen.clone()));
+                    }
+                    _ => {}
                 }
-                (Some(seen), _) if seen.exclusions == exclusions => {
-                    // An earlier call may have died before it said so.
+                let calendar = Calendar {
+                    client: client.clone(),
+                    id: id.clone(),
+                    revision: revision + 1,
+                    exclusions: exclusions.clone(),
+                };
+                if seen.is_none() {
+                    if self.store.create_calendar(&calendar).await? == Create::Done {
+                        return Ok(Written::Created(calendar));
+                    }
+                } else if self.store.replace_calendar(&calendar).await? == Write::Done {
                     self.contents.mark_dirty(client).await?;
-                    return Ok(Written::Unchanged(seen.clone()));
+                    return Ok(Written::Replaced(calendar));
                 }
-                _ => {}
             }
-            let calendar = Calendar {
-                client: client.clone(),
-                id: id.clone(),
-                revision: revision + 1,
-                exclusions: exclusions.clone(),
-            };
-            if seen.is_none() {
-                if self.store.create_calendar(&calendar).await? == Create::Done {
-                    return Ok(Written::Created(calendar));
-                }
-            } else if self.store.replace_calendar(&calendar).await? == Write::Done {
-                self.contents.mark_dirty(client).await?;
-                return Ok(Written::Replaced(calendar));
-            }
-        }
-        Err(EngineError::Contended { what: "a calendar", rounds: WRITE_ROUNDS })
+            Err(EngineError::Contended { what: "a calendar", rounds: WRITE_ROUNDS })
+        })
     }
 
     /// Deletes a calendar that no job names, at the `expected` revision; `None`: at any. One-time jobs with a generated
@@ -88,37 +92,41 @@ impl Calendars {
     /// # Errors
     /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read.
     /// Repeating the call is safe.
-    pub async fn delete(
-        &self,
-        client: &ClientId,
-        id: &CalendarId,
+    pub fn delete<'a>(
+        &'a self,
+        client: &'a ClientId,
+        id: &'a CalendarId,
         expected: Option<u32>,
-    ) -> Result<CalendarDelete, EngineError> {
-        let Some(seen) = self.store.calendar(client, id).await? else { return Ok(CalendarDelete::Absent) };
-        if expected.is_some_and(|expected| expected != seen.revision) {
-            return Ok(CalendarDelete::RevisionIs(seen.revision));
-        }
-        let mut after = None;
-        loop {
-            let page = self.store.jobs(client, after).await?;
-            if let Some(job) = page.rows.iter().find(|job| job.rules.calendars.contains(id)) {
-                return Ok(CalendarDelete::InUse(job.id.clone()));
+    ) -> BoxFuture<'a, Result<CalendarDelete, EngineError>> {
+        Box::pin(async move {
+            let Some(seen) = self.store.calendar(client, id).await? else {
+                return Ok(CalendarDelete::Absent);
+            };
+            if expected.is_some_and(|expected| expected != seen.revision) {
+                return Ok(CalendarDelete::RevisionIs(seen.revision));
             }
-            // Of a job that cannot be read, nobody can tell whether it names the calendar.
-            if let Some(job) = page.unreadable.iter().find_map(|job| job.sort_key.parse().ok()) {
-                return Ok(CalendarDelete::InUse(job));
+            let mut after = None;
+            loop {
+                let page = self.store.jobs(client, after).await?;
+                if let Some(job) = page.rows.iter().find(|job| job.rules.calendars.contains(id)) {
+                    return Ok(CalendarDelete::InUse(job.id.clone()));
+                }
+                // Of a job that cannot be read, nobody can tell whether it names the calendar.
+                if let Some(job) = page.unreadable.iter().find_map(|job| job.sort_key.parse().ok()) {
+                    return Ok(CalendarDelete::InUse(job));
+                }
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
             }
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
-        }
-        Ok(match self.store.delete_calendar(&seen).await? {
-            Write::Done => CalendarDelete::Done,
-            Write::Refused => match self.store.calendar(client, id).await? {
-                Some(now_seen) => CalendarDelete::RevisionIs(now_seen.revision),
-                None => CalendarDelete::Done,
-            },
+            Ok(match self.store.delete_calendar(&seen).await? {
+                Write::Done => CalendarDelete::Done,
+                Write::Refused => match self.store.calendar(client, id).await? {
+                    Some(now_seen) => CalendarDelete::RevisionIs(now_seen.revision),
+                    None => CalendarDelete::Done,
+                },
+            })
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use tidegate_domain::clock::Clock;
 use tidegate_store::Store;
 
@@ -43,8 +44,8 @@ pub struct Parts {
 
 /// The engine. Cheap to clone.
 ///
-/// What functions hand over is called on it; what clients ask is asked of its parts. The former awaits on the heap,
-/// since what it awaits is too deep for the compiler otherwise.
+/// What functions hand over is called on it; what clients ask is asked of its parts. All of them answer with a boxed future:
+/// it is compiled here, once, and not in each crate that awaits it.
 ///
 /// ```
 /// use tidegate_engine::{Engine, EngineError, Parts, TickReport};
@@ -194,26 +195,26 @@ impl Engine {
     /// index cannot be read; `Queue` and `ScanQueue` when our queues do not take messages; `Panicked` when this version
     /// failed at it. The next tick then goes on from where this one came. A row of a client that cannot be read is no
     /// error: it is counted in the report.
-    pub async fn tick(&self) -> Result<TickReport, EngineError> {
-        Box::pin(self.emission.tick()).await
+    pub fn tick(&self) -> BoxFuture<'_, Result<TickReport, EngineError>> {
+        Box::pin(self.emission.tick())
     }
 
     /// Handles a message of the dispatch or scan queue. `received` is how often it came, from 1: from 2 on it may be a
     /// repeat, and what was sent is looked up.
-    pub async fn handle(&self, body: &str, received: u32) -> Handled {
-        Box::pin(self.handler.handle(body, received)).await
+    pub fn handle<'a>(&'a self, body: &'a str, received: u32) -> BoxFuture<'a, Handled> {
+        Box::pin(self.handler.handle(body, received))
     }
 
     /// Handles messages of the dispatch or scan queue that were received together. `messages` are their texts, with how
     /// often each came, from 1; the answers are in their order. One that cannot be read or handled stops no other.
-    pub async fn handle_all(&self, messages: &[(&str, u32)]) -> Vec<Handled> {
-        Box::pin(self.handler.handle_all(messages)).await
+    pub fn handle_all<'a>(&'a self, messages: &'a [(&'a str, u32)]) -> BoxFuture<'a, Vec<Handled>> {
+        Box::pin(self.handler.handle_all(messages))
     }
 
     /// Handles messages of the release queue together, as [`Self::handle_all`] those of the dispatch queue: texts with
     /// how often each came, from 1, and answers in their order.
-    pub async fn handle_releases(&self, bodies: &[(&str, u32)]) -> Vec<Handled> {
-        Box::pin(self.tokens.handle_releases(bodies)).await
+    pub fn handle_releases<'a>(&'a self, bodies: &'a [(&'a str, u32)]) -> BoxFuture<'a, Vec<Handled>> {
+        Box::pin(self.tokens.handle_releases(bodies))
     }
 
     /// The queues that the engine sends to.

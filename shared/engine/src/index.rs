@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
+use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::JobId;
@@ -107,8 +108,8 @@ impl Index {
     ///
     /// # Errors
     /// [`EngineError::Store`] when DynamoDB refuses the call or does not answer, or the row is of a newer format.
-    pub async fn shape(&self) -> Result<IndexShape, EngineError> {
-        Ok(self.store.index_shape().await?)
+    pub fn shape(&self) -> BoxFuture<'_, Result<IndexShape, EngineError>> {
+        Box::pin(async move { Ok(self.store.index_shape().await?) })
     }
 
     /// Splits a LaunchExpression of a zone into more shards, while everything runs. Jobs that are written from now on
@@ -118,14 +119,16 @@ impl Index {
     /// # Errors
     /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or the row is of a newer format.
     /// Repeating the call is safe.
-    pub async fn raise_shards(
-        &self,
+    pub fn raise_shards<'a>(
+        &'a self,
         zone: Tz,
-        expression: &LaunchExpression,
+        expression: &'a LaunchExpression,
         shards: u32,
-    ) -> Result<IndexShape, EngineError> {
-        let shards = shards.clamp(1, EXPRESSION_SHARDS);
-        self.store.raise_shards(zone, expression, shards).await?;
-        self.shape().await
+    ) -> BoxFuture<'a, Result<IndexShape, EngineError>> {
+        Box::pin(async move {
+            let shards = shards.clamp(1, EXPRESSION_SHARDS);
+            self.store.raise_shards(zone, expression, shards).await?;
+            self.shape().await
+        })
     }
 }

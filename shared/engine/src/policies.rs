@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{ClientId, JobId, PolicyId};
 use tidegate_domain::limits::WRITE_ROUNDS;
@@ -52,24 +53,26 @@ impl Policies {
     /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read.
     /// `EngineError::Contended` when its slot groups were changed by others in each of `WRITE_ROUNDS` rounds. The
     /// policy may exist then; repeating the call is safe.
-    pub async fn create(
-        &self,
-        client: &ClientId,
+    pub fn create<'a>(
+        &'a self,
+        client: &'a ClientId,
         id: PolicyId,
         terms: PolicyTerms,
-    ) -> Result<Written<Policy>, EngineError> {
-        // Rows of a former policy of this name go on with their fencing numbers: every plan of its comes before this one.
-        let first_plan = self.clock.now().timestamp().unsigned_abs();
-        let plan = SharePlan::new(first_plan, terms.max_in_flight());
-        let policy = Policy { client: client.clone(), id, revision: 1, terms, paused: false, plan };
-        if self.store.create_policy(&policy).await? == Create::Done {
-            self.throttle.groups_in_step(&policy).await?;
-            return Ok(Written::Created(policy));
-        }
-        Ok(match self.store.policy(client, &policy.id).await? {
-            Some(there) if there.terms == terms => Written::Unchanged(there),
-            Some(there) => Written::Taken(there),
-            None => Written::Absent,
+    ) -> BoxFuture<'a, Result<Written<Policy>, EngineError>> {
+        Box::pin(async move {
+            // Rows of a former policy of this name go on with their fencing numbers: every plan of its comes before this one.
+            let first_plan = self.clock.now().timestamp().unsigned_abs();
+            let plan = SharePlan::new(first_plan, terms.max_in_flight());
+            let policy = Policy { client: client.clone(), id, revision: 1, terms, paused: false, plan };
+            if self.store.create_policy(&policy).await? == Create::Done {
+                self.throttle.groups_in_step(&policy).await?;
+                return Ok(Written::Created(policy));
+            }
+            Ok(match self.store.policy(client, &policy.id).await? {
+                Some(there) if there.terms == terms => Written::Unchanged(there),
+                Some(there) => Written::Taken(there),
+                None => Written::Absent,
+            })
         })
     }
 
@@ -80,25 +83,27 @@ impl Policies {
     /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read.
     /// `EngineError::Queue` when the dispatch queue does not take what follows, `EngineError::Contended` when the
     /// policy or its slot groups were changed by others in each of `WRITE_ROUNDS` rounds. Repeating the call is safe.
-    pub async fn put(
-        &self,
-        client: &ClientId,
-        id: &PolicyId,
+    pub fn put<'a>(
+        &'a self,
+        client: &'a ClientId,
+        id: &'a PolicyId,
         terms: PolicyTerms,
         expected: impl Into<Expect>,
-    ) -> Result<Written<Policy>, EngineError> {
+    ) -> BoxFuture<'a, Result<Written<Policy>, EngineError>> {
         let expected = expected.into();
-        if expected != Expect::Nothing {
-            let revision = match expected {
-                Expect::Revision(revision) => Some(revision),
-                Expect::Anything | Expect::Nothing => None,
-            };
-            let written = self.replace(client, id, terms, revision).await?;
-            if written != Written::Absent || expected != Expect::Anything {
-                return Ok(written);
+        Box::pin(async move {
+            if expected != Expect::Nothing {
+                let revision = match expected {
+                    Expect::Revision(revision) => Some(revision),
+                    Expect::Anything | Expect::Nothing => None,
+                };
+                let written = self.replace(client, id, terms, revision).await?;
+                if written != Written::Absent || expected != Expect::Anything {
+                    return Ok(written);
+                }
             }
-        }
-        self.create(client, id.clone(), terms).await
+            self.create(client, id.clone(), terms).await
+        })
     }
 
     /// Changes a policy at the `expected` revision; `None`: at any. Acts on the next grant: a lowered limit drains, a
@@ -106,14 +111,16 @@ impl Policies {
     ///
     /// # Errors
     /// As [`Policies::put`]. Repeating the call is safe.
-    pub async fn replace(
-        &self,
-        client: &ClientId,
-        id: &PolicyId,
+    pub fn replace<'a>(
+        &'a self,
+        client: &'a ClientId,
+        id: &'a PolicyId,
         terms: PolicyTerms,
         expected: Option<u32>,
-    ) -> Result<Written<Policy>, EngineError> {
-        self.change(client, id, expected, |old| Policy { terms, ..old.clone() }).await
+    ) -> BoxFuture<'a, Result<Written<Policy>, EngineError>> {
+        Box::pin(
+            async move { self.change(client, id, expected, |old| Policy { terms, ..old.clone() }).await },
+        )
     }
 
     /// Pauses a policy, or lets it go on, at the `expected` revision; `None`: at any. Nothing is admitted while it is
@@ -121,14 +128,16 @@ impl Policies {
     ///
     /// # Errors
     /// As [`Policies::put`]. Repeating the call is safe.
-    pub async fn pause(
-        &self,
-        client: &ClientId,
-        id: &PolicyId,
+    pub fn pause<'a>(
+        &'a self,
+        client: &'a ClientId,
+        id: &'a PolicyId,
         paused: bool,
         expected: Option<u32>,
-    ) -> Result<Written<Policy>, EngineError> {
-        self.change(client, id, expected, |old| Policy { paused, ..old.clone() }).await
+    ) -> BoxFuture<'a, Result<Written<Policy>, EngineError>> {
+        Box::pin(
+            async move { self.change(client, id, expected, |old| Policy { paused, ..old.clone() }).await },
+        )
     }
 
     async fn change(
@@ -168,33 +177,35 @@ impl Policies {
     /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read.
     /// `EngineError::Queue` when the dispatch queue does not take what follows from its last outcomes. Repeating the
     /// call is safe.
-    pub async fn delete(
-        &self,
-        client: &ClientId,
-        id: &PolicyId,
+    pub fn delete<'a>(
+        &'a self,
+        client: &'a ClientId,
+        id: &'a PolicyId,
         expected: Option<u32>,
-    ) -> Result<PolicyDelete, EngineError> {
-        let Some(policy) = self.store.policy(client, id).await? else { return Ok(PolicyDelete::Absent) };
-        if expected.is_some_and(|expected| expected != policy.revision) {
-            return Ok(PolicyDelete::RevisionIs(policy.revision));
-        }
-        let users = self.users_of(client, id).await?;
-        if !users.is_empty() {
-            return Ok(PolicyDelete::UsedBy(users));
-        }
-        let load = self.queries.load(&policy).await?;
-        if load != Load::default() {
-            return Ok(PolicyDelete::Busy(load));
-        }
-        // What came of its last events is in its slot groups, into which nobody looks once it is gone.
-        let groups = self.throttle.groups_as_they_are(&policy).await?;
-        let compactions = groups.into_iter().map(|group| Effect::Compact(Box::new(group)));
-        self.effects.carry_out(compactions.collect()).await?;
-        match self.store.delete_policy(&policy).await? {
-            // Its slot groups stay: should a policy of this name come again, no fencing number is given twice.
-            Write::Done => Ok(PolicyDelete::Done),
-            Write::Refused => Ok(PolicyDelete::RevisionIs(policy.revision + 1)),
-        }
+    ) -> BoxFuture<'a, Result<PolicyDelete, EngineError>> {
+        Box::pin(async move {
+            let Some(policy) = self.store.policy(client, id).await? else { return Ok(PolicyDelete::Absent) };
+            if expected.is_some_and(|expected| expected != policy.revision) {
+                return Ok(PolicyDelete::RevisionIs(policy.revision));
+            }
+            let users = self.users_of(client, id).await?;
+            if !users.is_empty() {
+                return Ok(PolicyDelete::UsedBy(users));
+            }
+            let load = self.queries.load(&policy).await?;
+            if load != Load::default() {
+                return Ok(PolicyDelete::Busy(load));
+            }
+            // What came of its last events is in its slot groups, into which nobody looks once it is gone.
+            let groups = self.throttle.groups_as_they_are(&policy).await?;
+            let compactions = groups.into_iter().map(|group| Effect::Compact(Box::new(group)));
+            self.effects.carry_out(compactions.collect()).await?;
+            match self.store.delete_policy(&policy).await? {
+                // Its slot groups stay: should a policy of this name come again, no fencing number is given twice.
+                Write::Done => Ok(PolicyDelete::Done),
+                Write::Refused => Ok(PolicyDelete::RevisionIs(policy.revision + 1)),
+            }
+        })
     }
 
     async fn users_of(&self, client: &ClientId, id: &PolicyId) -> Result<Vec<JobId>, EngineError> {

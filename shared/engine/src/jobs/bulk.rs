@@ -1,6 +1,7 @@
 //! Many jobs in one call. Each has an answer of its own; one that fails stops no other.
 
 use chrono::{DateTime, Utc};
+use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
@@ -19,46 +20,48 @@ impl Jobs {
     /// Creates jobs as [`Self::create`] does, with the answers in the order of the jobs; each fails by itself, with an
     /// error of [`Self::create`]. One-time jobs without an id that are not due soon share their requests: 25 rows to a
     /// write (what `BatchWriteItem` takes). Of those that are due soon, single events of one instant share their messages.
-    pub async fn create_all(
-        &self,
-        client: &ClientId,
+    pub fn create_all<'a>(
+        &'a self,
+        client: &'a ClientId,
         drafts: Vec<(Option<JobId>, JobDraft)>,
-    ) -> Vec<Result<Written<Job>, EngineError>> {
-        let (mut batched, mut ahead, mut near) = (Vec::new(), Vec::new(), Vec::new());
-        let mut others = Vec::new();
-        for (index, (id, draft)) in drafts.into_iter().enumerate() {
-            match (id, one_time_instant(&draft)) {
-                (None, Some(launch_at)) => {
-                    let job = self.one_time_job(client, launch_at, draft);
-                    match self.goes_ahead(&job) {
-                        Some(launch_at) => ahead.push((index, launch_at, job)),
-                        None if outbox_of(&job, None).is_some() => near.push((index, job)),
-                        None => batched.push((index, job)),
+    ) -> BoxFuture<'a, Vec<Result<Written<Job>, EngineError>>> {
+        Box::pin(async move {
+            let (mut batched, mut ahead, mut near) = (Vec::new(), Vec::new(), Vec::new());
+            let mut others = Vec::new();
+            for (index, (id, draft)) in drafts.into_iter().enumerate() {
+                match (id, one_time_instant(&draft)) {
+                    (None, Some(launch_at)) => {
+                        let job = self.one_time_job(client, launch_at, draft);
+                        match self.goes_ahead(&job) {
+                            Some(launch_at) => ahead.push((index, launch_at, job)),
+                            None if outbox_of(&job, None).is_some() => near.push((index, job)),
+                            None => batched.push((index, job)),
+                        }
                     }
+                    (id, _) => others.push((index, id, draft)),
                 }
-                (id, _) => others.push((index, id, draft)),
             }
-        }
-        let mut answers: Vec<(usize, Result<Written<Job>, EngineError>)> = Vec::new();
-        let batches: Vec<_> =
-            batched.chunks(ONE_TIMES_AT_ONCE).map(|batch| self.create_one_times(batch)).collect();
-        for batch in stream::iter(batches).buffered(WRITES_AT_ONCE).collect::<Vec<_>>().await {
-            answers.extend(batch);
-        }
-        answers.extend(self.create_ahead(ahead).await);
-        let near: Vec<_> = near.into_iter().map(|(index, job)| self.create_alone(index, job)).collect();
-        answers.extend(stream::iter(near).buffer_unordered(WRITES_AT_ONCE).collect::<Vec<_>>().await);
-        let others = others.into_iter().map(|(index, id, draft)| async move {
-            let created = async {
-                deadline::check(&*self.clock)?;
-                self.create(client, id, draft).await
-            };
-            (index, created.await)
-        });
-        let others: Vec<_> = others.collect();
-        answers.extend(stream::iter(others).buffer_unordered(WRITES_AT_ONCE).collect::<Vec<_>>().await);
-        answers.sort_unstable_by_key(|(index, _)| *index);
-        answers.into_iter().map(|(_, answer)| answer).collect()
+            let mut answers: Vec<(usize, Result<Written<Job>, EngineError>)> = Vec::new();
+            let batches: Vec<_> =
+                batched.chunks(ONE_TIMES_AT_ONCE).map(|batch| self.create_one_times(batch)).collect();
+            for batch in stream::iter(batches).buffered(WRITES_AT_ONCE).collect::<Vec<_>>().await {
+                answers.extend(batch);
+            }
+            answers.extend(self.create_ahead(ahead).await);
+            let near: Vec<_> = near.into_iter().map(|(index, job)| self.create_alone(index, job)).collect();
+            answers.extend(stream::iter(near).buffer_unordered(WRITES_AT_ONCE).collect::<Vec<_>>().await);
+            let others = others.into_iter().map(|(index, id, draft)| async move {
+                let created = async {
+                    deadline::check(&*self.clock)?;
+                    self.create(client, id, draft).await
+                };
+                (index, created.await)
+            });
+            let others: Vec<_> = others.collect();
+            answers.extend(stream::iter(others).buffer_unordered(WRITES_AT_ONCE).collect::<Vec<_>>().await);
+            answers.sort_unstable_by_key(|(index, _)| *index);
+            answers.into_iter().map(|(_, answer)| answer).collect()
+        })
     }
 
     /// Stores one-time jobs whose events go ahead of them, those of one instant, and of one line, in messages of many.

@@ -1,5 +1,6 @@
 //! Cancelling a run.
 
+use futures::future::BoxFuture;
 use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::occurrence::StopReason;
 use tidegate_domain::policy::PolicyRef;
@@ -29,27 +30,33 @@ impl Jobs {
     /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read.
     /// `EngineError::Queue` when the dispatch queue does not take what follows, `EngineError::Contended` when a slot
     /// group was changed by others in each round. Repeating the call is safe.
-    pub async fn cancel_run(&self, client: &ClientId, run: &RunId) -> Result<RunCancel, EngineError> {
-        let Some(row) = self.store.find_run(client, run).await? else {
-            return match self.queries.under_way(client, run).await? {
-                Some(single) => self.cancel_single(client, &RunRow::waiting(&single)).await,
-                None => Ok(RunCancel::Absent),
+    pub fn cancel_run<'a>(
+        &'a self,
+        client: &'a ClientId,
+        run: &'a RunId,
+    ) -> BoxFuture<'a, Result<RunCancel, EngineError>> {
+        Box::pin(async move {
+            let Some(row) = self.store.find_run(client, run).await? else {
+                return match self.queries.under_way(client, run).await? {
+                    Some(single) => self.cancel_single(client, &RunRow::waiting(&single)).await,
+                    None => Ok(RunCancel::Absent),
+                };
             };
-        };
-        if row.member.is_some() {
-            return self.cancel_single(client, &row).await;
-        }
-        let cancelled = StopReason::Cancelled.as_str();
-        let over = row.stopped.as_deref().is_some_and(|reason| reason != cancelled);
-        let Some(policy) = row.terms.policy.as_ref().filter(|_| !over && !row.has_ended()) else {
-            let effects = self.throttle.conclude_run(client, &row);
-            self.effects.carry_out(effects).await?;
-            return Ok(RunCancel::Over);
-        };
-        let priority = row.terms.flow.priority.get();
-        let waiting = WaitingRun { policy: PolicyRef::new(client, policy), run: run.clone(), priority };
-        self.effects.carry_out(vec![Effect::Stop(waiting, cancelled)]).await?;
-        Ok(if row.stopped.is_none() { RunCancel::Done } else { RunCancel::Over })
+            if row.member.is_some() {
+                return self.cancel_single(client, &row).await;
+            }
+            let cancelled = StopReason::Cancelled.as_str();
+            let over = row.stopped.as_deref().is_some_and(|reason| reason != cancelled);
+            let Some(policy) = row.terms.policy.as_ref().filter(|_| !over && !row.has_ended()) else {
+                let effects = self.throttle.conclude_run(client, &row);
+                self.effects.carry_out(effects).await?;
+                return Ok(RunCancel::Over);
+            };
+            let priority = row.terms.flow.priority.get();
+            let waiting = WaitingRun { policy: PolicyRef::new(client, policy), run: run.clone(), priority };
+            self.effects.carry_out(vec![Effect::Stop(waiting, cancelled)]).await?;
+            Ok(if row.stopped.is_none() { RunCancel::Done } else { RunCancel::Over })
+        })
     }
 
     /// Cancels a single event that waits in a pack.

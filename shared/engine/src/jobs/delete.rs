@@ -1,5 +1,6 @@
 //! Deleting jobs, and stopping what they have waiting.
 
+use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
@@ -25,38 +26,40 @@ impl Jobs {
     /// `Queue` and `ScanQueue` when our queues do not take the launches that are due; `Contended` when the job or a
     /// policy was changed by others in each of `WRITE_ROUNDS` rounds; `Panicked` when this version failed at one of its
     /// launches. Repeating the call is safe.
-    pub async fn delete(
-        &self,
-        client: &ClientId,
-        id: &JobId,
+    pub fn delete<'a>(
+        &'a self,
+        client: &'a ClientId,
+        id: &'a JobId,
         expected: Option<u32>,
-    ) -> Result<JobDelete, EngineError> {
-        for _ in 0..WRITE_ROUNDS {
-            let one_time = id.one_time_shard().is_some();
-            let Some(job) = self.contents.present_job(client, id).await? else {
-                return Ok(JobDelete::Absent);
-            };
-            if let Some(expected) = expected
-                && expected != job.revision
-            {
-                return Ok(JobDelete::RevisionIs(job.revision));
-            }
-            self.contents.mark_dirty(client).await?;
-            let deleted_at = self.clock.now();
-            self.emit_what_is_behind(&job, deleted_at).await?;
-            self.tokens.recheck_packs(&job).await?;
-            // Before the deletion: whoever repeats a call that died in between still finds the job.
-            self.stop_waiting_runs(&job, id, None).await?;
-            let deleted = match one_time {
-                true => self.store.delete_one_time(&job).await.map(|()| Write::Done)?,
-                false => self.store.delete_job(&job, deleted_at).await?,
-            };
-            if deleted == Write::Done {
+    ) -> BoxFuture<'a, Result<JobDelete, EngineError>> {
+        Box::pin(async move {
+            for _ in 0..WRITE_ROUNDS {
+                let one_time = id.one_time_shard().is_some();
+                let Some(job) = self.contents.present_job(client, id).await? else {
+                    return Ok(JobDelete::Absent);
+                };
+                if let Some(expected) = expected
+                    && expected != job.revision
+                {
+                    return Ok(JobDelete::RevisionIs(job.revision));
+                }
+                self.contents.mark_dirty(client).await?;
+                let deleted_at = self.clock.now();
+                self.emit_what_is_behind(&job, deleted_at).await?;
+                self.tokens.recheck_packs(&job).await?;
+                // Before the deletion: whoever repeats a call that died in between still finds the job.
                 self.stop_waiting_runs(&job, id, None).await?;
-                return Ok(JobDelete::Done);
+                let deleted = match one_time {
+                    true => self.store.delete_one_time(&job).await.map(|()| Write::Done)?,
+                    false => self.store.delete_job(&job, deleted_at).await?,
+                };
+                if deleted == Write::Done {
+                    self.stop_waiting_runs(&job, id, None).await?;
+                    return Ok(JobDelete::Done);
+                }
             }
-        }
-        Err(EngineError::Contended { what: "a job", rounds: WRITE_ROUNDS })
+            Err(EngineError::Contended { what: "a job", rounds: WRITE_ROUNDS })
+        })
     }
 
     /// Stops what waits of a job: everything when it goes, what is due after the change when it is replaced.

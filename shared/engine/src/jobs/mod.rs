@@ -13,6 +13,7 @@ mod pause;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use futures::future::BoxFuture;
 use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::{Job, Terms, Trigger, emit_from};
@@ -105,26 +106,28 @@ impl Jobs {
     /// `Queue` and `ScanQueue` when our queues do not take the launches that are due; `Contended` when the job or a
     /// policy was changed by others in each of `WRITE_ROUNDS` rounds; `Panicked` when this version failed at one of its
     /// launches. The job may then exist or not: ask again with the same id.
-    pub async fn create(
-        &self,
-        client: &ClientId,
+    pub fn create<'a>(
+        &'a self,
+        client: &'a ClientId,
         id: Option<JobId>,
         draft: JobDraft,
-    ) -> Result<Written<Job>, EngineError> {
-        let id = match id {
-            Some(id) => id,
-            None => match one_time_instant(&draft) {
-                Some(launch_at) => {
-                    let job = self.one_time_job(client, launch_at, draft);
-                    return self.create_one_time(job).await;
-                }
-                None => JobId::generated(self.random.next_u128()),
-            },
-        };
-        match self.put(client, id, draft, Expect::Nothing).await? {
-            Written::Replaced(job) => Ok(Written::Created(job)),
-            other => Ok(other),
-        }
+    ) -> BoxFuture<'a, Result<Written<Job>, EngineError>> {
+        Box::pin(async move {
+            let id = match id {
+                Some(id) => id,
+                None => match one_time_instant(&draft) {
+                    Some(launch_at) => {
+                        let job = self.one_time_job(client, launch_at, draft);
+                        return self.create_one_time(job).await;
+                    }
+                    None => JobId::generated(self.random.next_u128()),
+                },
+            };
+            match self.put(client, id, draft, Expect::Nothing).await? {
+                Written::Replaced(job) => Ok(Written::Created(job)),
+                other => Ok(other),
+            }
+        })
     }
 
     /// Creates a job under its id, or replaces the one that has it, if what is there is as expected. When nothing is
@@ -135,14 +138,15 @@ impl Jobs {
     /// `Queue` and `ScanQueue` when our queues do not take the launches that are due; `Contended` when the job or a
     /// policy was changed by others in each of `WRITE_ROUNDS` rounds; `Panicked` when this version failed at one of its
     /// launches. Repeating the call is safe.
-    pub async fn replace(
-        &self,
-        client: &ClientId,
+    pub fn replace<'a>(
+        &'a self,
+        client: &'a ClientId,
         id: JobId,
         draft: JobDraft,
         expected: impl Into<Expect>,
-    ) -> Result<Written<Job>, EngineError> {
-        self.put(client, id, draft, expected.into()).await
+    ) -> BoxFuture<'a, Result<Written<Job>, EngineError>> {
+        let expected = expected.into();
+        Box::pin(async move { self.put(client, id, draft, expected).await })
     }
 
     async fn put(
@@ -262,8 +266,12 @@ impl Jobs {
     ///
     /// # Errors
     /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read.
-    pub async fn get(&self, client: &ClientId, id: &JobId) -> Result<Option<Job>, EngineError> {
-        self.contents.present_job(client, id).await
+    pub fn get<'a>(
+        &'a self,
+        client: &'a ClientId,
+        id: &'a JobId,
+    ) -> BoxFuture<'a, Result<Option<Job>, EngineError>> {
+        Box::pin(async move { self.contents.present_job(client, id).await })
     }
 }
 

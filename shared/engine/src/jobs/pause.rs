@@ -1,5 +1,6 @@
 //! Pausing jobs: while one is paused, its launches are recorded as skipped.
 
+use futures::future::BoxFuture;
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::WRITE_ROUNDS;
@@ -18,34 +19,41 @@ impl Jobs {
     /// `Queue` and `ScanQueue` when our queues do not take the launches that are due; `Contended` when the job or a
     /// policy was changed by others in each of `WRITE_ROUNDS` rounds; `Panicked` when this version failed at one of its
     /// launches. Repeating the call is safe.
-    pub async fn pause(
-        &self,
-        client: &ClientId,
-        id: &JobId,
+    pub fn pause<'a>(
+        &'a self,
+        client: &'a ClientId,
+        id: &'a JobId,
         paused: bool,
         expected: Option<u32>,
-    ) -> Result<Written<Job>, EngineError> {
-        for _ in 0..WRITE_ROUNDS {
-            let Some(old) = self.contents.present_job(client, id).await? else { return Ok(Written::Absent) };
-            if expected.is_some_and(|expected| expected != old.revision) {
-                return Ok(Written::RevisionIs(old.revision));
+    ) -> BoxFuture<'a, Result<Written<Job>, EngineError>> {
+        Box::pin(async move {
+            for _ in 0..WRITE_ROUNDS {
+                let Some(old) = self.contents.present_job(client, id).await? else {
+                    return Ok(Written::Absent);
+                };
+                if expected.is_some_and(|expected| expected != old.revision) {
+                    return Ok(Written::RevisionIs(old.revision));
+                }
+                if old.paused == paused {
+                    self.finish_change(&old).await?;
+                    return Ok(Written::Unchanged(old));
+                }
+                let draft = JobDraft {
+                    trigger: old.trigger.clone(),
+                    rules: old.rules.clone(),
+                    terms: old.terms.clone(),
+                };
+                let mut job = Job { paused, ..self.new_job(client, id.clone(), old.revision + 1, draft) };
+                let written = match id.one_time_shard() {
+                    Some(_) => self.replace_one_time(&job, &old).await?,
+                    None => self.write_in_step(&mut job, Some(&JobRow::Live(old))).await?,
+                };
+                if written == Write::Done {
+                    return Ok(Written::Replaced(job));
+                }
             }
-            if old.paused == paused {
-                self.finish_change(&old).await?;
-                return Ok(Written::Unchanged(old));
-            }
-            let draft =
-                JobDraft { trigger: old.trigger.clone(), rules: old.rules.clone(), terms: old.terms.clone() };
-            let mut job = Job { paused, ..self.new_job(client, id.clone(), old.revision + 1, draft) };
-            let written = match id.one_time_shard() {
-                Some(_) => self.replace_one_time(&job, &old).await?,
-                None => self.write_in_step(&mut job, Some(&JobRow::Live(old))).await?,
-            };
-            if written == Write::Done {
-                return Ok(Written::Replaced(job));
-            }
-        }
-        Err(EngineError::Contended { what: "a job", rounds: WRITE_ROUNDS })
+            Err(EngineError::Contended { what: "a job", rounds: WRITE_ROUNDS })
+        })
     }
 
     async fn replace_one_time(&self, job: &Job, old: &Job) -> Result<Write, EngineError> {

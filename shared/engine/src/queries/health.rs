@@ -1,6 +1,7 @@
 //! How emission gets on: whether launches that are due have been looked at.
 
 use chrono::{DateTime, Utc};
+use futures::future::BoxFuture;
 use tidegate_domain::job::emit_from;
 
 use super::Queries;
@@ -21,19 +22,21 @@ impl Queries {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn emission_status(&self) -> Result<EmissionStatus, EngineError> {
-        let watermark = self.store.watermark().await?;
-        let scanned_to = watermark.as_ref().map(|watermark| watermark.scanned_to);
-        // Before the first tick it stands where the first job was written, whose launches are not a tick's for a while.
-        let emitted_to = watermark.map(|watermark| match watermark.fence {
-            0 => emit_from(watermark.scanned_to),
-            _ => watermark.scanned_to,
-        });
-        let window_from = self.store.oldest_window_part().await?;
-        let run_from = self.store.oldest_run_part().await?;
-        let now = self.clock.now();
-        let oldest = emitted_to.into_iter().chain(window_from).chain(run_from).min();
-        let late_since = oldest.filter(|oldest| *oldest < now);
-        Ok(EmissionStatus { scanned_to, late_since })
+    pub fn emission_status(&self) -> BoxFuture<'_, Result<EmissionStatus, EngineError>> {
+        Box::pin(async move {
+            let watermark = self.store.watermark().await?;
+            let scanned_to = watermark.as_ref().map(|watermark| watermark.scanned_to);
+            // Before the first tick it stands where the first job was written, whose launches are not a tick's for a while.
+            let emitted_to = watermark.map(|watermark| match watermark.fence {
+                0 => emit_from(watermark.scanned_to),
+                _ => watermark.scanned_to,
+            });
+            let window_from = self.store.oldest_window_part().await?;
+            let run_from = self.store.oldest_run_part().await?;
+            let now = self.clock.now();
+            let oldest = emitted_to.into_iter().chain(window_from).chain(run_from).min();
+            let late_since = oldest.filter(|oldest| *oldest < now);
+            Ok(EmissionStatus { scanned_to, late_since })
+        })
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use chrono::{DateTime, Utc};
+use futures::future::BoxFuture;
 use tidegate_domain::ids::{ClientId, EventId, RunId};
 use tidegate_domain::limits::PAGE_ROWS;
 use tidegate_domain::pack::PackId;
@@ -186,20 +187,22 @@ impl Queries {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn events(
-        &self,
-        client: &ClientId,
-        run: &RunId,
+    pub fn events<'a>(
+        &'a self,
+        client: &'a ClientId,
+        run: &'a RunId,
         after: Option<u32>,
-    ) -> Result<Option<Page<EventRecord>>, EngineError> {
-        let Some(row) = self.find_run(client, run).await? else { return Ok(None) };
-        let count = row.terms.count.get();
-        let first = after.map_or(0, |index| index.saturating_add(1));
-        let end = count.min(first.saturating_add(PAGE_ROWS as u32));
-        let live = Live::of(&row, &self.groups_of(client, &row).await?);
-        let page = self.records(client, &row, &live, first..end).await?;
-        let next = (end < count).then(|| end.saturating_sub(1).to_string());
-        Ok(Some(Page { next, ..page }))
+    ) -> BoxFuture<'a, Result<Option<Page<EventRecord>>, EngineError>> {
+        Box::pin(async move {
+            let Some(row) = self.find_run(client, run).await? else { return Ok(None) };
+            let count = row.terms.count.get();
+            let first = after.map_or(0, |index| index.saturating_add(1));
+            let end = count.min(first.saturating_add(PAGE_ROWS as u32));
+            let live = Live::of(&row, &self.groups_of(client, &row).await?);
+            let page = self.records(client, &row, &live, first..end).await?;
+            let next = (end < count).then(|| end.saturating_sub(1).to_string());
+            Ok(Some(Page { next, ..page }))
+        })
     }
 
     /// What is known of some of the events of a run, and which rows of its history cannot be read.

@@ -1,6 +1,7 @@
 //! What goes on in a policy.
 
 use chrono::{DateTime, Utc};
+use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::pack::PackId;
@@ -39,14 +40,16 @@ impl Queries {
     ///
     /// # Errors
     /// When the store does not answer, and [`EngineError::OutOfTime`] when its line is too long for the time of the call.
-    pub async fn policy(
-        &self,
-        client: &ClientId,
-        id: &PolicyId,
-    ) -> Result<Option<PolicyStatus>, EngineError> {
-        let Some(policy) = self.store.policy(client, id).await? else { return Ok(None) };
-        let load = self.load(&policy).await?;
-        Ok(Some(PolicyStatus { policy, load }))
+    pub fn policy<'a>(
+        &'a self,
+        client: &'a ClientId,
+        id: &'a PolicyId,
+    ) -> BoxFuture<'a, Result<Option<PolicyStatus>, EngineError>> {
+        Box::pin(async move {
+            let Some(policy) = self.store.policy(client, id).await? else { return Ok(None) };
+            let load = self.load(&policy).await?;
+            Ok(Some(PolicyStatus { policy, load }))
+        })
     }
 
     pub(crate) async fn load(&self, policy: &Policy) -> Result<Load, EngineError> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use futures::future::BoxFuture;
 use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
 use tidegate_domain::slots::SlotGroup;
 use tidegate_store::Page;
@@ -43,61 +44,69 @@ impl Queries {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn runs(
-        &self,
-        client: &ClientId,
-        job: &JobId,
+    pub fn runs<'a>(
+        &'a self,
+        client: &'a ClientId,
+        job: &'a JobId,
         after: Option<String>,
-    ) -> Result<Page<RunSummary>, EngineError> {
-        let page = self.runs_listed(client, job, after).await?;
-        let mut rows = Vec::with_capacity(page.rows.len());
-        let mut known: BTreeMap<Option<PolicyId>, Vec<SlotGroup>> = BTreeMap::new();
-        for run in page.rows {
-            let policy = run.terms.policy.clone();
-            if !says_all(&run) && !known.contains_key(&policy) {
-                known.insert(policy.clone(), self.groups_of(client, &run).await?);
+    ) -> BoxFuture<'a, Result<Page<RunSummary>, EngineError>> {
+        Box::pin(async move {
+            let page = self.runs_listed(client, job, after).await?;
+            let mut rows = Vec::with_capacity(page.rows.len());
+            let mut known: BTreeMap<Option<PolicyId>, Vec<SlotGroup>> = BTreeMap::new();
+            for run in page.rows {
+                let policy = run.terms.policy.clone();
+                if !says_all(&run) && !known.contains_key(&policy) {
+                    known.insert(policy.clone(), self.groups_of(client, &run).await?);
+                }
+                let live = known.get(&policy).map(|groups| Live::of(&run, groups)).unwrap_or_default();
+                rows.push(self.summary(client, run, &live).await?);
             }
-            let live = known.get(&policy).map(|groups| Live::of(&run, groups)).unwrap_or_default();
-            rows.push(self.summary(client, run, &live).await?);
-        }
-        Ok(Page { rows, next: page.next, unreadable: page.unreadable })
+            Ok(Page { rows, next: page.next, unreadable: page.unreadable })
+        })
     }
 
     /// A run with how it gets on; `None` when there is no such run.
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn run_detail(&self, client: &ClientId, run: &RunId) -> Result<Option<RunDetail>, EngineError> {
-        let Some(row) = self.find_run(client, run).await? else { return Ok(None) };
-        let status = match &row.terms.policy {
-            Some(policy) if !says_all(&row) => self.policy(client, policy).await?,
-            _ => None,
-        };
-        let groups = match &status {
-            Some(status) => self.throttle.groups_as_they_are(&status.policy).await?,
-            None => Vec::new(),
-        };
-        let live = Live::of(&row, &groups);
-        let summary = self.summary(client, row.clone(), &live).await?;
-        let in_flight = u32::try_from(live.held.len()).unwrap_or(u32::MAX);
-        let waiting = match summary.state {
-            RunState::Stopped => 0,
-            _ => summary.count.saturating_sub(summary.tally.total()).saturating_sub(in_flight),
-        };
-        let now = self.clock.now();
-        let progress = Progress::new(&row, &summary, (in_flight, waiting), status.as_ref(), now);
-        let forecast = Forecast::of(&progress);
-        Ok(Some(RunDetail {
-            summary,
-            in_flight,
-            waiting,
-            started_at: row.started_at,
-            deadline: row.terms.flow.window.map(|window| window.ends_at(run.launch_at())),
-            rate_per_second: forecast.rate_per_second,
-            predicted_finish_at: forecast.finish_at,
-            basis: forecast.basis,
-            as_of: now,
-        }))
+    pub fn run_detail<'a>(
+        &'a self,
+        client: &'a ClientId,
+        run: &'a RunId,
+    ) -> BoxFuture<'a, Result<Option<RunDetail>, EngineError>> {
+        Box::pin(async move {
+            let Some(row) = self.find_run(client, run).await? else { return Ok(None) };
+            let status = match &row.terms.policy {
+                Some(policy) if !says_all(&row) => self.policy(client, policy).await?,
+                _ => None,
+            };
+            let groups = match &status {
+                Some(status) => self.throttle.groups_as_they_are(&status.policy).await?,
+                None => Vec::new(),
+            };
+            let live = Live::of(&row, &groups);
+            let summary = self.summary(client, row.clone(), &live).await?;
+            let in_flight = u32::try_from(live.held.len()).unwrap_or(u32::MAX);
+            let waiting = match summary.state {
+                RunState::Stopped => 0,
+                _ => summary.count.saturating_sub(summary.tally.total()).saturating_sub(in_flight),
+            };
+            let now = self.clock.now();
+            let progress = Progress::new(&row, &summary, (in_flight, waiting), status.as_ref(), now);
+            let forecast = Forecast::of(&progress);
+            Ok(Some(RunDetail {
+                summary,
+                in_flight,
+                waiting,
+                started_at: row.started_at,
+                deadline: row.terms.flow.window.map(|window| window.ends_at(run.launch_at())),
+                rate_per_second: forecast.rate_per_second,
+                predicted_finish_at: forecast.finish_at,
+                basis: forecast.basis,
+                as_of: now,
+            }))
+        })
     }
 
     /// Where a run stands, given what the slot groups of its policy know of it.

@@ -1,6 +1,7 @@
 //! What a job is going to do.
 
 use chrono::{DateTime, Utc};
+use futures::future::BoxFuture;
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::UPCOMING_FIRINGS;
 use tidegate_domain::time::{seconds, shifted};
@@ -17,25 +18,27 @@ impl Queries {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn upcoming(
-        &self,
-        job: &Job,
+    pub fn upcoming<'a>(
+        &'a self,
+        job: &'a Job,
         after: DateTime<Utc>,
         count: usize,
-    ) -> Result<Vec<Decision>, EngineError> {
-        let child = Child::of(job);
-        let count = count.min(UPCOMING_FIRINGS as usize);
-        // Jitter moves launches on by less than an offset; start and end cut what the trigger alone would give.
-        let offset = job.rules.jitter.offset(&job.client, &job.id);
-        let begin = shifted(after, -offset);
-        let before = |start_at| shifted(start_at, seconds(-1));
-        let begin = job.rules.start_at.map_or(begin, |start_at| begin.max(before(start_at)));
-        let firings = child.cadence.upcoming(begin, count);
-        let calendars = self.contents.exclusions(&job.client, &job.rules.calendars).await?;
-        let mut decisions = Vec::with_capacity(firings.len());
-        evaluate(&child, &firings, &calendars, &plan_at_once(after, false), &mut decisions);
-        decisions.retain(|launch| launch.launch_at > after);
-        decisions.truncate(count);
-        Ok(decisions)
+    ) -> BoxFuture<'a, Result<Vec<Decision>, EngineError>> {
+        Box::pin(async move {
+            let child = Child::of(job);
+            let count = count.min(UPCOMING_FIRINGS as usize);
+            // Jitter moves launches on by less than an offset; start and end cut what the trigger alone would give.
+            let offset = job.rules.jitter.offset(&job.client, &job.id);
+            let begin = shifted(after, -offset);
+            let before = |start_at| shifted(start_at, seconds(-1));
+            let begin = job.rules.start_at.map_or(begin, |start_at| begin.max(before(start_at)));
+            let firings = child.cadence.upcoming(begin, count);
+            let calendars = self.contents.exclusions(&job.client, &job.rules.calendars).await?;
+            let mut decisions = Vec::with_capacity(firings.len());
+            evaluate(&child, &firings, &calendars, &plan_at_once(after, false), &mut decisions);
+            decisions.retain(|launch| launch.launch_at > after);
+            decisions.truncate(count);
+            Ok(decisions)
+        })
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::types::{MessageAttributeValue, QueueAttributeName, SendMessageBatchRequestEntry};
 use chrono::{DateTime, Utc};
+use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::ClientId;
@@ -356,25 +357,29 @@ impl Queues {
     }
 
     /// Looks whether a consumer's queue is there, by one call to SQS. Never fails: what went wrong is `Unknown`.
-    pub async fn check_queue(&self, queue_url: &str) -> QueueCheck {
-        if self.is_own_queue(queue_url) {
-            return QueueCheck::Ours;
-        }
-        if let Some(partition) = self.regions.other_partition(queue_url) {
-            let reason =
-                format!("it is in the partition {partition} of AWS, where no role of Tidegate is known");
-            return QueueCheck::OutOfReach(reason);
-        }
-        let look = self.regions.client_of(queue_url).get_queue_attributes().queue_url(queue_url);
-        match look.attribute_names(QueueAttributeName::QueueArn).send().await {
-            Ok(_) => QueueCheck::Exists { fifo: queue_url.ends_with(".fifo") },
-            Err(e) if e.as_service_error().is_some_and(|e| e.is_queue_does_not_exist()) => {
-                QueueCheck::Missing
+    pub fn check_queue<'a>(&'a self, queue_url: &'a str) -> BoxFuture<'a, QueueCheck> {
+        Box::pin(async move {
+            if self.is_own_queue(queue_url) {
+                return QueueCheck::Ours;
             }
-            Err(e) if e.code().is_some_and(|code| code.contains("NonExistentQueue")) => QueueCheck::Missing,
-            Err(e) if e.code().is_some_and(is_not_allowed) => QueueCheck::OutOfReach(told(&e)),
-            Err(e) => QueueCheck::Unknown(told(&e)),
-        }
+            if let Some(partition) = self.regions.other_partition(queue_url) {
+                let reason =
+                    format!("it is in the partition {partition} of AWS, where no role of Tidegate is known");
+                return QueueCheck::OutOfReach(reason);
+            }
+            let look = self.regions.client_of(queue_url).get_queue_attributes().queue_url(queue_url);
+            match look.attribute_names(QueueAttributeName::QueueArn).send().await {
+                Ok(_) => QueueCheck::Exists { fifo: queue_url.ends_with(".fifo") },
+                Err(e) if e.as_service_error().is_some_and(|e| e.is_queue_does_not_exist()) => {
+                    QueueCheck::Missing
+                }
+                Err(e) if e.code().is_some_and(|code| code.contains("NonExistentQueue")) => {
+                    QueueCheck::Missing
+                }
+                Err(e) if e.code().is_some_and(is_not_allowed) => QueueCheck::OutOfReach(told(&e)),
+                Err(e) => QueueCheck::Unknown(told(&e)),
+            }
+        })
     }
 }
 

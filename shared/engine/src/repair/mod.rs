@@ -24,6 +24,7 @@ mod ticker;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, Duration, Utc};
+use futures::future::BoxFuture;
 use thiserror::Error;
 use tidegate_domain::clock::Clock;
 use tidegate_domain::limits::LOOK_AHEAD_SECONDS;
@@ -122,42 +123,46 @@ impl Repair {
     /// # Errors
     /// [`RepairError::Running`] when ticks are at work, [`RepairError::Moved`] when somebody else writes meanwhile,
     /// [`RepairError::Engine`] when DynamoDB refuses a call or does not answer. What was repaired until then stays.
-    pub async fn run(&self, options: RepairOptions) -> Result<RepairReport, RepairError> {
-        let now = self.clock.now();
-        let watermark = self.store.watermark().await?;
-        let planned_to = watermark.as_ref().map(|watermark| watermark.planned_to);
-        if let Some(planned_to) = planned_to.filter(|planned_to| *planned_to > now && !options.while_running)
-        {
-            return Err(RepairError::Running { planned_to });
-        }
-        let look_ahead = seconds(i64::from(LOOK_AHEAD_SECONDS));
-        let last_tick = planned_to.map(|planned_to| shifted(planned_to, -look_ahead));
-        let first_cut = options.restored_to.or(last_tick.map(|tick| shifted(tick, -seconds(APART_SECONDS))));
-        let first_cut = first_cut.unwrap_or(DateTime::UNIX_EPOCH);
-        let back_to = ticker::back_to(watermark.as_ref(), shifted(first_cut, -options.look_back));
-        let epoch = Epoch::from_millis(now.timestamp_millis());
-        let session = Session {
-            store: &self.store,
-            now,
-            apply: options.apply,
-            epoch,
-            first_cut,
-            back_to,
-            report: Mutex::new(RepairReport::new(options.apply, first_cut, back_to, epoch)),
-        };
-        // First of all: whatever becomes of this repair, no number is given twice.
-        if session.apply && self.store.begin_epoch(epoch).await? == tidegate_store::Write::Refused {
-            return Err(RepairError::Moved { what: "the epoch".to_owned() });
-        }
-        let known = Known::read(&session).await?;
-        let parts = session.begin_parts_anew().await?;
-        session.look_at_runs(&known, &parts).await?;
-        session.look_at_orphans(&known).await?;
-        session.write_groups(&known).await?;
-        session.look_at_jobs(&known).await?;
-        session.look_at_clients().await?;
-        // Last: from here on ticks emit again what may be missing.
-        session.set_watermark_back(watermark.as_ref()).await?;
-        Ok(session.report.into_inner().unwrap_or_else(PoisonError::into_inner))
+    pub fn run<'a>(&'a self, options: RepairOptions) -> BoxFuture<'a, Result<RepairReport, RepairError>> {
+        Box::pin(async move {
+            let now = self.clock.now();
+            let watermark = self.store.watermark().await?;
+            let planned_to = watermark.as_ref().map(|watermark| watermark.planned_to);
+            if let Some(planned_to) =
+                planned_to.filter(|planned_to| *planned_to > now && !options.while_running)
+            {
+                return Err(RepairError::Running { planned_to });
+            }
+            let look_ahead = seconds(i64::from(LOOK_AHEAD_SECONDS));
+            let last_tick = planned_to.map(|planned_to| shifted(planned_to, -look_ahead));
+            let first_cut =
+                options.restored_to.or(last_tick.map(|tick| shifted(tick, -seconds(APART_SECONDS))));
+            let first_cut = first_cut.unwrap_or(DateTime::UNIX_EPOCH);
+            let back_to = ticker::back_to(watermark.as_ref(), shifted(first_cut, -options.look_back));
+            let epoch = Epoch::from_millis(now.timestamp_millis());
+            let session = Session {
+                store: &self.store,
+                now,
+                apply: options.apply,
+                epoch,
+                first_cut,
+                back_to,
+                report: Mutex::new(RepairReport::new(options.apply, first_cut, back_to, epoch)),
+            };
+            // First of all: whatever becomes of this repair, no number is given twice.
+            if session.apply && self.store.begin_epoch(epoch).await? == tidegate_store::Write::Refused {
+                return Err(RepairError::Moved { what: "the epoch".to_owned() });
+            }
+            let known = Known::read(&session).await?;
+            let parts = session.begin_parts_anew().await?;
+            session.look_at_runs(&known, &parts).await?;
+            session.look_at_orphans(&known).await?;
+            session.write_groups(&known).await?;
+            session.look_at_jobs(&known).await?;
+            session.look_at_clients().await?;
+            // Last: from here on ticks emit again what may be missing.
+            session.set_watermark_back(watermark.as_ref()).await?;
+            Ok(session.report.into_inner().unwrap_or_else(PoisonError::into_inner))
+        })
     }
 }

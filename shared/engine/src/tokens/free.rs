@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use futures::future::BoxFuture;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::slots::GroupKey;
 use tidegate_domain::token::Token;
@@ -20,31 +21,33 @@ impl Tokens {
     /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read.
     /// `EngineError::Queue` when the dispatch queue does not take what follows, `EngineError::Contended` when a lease
     /// was changed at the same time. Some leases may have ended then; repeating the call is safe.
-    pub async fn free_held(
-        &self,
-        client: &ClientId,
+    pub fn free_held<'a>(
+        &'a self,
+        client: &'a ClientId,
         tokens: Vec<Token>,
         redeliver: bool,
-    ) -> Result<Vec<(Token, Released)>, EngineError> {
-        let mut groups: BTreeMap<GroupKey, Vec<(usize, Token)>> = BTreeMap::new();
-        for (place, token) in tokens.into_iter().enumerate() {
-            groups.entry(token.group.clone()).or_default().push((place, token));
-        }
-        // Those of one group change the same row, one after the other.
-        let free = async |tokens: Vec<(usize, Token)>| {
-            let mut answers = Vec::with_capacity(tokens.len());
-            for (place, token) in tokens {
-                let answer = match token.client() == client {
-                    true => self.free_one(&token, redeliver).await?,
-                    false => Released::NotYours,
-                };
-                answers.push((place, (token, answer)));
+    ) -> BoxFuture<'a, Result<Vec<(Token, Released)>, EngineError>> {
+        Box::pin(async move {
+            let mut groups: BTreeMap<GroupKey, Vec<(usize, Token)>> = BTreeMap::new();
+            for (place, token) in tokens.into_iter().enumerate() {
+                groups.entry(token.group.clone()).or_default().push((place, token));
             }
-            Ok(answers)
-        };
-        let mut answers = all_of(groups.into_values().map(free)).await?;
-        answers.sort_unstable_by_key(|(place, _)| *place);
-        Ok(answers.into_iter().map(|(_, answer)| answer).collect())
+            // Those of one group change the same row, one after the other.
+            let free = async |tokens: Vec<(usize, Token)>| {
+                let mut answers = Vec::with_capacity(tokens.len());
+                for (place, token) in tokens {
+                    let answer = match token.client() == client {
+                        true => self.free_one(&token, redeliver).await?,
+                        false => Released::NotYours,
+                    };
+                    answers.push((place, (token, answer)));
+                }
+                Ok(answers)
+            };
+            let mut answers = all_of(groups.into_values().map(free)).await?;
+            answers.sort_unstable_by_key(|(place, _)| *place);
+            Ok(answers.into_iter().map(|(_, answer)| answer).collect())
+        })
     }
 
     async fn free_one(&self, token: &Token, redeliver: bool) -> Result<Released, EngineError> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{LEASE_SECONDS, SLOTS_PER_GROUP};
@@ -72,21 +73,28 @@ impl Tokens {
     /// # Errors
     /// [`EngineError::Queue`] when neither the store nor the dispatch queue answers, [`EngineError::Store`] when the
     /// row of a policy or slot group cannot be read. Nothing is lost: the consumer may call again.
-    pub async fn release(&self, client: &ClientId, releases: Vec<Release>) -> Result<Answers, EngineError> {
-        let (own, foreign) = releases.into_iter().partition::<Vec<_>, _>(|r| r.token.client() == client);
-        let mut answers: Answers = foreign.into_iter().map(|r| (r.token, Released::NotYours)).collect();
-        let groups = by_group(own);
-        let (mut done, mut open) = (Vec::with_capacity(groups.len()), Vec::new());
-        for (key, released) in self.release_groups(groups.clone()).await {
-            match released {
-                Ok(answered) => done.push(answered),
-                Err(error) => open.push((groups.get(&key).cloned().unwrap_or_default(), key, error)),
+    pub fn release<'a>(
+        &'a self,
+        client: &'a ClientId,
+        releases: Vec<Release>,
+    ) -> BoxFuture<'a, Result<Answers, EngineError>> {
+        Box::pin(async move {
+            let (own, foreign) = releases.into_iter().partition::<Vec<_>, _>(|r| r.token.client() == client);
+            let mut answers: Answers = foreign.into_iter().map(|r| (r.token, Released::NotYours)).collect();
+            let groups = by_group(own);
+            let (mut done, mut open) = (Vec::with_capacity(groups.len()), Vec::new());
+            for (key, released) in self.release_groups(groups.clone()).await {
+                match released {
+                    Ok(answered) => done.push(answered),
+                    Err(error) => open.push((groups.get(&key).cloned().unwrap_or_default(), key, error)),
+                }
             }
-        }
-        answers.extend(done.into_iter().flatten());
-        let defer = |(releases, key, error)| async move { self.throttle.defer(&key, releases, error).await };
-        answers.extend(all_of(open.into_iter().map(defer)).await?);
-        Ok(answers)
+            answers.extend(done.into_iter().flatten());
+            let defer =
+                |(releases, key, error)| async move { self.throttle.defer(&key, releases, error).await };
+            answers.extend(all_of(open.into_iter().map(defer)).await?);
+            Ok(answers)
+        })
     }
 
     /// Releases tokens without falling back to the queue, for messages that come from it.
@@ -179,21 +187,23 @@ impl Tokens {
     /// # Errors
     /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read.
     /// Some leases may last longer then; repeating the call is safe.
-    pub async fn extend(
-        &self,
-        client: &ClientId,
+    pub fn extend<'a>(
+        &'a self,
+        client: &'a ClientId,
         tokens: Vec<Token>,
         lease_seconds: Option<u32>,
-    ) -> Result<Vec<(Token, Extended)>, EngineError> {
-        let extend = async |token: Token| {
-            let answer = match token.client() == client {
-                true => self.extend_one(&token, lease_seconds).await?,
-                false => Extended::NotYours,
+    ) -> BoxFuture<'a, Result<Vec<(Token, Extended)>, EngineError>> {
+        Box::pin(async move {
+            let extend = async |token: Token| {
+                let answer = match token.client() == client {
+                    true => self.extend_one(&token, lease_seconds).await?,
+                    false => Extended::NotYours,
+                };
+                Ok((token, answer))
             };
-            Ok((token, answer))
-        };
-        let extends: Vec<_> = tokens.into_iter().map(extend).collect();
-        stream::iter(extends).buffered(RELEASED_AT_ONCE).try_collect().await
+            let extends: Vec<_> = tokens.into_iter().map(extend).collect();
+            stream::iter(extends).buffered(RELEASED_AT_ONCE).try_collect().await
+        })
     }
 
     async fn extend_one(&self, token: &Token, lease_seconds: Option<u32>) -> Result<Extended, EngineError> {

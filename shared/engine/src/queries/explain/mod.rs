@@ -7,6 +7,7 @@ mod reason;
 mod wait_context;
 
 use chrono::{DateTime, Utc};
+use futures::future::BoxFuture;
 use tidegate_domain::ids::{ClientId, EventId, PolicyId};
 use tidegate_domain::slots::{Lease, SlotGroup};
 use tidegate_domain::time::{seconds, shifted};
@@ -72,85 +73,89 @@ impl Queries {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn holders(
-        &self,
-        client: &ClientId,
-        policy: &PolicyId,
-    ) -> Result<Option<Vec<Holder>>, EngineError> {
-        let Some(policy) = self.store.policy(client, policy).await? else { return Ok(None) };
-        let groups = self.throttle.groups_as_they_are(&policy).await?;
-        Ok(Some(holders_in(&groups, &self.packs_known_to(&groups).await?, self.clock.now())))
+    pub fn holders<'a>(
+        &'a self,
+        client: &'a ClientId,
+        policy: &'a PolicyId,
+    ) -> BoxFuture<'a, Result<Option<Vec<Holder>>, EngineError>> {
+        Box::pin(async move {
+            let Some(policy) = self.store.policy(client, policy).await? else { return Ok(None) };
+            let groups = self.throttle.groups_as_they_are(&policy).await?;
+            Ok(Some(holders_in(&groups, &self.packs_known_to(&groups).await?, self.clock.now())))
+        })
     }
 
     /// Why an event is where it is; `None` when there is no such event.
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn explain(
-        &self,
-        client: &ClientId,
-        event: &EventId,
-    ) -> Result<Option<Explanation>, EngineError> {
-        let run = self.find_run(client, event.run()).await?;
-        let Some(run) = run.filter(|run| event.index() < run.terms.count.get()) else { return Ok(None) };
-        let policy = match &run.terms.policy {
-            Some(policy) => self.policy(client, policy).await?,
-            None => None,
-        };
-        let groups = match &policy {
-            Some(status) => self.throttle.groups_as_they_are(&status.policy).await?,
-            None => Vec::new(),
-        };
-        let live = Live::of(&run, &groups);
-        let index = event.index();
-        let record = self.records(client, &run, &live, index..index + 1).await?.rows.pop();
-        let Some(record) = record else { return Ok(None) };
-        let now = self.clock.now();
-        let mut holders = holders_in(&groups, &self.packs_known_to(&groups).await?, now);
-        let (mut events_before, mut expected_at, mut basis) = (None, None, Vec::new());
-        let reason = match (record.status, &policy) {
-            (EventStatus::Waiting, Some(status)) => {
-                let rate_allows_at = self.rate_allows_at(status).await?;
-                let (groups, holders) = (&*groups, &*holders);
-                let wait_context =
-                    WaitContext { run: &run, index, status, groups, holders, now, rate_allows_at };
-                let position = wait_context.position(self.entries(&wait_context).await?);
-                let (reason, blocker) = wait_context.reason(&position);
-                let measured = match blocker {
-                    // No speed makes a difference.
-                    Blocker::Halt | Blocker::Rate(_) => None,
-                    Blocker::Until(_) | Blocker::Others => self.measured(client, &wait_context).await?,
-                };
-                (expected_at, basis) = wait_context.expectation(&position, blocker, measured);
-                events_before = Some(position.events_before);
-                reason
-            }
-            (EventStatus::Waiting, None) => {
-                let reason = unthrottled(&run, now);
-                if let Reason::NotLaunched { launch_at } = reason {
-                    expected_at = Some(launch_at);
+    pub fn explain<'a>(
+        &'a self,
+        client: &'a ClientId,
+        event: &'a EventId,
+    ) -> BoxFuture<'a, Result<Option<Explanation>, EngineError>> {
+        Box::pin(async move {
+            let run = self.find_run(client, event.run()).await?;
+            let Some(run) = run.filter(|run| event.index() < run.terms.count.get()) else { return Ok(None) };
+            let policy = match &run.terms.policy {
+                Some(policy) => self.policy(client, policy).await?,
+                None => None,
+            };
+            let groups = match &policy {
+                Some(status) => self.throttle.groups_as_they_are(&status.policy).await?,
+                None => Vec::new(),
+            };
+            let live = Live::of(&run, &groups);
+            let index = event.index();
+            let record = self.records(client, &run, &live, index..index + 1).await?.rows.pop();
+            let Some(record) = record else { return Ok(None) };
+            let now = self.clock.now();
+            let mut holders = holders_in(&groups, &self.packs_known_to(&groups).await?, now);
+            let (mut events_before, mut expected_at, mut basis) = (None, None, Vec::new());
+            let reason = match (record.status, &policy) {
+                (EventStatus::Waiting, Some(status)) => {
+                    let rate_allows_at = self.rate_allows_at(status).await?;
+                    let (groups, holders) = (&*groups, &*holders);
+                    let wait_context =
+                        WaitContext { run: &run, index, status, groups, holders, now, rate_allows_at };
+                    let position = wait_context.position(self.entries(&wait_context).await?);
+                    let (reason, blocker) = wait_context.reason(&position);
+                    let measured = match blocker {
+                        // No speed makes a difference.
+                        Blocker::Halt | Blocker::Rate(_) => None,
+                        Blocker::Until(_) | Blocker::Others => self.measured(client, &wait_context).await?,
+                    };
+                    (expected_at, basis) = wait_context.expectation(&position, blocker, measured);
+                    events_before = Some(position.events_before);
+                    reason
                 }
-                reason
-            }
-            (EventStatus::InFlight, policy) => in_flight(&record, policy.as_ref(), now),
-            (EventStatus::Succeeded, _) => Reason::Succeeded,
-            (EventStatus::Failed, _) => Reason::Failed,
-            (EventStatus::Expired, _) => Reason::Expired,
-            (EventStatus::Dead, _) => Reason::Dead,
-            (EventStatus::Stopped, _) => Reason::Stopped,
-            (EventStatus::Delivered, _) => Reason::Delivered,
-        };
-        holders.truncate(HOLDERS);
-        Ok(Some(Explanation {
-            record,
-            as_of: now,
-            reason,
-            events_before,
-            policy,
-            holders,
-            expected_at,
-            basis,
-        }))
+                (EventStatus::Waiting, None) => {
+                    let reason = unthrottled(&run, now);
+                    if let Reason::NotLaunched { launch_at } = reason {
+                        expected_at = Some(launch_at);
+                    }
+                    reason
+                }
+                (EventStatus::InFlight, policy) => in_flight(&record, policy.as_ref(), now),
+                (EventStatus::Succeeded, _) => Reason::Succeeded,
+                (EventStatus::Failed, _) => Reason::Failed,
+                (EventStatus::Expired, _) => Reason::Expired,
+                (EventStatus::Dead, _) => Reason::Dead,
+                (EventStatus::Stopped, _) => Reason::Stopped,
+                (EventStatus::Delivered, _) => Reason::Delivered,
+            };
+            holders.truncate(HOLDERS);
+            Ok(Some(Explanation {
+                record,
+                as_of: now,
+                reason,
+                events_before,
+                policy,
+                holders,
+                expected_at,
+                basis,
+            }))
+        })
     }
 
     async fn rate_allows_at(&self, status: &PolicyStatus) -> Result<Option<DateTime<Utc>>, EngineError> {
