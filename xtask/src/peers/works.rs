@@ -127,14 +127,20 @@ pub fn all(options: &Options) -> Vec<Work> {
     }
     // In the short form it would be the herd once more.
     if !options.quick {
-        works.push(herd("crowd", sizes.crowd, sizes.crowd_ahead, &sizes, vec![MAX, DRAINED]));
+        works.push(herd(
+            "crowd",
+            sizes.crowd,
+            sizes.crowd_ahead,
+            &sizes,
+            vec![aimed(MAX, 5.0), aimed(DRAINED, 20_000.0)],
+        ));
     }
-    works.push(creates("bulk_near", "in bulk", sizes.bulk, 25, 4));
-    works.push(creates("bulk_far", "in bulk", sizes.bulk, 3600, 4));
-    works.push(creates("single_near", "one by one", sizes.single, 25, 8));
-    works.push(creates("single_far", "one by one", sizes.single, 3600, 8));
+    works.push(creates("bulk_near", "in bulk", sizes.bulk, 25, 4, 30_000.0));
+    works.push(creates("bulk_far", "in bulk", sizes.bulk, 3600, 4, 30_000.0));
+    works.push(creates("single_near", "one by one", sizes.single, 25, 8, 5_000.0));
+    works.push(creates("single_far", "one by one", sizes.single, 3600, 8, 5_000.0));
     works.push(limited(&sizes));
-    let mut singles = herd("singles", sizes.singles, sizes.ahead, &sizes, vec![FROM_FIRST]);
+    let mut singles = herd("singles", sizes.singles, sizes.ahead, &sizes, vec![aimed(FROM_FIRST, 10_000.0)]);
     singles.play["limit"] = json!(50);
     singles.title += ", limit 50";
     works.push(singles);
@@ -156,19 +162,19 @@ fn herd(name: &'static str, count: u64, ahead: u64, sizes: &Sizes, figures: Vec<
     Work { name, title, play, figures }
 }
 
-fn creates(name: &'static str, how: &str, count: u64, ahead: u64, callers: u64) -> Work {
+fn creates(name: &'static str, how: &str, count: u64, ahead: u64, callers: u64, aim: f64) -> Work {
     let title = format!("{} jobs created {how}, {} ahead, {callers} callers", thousands(count), span(ahead));
     let play = json!({
         "kind": "creates", "count": count, "ahead_s": ahead, "callers": callers, "one_by_one": how == "one by one",
     });
-    Work { name, title, play, figures: vec![CREATED] }
+    Work { name, title, play, figures: vec![aimed(CREATED, aim)] }
 }
 
 fn limited(sizes: &Sizes) -> Work {
     let title = format!("{} events of one batch, limit 50", thousands(sizes.batch));
     let play =
         json!({"kind": "batch", "count": sizes.batch, "limit": 50, "take": 10, "patience_s": sizes.patience});
-    Work { name: "batch", title, play, figures: vec![FROM_FIRST] }
+    Work { name: "batch", title, play, figures: vec![aimed(FROM_FIRST, 10_000.0)] }
 }
 
 fn tokens(sizes: &Sizes) -> Work {
@@ -176,7 +182,7 @@ fn tokens(sizes: &Sizes) -> Work {
     let play = json!({
         "kind": "batch", "count": sizes.tokens, "limit": 10, "take": 1, "work_ms": 20, "patience_s": sizes.patience,
     });
-    Work { name: "tokens", title, play, figures: vec![SHARE] }
+    Work { name: "tokens", title, play, figures: vec![aimed(SHARE, 0.97)] }
 }
 
 fn steady(sizes: &Sizes) -> Work {
@@ -190,7 +196,12 @@ fn steady(sizes: &Sizes) -> Work {
         "kind": "steady", "per_second": sizes.rate, "for_s": sizes.steady, "ahead_s": sizes.steady_ahead, "take": 10,
         "patience_s": sizes.patience,
     });
-    Work { name: "steady", title, play, figures: vec![P50, P99, MEMORY, PROCESSOR] }
+    Work {
+        name: "steady",
+        title,
+        play,
+        figures: vec![aimed(P50, 0.005), aimed(P99, 0.05), aimed(MEMORY, 150.0), PROCESSOR],
+    }
 }
 
 /// A span in the largest unit that leaves no rest.
