@@ -84,11 +84,11 @@ fn recipe(arguments: &[String]) -> Result<()> {
         "e2e" => e2e::e2e(&workspace),
         "arm64" => arm64::build(&workspace),
         "bench" if rest.first().is_some_and(|name| name == "peers") => peers::peers(&workspace, &rest[1..]),
-        "bench" => run(cargo(&workspace).args(["run", "--release", "-p", "tidegate-bench", "--"]).args(rest)),
-        "simulate" => play(&workspace, "tidegate-simulation", rest),
-        "cloud" => play(&workspace, "tidegate-cloud", rest),
+        "bench" => play(&workspace, "release", "tidegate-bench", rest),
+        "simulate" => play(&workspace, "simulate", "tidegate-simulation", rest),
+        "cloud" => play(&workspace, "simulate", "tidegate-cloud", rest),
         // As the tests are built: with checks for overflow, and with the lines of a panic.
-        "fuzz" => run(cargo(&workspace).args(["run", "-p", "tidegate-fuzz", "--"]).args(rest)),
+        "fuzz" => play(&workspace, "dev", "tidegate-fuzz", rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
             Ok(())
@@ -97,8 +97,8 @@ fn recipe(arguments: &[String]) -> Result<()> {
     }
 }
 
-/// Runs a program of the profile `simulate`. No package is named: with `-p`, each of them would want its dependencies with other
+/// Runs a program, built by a profile. No package is named: with `-p`, each of them would want its dependencies with other
 /// features, and so all of them built anew.
-fn play(workspace: &Workspace, program: &str, arguments: &[String]) -> Result<()> {
-    run(cargo(workspace).args(["run", "--profile", "simulate", "--bin", program, "--"]).args(arguments))
+fn play(workspace: &Workspace, profile: &str, program: &str, arguments: &[String]) -> Result<()> {
+    run(cargo(workspace).args(["run", "--profile", profile, "--bin", program, "--"]).args(arguments))
 }

@@ -125,6 +125,6 @@ fn tidegate(workspace: &Workspace, options: &Options) -> Result<PathBuf> {
     }
     let (profile, folder): (&[&str], _) =
         if options.quick { (&[], "debug") } else { (&["--release"], "release") };
-    run(cargo(workspace).args(["build", "-p", "tidegate"]).args(profile))?;
+    run(cargo(workspace).args(["build", "--bin", "tidegate"]).args(profile))?;
     Ok(workspace.target().join(folder).join("tidegate"))
 }
