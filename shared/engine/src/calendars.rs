@@ -42,12 +42,11 @@ impl Calendars {
         &'a self,
         client: &'a ClientId,
         id: CalendarId,
-        exclusions: Exclusions,
+        mut exclusions: Exclusions,
         expected: impl Into<Expect>,
     ) -> BoxFuture<'a, Result<Written<Calendar>, EngineError>> {
         let expected = expected.into();
         Box::pin(async move {
-            let mut exclusions = exclusions;
             for _ in 0..WRITE_ROUNDS {
                 let seen = self.store.calendar(client, &id).await?;
                 let revision = seen.as_ref().map_or(0, |calendar| calendar.revision);

@@ -45,7 +45,7 @@ pub struct Parts {
 /// The engine. Cheap to clone.
 ///
 /// What functions hand over is called on it; what clients ask is asked of its parts. All of them answer with a boxed future:
-/// it is compiled here, once, and not in each crate that awaits it.
+/// it is compiled here, once, and not in each crate that awaits it. Only a dry run, which tells an observer of its caller's, cannot.
 ///
 /// ```
 /// use tidegate_engine::{Engine, EngineError, Parts, TickReport};

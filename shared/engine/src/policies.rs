@@ -118,9 +118,7 @@ impl Policies {
         terms: PolicyTerms,
         expected: Option<u32>,
     ) -> BoxFuture<'a, Result<Written<Policy>, EngineError>> {
-        Box::pin(
-            async move { self.change(client, id, expected, |old| Policy { terms, ..old.clone() }).await },
-        )
+        Box::pin(self.change(client, id, expected, move |old| Policy { terms, ..old.clone() }))
     }
 
     /// Pauses a policy, or lets it go on, at the `expected` revision; `None`: at any. Nothing is admitted while it is
@@ -135,9 +133,7 @@ impl Policies {
         paused: bool,
         expected: Option<u32>,
     ) -> BoxFuture<'a, Result<Written<Policy>, EngineError>> {
-        Box::pin(
-            async move { self.change(client, id, expected, |old| Policy { paused, ..old.clone() }).await },
-        )
+        Box::pin(self.change(client, id, expected, move |old| Policy { paused, ..old.clone() }))
     }
 
     async fn change(

@@ -127,13 +127,8 @@ pub fn all(options: &Options) -> Vec<Work> {
     }
     // In the short form it would be the herd once more.
     if !options.quick {
-        works.push(herd(
-            "crowd",
-            sizes.crowd,
-            sizes.crowd_ahead,
-            &sizes,
-            vec![aimed(MAX, 5.0), aimed(DRAINED, 20_000.0)],
-        ));
+        let aims = vec![aimed(MAX, 5.0), aimed(DRAINED, 20_000.0)];
+        works.push(herd("crowd", sizes.crowd, sizes.crowd_ahead, &sizes, aims));
     }
     works.push(creates("bulk_near", "in bulk", sizes.bulk, 25, 4, 30_000.0));
     works.push(creates("bulk_far", "in bulk", sizes.bulk, 3600, 4, 30_000.0));

@@ -145,8 +145,7 @@ impl Jobs {
         draft: JobDraft,
         expected: impl Into<Expect>,
     ) -> BoxFuture<'a, Result<Written<Job>, EngineError>> {
-        let expected = expected.into();
-        Box::pin(async move { self.put(client, id, draft, expected).await })
+        Box::pin(self.put(client, id, draft, expected.into()))
     }
 
     async fn put(
@@ -271,7 +270,7 @@ impl Jobs {
         client: &'a ClientId,
         id: &'a JobId,
     ) -> BoxFuture<'a, Result<Option<Job>, EngineError>> {
-        Box::pin(async move { self.contents.present_job(client, id).await })
+        Box::pin(self.contents.present_job(client, id))
     }
 }
 

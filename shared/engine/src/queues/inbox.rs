@@ -5,6 +5,7 @@
 //! of a day and more.
 
 use aws_sdk_sqs::types::{ChangeMessageVisibilityBatchRequestEntry, MessageAttributeValue};
+use futures::future::BoxFuture;
 use tidegate_domain::limits::SQS_BATCH;
 use tracing::warn;
 
@@ -44,21 +45,23 @@ impl Redelivery {
 impl Queues {
     /// Hides messages that must come again for a while: seconds at first, three minutes from the fifth receive on. Those for
     /// which that fails stay hidden for as long as the queue hides every message.
-    pub async fn put_off(&self, queue_url: &str, messages: &[Redelivery]) {
-        for some in messages.chunks(SQS_BATCH) {
-            let entries = some.iter().enumerate().filter_map(|(id, message)| {
-                ChangeMessageVisibilityBatchRequestEntry::builder()
-                    .id(id.to_string())
-                    .receipt_handle(&message.receipt)
-                    .visibility_timeout(message.in_seconds())
-                    .build()
-                    .ok()
-            });
-            let change = self.sqs.change_message_visibility_batch().queue_url(queue_url);
-            if let Err(error) = change.set_entries(Some(entries.collect())).send().await {
-                warn!(%error, "messages that failed come again only after the queue's visibility timeout");
+    pub fn put_off<'a>(&'a self, queue_url: &'a str, messages: &'a [Redelivery]) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            for some in messages.chunks(SQS_BATCH) {
+                let entries = some.iter().enumerate().filter_map(|(id, message)| {
+                    ChangeMessageVisibilityBatchRequestEntry::builder()
+                        .id(id.to_string())
+                        .receipt_handle(&message.receipt)
+                        .visibility_timeout(message.in_seconds())
+                        .build()
+                        .ok()
+                });
+                let change = self.sqs.change_message_visibility_batch().queue_url(queue_url);
+                if let Err(error) = change.set_entries(Some(entries.collect())).send().await {
+                    warn!(%error, "messages that failed come again only after the queue's visibility timeout");
+                }
             }
-        }
+        })
     }
 
     /// Sets a message of the dispatch or scan queue aside that will never be handled, with the reason: it lies among the

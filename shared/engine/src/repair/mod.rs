@@ -123,7 +123,7 @@ impl Repair {
     /// # Errors
     /// [`RepairError::Running`] when ticks are at work, [`RepairError::Moved`] when somebody else writes meanwhile,
     /// [`RepairError::Engine`] when DynamoDB refuses a call or does not answer. What was repaired until then stays.
-    pub fn run<'a>(&'a self, options: RepairOptions) -> BoxFuture<'a, Result<RepairReport, RepairError>> {
+    pub fn run(&self, options: RepairOptions) -> BoxFuture<'_, Result<RepairReport, RepairError>> {
         Box::pin(async move {
             let now = self.clock.now();
             let watermark = self.store.watermark().await?;

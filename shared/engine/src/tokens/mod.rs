@@ -22,6 +22,7 @@ mod wake;
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt as _};
 use tidegate_domain::clock::Clock;
 use tidegate_store::Store;
@@ -66,7 +67,7 @@ impl Tokens {
     ///
     /// # Errors
     /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or the stored key cannot be read.
-    pub async fn key(&self) -> Result<Arc<TokenKey>, EngineError> {
-        self.keys.key().await
+    pub fn key(&self) -> BoxFuture<'_, Result<Arc<TokenKey>, EngineError>> {
+        Box::pin(self.keys.key())
     }
 }
