@@ -106,7 +106,7 @@ impl Facts {
             row_units: (ROW_BYTES + payload_bytes).div_ceil(WRITE_UNIT_BYTES) as u32,
             body_bytes: (BODY_BYTES + payload_bytes) as u32,
             releases_itself: terms.flow.release_on_response,
-            is_delivered_once: terms.max_attempts.get() == 1,
+            is_delivered_once: terms.max_attempts.is_some_and(|most| most.get() == 1),
             instants: match &job.draft.trigger {
                 Trigger::At(instants) => instants.iter().count() as u32,
                 _ => 0,

@@ -95,6 +95,13 @@ pub(crate) struct ListQuery {
 pub(crate) struct Cursor(pub(crate) Option<String>);
 
 impl Cursor {
+    /// Reads what a page gave as its `next_cursor`; `None` when there is none.
+    pub(crate) fn read(given: Option<String>) -> Result<Option<String>, Problem> {
+        let Some(given) = given.filter(|cursor| !cursor.is_empty()) else { return Ok(None) };
+        let text = URL_SAFE_NO_PAD.decode(given).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        text.map(Some).ok_or_else(Self::unknown)
+    }
+
     /// The text that asks for the page after this one.
     pub(crate) fn next_of(next: Option<String>) -> Option<String> {
         next.map(|text| URL_SAFE_NO_PAD.encode(text))
@@ -130,9 +137,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Cursor {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Asked(query) = Asked::<ListQuery>::from_request_parts(parts, state).await?;
-        let Some(given) = query.cursor.filter(|cursor| !cursor.is_empty()) else { return Ok(Self(None)) };
-        let text = URL_SAFE_NO_PAD.decode(given).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        text.map(|text| Self(Some(text))).ok_or_else(Self::unknown)
+        Self::read(query.cursor).map(Self)
     }
 }
 

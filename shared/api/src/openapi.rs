@@ -14,17 +14,20 @@ use utoipa_axum::routes;
 
 use crate::ApiState;
 use crate::routes::{
-    bulk, calendars, clients, events, health, index, jobs, patches, policies, runs, schedules, tokens,
+    bulk, calendars, clients, dead_letters, events, health, index, jobs, patches, policies, runs, schedules,
+    tokens,
 };
 use crate::wire::bounds::{close, state_bounds};
 use crate::wire::bulk::BulkBody;
 use crate::wire::calendar::CalendarBody;
 use crate::wire::client::ClientBody;
+use crate::wire::dead_letter::{DiscardBody, RedriveBody};
 use crate::wire::flow::WindowBody;
 use crate::wire::index::ShardsBody;
 use crate::wire::job::JobBody;
 use crate::wire::policy::{PolicyBody, RateBody};
 use crate::wire::preview::PreviewBody;
+use crate::wire::retry::RetryBody;
 use crate::wire::rules::MisfireBody;
 use crate::wire::token::{ExtendBody, FreeBody, ReleaseBody};
 use crate::wire::trigger::EveryBody;
@@ -67,6 +70,7 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
     state_bounds::<ClientBody>(components);
     state_bounds::<Release>(components);
     state_bounds::<EveryBody>(components);
+    state_bounds::<DiscardBody>(components);
     state_bounds::<ExtendBody>(components);
     state_bounds::<FreeBody>(components);
     state_bounds::<JobBody>(components);
@@ -74,7 +78,9 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
     state_bounds::<PolicyBody>(components);
     state_bounds::<PreviewBody>(components);
     state_bounds::<RateBody>(components);
+    state_bounds::<RedriveBody>(components);
     state_bounds::<ReleaseBody>(components);
+    state_bounds::<RetryBody>(components);
     state_bounds::<ShardsBody>(components);
     state_bounds::<WindowBody>(components);
 }
@@ -137,6 +143,11 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(runs::cancel_run))
         .routes(routes!(runs::list_events))
         .routes(routes!(events::explain_event))
+        .routes(routes!(dead_letters::list_dead_letters))
+        .routes(routes!(dead_letters::count_dead_letters))
+        .routes(routes!(dead_letters::redrive_dead_letters))
+        .routes(routes!(dead_letters::discard_dead_letters))
+        .routes(routes!(dead_letters::read_dead_letter))
         .routes(routes!(tokens::release_tokens))
         .routes(routes!(tokens::extend_tokens))
         .routes(routes!(tokens::free_tokens))

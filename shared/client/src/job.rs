@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use tidegate_protocol::{BatchWindow, History, JobList, JobView, Misfire, RunOverlap, Target};
+use tidegate_protocol::{BatchWindow, History, JobList, JobView, Misfire, Retry, RunOverlap, Target};
 
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
@@ -51,9 +51,13 @@ pub struct Job {
     /// Who is told when a run has come to its end; nobody when `None`. Needs a policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_completion: Option<Target>,
-    /// The most deliveries of one event, those that failed and those under later leases included; 5 when `None`.
+    /// The most deliveries of one event, those that failed and those under later leases included. When `None`,
+    /// what its target does not take is sent again as `retry` says, and what nobody releases is delivered five times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
+    /// When an event is sent again that its target did not take; after waits that grow up to an hour, for 24 hours, when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Retry>,
     /// Nothing is launched before it, an RFC 3339 instant; no bound when `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_at: Option<String>,
@@ -117,6 +121,7 @@ impl Job {
             max_failures: None,
             on_completion: None,
             max_attempts: None,
+            retry: None,
             start_at: None,
             end_at: None,
             jitter_seconds: None,

@@ -45,11 +45,11 @@ pub use job::{Job, Payload};
 pub use policy::Policy;
 pub use preview::PreviewQuery;
 pub use tidegate_protocol::{
-    At, BatchWindow, BulkResult, CalendarView, ClientView, Completion, Dst, Event, EventError, EventRecord,
-    Every, ExpectationCode, Explanation, ExtendStatus, Extended, FieldError, Firing, ForecastCode,
-    FreeStatus, Freed, Gap, History, Holder, HttpTarget, Interval, JobView, Misfire, MisfireRule, OnDeadline,
-    OnExpiry, Outcome, Overlap, Pace, Per, PolicyStatus, PolicyView, Preview, Problem, Rate, ReasonCode,
-    RegisteredClient, Release, ReleaseRule, ReleaseStatus, Released, Run, RunDetail, RunOverlap, SqsTarget,
-    Target, TriggerView, Unreadable, Upcoming, UpcomingFiring,
+    At, Backoff, BatchWindow, BulkResult, CalendarView, ClientView, Completion, Dst, Event, EventError,
+    EventRecord, Every, ExpectationCode, Explanation, ExtendStatus, Extended, FieldError, Firing,
+    ForecastCode, FreeStatus, Freed, Gap, History, Holder, HttpTarget, Interval, JobView, Misfire,
+    MisfireRule, OnDeadline, OnExpiry, Outcome, Overlap, Pace, Per, PolicyStatus, PolicyView, Preview,
+    Problem, Rate, ReasonCode, RegisteredClient, Release, ReleaseRule, ReleaseStatus, Released, Retry, Run,
+    RunDetail, RunOverlap, SqsTarget, Target, TriggerView, Unreadable, Upcoming, UpcomingFiring,
 };
 pub use trigger::{Cron, CronFields, Trigger};

@@ -1,6 +1,6 @@
 //! A ScheduleJob: what a client wants to happen, and when.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Duration, Utc};
 use chrono_tz::Tz;
 use thiserror::Error;
 
@@ -8,10 +8,11 @@ use crate::bounded::bounded;
 use crate::flow::Flow;
 use crate::ids::{ClientId, JobId, PolicyId};
 use crate::limits::{
-    DEFAULT_ATTEMPTS, EVENTS_PER_RUN, HANDOVER_SECONDS, JSON_DEPTH, LOOK_AHEAD_SECONDS, MAX_ATTEMPTS,
+    DEFAULT_HAND_OVERS, EVENTS_PER_RUN, HANDOVER_SECONDS, JSON_DEPTH, LOOK_AHEAD_SECONDS, MAX_ATTEMPTS,
     PAYLOAD_BYTES,
 };
 use crate::nesting::levels;
+use crate::retry::{Retry, Tries};
 use crate::rules::{Relevancy, Rules};
 use crate::target::Target;
 use crate::time::{Cadence, CronSpec, Instants, Rate, ShardedKey};
@@ -110,8 +111,11 @@ pub struct Terms {
     pub payload: Payload,
     /// How much of what happened is kept.
     pub history: History,
-    /// The most deliveries of one event, those that failed and those under later leases included: 1 to 20.
-    pub max_attempts: Attempts,
+    /// The most deliveries of one event, those that failed and those under later leases included; `None`: as many as `retry`
+    /// allows of those that failed, and [`DEFAULT_HAND_OVERS`] whose lease ran out.
+    pub max_attempts: Option<Attempts>,
+    /// When an event is sent again that its target did not take.
+    pub retry: Retry,
     /// How old a launch may be when it is delivered; `None`: any age.
     pub relevancy: Option<Relevancy>,
     /// How the events go through their policy.
@@ -136,7 +140,7 @@ bounded! {
 }
 bounded! {
     /// The most deliveries of one event.
-    Attempts(u8), "max_attempts", 1..=MAX_ATTEMPTS as u32, default DEFAULT_ATTEMPTS
+    Attempts(u8), "max_attempts", 1..=MAX_ATTEMPTS as u32
 }
 
 /// A payload: JSON text of at most 64 KiB, or the word that it lies in its job.
@@ -235,6 +239,28 @@ impl Terms {
         Self { payload: self.payload.to_travel(), ..self.clone() }
     }
 
+    /// How long an event waits before it is sent again that its target did not take; `None`: it is given up. See
+    /// [`Retry::wait`].
+    pub fn retry_in(
+        &self,
+        tries: Tries,
+        asked_for: Option<Duration>,
+        now: DateTime<Utc>,
+        draw: u64,
+    ) -> Option<Duration> {
+        let is_last = self.max_attempts.is_some_and(|most| tries.made >= most.get());
+        if is_last { None } else { self.retry.wait(tries, asked_for, now, draw) }
+    }
+
+    /// Whether delivery number `made` of an event is its last one if its lease runs out, given how many before it its target
+    /// did not take.
+    pub fn is_last_hand_over(&self, made: u8, failed: u8) -> bool {
+        match self.max_attempts {
+            Some(most) => made >= most.get(),
+            None => made.saturating_sub(failed) >= DEFAULT_HAND_OVERS,
+        }
+    }
+
     /// Whether a launch is older at `now` than the relevancy window allows: then it is not delivered. Never without a
     /// window.
     pub fn is_too_old(&self, launch_at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
@@ -251,8 +277,8 @@ mod tests {
         assert_eq!(Count::new(0).unwrap_err().to_string(), "count is 0; it must lie between 1 and 1000000");
         assert!(Count::new(1_000_001).is_err() && Count::new(1_000_000).is_ok());
         assert_eq!(
-            Attempts::new(21).unwrap_err().to_string(),
-            "max_attempts is 21; it must lie between 1 and 20"
+            Attempts::new(201).unwrap_err().to_string(),
+            "max_attempts is 201; it must lie between 1 and 200"
         );
         let error = Payload::new("x".repeat(PAYLOAD_BYTES + 1)).unwrap_err().to_string();
         assert!(error.starts_with("payload is 65537 bytes of JSON; 65536 is the most"), "{error}");

@@ -28,6 +28,7 @@ pub mod occurrence;
 pub mod pack;
 pub mod policy;
 pub mod rate_limit;
+pub mod retry;
 pub mod rules;
 pub mod shard;
 pub mod shares;

@@ -47,10 +47,24 @@ pub const WAITING_RUNS: std::ops::RangeInclusive<u32> = 1..=10_000;
 pub const RESULT_BYTES: usize = 2_048;
 /// Tokens in one release or extend call.
 pub const TOKENS_PER_CALL: usize = 100;
-/// Deliveries of one event before it is recorded as dead.
-pub const MAX_ATTEMPTS: u8 = 20;
-/// Deliveries of one event when its job does not say.
-pub const DEFAULT_ATTEMPTS: u8 = 5;
+/// Most deliveries of one event that a job may name.
+pub const MAX_ATTEMPTS: u8 = 200;
+/// How often an event is handed to a consumer that lets its lease run out each time, when its job does not name a number.
+pub const DEFAULT_HAND_OVERS: u8 = 5;
+/// Shortest and longest wait before an event is sent again that its target did not take, in seconds.
+pub const RETRY_WAIT_SECONDS: std::ops::RangeInclusive<u32> = 1..=86_400;
+/// The bound of the first such wait when its job does not say, in seconds.
+pub const DEFAULT_RETRY_WAIT_SECONDS: u32 = 2;
+/// What that bound doubles up to when its job does not say, in seconds.
+pub const DEFAULT_RETRY_CEILING_SECONDS: u32 = 3_600;
+/// For how long an event may be sent again, in seconds: the record of its run must outlive it.
+pub const RETRY_AGE_SECONDS: std::ops::RangeInclusive<u32> = 1..=7 * 86_400;
+/// The same when its job does not say: longer than the outage of a night.
+pub const DEFAULT_RETRY_AGE_SECONDS: u32 = 86_400;
+/// Most dead letters that a call redrives in a second when it is paced.
+pub const REDRIVES_PER_SECOND: u32 = 1_000;
+/// The longest wait that a target can ask for, in seconds.
+pub const RETRY_AFTER_SECONDS: u32 = 86_400;
 /// Single events that one pack holds at the most.
 pub const PACK_EVENTS: usize = 250;
 /// Text of one pack, in bytes: whoever sends an event of it reads all of it once.
@@ -145,6 +159,8 @@ const _: () = assert!(INLINE_PAYLOAD_BYTES < PAYLOAD_BYTES && PAYLOAD_BYTES < RE
 const _: () = assert!(REQUEST_BODY_BYTES < BULK_BODY_BYTES && BULK_BODY_BYTES < 6_000_000);
 const _: () = assert!(HTTP_EVENTS_PER_CHUNK <= EVENTS_PER_CHUNK);
 const _: () = assert!((*WINDOW_SECONDS.end() as i64) < HISTORY_DAYS * 86_400);
+const _: () = assert!((*RETRY_AGE_SECONDS.end() as i64) < HISTORY_DAYS * 86_400);
+const _: () = assert!(RETRY_AFTER_SECONDS <= *RETRY_AGE_SECONDS.end());
 const _: () = assert!(MAX_COST <= SLOTS_PER_GROUP && DELIVERY_SECONDS <= *LEASE_SECONDS.start());
 const _: () = assert!(CATCH_UP_STEP_SECONDS < CATCH_UP_SECONDS);
 const _: () = assert!((CATCH_UP_SECONDS as i64) < AT_ROW_DAYS * 86_400 && HISTORY_DAYS < AT_ROW_DAYS);

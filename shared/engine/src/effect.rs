@@ -11,6 +11,7 @@ use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::{Policy, PolicyRef};
+use tidegate_domain::retry::Tries;
 use tidegate_domain::slots::{GroupKey, LeaseEnd, Outcome, SlotGroup};
 use tidegate_domain::token::Token;
 use tidegate_store::line::LineEntry;
@@ -133,8 +134,10 @@ pub(crate) struct Granted {
     /// Its token, which names its number in the pack.
     pub(crate) token: Token,
     pub(crate) lease_end: DateTime<Utc>,
-    /// Which delivery of the event the first one under its lease is, from 1.
+    /// Which delivery of the event it is, from 1, not counting those that failed.
     pub(crate) attempt: u8,
+    /// The deliveries of the event before it went back to the line; `None`: it never did.
+    pub(crate) tries: Option<Tries>,
 }
 
 /// A token that its consumer is done with.
@@ -161,6 +164,16 @@ impl Release {
 }
 
 impl Granted {
+    /// How often its target did not take the event before.
+    pub(crate) fn failed(&self) -> u8 {
+        self.tries.map_or(0, |tries| tries.failed)
+    }
+
+    /// Which delivery of the event it is, from 1.
+    pub(crate) fn delivery_number(&self) -> u8 {
+        self.attempt.saturating_add(self.failed())
+    }
+
     /// The events in the named slots of a group, as they must be sent now.
     pub(crate) fn all_in(group: &SlotGroup, slots: impl IntoIterator<Item = u32>) -> Vec<Self> {
         slots.into_iter().filter_map(|slot| Self::of(group, slot)).collect()
@@ -178,7 +191,8 @@ impl Granted {
             recheck: known.recheck,
             token,
             lease_end: lease.ends_at,
-            attempt: lease.attempt,
+            attempt: group.delivery_at(lease).saturating_sub(known.tries.map_or(0, |tries| tries.failed)),
+            tries: known.tries,
         })
     }
 }

@@ -139,7 +139,7 @@ impl EffectLoop {
             }
             Effect::Announce(client, run) => self
                 .queues
-                .dispatch(&[Outgoing::now(&client, Message::callback(&client, &run, 0))])
+                .dispatch(&[Outgoing::now(&client, Message::callback(&client, &run, 0, None))])
                 .await
                 .map(|()| Vec::new()),
             Effect::Fail(error) => Err(error),

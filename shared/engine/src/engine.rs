@@ -8,6 +8,7 @@ use tidegate_store::Store;
 
 use crate::calendars::Calendars;
 use crate::contents::Contents;
+use crate::dead_letters::DeadLetters;
 use crate::deliver::Delivery;
 use crate::deliver::http::HttpTarget;
 use crate::effect_loop::EffectLoop;
@@ -66,6 +67,7 @@ pub struct Engine {
     jobs: Arc<Jobs>,
     policies: Arc<Policies>,
     calendars: Arc<Calendars>,
+    dead_letters: Arc<DeadLetters>,
     queries: Arc<Queries>,
 }
 
@@ -164,6 +166,12 @@ impl Engine {
             tokens: Arc::clone(&tokens),
             queries: Arc::clone(&queries),
         });
+        let dead_letters = Arc::new(DeadLetters {
+            store: store.clone(),
+            clock,
+            contents: Arc::clone(&contents),
+            queues: Arc::clone(&queues),
+        });
         let calendars = Arc::new(Calendars { store, contents });
         let handler = Arc::new(Handler {
             queues: Arc::clone(&queues),
@@ -172,7 +180,19 @@ impl Engine {
             tokens: Arc::clone(&tokens),
             emission: Arc::clone(&emission),
         });
-        Self { parts, handler, queues, index, emission, tokens, jobs, policies, calendars, queries }
+        Self {
+            parts,
+            handler,
+            queues,
+            index,
+            emission,
+            tokens,
+            jobs,
+            policies,
+            calendars,
+            dead_letters,
+            queries,
+        }
     }
 
     /// The clock that the engine goes by, as it was given.
@@ -250,6 +270,11 @@ impl Engine {
     /// What clients do with calendars.
     pub fn calendars(&self) -> &Calendars {
         &self.calendars
+    }
+
+    /// What clients do with dead letters.
+    pub fn dead_letters(&self) -> &DeadLetters {
+        &self.dead_letters
     }
 
     /// What clients ask, and what changes nothing.

@@ -126,10 +126,17 @@ impl Handler {
                 self.effects.carry_out(effects).await.map(drop)
             }
             Message::Scan { part } => self.emission.work_on_part(&part).await,
-            Message::Callback { client, run, failures } => {
+            Message::Callback { client, run, failures, due_s } => {
                 let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
                 let run: RunId = run.parse().map_err(|e| bad(format!("'run': {e}")))?;
-                self.delivery.call_back(&client, &run, failures).await
+                let due_at = due_s.and_then(|second| DateTime::from_timestamp(second, 0));
+                match due_at.filter(|due_at| self.queues.is_early(*due_at)) {
+                    Some(due_at) => {
+                        let again = Message::callback(&client, &run, failures, Some(due_at));
+                        self.queues.dispatch(&[Outgoing::at(&client, again, due_at)]).await
+                    }
+                    None => self.delivery.call_back(&client, &run, failures).await,
+                }
             }
             Message::Wake { client, policy, due_s } => {
                 let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | a minute begins | [`Engine::tick`] |
 //! | messages arrive | [`Engine::handle_all`], [`Engine::handle_releases`] |
-//! | clients call | [`Engine::jobs`], [`Engine::policies`], [`Engine::calendars`], [`Engine::tokens`], [`Engine::queries`] |
+//! | clients call | [`Engine::jobs`], [`Engine::policies`], [`Engine::calendars`], [`Engine::dead_letters`], [`Engine::tokens`], [`Engine::queries`] |
 //!
 //! [`Engine`] only puts the parts together. A part has the clients and other parts that it needs; imports run from the end of
 //! this list to its beginning, which `cargo xtask check` holds:
@@ -22,7 +22,7 @@
 //! | `tokens` | arrivals, wake-ups, releases: asks `throttle`, and has the effects carried out |
 //! | `emit` | from jobs and the clock to messages and lines |
 //! | `queries` | what clients ask |
-//! | `jobs`, `policies`, `calendars` | what clients change |
+//! | `jobs`, `policies`, `calendars`, `dead_letters` | what clients change |
 //! | `handle` | which message is whose |
 //! | `repair` | brings tables together again that were restored from snapshots of different instants |
 //!
@@ -46,6 +46,7 @@ pub mod random;
 mod calendars;
 mod contain;
 mod contents;
+mod dead_letters;
 mod deadline;
 mod deliver;
 mod effect;
@@ -72,6 +73,7 @@ mod tokens;
 
 pub use calendars::{CalendarDelete, Calendars};
 pub use contain::{Panicked, contain, panics_contained};
+pub use dead_letters::{DeadLetterCounts, DeadLetterDetail, DeadLetterFilter, DeadLetters, Redriven};
 pub use deadline::{until, within};
 pub use effect::Release;
 pub use emit::{Emission, TickReport};

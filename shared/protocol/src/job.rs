@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::flow::{BatchWindow, RunOverlap};
 use crate::policy::Unreadable;
 use crate::problem::FieldError;
+use crate::retry::Retry;
 use crate::target::Target;
 use crate::trigger::TriggerView;
 
@@ -60,8 +61,12 @@ pub struct JobView<P = Value> {
     /// How much of what happened is kept.
     pub history: History,
     /// The most deliveries of one event, those that failed and those under later leases included. After the last it is
-    /// recorded as `dead` when its target did not take it, as `expired` when nobody released it.
-    pub max_attempts: u32,
+    /// recorded as `dead` when its target did not take it, as `expired` when nobody released it. Null: what its target does not
+    /// take is sent again as `retry` says, and what nobody releases is delivered five times.
+    pub max_attempts: Option<u32>,
+    /// When an event is sent again that its target did not take. Answers of earlier versions do not have it.
+    #[serde(default)]
+    pub retry: Retry,
     /// Nothing is launched before it.
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub start_at: Option<String>,
@@ -219,6 +224,7 @@ mod tests {
             "cost": 1, "priority": 5, "overlap": "skip", "max_failures": null, "on_completion": null,
             "window": {"seconds": 60, "on_deadline": "expire", "pace": "even"},
             "payload": null, "payloads": [1, {"b": "two"}], "history": "failures", "max_attempts": 5,
+            "retry": {"backoff": "exponential", "wait_seconds": 2, "ceiling_seconds": 60, "max_age_seconds": 600},
             "start_at": null, "end_at": null, "jitter_seconds": 0, "misfire": {"rule": "all", "max": 100},
             "relevancy_seconds": null, "calendars": [], "paused": false, "changed_at": "2026-11-21T12:00:00Z",
             "warnings": []

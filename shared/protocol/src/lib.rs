@@ -19,6 +19,7 @@
 mod calendar;
 mod client;
 mod completion;
+mod dead_letter;
 mod event;
 mod explanation;
 mod flow;
@@ -27,6 +28,7 @@ mod policy;
 mod preview;
 mod problem;
 mod release;
+mod retry;
 mod run;
 mod target;
 mod tokens;
@@ -36,6 +38,10 @@ mod words;
 pub use calendar::{CalendarList, CalendarView, Interval};
 pub use client::{ClientView, RegisteredClient};
 pub use completion::Completion;
+pub use dead_letter::{
+    DeadLetter, DeadLetterCounts, DeadLetterDetail, DeadLetterList, DeadLetterResult, DeadLetterResults,
+    DeadLetterStatus,
+};
 pub use event::{Event, EventError};
 pub use explanation::{ExpectationCode, Explanation, ReasonCode};
 pub use flow::{BatchWindow, OnDeadline, Pace, RunOverlap};
@@ -44,6 +50,7 @@ pub use policy::{Holder, HolderList, OnExpiry, Per, PolicyList, PolicyStatus, Po
 pub use preview::{Firing, Preview, Upcoming, UpcomingFiring};
 pub use problem::{FieldError, Problem};
 pub use release::{Outcome, Release, ReleaseEntry, ReleaseMessage};
+pub use retry::{Backoff, Retry};
 pub use run::{EventList, EventRecord, ForecastCode, Run, RunDetail, RunList};
 pub use target::{HttpTarget, ReleaseRule, SqsTarget, Target};
 pub use tokens::{

@@ -13,6 +13,7 @@ use tidegate_domain::pack::{PackId, SinglesId};
 use tidegate_domain::slots::{Ended, Outcome};
 use tidegate_domain::time::{days, shifted};
 
+use crate::dead_letters::{self, DeadLetter};
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Sorted};
 pub use crate::runs::EventRow;
@@ -61,6 +62,13 @@ pub enum Record {
         reason: Option<String>,
         /// When the last attempt ended, kept to the millisecond.
         at: DateTime<Utc>,
+    },
+    /// An event did not succeed, and nothing sends it again.
+    DeadLetter {
+        /// The client whose event it is.
+        client: ClientId,
+        /// What came of it.
+        letter: DeadLetter,
     },
     /// A part of an unthrottled run was sent.
     Part {
@@ -235,6 +243,7 @@ impl Record {
                     .with_some("reason", reason.as_deref().map(text));
                 (Table::Runs, row)
             }
+            Self::DeadLetter { client, letter } => (Table::Events, dead_letters::row(client, letter)),
             Self::Part { client, run, part, at } => {
                 let row = Row::new(&part_key(client, run, part.from, part.attempt))
                     .with("upto", number(part.to))

@@ -18,6 +18,7 @@ mod aside;
 pub mod calendars;
 pub mod clients;
 mod create;
+pub mod dead_letters;
 pub mod doc;
 pub mod events;
 pub mod index;

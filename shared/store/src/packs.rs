@@ -375,7 +375,8 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use tidegate_domain::flow::Flow;
-    use tidegate_domain::job::{Attempts, Count, History, Payload, Terms};
+    use tidegate_domain::job::{Count, History, Payload, Terms};
+    use tidegate_domain::retry::Retry;
     use tidegate_domain::target::Target;
 
     use super::*;
@@ -392,7 +393,8 @@ mod tests {
                 target: Target::sqs("https://sqs.eu-west-1.amazonaws.com/1/jobs").unwrap(),
                 payload: Payload::Inline(payload.to_owned()),
                 history: History::All,
-                max_attempts: Attempts::default(),
+                max_attempts: None,
+                retry: Retry::default(),
                 relevancy: None,
                 flow: Flow::default(),
                 unknown: Default::default(),
@@ -411,7 +413,7 @@ mod tests {
         assert_eq!(
             encode(&two).unwrap(),
             concat!(
-                r#"{"v":1,"t":[{"n":1,"p":"small","q":"https://sqs.eu-west-1.amazonaws.com/1/jobs","m":5}],"#,
+                r#"{"v":1,"t":[{"n":1,"p":"small","q":"https://sqs.eu-west-1.amazonaws.com/1/jobs","m":20,"k":{}}],"#,
                 r#""e":[[0,"job-0",3,0,"{\"a\":1}"],[1,"job-1",3,0,"null"]]}"#
             )
         );

@@ -441,6 +441,24 @@ impl Store {
         Ok(TransactWriteItem::builder().update(built).build())
     }
 
+    /// A removal that is refused unless `condition` holds.
+    pub(crate) fn delete_when_item_of(
+        &self,
+        table: Table,
+        key: &Key,
+        condition: &str,
+        values: Attributes,
+    ) -> Result<TransactWriteItem> {
+        let built = aws_sdk_dynamodb::types::Delete::builder()
+            .table_name(self.name(table))
+            .set_key(Some(key.attributes()))
+            .condition_expression(condition)
+            .set_expression_attribute_values(Some(values))
+            .build()
+            .map_err(|e| StoreError::Corrupt { table, key: String::new(), reason: e.to_string() })?;
+        Ok(TransactWriteItem::builder().delete(built).build())
+    }
+
     /// Writes all or nothing. `Refused` when a condition did not hold. When another call was at one of the rows, or one was
     /// asked too much of, nothing was written, and it is tried again a few times; the SDK does not do that by itself.
     pub(crate) async fn transact(&self, table: Table, items: Vec<TransactWriteItem>) -> Result<Write> {

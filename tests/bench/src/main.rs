@@ -30,7 +30,7 @@ use chrono::{DateTime, TimeZone as _, Utc};
 use tidegate_domain::clock::Clock;
 use tidegate_domain::flow::Flow;
 use tidegate_domain::ids::ClientId;
-use tidegate_domain::job::{Attempts, Count, History, Payload, Terms};
+use tidegate_domain::job::{Count, History, Payload, Terms};
 use tidegate_domain::target::Target;
 use tidegate_embedded::{Durability, Embedded};
 
@@ -61,7 +61,8 @@ fn terms(queue_url: &str, count: u32) -> Result<Terms> {
         target: Target::sqs(queue_url)?,
         payload: Payload::new("{\"a\":1}".to_owned())?,
         history: History::Failures,
-        max_attempts: Attempts::default(),
+        max_attempts: None,
+        retry: Default::default(),
         relevancy: None,
         flow: Flow::default(),
         unknown: Default::default(),

@@ -120,6 +120,8 @@ pub fn chunk_to(target: Value, job: &str, now_s: i64, events: u32) -> Result<Mes
         repeat: false,
         ahead: false,
         attempt: 1,
+        failing_since_s: None,
+        not_before_ms: None,
         items: vec![item],
         rest: Default::default(),
     }))
@@ -146,6 +148,22 @@ fn client(dice: &Dice) -> String {
     any_of(dice, &["acme", "acme", "acme", "acme", "beta", "gamma", "nobody"])
 }
 
+/// A chunk of nobody's, as a first attempt has it.
+fn bare(items: Vec<ChunkItem>, now_s: i64) -> Chunk {
+    Chunk {
+        client: String::new(),
+        launch_s: now_s,
+        as_of_ms: now_s * 1_000,
+        repeat: false,
+        ahead: false,
+        attempt: 1,
+        failing_since_s: None,
+        not_before_ms: None,
+        items,
+        rest: Default::default(),
+    }
+}
+
 fn sound(kind: Kind, dice: &Dice, known: &Known, now_s: i64) -> Result<Message> {
     let client = client(dice);
     let launch_s = if dice.chance(200) { numbers::whole(dice) } else { now_s - dice.below(120) as i64 };
@@ -153,8 +171,11 @@ fn sound(kind: Kind, dice: &Dice, known: &Known, now_s: i64) -> Result<Message> 
         Kind::Chunk => {
             let items = (0..dice.within(1..=3)).map(|_| item(dice, known)).collect::<Result<Vec<_>>>()?;
             let (repeat, attempt) = (dice.chance(200), dice.within(1..=6) as u8);
-            let (as_of_ms, rest, ahead) = (now_s * 1_000, Default::default(), dice.chance(200));
-            Message::Chunk(Chunk { client, launch_s, as_of_ms, repeat, ahead, attempt, items, rest })
+            let ahead = dice.chance(200);
+            let chunk = Chunk { client, launch_s, repeat, ahead, attempt, ..bare(items, now_s) };
+            let failing_since_s = dice.chance(300).then(|| numbers::whole(dice));
+            let not_before_ms = dice.chance(200).then(|| numbers::whole(dice));
+            Message::Chunk(Chunk { failing_since_s, not_before_ms, ..chunk })
         }
         Kind::Arrival => {
             let policy = known.policies.any(dice);
@@ -165,14 +186,12 @@ fn sound(kind: Kind, dice: &Dice, known: &Known, now_s: i64) -> Result<Message> 
                 (item.from, item.to, item.terms) = (0, 1, serde_json::from_value(terms)?);
             }
             let (repeat, ahead) = (dice.chance(200), dice.chance(200));
-            let (as_of_ms, rest) = (now_s * 1_000, Default::default());
-            Message::Arrival(Chunk { client, launch_s, as_of_ms, repeat, ahead, attempt: 1, items, rest })
+            Message::Arrival(Chunk { client, launch_s, repeat, ahead, ..bare(items, now_s) })
         }
         Kind::Sent => {
             let items = (0..dice.within(1..=3)).map(|_| item(dice, known)).collect::<Result<Vec<_>>>()?;
-            let (as_of_ms, attempt, rest) = (now_s * 1_000, dice.within(1..=6) as u8, Default::default());
-            let chunk =
-                Chunk { client, launch_s, as_of_ms, repeat: false, ahead: false, attempt, items, rest };
+            let attempt = dice.within(1..=6) as u8;
+            let chunk = Chunk { client, launch_s, attempt, ..bare(items, now_s) };
             let at_ms = if dice.chance(300) { numbers::whole(dice) } else { now_s * 1_000 };
             let undelivered = (0..dice.below(4)).map(|_| Undelivered {
                 place: numbers::whole(dice) as u32,
@@ -204,12 +223,14 @@ fn sound(kind: Kind, dice: &Dice, known: &Known, now_s: i64) -> Result<Message> 
             lease_end_ms: if dice.chance(300) { numbers::whole(dice) } else { (now_s + 60) * 1_000 },
             attempt: dice.within(1..=6) as u8,
             failures: dice.pick(&[0, 0, 1, 4, 5, 19, 20, 254, 255]).copied().unwrap_or_default(),
+            failing_since_s: dice.chance(300).then(|| numbers::whole(dice)),
             rest: Default::default(),
         }),
         Kind::Callback => Message::Callback {
             client,
             run: known.runs.any(dice),
             failures: dice.pick(&[0, 0, 1, 4, 19, 20, 254, 255]).copied().unwrap_or_default(),
+            due_s: dice.chance(300).then(|| numbers::whole(dice)),
         },
         Kind::Release => Message::Release {
             token: known.tokens.any(dice),

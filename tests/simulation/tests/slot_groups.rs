@@ -67,7 +67,7 @@ fn range(a: u32, b: u32) -> (Range, PackRef) {
         job => format!("job{job}.1.1795262640"),
     };
     let (watched, recheck) = (b.is_multiple_of(2), b.is_multiple_of(3));
-    (range, PackRef { pack: pack.parse().unwrap(), watched, recheck })
+    (range, PackRef { pack: pack.parse().unwrap(), watched, recheck, tries: None })
 }
 
 fn transition(kind: u8, seen: &SlotGroup, a: u32, b: u32) -> Transition {
@@ -91,7 +91,7 @@ fn transition(kind: u8, seen: &SlotGroup, a: u32, b: u32) -> Transition {
             Transition::expire(seen, &lease, end)
         }
         6 => Transition::renew(seen, &lease(seen, a, b), new),
-        7 => Transition::note_attempt(lease(seen, a, b).id, 2 + (b % 4) as u8),
+        7 => Transition::requeue(&[lease(seen, a, b).id]),
         8 => Transition::extend(lease(seen, a, b).id, at(b)),
         9 => Transition::begin_refill(seen, &format!("5|{a}")),
         10 => Transition::commit_refill(seen, (!b.is_multiple_of(5)).then(|| range(a, b))),

@@ -13,6 +13,7 @@ const TRIGGER: &[&str] = &["TriggerBody"];
 const PREVIEW: &[&str] = &["PreviewBody"];
 const POLICY: &[&str] = &["PolicyBody"];
 const CALENDAR: &[&str] = &["CalendarBody"];
+const RETRY: &[&str] = &["Retry"];
 
 pub(super) const FOREIGN: &[Foreign] = &[
     (JOB, &["timezone", "time_zone", "tz"], "write 'trigger.zone', beside 'trigger.cron'"),
@@ -87,8 +88,43 @@ pub(super) const FOREIGN: &[Foreign] = &[
     (JOB, &["policy", "policy_name", "queue_policy"], "write 'policy_id'"),
     (
         JOB,
-        &["retries", "max_retries", "retry", "retry_count", "attempts", "retry_limit", "retry_policy"],
+        &["retries", "max_retries", "retry_count", "attempts", "retry_limit"],
         "write 'max_attempts', which counts the first delivery too",
+    ),
+    (
+        JOB,
+        &["retry_policy", "backoff", "retry_strategy", "retry_delay", "retry_interval", "retry_backoff"],
+        "write 'retry', such as {\"retry\": {\"backoff\": \"fixed\", \"wait_seconds\": 30}}",
+    ),
+    (RETRY, &["type", "kind", "strategy", "policy", "mode"], "write 'backoff'"),
+    (
+        RETRY,
+        &[
+            "delay",
+            "delay_seconds",
+            "interval",
+            "interval_seconds",
+            "wait",
+            "initial_seconds",
+            "min_seconds",
+            "first_seconds",
+        ],
+        "write 'wait_seconds'",
+    ),
+    (
+        RETRY,
+        &["max_seconds", "max_delay", "max_wait_seconds", "max_interval", "cap", "ceiling"],
+        "write 'ceiling_seconds'",
+    ),
+    (
+        RETRY,
+        &["max_age", "timeout", "max_event_age", "maximum_event_age_in_seconds", "deadline", "for_seconds"],
+        "write 'max_age_seconds'",
+    ),
+    (
+        RETRY,
+        &["max_attempts", "attempts", "retries", "max_retries", "limit", "maximum_retry_attempts"],
+        "write 'max_attempts', beside 'retry'",
     ),
     (
         JOB,

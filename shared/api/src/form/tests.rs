@@ -9,6 +9,7 @@ use super::{Form, read};
 use crate::wire::bulk::BulkBody;
 use crate::wire::calendar::CalendarBody;
 use crate::wire::client::ClientBody;
+use crate::wire::dead_letter::{DiscardBody, RedriveBody};
 use crate::wire::index::ShardsBody;
 use crate::wire::job::JobBody;
 use crate::wire::policy::PolicyBody;
@@ -42,8 +43,8 @@ fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
 }
 
 /// Members whose words answers have too: serde reads one of a later version, which the form refuses.
-const OPEN_WORDS: [&str; 9] =
-    ["gap", "history", "on_deadline", "on_expiry", "overlap", "pace", "per", "release", "rule"];
+const OPEN_WORDS: [&str; 10] =
+    ["backoff", "gap", "history", "on_deadline", "on_expiry", "overlap", "pace", "per", "release", "rule"];
 /// Members whose objects answers have too: serde passes over a member of a later version, which the form refuses.
 const OPEN_OBJECTS: [&str; 6] = ["dst", "http", "intervals/0", "on_completion", "sqs", "target"];
 
@@ -126,11 +127,13 @@ fn a_form_is_what_the_document_says_and_what_serde_reads() {
     check::<BulkBody>();
     check::<CalendarBody>();
     check::<ClientBody>();
+    check::<DiscardBody>();
     check::<ExtendBody>();
     check::<FreeBody>();
     check::<JobBody>();
     check::<PolicyBody>();
     check::<PreviewBody>();
+    check::<RedriveBody>();
     check::<ReleaseBody>();
     check::<tidegate_protocol::ReleaseEntry>();
     check::<ShardsBody>();

@@ -8,6 +8,7 @@ mod acceptance;
 pub(crate) mod bulk;
 pub(crate) mod calendars;
 pub(crate) mod clients;
+pub(crate) mod dead_letters;
 pub(crate) mod events;
 pub(crate) mod health;
 pub(crate) mod index;

@@ -8,6 +8,7 @@ use tidegate_domain::flow::{Cost, Flow, MaxFailures, Priority};
 use tidegate_domain::ids::{JobId, ONE_TIME_PREFIX, PolicyId};
 use tidegate_domain::job::{Attempts, Count, History, Job, Payload, Terms};
 use tidegate_domain::limits::{CALENDARS_PER_JOB, JOB_ID_BYTES};
+use tidegate_domain::retry::Retry;
 use tidegate_domain::rules::{Jitter, Relevancy};
 use tidegate_domain::unknown::Unknown;
 use tidegate_engine::JobDraft;
@@ -21,9 +22,10 @@ use crate::wire::bounds::{List, Text, bounded_fields};
 use crate::wire::flow::{
     FlowFields, WindowBody, check_deadline, check_has_policy, overlap_view, window_view,
 };
-use crate::wire::number::{Number, check_given, check_or_default};
+use crate::wire::number::{Number, check_given};
 use crate::wire::payload::{CheckedPayload, PayloadFields};
 use crate::wire::read_only::Unread;
+use crate::wire::retry::{RetryBody, retry_view};
 use crate::wire::rules::{MisfireBody, RulesFields, misfire_view, never_fires_within};
 use crate::wire::trigger::{Findings, FiresNoMore, TriggerBody, in_words, trigger_warnings};
 use crate::wire::{instant, target, trigger};
@@ -81,9 +83,13 @@ pub(crate) struct JobBody {
     #[serde(default)]
     history: protocol::History,
     /// The most deliveries of one event, those that failed and those under later leases included. After the last it is
-    /// recorded as `dead` when its target did not take it, as `expired` when nobody released it.
-    #[schema(value_type = Option<u32>, default = json!(Attempts::DEFAULT.get()))]
+    /// recorded as `dead` when its target did not take it, as `expired` when nobody released it. When left out, what its target
+    /// does not take is sent again as `retry` says, and what nobody releases is delivered five times.
+    #[schema(value_type = Option<u32>)]
     max_attempts: Option<Number<Attempts>>,
+    /// When an event is sent again that its target did not take; after waits that grow up to an hour, for 24 hours, when left
+    /// out.
+    retry: Option<RetryBody>,
     /// Nothing is launched before it: an instant in ISO 8601, with its offset.
     #[schema(format = DateTime)]
     start_at: Option<String>,
@@ -203,7 +209,8 @@ impl JobBody {
         };
         let target = target::check(&self.target, "target", errors);
         let flow = flow.check(now, errors);
-        let max_attempts = check_or_default(self.max_attempts, errors);
+        let max_attempts = check_given(self.max_attempts, errors);
+        let retry = self.retry.map_or(Some(Retry::default()), |retry| retry.check(errors));
         let relevancy = check_given(self.relevancy_seconds, errors);
         let (target, policy) = (target?, policy?);
         let flow = Flow { release_on_response: target.release_on_response, ..flow? };
@@ -218,6 +225,7 @@ impl JobBody {
             payload,
             history: history(self.history)?,
             max_attempts: max_attempts?,
+            retry: retry?,
             relevancy: relevancy?,
             flow,
             unknown: Unknown::default(),
@@ -289,7 +297,8 @@ pub(crate) fn view(job: &Job, mut warnings: Vec<String>) -> JobView {
             History::All => protocol::History::All,
             History::Failures => protocol::History::Failures,
         },
-        max_attempts: terms.max_attempts.get().into(),
+        max_attempts: terms.max_attempts.map(|most| most.get().into()),
+        retry: retry_view(&terms.retry),
         start_at: job.rules.start_at.map(instant),
         end_at: job.rules.end_at.map(instant),
         jitter_seconds: job.rules.jitter.seconds(),

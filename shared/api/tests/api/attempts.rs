@@ -41,43 +41,96 @@ fn shown(event: &Value) -> (&Value, &Value) {
     (&event["status"], &event["attempts"])
 }
 
-#[tokio::test]
-async fn each_call_under_one_lease_counts() {
-    let world = World::new().await;
-    let key = client(&world, &json!({"max_in_flight": 1})).await;
-    let hook = Hook::answering(&[503, 503]).await;
-    put(&world, &key, &hook.throttled_job(2)).await;
-    // 2 to 3 seconds, then 4 to 6.
-    after(&world, 3).await;
-    assert_eq!(shown(&events(&world, &key).await[0]), (&json!("in_flight"), &json!(2)));
-    after(&world, 6).await;
-    assert_eq!(hook.attempts(), [1, 2, 3, 1]);
-    let ended = events(&world, &key).await;
-    assert_eq!(shown(&ended[0]), (&json!("succeeded"), &json!(3)));
-    assert_eq!(shown(&ended[1]), (&json!("succeeded"), &json!(1)));
+/// What is free and what waits in the policy.
+async fn load(world: &World, key: &str) -> (Value, Value) {
+    let policy = world.get("/v1/policies/small", key).await.json;
+    (policy["in_flight"].clone(), policy["waiting"].clone())
 }
 
 #[tokio::test]
-async fn a_new_lease_counts_on_and_the_last_attempt_is_the_last_call() {
+async fn an_event_that_failed_holds_no_token_while_it_waits_and_counts_on() {
     let world = World::new().await;
-    let key = client(&world, &json!({"max_in_flight": 1, "lease_seconds": 10})).await;
-    let hook = Hook::answering(&[503; 9]).await;
-    put(&world, &key, &hook.throttled_job(1)).await;
-    // The fourth call would come after 14 seconds at the least, when the lease is over.
-    for seconds in [3, 6, 12] {
-        after(&world, seconds).await;
+    let key = client(&world, &json!({"max_in_flight": 1})).await;
+    let hook = Hook::answering(&[503]).await;
+    put(&world, &key, &hook.throttled_job(2)).await;
+    assert_eq!(load(&world, &key).await, (json!(0), json!(1)), "the first failed, and waits in the line");
+    let listed = events(&world, &key).await;
+    assert!(listed.iter().all(|event| event["status"] == "waiting"), "{listed:?}");
+    // Its token goes to the other, within a second or two, and comes back with its answer.
+    after(&world, 2).await;
+    after(&world, 2).await;
+    after(&world, 2).await;
+    let mut attempts = hook.attempts();
+    attempts.sort_by_key(Value::as_u64);
+    assert_eq!(attempts, [1, 1, 2]);
+    let ended = events(&world, &key).await;
+    assert_eq!(shown(&ended[0]), (&json!("succeeded"), &json!(2)));
+    assert_eq!(shown(&ended[1]), (&json!("succeeded"), &json!(1)));
+    assert_eq!(load(&world, &key).await, (json!(0), json!(0)));
+}
+
+/// The outage of a night: `max_attempts` and `retry` are as by default.
+#[tokio::test]
+async fn an_endpoint_that_is_away_for_a_night_gets_its_events_with_and_without_a_policy() {
+    for is_throttled in [true, false] {
+        let world = World::new().await;
+        let key = client(&world, &json!({"max_in_flight": 1})).await;
+        let hook = Hook::answering(&[503; 1_000]).await;
+        let mut job = hook.throttled_job(1);
+        if !is_throttled {
+            job.as_object_mut().unwrap().remove("policy_id");
+            job["target"]["http"].as_object_mut().unwrap().remove("release");
+        }
+        put(&world, &key, &job).await;
+        let night = 12 * 3_600;
+        let mut passed = 0;
+        while passed < night {
+            after(&world, 300).await;
+            world.engine.tick().await.unwrap();
+            world.dispatch().await;
+            passed += 300;
+        }
+        let calls = hook.calls().len();
+        assert!((15..=80).contains(&calls), "{calls} calls in a night");
+        hook.answer_well();
+        for _ in 0..13 {
+            after(&world, 300).await;
+            world.engine.tick().await.unwrap();
+            world.dispatch().await;
+        }
+        let ended = &events(&world, &key).await[0];
+        let expected = if is_throttled { "succeeded" } else { "delivered" };
+        assert_eq!(shown(ended), (&json!(expected), &json!(hook.calls().len())), "{is_throttled}");
     }
-    assert_eq!(hook.attempts(), [1, 2, 3]);
-    world.clock.advance_ms(50_000);
-    world.engine.tick().await.unwrap();
-    after(&world, 0).await;
-    after(&world, 3).await;
-    assert_eq!(hook.attempts(), [1, 2, 3, 4, 5], "max_attempts is 5");
-    after(&world, 600).await;
-    world.engine.tick().await.unwrap();
-    after(&world, 0).await;
-    assert_eq!(hook.calls().len(), 5);
-    assert_eq!(shown(&events(&world, &key).await[0]), (&json!("dead"), &json!(5)));
+}
+
+#[tokio::test]
+async fn an_event_is_dead_when_its_time_or_its_attempts_are_over() {
+    for (retry, attempts, calls) in [
+        (json!({"backoff": "fixed", "wait_seconds": 100, "max_age_seconds": 250}), json!(null), 4),
+        (json!({"backoff": "fixed", "wait_seconds": 100}), json!(3), 3),
+        (json!({"backoff": "none"}), json!(null), 1),
+        (json!({"backoff": "exponential", "wait_seconds": 1, "ceiling_seconds": 1}), json!(2), 2),
+    ] {
+        for is_throttled in [true, false] {
+            let world = World::new().await;
+            let key = client(&world, &json!({"max_in_flight": 1})).await;
+            let hook = Hook::answering(&[503; 20]).await;
+            let mut job = hook.throttled_job(1);
+            (job["retry"], job["max_attempts"]) = (retry.clone(), attempts.clone());
+            if !is_throttled {
+                job.as_object_mut().unwrap().remove("policy_id");
+                job["target"]["http"].as_object_mut().unwrap().remove("release");
+            }
+            put(&world, &key, &job).await;
+            for _ in 0..20 {
+                after(&world, 52).await;
+            }
+            assert_eq!(hook.calls().len(), calls, "{retry}, throttled: {is_throttled}");
+            assert_eq!(shown(&events(&world, &key).await[0]), (&json!("dead"), &json!(calls)), "{retry}");
+            assert_eq!(load(&world, &key).await, (json!(0), json!(0)));
+        }
+    }
 }
 
 #[tokio::test]

@@ -186,10 +186,10 @@ fn job_cases() -> Vec<Case> {
         ),
         invalid(
             "too many attempts",
-            set("/max_attempts", json!(21)),
+            set("/max_attempts", json!(201)),
             "max_attempts",
-            json!(21),
-            "max_attempts is 21; it must lie between 1 and 20",
+            json!(201),
+            "max_attempts is 201; it must lie between 1 and 200",
         ),
         invalid(
             "a payload over 64 KiB",

@@ -35,6 +35,11 @@ impl Hook {
         hook
     }
 
+    /// From now on it answers with 200.
+    pub fn answer_well(&self) {
+        self.answers.lock().unwrap().clear();
+    }
+
     /// The bodies of the calls so far, in their order.
     pub fn calls(&self) -> Vec<Value> {
         self.calls.lock().unwrap().clone()

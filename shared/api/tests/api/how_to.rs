@@ -74,7 +74,7 @@ async fn a_weekly_batch() {
 }
 
 #[tokio::test]
-async fn failures_are_found_and_repeated() {
+async fn failures_are_found_and_sent_again() {
     let world = World::new().await;
     let (key, mut guide) = begin(&world, REPEAT).await;
     world.put("/v1/policies/crm", &key, &json!({"max_in_flight": 4})).await;
@@ -91,19 +91,22 @@ async fn failures_are_found_and_repeated() {
         .collect();
     world.post("/v1/tokens/release", &key, &json!({"tokens": failed})).await;
 
-    let runs = guide.step().await;
-    assert_eq!(runs.json["runs"][0]["failed"], 3, "{}", runs.text);
-    guide.set("RUN", text(&runs.json["runs"][0], "run_id"));
-    let events = guide.step().await;
-    assert_eq!(text(&events.json["events"][2], "error"), "410");
-    let job = guide.step().await;
-    assert_eq!(job.json["payloads"][2], json!({"customer": 23}));
-    guide.set("NOW", "2026-11-21T12:00:00Z");
+    let counts = guide.step().await;
+    assert_eq!(counts.json["by_status"], json!({"failed": 3}), "{}", counts.text);
+    let letters = guide.step().await;
+    assert_eq!(letters.json["dead_letters"].as_array().unwrap().len(), 3, "{}", letters.text);
+    guide.set("EVENT", text(&letters.json["dead_letters"][2], "event_id"));
+    let letter = guide.step().await;
+    assert_eq!(letter.json["payload"], json!({"customer": 23}), "{}", letter.text);
+    let redriven = guide.step().await;
+    assert_eq!(redriven.json["results"][2]["status"], "redriven", "{}", redriven.text);
     guide.step().await;
     guide.end();
-    let payloads: Vec<Value> =
-        world.receive().await.into_iter().map(|event| event["payload"].clone()).collect();
-    assert_eq!(payloads, [json!({"customer": 17}), json!({"customer": 23})]);
+    world.clock.advance_ms(1_000);
+    let again = world.receive().await;
+    let payloads: Vec<&Value> = again.iter().map(|event| &event["payload"]["customer"]).collect();
+    assert_eq!(payloads, [&json!(17), &json!(18), &json!(23)]);
+    assert!(again.iter().all(|event| event["attempt"] == 2), "{again:?}");
 }
 
 #[tokio::test]

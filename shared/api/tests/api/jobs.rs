@@ -23,7 +23,8 @@ async fn a_job_is_answered_as_it_was_understood() {
         },
         "count": 1, "policy_id": null, "target": {"sqs": {"queue_url": QUEUE}},
         "cost": 1, "priority": 5, "overlap": "allow", "window": null, "max_failures": null, "on_completion": null,
-        "payload": {"report": "daily"}, "history": "all", "max_attempts": 5,
+        "payload": {"report": "daily"}, "history": "all", "max_attempts": null,
+        "retry": {"backoff": "exponential", "wait_seconds": 2, "ceiling_seconds": 3600, "max_age_seconds": 86400},
         "start_at": null, "end_at": null, "jitter_seconds": 0, "misfire": {"rule": "all", "max": 100},
         "relevancy_seconds": null, "calendars": [], "paused": false, "changed_at": "2026-11-21T12:00:00Z", "warnings": []
     });

@@ -11,6 +11,7 @@ mod calendars;
 mod client_library;
 mod consumer;
 mod create_only;
+mod dead_letters;
 mod document;
 mod far_instants;
 mod flow;

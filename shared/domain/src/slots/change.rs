@@ -50,13 +50,6 @@ pub enum Change {
         /// When the lease ends, and which write gives it.
         lease: NewLease,
     },
-    /// A slot's lease is at this delivery of its event.
-    SetAttempt {
-        /// The number of the slot, from 0.
-        slot: u32,
-        /// The delivery, from 1.
-        attempt: u8,
-    },
     /// A delivery under a slot's lease was sent.
     NoteSent(u32),
     /// A slot's lease ends at this instant.
@@ -136,9 +129,6 @@ impl Change {
                     .leases
                     .insert(*slot, lease.of(LeaseId { fence: before.next_fence, ..held.id }, *attempt));
                 after.next_fence = before.next_fence.saturating_add(1);
-            }
-            Self::SetAttempt { slot, attempt } => {
-                after.leases.entry(*slot).and_modify(|held| held.attempt = *attempt);
             }
             Self::NoteSent(slot) => {
                 after.leases.entry(*slot).and_modify(|held| held.sent = true);

@@ -16,13 +16,6 @@ pub enum Clause {
         /// The delivery, from 1.
         attempt: u8,
     },
-    /// The lease of a slot is at this delivery of its event, or an earlier one.
-    AttemptIsAtMost {
-        /// The number of the slot, from 0.
-        slot: u32,
-        /// The delivery, from 1.
-        attempt: u8,
-    },
     /// The lease of a slot ends at this instant: it was not extended since.
     LeaseEndsAt {
         /// The number of the slot, from 0.
@@ -74,9 +67,6 @@ impl Clause {
         match self {
             Self::LeaseIs(id) => group.holds(id),
             Self::AttemptIs { slot, attempt } => lease(slot).is_some_and(|held| held.attempt == *attempt),
-            Self::AttemptIsAtMost { slot, attempt } => {
-                lease(slot).is_some_and(|held| held.attempt <= *attempt)
-            }
             Self::LeaseEndsAt { slot, ends_at } => lease(slot).is_some_and(|held| held.ends_at == *ends_at),
             Self::SlotIsFree(slot) => lease(slot).is_none(),
             Self::RangeHas(events) => range(&|range| range.left >= *events),

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-use super::{Lease, LeaseEnd, LeaseId, Outcome, OutcomeEntry, Transition};
+use super::{Ended, Lease, LeaseEnd, LeaseId, Outcome, OutcomeEntry, Transition};
 use crate::ids::{ClientId, PolicyId};
 use crate::limits::{OUTCOMES_PER_COMPACTION, SLOTS_PER_GROUP};
 use crate::pack::PackId;
 use crate::policy::{Policy, PolicyRef};
+use crate::retry::Tries;
 use crate::shares;
 
 /// Names a slot group: a policy's share number `group`.
@@ -37,7 +38,7 @@ pub struct GroupKey {
 /// let share = Share { plan: 1, groups: 1, limit: 4, cap: 4, rated: false };
 /// let idle = SlotGroup::new(key, share);
 /// let begun = idle.after(&Transition::begin_refill(&idle, "5|001790000000|nightly.3.1790000000")).unwrap();
-/// let pack = PackRef { pack: "nightly.3.1790000000".parse()?, watched: false, recheck: false };
+/// let pack = PackRef { pack: "nightly.3.1790000000".parse()?, watched: false, recheck: false, tries: None };
 /// let range = Range { pack_number: 1, next: 0, left: 5, cost: 1, deadline: None };
 /// let serving = begun.after(&Transition::commit_refill(&begun, Some((range, pack)))).unwrap();
 ///
@@ -133,6 +134,9 @@ pub struct PackRef {
     /// A job of its client changed after the rows may have been read that the pack follows from: whether an event of it is
     /// still wanted is asked before it is sent.
     pub recheck: bool,
+    /// The deliveries of the event that is sent again under this number, since its target did not take it; `None`: what has
+    /// the number was never delivered before.
+    pub tries: Option<Tries>,
 }
 
 /// Whether outcomes are on their way into their packs' history.
@@ -330,15 +334,38 @@ impl SlotGroup {
         self.packs.get(&number).map(|known| &known.pack)
     }
 
-    /// The number that a pack has here; `None` when it has none.
+    /// The number that a pack has here for events that were never delivered before; `None` when it has none.
     pub fn number_of(&self, pack: &PackId) -> Option<u32> {
-        self.packs.iter().find(|(_, known)| known.pack == *pack).map(|(number, _)| *number)
+        self.number_with(pack, None)
     }
 
     /// The number for a pack that a range is put in place of: the one that it has, or one beyond all that were in use.
-    pub(super) fn number_for(&self, pack: &PackId) -> u32 {
+    pub(super) fn number_for(&self, pack: &PackRef) -> u32 {
         let highest = self.packs.keys().copied().max().unwrap_or_default();
-        self.number_of(pack).unwrap_or_else(|| highest.max(self.last_pack).saturating_add(1))
+        let known = self.number_with(&pack.pack, pack.tries);
+        known.unwrap_or_else(|| highest.max(self.last_pack).saturating_add(1))
+    }
+
+    fn number_with(&self, pack: &PackId, tries: Option<Tries>) -> Option<u32> {
+        let is_same = |known: &PackRef| known.pack == *pack && known.tries == tries;
+        self.packs.iter().find(|(_, known)| is_same(known)).map(|(number, _)| *number)
+    }
+
+    /// How the event of a lease was delivered before the lease; `None`: never.
+    pub fn tries_before(&self, lease: &LeaseId) -> Option<Tries> {
+        self.packs.get(&lease.pack_number).and_then(|known| known.tries)
+    }
+
+    /// Which delivery of its event a lease is at, from 1, those before it included.
+    pub fn delivery_at(&self, lease: &Lease) -> u8 {
+        lease.attempt.saturating_add(self.tries_before(&lease.id).map_or(0, |tries| tries.made))
+    }
+
+    /// How an event of an outcome has ended, with all its deliveries.
+    pub fn ended(&self, entry: &OutcomeEntry) -> Ended {
+        let before = self.packs.get(&entry.pack_number).and_then(|known| known.tries);
+        let attempts = entry.ended.attempts.saturating_add(before.map_or(0, |tries| tries.made));
+        Ended { attempts, ..entry.ended }
     }
 
     /// The pack numbers that nothing of the group refers to any more.

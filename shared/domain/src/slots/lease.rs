@@ -30,7 +30,8 @@ pub struct Lease {
     pub ends_at: DateTime<Utc>,
     /// The number of the write that gave it: whoever chose it knows its own write by it.
     pub write_id: u64,
-    /// Which delivery of the event this is, from 1: repeats under one lease count, once each is under way.
+    /// Which delivery of the event this is, from 1, not counting those before it went back to the line:
+    /// [`SlotGroup::delivery_at`](super::SlotGroup::delivery_at) counts all.
     pub attempt: u8,
     /// Whether a delivery under it is known to have been sent. Noted of an event's last one only.
     pub sent: bool,

@@ -21,7 +21,7 @@ fn range(left: u32) -> Range {
 }
 
 fn run() -> PackRef {
-    PackRef { pack: "job.1.1795262640".parse().unwrap(), watched: false, recheck: false }
+    PackRef { pack: "job.1.1795262640".parse().unwrap(), watched: false, recheck: false, tries: None }
 }
 
 const NEW: NewLease = NewLease { ends_at: DateTime::<Utc>::MAX_UTC, write_id: 9 };
@@ -104,7 +104,7 @@ const EVENTS: [Event; 15] = [
     ("free slot 1", |group| Transition::free(&[end(group, 1)])),
     ("expire slot 1", |group| expire(group, 1)),
     ("renew slot 1", |group| renew(group, 1)),
-    ("note attempt 2 of slot 1", |group| Transition::note_attempt(end(group, 1).lease, 2)),
+    ("requeue slot 1", |group| Transition::requeue(&[end(group, 1).lease])),
     ("note slots 0 and 1 as sent", |group| {
         Transition::note_sent(&[end(group, 0).lease, end(group, 1).lease])
     }),
@@ -174,7 +174,8 @@ fn each_event_changes_what_it_says() {
     assert_eq!((expired.held, expired.leases.len(), &expired.reclaimed), (3, 3, &vec![seen.id.fence]));
     let spent = spent();
     let begun = spent.after(&Transition::begin_refill(&spent, "5|other")).unwrap();
-    let other = PackRef { pack: "other.1.1795262640".parse().unwrap(), watched: true, recheck: false };
+    let other =
+        PackRef { pack: "other.1.1795262640".parse().unwrap(), watched: true, recheck: false, tries: None };
     let committed = begun.after(&Transition::commit_refill(&begun, Some((range(2), other)))).unwrap();
     // The number of the first run is still in use; the other one gets the next.
     assert_eq!(committed.range().map(|range| range.pack_number), Some(2));
@@ -238,7 +239,7 @@ const STEPS: [Event; 14] = [
     ("free", |group| Transition::free(&[end(group, 0)])),
     ("expire", |group| expire(group, 0)),
     ("renew", |group| renew(group, 0)),
-    ("note attempt", |group| Transition::note_attempt(end(group, 0).lease, 2)),
+    ("requeue", |group| Transition::requeue(&[end(group, 0).lease])),
     ("note sent", |group| Transition::note_sent(&[end(group, 0).lease])),
     ("extend", |group| Transition::extend(end(group, 0).lease, at(7))),
     ("begin refill", |group| Transition::begin_refill(group, "5|other")),
@@ -268,7 +269,7 @@ fn made(steps: &[&str], state: impl Fn(&SlotGroup) -> &'static str) -> Edges {
 
 #[test]
 fn the_diagrams_show_what_the_transitions_do() {
-    let slot = ["grant", "hand off", "free", "expire", "renew", "note attempt", "note sent", "extend"];
+    let slot = ["grant", "hand off", "free", "expire", "renew", "requeue", "note sent", "extend"];
     let slot_state = |group: &SlotGroup| if group.leases.contains_key(&0) { "held" } else { "free" };
     assert_eq!(drawn("Slot of a slot group"), made(&slot, slot_state));
     let refill = ["begin refill", "commit refill", "commit nothing", "grant", "hand off", "drop range"];

@@ -80,7 +80,7 @@ impl Transition {
         let (events, tokens) = counts(slots.len(), weight);
         let mut when = have_room(seen, slots, tokens);
         when.extend([Clause::NoRefill, Clause::RefillsAre(seen.refills), Clause::Unrated]);
-        let number = seen.number_for(&pack.pack);
+        let number = seen.number_for(&pack);
         let place = |(offset, slot): (u32, &u32)| Change::Place {
             slot: *slot,
             offset,
@@ -147,12 +147,13 @@ impl Transition {
         Self::new(when, vec![renewed, remember(group, seen.id.fence)]).followed_by([Follow::Send(vec![slot])])
     }
 
-    /// A lease is at a repeated delivery of its event. Refused when it is not the present one of its slot, or is at a
-    /// later delivery already.
-    pub fn note_attempt(lease: LeaseId, attempt: u8) -> Self {
-        let slot = lease.slot;
-        let when = vec![Clause::LeaseIs(lease), Clause::AttemptIsAtMost { slot, attempt }];
-        Self::new(when, vec![Change::SetAttempt { slot, attempt }])
+    /// Targets did not take the events of leases: the leases end without an outcome, and their slots are free. By the same
+    /// transaction the events go back to the line. Refused when one of the leases is not the present one of its slot.
+    pub fn requeue(leases: &[LeaseId]) -> Self {
+        let tokens = leases.iter().fold(0_u32, |sum, lease| sum.saturating_add(lease.cost));
+        let when = leases.iter().map(|lease| Clause::LeaseIs(*lease)).collect();
+        let emptied = leases.iter().map(|lease| Change::Empty(lease.slot));
+        Self::new(when, emptied.chain([Change::Free(tokens)]).collect())
     }
 
     /// What is delivered under leases was sent. Refused when one of them is not the present one of its slot.
@@ -179,7 +180,7 @@ impl Transition {
         let when = vec![Clause::RefillsAre(seen.refills), Clause::RefillBegun];
         let mut then = vec![Change::EndRefill];
         if let Some((range, pack)) = taken.filter(|(range, _)| range.left > 0) {
-            let pack_number = seen.number_for(&pack.pack);
+            let pack_number = seen.number_for(&pack);
             let stale = seen.stale_packs().filter(|number| *number != pack_number).collect();
             then.extend([Change::Serve(Range { pack_number, ..range }, pack), Change::ForgetPacks(stale)]);
         }

@@ -116,7 +116,7 @@ pub(crate) fn lease(worker: usize, seen_fence: u64) -> NewLease {
 /// The pack of the run, or of the event that arrives.
 pub(crate) fn pack(arrived: bool) -> PackRef {
     let id = if arrived { "~29921044.5.1.0" } else { "job.1.1795262640" };
-    PackRef { pack: id.parse().unwrap(), watched: false, recheck: false }
+    PackRef { pack: id.parse().unwrap(), watched: false, recheck: false, tries: None }
 }
 
 /// The event of a lease or an outcome of a group: one of the run's, or the one that arrives.

@@ -4,13 +4,14 @@
 //! outcome waits for an endpoint.
 
 use tidegate_domain::ids::{ClientId, RunId};
+use tidegate_domain::retry::Tries;
 use tidegate_domain::time::shifted;
 use tidegate_protocol::Completion;
 use tidegate_store::runs::{Announced, RunRow};
 use tracing::{info, warn};
 
 use super::event::rfc3339;
-use super::{Delivery, Sent, backoff};
+use super::{Delivery, Sent};
 use crate::EngineError;
 use crate::queues::Outgoing;
 use crate::queues::message::Message;
@@ -28,21 +29,29 @@ impl Delivery {
         };
         let Some(target) = &row.terms.flow.on_completion else { return Ok(()) };
         let body = serde_json::to_string(&completion(client, &row)).unwrap_or_default();
-        let (now, tries) = (self.clock.now(), failures.saturating_add(1));
+        let now = self.clock.now();
+        let made = failures.saturating_add(1);
+        // From the end of the run on: the first call comes soon after it.
+        let since_s = row.last_outcome_at.unwrap_or(now).timestamp();
+        let tries = Tries { made, failed: made, since_s };
+        let wait = |asked_for| row.terms.retry_in(tries, asked_for, now, self.random.next_u64());
         let id = completion_id(run);
         let failure = match self.send_completion((client, run), target, (&id, body)).await? {
             Sent::Done => None,
-            Sent::Failed { reason, retry_after } if tries < row.terms.max_attempts.get() => {
-                info!(%client, %run, reason, failures, "a completion is tried again");
-                let not_before = shifted(now, backoff(tries, retry_after, &*self.random));
-                let again = Outgoing::at(client, Message::callback(client, run, tries), not_before);
-                return self.queues.dispatch(&[again]).await;
-            }
-            Sent::Failed { reason, .. } | Sent::Refused { reason } => {
-                warn!(%client, %run, reason, "a completion cannot be delivered");
-                Some(reason)
-            }
+            Sent::Failed { reason, retry_after } => match wait(retry_after) {
+                Some(wait) => {
+                    info!(%client, %run, reason, failures, "a completion is tried again");
+                    let due_at = shifted(now, wait);
+                    let again = Message::callback(client, run, made, Some(due_at));
+                    return self.queues.dispatch(&[Outgoing::at(client, again, due_at)]).await;
+                }
+                None => Some(reason),
+            },
+            Sent::Refused { reason } => Some(reason),
         };
+        if let Some(reason) = &failure {
+            warn!(%client, %run, reason, "a completion cannot be delivered");
+        }
         self.store.mark_announced(client, run, &Announced { at: now, failure }).await?;
         Ok(())
     }

@@ -11,11 +11,14 @@ use std::sync::Arc;
 use chrono::{DateTime, Duration, Utc};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tidegate_domain::ids::{ClientId, JobId};
-use tidegate_domain::job::History;
+use tidegate_domain::job::{self, History};
 use tidegate_domain::limits::EVENTS_PER_CHUNK;
 use tidegate_domain::occurrence::{Occurrence, SkipReason, StopReason};
+use tidegate_domain::retry::Tries;
+use tidegate_domain::slots::Outcome;
 use tidegate_domain::time::{clamped, seconds, shifted};
 use tidegate_store::Create;
+use tidegate_store::dead_letters::DeadLetter;
 use tidegate_store::doc::{Rest, TermsDoc};
 use tidegate_store::events::{EventRow, HistoryOf, PartRow, Record};
 use tidegate_store::runs::Tally;
@@ -23,7 +26,7 @@ use tracing::{error, info, warn};
 
 use super::trouble::Troubles;
 use super::wanted::{Known, unwanted_because};
-use super::{Delivery, EventToSend, Sent, backoff};
+use super::{Delivery, EventToSend, Sent};
 use crate::contents::Terms;
 use crate::figures::ROWS_SET_ASIDE;
 use crate::queues::Outgoing;
@@ -65,9 +68,11 @@ impl Delivery {
     /// Delivers a chunk. `received` is how often its message came.
     pub(crate) async fn deliver_chunk(&self, chunk: &Chunk, received: u32) -> Result<(), EngineError> {
         let (client, launch_at) = chunk.head()?;
-        if self.queues.is_early(launch_at) {
-            let again = Outgoing::at(&client, Message::Chunk(chunk.clone()), launch_at);
-            return self.queues.dispatch(&[again]).await;
+        let due_at = chunk.due_at(launch_at);
+        if self.queues.is_early(due_at) {
+            let repeat = chunk.repeat || received > 1;
+            let again = Message::Chunk(Chunk { repeat, ..chunk.clone() });
+            return self.queues.dispatch(&[Outgoing::at(&client, again, due_at)]).await;
         }
         let (mut parts, mut unreadable) = (Vec::with_capacity(chunk.items.len()), Vec::new());
         for item in &chunk.items {
@@ -136,7 +141,7 @@ impl Delivery {
         if let [part] = parts
             && part.occurrence.terms.count.get() == 1
             && let Some(row) = self.store.run(&part.occurrence.client, &part.occurrence.run_id()).await?
-            && row.single.is_some()
+            && row.single.is_some_and(|single| single.attempts >= chunk.attempt)
         {
             return Ok(true);
         }
@@ -269,7 +274,7 @@ impl Delivery {
                 client: client.clone(),
                 event: run.event(index),
                 attempt: chunk.attempt,
-                repeats: 1,
+                hand_over: 1,
                 lease: None,
                 terms: Arc::clone(&terms),
             }));
@@ -283,18 +288,33 @@ impl Delivery {
     async fn conclude(&self, chunk: &Chunk, parts: &[Part], sent: Vec<Sent>) -> Result<(), EngineError> {
         let now = self.clock.now();
         let (client, launch_at) = chunk.head()?;
-        let undelivered = undelivered(parts, chunk.attempt, &sent);
+        let tries = tries(chunk, now);
+        let undelivered = undelivered(parts, tries, &sent, now);
         let mut troubles = Troubles::default();
-        let concluded = concluded((parts, chunk.attempt), sent, now, &mut troubles);
+        let concluded = concluded((parts, tries), sent, now, &mut troubles);
         troubles.log(&client, chunk.attempt);
-        let Concluded { retries, retry_after, mut records } = concluded;
-        if !retries.is_empty() {
-            let (attempt, items) = (chunk.attempt + 1, retries);
-            let again = Chunk { attempt, repeat: false, ahead: false, items, ..chunk.clone() };
-            let not_before = shifted(now.max(launch_at), backoff(chunk.attempt, retry_after, &*self.random));
-            self.queues.dispatch(&[Outgoing::at(&client, Message::Chunk(again), not_before)]).await?;
+        let Concluded { retries, mut records } = concluded;
+        let mut again = Vec::with_capacity(retries.len());
+        for Retried { terms, items, retry_after } in retries {
+            let draw = self.random.next_u64();
+            let wait = terms.retry_in(tries, retry_after, now, draw).unwrap_or_default();
+            let not_before = shifted(now.max(launch_at), wait);
+            let message = Message::Chunk(Chunk {
+                attempt: chunk.attempt.saturating_add(1),
+                failing_since_s: Some(tries.since_s),
+                not_before_ms: Some(not_before.timestamp_millis()),
+                repeat: false,
+                ahead: false,
+                items,
+                ..chunk.clone()
+            });
+            again.push(Outgoing::at(&client, message, not_before));
         }
-        let is_marked = matches!(records.as_slice(), [Record::SingleRun { .. }]) && chunk.items.len() == 1;
+        if !again.is_empty() {
+            self.queues.dispatch(&again).await?;
+        }
+        let is_marked =
+            chunk.items.len() == 1 && records.iter().any(|r| matches!(r, Record::SingleRun { .. }));
         let mark = (single_part(chunk, parts).is_none() && !is_marked).then(|| chunk.id());
         records.extend(mark.clone().map(|chunk| Record::Mark { chunk, at: now }));
         match self.store.keep(&records).await {
@@ -331,7 +351,7 @@ impl Delivery {
         }
         // What went wrong was logged when it did.
         let mut troubles = Troubles::default();
-        let mut records = concluded((&parts, sent.chunk.attempt), outcomes, at, &mut troubles).records;
+        let mut records = concluded((&parts, tries(&sent.chunk, at)), outcomes, at, &mut troubles).records;
         records.extend(sent.mark.clone().map(|chunk| Record::Mark { chunk, at }));
         Ok(self.store.keep(&records).await?)
     }
@@ -360,28 +380,61 @@ fn kept_later(chunk: &Chunk) -> Duration {
 
 /// What follows from what became of the events of a chunk.
 struct Concluded {
-    /// Those that are sent again.
-    retries: Vec<ChunkItem>,
-    retry_after: Option<Duration>,
+    /// Those that are sent again, together where their rule and their target are the same.
+    retries: Vec<Retried>,
     /// What is kept.
     records: Vec<Record>,
 }
 
+/// Events that are sent again after the same wait.
+struct Retried {
+    /// The terms of the first of them.
+    terms: job::Terms,
+    items: Vec<ChunkItem>,
+    retry_after: Option<Duration>,
+}
+
+/// How the events of a chunk were delivered, if its attempt has just failed.
+fn tries(chunk: &Chunk, now: DateTime<Utc>) -> Tries {
+    let since_s = chunk.failing_since_s.unwrap_or(now.timestamp());
+    Tries { made: chunk.attempt, failed: chunk.attempt, since_s }
+}
+
+/// Puts the events of a part to those that wait as long as they: one target does not wait as long as another one asks for.
+fn add_retried(retries: &mut Vec<Retried>, part: &Part, outcomes: &Outcomes) {
+    let terms = &part.occurrence.terms;
+    let items = ranges(&outcomes.retry).map(|(from, to)| item(part, from, to));
+    let waits_alike =
+        |other: &&mut Retried| (&other.terms.target, &other.terms.retry) == (&terms.target, &terms.retry);
+    match retries.iter_mut().find(waits_alike) {
+        Some(alike) => {
+            alike.items.extend(items);
+            alike.retry_after = alike.retry_after.max(outcomes.retry_after);
+        }
+        None => retries.push(Retried {
+            terms: terms.clone(),
+            items: items.collect(),
+            retry_after: outcomes.retry_after,
+        }),
+    }
+}
+
 /// What follows from what became of the events of some parts. `sent` has them in their order.
 fn concluded(
-    (parts, attempt): (&[Part], u8),
+    (parts, tries): (&[Part], Tries),
     sent: Vec<Sent>,
     now: DateTime<Utc>,
     troubles: &mut Troubles,
 ) -> Concluded {
-    let mut concluded = Concluded { retries: Vec::new(), retry_after: None, records: Vec::new() };
+    let mut concluded = Concluded { retries: Vec::new(), records: Vec::new() };
     let mut sent = sent.into_iter();
     for part in parts {
         let of_part = sent.by_ref().take((part.to - part.from) as usize).collect();
-        let outcomes = outcomes(part, attempt, of_part, now, troubles);
+        let outcomes = outcomes(part, tries, of_part, now, troubles);
         let retried_ranges: Vec<(u32, u32)> = ranges(&outcomes.retry).collect();
-        concluded.retries.extend(retried_ranges.iter().map(|(from, to)| item(part, *from, *to)));
-        concluded.retry_after = concluded.retry_after.max(outcomes.retry_after);
+        if !retried_ranges.is_empty() {
+            add_retried(&mut concluded.retries, part, &outcomes);
+        }
         concluded.records.extend(outcomes.records);
         if part.occurrence.terms.count.get() > 1 {
             let row = PartRow {
@@ -390,7 +443,7 @@ fn concluded(
                 dead: outcomes.dead,
                 retried: u32::try_from(outcomes.retry.len()).unwrap_or(u32::MAX),
                 retried_ranges,
-                attempt,
+                attempt: tries.made,
                 at: Some(now),
             };
             let (client, run) = (part.occurrence.client.clone(), part.occurrence.run_id());
@@ -401,11 +454,10 @@ fn concluded(
 }
 
 /// Which events of some parts were not delivered, by their places among all of them.
-fn undelivered(parts: &[Part], attempt: u8, sent: &[Sent]) -> Vec<Undelivered> {
-    let attempts_left = parts.iter().flat_map(|part| {
-        let has_some = attempt < part.occurrence.terms.max_attempts.get();
-        std::iter::repeat_n(has_some, (part.to - part.from) as usize)
-    });
+fn undelivered(parts: &[Part], tries: Tries, sent: &[Sent], now: DateTime<Utc>) -> Vec<Undelivered> {
+    let attempts_left = parts
+        .iter()
+        .flat_map(|part| std::iter::repeat_n(is_retried(part, tries, now), (part.to - part.from) as usize));
     let places = (0..).zip(sent.iter().zip(attempts_left));
     let undelivered = places.filter_map(|(place, (sent, again))| match sent {
         Sent::Done => None,
@@ -425,20 +477,25 @@ fn single_part<'p>(chunk: &Chunk, parts: &'p [Part]) -> Option<&'p Part> {
     }
 }
 
+/// Whether events of a part are sent again that failed.
+fn is_retried(part: &Part, tries: Tries, now: DateTime<Utc>) -> bool {
+    part.occurrence.terms.retry_in(tries, None, now, 0).is_some()
+}
+
 fn outcomes(
     part: &Part,
-    attempt: u8,
+    tries: Tries,
     sent: Vec<Sent>,
     now: DateTime<Utc>,
     troubles: &mut Troubles,
 ) -> Outcomes {
-    let terms = &part.occurrence.terms;
+    let (terms, attempt) = (&part.occurrence.terms, tries.made);
     let (single, keep_all) = (terms.count.get() == 1, terms.history == History::All);
     let mut outcomes = Outcomes { retry: Vec::new(), retry_after: None, records: Vec::new(), dead: 0 };
     for (index, sent) in (part.from..part.to).zip(sent) {
         let reason = match sent {
             Sent::Done => None,
-            Sent::Failed { retry_after, reason } if attempt < terms.max_attempts.get() => {
+            Sent::Failed { retry_after, reason } if is_retried(part, tries, now) => {
                 troubles.retried(&part.occurrence.run_id().event(index), terms, &reason);
                 outcomes.retry.push(index);
                 outcomes.retry_after = outcomes.retry_after.max(retry_after);
@@ -451,6 +508,19 @@ fn outcomes(
         };
         let delivered = reason.is_none();
         outcomes.dead += u32::from(!delivered);
+        if let Some(reason) = &reason {
+            let event = part.occurrence.run_id().event(index);
+            let reason = Some(reason.clone());
+            let letter = DeadLetter {
+                event,
+                outcome: Outcome::Dead,
+                attempts: attempt,
+                at: now,
+                reason,
+                waited: None,
+            };
+            outcomes.records.push(Record::DeadLetter { client: part.occurrence.client.clone(), letter });
+        }
         if single && (keep_all || !delivered) {
             let tally =
                 Tally { delivered: u32::from(delivered), dead: u32::from(!delivered), ..Tally::default() };

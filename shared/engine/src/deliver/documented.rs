@@ -1,6 +1,9 @@
 //! What `docs/messages.md` says of webhooks, held against what is done. `shared/api` holds the messages themselves.
 
-use super::{least_backoff, signature};
+use chrono::DateTime;
+use tidegate_domain::retry::{Retry, Tries};
+
+use super::signature;
 
 const MESSAGES: &str = include_str!("../../../../docs/messages.md");
 
@@ -26,18 +29,27 @@ fn the_request_that_is_shown_was_signed_with_the_secret_that_is_shown() {
 
 #[test]
 fn retries_last_as_long_as_is_said() {
-    let table = between("| `max_attempts` | the last delivery", "\n\n");
+    let words = |seconds: i64| {
+        let parts = [(seconds / 3_600, "hour"), (seconds % 3_600 / 60, "minute"), (seconds % 60, "second")];
+        let parts = parts.into_iter().filter(|(number, _)| *number > 0);
+        let said: Vec<String> =
+            parts.map(|(n, unit)| format!("{n} {unit}{}", if n == 1 { "" } else { "s" })).collect();
+        said.join(" ")
+    };
+    let now = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
+    let bound_s = |failed: u8| {
+        let tries = Tries { made: failed, failed, since_s: now.timestamp() };
+        let drawn = (0..20_000_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let longest = drawn.filter_map(|draw| Retry::default().wait(tries, None, now, draw)).max();
+        (longest.unwrap().num_milliseconds() + 999) / 1_000
+    };
+    let table = between("| failures in a row |", "\n\n");
     let mut rows = 0;
     for row in table.lines().skip(2) {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        let attempts: u8 = cells[1].split(' ').next().unwrap().parse().unwrap();
-        let seconds: i64 = (1..attempts).map(|attempt| least_backoff(attempt).num_seconds()).sum();
-        let said = match seconds {
-            ..60 => format!("{seconds} seconds"),
-            60..3_600 => format!("{} minutes", seconds / 60),
-            _ => format!("{} hour {} minutes", seconds / 3_600, seconds % 3_600 / 60),
-        };
-        assert_eq!(cells[2], said, "{row}");
+        let failures: u8 = cells[1].parse().unwrap();
+        let so_far = (1..=failures).map(bound_s).sum();
+        assert_eq!((cells[2], cells[3]), (&*words(bound_s(failures)), &*words(so_far)), "{row}");
         rows += 1;
     }
     assert_eq!(rows, 4);

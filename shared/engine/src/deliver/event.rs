@@ -16,9 +16,8 @@ pub(crate) struct EventToSend {
     pub(crate) event: EventId,
     /// Which delivery of the event this is, from 1.
     pub(crate) attempt: u8,
-    /// The delivery that this one repeats because it failed; the same as `attempt` when it repeats none. To a FIFO queue
-    /// both are one message.
-    pub(crate) repeats: u8,
+    /// The same without those that failed: to a FIFO queue a delivery that failed and its repeats are one message.
+    pub(crate) hand_over: u8,
     /// The token that it holds, as its consumer gets it, and when the lease ends.
     pub(crate) lease: Option<(SignedToken, DateTime<Utc>)>,
     pub(crate) terms: Arc<Terms>,
@@ -29,9 +28,9 @@ pub(crate) fn rfc3339(instant: DateTime<Utc>) -> String {
 }
 
 impl EventToSend {
-    /// Whether nothing follows it, unless it turns out not to have been sent.
+    /// Whether nothing follows it if its lease runs out, unless it turns out not to have been sent.
     pub(crate) fn is_last(&self) -> bool {
-        self.attempt >= self.terms.terms.max_attempts.get()
+        self.terms.terms.is_last_hand_over(self.attempt, self.attempt.saturating_sub(self.hand_over))
     }
 
     /// The JSON text that the consumer gets.

@@ -1,28 +1,33 @@
 //! Delivery of events that hold a token.
 //!
-//! Those for queues go out at once, from wherever the slot was granted. Those for endpoints, and those that a queue did
-//! not take, travel through the dispatch queue. An event that cannot be delivered gives its token back.
+//! Those for queues go out at once, from wherever the slot was granted; those for endpoints travel through the dispatch queue.
+//! Those that a target did not take return to the line until they are sent again: whoever waits holds no token.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use chrono::DateTime;
+use chrono::{DateTime, Duration, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt as _};
 use tidegate_domain::ids::{ClientId, EventId, RunId};
+use tidegate_domain::job;
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::occurrence::{Occurrence, SkipReason, StopReason};
 use tidegate_domain::pack::{PackId, SinglesId};
 use tidegate_domain::policy::PolicyRef;
+use tidegate_domain::retry::Tries;
 use tidegate_domain::slots::{GroupKey, LeaseId, Outcome, Transition};
-use tidegate_domain::time::shifted;
+use tidegate_domain::time::{seconds, shifted};
 use tidegate_domain::token::Token;
+use tidegate_store::Write;
+use tidegate_store::dead_letters::{DeadLetter, Waited};
 use tidegate_store::doc::Rest;
 use tidegate_store::events::{EventRow, HistoryOf, Record};
+use tidegate_store::line::Requeued;
 use tidegate_store::slots::Written;
 use tracing::{error, info, warn};
 
 use super::trouble::Troubles;
-use super::{Delivery, EventToSend, Sent, backoff};
+use super::{Delivery, EventToSend, Sent};
 use crate::contents::Terms;
 use crate::effect::{Effect, Granted, Release};
 use crate::figures::ROWS_SET_ASIDE;
@@ -34,9 +39,39 @@ use crate::{EngineError, Panicked, TokenKey, deadline};
 const LOOKED_UP_AT_ONCE: usize = 16;
 /// Runs that are stopped at once.
 const STOPPED_AT_ONCE: usize = 16;
+/// Events that are put back at once. Those of one slot group stand in each other's way.
+const REQUEUED_AT_ONCE: usize = 8;
+/// How long what waits behind events that failed waits for their slots.
+const SERVED_AFTER: Duration = seconds(1);
+/// Wake-ups that events of one call ask for that are sent again.
+const WAKES: usize = 10;
 
 /// Events that are not wanted any more: their leases end unsent. With the run that was stopped, when they are of one.
 type Unwanted = Vec<(Option<RunId>, Release)>;
+
+/// When and how an event is sent again that its target did not take.
+#[derive(Clone, Copy)]
+struct Again {
+    tries: Tries,
+    due_at: DateTime<Utc>,
+    priority: u8,
+}
+
+/// A delivery that failed.
+struct Failure {
+    reason: String,
+    /// `None`: it was the last one.
+    again: Option<Again>,
+}
+
+impl Failure {
+    fn note(&self, event: &EventId, terms: &job::Terms, troubles: &mut Troubles) {
+        match self.again {
+            Some(_) => troubles.retried(event, terms, &self.reason),
+            None => troubles.dead(event, terms, &self.reason),
+        }
+    }
+}
 
 /// What was found of granted events.
 #[derive(Default)]
@@ -63,47 +98,116 @@ impl Delivery {
     pub(crate) async fn send_granted(&self, granted: Vec<Granted>) -> Result<Vec<Effect>, EngineError> {
         if deadline::is_over(&*self.clock) {
             let messages: Vec<_> =
-                granted.iter().map(|grant| Outgoing::now(grant.token.client(), grant.message(0))).collect();
+                granted.iter().map(|grant| Outgoing::now(grant.token.client(), grant.message())).collect();
             return self.queues.dispatch(&messages).await.map(|()| Vec::new());
         }
         let LookedUp { deliveries, here, mut later, unwanted } = self.look_up_all(granted).await;
-        let now = self.clock.now();
         let mut troubles = BTreeMap::<(&ClientId, u8), Troubles>::new();
-        let (mut last, mut dead) = (Vec::new(), Vec::new());
+        let (mut last, mut dead, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         let sent = self.send(&deliveries).await;
         for ((grant, delivery), sent) in here.iter().zip(&deliveries).zip(sent) {
-            let reason = match sent {
-                Sent::Done => {
-                    last.extend(delivery.is_last().then_some(&grant.token));
-                    continue;
-                }
-                Sent::Failed { reason, .. } | Sent::Refused { reason } => reason,
+            let Some(failure) = self.failure(grant, &delivery.terms.terms, sent) else {
+                last.extend(delivery.is_last().then_some(&grant.token));
+                continue;
             };
             let troubles = troubles.entry((&delivery.client, delivery.attempt)).or_default();
-            if delivery.is_last() {
-                troubles.dead(&delivery.event, &delivery.terms.terms, &reason);
-                dead.push((grant, reason));
-                continue;
+            failure.note(&delivery.event, &delivery.terms.terms, troubles);
+            match failure.again {
+                Some(again) => failed.push((grant, again)),
+                None => dead.push((grant, &delivery.event, failure.reason)),
             }
-            troubles.retried(&delivery.event, &delivery.terms.terms, &reason);
-            let not_before = shifted(now, backoff(1, None, &*self.random));
-            later.push(Outgoing::at(&delivery.client, grant.message(1), not_before));
         }
         troubles.iter().for_each(|((client, attempt), troubles)| troubles.log(client, *attempt));
-        let reasons: Vec<Record> =
-            dead.iter().map(|(grant, reason)| self.reason(grant, grant.attempt, reason)).collect();
+        let reasons: Vec<Record> = dead
+            .iter()
+            .flat_map(|(grant, event, reason)| {
+                self.reason(grant, Some(event), grant.delivery_number(), reason)
+            })
+            .collect();
         match self.store.keep(&reasons).await {
             // By messages: what their tokens go to may fail at once as well, and whoever waits for this call would wait for it.
-            Ok(()) => later.extend(dead.iter().map(|(grant, _)| grant.dead())),
+            Ok(()) => later.extend(dead.iter().map(|(grant, ..)| grant.dead())),
             Err(error) => {
                 warn!(%error, "what failed for the last time is tried again when its lease has ended")
             }
         }
+        later.extend(self.requeue(&failed).await);
         if !later.is_empty() {
             self.queues.dispatch(&later).await?;
         }
         self.note_sent(last).await;
         self.give_back(unwanted).await
+    }
+
+    /// What a delivery that failed leads to; `None`: it did not fail.
+    fn failure(&self, grant: &Granted, terms: &job::Terms, sent: Sent) -> Option<Failure> {
+        let now = self.clock.now();
+        let (reason, again) = match sent {
+            Sent::Done => return None,
+            Sent::Refused { reason } => (reason, None),
+            Sent::Failed { reason, retry_after } => {
+                let tries = Tries::after_failure(grant.tries, grant.delivery_number(), now);
+                let wait = terms.retry_in(tries, retry_after, now, self.random.next_u64());
+                let priority = terms.flow.priority.get();
+                (reason, wait.map(|wait| Again { tries, due_at: shifted(now, wait), priority }))
+            }
+        };
+        Some(Failure { reason, again })
+    }
+
+    /// Events that their target did not take give their tokens back and return to the line, each until it is sent again. What
+    /// follows are messages: their policies are looked after when the first of them are due.
+    ///
+    /// Nobody serves the slots that become free at once: when a target takes nothing, all that waits would go round within one
+    /// call. An event that cannot be put back is sent again when its lease has ended.
+    async fn requeue(&self, failed: &[(&Granted, Again)]) -> Vec<Outgoing> {
+        let mut groups = BTreeMap::<&GroupKey, Vec<(&Granted, Again)>>::new();
+        for (grant, again) in failed {
+            groups.entry(&grant.token.group).or_default().push((grant, *again));
+        }
+        let soonest = shifted(self.clock.now(), SERVED_AFTER);
+        let backs: Vec<_> = groups.into_iter().map(|(key, events)| self.requeue_in(key, events)).collect();
+        let mut backs = stream::iter(backs).buffer_unordered(REQUEUED_AT_ONCE);
+        let mut wakes = BTreeMap::new();
+        while let Some((policy, back)) = backs.next().await {
+            for due_at in back.iter().map(|again| again.due_at.max(soonest)).chain([soonest]) {
+                // Messages come by the second.
+                wakes.entry((due_at.timestamp(), policy.clone())).or_insert(due_at);
+            }
+        }
+        let wake = |((_, PolicyRef { client, policy }), due_at)| {
+            Outgoing::at(&client, Message::wake(&client, &policy, due_at), due_at)
+        };
+        // What is due later the tick sees to.
+        wakes.into_iter().take(WAKES).map(wake).collect()
+    }
+
+    /// The same of events of one group: together, or one by one where one of them is not its any more. Answers with those that
+    /// are back.
+    async fn requeue_in(&self, key: &GroupKey, events: Vec<(&Granted, Again)>) -> (PolicyRef, Vec<Again>) {
+        let entry = |(grant, again): &(&Granted, Again)| {
+            let Again { tries, due_at, priority } = *again;
+            (grant.token.lease, Requeued { pack: grant.pack.clone(), priority, tries, due_at })
+        };
+        let entries: Vec<_> = events.iter().map(entry).collect();
+        let mut back = Vec::with_capacity(entries.len());
+        let rounds = [vec![&entries[..]], entries.chunks(1).collect()];
+        for round in rounds.into_iter().take(entries.len().min(2)) {
+            for some in round {
+                match self.store.requeue(key, some).await {
+                    Ok(Write::Done) => back.extend(some.iter().map(|(lease, _)| lease.slot)),
+                    Ok(Write::Refused) => {}
+                    Err(error) => {
+                        warn!(%error, group = ?key, "events that failed are tried again when their leases have ended");
+                    }
+                }
+            }
+            if !back.is_empty() {
+                break;
+            }
+        }
+        let again = events.iter().filter(|(grant, _)| back.contains(&grant.token.lease.slot));
+        (PolicyRef::of_key(key), again.map(|(_, again)| *again).collect())
     }
 
     async fn look_up_all(&self, granted: Vec<Granted>) -> LookedUp {
@@ -122,14 +226,14 @@ impl Delivery {
                 }
                 Ok(Found::Wanted(event, terms)) => match &key {
                     Ok(key) if terms.terms.target.transport().is_inline => {
-                        all.deliveries.push(grant.delivery(event, terms, 0, key));
+                        all.deliveries.push(grant.delivery(event, terms, key));
                         all.here.push(grant);
                     }
-                    _ => all.later.push(Outgoing::now(&client, grant.message(0))),
+                    _ => all.later.push(Outgoing::now(&client, grant.message())),
                 },
                 Err(error) => {
                     warn!(%error, pack = %grant.pack, "a granted event goes through the dispatch queue: it was not found");
-                    all.later.push(Outgoing::now(&client, grant.message(0)));
+                    all.later.push(Outgoing::now(&client, grant.message()));
                 }
             }
         }
@@ -142,7 +246,8 @@ impl Delivery {
         match self.look_up(grant).await {
             Err(error) if error.is_of_one_row() => {
                 error!(pack = %grant.pack, token = %grant.token, %error, { ROWS_SET_ASIDE } = 1_u64, "a granted event is set aside");
-                self.keep_reason(grant, grant.attempt.saturating_sub(1), &error.to_string()).await?;
+                self.keep_reason(grant, None, grant.delivery_number().saturating_sub(1), &error.to_string())
+                    .await?;
                 Ok(Found::Unwanted(None))
             }
             found => found,
@@ -237,50 +342,42 @@ impl Delivery {
             info!(pack = message.pack, token = message.token, "the lease ended before its event was sent");
             return Ok(Vec::new());
         }
-        let attempt = grant.attempt_after(message.failures);
-        let is_wanted = match message.failures {
-            0 => received == 1 || self.is_held(&grant.token).await?,
-            _ => self.note_attempt(&grant.token, attempt).await?,
-        };
-        if !is_wanted {
-            info!(pack = message.pack, token = message.token, "the event was sent and released before");
+        if received > 1 && !self.is_held(&grant.token).await? {
+            info!(
+                pack = message.pack,
+                token = message.token,
+                "the event was sent and released, or put back, before"
+            );
             return Ok(Vec::new());
         }
         let client = grant.token.client().clone();
         let Found::Wanted(event, terms) = self.find_granted(&grant).await? else {
             return Ok(vec![Effect::Release(vec![Release::new(grant.token, Outcome::Dead)])]);
         };
-        let max_attempts = terms.terms.max_attempts.get();
-        let on_response = terms.terms.flow.release_on_response;
         let key = self.keys.key().await?;
-        let delivery = grant.delivery(event.clone(), Arc::clone(&terms), message.failures, &key);
-        let is_last = delivery.is_last();
-        let sent = self.send(&[delivery]).await.pop();
-        let mut troubles = Troubles::default();
-        let (reason, retry_after) = match sent {
-            Some(Sent::Done) if on_response => {
+        let delivery = grant.delivery(event.clone(), Arc::clone(&terms), &key);
+        let (attempt, is_last) = (delivery.attempt, delivery.is_last());
+        let Some(sent) = self.send(&[delivery]).await.pop() else { return Ok(Vec::new()) };
+        let Some(failure) = self.failure(&grant, &terms.terms, sent) else {
+            if terms.terms.flow.release_on_response {
                 return Ok(vec![Effect::Release(vec![Release::new(grant.token, Outcome::Succeeded)])]);
             }
-            None => return Ok(Vec::new()),
-            Some(Sent::Done) => {
-                self.note_sent(is_last.then_some(&grant.token)).await;
-                return Ok(Vec::new());
-            }
-            Some(Sent::Failed { reason, retry_after }) if attempt < max_attempts => (reason, retry_after),
-            Some(Sent::Failed { reason, .. } | Sent::Refused { reason }) => {
-                troubles.dead(&event, &terms.terms, &reason);
-                troubles.log(&client, attempt);
-                self.keep_reason(&grant, attempt, &reason).await?;
-                return Ok(vec![Effect::Release(vec![Release::new(grant.token, Outcome::Dead)])]);
-            }
+            self.note_sent(is_last.then_some(&grant.token)).await;
+            return Ok(Vec::new());
         };
-        let failures = message.failures + 1;
-        troubles.retried(&event, &terms.terms, &reason);
+        let mut troubles = Troubles::default();
+        failure.note(&event, &terms.terms, &mut troubles);
         troubles.log(&client, attempt);
-        let message = Message::Event(GrantedEvent { failures, ..message.clone() });
-        let waits = backoff(failures, retry_after, &*self.random);
-        let again = Outgoing::at(&client, message, shifted(self.clock.now(), waits));
-        self.queues.dispatch(&[again]).await.map(|()| Vec::new())
+        match failure.again {
+            Some(again) => {
+                let wakes = self.requeue(&[(&grant, again)]).await;
+                self.queues.dispatch(&wakes).await.map(|()| Vec::new())
+            }
+            None => {
+                self.keep_reason(&grant, Some(&event), attempt, &failure.reason).await?;
+                Ok(vec![Effect::Release(vec![Release::new(grant.token, Outcome::Dead)])])
+            }
+        }
     }
 
     /// Records a granted event as dead whose delivery panicked, and gives its token back.
@@ -290,19 +387,13 @@ impl Delivery {
         panicked: &Panicked,
     ) -> Result<Vec<Effect>, EngineError> {
         let grant = Granted::read(message)?;
-        self.keep_reason(&grant, grant.attempt_after(message.failures), &panicked.to_string()).await?;
+        self.keep_reason(&grant, None, grant.delivery_number(), &panicked.to_string()).await?;
         Ok(vec![Effect::Release(vec![Release::new(grant.token, Outcome::Dead)])])
     }
 
     async fn is_held(&self, token: &Token) -> Result<bool, EngineError> {
         let group = self.store.slot_group(&token.group).await?;
         Ok(group.is_some_and(|group| group.holds(&token.lease)))
-    }
-
-    /// Notes that a lease is at a repeated delivery of its event; whether the lease is still the present one of its slot.
-    async fn note_attempt(&self, token: &Token, attempt: u8) -> Result<bool, EngineError> {
-        let noted = Transition::note_attempt(token.lease, attempt);
-        Ok(matches!(self.store.perform(&token.group, &noted).await?, Written::Done(_)))
     }
 
     /// Notes of leases that the last delivery of their events was sent. Those for which it fails are delivered once more when
@@ -332,22 +423,32 @@ impl Delivery {
         Err(EngineError::Contended { what: "leases", rounds: WRITE_ROUNDS })
     }
 
-    async fn keep_reason(&self, grant: &Granted, attempts: u8, reason: &str) -> Result<(), EngineError> {
-        Ok(self.store.keep(&[self.reason(grant, attempts, reason)]).await?)
+    async fn keep_reason(
+        &self,
+        grant: &Granted,
+        event: Option<&EventId>,
+        attempts: u8,
+        reason: &str,
+    ) -> Result<(), EngineError> {
+        Ok(self.store.keep(&self.reason(grant, event, attempts, reason)).await?)
     }
 
-    /// The record of why an event was not delivered.
-    fn reason(&self, grant: &Granted, attempts: u8, reason: &str) -> Record {
-        let event = EventRow {
-            index: grant.token.lease.index,
-            delivered: false,
-            attempts,
-            at: self.clock.now(),
-            reason: Some(reason.to_owned()),
-        };
+    /// The records of why an event was not delivered: in its history, and among the dead letters, where it is known which event
+    /// it is.
+    fn reason(&self, grant: &Granted, event: Option<&EventId>, attempts: u8, reason: &str) -> Vec<Record> {
+        let (index, at) = (grant.token.lease.index, self.clock.now());
+        let reason = Some(reason.to_owned());
         let GroupKey { client, policy, .. } = &grant.token.group;
-        let (client, of) = (client.clone(), HistoryOf::pack(policy, &grant.pack));
-        Record::Event { client, of, event }
+        let row = EventRow { index, delivered: false, attempts, at, reason: reason.clone() };
+        let of = HistoryOf::pack(policy, &grant.pack);
+        let mut records = vec![Record::Event { client: client.clone(), of, event: row }];
+        records.extend(event.map(|event| {
+            let waited = Waited { policy: policy.clone(), pack: grant.pack.clone(), index };
+            let (event, outcome, waited) = (event.clone(), Outcome::Dead, Some(waited));
+            let letter = DeadLetter { event, outcome, attempts, at, reason, waited };
+            Record::DeadLetter { client: client.clone(), letter }
+        }));
+        records
     }
 }
 
@@ -358,19 +459,19 @@ impl Granted {
         let pack: PackId = message.pack.parse().map_err(|e| bad(format!("'pack': {e}")))?;
         let lease_end = DateTime::from_timestamp_millis(message.lease_end_ms)
             .ok_or_else(|| bad("'lease_end_ms': no instant".to_owned()))?;
-        Ok(Self { pack, recheck: message.recheck, token, lease_end, attempt: message.attempt })
+        let (attempt, failed) = (message.attempt, message.failures);
+        let made = attempt.saturating_add(failed).saturating_sub(1);
+        // A version before this one did not say since when, and sent it again under the same lease.
+        let since_s = message.failing_since_s.unwrap_or(lease_end.timestamp());
+        let tries = (failed > 0).then_some(Tries { made, failed, since_s });
+        Ok(Self { pack, recheck: message.recheck, token, lease_end, attempt, tries })
     }
 
-    /// Which delivery comes after so many that failed under its lease.
-    fn attempt_after(&self, failures: u8) -> u8 {
-        self.attempt.saturating_add(failures)
-    }
-
-    /// What is sent after so many deliveries that failed under its lease.
-    fn delivery(&self, event: EventId, terms: Arc<Terms>, failures: u8, key: &TokenKey) -> EventToSend {
+    fn delivery(&self, event: EventId, terms: Arc<Terms>, key: &TokenKey) -> EventToSend {
         let lease = Some((key.sign(&self.token), self.lease_end));
-        let (client, attempt) = (self.token.client().clone(), self.attempt_after(failures));
-        EventToSend { client, event, attempt, repeats: self.attempt, lease, terms }
+        let (client, attempt, hand_over) =
+            (self.token.client().clone(), self.delivery_number(), self.attempt);
+        EventToSend { client, event, attempt, hand_over, lease, terms }
     }
 
     /// Gives its token back: it is dead.
@@ -380,14 +481,15 @@ impl Granted {
         Outgoing::now(self.token.client(), message)
     }
 
-    fn message(&self, failures: u8) -> Message {
+    fn message(&self) -> Message {
         Message::Event(GrantedEvent {
             pack: self.pack.to_string(),
             recheck: self.recheck,
             token: self.token.to_string(),
             lease_end_ms: self.lease_end.timestamp_millis(),
             attempt: self.attempt,
-            failures,
+            failures: self.failed(),
+            failing_since_s: self.tries.map(|tries| tries.since_s),
             rest: Rest::default(),
         })
     }

@@ -13,7 +13,7 @@ use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{StatusCode, Url};
 use thiserror::Error;
 use tidegate_domain::ids::ClientId;
-use tidegate_domain::limits::{DELIVERY_SECONDS, SQS_DELAY_SECONDS};
+use tidegate_domain::limits::{DELIVERY_SECONDS, RETRY_AFTER_SECONDS};
 use tidegate_domain::time::seconds;
 
 use super::{Delivery, EventToSend, Sent, signature};
@@ -135,7 +135,7 @@ fn causes<'e>(error: &'e reqwest::Error) -> impl Iterator<Item = &'e (dyn StdErr
     })
 }
 
-/// How long an endpoint asks to be left alone: seconds or a date, at most what SQS can delay. `None` for anything else.
+/// How long an endpoint asks to be left alone: seconds or a date, at most a day. `None` for anything else.
 fn asked_wait(text: &str, now_s: i64) -> Option<Duration> {
     let text = text.trim();
     let asked_s = match text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -143,7 +143,7 @@ fn asked_wait(text: &str, now_s: i64) -> Option<Duration> {
         true if !text.is_empty() => text.parse().unwrap_or(i64::MAX),
         _ => DateTime::parse_from_rfc2822(text).ok()?.timestamp().saturating_sub(now_s),
     };
-    Some(seconds(asked_s.clamp(0, SQS_DELAY_SECONDS.into())))
+    Some(seconds(asked_s.clamp(0, RETRY_AFTER_SECONDS.into())))
 }
 
 fn evaluate(status: StatusCode, retry_after: Option<Duration>) -> Sent {
@@ -303,8 +303,8 @@ mod tests {
     fn whatever_an_endpoint_asks_for_is_bounded() {
         let now_s = 1_445_412_480; // 21 October 2015, 07:28 UTC
         for (text, waits_s) in [
-            ("9223372036854775807", Some(900)),
-            ("99999999999999999999999999", Some(900)),
+            ("9223372036854775807", Some(86_400)),
+            ("99999999999999999999999999", Some(86_400)),
             ("0", Some(0)),
             (" 7 ", Some(7)),
             ("-1", None),
@@ -313,7 +313,7 @@ mod tests {
             ("1.5", None),
             ("Wed, 21 Oct 2015 07:28:30 GMT", Some(30)),
             ("Wed, 21 Oct 2015 07:27:00 GMT", Some(0)),
-            ("Fri, 31 Dec 9999 23:59:59 GMT", Some(900)),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", Some(86_400)),
             ("Fri, 31 Dec 999999999 23:59:59 GMT", None),
         ] {
             assert_eq!(asked_wait(text, now_s).map(|wait| wait.num_seconds()), waits_s, "{text}");

@@ -22,9 +22,7 @@ use std::sync::Arc;
 use chrono::Duration;
 use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{ClientId, RunId};
-use tidegate_domain::limits::SQS_DELAY_SECONDS;
 use tidegate_domain::target::Target;
-use tidegate_domain::time::{milliseconds, seconds};
 use tidegate_store::Store;
 
 use crate::EngineError;
@@ -99,52 +97,5 @@ impl Delivery {
             }
             Target::Http { url } => self.post_completion(client, url, (id, body)).await,
         }
-    }
-}
-
-/// The longest wait between two deliveries: the longest delay of SQS.
-const MOST_BACKOFF: Duration = seconds(SQS_DELAY_SECONDS as i64);
-
-/// How long to wait before delivery number `attempt + 1`: 2, 4, 8 ... seconds, or what the target asked for, and up to half as
-/// long again, by `random`: what failed together does not come again together. At most 15 minutes.
-pub(crate) fn backoff(attempt: u8, asked_for: Option<Duration>, random: &dyn Random) -> Duration {
-    let least = least_backoff(attempt).max(asked_for.unwrap_or_default()).min(MOST_BACKOFF);
-    let half = u64::try_from(least.num_milliseconds() / 2).unwrap_or_default();
-    let more = random.next_u64() % half.saturating_add(1);
-    let more = milliseconds(i64::try_from(more).unwrap_or_default());
-    least.checked_add(&more).unwrap_or(MOST_BACKOFF).min(MOST_BACKOFF)
-}
-
-/// How long to wait before delivery number `attempt + 1` at the least.
-fn least_backoff(attempt: u8) -> Duration {
-    seconds(1_i64 << attempt.clamp(1, 9))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::random::SeededRandom;
-
-    #[test]
-    fn backoff_doubles_and_honours_the_target_up_to_what_sqs_can_delay() {
-        let random = SeededRandom::new(1);
-        let is_within = |attempt, asked: Option<i64>, least: i64, most: i64| {
-            (0..100).all(|_| {
-                let waits = backoff(attempt, asked.map(seconds), &random);
-                (seconds(least)..=seconds(most)).contains(&waits)
-            })
-        };
-        for (attempt, least) in [(1, 2), (2, 4), (3, 8), (20, 512)] {
-            assert!(is_within(attempt, None, least, (least + least / 2).min(900)), "{attempt}");
-        }
-        assert!(is_within(1, Some(60), 60, 90));
-        assert!(is_within(1, Some(7_200), 900, 900));
-    }
-
-    #[test]
-    fn what_failed_together_does_not_come_again_together() {
-        let random = SeededRandom::new(1);
-        let waits: std::collections::BTreeSet<_> = (0..100).map(|_| backoff(3, None, &random)).collect();
-        assert!(waits.len() > 90, "{waits:?}");
     }
 }

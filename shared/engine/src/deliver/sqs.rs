@@ -83,9 +83,9 @@ impl Delivery {
         for (index, body) in &call.entries {
             let entry = SendMessageBatchRequestEntry::builder().id(index.to_string()).message_body(body);
             let entry = match deliveries.get(*index) {
-                Some(EventToSend { client, event, repeats, .. }) if is_fifo => entry
+                Some(EventToSend { client, event, hand_over, .. }) if is_fifo => entry
                     .message_group_id(fifo::group_id(client, event.run().job()))
-                    .message_deduplication_id(deduplication_id(client, event, *repeats)),
+                    .message_deduplication_id(deduplication_id(client, event, *hand_over)),
                 _ => entry,
             };
             request = match entry.build() {
@@ -116,10 +116,10 @@ impl Delivery {
 
 /// A delivery that failed may have arrived all the same, so its repeats are the same message to a FIFO queue; a new lease
 /// of the event makes a new one.
-fn deduplication_id(client: &ClientId, event: &EventId, repeats: u8) -> String {
-    match repeats {
+fn deduplication_id(client: &ClientId, event: &EventId, hand_over: u8) -> String {
+    match hand_over {
         1 => fifo::deduplication_id(client, &event.to_string()),
-        first => fifo::deduplication_id(client, &format!("{event}-{first}")),
+        later => fifo::deduplication_id(client, &format!("{event}-{later}")),
     }
 }
 

@@ -102,6 +102,8 @@ impl Chunks {
         }
         self.count += 1;
         let chunk = Chunk {
+            failing_since_s: None,
+            not_before_ms: None,
             client: key.client.to_string(),
             launch_s: key.launch_at.timestamp(),
             as_of_ms: self.as_of.timestamp_millis(),

@@ -87,7 +87,7 @@ impl From<Outcome> for EventStatus {
 /// What the slot groups of a run's policy know of it.
 #[derive(Debug, Default)]
 pub(crate) struct Live {
-    /// Its events that are in flight, by their number.
+    /// Its events that are in flight, by their number, with all their deliveries counted.
     pub(crate) held: BTreeMap<u32, Lease>,
     /// Outcomes that are not in its history yet. Those that are being packed are not among them: they count when they are
     /// in the history.
@@ -102,9 +102,11 @@ impl Live {
         for group in groups {
             let ours = |number: u32| group.pack(number) == Some(&pack);
             let held = group.leases.values().filter(|lease| ours(lease.id.pack_number));
-            live.held.extend(held.filter_map(|lease| Some((number_in(own, lease.id.index)?, *lease))));
+            let counted = |lease: &Lease| Lease { attempt: group.delivery_at(lease), ..*lease };
+            live.held
+                .extend(held.filter_map(|lease| Some((number_in(own, lease.id.index)?, counted(lease)))));
             let outcomes = group.outcomes.iter().filter(|entry| ours(entry.pack_number));
-            let outcomes = outcomes.filter_map(|entry| ended_in(own, entry.ended));
+            let outcomes = outcomes.filter_map(|entry| ended_in(own, group.ended(entry)));
             live.outcomes.extend(outcomes.map(|ended| (ended.index, ended)));
         }
         live
@@ -258,7 +260,7 @@ fn fill_from_history(records: &mut BTreeMap<u32, EventRecord>, live: &Live, hist
     for row in history {
         match row {
             HistoryRow::Packed(packed) => {
-                outcomes.extend(packed.into_iter().map(|ended| (ended.index, ended)))
+                packed.into_iter().for_each(|ended| add_later(&mut outcomes, ended))
             }
             HistoryRow::Event(event) => single_rows.push(event),
             HistoryRow::ReleaseNote(words) => said.push(words),
@@ -287,7 +289,9 @@ fn fill_from_history(records: &mut BTreeMap<u32, EventRecord>, live: &Live, hist
         }
     }
     for event in single_rows {
-        if let Some(record) = records.get_mut(&event.index) {
+        if let Some(record) = records.get_mut(&event.index)
+            && record.attempts.is_none_or(|attempts| attempts <= event.attempts)
+        {
             fill(record, &event);
         }
     }
@@ -300,6 +304,14 @@ fn fill_from_history(records: &mut BTreeMap<u32, EventRecord>, live: &Live, hist
             record.at = Some(words.at);
             record.text = Some(words.text);
         }
+    }
+}
+
+/// Adds an outcome of an event, unless one of a later delivery is known: it was redriven.
+pub(crate) fn add_later(outcomes: &mut BTreeMap<u32, Ended>, ended: Ended) {
+    let known = outcomes.entry(ended.index).or_insert(ended);
+    if known.attempts < ended.attempts {
+        *known = ended;
     }
 }
 

@@ -13,7 +13,7 @@ use tidegate_store::runs::{RunRow, Tally};
 use super::Queries;
 use crate::EngineError;
 use crate::queries::forecast::{Forecast, ForecastBasis, Progress};
-use crate::queries::history::Live;
+use crate::queries::history::{Live, add_later};
 use crate::queries::run_state::{RunState, RunSummary};
 
 /// A run with how it gets on.
@@ -152,7 +152,7 @@ impl Queries {
         for row in self.history_rows(client, run).await?.rows {
             match row {
                 HistoryRow::Packed(packed) => {
-                    ends.extend(packed.into_iter().map(|ended| (ended.index, ended)))
+                    packed.into_iter().for_each(|ended| add_later(&mut ends, ended))
                 }
                 HistoryRow::Event(event) => at = at.max(Some(event.at)),
                 HistoryRow::ReleaseNote(said) => at = at.max(Some(said.at)),
@@ -178,7 +178,7 @@ impl Queries {
                 sent_at = sent_at.max(part.at);
             }
         }
-        Ok((tally, sent_at))
+        Ok((tally.without(run.redriven), sent_at))
     }
 }
 

@@ -75,6 +75,9 @@ pub enum Message {
         /// How often telling failed before.
         #[serde(skip_serializing_if = "is_zero", default)]
         failures: u8,
+        /// When it is to be told, in seconds since the epoch; absent: now.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        due_s: Option<i64>,
     },
     /// A release that could not be applied when it arrived.
     Release {
@@ -112,6 +115,12 @@ pub struct Chunk {
     /// Which attempt of delivery this is, from 1.
     #[serde(rename = "t")]
     pub attempt: u8,
+    /// When the first of the attempts before it failed, in seconds since the epoch; absent in the first one.
+    #[serde(rename = "f", skip_serializing_if = "Option::is_none", default)]
+    pub failing_since_s: Option<i64>,
+    /// It is not sent before, in milliseconds since the epoch; absent: it is sent at its launch.
+    #[serde(rename = "nb", skip_serializing_if = "Option::is_none", default)]
+    pub not_before_ms: Option<i64>,
     /// The events, by run.
     #[serde(rename = "i")]
     pub items: Vec<ChunkItem>,
@@ -204,10 +213,13 @@ pub struct GrantedEvent {
     pub token: String,
     /// When the lease ends, in milliseconds since the epoch.
     pub lease_end_ms: i64,
-    /// Which delivery of the event the first one under this lease was, from 1.
+    /// Which delivery of the event this is, from 1, not counting those that failed.
     pub attempt: u8,
-    /// How often sending failed under this lease.
+    /// How many deliveries of the event its target did not take before.
     pub failures: u8,
+    /// When the first of them failed, in seconds since the epoch; absent where none has.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub failing_since_s: Option<i64>,
     /// What a newer version sent beside that: it stays when the event is sent later.
     #[serde(flatten)]
     pub rest: Rest,
@@ -242,9 +254,16 @@ impl Message {
         Self::Retain { client: client.to_string(), policy: policy.to_string(), after }
     }
 
-    /// Has a client told that a run has come to its end; telling failed `failures` times.
-    pub(crate) fn callback(client: &ClientId, run: &RunId, failures: u8) -> Self {
-        Self::Callback { client: client.to_string(), run: run.to_string(), failures }
+    /// Has a client told that a run has come to its end; telling failed `failures` times. Not before `due_at`, where it is
+    /// given.
+    pub(crate) fn callback(
+        client: &ClientId,
+        run: &RunId,
+        failures: u8,
+        due_at: Option<DateTime<Utc>>,
+    ) -> Self {
+        let due_s = due_at.map(|due_at| due_at.timestamp());
+        Self::Callback { client: client.to_string(), run: run.to_string(), failures, due_s }
     }
 
     /// The same kind of message with other events.
@@ -309,6 +328,12 @@ impl Chunk {
         Ok((client, clamped(launch_at)))
     }
 
+    /// From when on it is sent: its launch, or the end of the wait after a failure.
+    pub(crate) fn due_at(&self, launch_at: DateTime<Utc>) -> DateTime<Utc> {
+        let not_before = self.not_before_ms.and_then(DateTime::from_timestamp_millis);
+        not_before.map_or(launch_at, |not_before| clamped(not_before).max(launch_at))
+    }
+
     /// The line that its events arrive at, and the occurrences that they are of.
     ///
     /// # Errors
@@ -365,8 +390,12 @@ mod tests {
     fn the_wire_form_is_pinned() {
         let wake = Message::Wake { client: "acme".into(), policy: "small".into(), due_s: None };
         assert_eq!(wake.encode(), r#"{"v":1,"wake":{"client":"acme","policy":"small"}}"#);
-        let callback =
-            |failures| Message::Callback { client: "acme".into(), run: "nightly.1.5".into(), failures };
+        let callback = |failures| Message::Callback {
+            client: "acme".into(),
+            run: "nightly.1.5".into(),
+            failures,
+            due_s: (failures > 0).then_some(7),
+        };
         assert_eq!(callback(0).encode(), r#"{"v":1,"callback":{"client":"acme","run":"nightly.1.5"}}"#);
         assert_eq!(Message::decode(&callback(2).encode()).unwrap(), callback(2));
         let chunk = r#"{"v":1,"chunk":{"c":"acme","l":1790000000,"o":1789999900000,"t":1,"i":[{"j":"nightly","r":2,"a":0,"b":1,"d":{"n":1,"q":"https://x/1/a","b":"null","m":5}}]}}"#;
@@ -430,6 +459,8 @@ mod tests {
                 repeat: false,
                 ahead: false,
                 attempt: 1,
+                failing_since_s: None,
+                not_before_ms: None,
                 items,
                 rest,
             }
@@ -456,6 +487,8 @@ mod tests {
             repeat: as_of_ms > 1,
             ahead: false,
             attempt: 1,
+            failing_since_s: None,
+            not_before_ms: None,
             items: vec![ChunkItem {
                 job: "a".into(),
                 revision: 1,

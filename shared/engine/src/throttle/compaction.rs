@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::pack::PackId;
-use tidegate_domain::slots::{Compaction, Ended, SlotGroup, Transition};
+use tidegate_domain::policy::PolicyRef;
+use tidegate_domain::slots::{Compaction, Ended, Outcome, SlotGroup, Transition};
+use tidegate_store::dead_letters::{DeadLetter, Waited};
 use tidegate_store::events::HistoryOf;
 use tidegate_store::runs::Tally;
 use tidegate_store::slots::Written;
@@ -17,6 +19,7 @@ use tracing::error;
 use super::Throttle;
 use crate::EngineError;
 use crate::effect::Effect;
+use crate::error::readable;
 
 /// Packs whose outcomes are kept at once.
 const PACKS_AT_ONCE: usize = 16;
@@ -34,13 +37,20 @@ impl Throttle {
                 Written::Refused(_) => return Ok(Vec::new()),
             }
         }
-        let mut by_pack: BTreeMap<u32, Vec<Ended>> = BTreeMap::new();
+        // By pack: events of one that were sent again have other numbers, and what is kept is kept once for each pack.
+        let mut by_pack: BTreeMap<&PackId, Vec<Ended>> = BTreeMap::new();
         for entry in seen.compacting() {
-            by_pack.entry(entry.pack_number).or_default().push(entry.ended);
+            match seen.pack(entry.pack_number) {
+                Some(pack) => by_pack.entry(pack).or_default().push(seen.ended(entry)),
+                None => {
+                    let (group, pack_number) = (&seen.key, entry.pack_number);
+                    error!(?group, pack_number, "outcomes name a pack that their group does not know");
+                }
+            }
         }
         let number = (seen.key.group, seen.compactions);
         let keeps: Vec<_> =
-            by_pack.iter().map(|(pack, ends)| self.keep_ends(&seen, number, *pack, ends)).collect();
+            by_pack.iter().map(|(pack, ends)| self.keep_ends(&seen, number, pack, ends)).collect();
         let kept: Vec<_> = stream::iter(keeps).buffered(PACKS_AT_ONCE).try_collect().await?;
         let mut effects: Vec<Effect> = kept.into_iter().flatten().collect();
         // Last: until then, whoever finds them set apart concludes their runs once more.
@@ -53,21 +63,55 @@ impl Throttle {
         &self,
         seen: &SlotGroup,
         number: (u32, u64),
-        pack_number: u32,
+        pack: &PackId,
         ends: &[Ended],
     ) -> Result<Option<Effect>, EngineError> {
-        let Some(pack) = seen.pack(pack_number) else {
-            error!(group = ?seen.key, pack_number, "outcomes name a pack that their group does not know");
-            return Ok(None);
-        };
         let client = &seen.key.client;
         let of = HistoryOf::pack(&seen.key.policy, pack);
         self.store.keep_outcomes(client, &of, number, ends, self.clock.now()).await?;
+        self.keep_dead_letters(&PolicyRef::of(seen), pack, ends).await?;
         // Of single events nobody counts more.
         let PackId::Run(run) = pack else { return Ok(None) };
         let tally = Tally::of(ends.iter().map(|ended| ended.outcome));
         let added = self.store.add_outcomes(client, run, number, tally, self.clock.now()).await?;
         Ok(added.row.map(|row| Effect::Conclude(client.clone(), Box::new(row))))
+    }
+
+    /// Keeps those of the events that failed or were never released. Those that could not be delivered have letters already.
+    async fn keep_dead_letters(
+        &self,
+        policy: &PolicyRef,
+        pack: &PackId,
+        ends: &[Ended],
+    ) -> Result<(), EngineError> {
+        let is_lost = |ended: &&Ended| matches!(ended.outcome, Outcome::Failed | Outcome::Expired);
+        let mut lost = ends.iter().filter(is_lost).peekable();
+        if lost.peek().is_none() {
+            return Ok(());
+        }
+        let singles = match pack {
+            PackId::Run(_) => None,
+            PackId::Singles(id) => readable(self.contents.pack(policy, *id).await)?,
+        };
+        let event = |index: u32| match pack {
+            PackId::Run(run) => Some(run.event(index)),
+            PackId::Singles(_) => Some(singles.as_ref()?.member(index)?.run_id().event(0)),
+        };
+        let at = self.clock.now();
+        let letter = |ended: &Ended| {
+            let Ended { index, outcome, attempts } = *ended;
+            let waited = Waited { policy: policy.policy.clone(), pack: pack.clone(), index };
+            Some(DeadLetter {
+                event: event(index)?,
+                outcome,
+                attempts,
+                at,
+                reason: None,
+                waited: Some(waited),
+            })
+        };
+        let letters: Vec<DeadLetter> = lost.filter_map(letter).collect();
+        Ok(self.store.keep_dead_letters(&policy.client, &letters).await?)
     }
 
     /// Forgets the outcomes that were compacted.

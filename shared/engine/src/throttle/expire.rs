@@ -4,6 +4,7 @@
 //! expired only when its last delivery was noted as sent (`deliver/granted.rs`). Until then it is delivered once more than that.
 
 use chrono::Duration;
+use tidegate_domain::job::Terms;
 use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::Policy;
 use tidegate_domain::policy::PolicyRef;
@@ -56,23 +57,32 @@ impl Throttle {
         lease: &Lease,
     ) -> Result<(SlotGroup, Vec<Granted>), EngineError> {
         let Some(pack) = seen.pack(lease.id.pack_number) else { return Ok((seen.clone(), Vec::new())) };
-        let max_attempts = self.max_attempts(&PolicyRef::of(seen), pack, lease.id.index).await?;
-        let redeliver = is_delivered_again(lease, max_attempts);
-        info!(%pack, index = lease.id.index, attempt = lease.attempt, redeliver, "a lease ran out");
+        let (made, failed) =
+            (seen.delivery_at(lease), seen.tries_before(&lease.id).map_or(0, |tries| tries.failed));
+        let is_last = |terms: &Terms| terms.is_last_hand_over(made, failed);
+        let was_its_last = self.ask_terms(&PolicyRef::of(seen), pack, lease.id.index, is_last).await?;
+        let redeliver = is_delivered_again((lease, made), was_its_last);
+        info!(%pack, index = lease.id.index, attempt = made, redeliver, "a lease ran out");
         self.end_lease(seen.clone(), lease, redeliver.then(|| lease_of(policy))).await
     }
 
-    /// How often an event is delivered at the most; 0 when it is not wanted any more, or nobody can tell.
-    async fn max_attempts(&self, policy: &PolicyRef, pack: &PackId, index: u32) -> Result<u8, EngineError> {
+    /// Asks the terms of an event; `None` when it is not wanted any more, or nobody can tell.
+    async fn ask_terms(
+        &self,
+        policy: &PolicyRef,
+        pack: &PackId,
+        index: u32,
+        ask: impl Fn(&Terms) -> bool,
+    ) -> Result<Option<bool>, EngineError> {
         Ok(match pack {
             PackId::Run(run) => {
                 let terms = readable(self.contents.run_terms(&policy.client, run).await)?;
-                terms.map_or(0, |terms| terms.terms.max_attempts.get())
+                terms.map(|terms| ask(&terms.terms))
             }
             PackId::Singles(id) => {
                 let pack = readable(self.contents.pack(policy, *id).await)?;
                 let member = pack.as_ref().and_then(|pack| pack.member(index));
-                member.map_or(0, |member| member.terms.max_attempts.get())
+                member.map(|member| ask(&member.terms))
             }
         })
     }
@@ -112,9 +122,9 @@ impl Throttle {
 
 /// Whether the event of a lease that ran out gets another one. An event that nothing can send, since whoever tries is stopped
 /// each time, has expired when its deliveries cannot be counted any more.
-fn is_delivered_again(lease: &Lease, max_attempts: u8) -> bool {
-    let was_its_last = lease.attempt >= max_attempts && lease.sent;
-    max_attempts > 0 && !was_its_last && lease.attempt < u8::MAX
+fn is_delivered_again((lease, made): (&Lease, u8), was_its_last: Option<bool>) -> bool {
+    let has_had_its_last = was_its_last.is_none_or(|was_its_last| was_its_last && lease.sent);
+    !has_had_its_last && made < u8::MAX
 }
 
 #[cfg(test)]
@@ -127,15 +137,14 @@ mod tests {
     #[test]
     fn an_event_has_expired_when_its_last_delivery_is_known_to_have_been_sent() {
         let id = LeaseId { slot: 0, fence: 1, pack_number: 1, index: 0, cost: 1 };
-        let again = |attempt, sent, max_attempts| {
-            let lease = Lease { id, ends_at: DateTime::UNIX_EPOCH, write_id: 1, attempt, sent };
-            is_delivered_again(&lease, max_attempts)
+        let again = |made, sent, was_its_last| {
+            let lease = Lease { id, ends_at: DateTime::UNIX_EPOCH, write_id: 1, attempt: 1, sent };
+            is_delivered_again((&lease, made), was_its_last)
         };
-        assert!(again(1, false, 2) && again(1, true, 2));
-        assert!(again(2, false, 2) && again(3, false, 2) && again(1, false, 1));
-        assert!(!again(2, true, 2) && !again(3, true, 2) && !again(1, true, 1));
-        assert!(again(254, false, 5) && !again(255, false, 5));
+        assert!(again(1, false, Some(false)) && again(1, true, Some(false)) && again(2, false, Some(true)));
+        assert!(!again(2, true, Some(true)));
+        assert!(again(254, false, Some(true)) && !again(255, false, Some(false)));
         // It is not wanted any more.
-        assert!(!again(1, false, 0));
+        assert!(!again(1, false, None));
     }
 }

@@ -107,8 +107,9 @@ impl Throttle {
 
     /// Gives what a group has left to grant back to the line.
     async fn return_range_of(&self, policy: &Policy, seen: &SlotGroup) -> Result<(), EngineError> {
-        let (Some(range), Some(pack)) = (seen.range().copied(), seen.serving()) else { return Ok(()) };
-        let place = match pack {
+        let Some(range) = seen.range().copied() else { return Ok(()) };
+        let Some(pack) = seen.packs.get(&range.pack_number) else { return Ok(()) };
+        let place = match &pack.pack {
             PackId::Run(run) => match readable(self.contents.run_terms(&policy.client, run).await)? {
                 Some(terms) => (pack, terms.terms.flow.priority.get(), run.launch_at()),
                 None => return Ok(self.store.drop_range(seen, range, run).await.map(drop)?),

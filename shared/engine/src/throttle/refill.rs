@@ -12,7 +12,9 @@ use tidegate_domain::occurrence::{SkipReason, StopReason};
 use tidegate_domain::pack::{PackId, SinglesId};
 use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::slots::{GroupKey, PackRef, Range, SlotGroup, Transition};
-use tidegate_store::line::{LineEntry, Take, is_first, is_part, is_put_back, pack_of_line_key};
+use tidegate_store::line::{
+    LineEntry, Take, is_first, is_part, is_put_back, pack_of_line_key, tries_of_line_key,
+};
 use tidegate_store::slots::Written;
 
 use super::Throttle;
@@ -104,6 +106,11 @@ impl Throttle {
             }
         };
         if let Some(reason) = reason {
+            if entry.tries().is_some() {
+                // It lies where the launch of its run does not lead to.
+                let PolicyRef { client, policy } = &policy;
+                self.store.exhaust_entry((client, policy), run, entry.clone()).await?;
+            }
             let waiting = WaitingRun { policy, run: run.clone(), priority: entry.priority() };
             more.push(Effect::Stop(waiting, reason));
             return Ok(Next::Nothing);
@@ -221,9 +228,9 @@ impl Throttle {
         let Some((start, end, last)) = self.take(group, entry, (supply, id.kind.cost), due).await? else {
             return Ok(None);
         };
-        let (left, cost) = (end.saturating_sub(start), id.kind.cost);
+        let (left, cost, tries) = (end.saturating_sub(start), id.kind.cost, tries_of_line_key(entry.0));
         let range = Range { pack_number: 0, next: start, left, cost, deadline: None };
-        Ok(Some((range, PackRef { pack: PackId::Singles(id), watched: false, recheck }, last)))
+        Ok(Some((range, PackRef { pack: PackId::Singles(id), watched: false, recheck, tries }, last)))
     }
 
     async fn take_of_run(
@@ -243,10 +250,12 @@ impl Throttle {
         };
         // Of a single event that nobody waits for, its record says enough.
         let is_told = |terms: &Terms| terms.count.get() > 1 || terms.flow.is_watched();
-        if is_first(line_key, start) && end > start && terms.is_some_and(is_told) {
+        let tries = tries_of_line_key(line_key);
+        if tries.is_none() && is_first(line_key, start) && end > start && terms.is_some_and(is_told) {
             self.store.run_started(client, run, self.clock.now()).await?;
         }
         let (range, pack) = range_of(run, terms, start, end);
+        let pack = PackRef { tries, ..pack };
         Ok(Some((range, pack, last)))
     }
 
@@ -315,5 +324,5 @@ fn range_of(run: &RunId, terms: Option<&Terms>, start: u32, end: u32) -> (Range,
         deadline: window.map(|window| window.ends_at(run.launch_at())),
     };
     let watched = flow.is_some_and(|flow| flow.is_watched());
-    (range, PackRef { pack: PackId::Run(run.clone()), watched, recheck: false })
+    (range, PackRef { pack: PackId::Run(run.clone()), watched, recheck: false, tries: None })
 }

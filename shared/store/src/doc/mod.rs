@@ -5,6 +5,7 @@
 
 mod flow;
 mod rest;
+mod retry;
 mod rules;
 mod target;
 mod terms;

@@ -1,11 +1,12 @@
 //! What travels with each occurrence.
 
 use serde::{Deserialize, Serialize};
-use tidegate_domain::job::{Attempts, Count, History, Payload, Terms};
+use tidegate_domain::job::{Count, History, Payload, Terms};
 use tidegate_domain::rules::Relevancy;
 
 use super::Rest;
 use super::flow::FlowDoc;
+use super::retry::{self, RetryDoc};
 use super::target::{joined, split};
 
 /// The terms of a job, as stored in rows and in dispatch messages.
@@ -34,8 +35,11 @@ pub struct TermsDoc {
     /// Only failures are kept.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     f: bool,
-    /// Deliveries at the most.
+    /// Deliveries at the most, to versions that do not read `k`.
     m: u8,
+    /// When events are sent again, and deliveries at the most; absent where `m` says all.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    k: Option<RetryDoc>,
     /// How old a launch may be when it is delivered, in seconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     r: Option<u32>,
@@ -50,6 +54,7 @@ pub struct TermsDoc {
 impl From<&Terms> for TermsDoc {
     fn from(terms: &Terms) -> Self {
         let (q, u) = split(&terms.target);
+        let (m, k) = retry::split(terms.max_attempts, &terms.retry);
         let (b, l, t) = match terms.payload.clone() {
             Payload::Inline(json) => (Some(json), None, None),
             Payload::List(json) => (None, Some(json), None),
@@ -65,7 +70,8 @@ impl From<&Terms> for TermsDoc {
             l,
             t,
             f: terms.history == History::Failures,
-            m: terms.max_attempts.get(),
+            m,
+            k,
             r: terms.relevancy.map(Relevancy::seconds),
             w: FlowDoc::from(&terms.flow),
             rest: Rest::from(&terms.unknown),
@@ -89,6 +95,7 @@ impl TermsDoc {
         let texts = [&self.p, &self.q, &self.u, &self.b, &self.l, &self.t];
         // A payload is JSON in a JSON string: its quotes are escaped.
         32 + self.w.size()
+            + self.k.as_ref().map_or(0, RetryDoc::size)
             + self.rest.size()
             + texts
                 .into_iter()
@@ -112,13 +119,16 @@ impl TermsDoc {
             (None, None, Some(json)) => Payload::Template(json),
             _ => return Err("only one of 'b', 'l' and 't' may be there".to_owned()),
         };
+        let (max_attempts, retry) =
+            retry::joined(self.m, self.k.as_ref()).map_err(|e| format!("'k': {e}"))?;
         Ok(Terms {
             count: Count::new(self.n.into()).map_err(|e| e.to_string())?,
             policy: self.p.as_deref().map(str::parse).transpose().map_err(|e| format!("'p': {e}"))?,
             target,
             payload,
             history: if self.f { History::Failures } else { History::All },
-            max_attempts: Attempts::new(self.m.into()).map_err(|e| e.to_string())?,
+            max_attempts,
+            retry,
             relevancy: self
                 .r
                 .map(|seconds| Relevancy::new(seconds.into()))
@@ -133,6 +143,8 @@ impl TermsDoc {
 #[cfg(test)]
 mod tests {
     use tidegate_domain::flow::Flow;
+    use tidegate_domain::job::Attempts;
+    use tidegate_domain::retry::Retry;
     use tidegate_domain::unknown::Unknown;
 
     use tidegate_domain::target::Target;
@@ -146,7 +158,8 @@ mod tests {
             target,
             payload,
             history: History::Failures,
-            max_attempts: Attempts::default(),
+            max_attempts: Attempts::new(5).ok(),
+            retry: Retry::default(),
             relevancy: None,
             flow: Flow::default(),
             unknown: Unknown::default(),

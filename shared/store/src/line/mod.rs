@@ -14,8 +14,10 @@ use tidegate_domain::ids::{ClientId, PolicyId, RunId};
 use tidegate_domain::limits::{GRANT_EVENTS, MAX_PRIORITY, WRITE_ROUNDS};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::{PackId, Singles};
-use tidegate_domain::slots::GroupKey;
+use tidegate_domain::retry::Tries;
+use tidegate_domain::slots::{GroupKey, LeaseId, PackRef};
 
+use crate::dead_letters::Waited;
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Sorted, Update, Updated};
 use crate::runs::{Tally, left_out_update, row as run_row};
@@ -93,6 +95,11 @@ impl LineEntry {
     /// Which part of its run it is, from 0; `None` where it is the whole, or was given back by a slot group.
     pub fn part(&self) -> Option<u32> {
         part_of(&self.line_key).map(|(part, _)| part)
+    }
+
+    /// How often its event was delivered before, when it is one that is sent again.
+    pub fn tries(&self) -> Option<Tries> {
+        tries_of_line_key(&self.line_key)
     }
 
     /// The run that waits; `None` for a pack of single events.
@@ -267,16 +274,96 @@ fn launch_of(line_key: &str) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(line_key.split('|').nth(1)?.parse().ok()?, 0)
 }
 
-/// A part of a pack that a slot group gave back: an entry of its own beside the pack's. No grant gives back twice.
+/// Stands before how often an event was delivered that is sent again, in the key of its entry.
+const TRIED: &str = "+t";
+
+/// How often an event was delivered, in a key or behind the id of a pack.
+pub(crate) fn tries_text(Tries { made, failed, since_s }: Tries) -> String {
+    format!("{made:03}.{failed:03}.{since_s:010}")
+}
+
+pub(crate) fn read_tries(text: &str) -> Option<Tries> {
+    let mut numbers = text.split('.');
+    let made = numbers.next()?.parse().ok()?;
+    Some(Tries { made, failed: numbers.next()?.parse().ok()?, since_s: numbers.next()?.parse().ok()? })
+}
+
+/// How often the event of an entry was delivered before, by its key; `None`: never.
+///
+/// ```
+/// use tidegate_store::line::tries_of_line_key;
+///
+/// let key = "5|001790000600|+t003.002.1790000000.0000.0000000017|nightly.3.1790000000";
+/// assert_eq!(tries_of_line_key(key).map(|tries| (tries.made, tries.failed)), Some((3, 2)));
+/// assert_eq!(tries_of_line_key("5|001790000000|nightly.3.1790000000"), None);
+/// ```
+pub fn tries_of_line_key(line_key: &str) -> Option<Tries> {
+    read_tries(line_key.split('|').nth(2)?.strip_prefix(TRIED)?)
+}
+
+/// An event of a pack that goes back to the line, to be sent again at an instant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requeued {
+    /// The pack that it is of.
+    pub pack: PackId,
+    /// The priority of the pack.
+    pub priority: u8,
+    /// How it was delivered so far.
+    pub tries: Tries,
+    /// When it may be sent again: in the line, in whole seconds, rounded up.
+    pub due_at: DateTime<Utc>,
+}
+
+/// The entry of an event that goes back to the line. A lease ends once, so no two have the same key.
+pub(crate) fn requeued_row(key: &GroupKey, lease: LeaseId, back: &Requeued) -> Row {
+    let Requeued { pack, priority, tries, due_at } = back;
+    let due_s = due_at.timestamp() + i64::from(due_at.timestamp_subsec_nanos() > 0);
+    let (tries, group, fence) = (tries_text(*tries), key.group, lease.fence);
+    let line_key = format!("{priority}|{due_s:012}|{TRIED}{tries}.{group:04}.{fence:010}|{pack}");
+    Row::new(&Key::new(partition(&key.client, &key.policy), line_key))
+        .with("pack", text(pack.to_string()))
+        .with("n", number(lease.index.saturating_add(1)))
+        .with("cur", number(lease.index))
+}
+
+/// An event that was dead and is put into the line again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DeadEntry {
+    pub(crate) attempts: u8,
+    pub(crate) priority: u8,
+    pub(crate) due_at: DateTime<Utc>,
+    pub(crate) now: DateTime<Utc>,
+}
+
+/// Its entry. Its deliveries count on, and none of them counts as failed: it is sent again for as long as a new one.
+pub(crate) fn redriven_row(client: &ClientId, waited: &Waited, entry: DeadEntry) -> Row {
+    let DeadEntry { attempts, priority, due_at, now } = entry;
+    let Waited { policy, pack, index } = waited;
+    let due_s = due_at.timestamp() + i64::from(due_at.timestamp_subsec_nanos() > 0);
+    let tries = tries_text(Tries { made: attempts, failed: 0, since_s: now.timestamp() });
+    let line_key = format!("{priority}|{due_s:012}|{TRIED}{tries}.redriven.{index:07}|{pack}");
+    Row::new(&Key::new(partition(client, policy), line_key))
+        .with("pack", text(pack.to_string()))
+        .with("n", number(index.saturating_add(1)))
+        .with("cur", number(*index))
+}
+
+/// A part of a pack that a slot group gave back: an entry of its own beside the pack's. No grant gives back twice. Of an event
+/// that was delivered before, its entry says so as before.
 pub(crate) fn returned_row(
     key: &GroupKey,
     grant: u64,
-    (pack, priority, launch_at): (&PackId, u8, DateTime<Utc>),
+    (pack, priority, launch_at): (&PackRef, u8, DateTime<Utc>),
     (next, end): (u32, u32),
 ) -> Row {
+    let PackRef { pack, tries, .. } = pack;
     let own = line_key(pack, priority, launch_at);
     let (head, tail) = own.rsplit_once('|').unwrap_or_default();
-    let line_key = format!("{head}|+{:04}.{grant:010}|{tail}", key.group);
+    let by = format!("{:04}.{grant:010}", key.group);
+    let line_key = match tries {
+        Some(tries) => format!("{head}|{TRIED}{}.returned.{by}|{tail}", tries_text(*tries)),
+        None => format!("{head}|+{by}|{tail}"),
+    };
     Row::new(&Key::new(partition(&key.client, &key.policy), line_key))
         .with("pack", text(pack.to_string()))
         .with("n", number(end))
@@ -603,7 +690,10 @@ impl Store {
     }
 
     /// Leaves nothing in one entry of a run that was stopped; a group that takes of it meanwhile makes it try again.
-    async fn exhaust_entry(
+    ///
+    /// # Errors
+    /// As [`Self::exhaust`].
+    pub async fn exhaust_entry(
         &self,
         (client, policy): (&ClientId, &PolicyId),
         run: &RunId,

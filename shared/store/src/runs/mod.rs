@@ -11,6 +11,7 @@ use tidegate_domain::job::Terms;
 use tidegate_domain::limits::{HISTORY_DAYS, PAGE_ROWS};
 use tidegate_domain::occurrence::{Occurrence, SkipReason};
 use tidegate_domain::pack::{SinglesId, SinglesKind};
+use tidegate_domain::slots::Outcome;
 use tidegate_domain::time::{days, shifted};
 
 use crate::doc::TermsDoc;
@@ -34,8 +35,10 @@ pub struct RunRow {
     /// Why nothing of it (or nothing more) is delivered, as the word of a [`SkipReason`] or a
     /// [`StopReason`](tidegate_domain::occurrence::StopReason); `None` for a run that takes its course.
     pub stopped: Option<String>,
-    /// How many of its events have come to which end.
+    /// How many of its events have come to which end, without those that are sent again since.
     pub tally: Tally,
+    /// How many ends were taken back, since their events are sent again.
+    pub redriven: Tally,
     /// The occurrences that the row stands for when several were skipped for the same reason; `None` when it stands for
     /// its own alone.
     pub skipped: Option<Skipped>,
@@ -115,6 +118,7 @@ impl RunRow {
             terms: occurrence.terms.clone(),
             stopped: None,
             tally: Tally::default(),
+            redriven: Tally::default(),
             skipped: None,
             single: None,
             member: None,
@@ -222,6 +226,7 @@ pub(crate) fn read(row: &Attributes) -> Result<RunRow> {
         dead: item.number_or("dead", 0)?,
         left_out: item.number_or("left_out", 0)?,
     };
+    let redriven = read_redriven(item)?;
     Ok(RunRow {
         id: item.id("run")?,
         terms: doc.read().map_err(|e| item.corrupt(format!("'terms': {e}")))?,
@@ -229,7 +234,8 @@ pub(crate) fn read(row: &Attributes) -> Result<RunRow> {
         skipped: read_skipped(item)?,
         single: read_single(item)?,
         member: None,
-        tally: part::sum_in(item)?.into_iter().fold(own, Tally::plus),
+        tally: part::sum_in(item)?.into_iter().fold(own, Tally::plus).without(redriven),
+        redriven,
         started_at: item.find_instant_ms("started")?,
         last_outcome_at: item.find_instant_ms("last_at")?,
         announced: read_announced(item)?,
@@ -526,6 +532,33 @@ impl Store {
 
 /// Counts events of a run that nobody is granted any more, beside the write that takes them out of the line or of a slot
 /// group. Refused when the run's row is gone.
+/// Counts that an event of a run that had come to an end is sent again.
+pub(crate) fn redriven_update(client: &ClientId, run: &RunId, ended: Outcome) -> Update {
+    Update::new(Table::Runs, key(client, run), format!("ADD {} :n", redriven_name(ended)))
+        .when("attribute_exists(pk)")
+        .value(":n", number(1))
+}
+
+fn redriven_name(ended: Outcome) -> &'static str {
+    match ended {
+        Outcome::Succeeded => "redriven_succeeded",
+        Outcome::Failed => "redriven_failed",
+        Outcome::Expired => "redriven_expired",
+        Outcome::Dead => "redriven_dead",
+    }
+}
+
+/// How many events that had come to which end were sent again.
+fn read_redriven(item: Item<'_>) -> Result<Tally> {
+    let of = |outcome| item.number_or(redriven_name(outcome), 0);
+    Ok(Tally {
+        failed: of(Outcome::Failed)?,
+        expired: of(Outcome::Expired)?,
+        dead: of(Outcome::Dead)?,
+        ..Tally::default()
+    })
+}
+
 pub(crate) fn left_out_update(client: &ClientId, run: &RunId, count: u32) -> Update {
     Update::new(Table::Runs, key(client, run), "ADD left_out :n")
         .when("attribute_exists(pk)")

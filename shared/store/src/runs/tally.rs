@@ -74,6 +74,19 @@ impl Tally {
         }
     }
 
+    /// The tally without ends that were taken back.
+    #[must_use]
+    pub fn without(self, other: Self) -> Self {
+        Self {
+            delivered: self.delivered.saturating_sub(other.delivered),
+            succeeded: self.succeeded.saturating_sub(other.succeeded),
+            failed: self.failed.saturating_sub(other.failed),
+            expired: self.expired.saturating_sub(other.expired),
+            dead: self.dead.saturating_sub(other.dead),
+            left_out: self.left_out.saturating_sub(other.left_out),
+        }
+    }
+
     /// How many events have come to an end.
     pub fn total(self) -> u32 {
         self.delivered + self.unsuccessful() + self.succeeded + self.left_out

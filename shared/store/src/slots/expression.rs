@@ -79,11 +79,6 @@ impl Expression {
             Clause::AttemptIs { slot, attempt } => {
                 self.compare_unless_one(format!("{}{slot}", slot::ATTEMPT), (*attempt).into());
             }
-            Clause::AttemptIsAtMost { slot, attempt } => {
-                let name = format!("{}{slot}", slot::ATTEMPT);
-                let attempt = self.value(number(*attempt));
-                self.when.push(format!("(attribute_not_exists({name}) OR {name} <= {attempt})"));
-            }
             Clause::LeaseEndsAt { slot, ends_at } => {
                 self.compare(format!("{}{slot}", slot::ENDS_AT), "=", instant(*ends_at));
             }
@@ -155,9 +150,6 @@ impl Expression {
                 self.give(*slot, *lease);
                 self.set_unless_one(format!("{}{slot}", slot::ATTEMPT), (*attempt).into());
                 self.add(a::FENCE, '+', 1);
-            }
-            Change::SetAttempt { slot, attempt } => {
-                self.set_unless_one(format!("{}{slot}", slot::ATTEMPT), (*attempt).into());
             }
             Change::NoteSent(slot) => {
                 self.set.push(format!("{0}{slot} = {1}{slot}", slot::SENT, slot::FENCE))

@@ -11,6 +11,7 @@ use tidegate_domain::slots::{
 use super::outcomes::{decode_entry, encode_entry};
 use crate::Result;
 use crate::item::{Attributes, Item, Row, number, text};
+use crate::line::{read_tries, tries_text};
 use crate::tables::Table;
 
 /// Attributes of the group. Short, since the row must stay within one write unit.
@@ -57,6 +58,8 @@ pub(super) mod attribute {
     pub(crate) const WATCHED: char = '!';
     /// Behind the id of a pack whose events are looked up before they are sent.
     pub(crate) const RECHECK: char = '?';
+    /// Behind the id of a pack, before how often the event was delivered that is sent again.
+    pub(crate) const TRIES: char = '^';
 }
 
 /// Attributes of a lease: each stands before the number of its slot.
@@ -199,16 +202,25 @@ fn read_packs(item: Item<'_>) -> Result<BTreeMap<u32, PackRef>> {
     for name in item.names() {
         let Some(number) = name.strip_prefix(a::PACK_REF).and_then(|n| n.parse().ok()) else { continue };
         let id = item.text(name)?;
+        let (id, tries) = match id.split_once(a::TRIES) {
+            Some((id, tries)) => {
+                let read =
+                    read_tries(tries).ok_or_else(|| item.corrupt(format!("'{name}' has '{tries}'")))?;
+                (id, Some(read))
+            }
+            None => (id, None),
+        };
         let (id, recheck) = id.strip_suffix(a::RECHECK).map_or((id, false), |id| (id, true));
         let (id, watched) = id.strip_suffix(a::WATCHED).map_or((id, false), |id| (id, true));
-        packs.insert(number, PackRef { pack: item.parsed(name, id)?, watched, recheck });
+        packs.insert(number, PackRef { pack: item.parsed(name, id)?, watched, recheck, tries });
     }
     Ok(packs)
 }
 
 /// A pack as a group names it.
-pub(super) fn pack_text(PackRef { pack, watched, recheck }: &PackRef) -> String {
+pub(super) fn pack_text(PackRef { pack, watched, recheck, tries }: &PackRef) -> String {
     let marks = [(*watched, a::WATCHED), (*recheck, a::RECHECK)];
     let marks: String = marks.into_iter().filter(|(is_set, _)| *is_set).map(|(_, mark)| mark).collect();
-    format!("{pack}{marks}")
+    let tries = tries.map_or_else(String::new, |tries| format!("{}{}", a::TRIES, tries_text(tries)));
+    format!("{pack}{marks}{tries}")
 }

@@ -2,12 +2,11 @@
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::RunId;
-use tidegate_domain::pack::PackId;
-use tidegate_domain::slots::{GroupKey, Range, SlotGroup, Transition};
+use tidegate_domain::slots::{GroupKey, LeaseId, PackRef, Range, SlotGroup, Transition};
 
 use super::{expression, key, row};
 use crate::item::Key;
-use crate::line::returned_row;
+use crate::line::{Requeued, requeued_row, returned_row};
 use crate::rows::Updated;
 use crate::runs::left_out_update;
 use crate::tables::Table;
@@ -79,13 +78,29 @@ impl Store {
         &self,
         seen: &SlotGroup,
         range: Range,
-        (pack, priority, launch_at): (&PackId, u8, DateTime<Utc>),
+        (pack, priority, launch_at): (&PackRef, u8, DateTime<Utc>),
     ) -> Result<Write> {
         let Range { next, left, .. } = range;
         let place = (pack, priority, launch_at);
         let entry = returned_row(&seen.key, seen.refills, place, (next, next + left));
         let dropped = expression::update(&seen.key, &Transition::drop_range(seen, range));
         let items = vec![self.update_item_of(dropped)?, self.put_item_of(Table::Policies, entry)?];
+        self.transact(Table::Policies, items).await
+    }
+
+    /// Events of leases of a group go back to the line, since their targets did not take them, and the leases end: all or
+    /// nothing, once. `Refused` when one of the leases is not the present one of its slot.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
+    /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
+    pub async fn requeue(&self, group: &GroupKey, events: &[(LeaseId, Requeued)]) -> Result<Write> {
+        let leases: Vec<LeaseId> = events.iter().map(|(lease, _)| *lease).collect();
+        let freed = expression::update(group, &Transition::requeue(&leases));
+        let mut items = vec![self.update_item_of(freed)?];
+        for (lease, back) in events {
+            items.push(self.put_item_of(Table::Policies, requeued_row(group, *lease, back))?);
+        }
         self.transact(Table::Policies, items).await
     }
 

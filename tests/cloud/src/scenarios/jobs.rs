@@ -30,7 +30,8 @@ pub(super) fn terms(queue_url: &str) -> Result<Terms> {
         target: Target::sqs(queue_url)?,
         payload: Payload::new(r#"{"user":"user-4711","kind":"reminder"}"#.to_owned())?,
         history: History::All,
-        max_attempts: Attempts::default(),
+        max_attempts: None,
+        retry: Default::default(),
         relevancy: None,
         flow: Flow::default(),
         unknown: Default::default(),
@@ -65,7 +66,7 @@ pub(super) async fn two_kinds(
     let (engine, id): (_, PolicyId) = (cloud.engine(), SMALL.parse()?);
     engine.tick().await?;
     policy(&engine, &id, tokens, lease_seconds).await?;
-    let under = Terms { policy: Some(id), max_attempts, ..terms(throttled)? };
+    let under = Terms { policy: Some(id), max_attempts: Some(max_attempts), ..terms(throttled)? };
     let all = std::iter::repeat_n(terms(plain)?, jobs).chain(std::iter::repeat_n(under.clone(), jobs));
     one_times(&engine, midnight()?, all).await?;
     neighbour(&engine, &cloud.target("neighbour").await?).await?;

@@ -95,8 +95,7 @@ async fn play(seed: u64, jobs: usize, before: Version, after: Version) -> Result
     options.version = before;
     let mut cloud = Cloud::new(options).await?;
     let (plain, throttled) = (cloud.target("plain").await?, cloud.target("throttled").await?);
-    let under =
-        two_kinds(&cloud, jobs, (&plain, &throttled), (tokens(jobs), 120, Attempts::default())).await?;
+    let under = two_kinds(&cloud, jobs, (&plain, &throttled), (tokens(jobs), 120, Attempts::new(5)?)).await?;
     batch(&cloud, jobs, under).await?;
     let key = cloud.register(HERD).await?;
     let work = Work { takes: Duration::from_millis(200), releases_together: 10, result: Some("done") };

@@ -54,7 +54,7 @@ const UPDATES: [(&str, &str, &str); 56] = [
     ("slots", "gs want", "begin refill"),
     ("slots", "lf", "drop range"),
     ("slots", "pk_oc", "end compaction"),
-    ("slots", "t#", "note attempt"),
+    ("slots", "d# e# f# held i# p# r# t# w#", "requeue"),
     ("slots", "want", "end refill"),
     ("slots", "x#", "recheck"),
     ("dirty", "dirty_until", "mark"),

@@ -200,10 +200,11 @@ fn drafted(draft: &JobDraft) -> String {
         Trigger::Cron { spec, zone } => format!("{:?} {zone}", spec.canonical()),
         other => format!("{other:?}"),
     };
-    let (count, attempts) = (terms.count.get(), terms.max_attempts.get());
+    let (count, attempts) =
+        (terms.count.get(), (terms.max_attempts.map(|most| most.get()), terms.retry.backoff));
     let (policy, url) = (&terms.policy, terms.target.url());
     format!(
-        "{when}, {count} to {url} under {policy:?} in {attempts} attempts, {rules:?}, {:?}",
+        "{when}, {count} to {url} under {policy:?} in {attempts:?} attempts, {rules:?}, {:?}",
         terms.relevancy
     )
 }

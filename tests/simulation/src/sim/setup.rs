@@ -13,6 +13,7 @@ use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::job::{Attempts, Count, History as Kept, Payload, Terms, Trigger};
 use tidegate_domain::policy::{OnExpiry, PolicyTerms};
 use tidegate_domain::rate_limit::{Per, RateLimit};
+use tidegate_domain::retry::{Backoff, Retry, RetryWait};
 use tidegate_domain::rules::{Jitter, Misfire, MisfireLaunches, Relevancy, Rules};
 use tidegate_domain::target::Target;
 use tidegate_domain::time::{CronSpec, Instants, Rate, parse_zone};
@@ -270,10 +271,21 @@ pub(crate) fn terms(dice: &Dice, model: &Model, client: &ClientId, stage: &Stage
         payload: Payload::new(format!("\"{}\"", "x".repeat(size)))?,
         history: if dice.chance(500) { Kept::All } else { Kept::Failures },
         relevancy: if dice.chance(150) { Some(Relevancy::new(dice.within(20..=400))?) } else { None },
-        max_attempts: Attempts::new(dice.within(1..=attempts))?,
+        max_attempts: Some(Attempts::new(dice.within(1..=attempts))?),
+        retry: retry(dice)?,
         flow: if is_throttled { flow(dice, stage)? } else { Flow::default() },
         unknown: Default::default(),
     })
+}
+
+/// When what a target does not take is sent again: some at once, some after a wait, some never.
+fn retry(dice: &Dice) -> Result<Retry> {
+    let backoff = match dice.below(4) {
+        0 => Backoff::None,
+        1 => Backoff::Fixed { wait: RetryWait::new(dice.within(1..=20))? },
+        _ => Backoff::default(),
+    };
+    Ok(Retry { backoff, ..Retry::default() })
 }
 
 /// How the events go through their policy. Most say nothing of it.

@@ -98,7 +98,7 @@ impl JobSpec {
     /// # Errors
     /// When the number is out of bounds.
     pub fn attempts(mut self, attempts: u64) -> Result<Self> {
-        self.draft.terms.max_attempts = Attempts::new(attempts)?;
+        self.draft.terms.max_attempts = Some(Attempts::new(attempts)?);
         Ok(self)
     }
 
@@ -122,7 +122,8 @@ fn terms(queue_url: &str) -> Result<Terms> {
         target: Target::sqs(queue_url)?,
         payload: Payload::new(r#"{"report":"daily"}"#.to_owned())?,
         history: History::All,
-        max_attempts: Attempts::default(),
+        max_attempts: None,
+        retry: Default::default(),
         relevancy: None,
         flow: tidegate_domain::flow::Flow::default(),
         unknown: Default::default(),

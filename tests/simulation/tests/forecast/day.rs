@@ -149,7 +149,7 @@ impl Jobs {
         let job = if self.keeps_record { job } else { job.failures_only() };
         job.with(|draft| {
             if self.is_delivered_once {
-                draft.terms.max_attempts = Attempts::new(1).unwrap();
+                draft.terms.max_attempts = Attempts::new(1).ok();
             }
             draft.terms.flow.cost = Cost::new(self.cost.into()).unwrap();
             if self.payload_bytes > 0 {

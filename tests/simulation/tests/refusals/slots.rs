@@ -1,18 +1,20 @@
 //! The clauses of slot groups: each transition, on a row that was changed so that all of them hold but one.
 
 use anyhow::{Context as _, Result};
+use tidegate_domain::retry::Tries;
 use tidegate_domain::slots::{
     GroupKey, LeaseEnd, NewLease, Outcome, PackRef, Range, Share, SlotGroup, Transition,
 };
 use tidegate_simulation::World;
 use tidegate_simulation::mutants::Mutant;
+use tidegate_store::line::Requeued;
 use tidegate_store::slots::Written;
 use tidegate_store::{Create, Store, StoreError};
 
 use crate::{at, is_refused, tamper};
 
 /// What makes a clause untrue, where a lease is in slot 0 and slot 1 is free.
-const UNTRUE: [(&str, &str); 29] = [
+const UNTRUE: [(&str, &str); 28] = [
     ("attribute_exists(pk_oc)", "REMOVE pk_oc"),
     ("attribute_exists(want)", "REMOVE want"),
     ("attribute_not_exists(dl) OR dl > :v", "SET dl = :0"),
@@ -21,7 +23,6 @@ const UNTRUE: [(&str, &str); 29] = [
     ("attribute_not_exists(rc)", "SET rc = :2"),
     ("attribute_not_exists(rt) OR rt <> :v", "SET rt = :true"),
     ("attribute_not_exists(t#)", "SET t0 = :2"),
-    ("attribute_not_exists(t#) OR t# <= :v", "SET t0 = :99"),
     ("attribute_not_exists(w#)", "SET w0 = :2"),
     ("attribute_not_exists(want)", "SET want = :entry"),
     ("cap = :v", "SET cap = :99"),
@@ -66,7 +67,12 @@ impl Case {
         tamper(world, "policies", (&format!("acme|small|{number:04}"), "slots"), self.change).await?;
         if self.transition == "transact drop range" {
             let (range, pack) = (*group.range().context("no range")?, pack()?);
-            return Ok(is_refused(store.return_range(&group, range, (&pack.pack, 5, at(0))).await?));
+            return Ok(is_refused(store.return_range(&group, range, (&pack, 5, at(0))).await?));
+        }
+        if self.transition == "transact requeue" {
+            let tries = Tries { made: 1, failed: 1, since_s: 0 };
+            let back = Requeued { pack: pack()?.pack, priority: 5, tries, due_at: at(90) };
+            return Ok(is_refused(store.requeue(&group.key, &[(held(&group)?.lease, back)]).await?));
         }
         match store.perform(&group.key, &self.tried(&group)?).await {
             Ok(Written::Refused(_)) => Ok(true),
@@ -89,7 +95,10 @@ impl Case {
         let is_one = !["rc = :v", "t# = :v", "w# = :v"].contains(&self.clause);
         let group = served(store, &group, if is_one { 1 } else { 2 }).await?;
         match (is_one, self.transition) {
-            (false, _) => performed(store, &group, &Transition::note_attempt(held(&group)?.lease, 2)).await,
+            (false, _) => {
+                let seen = group.leases.get(&0).context("no lease")?;
+                performed(store, &group, &Transition::renew(&group, seen, lease())).await
+            }
             (_, "end compaction") => performed(store, &group, &Transition::begin_compaction(&group)).await,
             _ => Ok(group),
         }
@@ -114,7 +123,6 @@ impl Case {
             "free" => Transition::free(&[end?]),
             "grant" => Transition::grant(group, &[1], lease(), at(0)),
             "hand off" => Transition::hand_off(&[end?], lease(), at(0)),
-            "note attempt" => Transition::note_attempt(end?.lease, 3),
             "note sent" => Transition::note_sent(&[end?.lease]),
             "renew" => Transition::renew(group, seen?, lease()),
             "set share" => Transition::set_share(Share { plan: 2, ..group.share }),
@@ -151,7 +159,7 @@ fn lease() -> NewLease {
 }
 
 fn pack() -> Result<PackRef> {
-    Ok(PackRef { pack: "report.1.1795262640".parse()?, watched: false, recheck: false })
+    Ok(PackRef { pack: "report.1.1795262640".parse()?, watched: false, recheck: false, tries: None })
 }
 
 /// The end of the lease in slot 0.

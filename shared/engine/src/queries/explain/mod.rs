@@ -225,7 +225,7 @@ fn holder(group: &SlotGroup, packs: &Packs, lease: &Lease, now: DateTime<Utc>) -
     Some(Holder {
         token: group.token(lease.id.slot)?,
         event: packs.event(group, &lease.id)?,
-        attempt: lease.attempt,
+        attempt: group.delivery_at(lease),
         cost: lease.id.cost,
         lease_end: lease.ends_at,
         expired: lease.ends_at <= now,

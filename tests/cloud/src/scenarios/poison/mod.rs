@@ -79,7 +79,7 @@ pub(super) async fn of_every_kind(seed: u64, share: f64) -> Result<Report> {
 async fn begin(seed: u64, jobs: usize) -> Result<Cloud> {
     let mut cloud = Cloud::new(options(seed)?).await?;
     let queue = cloud.target("herd").await?;
-    two_kinds(&cloud, jobs, (&queue, &queue), (jobs as u32, 600, Attempts::default())).await?;
+    two_kinds(&cloud, jobs, (&queue, &queue), (jobs as u32, 600, Attempts::new(5)?)).await?;
     cloud.start()?;
     Ok(cloud)
 }

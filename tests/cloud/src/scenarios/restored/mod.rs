@@ -43,7 +43,7 @@ pub(super) async fn repaired(seed: u64, share: f64) -> Result<Report> {
     let engine = cloud.engine();
     let (plain, throttled) = (cloud.target("plain").await?, cloud.target("throttled").await?);
     let under =
-        two_kinds(&cloud, jobs, (&plain, &throttled), (tokens, LEASE_SECONDS, Attempts::default())).await?;
+        two_kinds(&cloud, jobs, (&plain, &throttled), (tokens, LEASE_SECONDS, Attempts::new(5)?)).await?;
     batch(&cloud, jobs, under).await?;
     listed::add(&cloud).await?;
     let key = cloud.register(HERD).await?;

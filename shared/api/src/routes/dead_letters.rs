@@ -1,0 +1,192 @@
+//! Dead letters: events that did not succeed and that nothing sends again. Listed, counted, looked at, redriven, discarded.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::value::RawValue;
+use tidegate_domain::ids::{ClientId, EventId};
+use tidegate_domain::time::shifted;
+use tidegate_engine::EngineError;
+use tidegate_protocol::{
+    DeadLetterCounts, DeadLetterDetail, DeadLetterList, DeadLetterResult, DeadLetterResults, DeadLetterStatus,
+};
+use tracing::warn;
+
+use super::not_found;
+use crate::ApiState;
+use crate::auth::Caller;
+use crate::body::{Asked, Body, Cursor, id_to_find};
+use crate::problem::{FieldErrors, Kind, Problem};
+use crate::wire::dead_letter::{self, Chosen, DeadLetterQuery, DiscardBody, Paced, RedriveBody};
+use crate::wire::{instant, spoiled};
+
+/// Lists the events of the client that did not succeed and that nothing sends again.
+#[utoipa::path(get, path = "/v1/dead-letters", tag = "dead letters", params(DeadLetterQuery), responses(
+    (status = 200, description = "A page of dead letters", body = DeadLetterList),
+))]
+pub(crate) async fn list_dead_letters(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Asked(query): Asked<DeadLetterQuery>,
+) -> Result<Json<DeadLetterList>, Problem> {
+    let (cursor, filter) = query.into_parts();
+    let cursor = Cursor::read(cursor)?;
+    let given = cursor.is_some();
+    let mut errors = FieldErrors::default();
+    let filter = filter.check("", &mut errors);
+    errors.into_result(Kind::MalformedRequest)?;
+    let page = state.engine.dead_letters().list(&client.id, &filter.unwrap_or_default(), cursor).await;
+    let page = page.map_err(|e| Cursor::refusal_of_engine(given, "list dead letters", &e))?;
+    Ok(Json(DeadLetterList {
+        dead_letters: page.rows.iter().map(dead_letter::view).collect(),
+        unreadable: spoiled::views(page.unreadable, ""),
+        next_cursor: Cursor::next_of(page.next),
+    }))
+}
+
+/// Counts dead letters by job, policy, status and reason: 10,000 at the most.
+#[utoipa::path(get, path = "/v1/dead-letters/count", tag = "dead letters", params(DeadLetterQuery), responses(
+    (status = 200, description = "How many there are", body = DeadLetterCounts),
+))]
+pub(crate) async fn count_dead_letters(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Asked(query): Asked<DeadLetterQuery>,
+) -> Result<Json<DeadLetterCounts>, Problem> {
+    let (_, filter) = query.into_parts();
+    let mut errors = FieldErrors::default();
+    let filter = filter.check("", &mut errors);
+    errors.into_result(Kind::MalformedRequest)?;
+    let counts = state.engine.dead_letters().count(&client.id, &filter.unwrap_or_default()).await;
+    let counts = counts.map_err(|e| Problem::of_engine("count dead letters", &e))?;
+    Ok(Json(dead_letter::counts_view(counts)))
+}
+
+/// Shows a dead letter with what its event carries and where it goes.
+#[utoipa::path(get, path = "/v1/dead-letters/{event_id}", tag = "dead letters", params(("event_id" = String, Path)), responses(
+    (status = 200, description = "The dead letter", body = DeadLetterDetail),
+))]
+pub(crate) async fn read_dead_letter(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path(id): Path<String>,
+) -> Result<Json<DeadLetterDetail<Box<RawValue>>>, Problem> {
+    let id: EventId = id_to_find("event", &id)?;
+    let found = state.engine.dead_letters().find(&client.id, &id).await;
+    let found = found.map_err(|e| Problem::of_engine("read a dead letter", &e))?;
+    let found = found.ok_or_else(|| not_found("dead letter", &id.to_string()))?;
+    Ok(Json(dead_letter::detail_view(found)))
+}
+
+/// Sends the events of dead letters again, under the limits of their policies: up to 100 by their ids, or those that fit, a
+/// hundred in a call. Each keeps its id and counts its deliveries on.
+#[utoipa::path(post, path = "/v1/dead-letters/redrive", tag = "dead letters", request_body = RedriveBody, responses(
+    (status = 200, description = "What came of each", body = DeadLetterResults),
+))]
+pub(crate) async fn redrive_dead_letters(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Body(body): Body<RedriveBody>,
+) -> Result<Json<DeadLetterResults>, Problem> {
+    let mut errors = FieldErrors::default();
+    let checked = body.check(&mut errors);
+    errors.into_result(Kind::InvalidBody)?;
+    let Some((chosen, paced)) = checked else { return Err(no_body()) };
+    let (named, next) = named(&state, &client.id, chosen).await?;
+    let now = state.engine.clock().now();
+    let due = Due { start_at: paced.start_at.unwrap_or(now).max(now), paced };
+    let events =
+        (0_u32..).zip(named.iter()).filter_map(|(n, event)| Some((event.as_ref().ok()?.clone(), due.of(n))));
+    let events: Vec<(EventId, DateTime<Utc>)> = events.collect();
+    let answers = state.engine.dead_letters().redrive(&client.id, &events).await;
+    let mut answers = events.iter().zip(answers).map(|((_, at), answer)| {
+        let status = told(answer.map(dead_letter::status));
+        (status, (status == DeadLetterStatus::Redriven).then(|| instant(*at)))
+    });
+    let count = u32::try_from(named.len()).unwrap_or(u32::MAX);
+    let results = named.into_iter().map(|event| result(event, || answers.next())).collect();
+    let next_start_at = (next.is_some() && paced.per_second.is_some()).then(|| instant(due.of(count)));
+    Ok(Json(DeadLetterResults { results, next_cursor: Cursor::next_of(next), next_start_at }))
+}
+
+/// Forgets dead letters: up to 100 by their events' ids, or those that fit, a hundred in a call. The records of the events
+/// stay.
+#[utoipa::path(post, path = "/v1/dead-letters/discard", tag = "dead letters", request_body = DiscardBody, responses(
+    (status = 200, description = "What came of each", body = DeadLetterResults),
+))]
+pub(crate) async fn discard_dead_letters(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Body(body): Body<DiscardBody>,
+) -> Result<Json<DeadLetterResults>, Problem> {
+    let mut errors = FieldErrors::default();
+    let checked = body.check(&mut errors);
+    errors.into_result(Kind::InvalidBody)?;
+    let Some(chosen) = checked else { return Err(no_body()) };
+    let (named, next) = named(&state, &client.id, chosen).await?;
+    let events: Vec<EventId> = named.iter().filter_map(|event| event.as_ref().ok().cloned()).collect();
+    let answers = state.engine.dead_letters().discard(&client.id, &events).await;
+    let status = |was_there| if was_there { DeadLetterStatus::Discarded } else { DeadLetterStatus::Absent };
+    let mut answers = answers.into_iter().map(|answer| (told(answer.map(status)), None));
+    let results = named.into_iter().map(|event| result(event, || answers.next())).collect();
+    Ok(Json(DeadLetterResults { results, next_cursor: Cursor::next_of(next), next_start_at: None }))
+}
+
+fn no_body() -> Problem {
+    Problem::new(Kind::InvalidBody, "the body names no dead letters")
+}
+
+/// The events that a call is about, and where the next call goes on.
+async fn named(
+    state: &ApiState,
+    client: &ClientId,
+    chosen: Chosen,
+) -> Result<(Vec<Result<EventId, String>>, Option<String>), Problem> {
+    match chosen {
+        Chosen::Named(events) => Ok((events, None)),
+        Chosen::Fitting(filter, cursor) => {
+            let cursor = Cursor::read(cursor)?;
+            let given = cursor.is_some();
+            let page = state.engine.dead_letters().list(client, &filter, cursor).await;
+            let page = page.map_err(|e| Cursor::refusal_of_engine(given, "list dead letters", &e))?;
+            Ok((page.rows.into_iter().map(|letter| Ok(letter.event)).collect(), page.next))
+        }
+    }
+}
+
+/// When the events of a call are sent.
+struct Due {
+    start_at: DateTime<Utc>,
+    paced: Paced,
+}
+
+impl Due {
+    /// When event number `number` of the call is.
+    fn of(&self, number: u32) -> DateTime<Utc> {
+        let after_ms = self.paced.per_second.map_or(0, |pace| {
+            i64::from(number).saturating_mul(1_000).checked_div(pace.get().into()).unwrap_or_default()
+        });
+        shifted(self.start_at, TimeDelta::try_milliseconds(after_ms).unwrap_or_default())
+    }
+}
+
+fn told(answer: Result<DeadLetterStatus, EngineError>) -> DeadLetterStatus {
+    answer.unwrap_or_else(|error| {
+        warn!(%error, "a dead letter is left as it was");
+        DeadLetterStatus::Busy
+    })
+}
+
+/// The answer for one event: the next of those that were asked, or that it is none.
+fn result(
+    event: Result<EventId, String>,
+    next: impl FnOnce() -> Option<(DeadLetterStatus, Option<String>)>,
+) -> DeadLetterResult {
+    match event {
+        Err(event_id) => DeadLetterResult { event_id, status: DeadLetterStatus::NoEvent, not_before: None },
+        Ok(event) => {
+            let (status, not_before) = next().unwrap_or((DeadLetterStatus::Busy, None));
+            DeadLetterResult { event_id: event.to_string(), status, not_before }
+        }
+    }
+}

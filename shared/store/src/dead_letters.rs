@@ -1,0 +1,234 @@
+//! Dead letters: events that did not succeed and that nothing sends again, by client, until they are redriven, discarded or
+//! [`HISTORY_DAYS`] old.
+//!
+//! Rows of a client are spread over keys by job, so that a herd of dead events is no hot key, and those of one job lie together:
+//! by launch, then by their number in the run.
+
+use aws_sdk_dynamodb::types::TransactWriteItem;
+use chrono::{DateTime, Utc};
+use tidegate_domain::ids::{ClientId, EventId, JobId, PolicyId};
+use tidegate_domain::limits::HISTORY_DAYS;
+use tidegate_domain::pack::PackId;
+use tidegate_domain::shard::shard_of;
+use tidegate_domain::slots::Outcome;
+use tidegate_domain::time::{days, shifted};
+
+use crate::item::{Attributes, Item, Key, Row, number, text};
+use crate::line::{DeadEntry, redriven_row};
+use crate::rows::{Query, Sorted};
+use crate::runs;
+use crate::slots::outcomes;
+use crate::tables::Table;
+use crate::{Page, Result, Store, Write};
+
+/// Keys that the dead letters of a client are spread over.
+pub const DEAD_LETTER_SHARDS: u32 = 4;
+
+/// An event that did not succeed and that nothing sends again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// Which event.
+    pub event: EventId,
+    /// How it ended: `Failed`, `Expired` or `Dead`.
+    pub outcome: Outcome,
+    /// How often it was delivered.
+    pub attempts: u8,
+    /// When it ended, or when its end was compacted, to the millisecond.
+    pub at: DateTime<Utc>,
+    /// Why its target did not take it; `None` where the consumer had it.
+    pub reason: Option<String>,
+    /// Where it waited, when a policy throttled it.
+    pub waited: Option<Waited>,
+}
+
+/// Where an event waited for its token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waited {
+    /// The policy.
+    pub policy: PolicyId,
+    /// The pack, among those of that policy.
+    pub pack: PackId,
+    /// The event's number in the pack, from 0.
+    pub index: u32,
+}
+
+fn partition(client: &ClientId, shard: u32) -> String {
+    format!("{client}|dead|{shard}")
+}
+
+/// The key of the dead letters of a job.
+fn shard(job: &JobId) -> u32 {
+    shard_of(job.as_str(), DEAD_LETTER_SHARDS)
+}
+
+/// By job, launch, revision, and number in the run. A space stands before every character of a job's id.
+fn sort_key(event: &EventId) -> String {
+    let run = event.run();
+    format!("{} {:012} {:010} {:07}", run.job(), run.launch_at().timestamp(), run.revision(), event.index())
+}
+
+fn key(client: &ClientId, event: &EventId) -> Key {
+    Key::new(partition(client, shard(event.run().job())), sort_key(event))
+}
+
+/// The row of a dead letter. A later end of the same event takes its place.
+pub(crate) fn row(client: &ClientId, letter: &DeadLetter) -> Row {
+    let row = Row::new(&key(client, &letter.event))
+        .with("event", text(letter.event.to_string()))
+        .with("outcome", text(outcomes::code(letter.outcome)))
+        .with("tries", number(letter.attempts))
+        .with("done_at", number(letter.at.timestamp_millis()))
+        .with_some("reason", letter.reason.as_deref().map(text))
+        .expiring(shifted(letter.at, days(HISTORY_DAYS)));
+    match &letter.waited {
+        None => row,
+        Some(Waited { policy, pack, index }) => row
+            .with("policy", text(policy.to_string()))
+            .with("pack", text(pack.to_string()))
+            .with("place", number(*index)),
+    }
+}
+
+fn read(row: &Attributes) -> Result<DeadLetter> {
+    let item = Item::read(Table::Events, row)?;
+    let waited = match item.find_text("pack") {
+        None => None,
+        Some(pack) => Some(Waited {
+            policy: item.id("policy")?,
+            pack: item.parsed("pack", pack)?,
+            index: item.number("place")?,
+        }),
+    };
+    Ok(DeadLetter {
+        event: item.id("event")?,
+        outcome: outcomes::from_code(item.text("outcome")?)
+            .ok_or_else(|| item.corrupt("'outcome' is none"))?,
+        attempts: item.number("tries")?,
+        at: item.instant_ms("done_at")?,
+        reason: item.find_text("reason").map(str::to_owned),
+        waited,
+    })
+}
+
+impl Store {
+    /// Keeps dead letters. Writing one twice leaves one.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer; some may be written then.
+    pub async fn keep_dead_letters(&self, client: &ClientId, letters: &[DeadLetter]) -> Result<()> {
+        self.put_all(letters.iter().map(|letter| (Table::Events, row(client, letter))).collect()).await
+    }
+
+    /// A page of the dead letters of a client under one of [`DEAD_LETTER_SHARDS`] keys, at most `limit`, read consistently: by
+    /// job, launch and number. The first when `after` is `None`, else what follows a page whose `next` it was.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it is among
+    /// the `unreadable` ones of the page.
+    pub async fn dead_letters(
+        &self,
+        client: &ClientId,
+        shard: u32,
+        after: Option<String>,
+        limit: i32,
+    ) -> Result<Page<DeadLetter>> {
+        let query = Query {
+            limit: Some(limit),
+            consistent: true,
+            after,
+            ..Query::of(Table::Events, partition(client, shard))
+        };
+        Ok(self.query(query).await?.read(Table::Events, read))
+    }
+
+    /// The same of one job, all of which lie under one key.
+    ///
+    /// # Errors
+    /// As [`Self::dead_letters`].
+    pub async fn dead_letters_of(
+        &self,
+        client: &ClientId,
+        job: &JobId,
+        after: Option<String>,
+        limit: i32,
+    ) -> Result<Page<DeadLetter>> {
+        let query = Query {
+            limit: Some(limit),
+            sorted: Sorted::Prefix(format!("{job} ")),
+            consistent: true,
+            after,
+            ..Query::of(Table::Events, partition(client, shard(job)))
+        };
+        Ok(self.query(query).await?.read(Table::Events, read))
+    }
+
+    /// The dead letter of an event, read consistently; `None` when there is none, or none any more.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot be read.
+    pub async fn dead_letter(&self, client: &ClientId, event: &EventId) -> Result<Option<DeadLetter>> {
+        self.get(Table::Events, &key(client, event), true).await?.as_ref().map(read).transpose()
+    }
+
+    /// Forgets a dead letter as it was seen. `Refused` when it is gone, or its event came to another end since.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
+    pub async fn discard_dead_letter(&self, client: &ClientId, seen: &DeadLetter) -> Result<Write> {
+        self.remove_when(Table::Events, &key(client, &seen.event), AS_SEEN, as_seen(seen)).await
+    }
+
+    /// Puts the event of a dead letter into its policy's line again, due at an instant, and forgets the letter: all or nothing,
+    /// once. A run counts one end of that kind fewer from then on. `Refused` when the letter is gone, its event came to another
+    /// end since, or its run's record is over.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts with others
+    /// after `WRITE_ROUNDS` more attempts: nothing is written then.
+    pub async fn redrive(
+        &self,
+        client: &ClientId,
+        seen: &DeadLetter,
+        waited: &Waited,
+        (priority, due_at): (u8, DateTime<Utc>),
+        now: DateTime<Utc>,
+    ) -> Result<Write> {
+        let entry = DeadEntry { attempts: seen.attempts, priority, due_at, now };
+        let mut items = vec![
+            self.forgotten(client, seen)?,
+            self.put_item_of(Table::Policies, redriven_row(client, waited, entry))?,
+        ];
+        if let PackId::Run(run) = &waited.pack {
+            items.push(self.update_item_of(runs::redriven_update(client, run, seen.outcome))?);
+        }
+        self.transact(Table::Events, items).await
+    }
+
+    /// Forgets the letter of an event that nothing throttles and that is on its way again; a run of several events, where `counts`,
+    /// has one dead event fewer from then on: both or neither. `Refused` when the letter is gone, or is of a later end.
+    ///
+    /// # Errors
+    /// As [`Self::redrive`].
+    pub async fn forget_redriven(&self, client: &ClientId, seen: &DeadLetter, counts: bool) -> Result<Write> {
+        if !counts {
+            return self.discard_dead_letter(client, seen).await;
+        }
+        let counted = self.update_item_of(runs::redriven_update(client, seen.event.run(), seen.outcome))?;
+        let items = vec![self.forgotten(client, seen)?, counted];
+        self.transact(Table::Events, items).await
+    }
+
+    fn forgotten(&self, client: &ClientId, seen: &DeadLetter) -> Result<TransactWriteItem> {
+        self.delete_when_item_of(Table::Events, &key(client, &seen.event), AS_SEEN, as_seen(seen))
+    }
+}
+
+/// What holds of the row of a letter as long as it is of the same end.
+const AS_SEEN: &str = "tries = :tries AND done_at = :at";
+
+fn as_seen(seen: &DeadLetter) -> Attributes {
+    Attributes::from([
+        (":tries".to_owned(), number(seen.attempts)),
+        (":at".to_owned(), number(seen.at.timestamp_millis())),
+    ])
+}
