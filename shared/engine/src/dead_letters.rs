@@ -4,7 +4,7 @@
 //! one it is a chunk of its own. Either way it comes at least once: a crash between any two steps leaves the letter, and whoever
 //! redrives it again sends the same event.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -229,16 +229,21 @@ impl DeadLetters {
     }
 
     /// Sends the events of dead letters again, under their policies' limits: each at an instant, or at once where that is past.
-    /// The answers are in their order; an error stands for one letter, which is as it was.
+    /// The answers are in their order; an error stands for one letter, which is as it was. One that is named again is absent by
+    /// then.
     pub fn redrive<'a>(
         &'a self,
         client: &'a ClientId,
         events: &'a [(EventId, DateTime<Utc>)],
     ) -> BoxFuture<'a, Vec<Result<Redriven, EngineError>>> {
         Box::pin(async move {
-            let each: Vec<_> =
-                events.iter().map(|(event, at)| self.redrive_one(client, event, *at)).collect();
-            stream::iter(each).buffered(AT_ONCE).collect().await
+            let mut named = BTreeSet::new();
+            let is_first: Vec<bool> = events.iter().map(|(event, _)| named.insert(event)).collect();
+            let each = events.iter().zip(is_first).map(async |((event, at), is_first)| match is_first {
+                true => self.redrive_one(client, event, *at).await,
+                false => Ok(Redriven::Absent),
+            });
+            stream::iter(each.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await
         })
     }
 
