@@ -68,6 +68,11 @@ pub(crate) enum Route<'a> {
     CancelRun(&'a str, &'a str),
     Events(&'a str, &'a str),
     Explain(&'a str),
+    DeadLetters,
+    CountDeadLetters,
+    DeadLetter(&'a str),
+    Redrive,
+    Discard,
     Release,
     Extend,
     Free,
@@ -96,6 +101,11 @@ impl Route<'_> {
             Self::CancelRun(job, run) => ("jobs", &[job, "runs", run], "/cancel"),
             Self::Events(job, run) => ("jobs", &[job, "runs", run], "/events"),
             Self::Explain(event) => ("events", &[event], "/explain"),
+            Self::DeadLetters => ("dead-letters", &[], ""),
+            Self::CountDeadLetters => ("dead-letters", &[], "/count"),
+            Self::DeadLetter(event) => ("dead-letters", &[event], ""),
+            Self::Redrive => ("dead-letters", &[], "/redrive"),
+            Self::Discard => ("dead-letters", &[], "/discard"),
             Self::Release => ("tokens", &[], "/release"),
             Self::Extend => ("tokens", &[], "/extend"),
             Self::Free => ("tokens", &[], "/free"),
@@ -157,6 +167,17 @@ impl Client {
             path = format!("{path}?cursor={}", escaped(cursor));
         }
         answer(self.call(Method::GET, &path)).await
+    }
+
+    /// What is asked with parameters.
+    pub(crate) async fn get_with<T: DeserializeOwned>(
+        &self,
+        route: Route<'_>,
+        query: &[(&str, &str)],
+    ) -> Result<T, Error> {
+        let query: Vec<String> =
+            query.iter().map(|(name, value)| format!("{name}={}", escaped(value))).collect();
+        answer(self.call(Method::GET, &format!("{}?{}", route.path(), query.join("&")))).await
     }
 
     /// What asks for `count` firings.

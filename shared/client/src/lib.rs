@@ -28,6 +28,7 @@
 mod bulk;
 mod calendar;
 mod client;
+mod dead_letters;
 mod error;
 mod heartbeat;
 mod history;
@@ -39,17 +40,19 @@ mod trigger;
 
 pub use calendar::Calendar;
 pub use client::{Client, Page};
+pub use dead_letters::DeadLetterFilter;
 pub use error::Error;
 pub use heartbeat::Heartbeat;
 pub use job::{Job, Payload};
 pub use policy::Policy;
 pub use preview::PreviewQuery;
 pub use tidegate_protocol::{
-    At, Backoff, BatchWindow, BulkResult, CalendarView, ClientView, Completion, Dst, Event, EventError,
-    EventRecord, Every, ExpectationCode, Explanation, ExtendStatus, Extended, FieldError, Firing,
-    ForecastCode, FreeStatus, Freed, Gap, History, Holder, HttpTarget, Interval, JobView, Misfire,
-    MisfireRule, OnDeadline, OnExpiry, Outcome, Overlap, Pace, Per, PolicyStatus, PolicyView, Preview,
-    Problem, Rate, ReasonCode, RegisteredClient, Release, ReleaseRule, ReleaseStatus, Released, Retry, Run,
-    RunDetail, RunOverlap, SqsTarget, Target, TriggerView, Unreadable, Upcoming, UpcomingFiring,
+    At, Backoff, BatchWindow, BulkResult, CalendarView, ClientView, Completion, DeadLetter, DeadLetterCounts,
+    DeadLetterDetail, DeadLetterResult, DeadLetterStatus, Dst, Event, EventError, EventRecord, Every,
+    ExpectationCode, Explanation, ExtendStatus, Extended, FieldError, Firing, ForecastCode, FreeStatus,
+    Freed, Gap, History, Holder, HttpTarget, Interval, JobView, Misfire, MisfireRule, OnDeadline, OnExpiry,
+    Outcome, Overlap, Pace, Per, PolicyStatus, PolicyView, Preview, Problem, Rate, ReasonCode,
+    RegisteredClient, Release, ReleaseRule, ReleaseStatus, Released, Retry, Run, RunDetail, RunOverlap,
+    SqsTarget, Target, TriggerView, Unreadable, Upcoming, UpcomingFiring,
 };
 pub use trigger::{Cron, CronFields, Trigger};

@@ -39,8 +39,9 @@ pub struct SqsTarget {
 }
 
 /// An endpoint as a target. An answer of 2xx means that it took the event. After 408, 425, 429 or 5xx, and when the
-/// connection fails or no answer comes in time, the event is sent again, up to `max_attempts` times in all, and no earlier
-/// than a `Retry-After` of seconds says. Any other answer is final, redirects included: the event is `dead`.
+/// connection fails or no answer comes in time, the event is sent again, as the job's `retry` and `max_attempts` say, and no
+/// earlier than a `Retry-After` says. A 307 or 308
+/// to the same host is followed once. Any other answer is final, other redirects included: the event is `dead`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct HttpTarget {

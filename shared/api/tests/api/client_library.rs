@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use tidegate_client::{
-    BatchWindow, Calendar, Client, Event, ExpectationCode, ForecastCode, FreeStatus, Interval, Job,
-    OnDeadline, OnExpiry, Pace, Per, Policy, PreviewQuery, Rate, ReasonCode, Release, ReleaseStatus,
-    RunOverlap, Target, Trigger,
+    BatchWindow, Calendar, Client, DeadLetterFilter, DeadLetterStatus, Event, ExpectationCode, ForecastCode,
+    FreeStatus, Interval, Job, OnDeadline, OnExpiry, Outcome, Pace, Per, Policy, PreviewQuery, Rate,
+    ReasonCode, Release, ReleaseStatus, RunOverlap, Target, Trigger,
 };
 
 use crate::world::{QUEUE, World};
@@ -48,6 +48,37 @@ async fn policies_with_all_their_fields() {
     assert_eq!((wider.max_in_flight, wider.rate), (6, made.rate));
     let plain = client.put_policy("small", &Policy::new(2), None).await.unwrap();
     assert_eq!((plain.on_expiry, plain.rate), (OnExpiry::Reclaim, None));
+}
+
+#[tokio::test]
+async fn dead_letters_are_found_sent_again_and_forgotten() {
+    let world = World::new().await;
+    let client = client(&world).await;
+    client.put_policy("small", &Policy::new(200), None).await.unwrap();
+    client.put_job("batch", &batch().count(130), None).await.unwrap();
+    let first = receive(&world).await;
+    let failed: Vec<(&str, Outcome)> =
+        first.iter().filter_map(|event| Some((event.token.as_deref()?, Outcome::Failed))).collect();
+    for some in failed.chunks(100) {
+        client.release_with_outcome(some).await.unwrap();
+    }
+    world.engine.tick().await.unwrap();
+    world.dispatch().await;
+    let of_job = DeadLetterFilter { job_id: Some("batch".into()), ..DeadLetterFilter::default() };
+    assert_eq!(client.count_dead_letters(&of_job).await.unwrap().by_status["failed"], 130);
+    let page = client.dead_letters(&of_job, None).await.unwrap();
+    let next = client.dead_letters(&of_job, page.next_cursor.as_deref()).await.unwrap();
+    assert_eq!((page.rows.len(), next.rows.len()), (100, 30));
+    let (one, other) = (&page.rows[0].event_id, &page.rows[1].event_id);
+    assert_eq!(client.dead_letter(one).await.unwrap().dead_letter, page.rows[0]);
+    assert_eq!(client.redrive(&[one]).await.unwrap()[0].status, DeadLetterStatus::Redriven);
+    assert_eq!(client.discard(&[other]).await.unwrap()[0].status, DeadLetterStatus::Discarded);
+    let rest = client.redrive_where(&of_job, Some(50)).await.unwrap();
+    assert_eq!(rest.len(), 128);
+    // The second hundred goes on at the pace of the first.
+    assert_eq!(rest[127].not_before.as_deref(), Some("2026-11-21T12:00:02.540Z"));
+    assert!(client.discard_where(&of_job).await.unwrap().is_empty());
+    assert!(client.dead_letter(one).await.is_err());
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ mod consumer;
 mod create_only;
 mod dead_letters;
 mod document;
+mod endpoints;
 mod far_instants;
 mod flow;
 mod forms;

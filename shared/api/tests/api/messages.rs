@@ -1,6 +1,6 @@
 //! `docs/messages.md`: what it says of each message is what consumers receive and may send.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -174,6 +174,52 @@ async fn what_arrives_in_a_queue_is_what_is_documented() {
     let completion: Value = serde_json::from_str(&completions[0]).unwrap();
     assert_eq!(fields(&completion), MESSAGES.section("## The completion of a run").names(|_| true));
     assert_eq!(completion["id"], format!("{run}.completed"));
+}
+
+/// The attributes of a message by name: their types and values.
+type Attributes = BTreeMap<String, (String, String)>;
+
+#[tokio::test]
+async fn a_message_of_a_queue_has_the_documented_attributes() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    world.put("/v1/policies/small", &key, &json!({"max_in_flight": 2})).await;
+    world.put("/v1/jobs/throttled", &key, &batch(2)).await;
+    world.put("/v1/jobs/plain", &key, &at_job("2026-11-21T12:00:00Z")).await;
+    world.dispatch().await;
+    let receive = world.deployment.sqs.receive_message().queue_url(QUEUE).max_number_of_messages(10);
+    let messages = receive.message_attribute_names("All").send().await.unwrap().messages.unwrap();
+    assert_eq!(messages.len(), 3);
+    let told = MESSAGES.section("## The event").0;
+    let mut traces: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for message in messages {
+        let event: Value = serde_json::from_str(message.body().unwrap()).unwrap();
+        let attributes = message.message_attributes.unwrap_or_default();
+        let mut attributes: Attributes = attributes
+            .into_iter()
+            .map(|(name, value)| (name, (value.data_type, value.string_value.unwrap_or_default())))
+            .collect();
+        let (kind, trace) = attributes.remove("traceparent").unwrap();
+        let parts: Vec<&str> = trace.split('-').collect();
+        assert_eq!(
+            (&*kind, parts.iter().map(|part| part.len()).collect::<Vec<_>>()),
+            ("String", vec![2, 32, 16, 2])
+        );
+        traces.entry(parts[1].to_owned()).or_default().insert(parts[2].to_owned());
+        for (name, (kind, value)) in &attributes {
+            assert!(told.contains(&format!("`{name}`")), "{name} is not in the document");
+            let (expected, number) = match &event[name] {
+                Value::Number(number) => (number.to_string(), true),
+                text => (text.as_str().unwrap().to_owned(), false),
+            };
+            assert_eq!((value, &**kind), (&expected, if number { "Number" } else { "String" }), "{name}");
+        }
+        let unsaid = names(["client_id", "payload"].into_iter());
+        let said = names(attributes.keys().map(String::as_str));
+        assert_eq!(said, &fields(&event) - &unsaid);
+    }
+    let spans: Vec<usize> = traces.values().map(BTreeSet::len).collect();
+    assert!(spans == [1, 2] || spans == [2, 1], "a trace for each run, a span for each delivery: {traces:?}");
 }
 
 type Calls = Arc<Mutex<Vec<(HeaderMap, String)>>>;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
 use tidegate_domain::ids::{ClientId, EventId};
 use tidegate_domain::token::SignedToken;
 use tidegate_protocol::Event;
@@ -33,11 +35,11 @@ impl EventToSend {
         self.terms.terms.is_last_hand_over(self.attempt, self.attempt.saturating_sub(self.hand_over))
     }
 
-    /// The JSON text that the consumer gets.
-    pub(crate) fn body(&self) -> String {
+    /// What the consumer gets.
+    pub(crate) fn event(&self) -> Event<Box<RawValue>> {
         let run = self.event.run();
         let count = self.terms.terms.count.get();
-        let body = Event {
+        Event {
             event_id: self.event.to_string(),
             job_id: run.job().to_string(),
             client_id: self.client.to_string(),
@@ -49,7 +51,63 @@ impl EventToSend {
             token: self.lease.as_ref().map(|(token, _)| token.to_string()),
             lease_expires_at: self.lease.as_ref().map(|(_, end)| rfc3339(*end)),
             payload: self.terms.payloads.for_event(&self.event, count),
+        }
+    }
+
+    /// Its JSON text.
+    pub(crate) fn body(&self) -> String {
+        text(&self.event())
+    }
+
+    /// The trace that the delivery is part of, as the header `traceparent` of W3C has it: the events of a run have a trace id in
+    /// common, and each delivery is a span of its own. It follows from their ids, so that nothing needs to be remembered.
+    pub(crate) fn traceparent(&self) -> String {
+        let hex = |text: String, bytes: usize| -> String {
+            Sha256::digest(text).iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
         };
-        serde_json::to_string(&body).unwrap_or_default()
+        let trace = hex(format!("{} {}", self.client, self.event.run()), 16);
+        let span = hex(format!("{} {} {}", self.client, self.event, self.attempt), 8);
+        format!("00-{trace}-{span}-01")
+    }
+}
+
+/// The JSON text of an event.
+pub(crate) fn text(event: &Event<Box<RawValue>>) -> String {
+    serde_json::to_string(event).unwrap_or_default()
+}
+
+/// The attributes of an event's message: what a consumer may route or trace by without reading its text. At most ten, as SQS
+/// allows.
+pub(crate) fn attributes(event: &Event<Box<RawValue>>, traceparent: String) -> Vec<Attribute> {
+    let text = |name, value: &str| Attribute { name, kind: "String", value: value.to_owned() };
+    let number = |name, value: u32| Attribute { name, kind: "Number", value: value.to_string() };
+    let mut all = vec![
+        text("event_id", &event.event_id),
+        text("job_id", &event.job_id),
+        text("run_id", &event.run_id),
+        number("index", event.index),
+        number("count", event.count),
+        text("launch_at", &event.launch_at),
+        number("attempt", event.attempt),
+        Attribute { name: "traceparent", kind: "String", value: traceparent },
+    ];
+    all.extend(event.token.as_deref().map(|token| text("token", token)));
+    all.extend(event.lease_expires_at.as_deref().map(|at| text("lease_expires_at", at)));
+    all
+}
+
+/// An attribute of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Attribute {
+    pub(crate) name: &'static str,
+    /// `String` or `Number`.
+    pub(crate) kind: &'static str,
+    pub(crate) value: String,
+}
+
+impl Attribute {
+    /// What it adds to the size of its message, in bytes.
+    pub(crate) fn size(&self) -> usize {
+        self.name.len().saturating_add(self.kind.len()).saturating_add(self.value.len())
     }
 }

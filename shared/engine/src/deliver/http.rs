@@ -1,4 +1,5 @@
-//! Delivery to HTTP endpoints: a signed POST per event, no redirects, and no way into the deployment's own network.
+//! Delivery to HTTP endpoints: a signed POST per event, one redirect on the same host at the most, and no way into the
+//! deployment's own network.
 
 use std::error::Error as StdError;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +11,7 @@ use chrono::{DateTime, Duration};
 use futures::stream::{self, StreamExt};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
-use reqwest::{StatusCode, Url};
+use reqwest::{StatusCode, Url, redirect};
 use thiserror::Error;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{DELIVERY_SECONDS, RETRY_AFTER_SECONDS};
@@ -48,7 +49,7 @@ impl HttpTarget {
         // A second call in one process finds the provider in place, which is as good.
         let _already_there = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
+            .redirect(redirect::Policy::custom(follow_one))
             .no_proxy()
             .timeout(CALL_TIMEOUT)
             .connect_timeout(CONNECT_TIMEOUT)
@@ -66,11 +67,18 @@ impl HttpTarget {
         now_s: i64,
     ) -> (usize, Sent) {
         let (url, id) = (delivery.terms.terms.target.url(), delivery.event.to_string());
-        (index, self.post(url, &id, delivery.body(), secret, now_s).await)
+        (index, self.post(url, (&id, Some(delivery.traceparent())), delivery.body(), secret, now_s).await)
     }
 
-    /// Posts a JSON body under an id, signed with a client's secret.
-    async fn post(&self, url: &str, id: &str, body: String, secret: &str, now_s: i64) -> Sent {
+    /// Posts a JSON body under an id, signed with a client's secret; as part of a trace, where there is one.
+    async fn post(
+        &self,
+        url: &str,
+        (id, traceparent): (&str, Option<String>),
+        body: String,
+        secret: &str,
+        now_s: i64,
+    ) -> Sent {
         let refused = |reason: &str| Sent::Refused { reason: reason.to_owned() };
         let client = match self.client() {
             Ok(client) => client,
@@ -90,6 +98,9 @@ impl HttpTarget {
         if let Some(signature) = signature::sign(secret, id, now_s, &body) {
             call = call.header("webhook-signature", signature);
         }
+        if let Some(traceparent) = traceparent {
+            call = call.header("traceparent", traceparent);
+        }
         match call.body(body).send().await {
             Err(error) => unanswered(&error),
             Ok(answer) => {
@@ -97,6 +108,17 @@ impl HttpTarget {
                 evaluate(answer.status(), retry_after.and_then(|text| asked_wait(text, now_s)))
             }
         }
+    }
+}
+
+/// Follows one redirect that keeps the call as it is and stays with the same host: an endpoint that moved within itself. Any
+/// other answer of that kind is the answer.
+fn follow_one(attempt: redirect::Attempt<'_>) -> redirect::Action {
+    let keeps_the_call =
+        matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+    match attempt.previous() {
+        [first] if keeps_the_call && first.origin() == attempt.url().origin() => attempt.follow(),
+        _ => attempt.stop(),
     }
 }
 
@@ -113,6 +135,7 @@ fn unanswered(error: &reqwest::Error) -> Sent {
             format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())
         }
         _ if error.is_timeout() => format!("no answer within {} s", CALL_TIMEOUT.as_secs()),
+        _ if chain().any(|cause| cause.is::<NotFound>()) => "the host name was not found".to_owned(),
         Some(io::ErrorKind::ConnectionRefused) => {
             "connection refused: nothing listens at the address".to_owned()
         }
@@ -155,7 +178,8 @@ fn evaluate(status: StatusCode, retry_after: Option<Duration>) -> Sent {
         }
         _ if status.is_server_error() => Sent::Failed { reason, retry_after },
         _ if status.is_redirection() => {
-            Sent::Refused { reason: format!("{reason}; redirects are not followed") }
+            let why = "one redirect is followed, with 307 or 308 and to the same host";
+            Sent::Refused { reason: format!("{reason}; {why}") }
         }
         _ => Sent::Refused { reason },
     }
@@ -166,6 +190,11 @@ fn evaluate(status: StatusCode, retry_after: Option<Duration>) -> Sent {
 #[error("the name leads to no public address")]
 struct NoPublicAddress;
 
+/// Nobody knows a name. That may change.
+#[derive(Debug, Error)]
+#[error("the name leads nowhere")]
+struct NotFound;
+
 /// Resolves names, and refuses those that lead to addresses of the deployment's own network.
 struct PublicOnly {
     allow_private: bool,
@@ -175,7 +204,8 @@ impl Resolve for PublicOnly {
     fn resolve(&self, name: Name) -> Resolving {
         let allow_private = self.allow_private;
         Box::pin(async move {
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(|_| NotFound)?;
+            let found: Vec<SocketAddr> = found.collect();
             let usable: Vec<SocketAddr> =
                 found.into_iter().filter(|a| allow_private || is_public(a.ip())).collect();
             match usable.is_empty() {
@@ -233,7 +263,7 @@ impl Delivery {
     ) -> Result<Sent, EngineError> {
         let secret = self.store.client(client).await?.map(|client| client.webhook_secret);
         let now_s = self.clock.now().timestamp();
-        Ok(self.http.post(url, id, body, &secret.unwrap_or_default(), now_s).await)
+        Ok(self.http.post(url, (id, None), body, &secret.unwrap_or_default(), now_s).await)
     }
 
     /// Posts the chosen events to their endpoints.
@@ -328,6 +358,6 @@ mod tests {
         assert!(matches!(decided(503, Some(seven)), Sent::Failed { retry_after: Some(d), .. } if d == seven));
         assert!(matches!(decided(429, None), Sent::Failed { retry_after: None, .. }));
         assert!(matches!(decided(404, None), Sent::Refused { .. }));
-        assert!(matches!(decided(302, None), Sent::Refused { reason } if reason.contains("redirects")));
+        assert!(matches!(decided(302, None), Sent::Refused { reason } if reason.contains("one redirect")));
     }
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::iter;
 
 use aws_sdk_sqs::error::ProvideErrorMetadata;
-use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
+use aws_sdk_sqs::types::{MessageAttributeValue, SendMessageBatchRequestEntry};
 use futures::stream::{FuturesUnordered, StreamExt};
 use tidegate_domain::ids::{ClientId, EventId, RunId};
 
+use super::event::{self, Attribute};
 use super::{Delivery, EventToSend, Sent, fifo};
 use crate::queues::batch::{Batch, sqs_text};
 
@@ -19,7 +20,13 @@ const CALLS_AT_ONCE: usize = 8;
 
 struct Call<'a> {
     queue_url: &'a str,
-    entries: Vec<(usize, String)>,
+    entries: Vec<(usize, Entry)>,
+}
+
+/// What a queue gets of an event.
+struct Entry {
+    body: String,
+    attributes: Vec<Attribute>,
 }
 
 impl Delivery {
@@ -80,8 +87,15 @@ impl Delivery {
         let is_fifo = call.queue_url.ends_with(".fifo");
         let sqs = self.regions.client_of(call.queue_url);
         let mut request = sqs.send_message_batch().queue_url(call.queue_url);
-        for (index, body) in &call.entries {
-            let entry = SendMessageBatchRequestEntry::builder().id(index.to_string()).message_body(body);
+        for (index, Entry { body, attributes }) in &call.entries {
+            let mut entry = SendMessageBatchRequestEntry::builder().id(index.to_string()).message_body(body);
+            for Attribute { name, kind, value } in attributes {
+                let value = MessageAttributeValue::builder().data_type(*kind).string_value(value);
+                entry = match value.build() {
+                    Ok(value) => entry.message_attributes(*name, value),
+                    Err(e) => return fail(e.to_string()),
+                };
+            }
             let entry = match deliveries.get(*index) {
                 Some(EventToSend { client, event, hand_over, .. }) if is_fifo => entry
                     .message_group_id(fifo::group_id(client, event.run().job()))
@@ -137,9 +151,12 @@ fn calls_of<'a>(queue_url: &'a str, events: Vec<(usize, &'a EventToSend)>) -> im
     let mut open = Some(Batch::default());
     iter::from_fn(move || {
         for (index, delivery) in events.by_ref() {
-            let body = sqs_text(delivery.body());
-            let bytes = body.len();
-            if let Some(entries) = open.as_mut().and_then(|batch| batch.add((index, body), bytes)) {
+            let event = delivery.event();
+            let attributes = event::attributes(&event, delivery.traceparent());
+            let body = sqs_text(event::text(&event));
+            let bytes = attributes.iter().map(Attribute::size).fold(body.len(), usize::saturating_add);
+            let entry = Entry { body, attributes };
+            if let Some(entries) = open.as_mut().and_then(|batch| batch.add((index, entry), bytes)) {
                 return Some(Call { queue_url, entries });
             }
         }

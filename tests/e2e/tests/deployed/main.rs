@@ -1,6 +1,7 @@
 //! The main job, end to end, on a deployed stack. Ignored where there is none: `cargo xtask e2e` deploys one.
 
 mod batches;
+mod dead_letters;
 mod launches;
 mod refusals;
 mod schedules;
