@@ -52,6 +52,7 @@ coverage! {
     LastRelease: "last releases that raced a first enqueue",
     InBulk: "one-time jobs that came with others in one call",
     MillionBesideTen: "runs of a million events that waited while one of ten was finished",
+    Requeued: "events that gave their tokens back until they are sent again",
     PoisonFreed: "tokens that came back from events that no target takes",
     SharedPack: "packs that held events of several occurrences",
     Straight: "packs that went straight to a slot group",

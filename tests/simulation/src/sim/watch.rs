@@ -106,6 +106,11 @@ impl<'a> Change<'a> {
         known.is_some_and(|known| known.recheck)
     }
 
+    /// Whether the event of a new lease was delivered before, and its target did not take it.
+    pub(crate) fn is_sent_again(&self, lease: &Lease) -> bool {
+        self.after.is_some_and(|after| after.tries_before(&lease.id).is_some())
+    }
+
     /// The event of a lease that ended.
     pub(crate) fn ended_event_of(&self, lease: &Lease) -> Option<EventId> {
         self.before.and_then(|before| self.packs.event(before, lease))

@@ -31,7 +31,8 @@ impl Grants {
                 let message = format!("event {event} was granted in {key:?}");
                 return Err(Violation::new("I3", "an event was granted that its run has not", message));
             }
-            if lease.attempt == 1 && !self.0.insert((key.client.clone(), event.clone())) {
+            let is_first = lease.attempt == 1 && !change.is_sent_again(lease);
+            if is_first && !self.0.insert((key.client.clone(), event.clone())) {
                 let message = format!("event {event} was granted anew in {key:?}");
                 return Err(Violation::new("I3", "an event was granted for the first time twice", message));
             }

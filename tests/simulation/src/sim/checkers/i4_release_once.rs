@@ -1,13 +1,13 @@
 //! I4: a release acts once, on its own lease only.
 //!
-//! A lease goes only by its own release, after its end, with its run, or because no target takes its event. Fencing
-//! numbers only rise. A forged token is answered as what it is.
+//! A lease goes only by its own release, after its end, with its run, or because no target takes its event: for good, or until
+//! it is sent again, and then the event is in the line. Fencing numbers only rise. A forged token is answered as what it is.
 
 use std::collections::BTreeSet;
 
 use anyhow::Result;
 use chrono::{DateTime, Utc};
-use tidegate_domain::slots::{Ended, Lease, Outcome, OutcomeEntry, SlotGroup};
+use tidegate_domain::slots::{Ended, GroupKey, Lease, Outcome, OutcomeEntry, PackRef, SlotGroup};
 use tidegate_domain::token::Token;
 use tidegate_engine::Released;
 use tidegate_store::Store;
@@ -66,6 +66,10 @@ impl Releases {
                 chaos.count(CoveredFault::PoisonFreed);
             }
             let stopped = run.is_some_and(|run| run.stopped.is_some() || run.tally.dead > 0);
+            if !stopped && !undeliverable && is_requeued(store, before, lease).await? {
+                chaos.count(CoveredFault::Requeued);
+                continue;
+            }
             if !stopped && !undeliverable {
                 let message = format!("{:?} lost {lease:?}", change.key);
                 return Err(
@@ -115,6 +119,33 @@ async fn is_dead(store: &Store, group: &SlotGroup, lease: &Lease) -> Result<bool
     let page = store.history(&group.key.client, &of, None).await?;
     let dead = |ended: &Ended| ended.index == lease.id.index && ended.outcome == Outcome::Dead;
     Ok(page.rows.iter().any(|row| matches!(row, HistoryRow::Packed(ends) if ends.iter().any(dead))))
+}
+
+/// Whether the event of a lease went back to the line, or from there to a group again.
+async fn is_requeued(store: &Store, group: &SlotGroup, lease: &Lease) -> Result<bool> {
+    let Some(pack) = group.pack(lease.id.pack_number) else { return Ok(false) };
+    let key = &group.key;
+    let by_it = format!(".{:04}.{:010}|", key.group, lease.id.fence);
+    let mut after = None;
+    loop {
+        let page = store.line(&key.client, &key.policy, after).await?;
+        if page.rows.iter().any(|entry| entry.pack == *pack && entry.line_key.contains(&by_it)) {
+            return Ok(true);
+        }
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    for number in 0..group.share.groups.max(1) {
+        let key = GroupKey { group: number, ..key.clone() };
+        let Some(other) = store.slot_group(&key).await? else { continue };
+        let has_it = |known: &PackRef| known.pack == *pack && known.tries.is_some();
+        if other.packs.values().any(has_it) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether the group tells of a lease's event that it is dead.
