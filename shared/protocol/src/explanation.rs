@@ -44,6 +44,8 @@ words! {
         EarlierRun = "earlier_run",
         /// Its job's overlap rule has not been applied to its run yet.
         OverlapUndecided = "overlap_undecided",
+        /// Its target did not take it, and its time to be sent again has not come; or it was redriven for later.
+        Retrying = "retrying",
         /// Its run is paced over its window, and its turn has not come.
         Paced = "paced",
         /// More is in flight than the policy's limit, which was lowered.

@@ -26,6 +26,17 @@ pub fn because(explanation: &Explanation) -> String {
                 .to_owned()
         }
         Reason::OverlapUndecided => "its job's overlap rule has not been applied to its run yet".to_owned(),
+        Reason::Retrying { failed: 0, due_at, .. } => {
+            format!("it was redriven, and takes its place in the line at {}", clock(*due_at))
+        }
+        Reason::Retrying { failed, since, due_at } => {
+            let times = if *failed == 1 {
+                "once".to_owned()
+            } else {
+                format!("{failed} times since {}", clock(*since))
+            };
+            format!("its target did not take it, {times}: it is sent again from {} on", clock(*due_at))
+        }
         Reason::Paced { count, admits_at } => {
             let (number, from) = (u64::from(record.id.index()).saturating_add(1), clock(*admits_at));
             format!("its run is paced over its window: event {number} of {count} is admitted from {from} on")

@@ -56,6 +56,13 @@ async fn an_event_that_failed_holds_no_token_while_it_waits_and_counts_on() {
     assert_eq!(load(&world, &key).await, (json!(0), json!(1)), "the first failed, and waits in the line");
     let listed = events(&world, &key).await;
     assert!(listed.iter().all(|event| event["status"] == "waiting"), "{listed:?}");
+    let explained = world.get("/v1/events/batch.1.1795262400.0/explain", &key).await.json;
+    assert_eq!(explained["because_code"], "retrying", "{explained}");
+    let because = explained["because"].as_str().unwrap();
+    assert!(
+        because.starts_with("its target did not take it, once: it is sent again from 12:00:0"),
+        "{because}"
+    );
     // Its token goes to the other, within a second or two, and comes back with its answer.
     after(&world, 2).await;
     after(&world, 2).await;

@@ -21,6 +21,15 @@ pub enum Reason {
     EarlierRun,
     /// Its job's overlap rule has not been applied to its run yet.
     OverlapUndecided,
+    /// Its target did not take it, and its time to be sent again has not come.
+    Retrying {
+        /// How often its target did not take it.
+        failed: u8,
+        /// When it first did not.
+        since: DateTime<Utc>,
+        /// When it takes its place in the line again.
+        due_at: DateTime<Utc>,
+    },
     /// Its run is paced over its window, and its turn has not come.
     Paced {
         /// How many events its run has.
@@ -106,6 +115,7 @@ impl Reason {
             Self::PolicyPaused => ReasonCode::PolicyPaused,
             Self::EarlierRun => ReasonCode::EarlierRun,
             Self::OverlapUndecided => ReasonCode::OverlapUndecided,
+            Self::Retrying { .. } => ReasonCode::Retrying,
             Self::Paced { .. } => ReasonCode::Paced,
             Self::Draining { .. } => ReasonCode::Draining,
             Self::TokensHeld { .. } => ReasonCode::TokensHeld,

@@ -98,11 +98,12 @@ impl WaitContext<'_> {
         held.into_iter().max_by_key(|(_, held)| *held).map(|(run, _)| run.clone())
     }
 
-    /// Why the event waits. Of several reasons the first is told: its launch, a pause or overlap rule, pacing, tokens, the
-    /// rate. Each would keep it waiting even if none of the others did.
+    /// Why the event waits. Of several reasons the first is told: its launch, a pause or overlap rule, a failure, pacing, tokens,
+    /// the rate. Each would keep it waiting even if none of the others did.
     pub(super) fn reason(&self, position: &Position) -> (Reason, Blocker) {
         self.unlaunched()
             .or_else(|| self.halted(position))
+            .or_else(|| self.retrying(position))
             .or_else(|| self.paced(position))
             .or_else(|| self.full())
             .or_else(|| self.rated(position))
@@ -126,6 +127,14 @@ impl WaitContext<'_> {
             Pending::Buffered => (Reason::EarlierRun, Blocker::Halt),
             Pending::Skip | Pending::BufferOne => (Reason::OverlapUndecided, Blocker::Others),
         })
+    }
+
+    fn retrying(&self, position: &Position) -> Option<(Reason, Blocker)> {
+        let entry = position.entry.as_ref()?;
+        let (tries, due_at) = (entry.tries()?, entry.launch_at);
+        let since = DateTime::from_timestamp(tries.since_s, 0).unwrap_or_default();
+        let reason = Reason::Retrying { failed: tries.failed, since, due_at };
+        (due_at > self.now).then_some((reason, Blocker::Until(due_at)))
     }
 
     fn paced(&self, position: &Position) -> Option<(Reason, Blocker)> {
