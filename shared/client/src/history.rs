@@ -31,6 +31,30 @@ impl Client {
         Ok(Page { rows: page.events, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }
 
+    /// A page of those events of a run that are of one of some statuses, by index; the first page when `cursor` is `None`. A
+    /// status is a word of [`EventRecord::status`].
+    ///
+    /// What is `failed`, `expired`, `dead` or `in_flight` is found without reading what succeeded; for other statuses up to 4,096
+    /// events are looked at for each page. A page may have few rows, or none: the list ends where `next_cursor` is `None`.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 404 when there is no such run, 400 when a status is none, there is none, or the cursor is
+    /// not one of this list. Otherwise as every call of [`Client`].
+    pub async fn events_that_are(
+        &self,
+        job_id: &str,
+        run_id: &str,
+        statuses: &[&str],
+        cursor: Option<&str>,
+    ) -> Result<Page<EventRecord>, Error> {
+        let route = Route::Events(job_id, run_id);
+        let statuses = statuses.join(",");
+        let mut query = vec![("status", &*statuses)];
+        query.extend(cursor.map(|cursor| ("cursor", cursor)));
+        let page: EventList = self.get_with(route, &query).await?;
+        Ok(Page { rows: page.events, unreadable: page.unreadable, next_cursor: page.next_cursor })
+    }
+
     /// A run, with how fast it goes and when it is expected to end.
     ///
     /// # Errors

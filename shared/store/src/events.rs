@@ -1,5 +1,7 @@
 //! What happened to single events: a record each, or packed outcomes of throttled runs; and the marks of sent chunks.
 
+mod ends;
+
 use std::ops::Range;
 
 use chrono::{DateTime, Utc};
@@ -21,6 +23,7 @@ use crate::runs::{self, Tally};
 use crate::slots::outcomes;
 use crate::tables::Table;
 use crate::{Page, Result, Store};
+pub use ends::EVENTS_PER_BLOCK;
 
 /// Events with numbers beside each other whose own rows, and what consumers said of them, lie under one key. A key takes 1,000
 /// write units a second, and of a large run more come to an end.
@@ -148,6 +151,24 @@ pub struct PartRow {
     pub at: Option<DateTime<Utc>>,
 }
 
+/// A kind of row that an event has of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OwnRow {
+    /// What happened to it: a [`HistoryRow::Event`].
+    Event,
+    /// What its consumer said: a [`HistoryRow::ReleaseNote`].
+    Note,
+}
+
+impl OwnRow {
+    fn sort_key(self, index: u32) -> String {
+        match self {
+            Self::Event => event_sort_key(index),
+            Self::Note => note_sort_key(index),
+        }
+    }
+}
+
 /// A row of a run's history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HistoryRow {
@@ -155,7 +176,7 @@ pub enum HistoryRow {
     Event(EventRow),
     /// A part that was sent.
     Part(PartRow),
-    /// How throttled events ended: what one compaction of a slot group wrote.
+    /// How throttled events ended: what one compaction of a slot group wrote of a block of events, or of all.
     Packed(Vec<Ended>),
     /// What a consumer said about an event.
     ReleaseNote(ReleaseNoteRow),
@@ -318,27 +339,8 @@ impl Store {
         Ok(self.get(Table::Events, &key, true).await?.is_some())
     }
 
-    /// Keeps compaction number `flush` of slot group `group`: the outcomes of events of one pack, for [`HISTORY_DAYS`]
-    /// from `now`. Repeating it changes nothing.
-    ///
-    /// # Errors
-    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
-    pub async fn keep_outcomes(
-        &self,
-        client: &ClientId,
-        of: &HistoryOf,
-        (group, flush): (u32, u64),
-        ends: &[Ended],
-        now: DateTime<Utc>,
-    ) -> Result<()> {
-        let row = Row::new(&Key::new(partition(client, of), format!("o{group:04}.{flush:010}")))
-            .with("packed", text(outcomes::encode_all(ends)))
-            .expiring(kept_from(now));
-        self.put(Table::Events, row).await
-    }
-
-    /// The parts that have some events of a run, but for those of the first few thousand events: these are in
-    /// [`Store::history`]. Read consistently. Rows that cannot be read are among the `unreadable` ones.
+    /// The parts that have some events of a run, by their first event. Read consistently. Rows that cannot be read are among
+    /// the `unreadable` ones.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses a call or does not answer.
@@ -352,30 +354,46 @@ impl Store {
         // A part lies where its first event does.
         let first = events.start.saturating_sub(EVENTS_PER_CHUNK - 1);
         let sorted = Sorted::Between(part_sort_key(first), part_sort_key(last.saturating_add(1)));
-        let blocks = (first / EVENTS_OF_PARTS_PER_KEY).max(1)..=last / EVENTS_OF_PARTS_PER_KEY;
+        let blocks = first / EVENTS_OF_PARTS_PER_KEY..=last / EVENTS_OF_PARTS_PER_KEY;
         let places = blocks.map(|block| part_partition(client, &of, block * EVENTS_OF_PARTS_PER_KEY));
         self.all_in(places.map(|place| (place, sorted.clone()))).await
     }
 
-    /// The rows of some events of a run, and what consumers said of them, but for the first few hundred: these are in
-    /// [`Store::history`]. Read consistently. Rows that cannot be read are among the `unreadable` ones.
+    /// The rows of one kind that some events of a history have of their own, by the events' numbers. Read consistently. Rows
+    /// that cannot be read are among the `unreadable` ones.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses a call or does not answer.
-    pub async fn rows_of_events(
+    pub async fn own_rows(
         &self,
         client: &ClientId,
-        run: &RunId,
+        of: &HistoryOf,
+        kind: OwnRow,
         events: Range<u32>,
     ) -> Result<Page<HistoryRow>> {
-        let (of, last) = (HistoryOf::Run(run.clone()), events.end.saturating_sub(1));
-        let blocks = (events.start / EVENTS_PER_KEY).max(1)..=last / EVENTS_PER_KEY;
-        let places = blocks.flat_map(|block| {
-            let place = event_partition(client, &of, block * EVENTS_PER_KEY);
-            [event_sort_key, note_sort_key]
-                .map(|key| (place.clone(), Sorted::Between(key(events.start), key(last))))
-        });
-        self.all_in(places).await
+        let last = events.end.saturating_sub(1);
+        let sorted = Sorted::Between(kind.sort_key(events.start), kind.sort_key(last));
+        let blocks = events.start / EVENTS_PER_KEY..=last / EVENTS_PER_KEY;
+        let places = blocks.map(|block| event_partition(client, of, block * EVENTS_PER_KEY));
+        self.all_in(places.map(|place| (place, sorted.clone()))).await
+    }
+
+    /// The same of events that lie apart, all different: a read unit each, or more where a row is larger than 4 KB.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses a call or does not answer.
+    pub async fn own_rows_each(
+        &self,
+        client: &ClientId,
+        of: &HistoryOf,
+        wanted: &[(OwnRow, u32)],
+    ) -> Result<Page<HistoryRow>> {
+        let key = |(kind, index): &(OwnRow, u32)| {
+            Key::new(event_partition(client, of, *index), kind.sort_key(*index))
+        };
+        let keys: Vec<Key> = wanted.iter().map(key).collect();
+        let found = self.get_all(Table::Events, &keys.iter().collect::<Vec<_>>(), true).await?;
+        Ok(Page::new(found.into_values().collect(), None).read(Table::Events, read))
     }
 
     /// All rows of some keys.
@@ -408,10 +426,10 @@ impl Store {
         }
     }
 
-    /// A page of up to [`PAGE_ROWS`] rows of a history, read consistently: of the first few hundred events the parts, then
-    /// single events by their index, then the packed outcomes of all events, and what consumers said of the first ones. Of
-    /// the others, see [`Store::parts_with`] and [`Store::rows_of_events`]. The first page when `after` is `None`, else what follows a page
-    /// whose `next` it was.
+    /// A page of up to [`PAGE_ROWS`] rows of a history, read consistently: the packed outcomes of all events, and of the first
+    /// ones their parts, their own rows and what consumers said. For those who want all outcomes; who wants some events asks
+    /// [`Store::ends`], [`Store::parts_with`] and [`Store::own_rows`]. The first page when `after` is `None`, else what follows
+    /// a page whose `next` it was.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it

@@ -10,9 +10,9 @@ use tidegate_store::clients::Client;
 use super::not_found;
 use crate::ApiState;
 use crate::auth::Caller;
-use crate::body::{Cursor, ListQuery, id_to_find};
+use crate::body::{Asked, Cursor, ListQuery, id_to_find};
 use crate::problem::{Kind, Problem};
-use crate::wire::run;
+use crate::wire::run::{self, EventsQuery};
 use crate::wire::spoiled;
 
 /// Lists a job's runs, the latest first. They outlive their job.
@@ -97,21 +97,33 @@ fn run_of(job: &str, run: &str) -> Result<RunId, Problem> {
     if *run.job() == job { Ok(run) } else { Err(not_found("run", &run.to_string())) }
 }
 
-/// Lists the events of a run, by index. Without a policy and with history `failures`, those that were delivered are listed
-/// without `attempts` and `at`.
+/// Lists the events of a run, by index: all of them, or those of some statuses. A page costs what it shows, however large the
+/// run is.
+///
+/// Events that are `failed`, `expired`, `dead` or `in_flight` are found without reading what succeeded. For other statuses up to
+/// 4,096 events are looked at for each page. A page of some statuses may show few events, or none, and have a `next_cursor`: the
+/// list ends where that is null.
+///
+/// Without a policy and with history `failures`, events that were delivered are listed without `attempts` and `at`.
 #[utoipa::path(get, path = "/v1/jobs/{job_id}/runs/{run_id}/events", tag = "runs",
-    params(("job_id" = String, Path), ("run_id" = String, Path), ListQuery), responses(
+    params(("job_id" = String, Path), ("run_id" = String, Path), EventsQuery), responses(
     (status = 200, description = "A page of events", body = EventList),
 ))]
 pub(crate) async fn list_events(
     State(state): State<ApiState>,
     Caller(client): Caller,
     Path((job, run)): Path<(String, String)>,
-    Cursor(cursor): Cursor,
+    Asked(query): Asked<EventsQuery>,
 ) -> Result<Json<EventList>, Problem> {
     let run = run_of(&job, &run)?;
+    let statuses = query.statuses()?;
+    let cursor = Cursor::read(query.cursor)?;
     let after = cursor.map(|text| text.parse().map_err(|_| Cursor::unknown())).transpose()?;
-    let page = state.engine.queries().events(&client.id, &run, after).await;
+    let queries = state.engine.queries();
+    let page = match &statuses {
+        Some(statuses) => queries.events_that_are(&client.id, &run, statuses, after).await,
+        None => queries.events(&client.id, &run, after).await,
+    };
     let page = page.map_err(|e| Problem::of_engine("list events", &e))?;
     let Some(page) = page else { return Err(not_found("run", &run.to_string())) };
     let events = page.rows.into_iter().map(run::event_view);

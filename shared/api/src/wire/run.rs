@@ -1,11 +1,45 @@
 //! Runs and events as they travel: only ever read.
 
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
 use tidegate_domain::occurrence::StopReason;
 use tidegate_engine::{EventRecord, EventStatus, ForecastBasis, RunDetail, RunState, RunSummary};
 use tidegate_protocol as protocol;
+use utoipa::IntoParams;
 
+use crate::problem::{Kind, Problem};
 use crate::sentences;
 use crate::wire::instant;
+
+/// Which events of a run are asked for.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct EventsQuery {
+    /// The `next_cursor` of the page before; left out for the first.
+    pub(crate) cursor: Option<String>,
+    /// The statuses of the events to list, with commas between them: `waiting`, `in_flight`, `delivered`, `succeeded`, `failed`,
+    /// `expired`, `dead`, `stopped`. Left out: all events.
+    #[param(example = "failed,expired,dead")]
+    status: Option<String>,
+}
+
+impl EventsQuery {
+    /// The statuses that are asked for; `None` for all events.
+    pub(crate) fn statuses(&self) -> Result<Option<BTreeSet<EventStatus>>, Problem> {
+        let Some(text) = &self.status else { return Ok(None) };
+        let named = |word: &str| {
+            EventStatus::named(word).ok_or_else(|| {
+                let words = EventStatus::ALL.map(EventStatus::as_str).join(", ");
+                let detail =
+                    format!("status has '{word}'; give one or several of {words}, with commas between them");
+                Problem::of_field(Kind::MalformedRequest, "status", text.as_str(), detail)
+            })
+        };
+        text.split(',').map(|word| named(word.trim())).collect::<Result<_, _>>().map(Some)
+    }
+}
 
 /// A run as it is answered.
 pub(crate) fn view(run: RunSummary) -> protocol::Run {

@@ -76,6 +76,10 @@ async fn a_batch_is_consumed_two_at_a_time_to_its_end() {
     assert_eq!(statuses, ["succeeded", "succeeded", "succeeded", "failed", "succeeded"]);
     assert_eq!(events.rows[3].event_id, format!("{}.3", run.run_id));
     assert_eq!(events.next_cursor, None);
+    let failed = client.events_that_are("batch", &run.run_id, &["failed", "dead"], None).await.unwrap();
+    assert_eq!(failed.rows, events.rows[3..4]);
+    let after = client.events_that_are("batch", &run.run_id, &["failed"], Some("NA")).await.unwrap();
+    assert_eq!((after.rows.len(), after.next_cursor), (0, None));
 }
 
 #[tokio::test]

@@ -287,3 +287,37 @@ async fn what_is_asked_wrongly_is_named() {
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{query}: {}", answer.text);
     }
 }
+
+#[tokio::test]
+async fn a_large_run_lists_what_failed_until_it_succeeds_when_it_is_sent_again() {
+    let world = World::new().await;
+    let key = client(&world, 700).await;
+    put(&world, &key, "batch", &batch(600)).await;
+    let events = world.receive().await;
+    assert_eq!(events.len(), 600);
+    let end = |event: &Value| {
+        let outcome = if event["index"] == 550 { "failed" } else { "succeeded" };
+        json!({"token": event["token"], "outcome": outcome})
+    };
+    for some in events.chunks(100) {
+        let tokens: Vec<Value> = some.iter().map(end).collect();
+        world.post("/v1/tokens/release", &key, &json!({ "tokens": tokens })).await;
+    }
+    world.engine.tick().await.unwrap();
+    world.dispatch().await;
+    let run = run(&world, &key, "batch").await["run_id"].as_str().unwrap().to_owned();
+    let failed = async || {
+        let path = format!("/v1/jobs/batch/runs/{run}/events?status=failed,expired,dead");
+        let listed = world.get(&path, &key).await.json["events"].as_array().unwrap().clone();
+        listed.into_iter().map(|event| event["index"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(failed().await, [json!(550)]);
+    redrive(&world, &key, &json!({"where": {}})).await;
+    let again = world.receive().await;
+    assert_eq!((again.len(), &again[0]["index"]), (1, &json!(550)));
+    assert!(failed().await.is_empty(), "it is in flight");
+    world.post("/v1/tokens/release", &key, &json!({"tokens": [again[0]["token"]]})).await;
+    world.engine.tick().await.unwrap();
+    world.dispatch().await;
+    assert!(failed().await.is_empty(), "it succeeded");
+}

@@ -282,3 +282,39 @@ async fn the_figures_of_a_run_stand_still_once_it_is_finished() {
         assert_eq!(world.get(&run, &key).await.json, finished, "throttled: {throttled}");
     }
 }
+
+#[tokio::test]
+async fn events_are_listed_by_status() {
+    let world = World::new().await;
+    let (key, mut events) = at_work(&world).await;
+    let run = path(&events);
+    while !events.is_empty() {
+        let release = |event: &Value| match event["index"].as_u64() {
+            Some(index) if index % 4 == 1 => {
+                json!({"token": event["token"], "outcome": "failed", "error": "no"})
+            }
+            _ => json!({"token": event["token"]}),
+        };
+        let tokens: Vec<Value> = events.iter().map(release).collect();
+        world.post("/v1/tokens/release", &key, &json!({ "tokens": tokens })).await;
+        events = world.receive().await;
+    }
+    let listed = async |query: &str| {
+        let answer = world.get(&format!("{run}/events?{query}"), &key).await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
+        let events = answer.json["events"].as_array().unwrap();
+        let shown = |event: &Value| (event["index"].as_u64().unwrap(), event["error"].clone());
+        events.iter().map(shown).collect::<Vec<_>>()
+    };
+    let failed = [1, 5, 9].map(|index| (index, json!("no")));
+    assert_eq!(listed("status=failed").await, failed);
+    assert_eq!(listed("status=expired,%20failed,dead").await, failed);
+    assert_eq!(listed("status=waiting").await, []);
+    assert_eq!(listed("status=failed,succeeded").await.len(), 10);
+    for (query, word) in [("status=lost", "'lost'"), ("status=failed,", "''"), ("status=", "''")] {
+        let refused = world.get(&format!("{run}/events?{query}"), &key).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{}", refused.text);
+        let detail = refused.json["detail"].as_str().unwrap();
+        assert!(detail.contains(word) && detail.contains("expired, dead, stopped"), "{detail}");
+    }
+}

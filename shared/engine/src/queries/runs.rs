@@ -13,7 +13,7 @@ use tidegate_store::runs::{RunRow, Tally};
 use super::Queries;
 use crate::EngineError;
 use crate::queries::forecast::{Forecast, ForecastBasis, Progress};
-use crate::queries::history::{Live, add_later};
+use crate::queries::history::Live;
 use crate::queries::run_state::{RunState, RunSummary};
 
 /// A run with how it gets on.
@@ -148,18 +148,9 @@ impl Queries {
         run: &RunRow,
         live: &Live,
     ) -> Result<(Tally, Option<DateTime<Utc>>), EngineError> {
-        let (mut ends, mut at) = (live.outcomes.clone(), None);
-        for row in self.history_rows(client, run).await?.rows {
-            match row {
-                HistoryRow::Packed(packed) => {
-                    packed.into_iter().for_each(|ended| add_later(&mut ends, ended))
-                }
-                HistoryRow::Event(event) => at = at.max(Some(event.at)),
-                HistoryRow::ReleaseNote(said) => at = at.max(Some(said.at)),
-                HistoryRow::Part(_) => {}
-            }
-        }
-        Ok((Tally::of(ends.values().map(|ended| ended.outcome)), at))
+        let records = self.records(client, run, live, 0..1).await?.rows;
+        let outcome = records.first().and_then(|record| Some((record.status.outcome()?, record.at)));
+        Ok(outcome.map_or((Tally::default(), None), |(outcome, at)| (Tally::of([outcome]), at)))
     }
 
     /// How far an unthrottled run has come, and when its last part was sent: the sum of its parts.
@@ -169,9 +160,7 @@ impl Queries {
         run: &RunRow,
     ) -> Result<(Tally, Option<DateTime<Utc>>), EngineError> {
         let (mut tally, mut sent_at) = (Tally::default(), None);
-        let first = self.history_rows(client, run).await?.rows;
-        let others = self.store.parts_with(client, &run.id, 0..run.terms.count.get()).await?.rows;
-        for row in first.into_iter().chain(others) {
+        for row in self.store.parts_with(client, &run.id, 0..run.terms.count.get()).await?.rows {
             if let HistoryRow::Part(part) = row {
                 tally.dead += part.dead;
                 tally.delivered += (part.to - part.from).saturating_sub(part.dead + part.retried);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::time::{days, shifted};
-use tidegate_store::events::{HistoryOf, HistoryRow, PartRow};
+use tidegate_store::events::{HistoryOf, HistoryRow, OwnRow, PartRow};
 use tidegate_store::runs::RunRow;
 use tidegate_store::scans::{Part, Task};
 
@@ -28,19 +28,10 @@ impl Session<'_> {
             return Ok(());
         }
         let mut sent = Sent::default();
-        let (of, mut after) = (HistoryOf::Run(row.id.clone()), None);
-        loop {
-            let page = self.store.history(client, &of, after).await?;
-            let (rows, next) = self.readable(page);
-            rows.into_iter().for_each(|row| sent.add(row));
-            after = next;
-            if after.is_none() {
-                break;
-            }
-        }
+        let of = HistoryOf::Run(row.id.clone());
         for page in [
             self.store.parts_with(client, &row.id, 0..count).await?,
-            self.store.rows_of_events(client, &row.id, 0..count).await?,
+            self.store.own_rows(client, &of, OwnRow::Event, 0..count).await?,
         ] {
             self.readable(page).0.into_iter().for_each(|row| sent.add(row));
         }

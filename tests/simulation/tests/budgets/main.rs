@@ -10,6 +10,7 @@
     reason = "a test fails by panicking and prints its figures"
 )]
 
+mod history;
 mod large;
 mod singles;
 

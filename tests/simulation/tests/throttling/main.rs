@@ -4,6 +4,7 @@
 
 mod arrivals;
 mod bulk;
+mod history;
 mod leases;
 mod limits;
 mod line;
