@@ -1,5 +1,7 @@
 //! `cargo xtask check`: everything that must hold before a change is merged, short of a deployment.
 
+use std::process::Command;
+
 use anyhow::Result;
 
 use crate::command::run;
@@ -29,6 +31,7 @@ fn check_each(workspace: &Workspace, times: &mut Times) -> Result<()> {
         run(Venv::sam(workspace)?.program("cfn-lint").arg("template.yaml").current_dir(workspace.root()))
     })?;
     times.take("dependencies", || deny(workspace))?;
+    times.take("consumers", || consumers(workspace))?;
     times.take("lints", || {
         let all = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
         run(cargo(workspace).args(all))
@@ -41,6 +44,15 @@ fn check_each(workspace: &Workspace, times: &mut Times) -> Result<()> {
     times.take("examples", || run(cargo(workspace).args(["test", "--doc", "--workspace", "--locked"])))?;
     times.take("readme", || readme::readme(workspace))?;
     times.take("tests", || run(tools::NEXTEST.command(workspace)?.args(["run", "--workspace", "--locked"])))
+}
+
+/// The packages for consumers in other languages, each by its own checks.
+fn consumers(workspace: &Workspace) -> Result<()> {
+    for language in ["python", "typescript"] {
+        let folder = workspace.root().join("clients").join(language);
+        run(Command::new("bash").arg("check.sh").current_dir(folder))?;
+    }
+    Ok(())
 }
 
 fn build_tests(workspace: &Workspace) -> Result<()> {

@@ -43,7 +43,8 @@ const TABLES: &[Table] = &[
             ("packs", &["runs", "line"]),
             ("aside", &["line"]),
             ("slots", &["runs", "line"]),
-            ("events", &["runs", "slots"]),
+            ("dead_letters", &["runs", "line", "slots"]),
+            ("events", &["runs", "slots", "dead_letters"]),
             (
                 "repair",
                 &[
@@ -71,6 +72,7 @@ const TABLES: &[Table] = &[
             ("tokens", &["queues", "token_key", "effect", "contents", "throttle", "effect_loop"]),
             ("emit", &["queues", "index", "contents", "throttle", "scan"]),
             ("queries", &["contents", "throttle", "scan"]),
+            ("dead_letters", &["queues", "contents", "queries"]),
             ("calendars", &["contents"]),
             ("policies", &["effect", "throttle", "effect_loop", "tokens", "queries"]),
             (
@@ -94,6 +96,7 @@ const TABLES: &[Table] = &[
                     "tokens",
                     "emit",
                     "queries",
+                    "dead_letters",
                     "calendars",
                     "policies",
                     "jobs",

@@ -6,7 +6,7 @@
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use chrono::{DateTime, Utc};
-use tidegate_domain::ids::{ClientId, EventId, JobId, PolicyId};
+use tidegate_domain::ids::{ClientId, EventId, JobId};
 use tidegate_domain::limits::HISTORY_DAYS;
 use tidegate_domain::pack::PackId;
 use tidegate_domain::shard::shard_of;
@@ -14,6 +14,7 @@ use tidegate_domain::slots::Outcome;
 use tidegate_domain::time::{days, shifted};
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
+pub use crate::line::Waited;
 use crate::line::{DeadEntry, redriven_row};
 use crate::rows::{Query, Sorted};
 use crate::runs;
@@ -39,17 +40,6 @@ pub struct DeadLetter {
     pub reason: Option<String>,
     /// Where it waited, when a policy throttled it.
     pub waited: Option<Waited>,
-}
-
-/// Where an event waited for its token.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waited {
-    /// The policy.
-    pub policy: PolicyId,
-    /// The pack, among those of that policy.
-    pub pack: PackId,
-    /// The event's number in the pack, from 0.
-    pub index: u32,
 }
 
 fn partition(client: &ClientId, shard: u32) -> String {

@@ -107,8 +107,9 @@ impl Throttle {
         };
         if let Some(reason) = reason {
             if entry.tries().is_some() {
-                // It lies where the launch of its run does not lead to.
+                // It lies where the launch of its run does not lead to. Stopped first: what is left out has a reason.
                 let PolicyRef { client, policy } = &policy;
+                self.store.stop_run(client, run, reason).await?;
                 self.store.exhaust_entry((client, policy), run, entry.clone()).await?;
             }
             let waiting = WaitingRun { policy, run: run.clone(), priority: entry.priority() };

@@ -17,7 +17,6 @@ use tidegate_domain::pack::{PackId, Singles};
 use tidegate_domain::retry::Tries;
 use tidegate_domain::slots::{GroupKey, LeaseId, PackRef};
 
-use crate::dead_letters::Waited;
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Sorted, Update, Updated};
 use crate::runs::{Tally, left_out_update, row as run_row};
@@ -324,6 +323,17 @@ pub(crate) fn requeued_row(key: &GroupKey, lease: LeaseId, back: &Requeued) -> R
         .with("pack", text(pack.to_string()))
         .with("n", number(lease.index.saturating_add(1)))
         .with("cur", number(lease.index))
+}
+
+/// Where an event waited for its token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waited {
+    /// The policy.
+    pub policy: PolicyId,
+    /// The pack, among those of that policy.
+    pub pack: PackId,
+    /// The event's number in the pack, from 0.
+    pub index: u32,
 }
 
 /// An event that was dead and is put into the line again.

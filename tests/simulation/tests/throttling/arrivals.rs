@@ -141,7 +141,7 @@ async fn comes_again(received: u32) {
                     }
                     for _ in 0..4 {
                         arrived.extend(stage.arrived().await);
-                        stage.release(&std::mem::take(&mut arrived)).await;
+                        stage.release_those_held(&std::mem::take(&mut arrived)).await;
                     }
                 }
                 assert_eq!(stage.world.engine.handle(body, received).await, Handled::Done, "{case}");
@@ -153,7 +153,7 @@ async fn comes_again(received: u32) {
                     arrived.extend(stage.arrived().await);
                     arrived = distinct(arrived);
                     came.extend(arrived.iter().map(|event| event.body.job_id.clone()));
-                    stage.release(&std::mem::take(&mut arrived)).await;
+                    stage.release_those_held(&std::mem::take(&mut arrived)).await;
                 }
                 if !others {
                     assert_eq!(came.into_iter().collect::<Vec<_>>(), ["a", "b"], "{case}");

@@ -28,7 +28,7 @@ fn outcome_of(index: u32) -> Option<Outcome> {
         // Never released: it expires.
         _ if index % 97 == 5 => None,
         // In a row, and apart.
-        _ if (600..750).contains(&index) || index % 41 == 0 => Some(Outcome::Failed),
+        _ if (600..750).contains(&index) || index.is_multiple_of(41) => Some(Outcome::Failed),
         _ => Some(Outcome::Succeeded),
     }
 }
@@ -204,7 +204,7 @@ async fn a_compaction_that_is_kept_twice_or_in_part_changes_nothing() {
     let (store, of) = (stage.world.engine.store(), HistoryOf::Run(run));
     let ended = |index: u32| Ended {
         index,
-        outcome: if index % 3 == 0 { Outcome::Failed } else { Outcome::Succeeded },
+        outcome: if index.is_multiple_of(3) { Outcome::Failed } else { Outcome::Succeeded },
         attempts: 1,
     };
     let ends: Vec<Ended> = (0..40).map(|number| ended(number * 77)).collect();
