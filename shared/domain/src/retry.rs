@@ -97,7 +97,7 @@ impl Retry {
     /// use tidegate_domain::retry::{Retry, Tries};
     ///
     /// let now = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
-    /// let failed = |times, hours_ago| Tries { made: times, failed: times, since_s: now.timestamp() - hours_ago * 3_600 };
+    /// let failed = |times, hours_ago: i64| Tries { made: times, failed: times, since_s: now.timestamp() - hours_ago * 3_600 };
     /// let retry = Retry::default();
     /// assert!(retry.wait(failed(1, 0), None, now, 7).unwrap() <= Duration::seconds(2));
     /// assert!(retry.wait(failed(40, 23), None, now, 7).unwrap() <= Duration::hours(1));
