@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::JobId;
 use tidegate_domain::occurrence::SkipReason;
-use tidegate_domain::time::{Dst, Window};
+use tidegate_domain::time::{Dst, Window, ceil_second};
 use tidegate_engine::{Decision, Observer};
 use tidegate_store::launch::{Child, Shard};
 
@@ -121,7 +121,7 @@ impl<'a> Piece<'a> {
     pub(crate) fn take_before(&mut self, until: DateTime<Utc>) -> anyhow::Result<std::vec::Drain<'_, Due>> {
         anyhow::ensure!(self.strays == 0, "{} launches are of no job of the file", self.strays);
         self.due.sort_unstable();
-        let until_s = until.timestamp() + i64::from(until.timestamp_subsec_nanos() > 0);
+        let until_s = ceil_second(until);
         let from_s = self.window.from().timestamp();
         let end = self.due.partition_point(|due| from_s + i64::from(due.second()) < until_s);
         Ok(self.due.drain(..end))

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tidegate_domain::time::Window;
+use tidegate_domain::time::{Window, ceil_second};
 use tidegate_forecast::account::Account;
 use tidegate_forecast::facts::{Created, Job, Policy, Setting, Target};
 use tidegate_forecast::limits::HANDOVER;
@@ -44,7 +44,7 @@ pub(super) fn setting(
         policies: policies.into_iter().map(policy).collect(),
         zones: intake.zones,
         from_s: window.from().timestamp(),
-        to_s: window.to().timestamp() + i64::from(window.to().timestamp_subsec_nanos() > 0),
+        to_s: ceil_second(window.to()),
         scale: args.scale,
         created_together: f64::from(args.created_together),
         creates_per_second: args.creates_per_second,

@@ -7,6 +7,7 @@ import pytest
 from fakes import LAUNCH, FakeApi, FakeClock, FakeSqs, rfc3339
 
 from tidegate_consumer import Client
+from tidegate_consumer.leases import Heartbeats
 
 
 @pytest.fixture
@@ -29,6 +30,13 @@ def api_address(api: FakeApi) -> Iterator[str]:
 @pytest.fixture
 def client(clock: FakeClock, api_address: str) -> Client:
     return Client(api_address, "tg_acme_key", clock=clock, jitter=lambda: 0)
+
+
+@pytest.fixture
+def heartbeats(client: Client) -> Iterator[Heartbeats]:
+    heartbeats = Heartbeats(client)
+    yield heartbeats
+    heartbeats.close()
 
 
 @pytest.fixture

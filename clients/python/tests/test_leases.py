@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,13 +12,6 @@ from tidegate_consumer import Client, Lease, parse_event
 from tidegate_consumer.leases import Heartbeats
 
 Start = Callable[..., Lease]
-
-
-@pytest.fixture
-def heartbeats(client: Client) -> Iterator[Heartbeats]:
-    heartbeats = Heartbeats(client)
-    yield heartbeats
-    heartbeats.close()
 
 
 @pytest.fixture

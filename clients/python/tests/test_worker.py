@@ -2,24 +2,17 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from conftest import Body
 from fakes import LAUNCH, PATIENCE_SECONDS, Answer, FakeApi, rfc3339
 
-from tidegate_consumer import Client, Event, Lease, parse_event
+from tidegate_consumer import Event, Lease, parse_event
 from tidegate_consumer.leases import Heartbeats
 from tidegate_consumer.worker import NoOutcome, Outcome, Recent, Work, Worker
 
 WorkOn = Callable[..., Outcome | NoOutcome]
-
-
-@pytest.fixture
-def heartbeats(client: Client) -> Iterator[Heartbeats]:
-    heartbeats = Heartbeats(client)
-    yield heartbeats
-    heartbeats.close()
 
 
 @pytest.fixture

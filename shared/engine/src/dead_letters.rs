@@ -14,11 +14,13 @@ use serde_json::value::RawValue;
 use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{ClientId, EventId, JobId, PolicyId};
 use tidegate_domain::pack::PackId;
+use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::target::Target;
 use tidegate_store::dead_letters::{DEAD_LETTER_SHARDS, DeadLetter, Waited};
 use tidegate_store::doc::{Rest, TermsDoc};
 use tidegate_store::runs::RunRow;
 use tidegate_store::{Page, Store, Write};
+use tracing::warn;
 
 use crate::contents::Contents;
 use crate::queries::history::EventStatus;
@@ -241,35 +243,50 @@ impl DeadLetters {
             let is_first: Vec<bool> = events.iter().map(|(event, _)| named.insert(event)).collect();
             let each = events.iter().zip(is_first).map(async |((event, at), is_first)| match is_first {
                 true => self.redrive_one(client, event, *at).await,
-                false => Ok(Redriven::Absent),
+                false => Ok((Redriven::Absent, None)),
             });
-            stream::iter(each.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await
+            let mut each = stream::iter(each.collect::<Vec<_>>()).buffered(AT_ONCE);
+            let (mut answers, mut due) = (Vec::with_capacity(events.len()), Vec::new());
+            while let Some(answer) = each.next().await {
+                answers.push(answer.map(|(redriven, wake)| {
+                    due.extend(wake);
+                    redriven
+                }));
+            }
+            if let Err(error) = self.queues.dispatch(&Outgoing::wakes(due)).await {
+                warn!(%client, %error, "what was redriven waits for the tick");
+            }
+            answers
         })
     }
 
+    /// What came of redriving one; and of an event that takes its place in a line, whose line it is, and when it is due there.
     async fn redrive_one(
         &self,
         client: &ClientId,
         event: &EventId,
         at: DateTime<Utc>,
-    ) -> Result<Redriven, EngineError> {
+    ) -> Result<(Redriven, Option<(PolicyRef, DateTime<Utc>)>), EngineError> {
         deadline::check(&*self.clock)?;
-        let now = self.clock.now();
-        let due_at = at.max(now);
-        let Some(letter) = self.store.dead_letter(client, event).await? else { return Ok(Redriven::Absent) };
+        let due_at = at.max(self.clock.now());
+        let Some(letter) = self.store.dead_letter(client, event).await? else {
+            return Ok((Redriven::Absent, None));
+        };
         let Some(run) = self.run_of(client, event).await?.filter(|run| run.stopped.is_none()) else {
-            return Ok(Redriven::RunOver);
+            return Ok((Redriven::RunOver, None));
         };
         if run.terms.is_too_old(run.id.launch_at(), due_at) {
-            return Ok(Redriven::TooOld);
+            return Ok((Redriven::TooOld, None));
         }
         if self.contents.complete_terms(client, &run.id, run.terms.clone()).await?.is_none() {
-            return Ok(Redriven::PayloadGone);
+            return Ok((Redriven::PayloadGone, None));
         }
-        match &letter.waited {
-            Some(waited) => self.redrive_to_line(client, &letter, waited, &run, due_at).await,
-            None => self.redrive_alone(client, &letter, &run, due_at).await,
-        }
+        let Some(waited) = &letter.waited else {
+            return Ok((self.redrive_alone(client, &letter, &run, due_at).await?, None));
+        };
+        let redriven = self.redrive_to_line(client, &letter, waited, &run, due_at).await?;
+        let wake = (PolicyRef::new(client, &waited.policy), due_at);
+        Ok((redriven, (redriven == Redriven::Done).then_some(wake)))
     }
 
     /// An event under a policy takes its place in the line.
@@ -292,11 +309,10 @@ impl DeadLetters {
             PackId::Run(_) => run.terms.flow.priority.get(),
             PackId::Singles(id) => id.kind.priority,
         };
-        if self.store.redrive(client, letter, waited, (priority, due_at), now).await? == Write::Refused {
-            return Ok(Redriven::Absent);
-        }
-        let wake = Message::wake(client, policy, due_at);
-        self.queues.dispatch(&[Outgoing::at(client, wake, due_at)]).await.map(|()| Redriven::Done)
+        Ok(match self.store.redrive(client, letter, waited, (priority, due_at), now).await? {
+            Write::Done => Redriven::Done,
+            Write::Refused => Redriven::Absent,
+        })
     }
 
     /// An event that nothing throttles is sent as a chunk, before its letter is forgotten.

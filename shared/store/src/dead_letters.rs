@@ -9,13 +9,14 @@ use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, EventId, JobId};
 use tidegate_domain::limits::HISTORY_DAYS;
 use tidegate_domain::pack::PackId;
+use tidegate_domain::retry::Tries;
 use tidegate_domain::shard::shard_of;
 use tidegate_domain::slots::Outcome;
 use tidegate_domain::time::{days, shifted};
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
 pub use crate::line::Waited;
-use crate::line::{DeadEntry, redriven_row};
+use crate::line::{Requeued, redriven_row};
 use crate::rows::{Query, Sorted};
 use crate::runs;
 use crate::slots::outcomes;
@@ -122,13 +123,7 @@ impl Store {
         after: Option<String>,
         limit: i32,
     ) -> Result<Page<DeadLetter>> {
-        let query = Query {
-            limit: Some(limit),
-            consistent: true,
-            after,
-            ..Query::of(Table::Events, partition(client, shard))
-        };
-        Ok(self.query(query).await?.read(Table::Events, read))
+        self.letters_in(Query { after, ..Query::of(Table::Events, partition(client, shard)) }, limit).await
     }
 
     /// The same of one job, all of which lie under one key.
@@ -142,13 +137,13 @@ impl Store {
         after: Option<String>,
         limit: i32,
     ) -> Result<Page<DeadLetter>> {
-        let query = Query {
-            limit: Some(limit),
-            sorted: Sorted::Prefix(format!("{job} ")),
-            consistent: true,
-            after,
-            ..Query::of(Table::Events, partition(client, shard(job)))
-        };
+        let sorted = Sorted::Prefix(format!("{job} "));
+        let place = partition(client, shard(job));
+        self.letters_in(Query { sorted, after, ..Query::of(Table::Events, place) }, limit).await
+    }
+
+    async fn letters_in(&self, place: Query, limit: i32) -> Result<Page<DeadLetter>> {
+        let query = Query { limit: Some(limit), consistent: true, ..place };
         Ok(self.query(query).await?.read(Table::Events, read))
     }
 
@@ -183,10 +178,13 @@ impl Store {
         (priority, due_at): (u8, DateTime<Utc>),
         now: DateTime<Utc>,
     ) -> Result<Write> {
-        let entry = DeadEntry { attempts: seen.attempts, priority, due_at, now };
+        let Waited { policy, pack, index } = waited;
+        // Its deliveries count on, and none of them counts as failed: it is sent again for as long as a new one.
+        let tries = Tries { made: seen.attempts, failed: 0, since_s: now.timestamp() };
+        let back = Requeued { pack: pack.clone(), priority, tries, due_at };
         let mut items = vec![
             self.forgotten(client, seen)?,
-            self.put_item_of(Table::Policies, redriven_row(client, waited, entry))?,
+            self.put_item_of(Table::Policies, redriven_row(client, policy, *index, &back))?,
         ];
         if let PackId::Run(run) = &waited.pack {
             items.push(self.update_item_of(runs::redriven_update(client, run, seen.outcome))?);

@@ -2,11 +2,10 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use serde_json::value::RawValue;
 use tidegate_domain::ids::{ClientId, EventId};
-use tidegate_domain::time::shifted;
-use tidegate_engine::EngineError;
+use tidegate_engine::{DeadLetterFilter, EngineError};
 use tidegate_protocol::{
     DeadLetterCounts, DeadLetterDetail, DeadLetterList, DeadLetterResult, DeadLetterResults, DeadLetterStatus,
 };
@@ -17,7 +16,7 @@ use crate::ApiState;
 use crate::auth::Caller;
 use crate::body::{Asked, Body, Cursor, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::dead_letter::{self, Chosen, DeadLetterQuery, DiscardBody, Paced, RedriveBody};
+use crate::wire::dead_letter::{self, Chosen, DeadLetterQuery, DiscardBody, FilterBody, RedriveBody};
 use crate::wire::{instant, spoiled};
 
 /// Lists the events of the client that did not succeed and that nothing sends again.
@@ -32,10 +31,8 @@ pub(crate) async fn list_dead_letters(
     let (cursor, filter) = query.into_parts();
     let cursor = Cursor::read(cursor)?;
     let given = cursor.is_some();
-    let mut errors = FieldErrors::default();
-    let filter = filter.check("", &mut errors);
-    errors.into_result(Kind::MalformedRequest)?;
-    let page = state.engine.dead_letters().list(&client.id, &filter.unwrap_or_default(), cursor).await;
+    let filter = checked(&filter)?;
+    let page = state.engine.dead_letters().list(&client.id, &filter, cursor).await;
     let page = page.map_err(|e| Cursor::refusal_of_engine(given, "list dead letters", &e))?;
     Ok(Json(DeadLetterList {
         dead_letters: page.rows.iter().map(dead_letter::view).collect(),
@@ -54,10 +51,8 @@ pub(crate) async fn count_dead_letters(
     Asked(query): Asked<DeadLetterQuery>,
 ) -> Result<Json<DeadLetterCounts>, Problem> {
     let (_, filter) = query.into_parts();
-    let mut errors = FieldErrors::default();
-    let filter = filter.check("", &mut errors);
-    errors.into_result(Kind::MalformedRequest)?;
-    let counts = state.engine.dead_letters().count(&client.id, &filter.unwrap_or_default()).await;
+    let filter = checked(&filter)?;
+    let counts = state.engine.dead_letters().count(&client.id, &filter).await;
     let counts = counts.map_err(|e| Problem::of_engine("count dead letters", &e))?;
     Ok(Json(dead_letter::counts_view(counts)))
 }
@@ -94,9 +89,9 @@ pub(crate) async fn redrive_dead_letters(
     let Some((chosen, paced)) = checked else { return Err(no_body()) };
     let (named, next) = named(&state, &client.id, chosen).await?;
     let now = state.engine.clock().now();
-    let due = Due { start_at: paced.start_at.unwrap_or(now).max(now), paced };
+    let due_at = |number: u32| paced.due_at(number, now);
     let events =
-        (0_u32..).zip(named.iter()).filter_map(|(n, event)| Some((event.as_ref().ok()?.clone(), due.of(n))));
+        (0_u32..).zip(named.iter()).filter_map(|(n, event)| Some((event.as_ref().ok()?.clone(), due_at(n))));
     let events: Vec<(EventId, DateTime<Utc>)> = events.collect();
     let answers = state.engine.dead_letters().redrive(&client.id, &events).await;
     let mut answers = events.iter().zip(answers).map(|((_, at), answer)| {
@@ -105,7 +100,7 @@ pub(crate) async fn redrive_dead_letters(
     });
     let count = u32::try_from(named.len()).unwrap_or(u32::MAX);
     let results = named.into_iter().map(|event| result(event, || answers.next())).collect();
-    let next_start_at = (next.is_some() && paced.per_second.is_some()).then(|| instant(due.of(count)));
+    let next_start_at = (next.is_some() && paced.per_second.is_some()).then(|| instant(due_at(count)));
     Ok(Json(DeadLetterResults { results, next_cursor: Cursor::next_of(next), next_start_at }))
 }
 
@@ -132,6 +127,14 @@ pub(crate) async fn discard_dead_letters(
     Ok(Json(DeadLetterResults { results, next_cursor: Cursor::next_of(next), next_start_at: None }))
 }
 
+/// The filter of a query.
+fn checked(filter: &FilterBody) -> Result<DeadLetterFilter, Problem> {
+    let mut errors = FieldErrors::default();
+    let filter = filter.check("", &mut errors);
+    errors.into_result(Kind::MalformedRequest)?;
+    Ok(filter.unwrap_or_default())
+}
+
 fn no_body() -> Problem {
     Problem::new(Kind::InvalidBody, "the body names no dead letters")
 }
@@ -151,22 +154,6 @@ async fn named(
             let page = page.map_err(|e| Cursor::refusal_of_engine(given, "list dead letters", &e))?;
             Ok((page.rows.into_iter().map(|letter| Ok(letter.event)).collect(), page.next))
         }
-    }
-}
-
-/// When the events of a call are sent.
-struct Due {
-    start_at: DateTime<Utc>,
-    paced: Paced,
-}
-
-impl Due {
-    /// When event number `number` of the call is.
-    fn of(&self, number: u32) -> DateTime<Utc> {
-        let after_ms = self.paced.per_second.map_or(0, |pace| {
-            i64::from(number).saturating_mul(1_000).checked_div(pace.get().into()).unwrap_or_default()
-        });
-        shifted(self.start_at, TimeDelta::try_milliseconds(after_ms).unwrap_or_default())
     }
 }
 

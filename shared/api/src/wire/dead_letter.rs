@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use tidegate_domain::ids::{EventId, IdError, JobId, PolicyId};
 use tidegate_domain::limits::TOKENS_PER_CALL;
 use tidegate_domain::retry::RedrivePace;
+use tidegate_domain::time::{milliseconds, shifted};
 use tidegate_engine::{DeadLetterCounts, DeadLetterDetail, DeadLetterFilter, EventStatus, Redriven};
 use tidegate_protocol::{self as protocol, DeadLetterStatus};
 use tidegate_store::dead_letters::DeadLetter;
@@ -105,8 +106,8 @@ fn given<T, E: std::fmt::Display>(
 }
 
 fn read_status(field: &str, text: &str) -> Result<EventStatus, String> {
-    let known = [EventStatus::Dead, EventStatus::Expired, EventStatus::Failed];
-    let found = known.into_iter().find(|status| status.as_str() == text);
+    let of_letters = [EventStatus::Dead, EventStatus::Expired, EventStatus::Failed];
+    let found = EventStatus::named(text).filter(|status| of_letters.contains(status));
     found.ok_or_else(|| format!("{field} '{text}' is none of a dead letter; give dead, expired or failed"))
 }
 
@@ -164,6 +165,16 @@ pub(crate) enum Chosen {
 pub(crate) struct Paced {
     pub(crate) start_at: Option<DateTime<Utc>>,
     pub(crate) per_second: Option<RedrivePace>,
+}
+
+impl Paced {
+    /// When event number `number` of the call is sent, from 0.
+    pub(crate) fn due_at(&self, number: u32, now: DateTime<Utc>) -> DateTime<Utc> {
+        let after_ms = self.per_second.map_or(0, |pace| {
+            i64::from(number).saturating_mul(1_000).checked_div(pace.get().into()).unwrap_or_default()
+        });
+        shifted(self.start_at.unwrap_or(now).max(now), milliseconds(after_ms))
+    }
 }
 
 impl Form for RedriveBody {

@@ -5,7 +5,7 @@
 use chrono::{DateTime, LocalResult, NaiveDateTime, SecondsFormat, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 use tidegate_domain::limits::AT_HORIZON_DAYS;
-use tidegate_domain::time::{WallClock, clamped, days, shifted, within_bounds};
+use tidegate_domain::time::{WallClock, ceil_second, clamped, days, shifted, within_bounds};
 
 use crate::problem::{ECHOED_CHARACTERS, cut};
 use crate::wire::instant;
@@ -98,7 +98,7 @@ pub(crate) fn is_past(name: &str, text: &str, at: DateTime<Utc>, now: DateTime<U
 
 /// An instant to the second, rounded up: nothing is early.
 pub(crate) fn whole_second(at: DateTime<Utc>) -> DateTime<Utc> {
-    let second = at.timestamp() + i64::from(at.timestamp_subsec_nanos() > 0);
+    let second = ceil_second(at);
     DateTime::from_timestamp(second, 0).unwrap_or(at)
 }
 

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use thiserror::Error;
 
+use super::ceil_second;
 use super::firing::Firing;
 use super::window::Window;
 use crate::limits::AT_INSTANTS;
@@ -33,7 +34,7 @@ impl Instants {
     /// [`AT_INSTANTS`].
     pub fn new(instants: impl IntoIterator<Item = DateTime<Utc>>) -> Result<Self, InstantsError> {
         let whole = |at: DateTime<Utc>| {
-            let second = at.timestamp() + i64::from(at.timestamp_subsec_nanos() > 0);
+            let second = ceil_second(at);
             DateTime::from_timestamp(second, 0).unwrap_or(at)
         };
         let mut instants: Vec<_> = instants.into_iter().map(whole).collect();

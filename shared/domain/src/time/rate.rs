@@ -5,6 +5,7 @@
 
 use chrono::{DateTime, Utc};
 
+use super::ceil_second;
 use super::decompose::{self, Times};
 use super::firing::Firing;
 use super::interval::{RateError, check_interval};
@@ -76,7 +77,7 @@ impl Rate {
 
     /// The last launch before an instant; `None` when the beat had not begun.
     pub fn last_before(&self, before: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let before_s = before.timestamp() + i64::from(before.timestamp_subsec_nanos() > 0);
+        let before_s = ceil_second(before);
         let beats = (before_s - 1 - self.anchor_s).div_euclid(i64::from(self.every_seconds));
         (beats >= 0)
             .then(|| DateTime::from_timestamp(self.anchor_s + beats * i64::from(self.every_seconds), 0))

@@ -3,7 +3,7 @@
 //! `chrono`'s constructors panic there. They are denied by lint in every crate that sees values from outside, and these
 //! stand in their place; `shifted` stands in the place of `+` and `-` on instants.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 /// A span of so many seconds, or the longest there is.
 pub const fn seconds(count: i64) -> TimeDelta {
@@ -25,6 +25,12 @@ pub const fn milliseconds(count: i64) -> TimeDelta {
 /// A span of so many days, or the longest there is.
 pub const fn days(count: i64) -> TimeDelta {
     seconds(count.saturating_mul(86_400))
+}
+
+/// The first whole second at or after an instant, in seconds since the epoch: rounded up to it, nothing is early. With it,
+/// `second < to` holds exactly when the second's instant is before `to`.
+pub fn ceil_second(instant: DateTime<Utc>) -> i64 {
+    instant.timestamp() + i64::from(instant.timestamp_subsec_nanos() > 0)
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use chrono::{DateTime, Utc};
 use thiserror::Error;
 
+use super::ceil_second;
+
 /// A stretch of time, from its first instant up to but not including its last.
 ///
 /// Invariant: `from <= to`. An empty window is allowed and holds nothing.
@@ -67,10 +69,4 @@ impl Window {
     pub(super) fn seconds(&self) -> (i64, i64) {
         (ceil_second(self.from), ceil_second(self.to))
     }
-}
-
-/// The first whole second at or after an instant. With it, `second < to` holds exactly when the second's instant is
-/// before `to`.
-fn ceil_second(instant: DateTime<Utc>) -> i64 {
-    instant.timestamp() + i64::from(instant.timestamp_subsec_nanos() > 0)
 }

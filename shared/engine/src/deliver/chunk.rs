@@ -14,8 +14,9 @@ use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::{self, History};
 use tidegate_domain::limits::EVENTS_PER_CHUNK;
 use tidegate_domain::occurrence::{Occurrence, SkipReason, StopReason};
-use tidegate_domain::retry::Tries;
+use tidegate_domain::retry::{Retry, Tries};
 use tidegate_domain::slots::Outcome;
+use tidegate_domain::target::Target;
 use tidegate_domain::time::{clamped, seconds, shifted};
 use tidegate_store::Create;
 use tidegate_store::dead_letters::DeadLetter;
@@ -295,9 +296,9 @@ impl Delivery {
         troubles.log(&client, chunk.attempt);
         let Concluded { retries, mut records } = concluded;
         let mut again = Vec::with_capacity(retries.len());
-        for Retried { terms, items, retry_after } in retries {
+        for Retried { retry, items, retry_after, .. } in retries {
             let draw = self.random.next_u64();
-            let wait = terms.retry_in(tries, retry_after, now, draw).unwrap_or_default();
+            let wait = retry.wait(tries, retry_after, now, draw).unwrap_or_default();
             let not_before = shifted(now.max(launch_at), wait);
             let message = Message::Chunk(Chunk {
                 attempt: chunk.attempt.saturating_add(1),
@@ -388,8 +389,8 @@ struct Concluded {
 
 /// Events that are sent again after the same wait.
 struct Retried {
-    /// The terms of the first of them.
-    terms: job::Terms,
+    target: Target,
+    retry: Retry,
     items: Vec<ChunkItem>,
     retry_after: Option<Duration>,
 }
@@ -402,17 +403,17 @@ fn tries(chunk: &Chunk, now: DateTime<Utc>) -> Tries {
 
 /// Puts the events of a part to those that wait as long as they: one target does not wait as long as another one asks for.
 fn add_retried(retries: &mut Vec<Retried>, part: &Part, outcomes: &Outcomes) {
-    let terms = &part.occurrence.terms;
+    let job::Terms { target, retry, .. } = &part.occurrence.terms;
     let items = ranges(&outcomes.retry).map(|(from, to)| item(part, from, to));
-    let waits_alike =
-        |other: &&mut Retried| (&other.terms.target, &other.terms.retry) == (&terms.target, &terms.retry);
+    let waits_alike = |other: &&mut Retried| (&other.target, &other.retry) == (target, retry);
     match retries.iter_mut().find(waits_alike) {
         Some(alike) => {
             alike.items.extend(items);
             alike.retry_after = alike.retry_after.max(outcomes.retry_after);
         }
         None => retries.push(Retried {
-            terms: terms.clone(),
+            target: target.clone(),
+            retry: retry.clone(),
             items: items.collect(),
             retry_after: outcomes.retry_after,
         }),

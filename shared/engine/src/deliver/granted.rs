@@ -168,18 +168,15 @@ impl Delivery {
         let soonest = shifted(self.clock.now(), SERVED_AFTER);
         let backs: Vec<_> = groups.into_iter().map(|(key, events)| self.requeue_in(key, events)).collect();
         let mut backs = stream::iter(backs).buffer_unordered(REQUEUED_AT_ONCE);
-        let mut wakes = BTreeMap::new();
+        let mut due = Vec::new();
         while let Some((policy, back)) = backs.next().await {
-            for due_at in back.iter().map(|again| again.due_at.max(soonest)).chain([soonest]) {
-                // Messages come by the second.
-                wakes.entry((due_at.timestamp(), policy.clone())).or_insert(due_at);
-            }
+            let due_ats = back.iter().map(|again| again.due_at.max(soonest)).chain([soonest]);
+            due.extend(due_ats.map(|due_at| (policy.clone(), due_at)));
         }
-        let wake = |((_, PolicyRef { client, policy }), due_at)| {
-            Outgoing::at(&client, Message::wake(&client, &policy, due_at), due_at)
-        };
         // What is due later the tick sees to.
-        wakes.into_iter().take(WAKES).map(wake).collect()
+        let mut wakes = Outgoing::wakes(due);
+        wakes.truncate(WAKES);
+        wakes
     }
 
     /// The same of events of one group: together, or one by one where one of them is not its any more. Answers with those that
@@ -190,24 +187,26 @@ impl Delivery {
             (grant.token.lease, Requeued { pack: grant.pack.clone(), priority, tries, due_at })
         };
         let entries: Vec<_> = events.iter().map(entry).collect();
-        let mut back = Vec::with_capacity(entries.len());
-        let rounds = [vec![&entries[..]], entries.chunks(1).collect()];
-        for round in rounds.into_iter().take(entries.len().min(2)) {
-            for some in round {
-                match self.store.requeue(key, some).await {
-                    Ok(Write::Done) => back.extend(some.iter().map(|(lease, _)| lease.slot)),
-                    Ok(Write::Refused) => {}
-                    Err(error) => {
-                        warn!(%error, group = ?key, "events that failed are tried again when their leases have ended");
-                    }
-                }
-            }
-            if !back.is_empty() {
-                break;
+        let mut back = self.requeue_together(key, &entries).await;
+        if back.is_empty() && entries.len() > 1 {
+            for one in entries.chunks(1) {
+                back.extend(self.requeue_together(key, one).await);
             }
         }
         let again = events.iter().filter(|(grant, _)| back.contains(&grant.token.lease.slot));
         (PolicyRef::of_key(key), again.map(|(_, again)| *again).collect())
+    }
+
+    /// All or none of some events of one group; the slots of those that are back.
+    async fn requeue_together(&self, key: &GroupKey, events: &[(LeaseId, Requeued)]) -> Vec<u32> {
+        match self.store.requeue(key, events).await {
+            Ok(Write::Done) => events.iter().map(|(lease, _)| lease.slot).collect(),
+            Ok(Write::Refused) => Vec::new(),
+            Err(error) => {
+                warn!(%error, group = ?key, "events that failed are tried again when their leases have ended");
+                Vec::new()
+            }
+        }
     }
 
     async fn look_up_all(&self, granted: Vec<Granted>) -> LookedUp {

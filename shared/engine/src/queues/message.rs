@@ -10,7 +10,7 @@ use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
 use tidegate_domain::limits::{EVENTS_PER_CHUNK, SQS_BATCH};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::SinglesKind;
-use tidegate_domain::time::clamped;
+use tidegate_domain::time::{ceil_second, clamped};
 use tidegate_store::FORMAT;
 use tidegate_store::doc::{Rest, TermsDoc};
 
@@ -245,7 +245,7 @@ impl Message {
     /// A wake-up of a policy in which something becomes due at an instant.
     pub(crate) fn wake(client: &ClientId, policy: &PolicyId, due_at: DateTime<Utc>) -> Self {
         // Whole seconds, rounded up: what is due is never looked at before.
-        let due_s = due_at.timestamp() + i64::from(due_at.timestamp_subsec_nanos() > 0);
+        let due_s = ceil_second(due_at);
         Self::Wake { client: client.to_string(), policy: policy.to_string(), due_s: Some(due_s) }
     }
 

@@ -4,6 +4,7 @@ pub(crate) mod batch;
 mod inbox;
 pub mod message;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
@@ -14,7 +15,9 @@ use futures::stream::{self, StreamExt};
 use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{DUE_MS_ATTRIBUTE, SQS_BATCH, SQS_DELAY_SECONDS, WRITE_ROUNDS};
+use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::target::queue_name;
+use tidegate_domain::time::ceil_second;
 use tidegate_store::Pause as _;
 
 use crate::EngineError;
@@ -107,6 +110,18 @@ impl Outgoing {
     /// A message that is seen at `not_before` or up to a second later, never earlier.
     pub(crate) fn at(client: &ClientId, message: Message, not_before: DateTime<Utc>) -> Self {
         Self { message, client: client.clone(), not_before: Some(not_before) }
+    }
+
+    /// Wake-ups of policies, the earliest first: one for each second in which something becomes due in one.
+    pub(crate) fn wakes(due: impl IntoIterator<Item = (PolicyRef, DateTime<Utc>)>) -> Vec<Self> {
+        let mut wakes = BTreeMap::new();
+        for (policy, due_at) in due {
+            wakes.entry((ceil_second(due_at), policy)).or_insert(due_at);
+        }
+        let wake = |((_, PolicyRef { client, policy }), due_at)| {
+            Self::at(&client, Message::wake(&client, &policy, due_at), due_at)
+        };
+        wakes.into_iter().map(wake).collect()
     }
 
     /// Whose it is and what it is about, for logs and errors.

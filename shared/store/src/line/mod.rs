@@ -16,6 +16,7 @@ use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::{PackId, Singles};
 use tidegate_domain::retry::Tries;
 use tidegate_domain::slots::{GroupKey, LeaseId, PackRef};
+use tidegate_domain::time::ceil_second;
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Sorted, Update, Updated};
@@ -315,14 +316,28 @@ pub struct Requeued {
 
 /// The entry of an event that goes back to the line. A lease ends once, so no two have the same key.
 pub(crate) fn requeued_row(key: &GroupKey, lease: LeaseId, back: &Requeued) -> Row {
-    let Requeued { pack, priority, tries, due_at } = back;
-    let due_s = due_at.timestamp() + i64::from(due_at.timestamp_subsec_nanos() > 0);
-    let (tries, group, fence) = (tries_text(*tries), key.group, lease.fence);
-    let line_key = format!("{priority}|{due_s:012}|{TRIED}{tries}.{group:04}.{fence:010}|{pack}");
-    Row::new(&Key::new(partition(&key.client, &key.policy), line_key))
+    let by = format!("{:04}.{:010}", key.group, lease.fence);
+    sent_again_row((&key.client, &key.policy), lease.index, back, &by)
+}
+
+/// The entry of an event of a dead letter.
+pub(crate) fn redriven_row(client: &ClientId, policy: &PolicyId, index: u32, back: &Requeued) -> Row {
+    sent_again_row((client, policy), index, back, &format!("redriven.{index:07}"))
+}
+
+/// The entry of one event that is sent again. `by` tells its key from those of others.
+fn sent_again_row(
+    (client, policy): (&ClientId, &PolicyId),
+    index: u32,
+    Requeued { pack, priority, tries, due_at }: &Requeued,
+    by: &str,
+) -> Row {
+    let (due_s, tries) = (ceil_second(*due_at), tries_text(*tries));
+    let line_key = format!("{priority}|{due_s:012}|{TRIED}{tries}.{by}|{pack}");
+    Row::new(&Key::new(partition(client, policy), line_key))
         .with("pack", text(pack.to_string()))
-        .with("n", number(lease.index.saturating_add(1)))
-        .with("cur", number(lease.index))
+        .with("n", number(index.saturating_add(1)))
+        .with("cur", number(index))
 }
 
 /// Where an event waited for its token.
@@ -334,28 +349,6 @@ pub struct Waited {
     pub pack: PackId,
     /// The event's number in the pack, from 0.
     pub index: u32,
-}
-
-/// An event that was dead and is put into the line again.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct DeadEntry {
-    pub(crate) attempts: u8,
-    pub(crate) priority: u8,
-    pub(crate) due_at: DateTime<Utc>,
-    pub(crate) now: DateTime<Utc>,
-}
-
-/// Its entry. Its deliveries count on, and none of them counts as failed: it is sent again for as long as a new one.
-pub(crate) fn redriven_row(client: &ClientId, waited: &Waited, entry: DeadEntry) -> Row {
-    let DeadEntry { attempts, priority, due_at, now } = entry;
-    let Waited { policy, pack, index } = waited;
-    let due_s = due_at.timestamp() + i64::from(due_at.timestamp_subsec_nanos() > 0);
-    let tries = tries_text(Tries { made: attempts, failed: 0, since_s: now.timestamp() });
-    let line_key = format!("{priority}|{due_s:012}|{TRIED}{tries}.redriven.{index:07}|{pack}");
-    Row::new(&Key::new(partition(client, policy), line_key))
-        .with("pack", text(pack.to_string()))
-        .with("n", number(index.saturating_add(1)))
-        .with("cur", number(*index))
 }
 
 /// A part of a pack that a slot group gave back: an entry of its own beside the pack's. No grant gives back twice. Of an event
