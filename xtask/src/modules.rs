@@ -35,6 +35,7 @@ const TABLES: &[Table] = &[
             ("pace", &[]),
             ("policies", &[]),
             ("ticker", &[]),
+            ("targets", &[]),
             ("launch", &[]),
             ("jobs", &["launch"]),
             ("runs", &[]),

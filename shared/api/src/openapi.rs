@@ -5,7 +5,9 @@ use std::sync::LazyLock;
 use axum::Router;
 use axum::response::IntoResponse;
 use http::header::CONTENT_TYPE;
-use tidegate_protocol::{Dst, HttpTarget, Interval, Problem, Release, SqsTarget, Target, Unreadable};
+use tidegate_protocol::{
+    Backpressure, Dst, HttpTarget, Interval, Problem, Release, SqsTarget, Target, Unreadable,
+};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Content, Ref, RefOr, Response};
 use utoipa::{Modify, OpenApi};
@@ -15,7 +17,7 @@ use utoipa_axum::routes;
 use crate::ApiState;
 use crate::routes::{
     bulk, calendars, clients, dead_letters, events, health, index, jobs, patches, policies, runs, schedules,
-    tokens,
+    targets, tokens,
 };
 use crate::wire::bounds::{close, state_bounds};
 use crate::wire::bulk::BulkBody;
@@ -25,7 +27,7 @@ use crate::wire::dead_letter::{DiscardBody, RedriveBody};
 use crate::wire::flow::WindowBody;
 use crate::wire::index::ShardsBody;
 use crate::wire::job::JobBody;
-use crate::wire::policy::{PolicyBody, RateBody};
+use crate::wire::policy::{CloseBody, PolicyBody, RateBody};
 use crate::wire::preview::PreviewBody;
 use crate::wire::retry::RetryBody;
 use crate::wire::rules::MisfireBody;
@@ -68,6 +70,7 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
     state_bounds::<BulkBody>(components);
     state_bounds::<CalendarBody>(components);
     state_bounds::<ClientBody>(components);
+    state_bounds::<CloseBody>(components);
     state_bounds::<Release>(components);
     state_bounds::<EveryBody>(components);
     state_bounds::<DiscardBody>(components);
@@ -88,6 +91,7 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
 /// Says of the parts that bodies share with answers that a body has no further members in them.
 fn tell_of_closed_parts(document: &mut utoipa::openapi::OpenApi) {
     let components = document.components.get_or_insert_default();
+    close::<Backpressure>(components);
     close::<Dst>(components);
     close::<HttpTarget>(components);
     close::<Interval>(components);
@@ -126,6 +130,9 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         ))
         .routes(routes!(policies::pause_policy))
         .routes(routes!(policies::resume_policy))
+        .routes(routes!(policies::close_policy))
+        .routes(routes!(policies::open_policy))
+        .routes(routes!(targets::list_targets))
         .routes(routes!(policies::list_holders))
         .routes(routes!(jobs::create_job, jobs::list_jobs))
         .routes(routes!(jobs::read_job, jobs::put_job, patches::patch_job, jobs::delete_job))

@@ -63,6 +63,16 @@ pub const RETRY_AGE_SECONDS: std::ops::RangeInclusive<u32> = 1..=7 * 86_400;
 pub const DEFAULT_RETRY_AGE_SECONDS: u32 = 86_400;
 /// Most dead letters that a call redrives in a second when it is paced.
 pub const REDRIVES_PER_SECOND: u32 = 1_000;
+/// How long backpressure is left as it is before another sign halves a limit again, in seconds: what is in flight ends meanwhile.
+pub const BACKPRESSURE_STEP_SECONDS: u32 = 10;
+/// How long no sign of it must be seen before it becomes less by a step, in seconds.
+pub const BACKPRESSURE_RECOVERY_SECONDS: u32 = 30;
+/// How often nothing is sent for a time that doubles, from 2 seconds on, once a limit cannot be halved: up to 64 seconds.
+pub const BACKPRESSURE_WAITS: u8 = 6;
+/// The longest text that says why a policy or a target is closed or slowed, in bytes of UTF-8.
+pub const CLOSED_BECAUSE_BYTES: usize = 200;
+/// For how long a call may close a policy, in seconds.
+pub const CLOSED_SECONDS: u32 = 7 * 86_400;
 /// The longest wait that a target can ask for, in seconds.
 pub const RETRY_AFTER_SECONDS: u32 = 86_400;
 /// Single events that one pack holds at the most.

@@ -1,5 +1,8 @@
 //! A client's throttling policy: how many of its events may be in flight, for how long each, and how fast they may begin.
 
+use chrono::{DateTime, Utc};
+
+use crate::backpressure::{Backpressure, Closure};
 use crate::bounded::{OutOfBounds, bounded};
 use crate::ids::{ClientId, PolicyId};
 use crate::limits::{DEFAULT_LEASE_SECONDS, LEASE_SECONDS, MAX_IN_FLIGHT, WAITING_RUNS};
@@ -22,14 +25,39 @@ pub struct Policy {
     pub terms: PolicyTerms,
     /// Whether it is paused: nothing is admitted, and what is in flight goes on.
     pub paused: bool,
+    /// What is done about a consumer that cannot keep up; `None`: nothing.
+    pub backpressure: Option<Backpressure>,
     /// How its limit is shared out at present.
     pub plan: SharePlan,
 }
 
 impl Policy {
-    /// The limit that is in force, in tokens: 0 while the policy is paused.
+    /// The limit that is in force, in tokens: 0 while the policy is paused or closed.
     pub fn limit(&self) -> u32 {
-        if self.paused { 0 } else { self.terms.max_in_flight() }
+        let limit = self.terms.max_in_flight();
+        match &self.backpressure {
+            _ if self.paused => 0,
+            Some(backpressure) => backpressure.limit(limit),
+            None => limit,
+        }
+    }
+
+    /// The same without backpressure that is over.
+    #[must_use]
+    pub fn at(self, now: DateTime<Utc>) -> Self {
+        let backpressure = self.backpressure.as_ref().and_then(|backpressure| backpressure.at(now));
+        Self { backpressure, ..self }
+    }
+
+    /// Until when it is closed, and who wants it so; `None`: it is open.
+    pub fn closed(&self) -> Option<Closure> {
+        self.backpressure.as_ref().and_then(Backpressure::closed)
+    }
+
+    /// The limit that it goes on with when it is neither paused nor closed, in tokens.
+    pub fn open_limit(&self) -> u32 {
+        let limit = self.terms.max_in_flight();
+        self.backpressure.as_ref().map_or(limit, |backpressure| backpressure.open_limit(limit))
     }
 }
 

@@ -8,6 +8,7 @@
 //! again, the tick) finds what was not done.
 
 use chrono::{DateTime, Utc};
+use tidegate_domain::backpressure::Sign;
 use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::{Policy, PolicyRef};
@@ -47,6 +48,8 @@ pub(crate) enum Effect {
     Wake(PolicyRef, DateTime<Utc>),
     /// A policy is to be looked after at once, though it may be about to be.
     WakeNow(PolicyRef),
+    /// The consumer of a policy cannot keep up, for all that is seen.
+    Strained(PolicyRef, Sign),
     /// Nothing more of a run is delivered, for a reason.
     Stop(WaitingRun, &'static str),
     /// Outcomes were added to a run, or the rest of it was taken away: it may have come to its end.
@@ -99,6 +102,7 @@ impl Effect {
             Self::Wake(policy, _)
             | Self::DropRanges(policy, ..)
             | Self::WakeNow(policy)
+            | Self::Strained(policy, _)
             | Self::StopSingles(policy, ..)
             | Self::RemoveEntry(policy, _) => Some(policy.clone()),
             Self::Stop(waiting, _) => Some(waiting.policy.clone()),

@@ -129,6 +129,7 @@ impl EffectLoop {
             Effect::Compact(group) => self.throttle.compact(*group).await,
             Effect::EndCompaction(group) => self.throttle.end_compaction(&group).await,
             Effect::Wake(policy, due_at) => self.throttle.wake_at(&policy, due_at).await.map(|()| Vec::new()),
+            Effect::Strained(policy, sign) => self.throttle.strained(&policy, &sign).await,
             Effect::Stop(waiting, reason) => self.throttle.stop(waiting, reason).await,
             Effect::Conclude(client, run) => Ok(self.throttle.conclude_run(&client, &run)),
             Effect::StopSingles(policy, entry, reason) => {

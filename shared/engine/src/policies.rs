@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
+use tidegate_domain::backpressure::Backpressure;
 use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{ClientId, JobId, PolicyId};
 use tidegate_domain::limits::WRITE_ROUNDS;
-use tidegate_domain::policy::{Policy, PolicyTerms};
+use tidegate_domain::policy::{Policy, PolicyRef, PolicyTerms};
 use tidegate_domain::shares::SharePlan;
 use tidegate_store::{Create, Store, Write};
 
@@ -63,7 +65,15 @@ impl Policies {
             // Rows of a former policy of this name go on with their fencing numbers: every plan of its comes before this one.
             let first_plan = self.clock.now().timestamp().unsigned_abs();
             let plan = SharePlan::new(first_plan, terms.max_in_flight());
-            let policy = Policy { client: client.clone(), id, revision: 1, terms, paused: false, plan };
+            let policy = Policy {
+                client: client.clone(),
+                id,
+                revision: 1,
+                terms,
+                paused: false,
+                backpressure: None,
+                plan,
+            };
             if self.store.create_policy(&policy).await? == Create::Done {
                 self.throttle.groups_in_step(&policy).await?;
                 return Ok(Written::Created(policy));
@@ -134,6 +144,29 @@ impl Policies {
         expected: Option<u32>,
     ) -> BoxFuture<'a, Result<Written<Policy>, EngineError>> {
         Box::pin(self.change(client, id, expected, move |old| Policy { paused, ..old.clone() }))
+    }
+
+    /// Closes a policy until an instant, or opens it at once where that is `None`, at the `expected` revision; `None`: at any. Nothing
+    /// is admitted while it is closed; what is in flight goes on. To open it takes back what its consumer's answers led to as well.
+    ///
+    /// # Errors
+    /// As [`Policies::put`]. Repeating the call is safe.
+    pub fn close<'a>(
+        &'a self,
+        client: &'a ClientId,
+        id: &'a PolicyId,
+        closed: Option<(DateTime<Utc>, &'a str)>,
+        expected: Option<u32>,
+    ) -> BoxFuture<'a, Result<Written<Policy>, EngineError>> {
+        Box::pin(async move {
+            let backpressure = closed.map(|(until, because)| Backpressure::closed_by_client(until, because));
+            let change = |old: &Policy| Policy { backpressure: backpressure.clone(), ..old.clone() };
+            let written = self.change(client, id, expected, change).await?;
+            if let Some((until, _)) = closed {
+                self.throttle.wake_at(&PolicyRef::new(client, id), until).await?;
+            }
+            Ok(written)
+        })
     }
 
     async fn change(

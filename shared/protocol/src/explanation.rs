@@ -40,6 +40,8 @@ words! {
         NotLaunched = "not_launched",
         /// Its policy is paused.
         PolicyPaused = "policy_paused",
+        /// Its policy is closed until an instant, by its client or because its consumer cannot keep up.
+        PolicyClosed = "policy_closed",
         /// An earlier run of its job is not finished, and one run may wait for that (overlap `buffer_one`).
         EarlierRun = "earlier_run",
         /// Its job's overlap rule has not been applied to its run yet.

@@ -46,7 +46,10 @@ pub use event::{Event, EventError};
 pub use explanation::{ExpectationCode, Explanation, ReasonCode};
 pub use flow::{BatchWindow, OnDeadline, Pace, RunOverlap};
 pub use job::{BulkResult, BulkResults, History, JobList, JobView, Misfire, MisfireRule};
-pub use policy::{Holder, HolderList, OnExpiry, Per, PolicyList, PolicyStatus, PolicyView, Rate, Unreadable};
+pub use policy::{
+    Backpressure, ClosedBy, Holder, HolderList, OnExpiry, Per, PolicyList, PolicyStatus, PolicyView, Rate,
+    StrainedTarget, StrainedTargetList, Unreadable,
+};
 pub use preview::{Firing, Preview, Upcoming, UpcomingFiring};
 pub use problem::{FieldError, Problem};
 pub use release::{Outcome, Release, ReleaseEntry, ReleaseMessage};

@@ -95,6 +95,63 @@ pub struct Holder {
     pub expired: bool,
 }
 
+/// What is done at present about a consumer that cannot keep up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Backpressure {
+    /// Nothing is sent before this instant, RFC 3339; null when it is slowed, not closed.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub closed_until: Option<String>,
+    /// Who closed it; null when it is not closed.
+    pub closed_by: Option<ClosedBy>,
+    /// How many events it goes on with at once when it is not closed.
+    pub limit: u32,
+    /// Why: what the consumer answered, that it did not answer, or what the call that closed it said. May be empty.
+    #[cfg_attr(feature = "openapi", schema(example = "the endpoint answered 503 Service Unavailable"))]
+    pub because: String,
+    /// When it opens, or recovers by the next step if no other sign is seen, RFC 3339.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub eases_at: String,
+}
+
+/// Who closed a policy or a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ClosedBy {
+    /// Its client, by a call.
+    Client,
+    /// What its consumer answered, or that it did not answer.
+    Consumer,
+    /// A word of a later version. Cannot be sent.
+    #[serde(other, skip_serializing)]
+    Other,
+}
+
+/// A target without a policy that cannot keep up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct StrainedTarget {
+    /// Its URL or ARN.
+    #[cfg_attr(feature = "openapi", schema(example = "https://example.com/hook"))]
+    pub address: String,
+    /// What is done about it.
+    pub backpressure: Backpressure,
+}
+
+/// A page of targets without a policy that cannot keep up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct StrainedTargetList {
+    /// The targets.
+    pub targets: Vec<StrainedTarget>,
+    /// What the list has beside that and cannot be read. Left out when there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unreadable: Vec<Unreadable>,
+    /// What to ask the next page with; null on the last.
+    pub next_cursor: Option<String>,
+}
+
 /// A policy as it is answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Policy))]
@@ -115,6 +172,9 @@ pub struct PolicyView {
     pub max_waiting_runs: Option<u32>,
     /// Whether it is paused: nothing is admitted then.
     pub paused: bool,
+    /// What is done about its consumer, which cannot keep up, or since its client closed it; null when nothing is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub backpressure: Option<Backpressure>,
 }
 
 /// A policy with what it holds at present.

@@ -152,6 +152,8 @@ words! {
         ContinuesAfterDeadline = "continues_after_deadline",
         /// Its policy is paused.
         PolicyPaused = "policy_paused",
+        /// Its policy is closed until an instant.
+        PolicyClosed = "policy_closed",
         /// Its policy was deleted.
         PolicyDeleted = "policy_deleted",
         /// All of its events have ended.

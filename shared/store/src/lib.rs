@@ -37,6 +37,7 @@ pub mod scans;
 mod secrets;
 pub mod slots;
 pub mod tables;
+pub mod targets;
 pub mod ticker;
 
 mod error;

@@ -9,6 +9,7 @@ use tidegate_domain::rate_limit::{Per, RateLimit};
 use tidegate_domain::shard::shard_of;
 use tidegate_domain::shares::SharePlan;
 
+use crate::doc::BackpressureDoc;
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Sorted, Update};
 use crate::tables::Table;
@@ -37,6 +38,7 @@ fn row(policy: &Policy) -> Row {
         .with_some("rate_burst", rate.and_then(RateLimit::burst).map(number))
         .with_some("max_waiting_runs", terms.max_waiting_runs().map(number))
         .with_some("paused", policy.paused.then_some(AttributeValue::Bool(true)))
+        .with_some("backpressure", policy.backpressure.as_ref().map(BackpressureDoc::encode).map(text))
         .with("plan_number", number(policy.plan.number))
         .with("shares", text(policy.plan.encode()))
 }
@@ -50,6 +52,7 @@ pub(crate) fn read(row: &Attributes) -> Result<Policy> {
         .with_on_expiry(if item.flag("hold") { OnExpiry::Hold } else { OnExpiry::Reclaim })
         .with_rate(read_rate(item)?)
         .with_max_waiting_runs(waiting_runs.map_err(|e| corrupt(e.to_string()))?);
+    let backpressure = item.find_text("backpressure").map(BackpressureDoc::decode).transpose();
     let shares = SharePlan::decode(item.number("plan_number")?, item.text("shares")?);
     Ok(Policy {
         client: item.id("client")?,
@@ -57,6 +60,7 @@ pub(crate) fn read(row: &Attributes) -> Result<Policy> {
         revision: item.number("revision")?,
         terms,
         paused: item.flag("paused"),
+        backpressure: backpressure.map_err(|e| corrupt(format!("'backpressure': {e}")))?,
         plan: shares.ok_or_else(|| corrupt("'shares' is no list of shares".to_owned()))?,
     })
 }

@@ -12,7 +12,7 @@ use crate::wire::client::ClientBody;
 use crate::wire::dead_letter::{DiscardBody, RedriveBody};
 use crate::wire::index::ShardsBody;
 use crate::wire::job::JobBody;
-use crate::wire::policy::PolicyBody;
+use crate::wire::policy::{CloseBody, PolicyBody};
 use crate::wire::preview::PreviewBody;
 use crate::wire::token::{ExtendBody, FreeBody, ReleaseBody};
 
@@ -133,6 +133,7 @@ fn a_form_is_what_the_document_says_and_what_serde_reads() {
     check::<JobBody>();
     check::<PolicyBody>();
     check::<PreviewBody>();
+    check::<CloseBody>();
     check::<RedriveBody>();
     check::<ReleaseBody>();
     check::<tidegate_protocol::ReleaseEntry>();

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use chrono::{DateTime, Utc};
 use http::StatusCode;
 use tidegate_domain::ids::PolicyId;
 use tidegate_domain::policy::Policy;
@@ -18,7 +19,7 @@ use crate::auth::Caller;
 use crate::body::{Body, Cursor, Expected, ListQuery, Precondition, id_to_find, id_to_write};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::holder;
-use crate::wire::policy::{self, CheckedPolicy, PolicyBody};
+use crate::wire::policy::{self, CheckedPolicy, CloseBody, PolicyBody};
 use crate::wire::read_only::{check_paused, expectation};
 use crate::wire::spoiled;
 
@@ -77,7 +78,8 @@ pub(crate) async fn list_policies(
     let given = cursor.is_some();
     let page = state.engine.store().policies(&client.id, cursor).await;
     let page = page.map_err(|e| Cursor::refusal(given, "list policies", &e))?;
-    let policies = page.rows.iter().map(policy::view).collect();
+    let now = state.engine.clock().now();
+    let policies = page.rows.into_iter().map(|policy| policy::view(&policy.at(now))).collect();
     Ok(Json(PolicyList {
         policies,
         unreadable: spoiled::views(page.unreadable, "policy|"),
@@ -201,7 +203,62 @@ async fn set_paused(
 ) -> Result<Response, Problem> {
     let id: PolicyId = id_to_find("policy", id)?;
     let written = state.engine.policies().pause(&client.id, &id, paused, expected).await;
-    match written.map_err(|e| Problem::of_engine("pause or resume a policy", &e))? {
+    changed(written.map_err(|e| Problem::of_engine("pause or resume a policy", &e))?, &id)
+}
+
+/// Closes a policy until an instant: nothing is admitted before it, and its line goes on then by itself. What is in flight goes
+/// on and ends as it would. A policy that is closed already gets the new instant and reason.
+#[utoipa::path(post, path = "/v1/policies/{policy_id}/close", tag = "policies", request_body = CloseBody,
+    params(("policy_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
+    responses(
+        (status = 200, description = "The policy, closed", body = PolicyView, headers(("etag" = String))),
+))]
+pub(crate) async fn close_policy(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path(id): Path<String>,
+    Expected(expected): Expected,
+    Body(body): Body<CloseBody>,
+) -> Result<Response, Problem> {
+    let id: PolicyId = id_to_find("policy", &id)?;
+    let mut errors = FieldErrors::default();
+    let checked = body.check(state.engine.clock().now(), &mut errors);
+    errors.into_result(Kind::InvalidBody)?;
+    let closed = checked.as_ref().map(|(until, because)| (*until, &**because));
+    set_closed(&state, &client, &id, closed, expected).await
+}
+
+/// Opens a policy at once, whoever closed it, and takes back what its limit was lowered by since its consumer could not keep up.
+#[utoipa::path(post, path = "/v1/policies/{policy_id}/open", tag = "policies",
+    params(("policy_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
+    responses(
+        (status = 200, description = "The policy, open", body = PolicyView, headers(("etag" = String))),
+))]
+pub(crate) async fn open_policy(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path(id): Path<String>,
+    Expected(expected): Expected,
+) -> Result<Response, Problem> {
+    let id: PolicyId = id_to_find("policy", &id)?;
+    set_closed(&state, &client, &id, None, expected).await
+}
+
+async fn set_closed(
+    state: &ApiState,
+    client: &Client,
+    id: &PolicyId,
+    closed: Option<(DateTime<Utc>, &str)>,
+    expected: Option<u32>,
+) -> Result<Response, Problem> {
+    let written = state.engine.policies().close(&client.id, id, closed, expected).await;
+    let written = written.map_err(|e| Problem::of_engine("close or open a policy", &e))?;
+    changed(written, id)
+}
+
+/// The answer to a policy that exists and was to be changed.
+fn changed(written: Written<Policy>, id: &PolicyId) -> Result<Response, Problem> {
+    match written {
         Written::Created(policy)
         | Written::Replaced(policy)
         | Written::Unchanged(policy)

@@ -21,6 +21,13 @@ pub fn because(explanation: &Explanation) -> String {
             format!("its launch is in the future, at {}", clock(*launch_at))
         }
         Reason::PolicyPaused => "its policy is paused: nothing is admitted until it is resumed".to_owned(),
+        Reason::PolicyClosed(closed) => {
+            let backpressure =
+                explanation.policy.as_ref().and_then(|status| status.policy.backpressure.as_ref());
+            let why = backpressure.map(|backpressure| backpressure.because()).filter(|why| !why.is_empty());
+            let because = why.map(|why| format!(", because {why}")).unwrap_or_default();
+            format!("its policy is closed until {}{because}", clock(closed.until))
+        }
         Reason::EarlierRun => {
             "an earlier run of its job is not finished, and one run may wait for that (overlap buffer_one)"
                 .to_owned()

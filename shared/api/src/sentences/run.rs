@@ -36,6 +36,9 @@ fn part(basis: &ForecastBasis, run: &RunDetail) -> String {
         ForecastBasis::PolicyPaused => {
             "its policy is paused: nothing is admitted until it is resumed".to_owned()
         }
+        ForecastBasis::PolicyClosed(until) => {
+            format!("its policy is closed until {}: nothing is admitted before", clock(*until))
+        }
         ForecastBasis::PolicyDeleted => "its policy was deleted: nothing more is admitted".to_owned(),
         ForecastBasis::Finished { since } => finished(run, *since),
         ForecastBasis::Stopped { done } => stopped(run, *done),

@@ -2,13 +2,15 @@
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
+use tidegate_domain::backpressure::{Backpressure, ClosedBy};
 use tidegate_domain::bounded::Revision;
 use tidegate_domain::ids::PolicyId;
-use tidegate_domain::limits::{DELIVERY_SECONDS, NAME_BYTES};
+use tidegate_domain::limits::{CLOSED_BECAUSE_BYTES, CLOSED_SECONDS, DELIVERY_SECONDS, NAME_BYTES};
 use tidegate_domain::policy::{LeaseSeconds, MaxInFlight, OnExpiry, Policy, PolicyTerms, WaitingRuns};
 use tidegate_domain::rate_limit::{Per, RateBurst, RateEvents, RateLimit};
 use tidegate_engine::{Load, PolicyStatus};
 use tidegate_protocol as protocol;
+use tidegate_store::targets::StrainedTarget;
 use utoipa::ToSchema;
 
 use crate::form::Form;
@@ -17,6 +19,7 @@ use crate::problem::{FieldErrors, Problem};
 use crate::wire::bounds::{Text, bounded_fields};
 use crate::wire::number::{Number, check_given};
 use crate::wire::read_only::Unread;
+use crate::wire::{instant, when};
 
 /// A policy as a client defines it. The fields that only answers have may be sent back.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -45,6 +48,10 @@ pub(crate) struct PolicyBody {
     pub(crate) revision: Option<Number<Revision>>,
     /// What holds at present, or nothing: the calls to pause and resume change it.
     pub(crate) paused: Option<bool>,
+    /// Not looked at: the calls to close and open change it.
+    #[serde(default)]
+    #[schema(value_type = Option<protocol::Backpressure>, read_only)]
+    backpressure: Unread<protocol::Backpressure>,
     /// Not looked at.
     #[serde(default)]
     #[schema(value_type = Option<u32>, read_only)]
@@ -181,23 +188,52 @@ pub(crate) fn view(policy: &Policy) -> protocol::PolicyView {
         rate: policy.terms.rate().map(rate),
         max_waiting_runs: policy.terms.max_waiting_runs(),
         paused: policy.paused,
+        backpressure: policy
+            .backpressure
+            .as_ref()
+            .map(|state| backpressure(state, policy.terms.max_in_flight())),
     }
+}
+
+/// What is done about a consumer that cannot keep up, where `limit` is the limit without it.
+pub(crate) fn backpressure(state: &Backpressure, limit: u32) -> protocol::Backpressure {
+    let closed = state.closed();
+    protocol::Backpressure {
+        closed_until: closed.map(|closed| instant(closed.until)),
+        closed_by: closed.map(|closed| match closed.by {
+            ClosedBy::Client => protocol::ClosedBy::Client,
+            ClosedBy::Consumer => protocol::ClosedBy::Consumer,
+        }),
+        limit: state.open_limit(limit),
+        because: state.because().to_owned(),
+        eases_at: instant(state.eases_at()),
+    }
+}
+
+/// A target without a policy that cannot keep up.
+pub(crate) fn strained_target(target: &StrainedTarget) -> protocol::StrainedTarget {
+    // It has no limit that could be halved: it is open or closed.
+    let StrainedTarget { address, backpressure: state } = target;
+    protocol::StrainedTarget { address: address.clone(), backpressure: backpressure(state, 1) }
 }
 
 /// A policy as its client would send it: what a patch is merged into.
 pub(crate) fn as_sent(policy: &Policy) -> Result<Members, Problem> {
     let mut members = members_of(&view(policy))?;
-    members.retain(|name, _| !["revision", "paused"].contains(&name.as_str()));
+    members.retain(|name, _| !["revision", "paused", "backpressure"].contains(&name.as_str()));
     Ok(members)
 }
 
 /// A policy as it is answered by itself, with what it holds at present.
 pub(crate) fn status_view(status: &PolicyStatus) -> protocol::PolicyStatus {
     let PolicyStatus { policy, load: Load { in_flight, waiting, waiting_runs } } = status;
-    let (in_flight, limit) = (*in_flight, policy.terms.max_in_flight());
+    let (in_flight, most) = (*in_flight, policy.terms.max_in_flight());
+    let limit = policy.open_limit();
     // Of a paused policy nobody asks whether it drains to nothing, but whether it may go on when it is resumed.
     let draining = in_flight > limit;
     let paused = if policy.paused { "paused, " } else { "" };
+    let held_back = policy.backpressure.as_ref().map(|state| held_back(state, limit < most));
+    let held_back = held_back.unwrap_or_default();
     let drains = if draining { ", draining" } else { "" };
     protocol::PolicyStatus {
         policy: view(policy),
@@ -205,7 +241,81 @@ pub(crate) fn status_view(status: &PolicyStatus) -> protocol::PolicyStatus {
         waiting: *waiting,
         waiting_runs: *waiting_runs,
         draining,
-        status: format!("{paused}{in_flight} in flight, limit {limit}{drains}"),
+        status: format!("{paused}{held_back}{in_flight} in flight, limit {limit}{drains}"),
         set_aside: Vec::new(),
     }
+}
+
+/// That a policy is closed or slowed, and why, as the beginning of a sentence.
+fn held_back(state: &Backpressure, is_slowed: bool) -> String {
+    let because = match state.because() {
+        "" => String::new(),
+        because => format!(", because {because}"),
+    };
+    match state.closed() {
+        Some(closed) => format!("closed until {}{because}; ", instant(closed.until)),
+        None if is_slowed => format!("slowed{because}; "),
+        None => String::new(),
+    }
+}
+
+/// A policy to be closed for a while.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"until": "2026-12-01T14:32:00Z", "because": "the mail provider moves its servers"}))]
+pub(crate) struct CloseBody {
+    /// Nothing is admitted before this instant, in ISO 8601 with its offset, at most 7 days ahead.
+    #[schema(format = DateTime)]
+    until: String,
+    /// Why, for those who look at the policy: at most 200 bytes.
+    #[schema(value_type = Option<String>)]
+    because: Option<Text<CLOSED_BECAUSE_BYTES>>,
+}
+
+bounded_fields!(CloseBody: because);
+
+impl Form for CloseBody {
+    fn note_faults(self, now: DateTime<Utc>, errors: &mut FieldErrors) {
+        self.check(now, errors);
+    }
+}
+
+impl CloseBody {
+    /// Until when, and why; `None` when one is wrong, and then `errors` says which.
+    pub(crate) fn check(
+        &self,
+        now: DateTime<Utc>,
+        errors: &mut FieldErrors,
+    ) -> Option<(DateTime<Utc>, String)> {
+        let until = errors.keep("until", &*self.until, check_until(&self.until, now));
+        let because = self.because.as_deref().unwrap_or_default();
+        if because.len() > CLOSED_BECAUSE_BYTES {
+            let bytes = because.len();
+            let message = format!(
+                "because is {bytes} bytes long; {CLOSED_BECAUSE_BYTES} is the most: say it in fewer words"
+            );
+            errors.add("because", because, message);
+            return None;
+        }
+        Some((until?, because.to_owned()))
+    }
+}
+
+fn check_until(text: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, String> {
+    let until = when::read_instant("until", text)?;
+    if until <= now {
+        return Err(format!(
+            "{}; to open a policy, call its /open",
+            when::is_past("until", text, until, now)
+        ));
+    }
+    let ahead = until - now;
+    if ahead.num_seconds() > CLOSED_SECONDS.into() {
+        let days = CLOSED_SECONDS / 86_400;
+        return Err(format!(
+            "until '{text}' is {} ahead; {days} days is the most: pause the policy to stop it for longer",
+            when::span(ahead)
+        ));
+    }
+    Ok(until)
 }

@@ -51,7 +51,7 @@ async fn load(world: &World, key: &str) -> (Value, Value) {
 async fn an_event_that_failed_holds_no_token_while_it_waits_and_counts_on() {
     let world = World::new().await;
     let key = client(&world, &json!({"max_in_flight": 1})).await;
-    let hook = Hook::answering(&[503]).await;
+    let hook = Hook::answering(&[500]).await;
     put(&world, &key, &hook.throttled_job(2)).await;
     assert_eq!(load(&world, &key).await, (json!(0), json!(1)), "the first failed, and waits in the line");
     let listed = events(&world, &key).await;

@@ -7,17 +7,21 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::routing::post;
-use http::StatusCode;
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::world::at_job;
 
+/// A status, and for how many seconds it asks to be left alone.
+type Reply = (u16, Option<u32>);
+
 /// An endpoint on loopback, for as long as the test lasts.
 #[derive(Clone)]
 pub struct Hook {
     pub url: String,
-    answers: Arc<Mutex<VecDeque<u16>>>,
+    answers: Arc<Mutex<VecDeque<Reply>>>,
     calls: Arc<Mutex<Vec<Value>>>,
 }
 
@@ -27,12 +31,17 @@ impl Hook {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let hook = Self {
             url: format!("http://{}/hook?key=hidden", listener.local_addr().unwrap()),
-            answers: Arc::new(Mutex::new(statuses.iter().copied().collect())),
+            answers: Arc::new(Mutex::new(statuses.iter().map(|status| (*status, None)).collect())),
             calls: Arc::default(),
         };
         let routes = Router::new().route("/hook", post(called)).with_state(hook.clone());
         tokio::spawn(axum::serve(listener, routes).into_future());
         hook
+    }
+
+    /// Then it answers once with a status, and asks to be left alone for so many seconds.
+    pub fn then_ask(&self, status: u16, seconds: u32) {
+        self.answers.lock().unwrap().push_back((status, Some(seconds)));
     }
 
     /// From now on it answers with 200.
@@ -67,8 +76,10 @@ impl Hook {
     }
 }
 
-async fn called(State(hook): State<Hook>, body: Bytes) -> StatusCode {
+async fn called(State(hook): State<Hook>, body: Bytes) -> (StatusCode, HeaderMap) {
     hook.calls.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
     let answer = hook.answers.lock().unwrap().pop_front();
-    StatusCode::from_u16(answer.unwrap_or(200)).unwrap()
+    let (status, asks) = answer.unwrap_or((200, None));
+    let headers = asks.map(|seconds| (RETRY_AFTER, HeaderValue::from(seconds)));
+    (StatusCode::from_u16(status).unwrap(), headers.into_iter().collect())
 }

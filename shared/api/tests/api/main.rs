@@ -3,6 +3,7 @@
 
 mod attempts;
 mod auth;
+mod backpressure;
 mod bad_input;
 mod bad_schedules;
 mod bad_throttling;

@@ -38,7 +38,7 @@ impl Delivery {
         let id = completion_id(run);
         let failure = match self.send_completion((client, run), target, (&id, body)).await? {
             Sent::Done => None,
-            Sent::Failed { reason, retry_after } => match wait(retry_after) {
+            Sent::Failed { reason, retry_after, .. } => match wait(retry_after) {
                 Some(wait) => {
                     info!(%client, %run, reason, failures, "a completion is tried again");
                     let due_at = shifted(now, wait);

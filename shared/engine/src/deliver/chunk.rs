@@ -25,6 +25,7 @@ use tidegate_store::events::{EventRow, HistoryOf, PartRow, Record};
 use tidegate_store::runs::Tally;
 use tracing::{error, info, warn};
 
+use super::held_back::signs;
 use super::trouble::Troubles;
 use super::wanted::{Known, unwanted_because};
 use super::{Delivery, EventToSend, Sent};
@@ -42,8 +43,8 @@ const KEPT_WITHIN_SECONDS: i64 = 60;
 const ROWS_AT_ONCE: usize = 16;
 
 /// Some events of one occurrence.
-struct Part {
-    occurrence: Occurrence,
+pub(super) struct Part {
+    pub(super) occurrence: Occurrence,
     from: u32,
     to: u32,
     /// What a newer version said of them.
@@ -97,9 +98,13 @@ impl Delivery {
         let as_of = DateTime::from_timestamp_millis(chunk.as_of_ms).unwrap_or_default();
         let parts = self.still_wanted(&client, as_of, parts).await?;
         let parts = self.still_relevant(parts).await?;
+        let Some(parts) = self.without_held_back(chunk, parts).await? else { return Ok(()) };
         let (parts, deliveries) = self.prepare(chunk, parts).await?;
         let sent = self.send(&deliveries).await;
-        self.conclude(chunk, &parts, sent).await
+        let signs = signs(&deliveries, &sent);
+        self.conclude(chunk, &parts, sent).await?;
+        self.note_signs(&client, signs).await;
+        Ok(())
     }
 
     /// Sets aside what a chunk panicked over. Its events are handled one by one from now on, so that the one at fault stands
@@ -322,7 +327,7 @@ impl Delivery {
             // Coming again, the chunk would be sent again, whatever the error: what is to be kept comes again by itself.
             Err(error) => {
                 warn!(%client, %error, "what became of events is kept later");
-                let items = parts.iter().map(|part| item(part, part.from, part.to)).collect();
+                let items = parts.iter().map(whole).collect();
                 let chunk = Chunk { items, ..chunk.clone() };
                 let later = shifted(now, kept_later(&chunk));
                 let sent = SentChunk { chunk, at_ms: now.timestamp_millis(), mark, undelivered };
@@ -346,7 +351,7 @@ impl Delivery {
             if let Some(outcome) = outcomes.get_mut(*place as usize) {
                 *outcome = match reason.clone() {
                     Some(reason) => Sent::Refused { reason },
-                    None => Sent::Failed { reason: String::new(), retry_after: None },
+                    None => Sent::failed(String::new()),
                 };
             }
         }
@@ -496,7 +501,7 @@ fn outcomes(
     for (index, sent) in (part.from..part.to).zip(sent) {
         let reason = match sent {
             Sent::Done => None,
-            Sent::Failed { retry_after, reason } if is_retried(part, tries, now) => {
+            Sent::Failed { retry_after, reason, .. } if is_retried(part, tries, now) => {
                 troubles.retried(&part.occurrence.run_id().event(index), terms, &reason);
                 outcomes.retry.push(index);
                 outcomes.retry_after = outcomes.retry_after.max(retry_after);
@@ -539,6 +544,11 @@ fn outcomes(
         }
     }
     outcomes
+}
+
+/// All events of a part.
+pub(super) fn whole(part: &Part) -> ChunkItem {
+    item(part, part.from, part.to)
 }
 
 fn item(part: &Part, from: u32, to: u32) -> ChunkItem {

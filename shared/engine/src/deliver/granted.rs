@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Duration, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt as _};
+use tidegate_domain::backpressure::Sign;
 use tidegate_domain::ids::{ClientId, EventId, RunId};
 use tidegate_domain::job;
 use tidegate_domain::limits::WRITE_ROUNDS;
@@ -27,7 +28,7 @@ use tidegate_store::slots::Written;
 use tracing::{error, info, warn};
 
 use super::trouble::Troubles;
-use super::{Delivery, EventToSend, Sent};
+use super::{Delivery, EventToSend, Sent, both};
 use crate::contents::Terms;
 use crate::effect::{Effect, Granted, Release};
 use crate::figures::ROWS_SET_ASIDE;
@@ -105,6 +106,7 @@ impl Delivery {
         let mut troubles = BTreeMap::<(&ClientId, u8), Troubles>::new();
         let (mut last, mut dead, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         let sent = self.send(&deliveries).await;
+        let strained = strained(here.iter().zip(&sent));
         for ((grant, delivery), sent) in here.iter().zip(&deliveries).zip(sent) {
             let Some(failure) = self.failure(grant, &delivery.terms.terms, sent) else {
                 last.extend(delivery.is_last().then_some(&grant.token));
@@ -136,7 +138,9 @@ impl Delivery {
             self.queues.dispatch(&later).await?;
         }
         self.note_sent(last).await;
-        self.give_back(unwanted).await
+        let mut effects = self.give_back(unwanted).await?;
+        effects.extend(strained);
+        Ok(effects)
     }
 
     /// What a delivery that failed leads to; `None`: it did not fail.
@@ -145,7 +149,7 @@ impl Delivery {
         let (reason, again) = match sent {
             Sent::Done => return None,
             Sent::Refused { reason } => (reason, None),
-            Sent::Failed { reason, retry_after } => {
+            Sent::Failed { reason, retry_after, .. } => {
                 let tries = Tries::after_failure(grant.tries, grant.delivery_number(), now);
                 let wait = terms.retry_in(tries, retry_after, now, self.random.next_u64());
                 let priority = terms.flow.priority.get();
@@ -357,6 +361,7 @@ impl Delivery {
         let delivery = grant.delivery(event.clone(), Arc::clone(&terms), &key);
         let (attempt, is_last) = (delivery.attempt, delivery.is_last());
         let Some(sent) = self.send(&[delivery]).await.pop() else { return Ok(Vec::new()) };
+        let strained = strained([(&grant, &sent)]);
         let Some(failure) = self.failure(&grant, &terms.terms, sent) else {
             if terms.terms.flow.release_on_response {
                 return Ok(vec![Effect::Release(vec![Release::new(grant.token, Outcome::Succeeded)])]);
@@ -370,11 +375,14 @@ impl Delivery {
         match failure.again {
             Some(again) => {
                 let wakes = self.requeue(&[(&grant, again)]).await;
-                self.queues.dispatch(&wakes).await.map(|()| Vec::new())
+                self.queues.dispatch(&wakes).await?;
+                Ok(strained)
             }
             None => {
                 self.keep_reason(&grant, Some(&event), attempt, &failure.reason).await?;
-                Ok(vec![Effect::Release(vec![Release::new(grant.token, Outcome::Dead)])])
+                let release = Effect::Release(vec![Release::new(grant.token, Outcome::Dead)]);
+                // First, so that its token is not handed on at once.
+                Ok(strained.into_iter().chain([release]).collect())
             }
         }
     }
@@ -449,6 +457,19 @@ impl Delivery {
         }));
         records
     }
+}
+
+/// What follows for policies whose consumers cannot keep up, for all that their answers say.
+fn strained<'s>(answers: impl IntoIterator<Item = (&'s Granted, &'s Sent)>) -> Vec<Effect> {
+    let mut signs = BTreeMap::<PolicyRef, Sign>::new();
+    for (grant, sent) in answers {
+        if let Some(sign) = sent.sign() {
+            let policy = PolicyRef::of_key(&grant.token.group);
+            let sign = both(signs.remove(&policy), sign);
+            signs.insert(policy, sign);
+        }
+    }
+    signs.into_iter().map(|(policy, sign)| Effect::Strained(policy, sign)).collect()
 }
 
 impl Granted {

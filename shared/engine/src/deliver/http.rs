@@ -82,7 +82,7 @@ impl HttpTarget {
         let refused = |reason: &str| Sent::Refused { reason: reason.to_owned() };
         let client = match self.client() {
             Ok(client) => client,
-            Err(reason) => return Sent::Failed { reason: reason.to_owned(), retry_after: None },
+            Err(reason) => return Sent::failed(reason.to_owned()),
         };
         let Ok(url) = Url::parse(url) else {
             return refused("the URL cannot be read");
@@ -145,7 +145,7 @@ fn unanswered(error: &reqwest::Error) -> Sent {
         _ if error.is_connect() => format!("no connection: {}", deepest()),
         _ => format!("no answer that can be read: {}", deepest()),
     };
-    Sent::Failed { reason, retry_after: None }
+    Sent::Failed { reason, retry_after: None, overloaded: error.is_timeout() }
 }
 
 /// An error and what caused it, down to the first cause.
@@ -171,12 +171,16 @@ fn asked_wait(text: &str, now_s: i64) -> Option<Duration> {
 
 fn evaluate(status: StatusCode, retry_after: Option<Duration>) -> Sent {
     let reason = format!("the endpoint answered {status}");
+    let overloaded = matches!(
+        status,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT
+    );
     match status {
         _ if status.is_success() => Sent::Done,
         StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS => {
-            Sent::Failed { reason, retry_after }
+            Sent::Failed { reason, retry_after, overloaded }
         }
-        _ if status.is_server_error() => Sent::Failed { reason, retry_after },
+        _ if status.is_server_error() => Sent::Failed { reason, retry_after, overloaded },
         _ if status.is_redirection() => {
             let why = "one redirect is followed, with 307 or 308 and to the same host";
             Sent::Refused { reason: format!("{reason}; {why}") }
@@ -278,7 +282,7 @@ impl Delivery {
         let secret = match self.store.client(&first.client).await {
             Ok(client) => client.map(|c| c.webhook_secret).unwrap_or_default(),
             Err(e) => {
-                let failed = Sent::Failed { reason: e.to_string(), retry_after: None };
+                let failed = Sent::failed(e.to_string());
                 return chosen.iter().map(|index| (*index, failed.clone())).collect();
             }
         };
@@ -357,6 +361,9 @@ mod tests {
         let seven = seconds(7);
         assert!(matches!(decided(503, Some(seven)), Sent::Failed { retry_after: Some(d), .. } if d == seven));
         assert!(matches!(decided(429, None), Sent::Failed { retry_after: None, .. }));
+        let is_sign = |code, after| decided(code, after).sign().is_some();
+        assert!([429, 503, 504].iter().all(|code| is_sign(*code, None)) && is_sign(500, Some(seven)));
+        assert!([200, 404, 408, 500, 502].iter().all(|code| !is_sign(*code, None)));
         assert!(matches!(decided(404, None), Sent::Refused { .. }));
         assert!(matches!(decided(302, None), Sent::Refused { reason } if reason.contains("one redirect")));
     }

@@ -11,6 +11,7 @@ mod documented;
 pub mod event;
 mod fifo;
 pub(crate) mod granted;
+mod held_back;
 pub(crate) mod http;
 mod signature;
 mod sqs;
@@ -20,6 +21,7 @@ mod wanted;
 use std::sync::Arc;
 
 use chrono::Duration;
+use tidegate_domain::backpressure::Sign;
 use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::target::Target;
@@ -56,9 +58,36 @@ pub(crate) enum Sent {
         reason: String,
         /// What the target asked for.
         retry_after: Option<Duration>,
+        /// The target shows that it cannot keep up: it says so, or gives no answer in time.
+        overloaded: bool,
     },
     /// It never will.
     Refused { reason: String },
+}
+
+impl Sent {
+    /// It may work later, and says nothing of how busy its target is.
+    pub(crate) fn failed(reason: String) -> Self {
+        Self::Failed { reason, retry_after: None, overloaded: false }
+    }
+
+    /// What it says of a target that cannot keep up; `None`: nothing.
+    pub(crate) fn sign(&self) -> Option<Sign> {
+        match self {
+            Self::Failed { reason, retry_after, overloaded } if *overloaded || retry_after.is_some() => {
+                Some(Sign { asks_for: *retry_after, because: reason.clone() })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What two signs of one target say together.
+pub(crate) fn both(one: Option<Sign>, other: Sign) -> Sign {
+    match one {
+        Some(one) if one.asks_for >= other.asks_for => one,
+        _ => other,
+    }
 }
 
 impl Delivery {

@@ -70,14 +70,14 @@ impl Delivery {
             Ok(_) => Sent::Done,
             Err(e) => {
                 let reason = e.message().map_or_else(|| e.to_string(), str::to_owned);
-                Sent::Failed { reason, retry_after: None }
+                Sent::failed(reason)
             }
         }
     }
 
     async fn send_call(&self, deliveries: &[EventToSend], call: Call<'_>) -> Vec<(usize, Sent)> {
         let fail = |reason: String| {
-            let failed = Sent::Failed { reason, retry_after: None };
+            let failed = Sent::failed(reason);
             call.entries.iter().map(|(index, _)| (*index, failed.clone())).collect::<Vec<_>>()
         };
         if self.queues.is_own_queue(call.queue_url) {
@@ -108,7 +108,11 @@ impl Delivery {
             };
         }
         match request.send().await {
-            Err(e) => fail(e.message().map_or_else(|| e.to_string(), str::to_owned)),
+            Err(e) => {
+                let reason = e.message().map_or_else(|| e.to_string(), str::to_owned);
+                let failed = Sent::Failed { reason, retry_after: None, overloaded: is_throttled(e.code()) };
+                call.entries.iter().map(|(index, _)| (*index, failed.clone())).collect()
+            }
             Ok(out) => {
                 let mut sent: BTreeMap<usize, Sent> =
                     call.entries.iter().map(|(index, _)| (*index, Sent::Done)).collect();
@@ -117,7 +121,10 @@ impl Delivery {
                     if let Ok(index) = failed.id().parse() {
                         let outcome = match failed.sender_fault() {
                             true => Sent::Refused { reason },
-                            false => Sent::Failed { reason, retry_after: None },
+                            false => {
+                                let overloaded = is_throttled(Some(failed.code()));
+                                Sent::Failed { reason, retry_after: None, overloaded }
+                            }
                         };
                         sent.insert(index, outcome);
                     }
@@ -126,6 +133,11 @@ impl Delivery {
             }
         }
     }
+}
+
+/// Whether a queue says that it gets more than it takes.
+fn is_throttled(code: Option<&str>) -> bool {
+    code.is_some_and(|code| code.contains("Throttl"))
 }
 
 /// A delivery that failed may have arrived all the same, so its repeats are the same message to a FIFO queue; a new lease

@@ -48,7 +48,7 @@ impl Queries {
         Box::pin(async move {
             let Some(policy) = self.store.policy(client, id).await? else { return Ok(None) };
             let load = self.load(&policy).await?;
-            Ok(Some(PolicyStatus { policy, load }))
+            Ok(Some(PolicyStatus { policy: policy.at(self.clock.now()), load }))
         })
     }
 

@@ -32,7 +32,9 @@ impl Throttle {
         let Some(policy) = self.store.policy(client, policy).await? else {
             return self.abandon_line(&name).await;
         };
+        let (policy, wake) = self.eased(policy).await?;
         let (mut effects, head) = self.decide_overlaps(&name).await?;
+        effects.extend(wake);
         let mut groups: Vec<u32> = self.group_numbers(&policy).collect();
         groups.reverse();
         effects.push(Effect::Admit(Box::new(Admission { policy, groups, full: 0, head: Some(head) })));

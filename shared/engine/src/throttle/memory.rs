@@ -8,11 +8,13 @@ use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Duration, Utc};
 use lru::LruCache;
+use tidegate_domain::backpressure::Sign;
 use tidegate_domain::ids::{ClientId, PolicyId, RunId};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::{Singles, SinglesKind};
+use tidegate_domain::policy::PolicyRef;
 
 use super::shares::PolicySnapshot;
 use crate::contain::locked;
@@ -26,9 +28,12 @@ const PACKED: usize = 250_000;
 const POLICIES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1_023);
 /// How long what is read of a policy is believed, in seconds.
 const BELIEF_SECONDS: i64 = 30;
+/// For how long a sign that a consumer cannot keep up stands for others like it, in milliseconds.
+const SIGNS_MS: i64 = 1_000;
 
 type PackLogs = LruCache<(ClientId, PolicyId, SinglesKind), PackLog>;
 type Wakes = LruCache<(ClientId, PolicyId), DateTime<Utc>>;
+type Signs = LruCache<PolicyRef, (DateTime<Utc>, Option<Duration>)>;
 type Policies = LruCache<(ClientId, PolicyId), (DateTime<Utc>, PolicySnapshot)>;
 
 /// The packs of a kind, all from the first on, without what their occurrences deliver.
@@ -50,6 +55,7 @@ pub(crate) struct Memory {
     pack_logs: Mutex<PackLogs>,
     policies: Mutex<Policies>,
     wakes: Mutex<Wakes>,
+    signs: Mutex<Signs>,
 }
 
 impl Memory {
@@ -59,6 +65,7 @@ impl Memory {
             pack_logs: Mutex::new(LruCache::new(PACK_LOGS)),
             policies: Mutex::new(LruCache::new(POLICIES)),
             wakes: Mutex::new(LruCache::new(POLICIES)),
+            signs: Mutex::new(LruCache::new(POLICIES)),
         }
     }
 
@@ -143,6 +150,19 @@ impl Memory {
         snapshot: PolicySnapshot,
     ) {
         locked(&self.policies).put((client.clone(), policy.clone()), (now, snapshot));
+    }
+
+    /// Whether this process saw a sign within the last second that asked for no less, so that another one says nothing new: many
+    /// events fail together. It is remembered.
+    pub(crate) fn is_sign_known(&self, policy: &PolicyRef, sign: &Sign, now: DateTime<Utc>) -> bool {
+        let mut signs = locked(&self.signs);
+        let known = signs.get(policy).is_some_and(|(seen_at, asked)| {
+            (now - *seen_at).num_milliseconds().abs() < SIGNS_MS && *asked >= sign.asks_for
+        });
+        if !known {
+            signs.put(policy.clone(), (now, sign.asks_for));
+        }
+        known
     }
 
     /// By when somebody wakes a policy, as far as this process knows.

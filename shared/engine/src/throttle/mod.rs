@@ -7,6 +7,7 @@
 //! | give free slots to events | `serve`, `refill`, `parts` |
 //! | end leases | `release`, `expire` |
 //! | share the limit out to the slot groups | `shares` |
+//! | slow or close a policy whose consumer cannot keep up | `strain` |
 //! | bring all groups of a policy in order | `reconcile` |
 //! | keep the rows of what waits from expiring | `retain` |
 //! | decide about runs that overlap; stop a run, or single events | `overlap`, `stop`, `singles` |
@@ -35,6 +36,7 @@ mod serve;
 pub(crate) mod shares;
 mod singles;
 pub(crate) mod stop;
+mod strain;
 
 use std::sync::Arc;
 

@@ -98,7 +98,7 @@ impl Throttle {
     /// A group that will never grant what it has, since the limit was lowered, gives it back to the line.
     async fn return_what_does_not_fit(&self, policy: &Policy, seen: &SlotGroup) -> Result<(), EngineError> {
         let Some(range) = seen.range() else { return Ok(()) };
-        let limit = policy.terms.max_in_flight();
+        let limit = policy.open_limit();
         if tidegate_domain::shares::target(limit, seen.key.group) >= range.cost.min(limit) {
             return Ok(());
         }

@@ -146,6 +146,7 @@ impl Throttle {
             return Ok(vec![Effect::Wake(PolicyRef::of(group), due_at)]);
         }
         let Some(found) = self.store.policy(client, policy).await? else { return Ok(Vec::new()) };
+        let (found, _) = self.eased(found).await?;
         if found.paused || found.plan.is_reached(found.limit()) {
             return Ok(Vec::new());
         }

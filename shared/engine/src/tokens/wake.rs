@@ -36,7 +36,9 @@ impl Tokens {
             let effects = self.throttle.abandon_line(&PolicyRef::new(client, policy)).await?;
             return self.effects.carry(effects, left).await.map(drop);
         };
-        let (overlapping, _) = self.throttle.decide_overlaps(&PolicyRef::new(client, &policy.id)).await?;
+        let (policy, wake) = self.throttle.eased(policy).await?;
+        let (mut overlapping, _) = self.throttle.decide_overlaps(&PolicyRef::new(client, &policy.id)).await?;
+        overlapping.extend(wake);
         self.effects.carry(overlapping, left).await?;
         let (policy, mut groups) = self.throttle.converge(policy).await?;
         // When there is no time for all of them, it should not always be the same that are left.

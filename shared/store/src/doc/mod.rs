@@ -3,6 +3,7 @@
 //! Members that this version does not know are kept. What a trigger is made of has no names, so whatever is added to one
 //! is a new version of its row.
 
+mod backpressure;
 mod flow;
 mod rest;
 mod retry;
@@ -11,6 +12,7 @@ mod target;
 mod terms;
 mod trigger;
 
+pub(crate) use backpressure::BackpressureDoc;
 pub use rest::Rest;
 pub use rules::RulesDoc;
 pub use terms::TermsDoc;

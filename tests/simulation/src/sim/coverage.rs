@@ -49,6 +49,8 @@ coverage! {
     LimitRaised: "limits that were raised",
     Paused: "policies that were paused",
     Resumed: "policies that were resumed",
+    Closed: "policies that were closed for a while",
+    Slowed: "policies that were slowed, or closed by what their consumers answered",
     LastRelease: "last releases that raced a first enqueue",
     InBulk: "one-time jobs that came with others in one call",
     MillionBesideTen: "runs of a million events that waited while one of ten was finished",

@@ -107,12 +107,18 @@ async fn keep_promises(history: &mut History) -> Result<()> {
         i8_accepted::written(job, history.model.jobs[job].pending_call.is_none())?;
     }
     for policy in 0..history.model.policies.len() {
-        // A paused one goes on: what waits must come.
+        let PolicyModel { client, id, .. } = &history.model.policies[policy];
+        let stored = history.stage.store.policy(client, id).await?;
+        if stored.and_then(|policy| policy.backpressure).is_some_and(|state| state.steps() > 0) {
+            history.count(CoveredFault::Slowed);
+        }
+        // A paused or closed one goes on: what waits must come.
         let resumes = history.model.policies[policy].paused.then_some(PendingPolicyCall::Pause(false));
-        let pending_calls = [history.model.policies[policy].pending_call, resumes];
+        let opens = Some(PendingPolicyCall::Close(None));
+        let pending_calls = [history.model.policies[policy].pending_call, resumes, opens];
         for (number, pending_call) in pending_calls.into_iter().enumerate() {
             let Some(pending_call) = pending_call else { continue };
-            if number == 1 {
+            if number > 0 {
                 history.model.policies[policy].ask(pending_call)?;
             }
             let call = history.model.policies[policy].call(engine.clone(), pending_call);

@@ -99,16 +99,28 @@ pub(crate) const NAMELESS_CHANGES: [(JobChange, u64); 2] =
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PolicyChange {
     PauseOrResume,
+    Close,
     LowerLimit,
     AnyLimit,
 }
 
 /// The changes of policies that are not paused.
-pub(crate) const POLICY_CHANGES: [(PolicyChange, u64); 3] =
-    [(PolicyChange::PauseOrResume, 30), (PolicyChange::LowerLimit, 35), (PolicyChange::AnyLimit, 35)];
+pub(crate) const POLICY_CHANGES: [(PolicyChange, u64); 4] = [
+    (PolicyChange::PauseOrResume, 25),
+    (PolicyChange::Close, 15),
+    (PolicyChange::LowerLimit, 30),
+    (PolicyChange::AnyLimit, 30),
+];
 /// The changes of paused ones.
-pub(crate) const PAUSED_CHANGES: [(PolicyChange, u64); 3] =
-    [(PolicyChange::PauseOrResume, 70), (PolicyChange::LowerLimit, 15), (PolicyChange::AnyLimit, 15)];
+pub(crate) const PAUSED_CHANGES: [(PolicyChange, u64); 4] = [
+    (PolicyChange::PauseOrResume, 65),
+    (PolicyChange::Close, 5),
+    (PolicyChange::LowerLimit, 15),
+    (PolicyChange::AnyLimit, 15),
+];
+
+/// For how long a policy is closed, in seconds.
+pub(crate) const CLOSED_FOR: RangeInclusive<u64> = 1..=90;
 
 /// What a job is triggered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use tidegate_domain::ids::{ClientId, EventId, JobId, PolicyId, RunId};
 use tidegate_domain::job::{Job, Trigger};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::policy::{OnExpiry, Policy, PolicyTerms};
-use tidegate_domain::time::Instants;
+use tidegate_domain::time::{Instants, seconds, shifted};
 use tidegate_engine::{Engine, EngineError, JobDraft, Written};
 
 use super::coverage::CoveredFault;
@@ -40,6 +40,8 @@ pub(crate) enum PendingPolicyCall {
     Limit(u32),
     /// That it is paused, or goes on.
     Pause(bool),
+    /// That it is closed for so many seconds, or open.
+    Close(Option<u32>),
 }
 
 /// A limit, 0 while the policy is paused, and when another one was in force for certain.
@@ -85,6 +87,8 @@ impl PolicyModel {
                 self.terms = terms.with_on_expiry(self.terms.on_expiry()).with_rate(self.terms.rate());
             }
             PendingPolicyCall::Pause(paused) => self.paused = paused,
+            // When it opens, clocks that are apart do not agree about.
+            PendingPolicyCall::Close(_) => {}
         }
         let limit = if self.paused { 0 } else { self.terms.max_in_flight() };
         self.spans.push(Span { limit, to: None });
@@ -102,6 +106,11 @@ impl PolicyModel {
             match pending_call {
                 PendingPolicyCall::Limit(_) => engine.policies().replace(&client, &id, terms, None).await,
                 PendingPolicyCall::Pause(paused) => engine.policies().pause(&client, &id, paused, None).await,
+                PendingPolicyCall::Close(length) => {
+                    let until = |length: u32| shifted(engine.clock().now(), seconds(length.into()));
+                    let closed = length.map(|length| (until(length), "repairs"));
+                    engine.policies().close(&client, &id, closed, None).await
+                }
             }
         }
     }
@@ -115,6 +124,8 @@ impl PolicyModel {
         match (pending_call?, last.limit.cmp(&was?)) {
             (PendingPolicyCall::Pause(true), _) => Some(CoveredFault::Paused),
             (PendingPolicyCall::Pause(false), _) => Some(CoveredFault::Resumed),
+            (PendingPolicyCall::Close(Some(_)), _) => Some(CoveredFault::Closed),
+            (PendingPolicyCall::Close(None), _) => None,
             (PendingPolicyCall::Limit(_), Ordering::Less) => Some(CoveredFault::LimitLowered),
             (PendingPolicyCall::Limit(_), Ordering::Equal) => None,
             (PendingPolicyCall::Limit(_), Ordering::Greater) => Some(CoveredFault::LimitRaised),

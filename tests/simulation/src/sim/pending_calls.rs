@@ -9,7 +9,8 @@ use tidegate_engine::JobDraft;
 use super::coverage::CoveredFault;
 use super::history::History;
 use super::mix::{
-    IN_BULK, JOB_CHANGES, JobChange, NAMELESS_CHANGES, PAUSED_CHANGES, POLICY_CHANGES, PolicyChange,
+    CLOSED_FOR, IN_BULK, JOB_CHANGES, JobChange, NAMELESS_CHANGES, PAUSED_CHANGES, POLICY_CHANGES,
+    PolicyChange,
 };
 use super::model::{Draft, JobModel, PendingCall, PendingPolicyCall};
 use super::processes::{About, Call, Done};
@@ -170,6 +171,7 @@ impl History {
             let changes = if policy.paused { &PAUSED_CHANGES } else { &POLICY_CHANGES };
             let pending_call = match dice.weighted(changes) {
                 PolicyChange::PauseOrResume => PendingPolicyCall::Pause(!policy.paused),
+                PolicyChange::Close => PendingPolicyCall::Close(Some(dice.within(CLOSED_FOR) as u32)),
                 PolicyChange::LowerLimit => {
                     PendingPolicyCall::Limit(dice.within(1..=policy.terms.max_in_flight().into()) as u32)
                 }

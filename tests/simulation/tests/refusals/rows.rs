@@ -67,6 +67,7 @@ fn policy(revision: u32, plan: u64) -> Result<Policy> {
         revision,
         terms: PolicyTerms::new(8, 60)?,
         paused: false,
+        backpressure: None,
         plan: SharePlan::new(plan, 8),
     })
 }

@@ -1,6 +1,7 @@
 //! Why an event is where it is, and what the expectation of its turn follows from: data. Sentences are made in the API.
 
 use chrono::{DateTime, Duration, Utc};
+use tidegate_domain::backpressure::Closure;
 use tidegate_domain::policy::OnExpiry;
 use tidegate_domain::rate_limit::RateLimit;
 use tidegate_protocol::{ExpectationCode, ReasonCode};
@@ -17,6 +18,8 @@ pub enum Reason {
     },
     /// Its policy is paused.
     PolicyPaused,
+    /// Its policy is closed for a while: its backpressure says why.
+    PolicyClosed(Closure),
     /// An earlier run of its job is not finished, and one run may wait for that.
     EarlierRun,
     /// Its job's overlap rule has not been applied to its run yet.
@@ -113,6 +116,7 @@ impl Reason {
         match self {
             Self::NotLaunched { .. } => ReasonCode::NotLaunched,
             Self::PolicyPaused => ReasonCode::PolicyPaused,
+            Self::PolicyClosed(_) => ReasonCode::PolicyClosed,
             Self::EarlierRun => ReasonCode::EarlierRun,
             Self::OverlapUndecided => ReasonCode::OverlapUndecided,
             Self::Retrying { .. } => ReasonCode::Retrying,

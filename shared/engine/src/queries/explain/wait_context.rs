@@ -123,6 +123,9 @@ impl WaitContext<'_> {
         if self.status.policy.paused {
             return Some((Reason::PolicyPaused, Blocker::Halt));
         }
+        if let Some(closed) = self.status.policy.closed() {
+            return Some((Reason::PolicyClosed(closed), Blocker::Until(closed.until)));
+        }
         Some(match position.entry.as_ref()?.overlap? {
             Pending::Buffered => (Reason::EarlierRun, Blocker::Halt),
             Pending::Skip | Pending::BufferOne => (Reason::OverlapUndecided, Blocker::Others),

@@ -53,6 +53,8 @@ pub enum ForecastBasis {
     ContinuesAfterDeadline(DateTime<Utc>),
     /// Its policy is paused.
     PolicyPaused,
+    /// Its policy is closed until then.
+    PolicyClosed(DateTime<Utc>),
     /// Its policy was deleted.
     PolicyDeleted,
     /// All of its events have ended.
@@ -81,6 +83,7 @@ impl ForecastBasis {
             Self::LeftOutAtDeadline(_) => ForecastCode::LeftOutAtDeadline,
             Self::ContinuesAfterDeadline(_) => ForecastCode::ContinuesAfterDeadline,
             Self::PolicyPaused => ForecastCode::PolicyPaused,
+            Self::PolicyClosed(_) => ForecastCode::PolicyClosed,
             Self::PolicyDeleted => ForecastCode::PolicyDeleted,
             Self::Finished { .. } => ForecastCode::Finished,
             Self::Stopped { .. } => ForecastCode::Stopped,

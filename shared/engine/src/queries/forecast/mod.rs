@@ -124,12 +124,17 @@ impl Forecast {
         if let Some(status) = run.policy
             && status.load.in_flight > status.policy.limit()
             && !status.policy.paused
+            && status.policy.closed().is_none()
         {
             let (held, limit) = (status.load.in_flight, status.policy.limit());
             basis.push(ForecastBasis::Draining { held, limit });
         }
         if let Some(window) = &run.window {
             finish_at = within(run, window, finish_at, &mut basis);
+        }
+        if let Some(closed) = run.policy.and_then(|status| status.policy.closed()) {
+            basis.push(ForecastBasis::PolicyClosed(closed.until));
+            finish_at = finish_at.map(|at| shifted(at, closed.until - run.now));
         }
         if run.policy.is_some_and(|status| status.policy.paused) {
             basis.push(ForecastBasis::PolicyPaused);

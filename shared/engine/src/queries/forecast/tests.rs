@@ -36,6 +36,7 @@ fn policy(in_flight: u32, rate: Option<RateLimit>, paused: bool) -> PolicyStatus
         revision: 1,
         terms: PolicyTerms::new(8, 60).unwrap().with_rate(rate),
         paused,
+        backpressure: None,
         plan: SharePlan::new(1, 8),
     };
     PolicyStatus { policy, load: Load { in_flight, waiting: 682, waiting_runs: 1 } }
