@@ -150,6 +150,7 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(runs::cancel_run))
         .routes(routes!(runs::list_events))
         .routes(routes!(events::explain_event))
+        .routes(routes!(events::list_failures))
         .routes(routes!(dead_letters::list_dead_letters))
         .routes(routes!(dead_letters::count_dead_letters))
         .routes(routes!(dead_letters::redrive_dead_letters))

@@ -132,6 +132,8 @@ pub enum History {
     All,
     /// A record for each event that failed; what was delivered is counted, not listed.
     Failures,
+    /// No record of single events: they are counted. Dead letters are kept all the same.
+    None,
 }
 
 bounded! {

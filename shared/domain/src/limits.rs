@@ -73,6 +73,8 @@ pub const BACKPRESSURE_WAITS: u8 = 6;
 pub const CLOSED_BECAUSE_BYTES: usize = 200;
 /// For how long a call may close a policy, in seconds.
 pub const CLOSED_SECONDS: u32 = 7 * 86_400;
+/// What is kept of what a target answered that did not take an event, in bytes.
+pub const ANSWER_BYTES: usize = 1_024;
 /// The longest wait that a target can ask for, in seconds.
 pub const RETRY_AFTER_SECONDS: u32 = 86_400;
 /// Single events that one pack holds at the most.

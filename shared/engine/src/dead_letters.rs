@@ -18,6 +18,7 @@ use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::target::Target;
 use tidegate_store::dead_letters::{DEAD_LETTER_SHARDS, DeadLetter, Waited};
 use tidegate_store::doc::{Rest, TermsDoc};
+use tidegate_store::failures::FailedDelivery;
 use tidegate_store::runs::RunRow;
 use tidegate_store::{Page, Store, Write};
 use tracing::warn;
@@ -71,6 +72,8 @@ pub struct DeadLetterDetail {
     pub target: Option<Target>,
     /// What it carries; `None` when that is gone with its job, or the record of its run is over.
     pub payload: Option<Box<RawValue>>,
+    /// Its deliveries that its target did not take, in their order, as far as they can be read.
+    pub failures: Vec<FailedDelivery>,
 }
 
 /// How many dead letters there are.
@@ -216,13 +219,14 @@ impl DeadLetters {
     ) -> BoxFuture<'a, Result<Option<DeadLetterDetail>, EngineError>> {
         Box::pin(async move {
             let Some(letter) = self.store.dead_letter(client, event).await? else { return Ok(None) };
+            let failures = self.store.failed_deliveries(client, event).await?.rows;
             let Some(run) = self.run_of(client, event).await? else {
-                return Ok(Some(DeadLetterDetail { letter, target: None, payload: None }));
+                return Ok(Some(DeadLetterDetail { letter, target: None, payload: None, failures }));
             };
             let target = Some(run.terms.target.clone());
             let terms = self.contents.complete_terms(client, &run.id, run.terms).await?;
             let payload = terms.map(|terms| terms.payloads.for_event(event, terms.terms.count.get()));
-            Ok(Some(DeadLetterDetail { letter, target, payload }))
+            Ok(Some(DeadLetterDetail { letter, target, payload, failures }))
         })
     }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::policy::Unreadable;
+use crate::run::FailedDelivery;
 use crate::target::Target;
 
 /// An event that did not succeed and that nothing sends again, until it is redriven, discarded or 14 days old.
@@ -61,6 +62,9 @@ pub struct DeadLetterDetail<P = Value> {
     /// What it carries; null as well when that is gone with its job.
     #[cfg_attr(feature = "openapi", schema(value_type = Value))]
     pub payload: P,
+    /// Its deliveries that its target did not take, in their order.
+    #[serde(default = "Vec::new")]
+    pub failures: Vec<FailedDelivery>,
 }
 
 /// How many dead letters there are.

@@ -114,6 +114,8 @@ pub enum History {
     All,
     /// A record for each event that failed; what was delivered is counted, not listed.
     Failures,
+    /// No record of single events: they are counted. Dead letters are kept all the same.
+    None,
     /// A word of a later version. Cannot be sent.
     #[serde(other, skip_serializing)]
     Other,

@@ -54,7 +54,9 @@ pub use preview::{Firing, Preview, Upcoming, UpcomingFiring};
 pub use problem::{FieldError, Problem};
 pub use release::{Outcome, Release, ReleaseEntry, ReleaseMessage};
 pub use retry::{Backoff, Retry};
-pub use run::{EventList, EventRecord, ForecastCode, Run, RunDetail, RunList};
+pub use run::{
+    EventList, EventRecord, FailedDelivery, FailedDeliveryList, ForecastCode, Run, RunDetail, RunList,
+};
 pub use target::{HttpTarget, ReleaseRule, SqsTarget, Target};
 pub use tokens::{
     ExtendResults, ExtendStatus, Extended, FreeResults, FreeStatus, Freed, ReleaseResults, ReleaseStatus,

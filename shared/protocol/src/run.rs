@@ -73,6 +73,37 @@ pub struct EventRecord {
     pub error: Option<String>,
 }
 
+/// A delivery that a target did not take.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct FailedDelivery {
+    /// Which delivery of the event it was, from 1.
+    pub attempt: u32,
+    /// When it had failed, RFC 3339.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub at: String,
+    /// How long the call took, in milliseconds; null where nobody measured.
+    pub took_ms: Option<u32>,
+    /// The status that the endpoint answered with; null when no answer came, and where there is none.
+    pub status: Option<u16>,
+    /// What happened.
+    #[cfg_attr(feature = "openapi", schema(example = "the endpoint answered 503 Service Unavailable"))]
+    pub reason: String,
+    /// The first 1,024 bytes of the answer's body; null when it had none.
+    pub answer: Option<String>,
+}
+
+/// The deliveries of an event that its target did not take.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct FailedDeliveryList {
+    /// The deliveries, in their order. None are kept of a job whose `history` is `none`.
+    pub failures: Vec<FailedDelivery>,
+    /// What the list has beside that and cannot be read. Left out when there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unreadable: Vec<Unreadable>,
+}
+
 /// A run with how it gets on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use tidegate_domain::ids::{ClientId, PolicyId, RunId};
+use tidegate_domain::ids::{ClientId, EventId, PolicyId, RunId};
 use tidegate_domain::limits::{
     EVENTS_PER_CHUNK, HISTORY_DAYS, HTTP_EVENTS_PER_CHUNK, PACK_EVENTS, PAGE_ROWS,
 };
@@ -16,6 +16,7 @@ use tidegate_domain::slots::{Ended, Outcome};
 use tidegate_domain::time::{days, shifted};
 
 use crate::dead_letters::{self, DeadLetter};
+use crate::failures::{self, FailedDelivery};
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Sorted};
 pub use crate::runs::EventRow;
@@ -72,6 +73,15 @@ pub enum Record {
         client: ClientId,
         /// What came of it.
         letter: DeadLetter,
+    },
+    /// A target did not take an event.
+    FailedDelivery {
+        /// The client whose event it is.
+        client: ClientId,
+        /// The event.
+        event: EventId,
+        /// What happened.
+        failed: FailedDelivery,
     },
     /// A part of an unthrottled run was sent.
     Part {
@@ -265,6 +275,9 @@ impl Record {
                 (Table::Runs, row)
             }
             Self::DeadLetter { client, letter } => (Table::Events, dead_letters::row(client, letter)),
+            Self::FailedDelivery { client, event, failed } => {
+                (Table::Events, failures::row(client, event, failed, kept_from(failed.at)))
+            }
             Self::Part { client, run, part, at } => {
                 let row = Row::new(&part_key(client, run, part.from, part.attempt))
                     .with("upto", number(part.to))

@@ -21,6 +21,7 @@ mod create;
 pub mod dead_letters;
 pub mod doc;
 pub mod events;
+pub mod failures;
 pub mod index;
 mod item;
 pub mod jobs;

@@ -17,7 +17,7 @@ use crate::problem::FieldErrors;
 use crate::wire::bounds::{List, bounded_fields};
 use crate::wire::number::{Number, check_given};
 use crate::wire::when::read_instant;
-use crate::wire::{instant, target};
+use crate::wire::{instant, run, target};
 
 /// Which dead letters are meant: those that fit all that is given.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -260,6 +260,7 @@ pub(crate) fn detail_view(detail: DeadLetterDetail) -> protocol::DeadLetterDetai
         dead_letter: view(&detail.letter),
         target: detail.target.as_ref().map(|to| target::view(to, false)),
         payload: detail.payload.unwrap_or_default(),
+        failures: detail.failures.iter().map(run::failed_delivery).collect(),
     }
 }
 

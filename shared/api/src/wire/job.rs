@@ -255,6 +255,7 @@ fn history(word: protocol::History) -> Option<History> {
     match word {
         protocol::History::All => Some(History::All),
         protocol::History::Failures => Some(History::Failures),
+        protocol::History::None => Some(History::None),
         protocol::History::Other => None,
     }
 }
@@ -296,6 +297,7 @@ pub(crate) fn view(job: &Job, mut warnings: Vec<String>) -> JobView {
         history: match terms.history {
             History::All => protocol::History::All,
             History::Failures => protocol::History::Failures,
+            History::None => protocol::History::None,
         },
         max_attempts: terms.max_attempts.map(|most| most.get().into()),
         retry: retry_view(&terms.retry),

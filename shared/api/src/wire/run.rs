@@ -6,6 +6,7 @@ use serde::Deserialize;
 use tidegate_domain::occurrence::StopReason;
 use tidegate_engine::{EventRecord, EventStatus, ForecastBasis, RunDetail, RunState, RunSummary};
 use tidegate_protocol as protocol;
+use tidegate_store::failures::FailedDelivery;
 use utoipa::IntoParams;
 
 use crate::problem::{Kind, Problem};
@@ -100,5 +101,17 @@ pub(crate) fn event_view(event: EventRecord) -> protocol::EventRecord {
         reason: event.reason,
         result,
         error,
+    }
+}
+/// A delivery that a target did not take.
+pub(crate) fn failed_delivery(failed: &FailedDelivery) -> protocol::FailedDelivery {
+    let FailedDelivery { attempt, at, took_ms, status, reason, answer } = failed;
+    protocol::FailedDelivery {
+        attempt: (*attempt).into(),
+        at: instant(*at),
+        took_ms: *took_ms,
+        status: *status,
+        reason: reason.clone(),
+        answer: answer.clone(),
     }
 }

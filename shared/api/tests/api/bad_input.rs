@@ -270,10 +270,10 @@ fn job_cases() -> Vec<Case> {
         ),
         invalid(
             "a history that there is not",
-            set("/history", json!("none")),
+            set("/history", json!("some")),
             "history",
-            json!("none"),
-            "history must be \"all\" or \"failures\", not \"none\"",
+            json!("some"),
+            "history must be \"all\", \"failures\" or \"none\", not \"some\"",
         ),
         invalid(
             "a list",

@@ -55,6 +55,7 @@ async fn every_route_is_in_the_document_and_the_document_names_no_other() {
         "GET /v1/dead-letters/count",
         "GET /v1/dead-letters/{event_id}",
         "GET /v1/events/{event_id}/explain",
+        "GET /v1/events/{event_id}/failures",
         "GET /v1/health",
         "GET /v1/index",
         "GET /v1/jobs",

@@ -52,7 +52,7 @@ async fn null_and_values_of_another_type_name_their_field_and_what_is_accepted()
             "/v1/jobs",
             job("/history", json!(true)),
             "history",
-            "history must be \"all\" or \"failures\", not true",
+            "history must be \"all\", \"failures\" or \"none\", not true",
         ),
         (
             "/v1/jobs",

@@ -20,6 +20,7 @@ mod flow;
 mod forms;
 mod guide;
 mod hook;
+mod hostile_endpoints;
 mod how_to;
 mod instants;
 mod job_keys;

@@ -537,7 +537,7 @@ fn outcomes(
                 reason,
                 at: now,
             });
-        } else if !delivered {
+        } else if !delivered && terms.history != History::None {
             let event = EventRow { index, delivered, attempts: attempt, at: now, reason };
             let (client, run) = (part.occurrence.client.clone(), part.occurrence.run_id());
             outcomes.records.push(Record::Event { client, of: HistoryOf::Run(run), event });

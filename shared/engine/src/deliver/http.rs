@@ -4,7 +4,7 @@
 use std::error::Error as StdError;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration as StdDuration;
+use std::time::{Duration as StdDuration, Instant};
 use std::{io, iter};
 
 use chrono::{DateTime, Duration};
@@ -14,9 +14,10 @@ use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{StatusCode, Url, redirect};
 use thiserror::Error;
 use tidegate_domain::ids::ClientId;
-use tidegate_domain::limits::{DELIVERY_SECONDS, RETRY_AFTER_SECONDS};
+use tidegate_domain::limits::{ANSWER_BYTES, DELIVERY_SECONDS, RETRY_AFTER_SECONDS};
 use tidegate_domain::time::seconds;
 
+use super::failures::{Answer, Seen};
 use super::{Delivery, EventToSend, Sent, signature};
 use crate::EngineError;
 
@@ -27,6 +28,9 @@ const CALL_TIMEOUT: StdDuration = StdDuration::from_secs(DELIVERY_SECONDS as u64
 const CONNECT_TIMEOUT: StdDuration = StdDuration::from_secs(3);
 /// Why an address of the deployment's own network is not called.
 const PRIVATE: &str = "the address is private, loopback or link-local, which this deployment does not allow";
+
+/// What is said of a connection that ends without an answer.
+const CLOSED: &str = "the connection was closed before an answer came";
 
 /// The way to HTTP endpoints.
 #[derive(Clone)]
@@ -65,7 +69,7 @@ impl HttpTarget {
         delivery: &EventToSend,
         secret: &str,
         now_s: i64,
-    ) -> (usize, Sent) {
+    ) -> (usize, Answer) {
         let (url, id) = (delivery.terms.terms.target.url(), delivery.event.to_string());
         (index, self.post(url, (&id, Some(delivery.traceparent())), delivery.body(), secret, now_s).await)
     }
@@ -78,11 +82,11 @@ impl HttpTarget {
         body: String,
         secret: &str,
         now_s: i64,
-    ) -> Sent {
-        let refused = |reason: &str| Sent::Refused { reason: reason.to_owned() };
+    ) -> Answer {
+        let refused = |reason: &str| Sent::Refused { reason: reason.to_owned() }.into();
         let client = match self.client() {
             Ok(client) => client,
-            Err(reason) => return Sent::failed(reason.to_owned()),
+            Err(reason) => return Sent::failed(reason.to_owned()).into(),
         };
         let Ok(url) = Url::parse(url) else {
             return refused("the URL cannot be read");
@@ -101,14 +105,33 @@ impl HttpTarget {
         if let Some(traceparent) = traceparent {
             call = call.header("traceparent", traceparent);
         }
-        match call.body(body).send().await {
-            Err(error) => unanswered(&error),
+        let began = Instant::now();
+        let (sent, status, text) = match call.body(body).send().await {
+            Err(error) => (unanswered(&error), None, None),
             Ok(answer) => {
+                let status = answer.status();
                 let retry_after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-                evaluate(answer.status(), retry_after.and_then(|text| asked_wait(text, now_s)))
+                let sent = evaluate(status, retry_after.and_then(|text| asked_wait(text, now_s)));
+                let text = if sent == Sent::Done { None } else { beginning(answer).await };
+                (sent, Some(status.as_u16()), text)
             }
-        }
+        };
+        let took_ms = u32::try_from(began.elapsed().as_millis()).ok();
+        Answer { sent, seen: Seen { status, took_ms, text } }
     }
+}
+
+/// The beginning of the body of an answer, as far as it can be read; `None`: it has none. The rest is not waited for.
+async fn beginning(mut answer: reqwest::Response) -> Option<String> {
+    let mut bytes = Vec::with_capacity(ANSWER_BYTES);
+    while bytes.len() < ANSWER_BYTES
+        && let Ok(Some(some)) = answer.chunk().await
+    {
+        bytes.extend(some.iter().take(ANSWER_BYTES.saturating_sub(bytes.len())));
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let text = text.trim_end_matches(char::REPLACEMENT_CHARACTER).trim();
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// Follows one redirect that keeps the call as it is and stays with the same host: an endpoint that moved within itself. Any
@@ -141,7 +164,10 @@ fn unanswered(error: &reqwest::Error) -> Sent {
         }
         Some(
             io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe,
-        ) => "the connection was closed before an answer came".to_owned(),
+        ) => CLOSED.to_owned(),
+        _ if chain().any(|cause| cause.downcast_ref().is_some_and(hyper::Error::is_incomplete_message)) => {
+            CLOSED.to_owned()
+        }
         _ if error.is_connect() => format!("no connection: {}", deepest()),
         _ => format!("no answer that can be read: {}", deepest()),
     };
@@ -267,7 +293,7 @@ impl Delivery {
     ) -> Result<Sent, EngineError> {
         let secret = self.store.client(client).await?.map(|client| client.webhook_secret);
         let now_s = self.clock.now().timestamp();
-        Ok(self.http.post(url, (id, None), body, &secret.unwrap_or_default(), now_s).await)
+        Ok(self.http.post(url, (id, None), body, &secret.unwrap_or_default(), now_s).await.sent)
     }
 
     /// Posts the chosen events to their endpoints.
@@ -275,14 +301,14 @@ impl Delivery {
         &self,
         deliveries: &[EventToSend],
         chosen: &[usize],
-    ) -> Vec<(usize, Sent)> {
+    ) -> Vec<(usize, Answer)> {
         let events = || chosen.iter().filter_map(|index| Some((*index, deliveries.get(*index)?)));
         let Some((_, first)) = events().next() else { return Vec::new() };
         // All events of one call to `send` are of one client.
         let secret = match self.store.client(&first.client).await {
             Ok(client) => client.map(|c| c.webhook_secret).unwrap_or_default(),
             Err(e) => {
-                let failed = Sent::failed(e.to_string());
+                let failed = Answer::from(Sent::failed(e.to_string()));
                 return chosen.iter().map(|index| (*index, failed.clone())).collect();
             }
         };

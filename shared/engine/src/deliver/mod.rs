@@ -9,6 +9,7 @@ pub(crate) mod chunk;
 #[cfg(test)]
 mod documented;
 pub mod event;
+mod failures;
 mod fifo;
 pub(crate) mod granted;
 mod held_back;
@@ -34,6 +35,7 @@ use crate::random::Random;
 use crate::regions::Regions;
 use crate::token_key::TokenKeys;
 pub(crate) use event::EventToSend;
+use failures::Answer;
 use http::HttpTarget;
 
 /// Takes events to their targets.
@@ -100,17 +102,18 @@ impl Delivery {
                 Target::Http { .. } => endpoints.push(index),
             }
         }
-        let mut sent = vec![Sent::Done; deliveries.len()];
-        let answers = [
-            self.send_to_queues(deliveries, &queues).await,
-            self.send_to_endpoints(deliveries, &endpoints).await,
-        ];
-        for (index, outcome) in answers.into_iter().flatten() {
-            if let Some(place) = sent.get_mut(index) {
-                *place = outcome;
-            }
+        let mut answers = vec![Answer::from(Sent::Done); deliveries.len()];
+        let mut put = |index: usize, answer: Answer| {
+            answers.get_mut(index).into_iter().for_each(|place| *place = answer.clone());
+        };
+        for (index, sent) in self.send_to_queues(deliveries, &queues).await {
+            put(index, sent.into());
         }
-        sent
+        for (index, answer) in self.send_to_endpoints(deliveries, &endpoints).await {
+            put(index, answer);
+        }
+        self.keep_failures(deliveries, &answers).await;
+        answers.into_iter().map(|answer| answer.sent).collect()
     }
 
     /// Sends the body of a completion to where its job wants it. `id` is its idempotency key.

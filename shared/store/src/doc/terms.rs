@@ -35,6 +35,9 @@ pub struct TermsDoc {
     /// Only failures are kept.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     f: bool,
+    /// Nor are they, where `f` is set as well.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    z: bool,
     /// Deliveries at the most, to versions that do not read `k`.
     m: u8,
     /// When events are sent again, and deliveries at the most; absent where `m` says all.
@@ -69,7 +72,8 @@ impl From<&Terms> for TermsDoc {
             b,
             l,
             t,
-            f: terms.history == History::Failures,
+            f: terms.history != History::All,
+            z: terms.history == History::None,
             m,
             k,
             r: terms.relevancy.map(Relevancy::seconds),
@@ -126,7 +130,11 @@ impl TermsDoc {
             policy: self.p.as_deref().map(str::parse).transpose().map_err(|e| format!("'p': {e}"))?,
             target,
             payload,
-            history: if self.f { History::Failures } else { History::All },
+            history: match (self.f, self.z) {
+                (false, _) => History::All,
+                (true, false) => History::Failures,
+                (true, true) => History::None,
+            },
             max_attempts,
             retry,
             relevancy: self
@@ -181,8 +189,10 @@ mod tests {
         let http = Target::http("https://acme.example/hook").unwrap();
         let list = Payload::List("[1,2]".into());
         let template = Payload::Template("\"{{index}}\"".into());
-        for payload in [Payload::InJob, Payload::Inline("null".into()), list, template] {
-            let terms = terms(http.clone(), payload);
+        let payloads = [Payload::InJob, Payload::Inline("null".into()), list, template];
+        let histories = [History::None, History::Failures, History::All].into_iter().cycle();
+        for (payload, history) in payloads.into_iter().zip(histories) {
+            let terms = Terms { history, ..terms(http.clone(), payload) };
             let text = serde_json::to_string(&TermsDoc::from(&terms)).unwrap();
             assert_eq!(serde_json::from_str::<TermsDoc>(&text).unwrap().read().unwrap(), terms);
         }
