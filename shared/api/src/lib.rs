@@ -31,6 +31,7 @@ mod problem;
 mod routes;
 pub mod sentences;
 mod state;
+mod webhooks;
 mod wire;
 
 use axum::Router;

@@ -14,7 +14,6 @@ use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::ApiState;
 use crate::routes::{
     bulk, calendars, clients, dead_letters, events, health, index, jobs, patches, policies, runs, schedules,
     targets, tokens,
@@ -22,7 +21,7 @@ use crate::routes::{
 use crate::wire::bounds::{close, state_bounds};
 use crate::wire::bulk::BulkBody;
 use crate::wire::calendar::CalendarBody;
-use crate::wire::client::ClientBody;
+use crate::wire::client::{ClientBody, RotateBody};
 use crate::wire::dead_letter::{DiscardBody, RedriveBody};
 use crate::wire::flow::WindowBody;
 use crate::wire::index::ShardsBody;
@@ -33,6 +32,7 @@ use crate::wire::retry::RetryBody;
 use crate::wire::rules::MisfireBody;
 use crate::wire::token::{ExtendBody, FreeBody, ReleaseBody};
 use crate::wire::trigger::EveryBody;
+use crate::{ApiState, webhooks};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -84,6 +84,7 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
     state_bounds::<RedriveBody>(components);
     state_bounds::<ReleaseBody>(components);
     state_bounds::<RetryBody>(components);
+    state_bounds::<RotateBody>(components);
     state_bounds::<ShardsBody>(components);
     state_bounds::<WindowBody>(components);
 }
@@ -121,6 +122,7 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
     let (routes, mut document) = OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(health::health))
         .routes(routes!(clients::register_client, clients::list_clients))
+        .routes(routes!(clients::rotate_webhook_secret))
         .routes(routes!(policies::create_policy, policies::list_policies))
         .routes(routes!(
             policies::read_policy,
@@ -164,6 +166,7 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
     tell_of_bounds(&mut document);
     tell_of_closed_parts(&mut document);
     tell_of_problems(&mut document);
+    webhooks::add_to(&mut document);
     (routes, document)
 }
 

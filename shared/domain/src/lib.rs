@@ -31,6 +31,7 @@ pub mod policy;
 pub mod rate_limit;
 pub mod retry;
 pub mod rules;
+pub mod secret;
 pub mod shard;
 pub mod shares;
 pub mod slots;

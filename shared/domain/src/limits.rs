@@ -71,6 +71,12 @@ pub const BACKPRESSURE_RECOVERY_SECONDS: u32 = 30;
 pub const BACKPRESSURE_WAITS: u8 = 6;
 /// The longest text that says why a policy or a target is closed or slowed, in bytes of UTF-8.
 pub const CLOSED_BECAUSE_BYTES: usize = 200;
+/// For how long a webhook secret that was replaced may be signed with beside the new one, in seconds.
+pub const FORMER_SECRET_SECONDS: std::ops::RangeInclusive<u32> = 0..=7 * 86_400;
+/// The same when the call that replaces it does not say.
+pub const DEFAULT_FORMER_SECRET_SECONDS: u32 = 86_400;
+/// Webhook secrets that are signed with beside the present one at the same time.
+pub const FORMER_SECRETS: usize = 2;
 /// For how long a call may close a policy, in seconds.
 pub const CLOSED_SECONDS: u32 = 7 * 86_400;
 /// What is kept of what a target answered that did not take an event, in bytes.

@@ -32,6 +32,24 @@ pub struct RegisteredClient {
     pub webhook_secret: String,
 }
 
+/// A webhook secret that takes the place of another one. It is shown here and never again.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WebhookSecret {
+    /// What HTTP deliveries are signed with from now on (Standard Webhooks).
+    #[cfg_attr(feature = "openapi", schema(example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="))]
+    pub webhook_secret: String,
+    /// Until when they are signed with the former one as well, RFC 3339; null when they are not.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub former_until: Option<String>,
+}
+
+impl fmt::Debug for WebhookSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebhookSecret").field("former_until", &self.former_until).finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for RegisteredClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RegisteredClient").field("client", &self.client).finish_non_exhaustive()

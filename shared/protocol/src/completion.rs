@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The body of a completion: an SQS message's text, or the body of a POST. Version 1; fields are only ever added.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Completion {
     /// `run.completed`.
     pub r#type: String,
@@ -32,9 +33,12 @@ pub struct Completion {
     /// Events that were never admitted, because the run was stopped.
     pub left_out: u32,
     /// When it was due, RFC 3339.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub launch_at: String,
     /// When its first event was admitted, RFC 3339; `None` when none was.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub started_at: Option<String>,
     /// When the last outcome was counted, RFC 3339; `None` when none was.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub finished_at: Option<String>,
 }

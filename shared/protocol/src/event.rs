@@ -22,6 +22,7 @@ use serde_json::Value;
 /// # Ok::<(), tidegate_protocol::EventError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = DeliveredEvent, bound = ""))]
 pub struct Event<P = Value> {
     /// The idempotency key: the same for every delivery of the event.
     pub event_id: String,
@@ -36,6 +37,7 @@ pub struct Event<P = Value> {
     /// How many events the run has.
     pub count: u32,
     /// When the run was due, RFC 3339.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub launch_at: String,
     /// Which delivery of the event this is, from 1. Deliveries that failed count.
     pub attempt: u32,
@@ -43,9 +45,11 @@ pub struct Event<P = Value> {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub token: Option<String>,
     /// When the token is taken back unless it is extended, RFC 3339; `None` where nothing throttles.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lease_expires_at: Option<String>,
     /// What the job carries for this event, as JSON.
+    #[cfg_attr(feature = "openapi", schema(value_type = Value))]
     pub payload: P,
 }
 

@@ -36,7 +36,7 @@ mod trigger;
 mod words;
 
 pub use calendar::{CalendarList, CalendarView, Interval};
-pub use client::{ClientView, RegisteredClient};
+pub use client::{ClientView, RegisteredClient, WebhookSecret};
 pub use completion::Completion;
 pub use dead_letter::{
     DeadLetter, DeadLetterCounts, DeadLetterDetail, DeadLetterList, DeadLetterResult, DeadLetterResults,

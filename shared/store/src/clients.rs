@@ -1,8 +1,10 @@
 //! Clients, their key hashes, and until when a client's jobs must be looked up before delivery.
 
-use std::fmt;
+use std::{fmt, iter};
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tidegate_domain::ids::ClientId;
 
@@ -21,14 +23,42 @@ pub struct Client {
     pub allowed_targets: Vec<String>,
     /// What HTTP deliveries are signed with (Standard Webhooks): `whsec_` and the key in base64. Kept out of `Debug`.
     pub webhook_secret: String,
+    /// What they are signed with as well, while consumers change over to that: the latest first. Kept out of `Debug`.
+    pub former_secrets: Vec<FormerSecret>,
     /// When it was registered, to the millisecond.
     pub created_at: DateTime<Utc>,
 }
 
+/// A webhook secret that was replaced.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FormerSecret {
+    /// The secret, as [`Client::webhook_secret`].
+    #[serde(rename = "s")]
+    pub secret: String,
+    /// Deliveries are signed with it before this instant, in seconds since the epoch.
+    #[serde(rename = "u")]
+    pub until_s: i64,
+}
+
 /// Without the secret, which would end in a log.
+impl fmt::Debug for FormerSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FormerSecret").field("until_s", &self.until_s).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// All secrets that deliveries are signed with at an instant, the present one first.
+    pub fn live_secrets(&self, now: DateTime<Utc>) -> Vec<String> {
+        let former = self.former_secrets.iter().filter(|former| former.until_s > now.timestamp());
+        iter::once(&self.webhook_secret).chain(former.map(|former| &former.secret)).cloned().collect()
+    }
+}
+
+/// Without the secrets, which would end in a log.
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { id, allowed_targets, webhook_secret: _, created_at } = self;
+        let Self { id, allowed_targets, webhook_secret: _, former_secrets: _, created_at } = self;
         let mut shown = f.debug_struct("Client");
         shown.field("id", id).field("allowed_targets", allowed_targets).field("created_at", created_at);
         shown.finish_non_exhaustive()
@@ -76,17 +106,28 @@ fn row(key: &Key, client: &Client) -> Row {
     let allowed = client.allowed_targets.iter().map(text).collect();
     Row::new(key)
         .with("client", text(client.id.as_str()))
-        .with("allowed_targets", aws_sdk_dynamodb::types::AttributeValue::L(allowed))
+        .with("allowed_targets", AttributeValue::L(allowed))
         .with("webhook_secret", text(&*client.webhook_secret))
+        .with_some("former_secrets", former_secrets(client))
         .with("created_at", number(client.created_at.timestamp_millis()))
+}
+
+fn former_secrets(client: &Client) -> Option<AttributeValue> {
+    if client.former_secrets.is_empty() {
+        return None;
+    }
+    // Serialising plain structs to a string has no way to fail.
+    Some(text(serde_json::to_string(&client.former_secrets).unwrap_or_default()))
 }
 
 fn read(row: &Attributes) -> Result<Client> {
     let item = Item::read(Table::Clients, row)?;
+    let former = item.find_text("former_secrets").map(serde_json::from_str).transpose();
     Ok(Client {
         id: item.id("client")?,
         allowed_targets: item.texts("allowed_targets").into_iter().map(str::to_owned).collect(),
         webhook_secret: item.text("webhook_secret")?.to_owned(),
+        former_secrets: former.map_err(|_| item.corrupt("'former_secrets' is no list"))?.unwrap_or_default(),
         created_at: item.instant_ms("created_at")?,
     })
 }
@@ -131,6 +172,27 @@ impl Store {
     /// be read.
     pub async fn client(&self, id: &ClientId) -> Result<Option<Client>> {
         self.get(Table::Clients, &client_key(id.as_str()), false).await?.as_ref().map(read).transpose()
+    }
+
+    /// Replaces the webhook secrets of a client. `Refused` unless the present one is still the one that was seen.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
+    pub async fn replace_webhook_secrets(&self, client: &Client, seen: &str) -> Result<Write> {
+        let former = former_secrets(client);
+        let changes = match &former {
+            Some(_) => "SET webhook_secret = :secret, former_secrets = :former",
+            None => "SET webhook_secret = :secret REMOVE former_secrets",
+        };
+        let update = Update::new(Table::Clients, client_key(client.id.as_str()), changes)
+            .when("webhook_secret = :seen")
+            .value(":secret", text(&*client.webhook_secret))
+            .value(":seen", text(seen));
+        let update = match former {
+            Some(former) => update.value(":former", former),
+            None => update,
+        };
+        Ok(self.update(update).await?.into())
     }
 
     /// A page of up to [`PAGE_ROWS`](tidegate_domain::limits::PAGE_ROWS) of all clients, by name; the first when

@@ -8,7 +8,7 @@ use super::schema::{Kind, Schema};
 use super::{Form, read};
 use crate::wire::bulk::BulkBody;
 use crate::wire::calendar::CalendarBody;
-use crate::wire::client::ClientBody;
+use crate::wire::client::{ClientBody, RotateBody};
 use crate::wire::dead_letter::{DiscardBody, RedriveBody};
 use crate::wire::index::ShardsBody;
 use crate::wire::job::JobBody;
@@ -135,6 +135,7 @@ fn a_form_is_what_the_document_says_and_what_serde_reads() {
     check::<PreviewBody>();
     check::<CloseBody>();
     check::<RedriveBody>();
+    check::<RotateBody>();
     check::<ReleaseBody>();
     check::<tidegate_protocol::ReleaseEntry>();
     check::<ShardsBody>();

@@ -1,21 +1,25 @@
-//! Clients: registered and listed by the admin only.
+//! Clients: registered and listed by the admin only; each replaces its own webhook secret.
 
 use axum::Json;
 use axum::extract::State;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use chrono::DateTime;
 use http::StatusCode;
 use tidegate_domain::ids::ClientId;
-use tidegate_protocol::RegisteredClient;
-use tidegate_store::clients::Client;
-use tidegate_store::{Create, KeyHash};
+use tidegate_domain::limits::{FORMER_SECRETS, WRITE_ROUNDS};
+use tidegate_domain::secret::KeptSeconds;
+use tidegate_domain::time::{seconds, shifted};
+use tidegate_protocol::{RegisteredClient, WebhookSecret};
+use tidegate_store::clients::{Client, FormerSecret};
+use tidegate_store::{Create, KeyHash, Write};
 
 use crate::ApiState;
-use crate::auth::Admin;
+use crate::auth::{Admin, Caller};
 use crate::body::{Body, Cursor, ListQuery};
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::client::{ClientBody, ClientList, view};
-use crate::wire::spoiled;
+use crate::wire::client::{ClientBody, ClientList, RotateBody, view};
+use crate::wire::{instant, spoiled};
 
 /// Registers a client. The answer shows its API key and its webhook secret, once.
 #[utoipa::path(post, path = "/v1/clients", tag = "clients", request_body = ClientBody, security(("admin_key" = [])), responses(
@@ -33,9 +37,9 @@ pub(crate) async fn register_client(
         return Err(Problem::new(Kind::InvalidBody, "the body is not that of a client"));
     };
     let api_key = new_api_key(&id)?;
-    let webhook_secret = format!("whsec_{}", STANDARD.encode(random()?));
+    let webhook_secret = new_webhook_secret()?;
     let created_at = state.engine.clock().now();
-    let client = Client { id, allowed_targets, webhook_secret, created_at };
+    let client = Client { id, allowed_targets, webhook_secret, former_secrets: Vec::new(), created_at };
     let created = state.engine.store().create_client(&client, &KeyHash::of(&api_key)).await;
     match created.map_err(|e| Problem::of_store("register a client", &e))? {
         Create::Done => {
@@ -52,6 +56,61 @@ pub(crate) async fn register_client(
 
 fn new_api_key(id: &ClientId) -> Result<String, Problem> {
     Ok(format!("tg_{id}_{}", URL_SAFE_NO_PAD.encode(random()?)))
+}
+
+fn new_webhook_secret() -> Result<String, Problem> {
+    Ok(format!("whsec_{}", STANDARD.encode(random()?)))
+}
+
+/// Replaces the webhook secret of the client. The answer shows the new one, once. Calls are signed with both for a while, so that
+/// endpoints can change over.
+#[utoipa::path(post, path = "/v1/webhook-secret/rotate", tag = "clients", request_body = RotateBody, responses(
+    (status = 201, description = "The new secret", body = WebhookSecret),
+))]
+pub(crate) async fn rotate_webhook_secret(
+    State(state): State<ApiState>,
+    Caller(caller): Caller,
+    Body(body): Body<RotateBody>,
+) -> Result<(StatusCode, Json<WebhookSecret>), Problem> {
+    let mut errors = FieldErrors::default();
+    let checked = body.check(&mut errors);
+    errors.into_result(Kind::InvalidBody)?;
+    let kept = checked.unwrap_or(KeptSeconds::DEFAULT);
+    let webhook_secret = new_webhook_secret()?;
+    for _ in 0..WRITE_ROUNDS {
+        let found = state.engine.store().client(&caller.id).await;
+        let found = found.map_err(|e| Problem::of_store("read a client", &e))?;
+        let Some(mut client) = found else { return Err(super::not_found("client", caller.id.as_str())) };
+        let now = state.engine.clock().now();
+        let until = shifted(now, seconds(kept.get().into()));
+        let seen = std::mem::replace(&mut client.webhook_secret, webhook_secret.clone());
+        client.former_secrets.retain(|former| former.until_s > now.timestamp());
+        if kept.get() == 0 {
+            // Somebody else may know any of them.
+            client.former_secrets.clear();
+        } else if let Some(oldest) = client.former_secrets.get(FORMER_SECRETS - 1) {
+            return Err(too_many_secrets(oldest));
+        } else {
+            let former = FormerSecret { secret: seen.clone(), until_s: until.timestamp() };
+            client.former_secrets.insert(0, former);
+        }
+        let written = state.engine.store().replace_webhook_secrets(&client, &seen).await;
+        if written.map_err(|e| Problem::of_store("replace a webhook secret", &e))? == Write::Done {
+            let former_until = (kept.get() > 0).then(|| instant(until));
+            return Ok((StatusCode::CREATED, Json(WebhookSecret { webhook_secret, former_until })));
+        }
+    }
+    let detail = "the webhook secret was replaced by another call at the same time; send this one again";
+    Err(Problem::new(Kind::ChangedMeanwhile, detail))
+}
+
+fn too_many_secrets(oldest: &FormerSecret) -> Problem {
+    let until = DateTime::from_timestamp(oldest.until_s, 0).map(instant).unwrap_or_default();
+    let detail = format!(
+        "calls are signed with {FORMER_SECRETS} former secrets already, with the oldest until {until}; wait until then, or end \
+         all of them at once with \"keep_seconds\": 0"
+    );
+    Problem::new(Kind::ChangedMeanwhile, detail)
 }
 
 fn random() -> Result<[u8; 32], Problem> {

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{ALLOWED_TARGETS, NAME_BYTES, TARGET_URL_BYTES};
+use tidegate_domain::secret::KeptSeconds;
 use tidegate_protocol::ClientView;
 use tidegate_store::clients::Client;
 use utoipa::ToSchema;
@@ -12,6 +13,7 @@ use crate::form::Form;
 use crate::problem::FieldErrors;
 use crate::wire::bounds::{List, Text, bounded_fields};
 use crate::wire::instant;
+use crate::wire::number::{Number, check_given};
 
 /// A client as an admin registers it.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -53,6 +55,30 @@ impl ClientBody {
             }
         }
         errors.is_empty().then_some((id?, patterns))
+    }
+}
+
+/// How a webhook secret is replaced.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RotateBody {
+    /// For how long calls are signed with the former secret as well, in seconds. 0, when somebody else may know it.
+    #[schema(value_type = Option<u32>, default = json!(KeptSeconds::DEFAULT.get()))]
+    keep_seconds: Option<Number<KeptSeconds>>,
+}
+
+bounded_fields!(RotateBody: keep_seconds);
+
+impl Form for RotateBody {
+    fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
+        self.check(errors);
+    }
+}
+
+impl RotateBody {
+    /// For how long; `None` when it is wrong, and then `errors` says so.
+    pub(crate) fn check(&self, errors: &mut FieldErrors) -> Option<KeptSeconds> {
+        check_given(self.keep_seconds, errors).map(|given| given.unwrap_or(KeptSeconds::DEFAULT))
     }
 }
 

@@ -88,12 +88,44 @@ async fn every_route_is_in_the_document_and_the_document_names_no_other() {
         "POST /v1/tokens/extend",
         "POST /v1/tokens/free",
         "POST /v1/tokens/release",
+        "POST /v1/webhook-secret/rotate",
         "PUT /v1/calendars/{calendar_id}",
         "PUT /v1/index/shards",
         "PUT /v1/jobs/{job_id}",
         "PUT /v1/policies/{policy_id}",
     ];
     assert_eq!(described, expected);
+}
+
+#[test]
+fn what_endpoints_get_is_described_as_its_schemas_are() {
+    let document: Value = serde_json::from_str(openapi_json()).unwrap();
+    for (webhook, component, file) in [
+        ("event", "DeliveredEvent", include_str!("../../../../docs/schemas/event.json")),
+        ("completion", "Completion", include_str!("../../../../docs/schemas/completion.json")),
+    ] {
+        let described = &document["webhooks"][webhook]["post"];
+        let body = &described["requestBody"]["content"]["application/json"]["schema"]["$ref"];
+        assert_eq!(*body, format!("#/components/schemas/{component}"), "{described}");
+        let schema: Value = serde_json::from_str(file).unwrap();
+        let of = |schema: &Value, part: &str| -> Vec<String> {
+            let mut names: Vec<String> = match &schema[part] {
+                Value::Object(members) => members.keys().cloned().collect(),
+                listed => serde_json::from_value(listed.clone()).unwrap(),
+            };
+            names.sort();
+            names
+        };
+        let component = &document["components"]["schemas"][component];
+        assert_eq!(of(component, "properties"), of(&schema, "properties"));
+        let required = |schema| {
+            let mut names = of(schema, "required");
+            // A member that may be null is there all the same.
+            names.retain(|name| !["reason", "started_at", "finished_at"].contains(&&**name));
+            names
+        };
+        assert_eq!(required(component), required(&schema));
+    }
 }
 
 #[test]

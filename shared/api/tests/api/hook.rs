@@ -23,6 +23,7 @@ pub struct Hook {
     pub url: String,
     answers: Arc<Mutex<VecDeque<Reply>>>,
     calls: Arc<Mutex<Vec<Value>>>,
+    signed: Arc<Mutex<Vec<(HeaderMap, String)>>>,
 }
 
 impl Hook {
@@ -33,6 +34,7 @@ impl Hook {
             url: format!("http://{}/hook?key=hidden", listener.local_addr().unwrap()),
             answers: Arc::new(Mutex::new(statuses.iter().map(|status| (*status, None)).collect())),
             calls: Arc::default(),
+            signed: Arc::default(),
         };
         let routes = Router::new().route("/hook", post(called)).with_state(hook.clone());
         tokio::spawn(axum::serve(listener, routes).into_future());
@@ -52,6 +54,11 @@ impl Hook {
     /// The bodies of the calls so far, in their order.
     pub fn calls(&self) -> Vec<Value> {
         self.calls.lock().unwrap().clone()
+    }
+
+    /// The headers and the text of the last call.
+    pub fn last_signed(&self) -> (HeaderMap, String) {
+        self.signed.lock().unwrap().last().cloned().unwrap()
     }
 
     /// The `attempt` of each call so far.
@@ -76,7 +83,9 @@ impl Hook {
     }
 }
 
-async fn called(State(hook): State<Hook>, body: Bytes) -> (StatusCode, HeaderMap) {
+async fn called(State(hook): State<Hook>, head: HeaderMap, body: Bytes) -> (StatusCode, HeaderMap) {
+    let text = String::from_utf8(body.to_vec()).unwrap();
+    hook.signed.lock().unwrap().push((head, text));
     hook.calls.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
     let answer = hook.answers.lock().unwrap().pop_front();
     let (status, asks) = answer.unwrap_or((200, None));

@@ -38,7 +38,7 @@ async fn endpoint(does: Does) -> String {
 
 async fn serve(mut connection: TcpStream, does: Does) -> Option<Infallible> {
     let mut head = [0; 65_536];
-    connection.read(&mut head).await.ok()?;
+    let _read = connection.read(&mut head).await.ok()?;
     match does {
         Does::Resets => connection.set_zero_linger().ok()?,
         Does::Says(text) => connection.write_all(text).await.ok()?,

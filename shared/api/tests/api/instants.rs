@@ -3,7 +3,10 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::world::{World, cron_job};
+use tidegate_domain::clock::Clock as _;
+use tidegate_embedded::OwnQueues;
+
+use crate::world::{World, at_job, cron_job};
 
 fn set(at: Value) -> Value {
     let mut body = cron_job();
@@ -114,4 +117,46 @@ async fn a_beat_that_is_sent_again_keeps_its_anchor() {
     body["trigger"] = json!({"rate": "6 minutes"});
     let changed = world.put("/v1/jobs/beat", &key, &body).await;
     assert_eq!(changed.json["trigger"]["anchor"], "2026-11-21T12:07:01Z", "{}", changed.text);
+}
+
+/// Delays of SQS count whole seconds, from an instant that is none; those of the embedded queues end at a millisecond.
+#[tokio::test]
+async fn a_job_that_is_created_seconds_ahead_comes_within_50_ms_after_its_instant_and_never_before() {
+    for (created_ms, ahead_s) in [(0, 3), (350, 3), (999, 2), (1, 30), (500, 61)] {
+        for policy in [None, Some("small")] {
+            let world = World::new().await;
+            // As on one machine, where nobody else sees them.
+            let own = world.deployment.config().own_queues();
+            let hidden = own.iter().filter_map(|url| url.rsplit('/').next()).map(str::to_owned).collect();
+            world.embedded.hide_queues(OwnQueues { hidden, send_only: None });
+            let key = world.register("acme").await;
+            world.put("/v1/policies/small", &key, &json!({"max_in_flight": 1})).await;
+            world.clock.advance_ms(created_ms);
+            let at = world.clock.now() + chrono::TimeDelta::milliseconds(ahead_s * 1_000 - created_ms);
+            let mut job = at_job(&at.to_rfc3339());
+            job["policy_id"] = json!(policy);
+            let made = world.post("/v1/jobs", &key, &job).await;
+            assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+            let left_ms = |world: &World| (at - world.clock.now()).num_milliseconds();
+            // As the loops of one machine do: what is due is taken when it is.
+            world.dispatch().await;
+            world.clock.advance_ms(left_ms(&world) - 1);
+            assert!(
+                world.receive().await.is_empty(),
+                "a millisecond early: {created_ms} {ahead_s} {policy:?}"
+            );
+            world.clock.advance_ms(51);
+            let came = world.receive().await;
+            assert_eq!(came.len(), 1, "{created_ms} {ahead_s} {policy:?}");
+            assert_eq!(came[0]["launch_at"], at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_fraction_of_a_second_is_rounded_up_to_the_next_whole_one() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    let made = world.post("/v1/jobs", &key, &at_job("2026-11-21T12:00:03.001Z")).await;
+    assert_eq!(made.json["trigger"]["at"], "2026-11-21T12:00:04Z", "{}", made.text);
 }

@@ -42,4 +42,5 @@ mod throttling;
 mod tokens;
 mod unreadable;
 mod upcoming;
+mod webhook_secrets;
 mod world;

@@ -67,20 +67,20 @@ impl HttpTarget {
         &self,
         index: usize,
         delivery: &EventToSend,
-        secret: &str,
+        secrets: &[String],
         now_s: i64,
     ) -> (usize, Answer) {
         let (url, id) = (delivery.terms.terms.target.url(), delivery.event.to_string());
-        (index, self.post(url, (&id, Some(delivery.traceparent())), delivery.body(), secret, now_s).await)
+        (index, self.post(url, (&id, Some(delivery.traceparent())), delivery.body(), secrets, now_s).await)
     }
 
-    /// Posts a JSON body under an id, signed with a client's secret; as part of a trace, where there is one.
+    /// Posts a JSON body under an id, signed with a client's secrets; as part of a trace, where there is one.
     async fn post(
         &self,
         url: &str,
         (id, traceparent): (&str, Option<String>),
         body: String,
-        secret: &str,
+        secrets: &[String],
         now_s: i64,
     ) -> Answer {
         let refused = |reason: &str| Sent::Refused { reason: reason.to_owned() }.into();
@@ -99,7 +99,7 @@ impl HttpTarget {
             .header(CONTENT_TYPE, "application/json")
             .header("webhook-id", id)
             .header("webhook-timestamp", now_s.to_string());
-        if let Some(signature) = signature::sign(secret, id, now_s, &body) {
+        if let Some(signature) = signature::sign_all(secrets, id, now_s, &body) {
             call = call.header("webhook-signature", signature);
         }
         if let Some(traceparent) = traceparent {
@@ -291,9 +291,10 @@ impl Delivery {
         url: &str,
         (id, body): (&str, String),
     ) -> Result<Sent, EngineError> {
-        let secret = self.store.client(client).await?.map(|client| client.webhook_secret);
-        let now_s = self.clock.now().timestamp();
-        Ok(self.http.post(url, (id, None), body, &secret.unwrap_or_default(), now_s).await.sent)
+        let now = self.clock.now();
+        let secrets = self.store.client(client).await?.map(|client| client.live_secrets(now));
+        let secrets = secrets.unwrap_or_default();
+        Ok(self.http.post(url, (id, None), body, &secrets, now.timestamp()).await.sent)
     }
 
     /// Posts the chosen events to their endpoints.
@@ -305,17 +306,17 @@ impl Delivery {
         let events = || chosen.iter().filter_map(|index| Some((*index, deliveries.get(*index)?)));
         let Some((_, first)) = events().next() else { return Vec::new() };
         // All events of one call to `send` are of one client.
-        let secret = match self.store.client(&first.client).await {
-            Ok(client) => client.map(|c| c.webhook_secret).unwrap_or_default(),
+        let now = self.clock.now();
+        let secrets = match self.store.client(&first.client).await {
+            Ok(client) => client.map(|client| client.live_secrets(now)).unwrap_or_default(),
             Err(e) => {
                 let failed = Answer::from(Sent::failed(e.to_string()));
                 return chosen.iter().map(|index| (*index, failed.clone())).collect();
             }
         };
-        let now_s = self.clock.now().timestamp();
-        let secret = secret.as_str();
+        let (secrets, now_s) = (&secrets, now.timestamp());
         let posts: Vec<_> =
-            events().map(|(index, delivery)| self.http.post_event(index, delivery, secret, now_s)).collect();
+            events().map(|(index, delivery)| self.http.post_event(index, delivery, secrets, now_s)).collect();
         stream::iter(posts).buffer_unordered(CALLS_AT_ONCE).collect().await
     }
 }

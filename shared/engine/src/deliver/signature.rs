@@ -5,6 +5,13 @@ use base64::prelude::BASE64_STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+/// The signatures under each of some secrets, as one `webhook-signature` header has them; `None` when no secret serves.
+pub(super) fn sign_all(secrets: &[String], id: &str, timestamp_s: i64, body: &str) -> Option<String> {
+    let signatures: Vec<String> =
+        secrets.iter().filter_map(|secret| sign(secret, id, timestamp_s, body)).collect();
+    (!signatures.is_empty()).then(|| signatures.join(" "))
+}
+
 /// The `webhook-signature` header of a call; `None` when the secret is no `whsec_` and base64.
 pub(super) fn sign(secret: &str, id: &str, timestamp_s: i64, body: &str) -> Option<String> {
     let key = BASE64_STANDARD.decode(secret.strip_prefix("whsec_")?).ok()?;

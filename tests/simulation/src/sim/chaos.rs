@@ -96,6 +96,9 @@ impl Chaos {
             return;
         }
         let body = request.body().bytes().unwrap_or_default();
+        if is_slowed(body) {
+            self.count(CoveredFault::Slowed);
+        }
         if !body.windows(SLOTS.len()).any(|window| window == SLOTS) {
             return;
         }
@@ -111,6 +114,13 @@ impl Chaos {
             }
         }
     }
+}
+
+/// Whether a write says that a consumer cannot keep up: a step of backpressure, as `tidegate_store` has it.
+fn is_slowed(body: &[u8]) -> bool {
+    const STEPS: &[u8] = br#"{\"n\":"#;
+    let mut places = body.windows(STEPS.len() + 1);
+    places.any(|window| matches!(window.split_last(), Some((b'1'..=b'9', STEPS))))
 }
 
 /// The plan that the embedded services ask.

@@ -50,7 +50,7 @@ coverage! {
     Paused: "policies that were paused",
     Resumed: "policies that were resumed",
     Closed: "policies that were closed for a while",
-    Slowed: "policies that were slowed, or closed by what their consumers answered",
+    Slowed: "writes that a consumer cannot keep up",
     LastRelease: "last releases that raced a first enqueue",
     InBulk: "one-time jobs that came with others in one call",
     MillionBesideTen: "runs of a million events that waited while one of ten was finished",

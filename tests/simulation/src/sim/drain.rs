@@ -107,11 +107,6 @@ async fn keep_promises(history: &mut History) -> Result<()> {
         i8_accepted::written(job, history.model.jobs[job].pending_call.is_none())?;
     }
     for policy in 0..history.model.policies.len() {
-        let PolicyModel { client, id, .. } = &history.model.policies[policy];
-        let stored = history.stage.store.policy(client, id).await?;
-        if stored.and_then(|policy| policy.backpressure).is_some_and(|state| state.steps() > 0) {
-            history.count(CoveredFault::Slowed);
-        }
         // A paused or closed one goes on: what waits must come.
         let resumes = history.model.policies[policy].paused.then_some(PendingPolicyCall::Pause(false));
         let opens = Some(PendingPolicyCall::Close(None));

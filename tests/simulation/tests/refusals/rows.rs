@@ -134,6 +134,7 @@ async fn second_client(world: &World, store: &Store) -> Result<bool> {
         id: client()?,
         allowed_targets: Vec::new(),
         webhook_secret: "whsec_AAAA".to_owned(),
+        former_secrets: Vec::new(),
         created_at: at(0),
     };
     world.engine.store().create_client(&registered, &KeyHash::of("first")).await?;
