@@ -29,6 +29,7 @@ use crate::wire::policy::{PolicyBody, RateBody};
 use crate::wire::preview::PreviewBody;
 use crate::wire::retry::RetryBody;
 use crate::wire::rules::MisfireBody;
+use crate::wire::target::HttpTargetBody;
 use crate::wire::token::{ExtendBody, FreeBody, ReleaseBody};
 use crate::wire::trigger::EveryBody;
 
@@ -70,6 +71,7 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
     state_bounds::<ClientBody>(components);
     state_bounds::<Release>(components);
     state_bounds::<EveryBody>(components);
+    state_bounds::<HttpTargetBody>(components);
     state_bounds::<DiscardBody>(components);
     state_bounds::<ExtendBody>(components);
     state_bounds::<FreeBody>(components);

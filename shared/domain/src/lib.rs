@@ -20,6 +20,7 @@ pub mod bounded;
 pub mod calendar;
 pub mod clock;
 pub mod flow;
+pub mod http_call;
 pub mod ids;
 pub mod job;
 pub mod limits;

@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::http_call::HttpCall;
 use crate::limits::{EVENTS_PER_CHUNK, HTTP_EVENTS_PER_CHUNK, TARGET_URL_BYTES};
 
 /// A consumer's address: where events and completions are sent.
@@ -12,10 +13,12 @@ pub enum Target {
         /// `https://sqs.<region>.amazonaws.com/<account>/<name>`, or an emulator's form of it.
         queue_url: String,
     },
-    /// An HTTP endpoint that takes a POST per event.
+    /// An HTTP endpoint that is called once per event.
     Http {
         /// `http://` or `https://`, with a host, at most [`TARGET_URL_BYTES`].
         url: String,
+        /// How it is called.
+        call: HttpCall,
     },
 }
 
@@ -107,21 +110,30 @@ impl Target {
         }
     }
 
-    /// An HTTP endpoint by its URL.
+    /// An HTTP endpoint by its URL, which gets a POST of each event.
     ///
     /// # Errors
     /// [`TargetError::TooLong`], [`TargetError::NotAUrl`], [`TargetError::Credentials`] or [`TargetError::Backslash`],
     /// for an address that each of them describes.
     pub fn http(url: &str) -> Result<Self, TargetError> {
         check_url("url", url)?;
-        Ok(Self::Http { url: url.to_owned() })
+        Ok(Self::Http { url: url.to_owned(), call: HttpCall::default() })
+    }
+
+    /// The same target, called in another way; any other kind as it is.
+    #[must_use]
+    pub fn called(self, call: HttpCall) -> Self {
+        match self {
+            Self::Http { url, .. } => Self::Http { url, call },
+            other => other,
+        }
     }
 
     /// Its URL.
     pub fn url(&self) -> &str {
         match self {
             Self::Sqs { queue_url } => queue_url,
-            Self::Http { url } => url,
+            Self::Http { url, .. } => url,
         }
     }
 

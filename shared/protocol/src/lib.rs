@@ -52,7 +52,7 @@ pub use problem::{FieldError, Problem};
 pub use release::{Outcome, Release, ReleaseEntry, ReleaseMessage};
 pub use retry::{Backoff, Retry};
 pub use run::{EventList, EventRecord, ForecastCode, Run, RunDetail, RunList};
-pub use target::{HttpTarget, ReleaseRule, SqsTarget, Target};
+pub use target::{HttpBody, HttpMethod, HttpTarget, ReleaseRule, SqsTarget, Target};
 pub use tokens::{
     ExtendResults, ExtendStatus, Extended, FreeResults, FreeStatus, Freed, ReleaseResults, ReleaseStatus,
     Released,

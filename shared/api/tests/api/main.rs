@@ -20,6 +20,7 @@ mod forms;
 mod guide;
 mod hook;
 mod how_to;
+mod http_options;
 mod instants;
 mod job_keys;
 mod jobs;

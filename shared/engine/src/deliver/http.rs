@@ -1,4 +1,4 @@
-//! Delivery to HTTP endpoints: a signed POST per event, one redirect on the same host at the most, and no way into the
+//! Delivery to HTTP endpoints: a signed call per event, one redirect on the same host at the most, and no way into the
 //! deployment's own network.
 
 use std::error::Error as StdError;
@@ -10,19 +10,22 @@ use std::{io, iter};
 use chrono::{DateTime, Duration};
 use futures::stream::{self, StreamExt};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::header::RETRY_AFTER;
 use reqwest::{StatusCode, Url, redirect};
 use thiserror::Error;
+use tidegate_domain::http_call::{Answer, HttpCall};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{DELIVERY_SECONDS, RETRY_AFTER_SECONDS};
+use tidegate_domain::target::Target;
 use tidegate_domain::time::seconds;
 
+use super::request::Request;
 use super::{Delivery, EventToSend, Sent, signature};
 use crate::EngineError;
 
 /// Calls under way at once.
 const CALLS_AT_ONCE: usize = 20;
-/// How long one call may take.
+/// How long one call may take at the most.
 const CALL_TIMEOUT: StdDuration = StdDuration::from_secs(DELIVERY_SECONDS as u64);
 const CONNECT_TIMEOUT: StdDuration = StdDuration::from_secs(3);
 /// Why an address of the deployment's own network is not called.
@@ -66,16 +69,21 @@ impl HttpTarget {
         secret: &str,
         now_s: i64,
     ) -> (usize, Sent) {
-        let (url, id) = (delivery.terms.terms.target.url(), delivery.event.to_string());
-        (index, self.post(url, (&id, Some(delivery.traceparent())), delivery.body(), secret, now_s).await)
+        let Target::Http { url, call } = &delivery.terms.terms.target else {
+            return (index, Sent::Refused { reason: "the target is no endpoint".to_owned() });
+        };
+        let (id, request) = (delivery.event.to_string(), Request::of(delivery, call));
+        let trace = Some(delivery.traceparent());
+        (index, self.post(url, (&id, trace), (request, call), secret, now_s).await)
     }
 
-    /// Posts a JSON body under an id, signed with a client's secret; as part of a trace, where there is one.
+    /// Sends a request under an id, signed with a client's secret; as part of a trace, where there is one. `call` says what the
+    /// answer means.
     async fn post(
         &self,
         url: &str,
         (id, traceparent): (&str, Option<String>),
-        body: String,
+        (request, call): (Request, &HttpCall),
         secret: &str,
         now_s: i64,
     ) -> Sent {
@@ -90,22 +98,28 @@ impl HttpTarget {
         if !self.allow_private && literal_address(&url).is_some_and(|ip| !is_public(ip)) {
             return refused(PRIVATE);
         }
-        let mut call = client
-            .post(url)
-            .header(CONTENT_TYPE, "application/json")
+        let Request { method, headers, body, timeout } = request;
+        let has_body = call.method.has_body();
+        let mut post = client
+            .request(method, url)
+            .timeout(timeout)
+            .headers(headers)
             .header("webhook-id", id)
             .header("webhook-timestamp", now_s.to_string());
         if let Some(signature) = signature::sign(secret, id, now_s, &body) {
-            call = call.header("webhook-signature", signature);
+            post = post.header("webhook-signature", signature);
         }
         if let Some(traceparent) = traceparent {
-            call = call.header("traceparent", traceparent);
+            post = post.header("traceparent", traceparent);
         }
-        match call.body(body).send().await {
-            Err(error) => unanswered(&error),
+        if has_body {
+            post = post.body(body);
+        }
+        match post.send().await {
+            Err(error) => unanswered(&error, timeout),
             Ok(answer) => {
                 let retry_after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-                evaluate(answer.status(), retry_after.and_then(|text| asked_wait(text, now_s)))
+                evaluate(call, answer.status(), retry_after.and_then(|text| asked_wait(text, now_s)))
             }
         }
     }
@@ -123,7 +137,7 @@ fn follow_one(attempt: redirect::Attempt<'_>) -> redirect::Action {
 }
 
 /// What became of a call that got no answer, in words that say what happened and not which library says so.
-fn unanswered(error: &reqwest::Error) -> Sent {
+fn unanswered(error: &reqwest::Error, timeout: StdDuration) -> Sent {
     let chain = || causes(error);
     if chain().any(|cause| cause.is::<NoPublicAddress>()) {
         return Sent::Refused { reason: PRIVATE.to_owned() };
@@ -134,7 +148,7 @@ fn unanswered(error: &reqwest::Error) -> Sent {
         _ if error.is_timeout() && error.is_connect() => {
             format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())
         }
-        _ if error.is_timeout() => format!("no answer within {} s", CALL_TIMEOUT.as_secs()),
+        _ if error.is_timeout() => format!("no answer within {} s", timeout.as_secs()),
         _ if chain().any(|cause| cause.is::<NotFound>()) => "the host name was not found".to_owned(),
         Some(io::ErrorKind::ConnectionRefused) => {
             "connection refused: nothing listens at the address".to_owned()
@@ -169,19 +183,16 @@ fn asked_wait(text: &str, now_s: i64) -> Option<Duration> {
     Some(seconds(asked_s.clamp(0, RETRY_AFTER_SECONDS.into())))
 }
 
-fn evaluate(status: StatusCode, retry_after: Option<Duration>) -> Sent {
+fn evaluate(call: &HttpCall, status: StatusCode, retry_after: Option<Duration>) -> Sent {
     let reason = format!("the endpoint answered {status}");
-    match status {
-        _ if status.is_success() => Sent::Done,
-        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS => {
-            Sent::Failed { reason, retry_after }
-        }
-        _ if status.is_server_error() => Sent::Failed { reason, retry_after },
-        _ if status.is_redirection() => {
+    match call.meaning(status.as_u16()) {
+        Answer::Taken => Sent::Done,
+        Answer::Retried => Sent::Failed { reason, retry_after },
+        Answer::Final if status.is_redirection() => {
             let why = "one redirect is followed, with 307 or 308 and to the same host";
             Sent::Refused { reason: format!("{reason}; {why}") }
         }
-        _ => Sent::Refused { reason },
+        Answer::Final => Sent::Refused { reason },
     }
 }
 
@@ -263,7 +274,8 @@ impl Delivery {
     ) -> Result<Sent, EngineError> {
         let secret = self.store.client(client).await?.map(|client| client.webhook_secret);
         let now_s = self.clock.now().timestamp();
-        Ok(self.http.post(url, (id, None), body, &secret.unwrap_or_default(), now_s).await)
+        let request = (Request::post(body), &HttpCall::default());
+        Ok(self.http.post(url, (id, None), request, &secret.unwrap_or_default(), now_s).await)
     }
 
     /// Posts the chosen events to their endpoints.
@@ -352,7 +364,8 @@ mod tests {
 
     #[test]
     fn an_answer_decides_whether_to_try_again() {
-        let decided = |code, after| evaluate(StatusCode::from_u16(code).unwrap(), after);
+        let call = HttpCall::default();
+        let decided = |code, after| evaluate(&call, StatusCode::from_u16(code).unwrap(), after);
         assert_eq!(decided(204, None), Sent::Done);
         let seven = seconds(7);
         assert!(matches!(decided(503, Some(seven)), Sent::Failed { retry_after: Some(d), .. } if d == seven));

@@ -12,6 +12,7 @@ pub mod event;
 mod fifo;
 pub(crate) mod granted;
 pub(crate) mod http;
+mod request;
 mod signature;
 mod sqs;
 mod trouble;
@@ -95,7 +96,7 @@ impl Delivery {
             Target::Sqs { queue_url } => {
                 Ok(self.queue_completion((client, run), queue_url, (id, body)).await)
             }
-            Target::Http { url } => self.post_completion(client, url, (id, body)).await,
+            Target::Http { url, .. } => self.post_completion(client, url, (id, body)).await,
         }
     }
 }

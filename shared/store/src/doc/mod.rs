@@ -4,6 +4,7 @@
 //! is a new version of its row.
 
 mod flow;
+mod http_call;
 mod rest;
 mod retry;
 mod rules;

@@ -1,4 +1,4 @@
-//! An address in a stored document: the URL of a queue, or that of an endpoint.
+//! An address in a stored document: the URL of a queue, or that of an endpoint. How an endpoint is called is beside it.
 
 use tidegate_domain::target::Target;
 
@@ -6,7 +6,7 @@ use tidegate_domain::target::Target;
 pub(super) fn split(target: &Target) -> (Option<String>, Option<String>) {
     match target {
         Target::Sqs { queue_url } => (Some(queue_url.clone()), None),
-        Target::Http { url } => (None, Some(url.clone())),
+        Target::Http { url, .. } => (None, Some(url.clone())),
     }
 }
 

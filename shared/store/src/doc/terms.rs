@@ -3,9 +3,11 @@
 use serde::{Deserialize, Serialize};
 use tidegate_domain::job::{Count, History, Payload, Terms};
 use tidegate_domain::rules::Relevancy;
+use tidegate_domain::target::Target;
 
 use super::Rest;
 use super::flow::FlowDoc;
+use super::http_call::HttpCallDoc;
 use super::retry::{self, RetryDoc};
 use super::target::{joined, split};
 
@@ -23,6 +25,9 @@ pub struct TermsDoc {
     /// HTTP URL.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     u: Option<String>,
+    /// How it is called, where that is not as by default.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    h: Option<HttpCallDoc>,
     /// Payload as JSON text. It lies in the job when `b`, `l` and `t` are absent.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     b: Option<String>,
@@ -66,6 +71,10 @@ impl From<&Terms> for TermsDoc {
             p: terms.policy.as_ref().map(ToString::to_string),
             q,
             u,
+            h: match &terms.target {
+                Target::Http { call, .. } if !call.is_default() => Some(HttpCallDoc::from(call)),
+                _ => None,
+            },
             b,
             l,
             t,
@@ -96,6 +105,7 @@ impl TermsDoc {
         // A payload is JSON in a JSON string: its quotes are escaped.
         32 + self.w.size()
             + self.k.as_ref().map_or(0, RetryDoc::size)
+            + self.h.as_ref().map_or(0, HttpCallDoc::size)
             + self.rest.size()
             + texts
                 .into_iter()
@@ -112,6 +122,13 @@ impl TermsDoc {
     pub fn read(&self) -> Result<Terms, String> {
         let target = joined(self.q.as_deref(), self.u.as_deref())?;
         let target = target.ok_or("exactly one of 'q' and 'u' must be there")?;
+        let target = match (&self.h, target) {
+            (Some(call), target @ Target::Http { .. }) => {
+                target.called(call.read().map_err(|e| format!("'h': {e}"))?)
+            }
+            (Some(_), _) => return Err("'h' is there without 'u'".to_owned()),
+            (None, target) => target,
+        };
         let payload = match (self.b.clone(), self.l.clone(), self.t.clone()) {
             (None, None, None) => Payload::InJob,
             (Some(json), None, None) => Payload::Inline(json),
@@ -146,8 +163,6 @@ mod tests {
     use tidegate_domain::job::Attempts;
     use tidegate_domain::retry::Retry;
     use tidegate_domain::unknown::Unknown;
-
-    use tidegate_domain::target::Target;
 
     use super::*;
 
@@ -190,9 +205,25 @@ mod tests {
             r#"{"n":1,"q":"https://x/1/a","u":"https://x/","m":5}"#,
             r#"{"n":1,"q":"https://x/1/a","b":"1","l":"[1]","m":5}"#,
             r#"{"n":1,"q":"https://x/1/a","m":5,"w":{"c":13}}"#,
+            r#"{"n":1,"q":"https://x/1/a","h":{},"m":5}"#,
+            r#"{"n":1,"u":"https://x/","h":{"t":0},"m":5}"#,
         ] {
             assert!(serde_json::from_str::<TermsDoc>(broken).unwrap().read().is_err(), "{broken}");
         }
+    }
+
+    #[test]
+    fn how_an_endpoint_is_called_is_stored_where_it_is_not_as_by_default() {
+        let target = Target::http("https://acme.example/hook").unwrap();
+        let stored = |target: &Target| {
+            let doc = TermsDoc::from(&terms(target.clone(), Payload::InJob));
+            serde_json::to_string(&doc).unwrap()
+        };
+        assert_eq!(stored(&target), r#"{"n":20,"p":"small","u":"https://acme.example/hook","f":true,"m":5}"#);
+        let newer = r#"{"n":20,"p":"small","u":"https://acme.example/hook","h":{"m":"GET","tide":[1]},"f":true,"m":5}"#;
+        let read = serde_json::from_str::<TermsDoc>(newer).unwrap().read().unwrap();
+        assert!(matches!(&read.target, Target::Http { call, .. } if call.method.as_str() == "GET"));
+        assert_eq!(stored(&read.target), newer);
     }
 
     #[test]
