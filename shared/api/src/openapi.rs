@@ -5,7 +5,10 @@ use std::sync::LazyLock;
 use axum::Router;
 use axum::response::IntoResponse;
 use http::header::CONTENT_TYPE;
-use tidegate_protocol::{Dst, HttpTarget, Interval, Problem, Release, SqsTarget, Target, Unreadable};
+use tidegate_protocol::{
+    Dst, EventBridgeTarget, HttpTarget, Interval, LambdaTarget, Problem, Release, SnsTarget, SqsTarget,
+    StepFunctionsTarget, Target, Unreadable,
+};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Content, Ref, RefOr, Response};
 use utoipa::{Modify, OpenApi};
@@ -91,9 +94,13 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
 fn tell_of_closed_parts(document: &mut utoipa::openapi::OpenApi) {
     let components = document.components.get_or_insert_default();
     close::<Dst>(components);
+    close::<EventBridgeTarget>(components);
     close::<HttpTarget>(components);
     close::<Interval>(components);
+    close::<LambdaTarget>(components);
+    close::<SnsTarget>(components);
     close::<SqsTarget>(components);
+    close::<StepFunctionsTarget>(components);
     close::<Target>(components);
     close::<Unreadable>(components);
 }

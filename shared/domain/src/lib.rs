@@ -16,6 +16,7 @@
     )
 )]
 
+pub mod arn;
 pub mod bounded;
 pub mod calendar;
 pub mod clock;

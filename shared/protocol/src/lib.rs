@@ -52,7 +52,10 @@ pub use problem::{FieldError, Problem};
 pub use release::{Outcome, Release, ReleaseEntry, ReleaseMessage};
 pub use retry::{Backoff, Retry};
 pub use run::{EventList, EventRecord, ForecastCode, Run, RunDetail, RunList};
-pub use target::{HttpBody, HttpMethod, HttpTarget, ReleaseRule, SqsTarget, Target};
+pub use target::{
+    EventBridgeTarget, HttpBody, HttpMethod, HttpTarget, LambdaTarget, ReleaseRule, SnsTarget, SqsTarget,
+    StepFunctionsTarget, Target,
+};
 pub use tokens::{
     ExtendResults, ExtendStatus, Extended, FreeResults, FreeStatus, Freed, ReleaseResults, ReleaseStatus,
     Released,

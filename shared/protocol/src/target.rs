@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Where events go: `sqs` or `http`.
+/// Where events go: `sqs`, `http`, `event_bridge`, `sns`, `lambda` or `step_functions`.
 ///
-/// Exactly one of them is given. An answer that has neither names a kind of target of a later version.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Exactly one of them is given. An answer that has none names a kind of target of a later version.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(
     feature = "openapi",
     derive(utoipa::ToSchema),
     schema(
-        description = "Where events go: `sqs` or `http`.",
+        description = "Where events go: `sqs`, `http`, `event_bridge`, `sns`, `lambda` or `step_functions`. Completions go to \
+            the first two.",
         example = json!({"sqs": {"queue_url": "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"}})
     )
 )]
@@ -20,9 +21,21 @@ pub struct Target {
     /// A standard or FIFO queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sqs: Option<SqsTarget>,
-    /// An HTTP endpoint that takes a POST for each event.
+    /// An HTTP endpoint that is called once for each event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpTarget>,
+    /// An event bus of EventBridge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_bridge: Option<EventBridgeTarget>,
+    /// A standard or FIFO topic of SNS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sns: Option<SnsTarget>,
+    /// A function of Lambda.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lambda: Option<LambdaTarget>,
+    /// A state machine of Step Functions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_functions: Option<StepFunctionsTarget>,
 }
 
 /// A queue as a target.
@@ -112,6 +125,56 @@ pub enum HttpBody {
     Other,
 }
 
+/// An event bus as a target. Each event is an entry whose detail is the event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct EventBridgeTarget {
+    /// The bus's ARN.
+    #[cfg_attr(
+        feature = "openapi",
+        schema(example = "arn:aws:events:eu-west-1:123456789012:event-bus/default")
+    )]
+    pub bus_arn: String,
+    /// The source of the entries, up to 256 bytes; `tidegate` when left out.
+    #[cfg_attr(feature = "openapi", schema(example = "com.example.orders"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Their detail type, up to 128 bytes; `Event` when left out.
+    #[cfg_attr(feature = "openapi", schema(example = "Order Due"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail_type: Option<String>,
+}
+
+/// A topic as a target. Each event is a message with the attributes that a message of a queue has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SnsTarget {
+    /// The topic's ARN. A FIFO topic gets the job's id as group and the event id for deduplication.
+    #[cfg_attr(feature = "openapi", schema(example = "arn:aws:sns:eu-west-1:123456789012:orders"))]
+    pub topic_arn: String,
+}
+
+/// A function as a target. It is invoked with the event, and not waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LambdaTarget {
+    /// The function's ARN, with a version or an alias behind it if one is meant.
+    #[cfg_attr(feature = "openapi", schema(example = "arn:aws:lambda:eu-west-1:123456789012:function:work"))]
+    pub function_arn: String,
+}
+
+/// A state machine as a target. Each delivery starts an execution, whose input is the event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct StepFunctionsTarget {
+    /// The state machine's ARN, with a version or an alias behind it if one is meant.
+    #[cfg_attr(
+        feature = "openapi",
+        schema(example = "arn:aws:states:eu-west-1:123456789012:stateMachine:import")
+    )]
+    pub state_machine_arn: String,
+}
+
 /// Who ends the lease of a throttled event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -132,7 +195,28 @@ impl Target {
     /// gets the job's id as group and the event id for deduplication.
     pub fn sqs(queue_url: impl Into<String>) -> Self {
         let sqs = SqsTarget { queue_url: queue_url.into(), release: None };
-        Self { sqs: Some(sqs), http: None }
+        Self { sqs: Some(sqs), ..Self::default() }
+    }
+
+    /// An event bus by its ARN, `arn:aws:events:<region>:<account>:event-bus/<name>`.
+    pub fn event_bridge(bus_arn: impl Into<String>) -> Self {
+        EventBridgeTarget::new(bus_arn).into()
+    }
+
+    /// A topic by its ARN, `arn:aws:sns:<region>:<account>:<name>`.
+    pub fn sns(topic_arn: impl Into<String>) -> Self {
+        Self { sns: Some(SnsTarget { topic_arn: topic_arn.into() }), ..Self::default() }
+    }
+
+    /// A function by its ARN, `arn:aws:lambda:<region>:<account>:function:<name>`. It is invoked and not waited for.
+    pub fn lambda(function_arn: impl Into<String>) -> Self {
+        Self { lambda: Some(LambdaTarget { function_arn: function_arn.into() }), ..Self::default() }
+    }
+
+    /// A state machine by its ARN, `arn:aws:states:<region>:<account>:stateMachine:<name>`.
+    pub fn step_functions(state_machine_arn: impl Into<String>) -> Self {
+        let step_functions = StepFunctionsTarget { state_machine_arn: state_machine_arn.into() };
+        Self { step_functions: Some(step_functions), ..Self::default() }
     }
 
     /// An endpoint by its URL, `http://` or `https://`. A throttled event keeps its token until the consumer releases it.
@@ -148,7 +232,32 @@ impl Target {
 
 impl From<HttpTarget> for Target {
     fn from(http: HttpTarget) -> Self {
-        Self { sqs: None, http: Some(http) }
+        Self { http: Some(http), ..Self::default() }
+    }
+}
+
+impl From<EventBridgeTarget> for Target {
+    fn from(event_bridge: EventBridgeTarget) -> Self {
+        Self { event_bridge: Some(event_bridge), ..Self::default() }
+    }
+}
+
+impl EventBridgeTarget {
+    /// An event bus by its ARN.
+    pub fn new(bus_arn: impl Into<String>) -> Self {
+        Self { bus_arn: bus_arn.into(), source: None, detail_type: None }
+    }
+
+    /// With events of this source.
+    #[must_use]
+    pub fn source(self, source: impl Into<String>) -> Self {
+        Self { source: Some(source.into()), ..self }
+    }
+
+    /// With events of this detail type.
+    #[must_use]
+    pub fn detail_type(self, detail_type: impl Into<String>) -> Self {
+        Self { detail_type: Some(detail_type.into()), ..self }
     }
 }
 

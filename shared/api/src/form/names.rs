@@ -173,7 +173,31 @@ pub(super) const FOREIGN: &[Foreign] = &[
         &["queue", "queue_url", "queue_name", "arn", "queue_arn"],
         "write {\"sqs\": {\"queue_url\": \"...\"}}",
     ),
-    (&["Target"], &["type", "kind"], "which of 'sqs' and 'http' is there says the kind; leave it out"),
+    (
+        &["Target"],
+        &["type", "kind"],
+        "which of 'sqs', 'http' and the others is there says the kind; leave it out",
+    ),
+    (
+        &["Target"],
+        &["eventbridge", "events", "bus", "event_bus"],
+        "write {\"event_bridge\": {\"bus_arn\": \"...\"}}",
+    ),
+    (&["Target"], &["topic", "topic_arn"], "write {\"sns\": {\"topic_arn\": \"...\"}}"),
+    (
+        &["Target"],
+        &["function", "function_arn", "function_name"],
+        "write {\"lambda\": {\"function_arn\": \"...\"}}",
+    ),
+    (
+        &["Target"],
+        &["sfn", "state_machine", "state_machine_arn"],
+        "write {\"step_functions\": {\"state_machine_arn\": \"...\"}}",
+    ),
+    (&["EventBridgeTarget"], &["arn", "bus", "event_bus", "event_bus_name"], "write 'bus_arn'"),
+    (&["SnsTarget"], &["arn", "topic"], "write 'topic_arn'"),
+    (&["LambdaTarget"], &["arn", "function", "function_name"], "write 'function_arn'"),
+    (&["StepFunctionsTarget"], &["arn", "state_machine"], "write 'state_machine_arn'"),
     (
         &["SqsTarget"],
         &["url", "uri", "endpoint"],

@@ -58,7 +58,8 @@ const OPEN_WORDS: [&str; 12] = [
     "rule",
 ];
 /// Members whose objects answers have too: serde passes over a member of a later version, which the form refuses.
-const OPEN_OBJECTS: [&str; 3] = ["dst", "intervals/0", "sqs"];
+const OPEN_OBJECTS: [&str; 7] =
+    ["dst", "event_bridge", "intervals/0", "lambda", "sns", "sqs", "step_functions"];
 
 /// Whether serde is laxer than the form with this value in this place.
 fn is_open(place: &str, value: &Value) -> bool {

@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use tidegate_domain::arn::{Arn, Service};
 use tidegate_domain::http_call::{Body, Headers, HttpCall, HttpTimeout, Method, Statuses};
 use tidegate_domain::limits::HTTP_STATUSES;
-use tidegate_domain::target::Target;
+use tidegate_domain::target::{BusLabel, Target};
 use tidegate_domain::unknown::Unknown;
-use tidegate_protocol::{self as protocol, HttpBody, HttpMethod, HttpTarget, ReleaseRule, SqsTarget};
+use tidegate_protocol::{
+    self as protocol, EventBridgeTarget, HttpBody, HttpMethod, HttpTarget, LambdaTarget, ReleaseRule,
+    SnsTarget, SqsTarget, StepFunctionsTarget,
+};
 use utoipa::ToSchema;
 
 use crate::problem::FieldErrors;
@@ -21,6 +25,10 @@ use crate::wire::number::{Number, check_or_default};
 pub(crate) struct TargetBody {
     sqs: Option<SqsTarget>,
     http: Option<HttpTargetBody>,
+    event_bridge: Option<EventBridgeTarget>,
+    sns: Option<SnsTarget>,
+    lambda: Option<LambdaTarget>,
+    step_functions: Option<StepFunctionsTarget>,
 }
 
 /// An endpoint and how it is called, as it is sent. In the document it is [`protocol::HttpTarget`], which answers have.
@@ -53,43 +61,105 @@ pub(crate) struct CheckedTarget {
 
 /// Checks the address that stands in the field `name`.
 pub(crate) fn check(given: &TargetBody, name: &str, errors: &mut FieldErrors) -> Option<CheckedTarget> {
-    match (&given.sqs, &given.http) {
-        (Some(SqsTarget { queue_url, release }), None) => {
-            if releases_on_response(*release)? {
-                let message = format!(
-                    "{name}.sqs.release is 'on_response', but a queue gives no answer that says the work is done; \
-                        leave it out and release the token, or use an 'http' target"
-                );
-                errors.add(format!("{name}.sqs.release"), "on_response", message);
-            }
-            let target =
-                errors.keep(&format!("{name}.sqs.queue_url"), &**queue_url, Target::sqs(queue_url))?;
-            Some(CheckedTarget { target, release_on_response: false })
-        }
-        (None, Some(http)) => {
-            let target = errors.keep(&format!("{name}.http.url"), &*http.url, Target::http(&http.url));
-            let call = http.check(name, errors);
-            let release_on_response = releases_on_response(http.release)?;
-            Some(CheckedTarget { target: target?.called(call?), release_on_response })
-        }
-        (Some(_), Some(_)) => {
-            let message = format!("{name} has both 'sqs' and 'http'; give one, or make two jobs");
-            errors.add(name, (), message);
-            None
-        }
-        (None, None) => {
+    if !given.is_one(name, errors) {
+        return None;
+    }
+    if let Some(SqsTarget { queue_url, release }) = &given.sqs {
+        if releases_on_response(*release)? {
             let message = format!(
-                "{name} has neither 'sqs' nor 'http'; give \
-                    {{\"sqs\": {{\"queue_url\": \"...\"}}}} or {{\"http\": {{\"url\": \"...\"}}}}"
+                "{name}.sqs.release is 'on_response', but a queue gives no answer that says the work is done; \
+                    leave it out and release the token, or use an 'http' target"
             );
-            errors.add(name, (), message);
-            None
+            errors.add(format!("{name}.sqs.release"), "on_response", message);
         }
+        let target = errors.keep(&format!("{name}.sqs.queue_url"), &**queue_url, Target::sqs(queue_url))?;
+        return Some(CheckedTarget { target, release_on_response: false });
+    }
+    if let Some(http) = &given.http {
+        let target = errors.keep(&format!("{name}.http.url"), &*http.url, Target::http(&http.url));
+        let call = http.check(name, errors);
+        let release_on_response = releases_on_response(http.release)?;
+        return Some(CheckedTarget { target: target?.called(call?), release_on_response });
+    }
+    let (service, text) = given.arn()?;
+    let mut target = Target::by_arn(check_arn(service, text, name, errors)?);
+    if let Some(EventBridgeTarget { source, detail_type, .. }) = &given.event_bridge {
+        let mut label = |field: &str, text: &Option<String>, label: Result<BusLabel, _>| {
+            errors.keep(&format!("{name}.event_bridge.{field}"), text.clone(), label)
+        };
+        let (source_alone, both) = (
+            BusLabel::new(source.as_deref(), None),
+            BusLabel::new(source.as_deref(), detail_type.as_deref()),
+        );
+        label("source", source, source_alone)?;
+        target = target.labelled(label("detail_type", detail_type, both)?);
+    }
+    Some(CheckedTarget { target, release_on_response: false })
+}
+
+fn check_arn(service: Service, text: &str, name: &str, errors: &mut FieldErrors) -> Option<Arn> {
+    let field = format!("{name}.{}.{}", kind_of(service), service.field());
+    errors.keep(&field, text, Arn::new(service, text))
+}
+
+const fn kind_of(service: Service) -> &'static str {
+    match service {
+        Service::EventBridge => "event_bridge",
+        Service::Sns => "sns",
+        Service::Lambda => "lambda",
+        Service::StepFunctions => "step_functions",
     }
 }
 
-/// The same for the address of a completion: no token goes with it, and it is always posted as it is.
+impl TargetBody {
+    /// The kinds that are given.
+    fn kinds(&self) -> Vec<&'static str> {
+        let given = [
+            ("sqs", self.sqs.is_some()),
+            ("http", self.http.is_some()),
+            ("event_bridge", self.event_bridge.is_some()),
+            ("sns", self.sns.is_some()),
+            ("lambda", self.lambda.is_some()),
+            ("step_functions", self.step_functions.is_some()),
+        ];
+        given.into_iter().filter(|(_, is_given)| *is_given).map(|(kind, _)| kind).collect()
+    }
+
+    /// Whether exactly one kind is given; otherwise `errors` says what to do.
+    fn is_one(&self, name: &str, errors: &mut FieldErrors) -> bool {
+        let message = match self.kinds().as_slice() {
+            [_] => return true,
+            [first, second, ..] => {
+                format!("{name} has both '{first}' and '{second}'; give one, or make two jobs")
+            }
+            [] => format!(
+                "{name} has neither 'sqs' nor 'http' nor another kind of target; give \
+                    {{\"sqs\": {{\"queue_url\": \"...\"}}}} or {{\"http\": {{\"url\": \"...\"}}}}"
+            ),
+        };
+        errors.add(name, (), message);
+        false
+    }
+
+    /// The ARN that is given, and whose it is to be.
+    fn arn(&self) -> Option<(Service, &str)> {
+        let bus = self.event_bridge.as_ref().map(|bus| (Service::EventBridge, &*bus.bus_arn));
+        let topic = self.sns.as_ref().map(|topic| (Service::Sns, &*topic.topic_arn));
+        let function = self.lambda.as_ref().map(|function| (Service::Lambda, &*function.function_arn));
+        let machine = self.step_functions.as_ref();
+        let machine = machine.map(|machine| (Service::StepFunctions, &*machine.state_machine_arn));
+        bus.or(topic).or(function).or(machine)
+    }
+}
+
+/// The same for the address of a completion: no token goes with it, and it is always sent as it is, to a queue or an endpoint.
 pub(crate) fn check_untokened(given: &TargetBody, name: &str, errors: &mut FieldErrors) -> Option<Target> {
+    if let Some((service, _)) = given.arn() {
+        let field = format!("{name}.{}", kind_of(service));
+        let message = format!("{field} takes events only; a completion goes to 'sqs' or 'http'");
+        errors.add(field, (), message);
+        return None;
+    }
     let options = given.http.as_ref().map(HttpTargetBody::options).unwrap_or_default();
     for option in &options {
         let message = format!(
@@ -196,6 +266,14 @@ pub(crate) fn view(target: &Target, release_on_response: bool) -> protocol::Targ
             let release = release_on_response.then_some(ReleaseRule::OnResponse);
             HttpTarget { release, ..called_view(url, call) }.into()
         }
+        Target::EventBridge { bus, label } => {
+            let (source, detail_type) = label.named();
+            let (source, detail_type) = (source.map(str::to_owned), detail_type.map(str::to_owned));
+            EventBridgeTarget { bus_arn: bus.to_string(), source, detail_type }.into()
+        }
+        Target::Sns { topic } => protocol::Target::sns(topic.as_str()),
+        Target::Lambda { function } => protocol::Target::lambda(function.as_str()),
+        Target::StepFunctions { machine } => protocol::Target::step_functions(machine.as_str()),
     }
 }
 

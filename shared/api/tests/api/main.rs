@@ -37,6 +37,7 @@ mod rules;
 mod runs;
 mod script;
 mod sent_back;
+mod services;
 mod throttling;
 mod tokens;
 mod unreadable;

@@ -49,14 +49,9 @@ impl HttpTarget {
     }
 
     fn build(&self) -> Result<reqwest::Client, String> {
-        // A second call in one process finds the provider in place, which is as good.
-        let _already_there = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder()
+        let client = client_builder()
             .redirect(redirect::Policy::custom(follow_one))
-            .no_proxy()
             .timeout(CALL_TIMEOUT)
-            .connect_timeout(CONNECT_TIMEOUT)
-            .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
             .dns_resolver(Arc::new(PublicOnly { allow_private: self.allow_private }))
             .build();
         client.map_err(|e| e.to_string())
@@ -125,6 +120,16 @@ impl HttpTarget {
     }
 }
 
+/// What all calls out of the deployment have in common.
+pub(super) fn client_builder() -> reqwest::ClientBuilder {
+    // A second call in one process finds the provider in place, which is as good.
+    let _already_there = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+        .no_proxy()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
+}
+
 /// Follows one redirect that keeps the call as it is and stays with the same host: an endpoint that moved within itself. Any
 /// other answer of that kind is the answer.
 fn follow_one(attempt: redirect::Attempt<'_>) -> redirect::Action {
@@ -137,7 +142,7 @@ fn follow_one(attempt: redirect::Attempt<'_>) -> redirect::Action {
 }
 
 /// What became of a call that got no answer, in words that say what happened and not which library says so.
-fn unanswered(error: &reqwest::Error, timeout: StdDuration) -> Sent {
+pub(super) fn unanswered(error: &reqwest::Error, timeout: StdDuration) -> Sent {
     let chain = || causes(error);
     if chain().any(|cause| cause.is::<NoPublicAddress>()) {
         return Sent::Refused { reason: PRIVATE.to_owned() };
@@ -173,7 +178,7 @@ fn causes<'e>(error: &'e reqwest::Error) -> impl Iterator<Item = &'e (dyn StdErr
 }
 
 /// How long an endpoint asks to be left alone: seconds or a date, at most a day. `None` for anything else.
-fn asked_wait(text: &str, now_s: i64) -> Option<Duration> {
+pub(super) fn asked_wait(text: &str, now_s: i64) -> Option<Duration> {
     let text = text.trim();
     let asked_s = match text.bytes().all(|byte| byte.is_ascii_digit()) {
         // More digits than a number holds ask for longer than anybody waits.
