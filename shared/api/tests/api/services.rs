@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::{HeaderMap, StatusCode, Uri};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use tidegate_engine::Services;
 use tokio::net::TcpListener;
 
@@ -56,9 +58,36 @@ impl Call {
         let scope = format!("AWS4-HMAC-SHA256 Credential=KEY/20261121/eu-west-1/{service}/aws4_request, ");
         assert!(authorization.starts_with(&scope), "{authorization}");
         assert!(authorization.contains("SignedHeaders=content-type;host;x-amz-date"), "{authorization}");
+        assert_eq!(self.header("x-amz-date"), "20261121T120000Z");
         let signature = authorization.rsplit_once("Signature=").unwrap().1;
-        assert_eq!((signature.len(), self.header("x-amz-date")), (64, "20261121T120000Z"));
+        assert_eq!(signature, self.signature(service), "{authorization}");
     }
+
+    /// What the signature has to be, by the description of Signature Version 4.
+    fn signature(&self, service: &str) -> String {
+        let signed = self.header("authorization").split_once("SignedHeaders=").unwrap().1;
+        let signed = signed.split_once(", ").unwrap().0;
+        let headers: String =
+            signed.split(';').map(|name| format!("{name}:{}\n", self.header(name))).collect();
+        // The path is encoded once more than it is sent.
+        let path = self.path.replace('%', "%25");
+        let request = format!("POST\n{path}\n\n{headers}\n{signed}\n{}", hex(&Sha256::digest(&self.body)));
+        let scope = format!("20261121/eu-west-1/{service}/aws4_request");
+        let hash = hex(&Sha256::digest(request));
+        let text = format!("AWS4-HMAC-SHA256\n20261121T120000Z\n{scope}\n{hash}");
+        let parts = ["20261121", "eu-west-1", service, "aws4_request", &text];
+        hex(&parts.iter().fold(b"AWS4SECRET".to_vec(), |key, part| hmac(&key, part)))
+    }
+}
+
+fn hmac(key: &[u8], text: &str) -> Vec<u8> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
+    mac.update(text.as_bytes());
+    mac.finalize().into_bytes().to_vec()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 type Answer = (u16, &'static str);

@@ -106,7 +106,7 @@ impl AwsCaller {
         // The log of the functions says which permissions they need: `tidegate_aws` does it for the calls of the SDK.
         let resource = call.to.as_str().rsplit([':', '/']).next().unwrap_or_default();
         debug!(target: "tidegate_aws::calls", action = call.action, resource, "call");
-        let request = self.signed(&call, now).await.map_err(fail)?;
+        let request = self.signed(call, now).await.map_err(fail)?;
         let request = reqwest::Request::try_from(request).map_err(|e| fail(e.to_string()))?;
         let answered = client.execute(request).await;
         let answer = answered.map_err(|e| Refusal { code: String::new(), sent: unanswered(&e, TIMEOUT) })?;
@@ -127,7 +127,7 @@ impl AwsCaller {
         Err(Refusal { code, sent })
     }
 
-    async fn signed(&self, call: &AwsCall<'_>, now: DateTime<Utc>) -> Result<http::Request<String>, String> {
+    async fn signed(&self, call: AwsCall<'_>, now: DateTime<Utc>) -> Result<http::Request<String>, String> {
         let endpoint = self.services.endpoint(call.to);
         let endpoint = endpoint.ok_or_else(|| self.services.why_out_of_reach(call.to).unwrap_or_default())?;
         let provider = self.services.credentials().ok_or("there are no credentials to sign with")?;
@@ -150,7 +150,7 @@ impl AwsCaller {
             sign(signable.map_err(|e| e.to_string())?, &params).map_err(|e| e.to_string())?.into_parts();
         let request =
             headers.fold(http::Request::post(&uri), |request, (name, value)| request.header(name, value));
-        let mut request = request.body(call.body.clone()).map_err(|e| e.to_string())?;
+        let mut request = request.body(call.body).map_err(|e| e.to_string())?;
         signature.apply_to_request_http1x(&mut request);
         Ok(request)
     }

@@ -91,6 +91,15 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_for_another_service_holds_less_text() {
+        let mut batch = Batch::of_at_most(100);
+        let full: Vec<_> =
+            [60, 40, 1, 99, 200].iter().map(|bytes| batch.add((), *bytes).map(|full| full.len())).collect();
+        assert_eq!(full, [None, None, Some(2), None, Some(2)]);
+        assert_eq!(batch.rest().map(|rest| rest.len()), Some(1));
+    }
+
+    #[test]
     fn what_sqs_refuses_in_a_text_is_escaped_and_means_the_same() {
         let odd = serde_json::to_string("a\u{fffe}b\u{ffff}\u{1}\u{7f}\u{10ffff}é").unwrap();
         let text = sqs_text(odd.clone());

@@ -79,7 +79,9 @@ fn other_services_are_for_the_handler_alone_and_only_what_a_parameter_names() {
     let services = ["events:", "sns:", "lambda:", "states:"];
     for function in ["Master", "Emitter", "Handler"] {
         let calls = |of: &&Value| {
-            texts(&of["Action"]).iter().any(|action| services.iter().any(|service| action.starts_with(service)))
+            texts(&of["Action"])
+                .iter()
+                .any(|action| services.iter().any(|service| action.starts_with(service)))
         };
         let called: Vec<&Value> = statements(&template, function).into_iter().filter(calls).collect();
         assert_eq!(called.is_empty(), function != "Handler", "{function}");
@@ -91,7 +93,8 @@ fn other_services_are_for_the_handler_alone_and_only_what_a_parameter_names() {
     assert_eq!(texts(&targets["Action"]), actions);
     let never = statement(&template, "Handler", "NeverOwnFunctions");
     assert_eq!((&never["Effect"], texts(&never["Action"])), (&json!("Deny"), vec!["lambda:InvokeFunction"]));
-    let denied: Vec<&str> = list(&never["Resource"]).into_iter().filter_map(|of| of["Sub"].as_str()).collect();
+    let denied: Vec<&str> =
+        list(&never["Resource"]).into_iter().filter_map(|of| of["Sub"].as_str()).collect();
     for (name, function) in of_type(&template, "AWS::Serverless::Function") {
         let suffix = function["Properties"]["FunctionName"]["Sub"].as_str().unwrap_or_default();
         for end in ["", ":*"] {

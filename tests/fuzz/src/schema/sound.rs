@@ -22,10 +22,8 @@ const CRONS: &[&str] = &[
 ];
 const RATES: &[&str] = &["1 minute", "90s", "5 minutes", "2h", "1 day"];
 const DATES: &[&str] = &["2026-11-21", "2026-12-25", "12-25", "02-29", "2026-11-22"];
-const TOPICS: &[&str] = &[
-    "arn:aws:sns:eu-west-1:123456789012:orders",
-    "arn:aws:sns:eu-west-1:123456789012:orders.fifo",
-];
+const TOPICS: &[&str] =
+    &["arn:aws:sns:eu-west-1:123456789012:orders", "arn:aws:sns:eu-west-1:123456789012:orders.fifo"];
 const NAMES: &[&str] = &["nightly", "minutely", "small", "hooks", "holidays", "a", "b-1", "c_2"];
 
 /// One of several fields that exclude each other.
