@@ -286,6 +286,23 @@ mod tests {
         assert_eq!(faults("master", &statements, &made), Vec::<String>::new());
     }
 
+    /// The log names them by the end of their ARN, as a statement does.
+    #[test]
+    fn calls_of_other_services_are_held_against_the_role_too() {
+        let statements = json!([
+            {"Effect": "Allow", "Action": ["events:PutEvents", "lambda:InvokeFunction"], "Resource": [
+                "arn:aws:events:eu-west-1:123456789012:event-bus/orders",
+                "arn:aws:lambda:eu-west-1:123456789012:function:work:*",
+            ]},
+        ]);
+        let made = json!([["events:PutEvents", "orders"], ["lambda:InvokeFunction", "live"]]);
+        let told = faults("handler", &statements, &made);
+        assert!(!told.iter().any(|line| line.contains("does not allow")), "{told:?}");
+        let made = json!([["sns:Publish", "orders"]]);
+        let told = faults("handler", &statements, &made);
+        assert_eq!(told[0], "the handler calls sns:Publish on orders, which its role does not allow");
+    }
+
     #[test]
     fn a_call_without_a_permission_and_a_permission_without_a_call_are_named() {
         let statements = json!([

@@ -88,9 +88,10 @@ impl Facts {
         let terms = &job.draft.terms;
         let id_bytes = job.id.as_str().len().saturating_sub(SHORT_ID_BYTES);
         let item_bytes = ITEM_BYTES + id_bytes + TermsDoc::from(&terms.to_travel()).size();
-        let url = terms.target.url();
+        let url = terms.target.address();
         let payload_bytes = terms.payload.text().map_or(0, str::len);
-        let is_http = matches!(terms.target, Target::Http { .. });
+        // What else there is beside queues travels as events for endpoints do.
+        let is_http = !matches!(terms.target, Target::Sqs { .. });
         Self {
             policy: terms.policy.clone(),
             keeps_record: terms.history == History::All,

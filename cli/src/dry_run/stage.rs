@@ -14,7 +14,7 @@ use tidegate_domain::limits::JITTER_SECONDS;
 use tidegate_domain::time::{ShardedKey, Window};
 use tidegate_embedded::{Embedded, Usage};
 use tidegate_engine::random::SeededRandom;
-use tidegate_engine::{Config, Engine, JobDraft, Observer, Parts};
+use tidegate_engine::{Config, Engine, JobDraft, Observer, Parts, Services};
 use tidegate_store::Store;
 
 use super::row::JobRow;
@@ -51,6 +51,7 @@ impl Stage {
                 dead_letter_queue_url: NO_QUEUE.to_owned(),
                 release_dead_letter_queue_url: NO_QUEUE.to_owned(),
                 allow_private_targets: false,
+                services: Services::default(),
             },
         });
         Ok(Self { embedded, engine, clock, client, opened_at: now })

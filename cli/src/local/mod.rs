@@ -8,6 +8,7 @@ mod servers;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use tidegate_engine::Services;
 use tidegate_runtime::{Durability, Options, Place, Runtime};
 use tracing::info;
 
@@ -30,8 +31,9 @@ pub(crate) async fn run(args: LocalArgs) -> anyhow::Result<ExitCode> {
     let place = folder.clone().map_or(Place::Memory, Place::Folder);
     let allow_private_targets = !args.deny_private_targets;
     let durability = if args.synchronous { Durability::Machine } else { Durability::Process };
-    let runtime =
-        Runtime::start(Options { durability, allow_private_targets, ..Options::new(place) }).await?;
+    let services = Services::on_one_machine(|name| std::env::var(name).ok());
+    let options = Options { durability, allow_private_targets, services, ..Options::new(place) };
+    let runtime = Runtime::start(options).await?;
     let admin_key = key::admin_key(given_key, folder.as_deref())?;
     let servers = Servers::start(&runtime, listeners, &admin_key)?;
     let mut queues = Vec::new();

@@ -6,7 +6,8 @@ use axum::Router;
 use axum::response::IntoResponse;
 use http::header::CONTENT_TYPE;
 use tidegate_protocol::{
-    Backpressure, Dst, HttpTarget, Interval, Problem, Release, SqsTarget, Target, Unreadable,
+    Backpressure, Dst, EventBridgeTarget, HttpTarget, Interval, LambdaTarget, Problem, Release, SnsTarget, SqsTarget,
+    StepFunctionsTarget, Target, Unreadable,
 };
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Content, Ref, RefOr, Response};
@@ -30,6 +31,7 @@ use crate::wire::policy::{CloseBody, PolicyBody, RateBody};
 use crate::wire::preview::PreviewBody;
 use crate::wire::retry::RetryBody;
 use crate::wire::rules::MisfireBody;
+use crate::wire::target::HttpTargetBody;
 use crate::wire::token::{ExtendBody, FreeBody, ReleaseBody};
 use crate::wire::trigger::EveryBody;
 use crate::{ApiState, webhooks};
@@ -73,6 +75,7 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
     state_bounds::<CloseBody>(components);
     state_bounds::<Release>(components);
     state_bounds::<EveryBody>(components);
+    state_bounds::<HttpTargetBody>(components);
     state_bounds::<DiscardBody>(components);
     state_bounds::<ExtendBody>(components);
     state_bounds::<FreeBody>(components);
@@ -94,9 +97,13 @@ fn tell_of_closed_parts(document: &mut utoipa::openapi::OpenApi) {
     let components = document.components.get_or_insert_default();
     close::<Backpressure>(components);
     close::<Dst>(components);
+    close::<EventBridgeTarget>(components);
     close::<HttpTarget>(components);
     close::<Interval>(components);
+    close::<LambdaTarget>(components);
+    close::<SnsTarget>(components);
     close::<SqsTarget>(components);
+    close::<StepFunctionsTarget>(components);
     close::<Target>(components);
     close::<Unreadable>(components);
 }

@@ -1,7 +1,7 @@
 //! What `template.yaml` tells the functions.
 
 use thiserror::Error;
-use tidegate_engine::Config;
+use tidegate_engine::{Config, Endpoints, Services};
 
 /// The environment of a function, as `template.yaml` sets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +14,7 @@ pub struct Environment {
     dead_letter_queue_url: String,
     release_dead_letter_queue_url: String,
     allow_private_targets: bool,
+    endpoints: Endpoints,
     admin_key_sha256: Option<String>,
 }
 
@@ -47,6 +48,7 @@ impl Environment {
             release_dead_letter_queue_url: need("TIDEGATE_RELEASE_DEAD_LETTER_QUEUE_URL")?,
             allow_private_targets: find("TIDEGATE_ALLOW_PRIVATE_TARGETS")
                 .is_some_and(|value| value == "true"),
+            endpoints: Endpoints::from_lookup(&lookup),
             admin_key_sha256: find("TIDEGATE_ADMIN_KEY_SHA256"),
         })
     }
@@ -67,7 +69,12 @@ impl Environment {
         self.admin_key_sha256.as_deref()
     }
 
-    /// What the engine needs of it.
+    /// What stands in for other services of AWS; mostly nothing does.
+    pub fn endpoints(&self) -> &Endpoints {
+        &self.endpoints
+    }
+
+    /// What the engine needs of it, without what those services are called with.
     pub fn config(&self) -> Config {
         Config {
             dispatch_queue_url: self.dispatch_queue_url.clone(),
@@ -76,6 +83,7 @@ impl Environment {
             dead_letter_queue_url: self.dead_letter_queue_url.clone(),
             release_dead_letter_queue_url: self.release_dead_letter_queue_url.clone(),
             allow_private_targets: self.allow_private_targets,
+            services: Services::default(),
         }
     }
 }

@@ -34,7 +34,7 @@ use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use chrono::{DateTime, Utc};
 use tidegate_engine::clock::SystemClock;
 use tidegate_engine::random::SystemRandom;
-use tidegate_engine::{Engine, Parts, within};
+use tidegate_engine::{Config, Engine, Parts, Services, within};
 use tidegate_store::Store;
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::Targets;
@@ -143,7 +143,9 @@ pub async fn engine(environment: &Environment, figures: &Figures) -> Engine {
         .timeout_config(timeouts())
         .load()
         .await;
-    let config = environment.config();
+    let credentials = EnvironmentVariableCredentialsProvider::new();
+    let services = Services::on_aws(credentials, environment.endpoints().clone());
+    let config = Config { services, ..environment.config() };
     let own_queues = config.own_queues().map(str::to_owned).into();
     let counted = Counted::new(figures.under_way(), own_queues);
     let dynamodb = aws_sdk_dynamodb::config::Builder::from(&sdk).interceptor(counted.clone()).build();

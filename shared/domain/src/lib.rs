@@ -16,11 +16,13 @@
     )
 )]
 
+pub mod arn;
 pub mod backpressure;
 pub mod bounded;
 pub mod calendar;
 pub mod clock;
 pub mod flow;
+pub mod http_call;
 pub mod ids;
 pub mod job;
 pub mod limits;

@@ -171,6 +171,22 @@ pub const WRITE_ROUNDS: u32 = 8;
 pub const ALLOWED_TARGETS: usize = 50;
 /// Longest target URL, in bytes.
 pub const TARGET_URL_BYTES: usize = 512;
+/// Headers that a job may add to its calls.
+pub const HTTP_HEADERS: usize = 20;
+/// Names and values of these headers, with their placeholders filled in, in bytes. They travel with each occurrence.
+pub const HTTP_HEADERS_BYTES: usize = 2 * 1024;
+/// How long a call to another service of AWS may take, in seconds: two rounds of calls fit into what handles a chunk.
+pub const AWS_CALL_SECONDS: u32 = 5;
+/// Events of one call to such a service, in bytes. They take 256 KiB; a margin is left for what they count beside the texts.
+pub const AWS_BATCH_BYTES: usize = 250_000;
+/// Longest name of an execution of a state machine.
+pub const EXECUTION_NAME_BYTES: usize = 80;
+/// Longest source of an event on a bus, in bytes.
+pub const EVENT_SOURCE_BYTES: usize = 256;
+/// Longest detail type of an event on a bus, in bytes.
+pub const DETAIL_TYPE_BYTES: usize = 128;
+/// Statuses in a list of expected or retried ones.
+pub const HTTP_STATUSES: usize = 20;
 
 const _: () = assert!(LOOK_AHEAD_SECONDS + HANDOVER_SECONDS + 60 < SQS_DELAY_SECONDS);
 const _: () = assert!(INLINE_PAYLOAD_BYTES < PAYLOAD_BYTES && PAYLOAD_BYTES < REQUEST_BODY_BYTES);
@@ -182,5 +198,8 @@ const _: () = assert!(RETRY_AFTER_SECONDS <= *RETRY_AGE_SECONDS.end());
 const _: () = assert!(MAX_COST <= SLOTS_PER_GROUP && DELIVERY_SECONDS <= *LEASE_SECONDS.start());
 const _: () = assert!(CATCH_UP_STEP_SECONDS < CATCH_UP_SECONDS);
 const _: () = assert!((CATCH_UP_SECONDS as i64) < AT_ROW_DAYS * 86_400 && HISTORY_DAYS < AT_ROW_DAYS);
+const _: () = assert!(AWS_CALL_SECONDS <= DELIVERY_SECONDS && 2 * PAYLOAD_BYTES < AWS_BATCH_BYTES);
+// What a chunk says of one job beside its payload.
+const _: () = assert!(2 * HTTP_HEADERS_BYTES + TARGET_URL_BYTES < CHUNK_BYTES / 4);
 // One transaction writes a job, its new children, the removal of its old ones, its outbox row and its place in a zone's list.
 const _: () = assert!(2 * MAX_CHILDREN + 4 <= 100);

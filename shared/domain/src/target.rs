@@ -2,7 +2,11 @@
 
 use thiserror::Error;
 
-use crate::limits::{EVENTS_PER_CHUNK, HTTP_EVENTS_PER_CHUNK, TARGET_URL_BYTES};
+use crate::arn::{Arn, ArnError, Service};
+use crate::http_call::HttpCall;
+use crate::limits::{
+    DETAIL_TYPE_BYTES, EVENT_SOURCE_BYTES, EVENTS_PER_CHUNK, HTTP_EVENTS_PER_CHUNK, TARGET_URL_BYTES,
+};
 
 /// A consumer's address: where events and completions are sent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,11 +16,90 @@ pub enum Target {
         /// `https://sqs.<region>.amazonaws.com/<account>/<name>`, or an emulator's form of it.
         queue_url: String,
     },
-    /// An HTTP endpoint that takes a POST per event.
+    /// An HTTP endpoint that is called once per event.
     Http {
         /// `http://` or `https://`, with a host, at most [`TARGET_URL_BYTES`].
         url: String,
+        /// How it is called.
+        call: HttpCall,
     },
+    /// An event bus of EventBridge, by its ARN.
+    EventBridge {
+        /// Its ARN.
+        bus: Arn,
+        /// What its rules know events by.
+        label: BusLabel,
+    },
+    /// A standard or FIFO topic of SNS. A FIFO topic gets group and deduplication id as a FIFO queue does.
+    Sns {
+        /// Its ARN.
+        topic: Arn,
+    },
+    /// A function of Lambda, which is invoked and not waited for.
+    Lambda {
+        /// Its ARN.
+        function: Arn,
+    },
+    /// A state machine of Step Functions, of which each delivery starts an execution.
+    StepFunctions {
+        /// Its ARN.
+        machine: Arn,
+    },
+}
+
+/// Source and detail type of the events that a job puts on a bus.
+///
+/// Invariant: neither is empty, longer than EventBridge takes it, or one that only AWS may use.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct BusLabel {
+    source: Option<String>,
+    detail_type: Option<String>,
+}
+
+/// The source of events whose job names none.
+pub const DEFAULT_SOURCE: &str = "tidegate";
+/// The detail type of events whose job names none.
+pub const DEFAULT_DETAIL_TYPE: &str = "Event";
+
+impl BusLabel {
+    /// A label of what a job names of it.
+    ///
+    /// # Errors
+    /// [`TargetError::Label`].
+    pub fn new(source: Option<&str>, detail_type: Option<&str>) -> Result<Self, TargetError> {
+        let check = |field: &'static str, text: Option<&str>, most: usize| {
+            let is_right = |text: &&str| {
+                (1..=most).contains(&text.len())
+                    && !text.chars().any(char::is_control)
+                    && !(field == "source" && text.starts_with("aws."))
+            };
+            match text {
+                Some(text) if !is_right(&text) => {
+                    Err(TargetError::Label { field, value: text.chars().take(60).collect(), most })
+                }
+                text => Ok(text.map(str::to_owned)),
+            }
+        };
+        Ok(Self {
+            source: check("source", source, EVENT_SOURCE_BYTES)?,
+            detail_type: check("detail_type", detail_type, DETAIL_TYPE_BYTES)?,
+        })
+    }
+
+    /// What the events' source is.
+    pub fn source(&self) -> &str {
+        self.source.as_deref().unwrap_or(DEFAULT_SOURCE)
+    }
+
+    /// What their detail type is.
+    pub fn detail_type(&self) -> &str {
+        self.detail_type.as_deref().unwrap_or(DEFAULT_DETAIL_TYPE)
+    }
+
+    /// Source and detail type as far as the job names them.
+    pub fn named(&self) -> (Option<&str>, Option<&str>) {
+        (self.source.as_deref(), self.detail_type.as_deref())
+    }
 }
 
 /// How events reach targets of a kind.
@@ -40,6 +123,33 @@ const QUEUE: Transport =
 const ENDPOINT: Transport =
     Transport { name: "http", url_field: "url", events_per_chunk: HTTP_EVENTS_PER_CHUNK, is_inline: false };
 
+/// Ten entries to a call, which travel through the dispatch queue: only the handler may make these calls.
+const BUS: Transport = Transport {
+    name: "event_bridge",
+    url_field: Service::EventBridge.field(),
+    events_per_chunk: EVENTS_PER_CHUNK,
+    is_inline: false,
+};
+const TOPIC: Transport = Transport {
+    name: "sns",
+    url_field: Service::Sns.field(),
+    events_per_chunk: EVENTS_PER_CHUNK,
+    is_inline: false,
+};
+/// One event to a call.
+const FUNCTION: Transport = Transport {
+    name: "lambda",
+    url_field: Service::Lambda.field(),
+    events_per_chunk: HTTP_EVENTS_PER_CHUNK,
+    is_inline: false,
+};
+const MACHINE: Transport = Transport {
+    name: "step_functions",
+    url_field: Service::StepFunctions.field(),
+    events_per_chunk: HTTP_EVENTS_PER_CHUNK,
+    is_inline: false,
+};
+
 /// Why an address is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TargetError {
@@ -50,6 +160,21 @@ pub enum TargetError {
         field: &'static str,
         /// Its size, in bytes.
         bytes: usize,
+    },
+    /// Not the ARN of what it should be.
+    #[error(transparent)]
+    Arn(#[from] ArnError),
+    /// A source or detail type that EventBridge would not take.
+    #[error(
+        "{field} '{value}' must have 1 to {most} bytes, without control characters; a source must not begin with 'aws.'"
+    )]
+    Label {
+        /// The field that carries it.
+        field: &'static str,
+        /// What was given, or its beginning.
+        value: String,
+        /// The most that it may have, in bytes.
+        most: usize,
     },
     /// Not an http or https URL with a host.
     #[error("{field} '{value}' is not a URL; give one that begins with https:// or http:// and names a host")]
@@ -107,21 +232,64 @@ impl Target {
         }
     }
 
-    /// An HTTP endpoint by its URL.
+    /// An HTTP endpoint by its URL, which gets a POST of each event.
     ///
     /// # Errors
     /// [`TargetError::TooLong`], [`TargetError::NotAUrl`], [`TargetError::Credentials`] or [`TargetError::Backslash`],
     /// for an address that each of them describes.
     pub fn http(url: &str) -> Result<Self, TargetError> {
         check_url("url", url)?;
-        Ok(Self::Http { url: url.to_owned() })
+        Ok(Self::Http { url: url.to_owned(), call: HttpCall::default() })
     }
 
-    /// Its URL.
-    pub fn url(&self) -> &str {
+    /// The same target, called in another way; any other kind as it is.
+    #[must_use]
+    pub fn called(self, call: HttpCall) -> Self {
+        match self {
+            Self::Http { url, .. } => Self::Http { url, call },
+            other => other,
+        }
+    }
+
+    /// What an ARN stands for; a bus gets events with source and detail type as by default.
+    pub fn by_arn(arn: Arn) -> Self {
+        match arn.service() {
+            Service::EventBridge => Self::EventBridge { bus: arn, label: BusLabel::default() },
+            Service::Sns => Self::Sns { topic: arn },
+            Service::Lambda => Self::Lambda { function: arn },
+            Service::StepFunctions => Self::StepFunctions { machine: arn },
+        }
+    }
+
+    /// The same target, with events labelled so on their bus; any other kind as it is.
+    #[must_use]
+    pub fn labelled(self, label: BusLabel) -> Self {
+        match self {
+            Self::EventBridge { bus, .. } => Self::EventBridge { bus, label },
+            other => other,
+        }
+    }
+
+    /// Its address: a URL or an ARN.
+    pub fn address(&self) -> &str {
         match self {
             Self::Sqs { queue_url } => queue_url,
-            Self::Http { url } => url,
+            Self::Http { url, .. } => url,
+            Self::EventBridge { bus: arn, .. }
+            | Self::Sns { topic: arn }
+            | Self::Lambda { function: arn }
+            | Self::StepFunctions { machine: arn } => arn.as_str(),
+        }
+    }
+
+    /// Its ARN, where that is its address.
+    pub fn arn(&self) -> Option<&Arn> {
+        match self {
+            Self::Sqs { .. } | Self::Http { .. } => None,
+            Self::EventBridge { bus: arn, .. }
+            | Self::Sns { topic: arn }
+            | Self::Lambda { function: arn }
+            | Self::StepFunctions { machine: arn } => Some(arn),
         }
     }
 
@@ -130,20 +298,31 @@ impl Target {
         match self {
             Self::Sqs { .. } => &QUEUE,
             Self::Http { .. } => &ENDPOINT,
+            Self::EventBridge { .. } => &BUS,
+            Self::Sns { .. } => &TOPIC,
+            Self::Lambda { .. } => &FUNCTION,
+            Self::StepFunctions { .. } => &MACHINE,
         }
     }
 
-    /// Whether a pattern of a client's allow-list covers it: the URL itself, or a text whose single `*` stands for
+    /// Whether a pattern of a client's allow-list covers it: the address itself, or a text whose single `*` stands for
     /// any run of characters. The scheme is part of the text, so a queue and an endpoint are told apart by it.
     ///
     /// Invariant: a star in the host with text behind it covers names of hosts only. It crosses none of the characters
-    /// that end a host, so `https://*.acme.example/hook` covers nothing of `https://evil.example/.acme.example/hook`.
+    /// that end a host, so `https://*.acme.example/hook` covers nothing of `https://evil.example/.acme.example/hook`. In the
+    /// same way a star in an ARN with text behind it stays within its part: it crosses no colon.
     pub fn is_covered_by(&self, pattern: &str) -> bool {
-        let url = self.url();
-        let Some((head, tail)) = pattern.split_once('*') else { return url == pattern };
-        let Some(run) = url.strip_prefix(head).and_then(|rest| rest.strip_suffix(tail)) else { return false };
+        let address = self.address();
+        let Some((head, tail)) = pattern.split_once('*') else { return address == pattern };
+        let Some(run) = address.strip_prefix(head).and_then(|rest| rest.strip_suffix(tail)) else {
+            return false;
+        };
         let is_in_host = head.split_once("://").is_some_and(|(_, rest)| !rest.contains('/'));
-        !(is_in_host && !tail.is_empty() && run.contains(['/', '?', '#', '\\', '@']))
+        let leaves = match self.arn() {
+            Some(_) => run.contains(':'),
+            None => is_in_host && run.contains(['/', '?', '#', '\\', '@']),
+        };
+        tail.is_empty() || !leaves
     }
 }
 
@@ -237,6 +416,43 @@ mod tests {
         ] {
             assert_eq!(target.is_covered_by(pattern), covers, "{pattern}");
         }
+    }
+
+    #[test]
+    fn a_star_in_an_arn_stays_in_its_part() {
+        let arn = |text: &str| Target::by_arn(Arn::of_any(text).unwrap());
+        let function = arn("arn:aws:lambda:eu-west-1:123456789012:function:work:live");
+        for (pattern, covers) in [
+            ("*", true),
+            ("arn:aws:lambda:*", true),
+            ("arn:aws:lambda:*:123456789012:function:work:live", true),
+            ("arn:aws:lambda:eu-west-1:123456789012:function:*", true),
+            ("arn:aws:lambda:eu-west-1:123456789012:function:w*:live", true),
+            ("arn:aws:lambda:eu-west-1:*:live", false),
+            ("arn:aws:lambda:*:live", false),
+            ("https://*", false),
+        ] {
+            assert_eq!(function.is_covered_by(pattern), covers, "{pattern}");
+        }
+        assert_eq!((function.transport().name, function.transport().is_inline), ("lambda", false));
+        assert_eq!(function.address(), "arn:aws:lambda:eu-west-1:123456789012:function:work:live");
+    }
+
+    #[test]
+    fn what_rules_of_a_bus_know_events_by_is_checked() {
+        let label = BusLabel::new(None, Some("Order Placed")).unwrap();
+        assert_eq!((label.source(), label.detail_type()), ("tidegate", "Order Placed"));
+        for (source, detail_type, field) in [
+            (Some(""), None, "source"),
+            (Some("aws.ec2"), None, "source"),
+            (Some("a\nb"), None, "source"),
+            (None, Some(""), "detail_type"),
+        ] {
+            let refused = BusLabel::new(source, detail_type).unwrap_err().to_string();
+            assert!(refused.starts_with(field), "{refused}");
+        }
+        assert!(BusLabel::new(Some(&"x".repeat(257)), None).is_err());
+        assert!(BusLabel::new(None, Some(&"x".repeat(129))).is_err());
     }
 
     #[test]

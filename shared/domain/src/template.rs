@@ -91,7 +91,8 @@ pub enum TemplateError {
     },
 }
 
-fn known() -> String {
+/// The placeholders that there are, in words.
+pub(crate) fn known() -> String {
     KNOWN.map(|(name, _)| format!("{{{{{name}}}}}")).join(", ")
 }
 
@@ -139,14 +140,29 @@ impl Template {
     /// [`TemplateError::Unknown`] with a name between braces that stands for nothing, [`TemplateError::Open`] when
     /// braces are not closed, [`TemplateError::Expands`] when it may become too large.
     pub fn check(json: &str) -> Result<(), TemplateError> {
+        match Self::parse(json)?.most_bytes() {
+            bytes if bytes > PAYLOAD_BYTES => Err(TemplateError::Expands { bytes }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads a text that is no JSON as a template: its placeholders stand anywhere in it.
+    ///
+    /// # Errors
+    /// As [`Template::parse`].
+    pub fn text(text: &str) -> Result<Self, TemplateError> {
+        let mut template = Self { parts: Vec::new() };
+        template.string(text)?;
+        Ok(template)
+    }
+
+    /// The longest that it may become, in bytes.
+    pub fn most_bytes(&self) -> usize {
         let size = |part: &Part| match part {
             Part::Fixed(text) => text.len(),
             Part::Value(placeholder) => placeholder.most_bytes(),
         };
-        match Self::parse(json)?.parts.iter().map(size).sum() {
-            bytes if bytes > PAYLOAD_BYTES => Err(TemplateError::Expands { bytes }),
-            _ => Ok(()),
-        }
+        self.parts.iter().map(size).fold(0, usize::saturating_add)
     }
 
     /// Reads a JSON text as a template. What is no JSON is read too, and rendered as what is no JSON.
@@ -178,7 +194,7 @@ impl Template {
         Ok(template)
     }
 
-    /// The JSON text for one event of a run of `count`. Texts that are filled in are escaped as JSON strings are.
+    /// The text for one event of a run of `count`. Texts that are filled in are escaped as JSON strings are.
     pub fn render(&self, event: &EventId, count: u32) -> String {
         let mut json = String::new();
         for part in &self.parts {

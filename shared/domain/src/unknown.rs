@@ -4,7 +4,7 @@
 ///
 /// They are carried to wherever the document is written again, so that an older process drops nothing that a newer one
 /// wrote. Nothing in this version acts on them.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Unknown(Option<Box<str>>);
 
 impl Unknown {

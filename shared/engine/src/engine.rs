@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use tidegate_domain::arn::{Arn, partition_of};
 use tidegate_domain::clock::Clock;
 use tidegate_store::Store;
 
@@ -10,6 +11,7 @@ use crate::calendars::Calendars;
 use crate::contents::Contents;
 use crate::dead_letters::DeadLetters;
 use crate::deliver::Delivery;
+use crate::deliver::aws_call::AwsCaller;
 use crate::deliver::http::HttpTarget;
 use crate::effect_loop::EffectLoop;
 use crate::emit::Emission;
@@ -92,6 +94,7 @@ impl Engine {
         let pauses = Pauses { clock: Arc::clone(&clock), random: Arc::clone(&random) };
         let store = store.with_pauses(pauses.clone());
         let http = HttpTarget::new(config.allow_private_targets);
+        let aws = AwsCaller::new(config.services.clone());
         let regions = Arc::new(Regions::new(sqs.clone()));
         let queues = Arc::new(Queues::new(sqs, Arc::clone(&regions), Arc::clone(&clock), pauses, config));
         let contents = Arc::new(Contents::new(store.clone(), Arc::clone(&clock)));
@@ -110,6 +113,7 @@ impl Engine {
             random: Arc::clone(&random),
             regions,
             http,
+            aws,
             queues: Arc::clone(&queues),
             contents: Arc::clone(&contents),
             keys: Arc::clone(&keys),
@@ -198,6 +202,19 @@ impl Engine {
     /// The clock that the engine goes by, as it was given.
     pub fn clock(&self) -> &dyn Clock {
         &*self.parts.clock
+    }
+
+    /// Why nothing can be sent to what an ARN stands for, and what to do about it; `None` when it can, as far as anybody knows
+    /// without asking.
+    pub fn why_out_of_reach(&self, arn: &Arn) -> Option<String> {
+        let home = self.parts.sqs.config().region().map(|region| partition_of(region.as_ref()));
+        let of_it = partition_of(arn.region());
+        match home {
+            Some(home) if home != of_it && self.parts.config.services.is_on_aws() => Some(format!(
+                "it is in the partition {of_it}, where no role of this deployment is known, which is in {home}"
+            )),
+            _ => self.parts.config.services.why_out_of_reach(arn),
+        }
     }
 
     /// The tables, as they were given.

@@ -67,6 +67,7 @@ mod queues;
 mod regions;
 mod repair;
 mod scan;
+mod services;
 mod throttle;
 mod token_key;
 mod tokens;
@@ -92,6 +93,7 @@ pub use repair::{
     DEFAULT_LOOK_BACK_SECONDS, Finding, FindingKind, Repair, RepairError, RepairOptions, RepairReport,
 };
 pub use scan::{Decision, ScanReport};
+pub use services::{Endpoints, Services};
 pub use throttle::release::Released;
 pub use tidegate_domain::slots::Outcome;
 pub use tidegate_store::runs::Skipped;

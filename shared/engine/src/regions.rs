@@ -8,6 +8,7 @@ use std::sync::Mutex;
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::Region;
+use tidegate_domain::arn::{is_region, partition_of};
 
 use crate::contain::locked;
 
@@ -67,26 +68,6 @@ fn region_of(queue_url: &str) -> Option<&str> {
         _ => return None,
     };
     is_region(region).then_some(region)
-}
-
-/// Whether a text is like the name of a region: `eu-west-1`, `us-gov-east-1`.
-fn is_region(text: &str) -> bool {
-    let is_word = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase());
-    let mut words = text.split('-');
-    let last = words.next_back().unwrap_or_default();
-    let is_number = matches!(last.len(), 1 | 2) && last.bytes().all(|b| b.is_ascii_digit());
-    text.len() <= 32 && text.contains('-') && is_number && words.all(is_word)
-}
-
-/// Accounts, roles and their permissions end with the partition of a region.
-fn partition_of(region: &str) -> &'static str {
-    match region {
-        _ if region.starts_with("cn-") => "aws-cn",
-        _ if region.starts_with("us-gov-") => "aws-us-gov",
-        _ if region.starts_with("us-iso") || region.starts_with("eu-iso") => "aws-iso",
-        _ if region.starts_with("eusc-") => "aws-eusc",
-        _ => "aws",
-    }
 }
 
 #[cfg(test)]

@@ -262,7 +262,7 @@ mod tests {
         let dst = job.trigger.dst.unwrap();
         assert_eq!((dst.gap, dst.overlap), (Some(Gap::Other), Some(Overlap::Other)));
         assert_eq!(job.target.http.unwrap().release, Some(ReleaseRule::Other));
-        assert_eq!(job.on_completion, Some(Target { sqs: None, http: None }));
+        assert_eq!(job.on_completion, Some(Target::default()));
         let mut later = answered();
         later["trigger"] = json!({"after": {"job_id": "other"}});
         assert_eq!(read(later).trigger, TriggerView::default());

@@ -57,7 +57,10 @@ pub use retry::{Backoff, Retry};
 pub use run::{
     EventList, EventRecord, FailedDelivery, FailedDeliveryList, ForecastCode, Run, RunDetail, RunList,
 };
-pub use target::{HttpTarget, ReleaseRule, SqsTarget, Target};
+pub use target::{
+    EventBridgeTarget, HttpBody, HttpMethod, HttpTarget, LambdaTarget, ReleaseRule, SnsTarget, SqsTarget,
+    StepFunctionsTarget, Target,
+};
 pub use tokens::{
     ExtendResults, ExtendStatus, Extended, FreeResults, FreeStatus, Freed, ReleaseResults, ReleaseStatus,
     Released,

@@ -7,7 +7,7 @@ use tidegate_domain::clock::Clock;
 use tidegate_embedded::{Durability, Embedded, OpenError};
 use tidegate_engine::clock::SystemClock;
 use tidegate_engine::random::{Random, SystemRandom};
-use tidegate_engine::{Config, Engine, EngineError, Parts, TickReport};
+use tidegate_engine::{Config, Engine, EngineError, Parts, Services, TickReport};
 use tidegate_store::{Store, StoreError};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -44,12 +44,15 @@ pub struct Options {
     pub random: Arc<dyn Random>,
     /// Whether HTTP targets may be private addresses: this machine and the network that it is in.
     pub allow_private_targets: bool,
+    /// What stands in for other services of AWS.
+    pub services: Services,
     /// How many handlers poll the dispatch queue. They wait for HTTP targets more than they work: several per core.
     pub handlers: usize,
 }
 
 impl Options {
-    /// The usual ones, with data in `place`: the machine's clock and randomness, private targets, eight handlers.
+    /// The usual ones, with data in `place`: the machine's clock and randomness, private targets, no services of AWS, eight
+    /// handlers.
     pub fn new(place: Place) -> Self {
         Self {
             place,
@@ -57,6 +60,7 @@ impl Options {
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
             allow_private_targets: true,
+            services: Services::default(),
             handlers: 8,
         }
     }
@@ -117,7 +121,7 @@ impl Runtime {
     /// # Errors
     /// [`OpenError::InUse`] when another process has the folder; otherwise when the stores fail.
     pub async fn start(options: Options) -> Result<Self, StartError> {
-        let Options { place, durability, clock, random, allow_private_targets, handlers } = options;
+        let Options { place, durability, clock, random, allow_private_targets, services, handlers } = options;
         let embedded = match &place {
             Place::Memory => Embedded::in_memory(Arc::clone(&clock))?,
             Place::Folder(path) => Embedded::open(path, Arc::clone(&clock), durability)?,
@@ -139,6 +143,7 @@ impl Runtime {
             dead_letter_queue_url: dispatch.dead_letters_url,
             release_dead_letter_queue_url: release.dead_letters_url,
             allow_private_targets,
+            services,
         };
         let engine = Engine::new(Parts { store, sqs: sqs.clone(), clock, random, config });
         let taken_over = engine.emission().take_over().await?;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use tidegate_embedded::{ClientOptions, Embedded};
-use tidegate_engine::Config;
+use tidegate_engine::{Config, Services};
 use tidegate_store::Store;
 
 use crate::process::{PREFIX, Process};
@@ -43,6 +43,7 @@ impl Deployment {
             dead_letter_queue_url: queue::create(&sqs, DEAD_LETTERS).await?,
             release_dead_letter_queue_url: queue::create(&sqs, DEAD_RELEASES).await?,
             allow_private_targets: false,
+            services: Services::default(),
         };
         Ok(Self { sqs, dynamodb, config })
     }

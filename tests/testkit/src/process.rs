@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use tidegate_domain::clock::Clock;
 use tidegate_engine::random::{Random, SeededRandom};
-use tidegate_engine::{Config, Engine, Parts};
+use tidegate_engine::{Config, Engine, Parts, Services};
 use tidegate_store::{Spread, Store};
 
 /// What the names of the tables begin with.
@@ -72,6 +72,13 @@ impl Process {
     #[must_use]
     pub fn private_targets(mut self) -> Self {
         self.config.allow_private_targets = true;
+        self
+    }
+
+    /// With other services of AWS that are reached so.
+    #[must_use]
+    pub fn services(mut self, services: Services) -> Self {
+        self.config.services = services;
         self
     }
 

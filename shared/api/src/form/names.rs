@@ -131,7 +131,11 @@ pub(super) const FOREIGN: &[Foreign] = &[
         &["body", "data", "input", "args", "arguments", "message", "params", "event", "message_body"],
         "write 'payload'",
     ),
-    (JOB, &["headers", "method", "http_method"], DELIVERY),
+    (
+        JOB,
+        &["headers", "method", "http_method"],
+        "write it into 'target.http': there are 'method' and 'headers'",
+    ),
     (JOB, &["start", "starts_at", "start_date", "not_before", "start_time"], "write 'start_at'"),
     (JOB, &["end", "ends_at", "end_date", "not_after", "until", "end_time", "expires_at"], "write 'end_at'"),
     (JOB, &["deadline", "duration"], "write 'window.seconds', or 'window.until'"),
@@ -169,7 +173,31 @@ pub(super) const FOREIGN: &[Foreign] = &[
         &["queue", "queue_url", "queue_name", "arn", "queue_arn"],
         "write {\"sqs\": {\"queue_url\": \"...\"}}",
     ),
-    (&["Target"], &["type", "kind"], "which of 'sqs' and 'http' is there says the kind; leave it out"),
+    (
+        &["Target"],
+        &["type", "kind"],
+        "which of 'sqs', 'http' and the others is there says the kind; leave it out",
+    ),
+    (
+        &["Target"],
+        &["eventbridge", "events", "bus", "event_bus"],
+        "write {\"event_bridge\": {\"bus_arn\": \"...\"}}",
+    ),
+    (&["Target"], &["topic", "topic_arn"], "write {\"sns\": {\"topic_arn\": \"...\"}}"),
+    (
+        &["Target"],
+        &["function", "function_arn", "function_name"],
+        "write {\"lambda\": {\"function_arn\": \"...\"}}",
+    ),
+    (
+        &["Target"],
+        &["sfn", "state_machine", "state_machine_arn"],
+        "write {\"step_functions\": {\"state_machine_arn\": \"...\"}}",
+    ),
+    (&["EventBridgeTarget"], &["arn", "bus", "event_bus", "event_bus_name"], "write 'bus_arn'"),
+    (&["SnsTarget"], &["arn", "topic"], "write 'topic_arn'"),
+    (&["LambdaTarget"], &["arn", "function", "function_name"], "write 'function_arn'"),
+    (&["StepFunctionsTarget"], &["arn", "state_machine"], "write 'state_machine_arn'"),
     (
         &["SqsTarget"],
         &["url", "uri", "endpoint"],
@@ -186,7 +214,29 @@ pub(super) const FOREIGN: &[Foreign] = &[
         &["queue_url", "queue", "arn"],
         "a queue goes into {\"sqs\": {\"queue_url\": \"...\"}}",
     ),
-    (&["HttpTarget"], &["headers", "method", "http_method", "auth", "authorization", "timeout"], DELIVERY),
+    (&["HttpTarget"], &["http_method", "verb"], "write 'method'"),
+    (&["HttpTarget"], &["header", "http_headers"], "write 'headers', an object of names and values"),
+    (
+        &["HttpTarget"],
+        &["auth", "authorization", "token", "api_key"],
+        "write it into 'headers', such as {\"authorization\": \"...\"}",
+    ),
+    (&["HttpTarget"], &["timeout", "timeout_s", "deadline"], "write 'timeout_seconds'"),
+    (
+        &["HttpTarget"],
+        &["payload", "data"],
+        "write 'payload', beside 'target'; {\"body\": \"payload\"} sends it alone",
+    ),
+    (
+        &["HttpTarget"],
+        &["statuses", "status_codes", "success_codes", "expected_status", "expected_codes"],
+        "write 'expected_statuses', such as [\"2xx\", \"404\"]",
+    ),
+    (
+        &["HttpTarget"],
+        &["retry_on", "retry_codes", "retryable_statuses"],
+        "write 'retry_statuses', such as [\"429\", \"5xx\"]",
+    ),
     (&["Misfire"], &["policy", "mode", "strategy"], "write 'rule'"),
     (&["Misfire"], &["limit", "count", "max_launches"], "write 'max'"),
     (&["Window"], &["duration", "length", "duration_seconds"], "write 'seconds'"),
@@ -256,8 +306,6 @@ pub(super) const FOREIGN: &[Foreign] = &[
     (&["BulkBody"], &["items", "schedules", "batch"], "write 'jobs'"),
 ];
 
-const DELIVERY: &str = "every delivery is a signed POST of JSON, which cannot be changed; put what the endpoint needs into \
-    'payload', or into the URL";
 const SECONDS: &str = "the object has no seconds and no years; write 'cron' as text with six or seven fields";
 
 /// What to do about a field that `object`, a part of `body`, does not have.

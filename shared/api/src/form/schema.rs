@@ -65,12 +65,25 @@ pub(super) struct Schema {
     pub(super) properties: BTreeMap<String, Self>,
     pub(super) required: Vec<String>,
     pub(super) items: Option<Box<Self>>,
+    /// What members may be that have no name of their own here.
+    #[serde(rename = "additionalProperties")]
+    others: Option<Others>,
     format: String,
     /// Only answers say it: a body may repeat it, and nobody is told to write it.
     #[serde(rename = "readOnly")]
     pub(super) read_only: bool,
     minimum: Option<Value>,
     example: Option<Value>,
+}
+
+/// Members of an object that its schema does not name.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Others {
+    /// Whether there may be any, of any kind.
+    Any(#[expect(dead_code, reason = "it only has to be read as one")] bool),
+    /// Any name, with such a value.
+    Such(Box<Schema>),
 }
 
 #[derive(Default, Deserialize)]
@@ -118,6 +131,14 @@ impl Schema {
             (Some(target), _) => target.taking(kind),
             (None, []) => self.kinds.as_slice().contains(&kind).then_some(self),
             (None, several) => several.iter().find_map(|one| one.taking(kind)),
+        }
+    }
+
+    /// What a member may be that has no name here; `None` when there is no such member.
+    pub(super) fn other_members(&self) -> Option<&Self> {
+        match &self.others {
+            Some(Others::Such(schema)) => Some(schema),
+            Some(Others::Any(_)) | None => None,
         }
     }
 

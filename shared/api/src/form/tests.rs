@@ -43,10 +43,23 @@ fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
 }
 
 /// Members whose words answers have too: serde reads one of a later version, which the form refuses.
-const OPEN_WORDS: [&str; 10] =
-    ["backoff", "gap", "history", "on_deadline", "on_expiry", "overlap", "pace", "per", "release", "rule"];
+const OPEN_WORDS: [&str; 12] = [
+    "backoff",
+    "body",
+    "gap",
+    "history",
+    "method",
+    "on_deadline",
+    "on_expiry",
+    "overlap",
+    "pace",
+    "per",
+    "release",
+    "rule",
+];
 /// Members whose objects answers have too: serde passes over a member of a later version, which the form refuses.
-const OPEN_OBJECTS: [&str; 6] = ["dst", "http", "intervals/0", "on_completion", "sqs", "target"];
+const OPEN_OBJECTS: [&str; 7] =
+    ["dst", "event_bridge", "intervals/0", "lambda", "sns", "sqs", "step_functions"];
 
 /// Whether serde is laxer than the form with this value in this place.
 fn is_open(place: &str, value: &Value) -> bool {

@@ -4,6 +4,7 @@
 //! Nothing is built, so a large body costs no memory. How deep the pass goes is bounded by the schema: a value that has
 //! no place in it is passed over, whatever it holds.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Deserialize;
@@ -243,8 +244,24 @@ impl<'de> Visitor<'de> for Walk<'_> {
             return Ok(());
         };
         let mut seen: Vec<&'static str> = Vec::new();
+        let mut others = BTreeSet::new();
         while let Some(name) = map.next_key::<String>()? {
             let Some((name, schema)) = object.properties.get_key_value(&name) else {
+                if let Some(schema) = object.other_members() {
+                    let shown = cut(&name, QUOTED_CHARACTERS);
+                    let place = Place::Member { of: &self.place, name: &shown };
+                    map.next_value_seed(Walk {
+                        body: self.body,
+                        schema,
+                        place,
+                        optional: true,
+                        errors: &mut *self.errors,
+                    })?;
+                    if !others.insert(name) {
+                        self.note_twice(&shown);
+                    }
+                    continue;
+                }
                 let Small(value) = map.next_value()?;
                 self.note_unknown(object, &name, value);
                 continue;

@@ -121,6 +121,12 @@ async fn check_surroundings(
     }
     let mut warnings = Vec::new();
     for (name, target) in targets() {
+        if let Some((arn, why)) =
+            target.arn().and_then(|arn| Some((arn, state.engine.why_out_of_reach(arn)?)))
+        {
+            let message = format!("'{arn}' is out of reach: {why}");
+            errors.add(url_field_of(name, target), arn.as_str(), message);
+        }
         warnings.extend(check_queue(state, name, target, &mut errors).await);
     }
     errors.into_result(Kind::InvalidBody).map(|()| warnings)
@@ -135,10 +141,10 @@ fn refuse_off_the_list(client: &Client, name: &str, target: &Target) -> Result<(
             address that they cover, or let the admin register another client whose allowed_targets cover this one \
             (POST /v1/clients)",
         client.id,
-        target.url(),
+        target.address(),
         client.allowed_targets.join(", ")
     );
-    Err(Problem::of_field(Kind::TargetNotAllowed, &url_field_of(name, target), target.url(), message))
+    Err(Problem::of_field(Kind::TargetNotAllowed, &url_field_of(name, target), target.address(), message))
 }
 
 /// Checks that the policy is there and can hold an event of the job.

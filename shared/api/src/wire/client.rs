@@ -22,7 +22,7 @@ pub(crate) struct ClientBody {
     /// Its name: 1 to 32 letters, digits, '-' or '_'.
     #[schema(value_type = String, example = "acme")]
     client_id: Text<NAME_BYTES>,
-    /// The addresses that its jobs may name: URLs, in which one '*' stands for any run of characters. Every address,
+    /// The addresses that its jobs may name: URLs and ARNs, in which one '*' stands for any run of characters. Every address,
     /// when left out.
     #[schema(value_type = Option<Vec<String>>, example = json!(["https://sqs.eu-west-1.amazonaws.com/123456789012/acme-*"]))]
     allowed_targets: Option<List<String, ALLOWED_TARGETS>>,
@@ -84,7 +84,7 @@ impl RotateBody {
 
 fn pattern_fault(pattern: &str) -> Option<String> {
     if pattern.is_empty() {
-        return Some("is empty; give a URL, with '*' for the part that may vary".to_owned());
+        return Some("is empty; give a URL or an ARN, with '*' for the part that may vary".to_owned());
     }
     if pattern.len() > TARGET_URL_BYTES {
         return Some(format!("is {} bytes long; {TARGET_URL_BYTES} is the most", pattern.len()));
@@ -92,12 +92,13 @@ fn pattern_fault(pattern: &str) -> Option<String> {
     if pattern.matches('*').count() > 1 {
         return Some(format!("is '{pattern}', which has more than one '*'; list several patterns instead"));
     }
-    let covers_a_url = ["https://", "http://"].iter().any(|scheme| {
+    let covers_an_address = ["https://", "http://", "arn:"].iter().any(|scheme| {
         let head = pattern.split('*').next().unwrap_or_default();
         head.starts_with(scheme) || (pattern.contains('*') && scheme.starts_with(head))
     });
-    (!covers_a_url)
-        .then(|| format!("is '{pattern}', which no URL matches; begin with https:// or http:// or '*'"))
+    (!covers_an_address).then(|| {
+        format!("is '{pattern}', which no address matches; begin with https:// or http:// or arn: or '*'")
+    })
 }
 
 /// A client as it is answered.

@@ -10,14 +10,14 @@ use tidegate_domain::job::Trigger;
 use tidegate_domain::rules::Rules;
 use tidegate_domain::time::{seconds, shifted};
 use tidegate_domain::unknown::Unknown;
-use tidegate_protocol::{self as protocol, Pace, RunOverlap, Target};
+use tidegate_protocol::{self as protocol, Pace, RunOverlap};
 use utoipa::ToSchema;
 
 use crate::problem::FieldErrors;
 use crate::wire::bounds::bounded_fields;
 use crate::wire::instant;
 use crate::wire::number::{Number, check_given, check_or_default};
-use crate::wire::target;
+use crate::wire::target::{self, TargetBody};
 use crate::wire::when::{read_ahead, span};
 
 /// The time that a run has: `seconds` from its launch, or `until` an instant.
@@ -47,7 +47,7 @@ pub(crate) struct FlowFields<'b> {
     pub(crate) overlap: RunOverlap,
     pub(crate) window: Option<&'b WindowBody>,
     pub(crate) max_failures: Option<Number<MaxFailures>>,
-    pub(crate) on_completion: Option<&'b Target>,
+    pub(crate) on_completion: Option<&'b TargetBody>,
 }
 
 impl FlowFields<'_> {

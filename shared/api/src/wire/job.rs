@@ -12,7 +12,7 @@ use tidegate_domain::retry::Retry;
 use tidegate_domain::rules::{Jitter, Relevancy};
 use tidegate_domain::unknown::Unknown;
 use tidegate_engine::JobDraft;
-use tidegate_protocol::{self as protocol, RunOverlap, Target};
+use tidegate_protocol::{self as protocol, RunOverlap};
 use utoipa::ToSchema;
 
 use crate::form::Form;
@@ -27,6 +27,7 @@ use crate::wire::payload::{CheckedPayload, PayloadFields};
 use crate::wire::read_only::Unread;
 use crate::wire::retry::{RetryBody, retry_view};
 use crate::wire::rules::{MisfireBody, RulesFields, misfire_view, never_fires_within};
+use crate::wire::target::TargetBody;
 use crate::wire::trigger::{Findings, FiresNoMore, TriggerBody, in_words, trigger_warnings};
 use crate::wire::{instant, target, trigger};
 
@@ -62,11 +63,11 @@ pub(crate) struct JobBody {
     #[schema(value_type = Option<u32>)]
     max_failures: Option<Number<MaxFailures>>,
     /// Who is told when a run has come to its end.
-    on_completion: Option<Target>,
+    on_completion: Option<TargetBody>,
     /// The policy that throttles the events; none when left out.
     #[schema(example = "small")]
     policy_id: Option<String>,
-    target: Target,
+    target: TargetBody,
     /// Any JSON of at most 64 KiB, the same for every event. It reaches the consumer as it was sent, byte for byte.
     #[schema(value_type = Option<serde_json::Value>)]
     payload: Option<Box<RawValue>>,

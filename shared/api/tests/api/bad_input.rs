@@ -422,7 +422,7 @@ async fn a_client_with_a_fault_is_refused_by_its_field_and_nothing_is_written() 
             json!({"client_id": "a", "allowed_targets": ["queue"]}),
             "allowed_targets[0]",
             json!("queue"),
-            "which no URL matches",
+            "which no address matches",
         ),
     ] {
         assert_refused(&world.post("/v1/clients", &world.admin_key, &case.body).await, &case);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tidegate_api::{ApiState, router};
 use tidegate_domain::clock::ManualClock;
 use tidegate_embedded::{Call, ClientOptions, Embedded, Fault, FaultPlan};
-use tidegate_engine::Engine;
+use tidegate_engine::{Engine, Services};
 use tidegate_store::KeyHash;
 use tidegate_store::tables::Table;
 use tidegate_testkit::{Deployment, PREFIX, queue};
@@ -55,6 +55,11 @@ impl Answer {
 
 impl World {
     pub async fn new() -> Self {
+        Self::reaching(Services::default()).await
+    }
+
+    /// The same, with other services of AWS that are reached so.
+    pub async fn reaching(services: Services) -> Self {
         let start = DateTime::parse_from_rfc3339("2026-11-21T12:00:00Z").unwrap().to_utc();
         let clock = Arc::new(ManualClock::new(start));
         let embedded = Embedded::in_memory(clock.clone()).unwrap();
@@ -62,7 +67,7 @@ impl World {
         for name in ["jobs", "done"] {
             deployment.queue(name).await.unwrap();
         }
-        let engine = deployment.process().private_targets().start(clock.clone());
+        let engine = deployment.process().private_targets().services(services).start(clock.clone());
         // Made by whoever needs it first: what a refused call leaves unchanged is then all there is.
         engine.tokens().key().await.unwrap();
         let admin_key = "the-admin-key".to_owned();

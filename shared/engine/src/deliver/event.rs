@@ -54,11 +54,6 @@ impl EventToSend {
         }
     }
 
-    /// Its JSON text.
-    pub(crate) fn body(&self) -> String {
-        text(&self.event())
-    }
-
     /// The trace that the delivery is part of, as the header `traceparent` of W3C has it: the events of a run have a trace id in
     /// common, and each delivery is a span of its own. It follows from their ids, so that nothing needs to be remembered.
     pub(crate) fn traceparent(&self) -> String {

@@ -13,7 +13,7 @@ use super::{Delivery, EventToSend, Sent};
 
 /// What came of sending an event, and what was seen of its call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct Answered {
     pub(crate) sent: Sent,
     pub(crate) seen: Seen,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Seen {
     pub(crate) text: Option<String>,
 }
 
-impl From<Sent> for Answer {
+impl From<Sent> for Answered {
     fn from(sent: Sent) -> Self {
         Self { sent, seen: Seen::default() }
     }
@@ -37,7 +37,7 @@ impl From<Sent> for Answer {
 
 impl Delivery {
     /// Keeps the failures among some deliveries.
-    pub(super) async fn keep_failures(&self, deliveries: &[EventToSend], answers: &[Answer]) {
+    pub(super) async fn keep_failures(&self, deliveries: &[EventToSend], answers: &[Answered]) {
         let now = self.clock.now();
         let failures: Vec<Record> = deliveries
             .iter()
@@ -53,7 +53,7 @@ impl Delivery {
     }
 }
 
-fn failure(delivery: &EventToSend, answer: &Answer, now: DateTime<Utc>) -> Option<Record> {
+fn failure(delivery: &EventToSend, answer: &Answered, now: DateTime<Utc>) -> Option<Record> {
     let reason = match &answer.sent {
         Sent::Done => return None,
         _ if delivery.terms.terms.history == History::None => return None,

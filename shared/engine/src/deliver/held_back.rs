@@ -37,15 +37,15 @@ impl Delivery {
         let mut closed = BTreeMap::<String, Option<Backpressure>>::new();
         for part in &parts {
             let target = &part.occurrence.terms.target;
-            if !target.transport().is_inline && !closed.contains_key(target.url()) {
-                let state = self.store.target_backpressure(&client, target.url()).await?;
+            if !target.transport().is_inline && !closed.contains_key(target.address()) {
+                let state = self.store.target_backpressure(&client, target.address()).await?;
                 let state = state.and_then(|state| state.at(self.clock.now()));
-                closed.insert(target.url().to_owned(), state.filter(|state| state.closed().is_some()));
+                closed.insert(target.address().to_owned(), state.filter(|state| state.closed().is_some()));
             }
         }
         let (mut open, mut held) = (Vec::with_capacity(parts.len()), BTreeMap::<&str, Vec<&Part>>::new());
         for part in &parts {
-            match closed.get_key_value(part.occurrence.terms.target.url()) {
+            match closed.get_key_value(part.occurrence.terms.target.address()) {
                 Some((address, Some(_))) => held.entry(address).or_default().push(part),
                 _ => open.push(part),
             }
@@ -71,7 +71,7 @@ impl Delivery {
         if open.is_empty() {
             return Ok(None);
         }
-        let is_open = |part: &Part| !held.contains_key(part.occurrence.terms.target.url());
+        let is_open = |part: &Part| !held.contains_key(part.occurrence.terms.target.address());
         let is_open: Vec<bool> = parts.iter().map(is_open).collect();
         Ok(Some(parts.into_iter().zip(is_open).filter_map(|(part, open)| open.then_some(part)).collect()))
     }
@@ -115,7 +115,7 @@ pub(super) fn signs(deliveries: &[EventToSend], sent: &[Sent]) -> BTreeMap<Strin
     let mut signs = BTreeMap::<String, Sign>::new();
     for (delivery, sent) in deliveries.iter().zip(sent) {
         if let Some(sign) = sent.sign() {
-            let address = delivery.terms.terms.target.url();
+            let address = delivery.terms.terms.target.address();
             let sign = both(signs.remove(address), sign);
             signs.insert(address.to_owned(), sign);
         }

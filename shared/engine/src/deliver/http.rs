@@ -1,4 +1,4 @@
-//! Delivery to HTTP endpoints: a signed POST per event, one redirect on the same host at the most, and no way into the
+//! Delivery to HTTP endpoints: a signed call per event, one redirect on the same host at the most, and no way into the
 //! deployment's own network.
 
 use std::error::Error as StdError;
@@ -10,20 +10,23 @@ use std::{io, iter};
 use chrono::{DateTime, Duration};
 use futures::stream::{self, StreamExt};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::header::RETRY_AFTER;
 use reqwest::{StatusCode, Url, redirect};
 use thiserror::Error;
+use tidegate_domain::http_call::{Answer, HttpCall};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{ANSWER_BYTES, DELIVERY_SECONDS, RETRY_AFTER_SECONDS};
+use tidegate_domain::target::Target;
 use tidegate_domain::time::seconds;
 
-use super::failures::{Answer, Seen};
+use super::failures::{Answered, Seen};
+use super::request::Request;
 use super::{Delivery, EventToSend, Sent, signature};
 use crate::EngineError;
 
 /// Calls under way at once.
 const CALLS_AT_ONCE: usize = 20;
-/// How long one call may take.
+/// How long one call may take at the most.
 const CALL_TIMEOUT: StdDuration = StdDuration::from_secs(DELIVERY_SECONDS as u64);
 const CONNECT_TIMEOUT: StdDuration = StdDuration::from_secs(3);
 /// Why an address of the deployment's own network is not called.
@@ -50,14 +53,9 @@ impl HttpTarget {
     }
 
     fn build(&self) -> Result<reqwest::Client, String> {
-        // A second call in one process finds the provider in place, which is as good.
-        let _already_there = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder()
+        let client = client_builder()
             .redirect(redirect::Policy::custom(follow_one))
-            .no_proxy()
             .timeout(CALL_TIMEOUT)
-            .connect_timeout(CONNECT_TIMEOUT)
-            .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
             .dns_resolver(Arc::new(PublicOnly { allow_private: self.allow_private }))
             .build();
         client.map_err(|e| e.to_string())
@@ -69,20 +67,25 @@ impl HttpTarget {
         delivery: &EventToSend,
         secrets: &[String],
         now_s: i64,
-    ) -> (usize, Answer) {
-        let (url, id) = (delivery.terms.terms.target.url(), delivery.event.to_string());
-        (index, self.post(url, (&id, Some(delivery.traceparent())), delivery.body(), secrets, now_s).await)
+    ) -> (usize, Answered) {
+        let Target::Http { url, call } = &delivery.terms.terms.target else {
+            return (index, Sent::Refused { reason: "the target is no endpoint".to_owned() }.into());
+        };
+        let (id, request) = (delivery.event.to_string(), Request::of(delivery, call));
+        let trace = Some(delivery.traceparent());
+        (index, self.post(url, (&id, trace), (request, call), secrets, now_s).await)
     }
 
-    /// Posts a JSON body under an id, signed with a client's secrets; as part of a trace, where there is one.
+    /// Sends a request under an id, signed with a client's secrets; as part of a trace, where there is one. `call` says what the
+    /// answer means.
     async fn post(
         &self,
         url: &str,
         (id, traceparent): (&str, Option<String>),
-        body: String,
+        (request, call): (Request, &HttpCall),
         secrets: &[String],
         now_s: i64,
-    ) -> Answer {
+    ) -> Answered {
         let refused = |reason: &str| Sent::Refused { reason: reason.to_owned() }.into();
         let client = match self.client() {
             Ok(client) => client,
@@ -94,30 +97,36 @@ impl HttpTarget {
         if !self.allow_private && literal_address(&url).is_some_and(|ip| !is_public(ip)) {
             return refused(PRIVATE);
         }
-        let mut call = client
-            .post(url)
-            .header(CONTENT_TYPE, "application/json")
+        let Request { method, headers, body, timeout } = request;
+        let has_body = call.method.has_body();
+        let mut post = client
+            .request(method, url)
+            .timeout(timeout)
+            .headers(headers)
             .header("webhook-id", id)
             .header("webhook-timestamp", now_s.to_string());
         if let Some(signature) = signature::sign_all(secrets, id, now_s, &body) {
-            call = call.header("webhook-signature", signature);
+            post = post.header("webhook-signature", signature);
         }
         if let Some(traceparent) = traceparent {
-            call = call.header("traceparent", traceparent);
+            post = post.header("traceparent", traceparent);
+        }
+        if has_body {
+            post = post.body(body);
         }
         let began = Instant::now();
-        let (sent, status, text) = match call.body(body).send().await {
-            Err(error) => (unanswered(&error), None, None),
+        let (sent, status, text) = match post.send().await {
+            Err(error) => (unanswered(&error, timeout), None, None),
             Ok(answer) => {
                 let status = answer.status();
                 let retry_after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-                let sent = evaluate(status, retry_after.and_then(|text| asked_wait(text, now_s)));
+                let sent = evaluate(call, status, retry_after.and_then(|text| asked_wait(text, now_s)));
                 let text = if sent == Sent::Done { None } else { beginning(answer).await };
                 (sent, Some(status.as_u16()), text)
             }
         };
         let took_ms = u32::try_from(began.elapsed().as_millis()).ok();
-        Answer { sent, seen: Seen { status, took_ms, text } }
+        Answered { sent, seen: Seen { status, took_ms, text } }
     }
 }
 
@@ -134,6 +143,16 @@ async fn beginning(mut answer: reqwest::Response) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
+/// What all calls out of the deployment have in common.
+pub(super) fn client_builder() -> reqwest::ClientBuilder {
+    // A second call in one process finds the provider in place, which is as good.
+    let _already_there = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+        .no_proxy()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
+}
+
 /// Follows one redirect that keeps the call as it is and stays with the same host: an endpoint that moved within itself. Any
 /// other answer of that kind is the answer.
 fn follow_one(attempt: redirect::Attempt<'_>) -> redirect::Action {
@@ -146,7 +165,7 @@ fn follow_one(attempt: redirect::Attempt<'_>) -> redirect::Action {
 }
 
 /// What became of a call that got no answer, in words that say what happened and not which library says so.
-fn unanswered(error: &reqwest::Error) -> Sent {
+pub(super) fn unanswered(error: &reqwest::Error, timeout: StdDuration) -> Sent {
     let chain = || causes(error);
     if chain().any(|cause| cause.is::<NoPublicAddress>()) {
         return Sent::Refused { reason: PRIVATE.to_owned() };
@@ -157,7 +176,7 @@ fn unanswered(error: &reqwest::Error) -> Sent {
         _ if error.is_timeout() && error.is_connect() => {
             format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())
         }
-        _ if error.is_timeout() => format!("no answer within {} s", CALL_TIMEOUT.as_secs()),
+        _ if error.is_timeout() => format!("no answer within {} s", timeout.as_secs()),
         _ if chain().any(|cause| cause.is::<NotFound>()) => "the host name was not found".to_owned(),
         Some(io::ErrorKind::ConnectionRefused) => {
             "connection refused: nothing listens at the address".to_owned()
@@ -185,7 +204,7 @@ fn causes<'e>(error: &'e reqwest::Error) -> impl Iterator<Item = &'e (dyn StdErr
 }
 
 /// How long an endpoint asks to be left alone: seconds or a date, at most a day. `None` for anything else.
-fn asked_wait(text: &str, now_s: i64) -> Option<Duration> {
+pub(super) fn asked_wait(text: &str, now_s: i64) -> Option<Duration> {
     let text = text.trim();
     let asked_s = match text.bytes().all(|byte| byte.is_ascii_digit()) {
         // More digits than a number holds ask for longer than anybody waits.
@@ -195,23 +214,20 @@ fn asked_wait(text: &str, now_s: i64) -> Option<Duration> {
     Some(seconds(asked_s.clamp(0, RETRY_AFTER_SECONDS.into())))
 }
 
-fn evaluate(status: StatusCode, retry_after: Option<Duration>) -> Sent {
+fn evaluate(call: &HttpCall, status: StatusCode, retry_after: Option<Duration>) -> Sent {
     let reason = format!("the endpoint answered {status}");
     let overloaded = matches!(
         status,
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT
     );
-    match status {
-        _ if status.is_success() => Sent::Done,
-        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS => {
-            Sent::Failed { reason, retry_after, overloaded }
-        }
-        _ if status.is_server_error() => Sent::Failed { reason, retry_after, overloaded },
-        _ if status.is_redirection() => {
+    match call.meaning(status.as_u16()) {
+        Answer::Taken => Sent::Done,
+        Answer::Retried => Sent::Failed { reason, retry_after, overloaded },
+        Answer::Final if status.is_redirection() => {
             let why = "one redirect is followed, with 307 or 308 and to the same host";
             Sent::Refused { reason: format!("{reason}; {why}") }
         }
-        _ => Sent::Refused { reason },
+        Answer::Final => Sent::Refused { reason },
     }
 }
 
@@ -293,8 +309,8 @@ impl Delivery {
     ) -> Result<Sent, EngineError> {
         let now = self.clock.now();
         let secrets = self.store.client(client).await?.map(|client| client.live_secrets(now));
-        let secrets = secrets.unwrap_or_default();
-        Ok(self.http.post(url, (id, None), body, &secrets, now.timestamp()).await.sent)
+        let (secrets, request) = (secrets.unwrap_or_default(), (Request::post(body), &HttpCall::default()));
+        Ok(self.http.post(url, (id, None), request, &secrets, now.timestamp()).await.sent)
     }
 
     /// Posts the chosen events to their endpoints.
@@ -302,7 +318,7 @@ impl Delivery {
         &self,
         deliveries: &[EventToSend],
         chosen: &[usize],
-    ) -> Vec<(usize, Answer)> {
+    ) -> Vec<(usize, Answered)> {
         let events = || chosen.iter().filter_map(|index| Some((*index, deliveries.get(*index)?)));
         let Some((_, first)) = events().next() else { return Vec::new() };
         // All events of one call to `send` are of one client.
@@ -310,7 +326,7 @@ impl Delivery {
         let secrets = match self.store.client(&first.client).await {
             Ok(client) => client.map(|client| client.live_secrets(now)).unwrap_or_default(),
             Err(e) => {
-                let failed = Answer::from(Sent::failed(e.to_string()));
+                let failed = Answered::from(Sent::failed(e.to_string()));
                 return chosen.iter().map(|index| (*index, failed.clone())).collect();
             }
         };
@@ -383,7 +399,8 @@ mod tests {
 
     #[test]
     fn an_answer_decides_whether_to_try_again() {
-        let decided = |code, after| evaluate(StatusCode::from_u16(code).unwrap(), after);
+        let call = HttpCall::default();
+        let decided = |code, after| evaluate(&call, StatusCode::from_u16(code).unwrap(), after);
         assert_eq!(decided(204, None), Sent::Done);
         let seven = seconds(7);
         assert!(matches!(decided(503, Some(seven)), Sent::Failed { retry_after: Some(d), .. } if d == seven));

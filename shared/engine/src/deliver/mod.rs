@@ -1,21 +1,27 @@
 //! Delivery: what a consumer receives, and how it gets there.
 //!
 //! At least once; the event id is the idempotency key. What takes time (`Transport::is_inline`) travels through the dispatch
-//! queue, and is never sent where slots are handed on. A kind of target is a file here (`sqs`, `http`) and an arm of the two
-//! `match`es below.
+//! queue, and is never sent where slots are handed on. A kind of target is a file here (`sqs`, `http`, `event_bridge`, `sns`,
+//! `lambda`, `step_functions`) and an arm of the `match` below.
 
+pub(crate) mod aws_call;
 pub(crate) mod callback;
 pub(crate) mod chunk;
 #[cfg(test)]
 mod documented;
 pub mod event;
+mod event_bridge;
 mod failures;
 mod fifo;
 pub(crate) mod granted;
 mod held_back;
 pub(crate) mod http;
+mod lambda;
+mod request;
 mod signature;
+mod sns;
 mod sqs;
+mod step_functions;
 mod trouble;
 mod wanted;
 
@@ -34,8 +40,9 @@ use crate::queues::Queues;
 use crate::random::Random;
 use crate::regions::Regions;
 use crate::token_key::TokenKeys;
+use aws_call::AwsCaller;
 pub(crate) use event::EventToSend;
-use failures::Answer;
+use failures::Answered;
 use http::HttpTarget;
 
 /// Takes events to their targets.
@@ -45,6 +52,7 @@ pub(crate) struct Delivery {
     pub(crate) random: Arc<dyn Random>,
     pub(crate) regions: Arc<Regions>,
     pub(crate) http: HttpTarget,
+    pub(crate) aws: AwsCaller,
     pub(crate) queues: Arc<Queues>,
     pub(crate) contents: Arc<Contents>,
     pub(crate) keys: Arc<TokenKeys>,
@@ -92,25 +100,47 @@ pub(crate) fn both(one: Option<Sign>, other: Sign) -> Sign {
     }
 }
 
+/// Events by the kind of their target, as their places among all.
+#[derive(Default)]
+struct Kinds {
+    queues: Vec<usize>,
+    endpoints: Vec<usize>,
+    buses: Vec<usize>,
+    topics: Vec<usize>,
+    functions: Vec<usize>,
+    machines: Vec<usize>,
+}
+
 impl Delivery {
     /// Sends events to their targets. The answers are in the order of the events.
     pub(crate) async fn send(&self, deliveries: &[EventToSend]) -> Vec<Sent> {
-        let (mut queues, mut endpoints) = (Vec::new(), Vec::new());
+        let mut of = Kinds::default();
         for (index, event) in deliveries.iter().enumerate() {
-            match event.terms.terms.target {
-                Target::Sqs { .. } => queues.push(index),
-                Target::Http { .. } => endpoints.push(index),
+            let kind = match event.terms.terms.target {
+                Target::Sqs { .. } => &mut of.queues,
+                Target::Http { .. } => &mut of.endpoints,
+                Target::EventBridge { .. } => &mut of.buses,
+                Target::Sns { .. } => &mut of.topics,
+                Target::Lambda { .. } => &mut of.functions,
+                Target::StepFunctions { .. } => &mut of.machines,
+            };
+            kind.push(index);
+        }
+        let mut answers = vec![Answered::from(Sent::Done); deliveries.len()];
+        // Side by side: a chunk that has several kinds takes no longer than the slowest.
+        let (queues, endpoints, buses, topics, functions, machines) = tokio::join!(
+            self.send_to_queues(deliveries, &of.queues),
+            self.send_to_endpoints(deliveries, &of.endpoints),
+            self.send_to_buses(deliveries, &of.buses),
+            self.send_to_topics(deliveries, &of.topics),
+            self.send_to_functions(deliveries, &of.functions),
+            self.send_to_machines(deliveries, &of.machines),
+        );
+        let others = [queues, buses, topics, functions, machines].into_iter().flatten();
+        for (index, answer) in others.map(|(index, sent)| (index, sent.into())).chain(endpoints) {
+            if let Some(place) = answers.get_mut(index) {
+                *place = answer;
             }
-        }
-        let mut answers = vec![Answer::from(Sent::Done); deliveries.len()];
-        let mut put = |index: usize, answer: Answer| {
-            answers.get_mut(index).into_iter().for_each(|place| *place = answer.clone());
-        };
-        for (index, sent) in self.send_to_queues(deliveries, &queues).await {
-            put(index, sent.into());
-        }
-        for (index, answer) in self.send_to_endpoints(deliveries, &endpoints).await {
-            put(index, answer);
         }
         self.keep_failures(deliveries, &answers).await;
         answers.into_iter().map(|answer| answer.sent).collect()
@@ -127,7 +157,9 @@ impl Delivery {
             Target::Sqs { queue_url } => {
                 Ok(self.queue_completion((client, run), queue_url, (id, body)).await)
             }
-            Target::Http { url } => self.post_completion(client, url, (id, body)).await,
+            Target::Http { url, .. } => self.post_completion(client, url, (id, body)).await,
+            // No job is stored with such a one.
+            _ => Ok(Sent::Refused { reason: "a completion goes to a queue or to an endpoint".to_owned() }),
         }
     }
 }

@@ -142,7 +142,7 @@ fn is_throttled(code: Option<&str>) -> bool {
 
 /// A delivery that failed may have arrived all the same, so its repeats are the same message to a FIFO queue; a new lease
 /// of the event makes a new one.
-fn deduplication_id(client: &ClientId, event: &EventId, hand_over: u8) -> String {
+pub(super) fn deduplication_id(client: &ClientId, event: &EventId, hand_over: u8) -> String {
     match hand_over {
         1 => fifo::deduplication_id(client, &event.to_string()),
         later => fifo::deduplication_id(client, &format!("{event}-{later}")),
@@ -153,7 +153,7 @@ fn deduplication_id(client: &ClientId, event: &EventId, hand_over: u8) -> String
 fn calls<'a>(deliveries: &'a [EventToSend], chosen: &[usize]) -> impl Iterator<Item = Call<'a>> + use<'a> {
     let mut by_queue: BTreeMap<&str, Vec<(usize, &EventToSend)>> = BTreeMap::new();
     for (index, delivery) in chosen.iter().filter_map(|index| Some((*index, deliveries.get(*index)?))) {
-        by_queue.entry(delivery.terms.terms.target.url()).or_default().push((index, delivery));
+        by_queue.entry(delivery.terms.terms.target.address()).or_default().push((index, delivery));
     }
     by_queue.into_iter().flat_map(|(queue_url, events)| calls_of(queue_url, events))
 }

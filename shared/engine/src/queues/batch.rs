@@ -9,19 +9,28 @@ use tidegate_domain::limits::{SQS_BATCH, SQS_BATCH_BYTES};
 pub(crate) struct Batch<T> {
     messages: Vec<T>,
     bytes: usize,
+    most_bytes: usize,
 }
 
 impl<T> Default for Batch<T> {
     fn default() -> Self {
-        Self { messages: Vec::new(), bytes: 0 }
+        Self::of_at_most(SQS_BATCH_BYTES)
     }
 }
 
 impl<T> Batch<T> {
+    /// For calls of so many bytes: other services than SQS take ten messages to a call as well, but less text.
+    pub(crate) fn of_at_most(most_bytes: usize) -> Self {
+        Self { messages: Vec::new(), bytes: 0, most_bytes }
+    }
+
     /// Adds a message of so many bytes. Returns the call that it no longer fits into.
     pub(crate) fn add(&mut self, message: T, bytes: usize) -> Option<Vec<T>> {
-        let is_full = self.messages.len() >= SQS_BATCH || self.bytes.saturating_add(bytes) > SQS_BATCH_BYTES;
-        let full = (is_full && !self.messages.is_empty()).then(|| std::mem::take(self).messages);
+        let is_full = self.messages.len() >= SQS_BATCH || self.bytes.saturating_add(bytes) > self.most_bytes;
+        let full = (is_full && !self.messages.is_empty()).then(|| std::mem::take(&mut self.messages));
+        if full.is_some() {
+            self.bytes = 0;
+        }
         self.messages.push(message);
         self.bytes = self.bytes.saturating_add(bytes);
         full
@@ -79,6 +88,15 @@ mod tests {
         assert_eq!(cut(&[131_000; 10]), [7, 3]);
         assert_eq!(cut(&[SQS_BATCH_BYTES, 1]), [1, 1]);
         assert_eq!(cut(&[1, usize::MAX, 1]), [1, 1, 1]);
+    }
+
+    #[test]
+    fn a_batch_for_another_service_holds_less_text() {
+        let mut batch = Batch::of_at_most(100);
+        let full: Vec<_> =
+            [60, 40, 1, 99, 200].iter().map(|bytes| batch.add((), *bytes).map(|full| full.len())).collect();
+        assert_eq!(full, [None, None, Some(2), None, Some(2)]);
+        assert_eq!(batch.rest().map(|rest| rest.len()), Some(1));
     }
 
     #[test]

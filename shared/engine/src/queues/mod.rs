@@ -23,6 +23,7 @@ use tidegate_store::Pause as _;
 use crate::EngineError;
 use crate::pauses::Pauses;
 use crate::regions::Regions;
+use crate::services::Services;
 use batch::{batches, blames_a_message, blames_its_entry, sqs_text};
 pub use inbox::Redelivery;
 use message::{GrantedEvent, Message};
@@ -51,6 +52,8 @@ pub struct Config {
     /// Whether HTTP targets may have private, loopback and link-local addresses. Only for local mode and emulators: on
     /// AWS, clients could have requests sent into the network of the functions.
     pub allow_private_targets: bool,
+    /// How the services are reached that targets other than queues and endpoints are in. By default they are not.
+    pub services: Services,
 }
 
 impl Config {
@@ -63,6 +66,7 @@ impl Config {
             dead_letter_queue_url,
             release_dead_letter_queue_url,
             allow_private_targets: _,
+            services: _,
         } = self;
         [
             dispatch_queue_url,

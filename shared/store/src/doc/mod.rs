@@ -5,6 +5,7 @@
 
 mod backpressure;
 mod flow;
+mod http_call;
 mod rest;
 mod retry;
 mod rules;

@@ -1,12 +1,14 @@
-//! An address in a stored document: the URL of a queue, or that of an endpoint.
+//! An address in a stored document: the URL of a queue, or that of an endpoint. How an endpoint is called is beside it, and
+//! ARNs are: completions have none.
 
 use tidegate_domain::target::Target;
 
-/// An address as the URL of a queue or that of an endpoint.
+/// An address as the URL of a queue or that of an endpoint; an ARN is neither.
 pub(super) fn split(target: &Target) -> (Option<String>, Option<String>) {
     match target {
         Target::Sqs { queue_url } => (Some(queue_url.clone()), None),
-        Target::Http { url } => (None, Some(url.clone())),
+        Target::Http { url, .. } => (None, Some(url.clone())),
+        _ => (None, None),
     }
 }
 

@@ -1,11 +1,14 @@
 //! What travels with each occurrence.
 
 use serde::{Deserialize, Serialize};
+use tidegate_domain::arn::Arn;
 use tidegate_domain::job::{Count, History, Payload, Terms};
 use tidegate_domain::rules::Relevancy;
+use tidegate_domain::target::{BusLabel, Target};
 
 use super::Rest;
 use super::flow::FlowDoc;
+use super::http_call::HttpCallDoc;
 use super::retry::{self, RetryDoc};
 use super::target::{joined, split};
 
@@ -23,6 +26,18 @@ pub struct TermsDoc {
     /// HTTP URL.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     u: Option<String>,
+    /// How it is called, where that is not as by default.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    h: Option<HttpCallDoc>,
+    /// ARN of anything else.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    a: Option<String>,
+    /// Source of events on a bus, where it is not as by default.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    s: Option<String>,
+    /// Their detail type, where it is not as by default.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    d: Option<String>,
     /// Payload as JSON text. It lies in the job when `b`, `l` and `t` are absent.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     b: Option<String>,
@@ -57,6 +72,10 @@ pub struct TermsDoc {
 impl From<&Terms> for TermsDoc {
     fn from(terms: &Terms) -> Self {
         let (q, u) = split(&terms.target);
+        let (source, detail_type) = match &terms.target {
+            Target::EventBridge { label, .. } => label.named(),
+            _ => (None, None),
+        };
         let (m, k) = retry::split(terms.max_attempts, &terms.retry);
         let (b, l, t) = match terms.payload.clone() {
             Payload::Inline(json) => (Some(json), None, None),
@@ -69,6 +88,13 @@ impl From<&Terms> for TermsDoc {
             p: terms.policy.as_ref().map(ToString::to_string),
             q,
             u,
+            h: match &terms.target {
+                Target::Http { call, .. } if !call.is_default() => Some(HttpCallDoc::from(call)),
+                _ => None,
+            },
+            a: terms.target.arn().map(ToString::to_string),
+            s: source.map(str::to_owned),
+            d: detail_type.map(str::to_owned),
             b,
             l,
             t,
@@ -96,10 +122,11 @@ impl TermsDoc {
 
     /// About how many bytes it adds to a message: what batches are cut by, before it is encoded.
     pub fn size(&self) -> usize {
-        let texts = [&self.p, &self.q, &self.u, &self.b, &self.l, &self.t];
+        let texts = [&self.p, &self.q, &self.u, &self.a, &self.s, &self.d, &self.b, &self.l, &self.t];
         // A payload is JSON in a JSON string: its quotes are escaped.
         32 + self.w.size()
             + self.k.as_ref().map_or(0, RetryDoc::size)
+            + self.h.as_ref().map_or(0, HttpCallDoc::size)
             + self.rest.size()
             + texts
                 .into_iter()
@@ -114,8 +141,25 @@ impl TermsDoc {
     /// A text that says which part no version of Tidegate would have written: a number out of bounds, a malformed name
     /// or address, or not exactly one target.
     pub fn read(&self) -> Result<Terms, String> {
-        let target = joined(self.q.as_deref(), self.u.as_deref())?;
-        let target = target.ok_or("exactly one of 'q' and 'u' must be there")?;
+        let target = match (joined(self.q.as_deref(), self.u.as_deref())?, self.a.as_deref()) {
+            (Some(target), None) => target,
+            (None, Some(arn)) => Target::by_arn(Arn::of_any(arn).ok_or("'a': no ARN")?),
+            _ => return Err("exactly one of 'q', 'u' and 'a' must be there".to_owned()),
+        };
+        let target = match (self.s.as_deref(), self.d.as_deref(), target) {
+            (None, None, target) => target,
+            (source, detail_type, target @ Target::EventBridge { .. }) => {
+                target.labelled(BusLabel::new(source, detail_type).map_err(|e| e.to_string())?)
+            }
+            _ => return Err("'s' or 'd' is there without the ARN of a bus".to_owned()),
+        };
+        let target = match (&self.h, target) {
+            (Some(call), target @ Target::Http { .. }) => {
+                target.called(call.read().map_err(|e| format!("'h': {e}"))?)
+            }
+            (Some(_), _) => return Err("'h' is there without 'u'".to_owned()),
+            (None, target) => target,
+        };
         let payload = match (self.b.clone(), self.l.clone(), self.t.clone()) {
             (None, None, None) => Payload::InJob,
             (Some(json), None, None) => Payload::Inline(json),
@@ -154,8 +198,6 @@ mod tests {
     use tidegate_domain::job::Attempts;
     use tidegate_domain::retry::Retry;
     use tidegate_domain::unknown::Unknown;
-
-    use tidegate_domain::target::Target;
 
     use super::*;
 
@@ -200,8 +242,53 @@ mod tests {
             r#"{"n":1,"q":"https://x/1/a","u":"https://x/","m":5}"#,
             r#"{"n":1,"q":"https://x/1/a","b":"1","l":"[1]","m":5}"#,
             r#"{"n":1,"q":"https://x/1/a","m":5,"w":{"c":13}}"#,
+            r#"{"n":1,"q":"https://x/1/a","h":{},"m":5}"#,
+            r#"{"n":1,"u":"https://x/","h":{"t":0},"m":5}"#,
+            r#"{"n":1,"m":5}"#,
+            r#"{"n":1,"a":"arn:aws:sqs:eu-west-1:123456789012:jobs","m":5}"#,
+            r#"{"n":1,"u":"https://x/","a":"arn:aws:sns:eu-west-1:123456789012:jobs","m":5}"#,
+            r#"{"n":1,"a":"arn:aws:sns:eu-west-1:123456789012:jobs","s":"acme","m":5}"#,
+            r#"{"n":1,"a":"arn:aws:events:eu-west-1:123456789012:event-bus/x","s":"aws.x","m":5}"#,
         ] {
             assert!(serde_json::from_str::<TermsDoc>(broken).unwrap().read().is_err(), "{broken}");
+        }
+    }
+
+    #[test]
+    fn how_an_endpoint_is_called_is_stored_where_it_is_not_as_by_default() {
+        let target = Target::http("https://acme.example/hook").unwrap();
+        let stored = |target: &Target| {
+            let doc = TermsDoc::from(&terms(target.clone(), Payload::InJob));
+            serde_json::to_string(&doc).unwrap()
+        };
+        assert_eq!(stored(&target), r#"{"n":20,"p":"small","u":"https://acme.example/hook","f":true,"m":5}"#);
+        let newer = r#"{"n":20,"p":"small","u":"https://acme.example/hook","h":{"m":"GET","tide":[1]},"f":true,"m":5}"#;
+        let read = serde_json::from_str::<TermsDoc>(newer).unwrap().read().unwrap();
+        assert!(matches!(&read.target, Target::Http { call, .. } if call.method.as_str() == "GET"));
+        assert_eq!(stored(&read.target), newer);
+    }
+
+    #[test]
+    fn targets_by_their_arn_are_stored_and_read_back() {
+        for (arn, label, pinned) in [
+            ("arn:aws:events:eu-west-1:123456789012:event-bus/x", Some((None, None)), ""),
+            (
+                "arn:aws:events:eu-west-1:123456789012:event-bus/x",
+                Some((Some("acme"), Some("Paid"))),
+                r#","s":"acme","d":"Paid""#,
+            ),
+            ("arn:aws:sns:eu-west-1:123456789012:orders.fifo", None, ""),
+            ("arn:aws:lambda:eu-west-1:123456789012:function:work", None, ""),
+            ("arn:aws:states:eu-west-1:123456789012:stateMachine:work", None, ""),
+        ] {
+            let mut target = Target::by_arn(Arn::of_any(arn).unwrap());
+            if let Some((source, detail_type)) = label {
+                target = target.labelled(BusLabel::new(source, detail_type).unwrap());
+            }
+            let terms = terms(target, Payload::InJob);
+            let text = serde_json::to_string(&TermsDoc::from(&terms)).unwrap();
+            assert_eq!(text, format!(r#"{{"n":20,"p":"small","a":"{arn}"{pinned},"f":true,"m":5}}"#));
+            assert_eq!(serde_json::from_str::<TermsDoc>(&text).unwrap().read(), Ok(terms));
         }
     }
 

@@ -72,6 +72,38 @@ fn queues_of_other_stacks_are_out_of_reach_by_their_tag() {
     }
 }
 
+/// Whoever faces the internet sends nothing there, and nobody invokes the functions of the stack in the name of a client.
+#[test]
+fn other_services_are_for_the_handler_alone_and_only_what_a_parameter_names() {
+    let template = template();
+    let services = ["events:", "sns:", "lambda:", "states:"];
+    for function in ["Master", "Emitter", "Handler"] {
+        let calls = |of: &&Value| {
+            texts(&of["Action"])
+                .iter()
+                .any(|action| services.iter().any(|service| action.starts_with(service)))
+        };
+        let called: Vec<&Value> = statements(&template, function).into_iter().filter(calls).collect();
+        assert_eq!(called.is_empty(), function != "Handler", "{function}");
+    }
+    let targets = statement(&template, "Handler", "TargetsOfServices");
+    assert_eq!((&targets["Effect"], &targets["Condition"]), (&json!("Allow"), &Value::Null));
+    assert_eq!(targets["Resource"], json!({"Split": [",", {"Ref": "TargetArns"}]}));
+    let actions = ["events:PutEvents", "sns:Publish", "lambda:InvokeFunction", "states:StartExecution"];
+    assert_eq!(texts(&targets["Action"]), actions);
+    let never = statement(&template, "Handler", "NeverOwnFunctions");
+    assert_eq!((&never["Effect"], texts(&never["Action"])), (&json!("Deny"), vec!["lambda:InvokeFunction"]));
+    let denied: Vec<&str> =
+        list(&never["Resource"]).into_iter().filter_map(|of| of["Sub"].as_str()).collect();
+    for (name, function) in of_type(&template, "AWS::Serverless::Function") {
+        let suffix = function["Properties"]["FunctionName"]["Sub"].as_str().unwrap_or_default();
+        for end in ["", ":*"] {
+            let arn = format!("function:{suffix}{end}");
+            assert!(denied.iter().any(|denied| denied.ends_with(&arn)), "{name}: {arn}");
+        }
+    }
+}
+
 /// A key opens what is stored and sent with it, and nothing else that is encrypted under it.
 #[test]
 fn keys_are_used_by_way_of_the_services_that_store_with_them() {

@@ -197,9 +197,13 @@ fn parameters_of_event_sources_have_lambda_s_bounds() {
 #[test]
 fn parameters_that_are_arns_are_checked() {
     let template = template();
-    for (name, service) in
-        [("TargetQueueArns", "sqs"), ("TargetKeyArns", "kms"), ("KmsKeyArn", "kms"), ("AlarmTopicArn", "sns")]
-    {
+    for (name, service) in [
+        ("TargetQueueArns", "sqs"),
+        ("TargetKeyArns", "kms"),
+        ("TargetArns", "events|sns|lambda|states"),
+        ("KmsKeyArn", "kms"),
+        ("AlarmTopicArn", "sns"),
+    ] {
         let pattern = template["Parameters"][name]["AllowedPattern"].as_str().unwrap_or_default();
         assert!(
             pattern.starts_with("(arn:") && pattern.contains(service) && pattern.ends_with(")?"),

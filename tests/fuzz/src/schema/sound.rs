@@ -22,6 +22,8 @@ const CRONS: &[&str] = &[
 ];
 const RATES: &[&str] = &["1 minute", "90s", "5 minutes", "2h", "1 day"];
 const DATES: &[&str] = &["2026-11-21", "2026-12-25", "12-25", "02-29", "2026-11-22"];
+const TOPICS: &[&str] =
+    &["arn:aws:sns:eu-west-1:123456789012:orders", "arn:aws:sns:eu-west-1:123456789012:orders.fifo"];
 const NAMES: &[&str] = &["nightly", "minutely", "small", "hooks", "holidays", "a", "b-1", "c_2"];
 
 /// One of several fields that exclude each other.
@@ -42,7 +44,22 @@ const CHOICES: &[(&str, &[Choice])] = &[
         &[choice("cron", &["zone", "dst"]), choice("rate", &["anchor"]), choice("at", &["past"])],
     ),
     ("PreviewBody", &[choice("expression", &["zone"]), choice("trigger", &[])]),
-    ("Target", &[choice("sqs", &[]), choice("http", &[])]),
+    (
+        "Target",
+        // The others are read and then refused, since nothing stands in for their services: the first two come more often.
+        &[
+            choice("sqs", &[]),
+            choice("sqs", &[]),
+            choice("sqs", &[]),
+            choice("http", &[]),
+            choice("http", &[]),
+            choice("http", &[]),
+            choice("event_bridge", &[]),
+            choice("sns", &[]),
+            choice("lambda", &[]),
+            choice("step_functions", &[]),
+        ],
+    ),
     ("Window", &[choice("seconds", &[]), choice("until", &[])]),
 ];
 /// Fields of which one at most is taken, and none need be.
@@ -59,6 +76,12 @@ pub(crate) fn text(dice: &Dice, name: &str, known: &Known) -> Json {
         "dates" => any_of(dice, DATES),
         "queue_url" => known.queue_url.clone(),
         "url" => known.endpoint.clone(),
+        "bus_arn" => "arn:aws:events:eu-west-1:123456789012:event-bus/orders".to_owned(),
+        "topic_arn" => any_of(dice, TOPICS),
+        "function_arn" => "arn:aws:lambda:eu-west-1:123456789012:function:work".to_owned(),
+        "state_machine_arn" => "arn:aws:states:eu-west-1:123456789012:stateMachine:import".to_owned(),
+        "expected_statuses" => any_of(dice, &["2xx", "204", "404"]),
+        "retry_statuses" => any_of(dice, &["429", "5xx", "503"]),
         "allowed_targets" => "https://hooks.example.invalid/*".to_owned(),
         "launch_expression" => any_of(dice, &["H:03", "*:*", "D:MON", "M:21"]),
         "token" | "tokens" => known.tokens.any(dice),

@@ -204,7 +204,7 @@ fn drafted(draft: &JobDraft) -> String {
     };
     let (count, attempts) =
         (terms.count.get(), (terms.max_attempts.map(|most| most.get()), terms.retry.backoff));
-    let (policy, url) = (&terms.policy, terms.target.url());
+    let (policy, url) = (&terms.policy, terms.target.address());
     format!(
         "{when}, {count} to {url} under {policy:?} in {attempts:?} attempts, {rules:?}, {:?}",
         terms.relevancy

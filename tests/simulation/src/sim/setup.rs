@@ -343,5 +343,5 @@ fn target(dice: &Dice, stage: &Stage) -> Result<Target> {
 
 /// Whether nothing that goes there can ever arrive.
 pub(crate) fn is_poison(target: &Target) -> bool {
-    target.url() == REFUSED_URL || target.url().ends_with(MISSING)
+    target.address() == REFUSED_URL || target.address().ends_with(MISSING)
 }
