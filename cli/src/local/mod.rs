@@ -8,7 +8,7 @@ mod servers;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use tidegate_engine::Services;
+use tidegate_engine::{PrivateTargets, Services};
 use tidegate_runtime::{Durability, Options, Place, Runtime};
 use tracing::info;
 
@@ -29,10 +29,11 @@ pub(crate) async fn run(args: LocalArgs) -> anyhow::Result<ExitCode> {
     // Ports first: whoever finds one taken leaves no folder behind.
     let listeners = Listeners::bind(args.port, args.sqs_port).await?;
     let place = folder.clone().map_or(Place::Memory, Place::Folder);
-    let allow_private_targets = !args.deny_private_targets;
+    let private_targets =
+        if args.deny_private_targets { PrivateTargets::None } else { PrivateTargets::All };
     let durability = if args.synchronous { Durability::Machine } else { Durability::Process };
     let services = Services::on_one_machine(|name| std::env::var(name).ok());
-    let options = Options { durability, allow_private_targets, services, ..Options::new(place) };
+    let options = Options { durability, private_targets, services, ..Options::new(place) };
     let runtime = Runtime::start(options).await?;
     let admin_key = key::admin_key(given_key, folder.as_deref())?;
     let servers = Servers::start(&runtime, listeners, &admin_key)?;
@@ -47,7 +48,7 @@ pub(crate) async fn run(args: LocalArgs) -> anyhow::Result<ExitCode> {
         data: folder.as_deref(),
         admin_key: &admin_key,
         key_given,
-        private_targets: allow_private_targets,
+        private_targets: !args.deny_private_targets,
     };
     info!(api = banner.api, sqs = banner.sqs, "ready");
     banner.show(args.output, args.demo)?;

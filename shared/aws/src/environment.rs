@@ -1,7 +1,7 @@
 //! What `template.yaml` tells the functions.
 
 use thiserror::Error;
-use tidegate_engine::{Config, Endpoints, Services};
+use tidegate_engine::{Config, Endpoints, PrivateTargets, PrivateTargetsError, Services};
 
 /// The environment of a function, as `template.yaml` sets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct Environment {
     release_queue_url: String,
     dead_letter_queue_url: String,
     release_dead_letter_queue_url: String,
-    allow_private_targets: bool,
+    private_targets: PrivateTargets,
     endpoints: Endpoints,
     admin_key_sha256: Option<String>,
 }
@@ -24,6 +24,9 @@ pub enum EnvironmentError {
     /// A variable that the template sets is missing or empty: this one.
     #[error("the environment variable {0} is not set; deploy with template.yaml, which sets it")]
     Missing(&'static str),
+    /// `TIDEGATE_ALLOW_PRIVATE_TARGETS` is none of what it may be.
+    #[error("TIDEGATE_ALLOW_PRIVATE_TARGETS: {0}")]
+    PrivateTargets(PrivateTargetsError),
 }
 
 impl Environment {
@@ -46,8 +49,10 @@ impl Environment {
             release_queue_url: need("TIDEGATE_RELEASE_QUEUE_URL")?,
             dead_letter_queue_url: need("TIDEGATE_DEAD_LETTER_QUEUE_URL")?,
             release_dead_letter_queue_url: need("TIDEGATE_RELEASE_DEAD_LETTER_QUEUE_URL")?,
-            allow_private_targets: find("TIDEGATE_ALLOW_PRIVATE_TARGETS")
-                .is_some_and(|value| value == "true"),
+            private_targets: match find("TIDEGATE_ALLOW_PRIVATE_TARGETS") {
+                Some(text) => text.parse().map_err(EnvironmentError::PrivateTargets)?,
+                None => PrivateTargets::None,
+            },
             endpoints: Endpoints::from_lookup(&lookup),
             admin_key_sha256: find("TIDEGATE_ADMIN_KEY_SHA256"),
         })
@@ -82,7 +87,7 @@ impl Environment {
             release_queue_url: self.release_queue_url.clone(),
             dead_letter_queue_url: self.dead_letter_queue_url.clone(),
             release_dead_letter_queue_url: self.release_dead_letter_queue_url.clone(),
-            allow_private_targets: self.allow_private_targets,
+            private_targets: self.private_targets.clone(),
             services: Services::default(),
         }
     }
@@ -116,11 +121,13 @@ mod tests {
             missing(&[stack, ("TIDEGATE_TABLE_PREFIX", ""), queue]),
             EnvironmentError::Missing("TIDEGATE_TABLE_PREFIX")
         );
-        for (value, allowed) in [("true", true), ("false", false), ("1", false)] {
-            let allowed_by = [("TIDEGATE_ALLOW_PRIVATE_TARGETS", value)];
-            let read = environment(&[&all[..], &allowed_by].concat()).unwrap();
-            assert_eq!(read.config().allow_private_targets, allowed, "{value}");
+        let allowed_by = |value| [&all[..], &[("TIDEGATE_ALLOW_PRIVATE_TARGETS", value)]].concat();
+        for value in ["true", "false", "10.2.0.0/16"] {
+            let read = environment(&allowed_by(value)).unwrap();
+            assert_eq!(read.config().private_targets, value.parse().unwrap());
         }
+        let wrong = missing(&allowed_by("1")).to_string();
+        assert!(wrong.starts_with("TIDEGATE_ALLOW_PRIVATE_TARGETS: '1' is none of true, false"), "{wrong}");
         let read = environment(&all).unwrap();
         assert_eq!(read.admin_key_sha256(), None);
         let own =

@@ -93,7 +93,7 @@ impl Engine {
         let Parts { store, sqs, clock, random, config } = Parts::clone(&parts);
         let pauses = Pauses { clock: Arc::clone(&clock), random: Arc::clone(&random) };
         let store = store.with_pauses(pauses.clone());
-        let http = HttpTarget::new(config.allow_private_targets);
+        let http = HttpTarget::new(config.private_targets.clone());
         let aws = AwsCaller::new(config.services.clone());
         let regions = Arc::new(Regions::new(sqs.clone()));
         let queues = Arc::new(Queues::new(sqs, Arc::clone(&regions), Arc::clone(&clock), pauses, config));

@@ -74,6 +74,7 @@ mod tokens;
 
 pub use calendars::{CalendarDelete, Calendars};
 pub use contain::{Panicked, contain, panics_contained};
+pub use deliver::reach::{PrivateTargets, PrivateTargetsError};
 pub use dead_letters::{DeadLetterCounts, DeadLetterDetail, DeadLetterFilter, DeadLetters, Redriven};
 pub use deadline::{until, within};
 pub use effect::Release;

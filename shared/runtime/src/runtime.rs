@@ -7,7 +7,7 @@ use tidegate_domain::clock::Clock;
 use tidegate_embedded::{Durability, Embedded, OpenError};
 use tidegate_engine::clock::SystemClock;
 use tidegate_engine::random::{Random, SystemRandom};
-use tidegate_engine::{Config, Engine, EngineError, Parts, Services, TickReport};
+use tidegate_engine::{Config, Engine, EngineError, Parts, PrivateTargets, Services, TickReport};
 use tidegate_store::{Store, StoreError};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -43,7 +43,7 @@ pub struct Options {
     /// Where ids get their randomness.
     pub random: Arc<dyn Random>,
     /// Whether HTTP targets may be private addresses: this machine and the network that it is in.
-    pub allow_private_targets: bool,
+    pub private_targets: PrivateTargets,
     /// What stands in for other services of AWS.
     pub services: Services,
     /// How many handlers poll the dispatch queue. They wait for HTTP targets more than they work: several per core.
@@ -59,7 +59,7 @@ impl Options {
             durability: Durability::default(),
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
-            allow_private_targets: true,
+            private_targets: PrivateTargets::All,
             services: Services::default(),
             handlers: 8,
         }
@@ -121,7 +121,7 @@ impl Runtime {
     /// # Errors
     /// [`OpenError::InUse`] when another process has the folder; otherwise when the stores fail.
     pub async fn start(options: Options) -> Result<Self, StartError> {
-        let Options { place, durability, clock, random, allow_private_targets, services, handlers } = options;
+        let Options { place, durability, clock, random, private_targets, services, handlers } = options;
         let embedded = match &place {
             Place::Memory => Embedded::in_memory(Arc::clone(&clock))?,
             Place::Folder(path) => Embedded::open(path, Arc::clone(&clock), durability)?,
@@ -142,7 +142,7 @@ impl Runtime {
             release_queue_url: release.url.clone(),
             dead_letter_queue_url: dispatch.dead_letters_url,
             release_dead_letter_queue_url: release.dead_letters_url,
-            allow_private_targets,
+            private_targets,
             services,
         };
         let engine = Engine::new(Parts { store, sqs: sqs.clone(), clock, random, config });

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use tidegate_embedded::{ClientOptions, Embedded};
-use tidegate_engine::{Config, Services};
+use tidegate_engine::{Config, PrivateTargets, Services};
 use tidegate_store::Store;
 
 use crate::process::{PREFIX, Process};
@@ -42,7 +42,7 @@ impl Deployment {
             release_queue_url: queue::create(&sqs, RELEASES).await?,
             dead_letter_queue_url: queue::create(&sqs, DEAD_LETTERS).await?,
             release_dead_letter_queue_url: queue::create(&sqs, DEAD_RELEASES).await?,
-            allow_private_targets: false,
+            private_targets: PrivateTargets::None,
             services: Services::default(),
         };
         Ok(Self { sqs, dynamodb, config })

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use tidegate_domain::clock::Clock;
 use tidegate_engine::random::{Random, SeededRandom};
-use tidegate_engine::{Config, Engine, Parts, Services};
+use tidegate_engine::{Config, Engine, Parts, PrivateTargets, Services};
 use tidegate_store::{Spread, Store};
 
 /// What the names of the tables begin with.
@@ -71,7 +71,7 @@ impl Process {
     /// With HTTP targets that may lie on this machine.
     #[must_use]
     pub fn private_targets(mut self) -> Self {
-        self.config.allow_private_targets = true;
+        self.config.private_targets = PrivateTargets::All;
         self
     }
 

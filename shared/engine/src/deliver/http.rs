@@ -2,17 +2,15 @@
 //! deployment's own network.
 
 use std::error::Error as StdError;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration as StdDuration, Instant};
 use std::{io, iter};
 
 use chrono::{DateTime, Duration};
 use futures::stream::{self, StreamExt};
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::RETRY_AFTER;
 use reqwest::{StatusCode, Url, redirect};
-use thiserror::Error;
 use tidegate_domain::http_call::{Answer, HttpCall};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{ANSWER_BYTES, DELIVERY_SECONDS, RETRY_AFTER_SECONDS};
@@ -20,6 +18,7 @@ use tidegate_domain::target::Target;
 use tidegate_domain::time::seconds;
 
 use super::failures::{Answered, Seen};
+use super::reach::{AllowedOnly, NoAllowedAddress, NotFound, PrivateTargets};
 use super::request::Request;
 use super::{Delivery, EventToSend, Sent, signature};
 use crate::EngineError;
@@ -40,12 +39,12 @@ const CLOSED: &str = "the connection was closed before an answer came";
 pub(crate) struct HttpTarget {
     /// Made when the first call needs it: it reads every root certificate of the machine, and most processes call nobody.
     client: Arc<OnceLock<Result<reqwest::Client, String>>>,
-    allow_private: bool,
+    allowed: PrivateTargets,
 }
 
 impl HttpTarget {
-    pub(crate) fn new(allow_private: bool) -> Self {
-        Self { client: Arc::default(), allow_private }
+    pub(crate) fn new(allowed: PrivateTargets) -> Self {
+        Self { client: Arc::default(), allowed }
     }
 
     fn client(&self) -> Result<&reqwest::Client, &str> {
@@ -56,7 +55,7 @@ impl HttpTarget {
         let client = client_builder()
             .redirect(redirect::Policy::custom(follow_one))
             .timeout(CALL_TIMEOUT)
-            .dns_resolver(Arc::new(PublicOnly { allow_private: self.allow_private }))
+            .dns_resolver(Arc::new(AllowedOnly::new(self.allowed.clone())))
             .build();
         client.map_err(|e| e.to_string())
     }
@@ -94,7 +93,7 @@ impl HttpTarget {
         let Ok(url) = Url::parse(url) else {
             return refused("the URL cannot be read");
         };
-        if !self.allow_private && literal_address(&url).is_some_and(|ip| !is_public(ip)) {
+        if literal_address(&url).is_some_and(|ip| !self.allowed.allow(ip)) {
             return refused(PRIVATE);
         }
         let Request { method, headers, body, timeout } = request;
@@ -167,7 +166,7 @@ fn follow_one(attempt: redirect::Attempt<'_>) -> redirect::Action {
 /// What became of a call that got no answer, in words that say what happened and not which library says so.
 pub(super) fn unanswered(error: &reqwest::Error, timeout: StdDuration) -> Sent {
     let chain = || causes(error);
-    if chain().any(|cause| cause.is::<NoPublicAddress>()) {
+    if chain().any(|cause| cause.is::<NoAllowedAddress>()) {
         return Sent::Refused { reason: PRIVATE.to_owned() };
     }
     let io = chain().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
@@ -231,72 +230,8 @@ fn evaluate(call: &HttpCall, status: StatusCode, retry_after: Option<Duration>) 
     }
 }
 
-/// A name has none but addresses of the deployment's own network: what is behind them will not change by waiting.
-#[derive(Debug, Error)]
-#[error("the name leads to no public address")]
-struct NoPublicAddress;
-
-/// Nobody knows a name. That may change.
-#[derive(Debug, Error)]
-#[error("the name leads nowhere")]
-struct NotFound;
-
-/// Resolves names, and refuses those that lead to addresses of the deployment's own network.
-struct PublicOnly {
-    allow_private: bool,
-}
-
-impl Resolve for PublicOnly {
-    fn resolve(&self, name: Name) -> Resolving {
-        let allow_private = self.allow_private;
-        Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(|_| NotFound)?;
-            let found: Vec<SocketAddr> = found.collect();
-            let usable: Vec<SocketAddr> =
-                found.into_iter().filter(|a| allow_private || is_public(a.ip())).collect();
-            match usable.is_empty() {
-                true => Err(NoPublicAddress.into()),
-                false => Ok(Box::new(usable.into_iter()) as Addrs),
-            }
-        })
-    }
-}
-
 fn literal_address(url: &Url) -> Option<IpAddr> {
     url.host_str()?.trim_matches(['[', ']']).parse().ok()
-}
-
-fn is_public(ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(v4) => {
-            let [a, b, c, _] = v4.octets();
-            !(v4.is_private()
-                || v4.is_loopback()
-                || v4.is_link_local()
-                || v4.is_unspecified()
-                || v4.is_broadcast()
-                || v4.is_multicast()
-                || v4.is_documentation()
-                || a == 0
-                || a >= 240
-                || (a == 100 && (64..128).contains(&b))
-                || (a == 192 && b == 0)
-                || (a == 192 && b == 88 && c == 99)
-                || (a == 198 && (18..20).contains(&b)))
-        }
-        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
-            Some(v4) => is_public(IpAddr::V4(v4)),
-            None => {
-                // Only global unicast, less 6to4 and the translation and documentation ranges that can embed any IPv4.
-                let [first, second, ..] = v6.segments();
-                (first & 0xe000) == 0x2000
-                    && first != 0x2002
-                    && !(first == 0x2001 && second < 0x0200)
-                    && !(first == 0x2001 && second == 0x0db8)
-                    && !(first == 0x3fff && second < 0x1000)
-            }
-        },
-    }
 }
 
 impl Delivery {
@@ -340,40 +275,6 @@ impl Delivery {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_public_addresses_are_public() {
-        for private in [
-            "127.0.0.1",
-            "10.0.0.1",
-            "172.16.5.4",
-            "192.168.1.1",
-            "169.254.169.254",
-            "0.0.0.0",
-            "100.64.0.1",
-            "198.18.0.1",
-            "224.0.0.1",
-            "255.255.255.255",
-            "::1",
-            "::",
-            "fe80::1",
-            "fd00::1",
-            "::ffff:10.0.0.1",
-            "64:ff9b::a00:1",
-            "2002:a00:1::",
-            "2001:db8::1",
-            "192.88.99.1",
-            "3fff::1",
-            "3fff:fff::1",
-        ] {
-            assert!(!is_public(private.parse().unwrap()), "{private}");
-        }
-        for public in
-            ["8.8.8.8", "172.32.0.1", "192.88.98.1", "2606:4700::1111", "::ffff:8.8.8.8", "3fff:1000::1"]
-        {
-            assert!(is_public(public.parse().unwrap()), "{public}");
-        }
-    }
 
     /// C1: the first of these stopped the whole process.
     #[test]

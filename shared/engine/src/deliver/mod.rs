@@ -17,6 +17,7 @@ pub(crate) mod granted;
 mod held_back;
 pub(crate) mod http;
 mod lambda;
+pub(crate) mod reach;
 mod request;
 mod signature;
 mod sns;

@@ -21,6 +21,7 @@ use tidegate_domain::time::ceil_second;
 use tidegate_store::Pause as _;
 
 use crate::EngineError;
+use crate::deliver::reach::PrivateTargets;
 use crate::pauses::Pauses;
 use crate::regions::Regions;
 use crate::services::Services;
@@ -49,9 +50,8 @@ pub struct Config {
     pub dead_letter_queue_url: String,
     /// The URL of the queue where messages of the release queue end that are none.
     pub release_dead_letter_queue_url: String,
-    /// Whether HTTP targets may have private, loopback and link-local addresses. Only for local mode and emulators: on
-    /// AWS, clients could have requests sent into the network of the functions.
-    pub allow_private_targets: bool,
+    /// Which private, loopback and link-local addresses HTTP targets may have.
+    pub private_targets: PrivateTargets,
     /// How the services are reached that targets other than queues and endpoints are in. By default they are not.
     pub services: Services,
 }
@@ -65,7 +65,7 @@ impl Config {
             release_queue_url,
             dead_letter_queue_url,
             release_dead_letter_queue_url,
-            allow_private_targets: _,
+            private_targets: _,
             services: _,
         } = self;
         [
