@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use reqwest::header::IF_MATCH;
+use chrono::{DateTime, Utc};
+use reqwest::header::{DATE, HeaderMap, HeaderName, IF_MATCH, RETRY_AFTER};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -207,6 +208,22 @@ impl Client {
         answer(self.call(Method::POST, &route.path()).json(body)).await
     }
 
+    /// One attempt of a POST, with what the headers of its answer say.
+    pub(crate) async fn attempt<T: DeserializeOwned>(
+        &self,
+        route: Route<'_>,
+        body: &impl Serialize,
+    ) -> Attempt<T> {
+        match exchange(self.call(Method::POST, &route.path()).json(body)).await {
+            Err(error) => Attempt { outcome: Err(error), server_time: None, retry_after: None },
+            Ok(answer) => Attempt {
+                server_time: server_time(&answer.headers),
+                retry_after: retry_after(&answer.headers),
+                outcome: answer.accepted().and_then(|body| read(&body)),
+            },
+        }
+    }
+
     pub(crate) async fn put<T: DeserializeOwned>(
         &self,
         route: Route<'_>,
@@ -242,20 +259,69 @@ fn matching(call: RequestBuilder, expected: Option<u32>) -> RequestBuilder {
 }
 
 async fn answer<T: DeserializeOwned>(call: RequestBuilder) -> Result<T, Error> {
-    let body = accepted(call).await?;
-    serde_json::from_slice(&body)
-        .map_err(|e| Error::Unreadable { what: "the answer of the API", reason: e.to_string() })
+    read(&accepted(call).await?)
 }
 
 /// The body of a 2xx; any other answer is an error.
 async fn accepted(call: RequestBuilder) -> Result<Vec<u8>, Error> {
-    let response = call.send().await?;
-    let status = response.status();
-    let body = response.bytes().await?;
-    if status.is_success() {
-        return Ok(body.to_vec());
+    exchange(call).await?.accepted()
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(body)
+        .map_err(|e| Error::Unreadable { what: "the answer of the API", reason: e.to_string() })
+}
+
+/// What came of one attempt of a call.
+#[derive(Debug)]
+pub(crate) struct Attempt<T> {
+    pub(crate) outcome: Result<T, Error>,
+    /// The server's time of day when it answered; `None` when it did not say.
+    pub(crate) server_time: Option<DateTime<Utc>>,
+    /// How long the API wants the next attempt to wait; `None` when it did not say.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+impl<T> Attempt<T> {
+    pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U) -> Attempt<U> {
+        let Self { outcome, server_time, retry_after } = self;
+        Attempt { outcome: outcome.map(change), server_time, retry_after }
     }
-    Err(Error::Refused(Box::new(problem(status, &body))))
+}
+
+/// An answer, whatever its status.
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn accepted(self) -> Result<Vec<u8>, Error> {
+        if self.status.is_success() {
+            return Ok(self.body);
+        }
+        Err(Error::Refused(Box::new(problem(self.status, &self.body))))
+    }
+}
+
+async fn exchange(call: RequestBuilder) -> Result<Answer, Error> {
+    let response = call.send().await?;
+    let (status, headers) = (response.status(), response.headers().clone());
+    Ok(Answer { status, headers, body: response.bytes().await?.to_vec() })
+}
+
+fn server_time(headers: &HeaderMap) -> Option<DateTime<Utc>> {
+    Some(DateTime::parse_from_rfc2822(text(headers, &DATE)?).ok()?.to_utc())
+}
+
+/// `Retry-After` in seconds: the API does not send it as a date.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    text(headers, &RETRY_AFTER)?.parse().ok().map(|seconds: u32| Duration::from_secs(seconds.into()))
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok()
 }
 
 /// Whatever stands between may answer too, and not with a problem.
