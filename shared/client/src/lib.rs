@@ -46,10 +46,13 @@ mod error;
 mod heartbeat;
 mod history;
 mod job;
+mod message;
 mod policy;
 mod preview;
 mod tokens;
 mod trigger;
+#[cfg(feature = "webhook")]
+mod webhook;
 
 pub use calendar::Calendar;
 pub use client::{Client, Page};
@@ -62,6 +65,7 @@ pub use dead_letters::DeadLetterFilter;
 pub use error::Error;
 pub use heartbeat::Heartbeat;
 pub use job::{Job, Payload};
+pub use message::{Message, MessageError};
 pub use policy::Policy;
 pub use preview::PreviewQuery;
 pub use tidegate_protocol::{
@@ -74,3 +78,5 @@ pub use tidegate_protocol::{
     SqsTarget, Target, TriggerView, Unreadable, Upcoming, UpcomingFiring,
 };
 pub use trigger::{Cron, CronFields, Trigger};
+#[cfg(feature = "webhook")]
+pub use webhook::{SecretError, WebhookError, WebhookVerifier};

@@ -33,7 +33,6 @@ pub(crate) const MARGIN: Duration = Duration::from_secs(5);
 pub(crate) const REMEMBERED_EVENTS: usize = 10_000;
 /// How far a webhook's timestamp may be off.
 #[cfg(feature = "webhook")]
-#[allow(dead_code)]
 pub(crate) const TOLERANCE: Duration = Duration::from_secs(300);
 /// Of one attempt of a call.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
