@@ -365,4 +365,48 @@ mod tests {
         let client = Client::new("http://127.0.0.1:1/", "tg_acme_secret").unwrap();
         assert_eq!(format!("{client:?}"), "Client { base_url: \"http://127.0.0.1:1\", .. }");
     }
+    /// Answers one call on loopback with this text, and gives what was asked.
+    async fn one_call(answer: &'static str) -> (Client, tokio::task::JoinHandle<String>) {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client =
+            Client::new(format!("http://{}", listener.local_addr().unwrap()), "tg_acme_key").unwrap();
+        let serving = tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let (mut asked, mut part) = (String::new(), [0; 4_096]);
+            while !asked.ends_with("}") {
+                let read = socket.read(&mut part).await.unwrap();
+                asked.push_str(str::from_utf8(&part[..read]).unwrap());
+            }
+            socket.write_all(answer.as_bytes()).await.unwrap();
+            asked
+        });
+        (client, serving)
+    }
+
+    #[tokio::test]
+    async fn an_attempt_tells_what_the_headers_of_its_answer_say() {
+        let refused = "HTTP/1.1 429 Too Many Requests\r\ndate: Sun, 22 Nov 2026 00:00:07 GMT\r\nretry-after: 7\r\n\
+            content-length: 2\r\nconnection: close\r\n\r\n{}";
+        let (client, serving) = one_call(refused).await;
+        let body = json!({"tokens": ["tok.0"]});
+        let attempt: Attempt<serde_json::Value> = client.attempt(Route::Release, &body).await;
+        assert_eq!(attempt.outcome.unwrap_err().problem().unwrap().status, 429);
+        assert_eq!(attempt.retry_after, Some(Duration::from_secs(7)));
+        assert_eq!(attempt.server_time.unwrap().to_rfc3339(), "2026-11-22T00:00:07+00:00");
+        let asked = serving.await.unwrap();
+        assert!(asked.starts_with("POST /v1/tokens/release HTTP/1.1\r\n"), "{asked}");
+        assert!(asked.contains("authorization: Bearer tg_acme_key\r\n"), "{asked}");
+        assert!(asked.ends_with("\r\n\r\n{\"tokens\":[\"tok.0\"]}"), "{asked}");
+    }
+
+    #[tokio::test]
+    async fn an_attempt_does_without_headers_that_say_nothing() {
+        let accepted = "HTTP/1.1 200 OK\r\nretry-after: Sun, 22 Nov 2026 00:00:07 GMT\r\ncontent-length: 7\r\n\
+            connection: close\r\n\r\n[1,2,3]";
+        let (client, _serving) = one_call(accepted).await;
+        let attempt: Attempt<Vec<u8>> = client.attempt(Route::Extend, &json!({})).await;
+        assert_eq!((attempt.server_time, attempt.retry_after), (None, None));
+        assert_eq!(attempt.outcome.unwrap(), [1, 2, 3]);
+    }
 }

@@ -134,3 +134,120 @@ fn read(message: aws_sdk_sqs::types::Message) -> Message {
         receive_count: receive_count.unwrap_or(1),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use aws_sdk_sqs::config::retry::RetryConfig;
+    use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
+    use aws_smithy_runtime_api::client::http::{
+        HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
+    };
+    use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+    use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+    use aws_smithy_types::body::SdkBody;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// What stands in for the network: notes each call with its request, and answers it.
+    #[derive(Debug, Clone, Default)]
+    struct Sqs {
+        calls: Arc<Mutex<Vec<(String, Value)>>>,
+        answers: Arc<Mutex<Vec<(u16, Value)>>>,
+    }
+
+    impl Sqs {
+        /// A queue whose calls are answered so, one after another.
+        fn answering(answers: impl IntoIterator<Item = (u16, Value)>) -> (Self, SqsQueue) {
+            let mut answers: Vec<_> = answers.into_iter().collect();
+            answers.reverse();
+            let sqs = Self { answers: Arc::new(Mutex::new(answers)), ..Self::default() };
+            let config = aws_sdk_sqs::Config::builder()
+                .behavior_version(BehaviorVersion::latest())
+                .region(Region::from_static("us-east-1"))
+                .credentials_provider(Credentials::for_tests())
+                .retry_config(RetryConfig::disabled())
+                .http_client(sqs.clone())
+                .build();
+            let url = "http://127.0.0.1:1/000000000000/work".to_owned();
+            (sqs, SqsQueue { sqs: aws_sdk_sqs::Client::from_conf(config), url })
+        }
+
+        fn calls(&self) -> Vec<(String, Value)> {
+            self.calls.lock().unwrap().clone()
+        }
+    }
+
+    impl HttpClient for Sqs {
+        fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
+            SharedHttpConnector::new(self.clone())
+        }
+    }
+
+    impl HttpConnector for Sqs {
+        fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+            let operation = request.headers().get("x-amz-target").unwrap().to_owned();
+            let body = serde_json::from_slice(request.body().bytes().unwrap()).unwrap();
+            self.calls.lock().unwrap().push((operation, body));
+            let (status, answer) = self.answers.lock().unwrap().pop().unwrap();
+            HttpConnectorFuture::ready(Ok(HttpResponse::new(
+                status.try_into().unwrap(),
+                SdkBody::from(answer.to_string()),
+            )))
+        }
+    }
+
+    fn message(place: usize) -> Message {
+        let (message_id, receipt_handle) = (format!("message-{place}"), format!("handle-{place}"));
+        Message { message_id, receipt_handle, body: "hello".to_owned(), receive_count: 1 }
+    }
+
+    #[tokio::test]
+    async fn messages_are_received_with_how_often_they_came() {
+        let received = json!({"Messages": [
+            {"MessageId": "message-0", "ReceiptHandle": "handle-0", "Body": "hello", "Attributes": {"ApproximateReceiveCount": "7"}},
+            {"MessageId": "message-1", "ReceiptHandle": "handle-1", "Body": "hello"},
+        ]});
+        let (sqs, queue) = Sqs::answering([(200, received), (200, json!({}))]);
+        let messages = queue.receive(4, Duration::from_secs(10), Duration::from_secs(60)).await.unwrap();
+        assert_eq!(messages, [Message { receive_count: 7, ..message(0) }, message(1)]);
+        assert_eq!(queue.receive(99, Duration::ZERO, Duration::from_secs(60)).await, Ok(Vec::new()));
+        let request = |most: u8, wait: u8| {
+            json!({"QueueUrl": queue.url, "MaxNumberOfMessages": most, "WaitTimeSeconds": wait, "VisibilityTimeout": 60,
+                "MessageSystemAttributeNames": ["ApproximateReceiveCount"]})
+        };
+        let calls =
+            [request(4, 10), request(10, 0)].map(|call| ("AmazonSQS.ReceiveMessage".to_owned(), call));
+        assert_eq!(sqs.calls(), calls);
+    }
+
+    #[tokio::test]
+    async fn a_receive_that_fails_says_why() {
+        let denied =
+            json!({"__type": "com.amazon.coral.service#AccessDeniedException", "message": "not allowed"});
+        let (_, queue) = Sqs::answering([(403, denied)]);
+        let error = queue.receive(1, Duration::ZERO, Duration::ZERO).await.unwrap_err();
+        assert!(error.contains("not allowed"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn ten_messages_at_a_time_are_deleted_and_kept_whatever_becomes_of_others() {
+        let failed = json!({"Successful": [], "Failed": [{"Id": "0", "Code": "x", "Message": "not now", "SenderFault": true}]});
+        let fine = json!({"Successful": [], "Failed": []});
+        let answers =
+            [(403, json!({})), (200, failed), (200, fine.clone()), (200, fine.clone()), (200, fine)];
+        let (sqs, queue) = Sqs::answering(answers);
+        let messages: Vec<Message> = (0..21).map(message).collect();
+        queue.delete(&messages).await;
+        queue.set_visibility(&messages[..11], Duration::from_secs(40)).await;
+        let calls = sqs.calls();
+        let sizes: Vec<_> = calls.iter().map(|(_, call)| call["Entries"].as_array().unwrap().len()).collect();
+        assert_eq!(sizes, [10, 10, 1, 10, 1]);
+        assert_eq!(calls[2].1["Entries"], json!([{"Id": "0", "ReceiptHandle": "handle-20"}]));
+        let kept = json!([{"Id": "0", "ReceiptHandle": "handle-10", "VisibilityTimeout": 40}]);
+        assert_eq!((&*calls[4].0, &calls[4].1["Entries"]), ("AmazonSQS.ChangeMessageVisibilityBatch", &kept));
+        assert!(calls[..3].iter().all(|(operation, _)| operation == "AmazonSQS.DeleteMessageBatch"));
+    }
+}
