@@ -84,7 +84,8 @@ impl fmt::Debug for LambdaConsumer {
 /// A record whose event is worked on, and what has come of it so far.
 struct Item {
     message_id: String,
-    token: Option<String>,
+    /// Also when the work has ended: the token is released later, together with the others.
+    held: Held,
     ended: Ended,
 }
 
@@ -163,10 +164,9 @@ impl LambdaConsumer {
             match record.body.parse::<Event>() {
                 Ok(event) => {
                     let held = heartbeats.start(&event);
-                    let (message_id, token) = (record.message_id, event.token.clone());
-                    let came_before = came_before(&record.attributes);
-                    waiting.push((items.len(), Received { event, held, came_before }));
-                    items.push(Item { message_id, token, ended: Ended::Left });
+                    let (lease, came_before) = (held.lease.clone(), came_before(&record.attributes));
+                    waiting.push(Waiting { place: items.len(), event, lease, came_before });
+                    items.push(Item { message_id: record.message_id, held, ended: Ended::Left });
                 }
                 Err(error) => {
                     error!(message_id = record.message_id, %error, "a message is reported as a failure");
@@ -177,9 +177,9 @@ impl LambdaConsumer {
         let mut working = JoinSet::new();
         loop {
             while working.len() < self.concurrency
-                && let Some((place, received)) = waiting.next()
+                && let Some(next) = waiting.next()
             {
-                working.spawn(finish(Arc::clone(&worker), place, received));
+                working.spawn(next.finish(Arc::clone(&worker)));
             }
             match timeout_at(until, working.join_next()).await {
                 Ok(Some(Ok((place, ended)))) => items[place].ended = ended,
@@ -200,10 +200,10 @@ impl LambdaConsumer {
     async fn release(&self, items: Vec<Item>, deadline: Instant) -> BTreeSet<String> {
         let mut settled = BTreeSet::new();
         let mut releases: Vec<(String, Release)> = Vec::new();
-        for Item { message_id, token, ended } in items {
-            match (ended, token) {
+        for Item { message_id, held, ended } in items {
+            match (ended, held.lease.token()) {
                 (Ended::Left, _) => {}
-                (Ended::Known(outcome), Some(token)) => releases.push((message_id, outcome.release(&token))),
+                (Ended::Known(outcome), Some(token)) => releases.push((message_id, outcome.release(token))),
                 (Ended::Known(_), None) | (Ended::LeaseOver, _) => drop(settled.insert(message_id)),
             }
         }
@@ -218,15 +218,18 @@ impl LambdaConsumer {
 }
 
 /// An event that waits for its turn.
-struct Received {
+struct Waiting {
+    /// Which item it is.
+    place: usize,
     event: Event,
-    held: Held,
+    lease: Lease,
     came_before: bool,
 }
 
-async fn finish(worker: Arc<Worker>, place: usize, received: Received) -> (usize, Ended) {
-    let Received { event, held, came_before } = received;
-    (place, worker.work_on(event, &held.lease, came_before).await)
+impl Waiting {
+    async fn finish(self, worker: Arc<Worker>) -> (usize, Ended) {
+        (self.place, worker.work_on(self.event, &self.lease, self.came_before).await)
+    }
 }
 
 fn came_before(attributes: &BTreeMap<String, String>) -> bool {
@@ -373,15 +376,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn leases_are_extended_also_of_records_that_wait() {
+    async fn leases_are_extended_also_of_records_that_wait_or_are_done() {
         let api = FakeApi::new();
         let consumer = consumer(&api, |_, _| async {
             sleep(seconds(25)).await;
             Ok(None)
         });
         assert_eq!(failures(&consumer, &[body(0), body(1)]).await, [""; 0]);
-        let (first, second) = (vec!["tok.0".to_owned(), "tok.1".to_owned()], vec!["tok.1".to_owned()]);
-        assert_eq!(api.extended(), [(seconds(20), first), (seconds(40), second)]);
+        let both = vec!["tok.0".to_owned(), "tok.1".to_owned()];
+        assert_eq!(api.extended(), [(seconds(20), both.clone()), (seconds(40), both)]);
+        assert_eq!(api.releases(), [(seconds(50), 2)]);
     }
 
     #[tokio::test(start_paused = true)]

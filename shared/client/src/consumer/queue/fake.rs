@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use super::messages::{Message, Queue};
+use super::messages::{Message, Queue, Received};
 use crate::consumer::calls::Boxed;
 
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl FakeQueue {
         self.state.lock().unwrap().deletes.clone()
     }
 
-    fn take(&self, most: usize, visibility: Duration) -> Vec<Message> {
+    fn take(&self, most: usize, visibility: Duration) -> Vec<Received> {
         let (now, at) = (Instant::now(), self.started.elapsed());
         let mut state = self.state.lock().unwrap();
         let visible = |stored: &Stored| stored.deleted_at.is_none() && stored.visible_at <= now;
@@ -89,9 +89,9 @@ impl FakeQueue {
                 stored.receive_count += 1;
                 stored.visible_at = now + visibility;
                 stored.visibility.push((at, visibility));
-                Message {
-                    message_id: format!("message-{place}"),
-                    receipt_handle: place.to_string(),
+                let (message_id, receipt_handle) = (format!("message-{place}"), place.to_string());
+                Received {
+                    message: Message { message_id, receipt_handle },
                     body: stored.body.clone(),
                     receive_count: stored.receive_count,
                 }
@@ -125,7 +125,7 @@ impl Queue for FakeQueue {
         most: usize,
         wait: Duration,
         visibility: Duration,
-    ) -> Boxed<'_, Result<Vec<Message>, String>> {
+    ) -> Boxed<'_, Result<Vec<Received>, String>> {
         let failure = {
             let mut state = self.state.lock().unwrap();
             state.receives.push((self.started.elapsed(), most));

@@ -14,12 +14,19 @@ use tracing::warn;
 use crate::consumer::calls::Boxed;
 use crate::consumer::limits;
 
-/// A message that was received.
+/// A message of the queue, without its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) message_id: String,
     pub(crate) receipt_handle: String,
+}
+
+/// A message that was received.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Received {
+    pub(crate) message: Message,
     pub(crate) body: String,
+    /// How often it was received, this time included.
     pub(crate) receive_count: u32,
 }
 
@@ -31,7 +38,7 @@ pub(crate) trait Queue: Send + Sync {
         most: usize,
         wait: Duration,
         visibility: Duration,
-    ) -> Boxed<'_, Result<Vec<Message>, String>>;
+    ) -> Boxed<'_, Result<Vec<Received>, String>>;
 
     /// Deletes messages. What cannot be deleted is logged: it comes again, and its outcome is known by then.
     fn delete<'a>(&'a self, messages: &'a [Message]) -> Boxed<'a, ()>;
@@ -53,7 +60,7 @@ impl Queue for SqsQueue {
         most: usize,
         wait: Duration,
         visibility: Duration,
-    ) -> Boxed<'_, Result<Vec<Message>, String>> {
+    ) -> Boxed<'_, Result<Vec<Received>, String>> {
         let most = i32::try_from(most.min(limits::MESSAGES_PER_BATCH)).unwrap_or(1);
         let receive = self.sqs.receive_message().queue_url(&self.url).max_number_of_messages(most);
         let receive =
@@ -121,15 +128,17 @@ fn whole_seconds(duration: Duration) -> i32 {
     i32::try_from(duration.as_secs()).unwrap_or(i32::MAX)
 }
 
-fn read(message: aws_sdk_sqs::types::Message) -> Message {
+fn read(message: aws_sdk_sqs::types::Message) -> Received {
     let receive_count = message
         .attributes
         .as_ref()
         .and_then(|attributes| attributes.get(&MessageSystemAttributeName::ApproximateReceiveCount))
         .and_then(|count| count.parse().ok());
-    Message {
-        message_id: message.message_id.unwrap_or_default(),
-        receipt_handle: message.receipt_handle.unwrap_or_default(),
+    Received {
+        message: Message {
+            message_id: message.message_id.unwrap_or_default(),
+            receipt_handle: message.receipt_handle.unwrap_or_default(),
+        },
         body: message.body.unwrap_or_default(),
         receive_count: receive_count.unwrap_or(1),
     }
@@ -201,7 +210,7 @@ mod tests {
 
     fn message(place: usize) -> Message {
         let (message_id, receipt_handle) = (format!("message-{place}"), format!("handle-{place}"));
-        Message { message_id, receipt_handle, body: "hello".to_owned(), receive_count: 1 }
+        Message { message_id, receipt_handle }
     }
 
     #[tokio::test]
@@ -212,7 +221,12 @@ mod tests {
         ]});
         let (sqs, queue) = Sqs::answering([(200, received), (200, json!({}))]);
         let messages = queue.receive(4, Duration::from_secs(10), Duration::from_secs(60)).await.unwrap();
-        assert_eq!(messages, [Message { receive_count: 7, ..message(0) }, message(1)]);
+        let received = |place, receive_count| Received {
+            message: message(place),
+            body: "hello".to_owned(),
+            receive_count,
+        };
+        assert_eq!(messages, [received(0, 7), received(1, 1)]);
         assert_eq!(queue.receive(99, Duration::ZERO, Duration::from_secs(60)).await, Ok(Vec::new()));
         let request = |most: u8, wait: u8| {
             json!({"QueueUrl": queue.url, "MaxNumberOfMessages": most, "WaitTimeSeconds": wait, "VisibilityTimeout": 60,

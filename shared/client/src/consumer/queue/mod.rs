@@ -19,9 +19,9 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{error, warn};
 
-use self::messages::{Message, Queue, SqsQueue};
+use self::messages::{Message, Queue, Received, SqsQueue};
 use self::releaser::{Finished, Releaser};
-use super::calls::{Calls, backoff};
+use super::calls::{Boxed, Calls, backoff};
 use super::heartbeats::Heartbeats;
 use super::lease::Lease;
 use super::limits;
@@ -114,11 +114,11 @@ impl QueueConsumer {
         self
     }
 
-    /// How long a message stays invisible after its consumer was killed, in whole seconds: 60 unless it is said. While its
-    /// event is worked on, it is made to.
+    /// How long a message stays invisible after its consumer was killed, in whole seconds: 60 unless it is said, and 1 at the
+    /// least. While its event is worked on, it is kept invisible.
     #[must_use]
     pub fn visibility(mut self, visibility: Duration) -> Self {
-        self.options.visibility = visibility;
+        self.options.visibility = visibility.max(Duration::from_secs(1));
         self
     }
 
@@ -169,9 +169,9 @@ impl QueueConsumer {
         releasing.spawn(releaser.run());
 
         let running = Arc::new(Running { queue, worker, invisible, finished, options });
-        let (mut handling, mut receiving) = (JoinSet::new(), JoinSet::new());
-        running.poll(&mut handling, &mut receiving, pin!(stop)).await;
-        running.finish(&mut handling, &mut receiving).await;
+        let mut handling = JoinSet::new();
+        let receiving = running.poll(&mut handling, pin!(stop)).await;
+        running.finish(&mut handling, receiving).await;
         heartbeats.give_up();
         handling.shutdown().await;
         drop(running);
@@ -193,7 +193,7 @@ async fn keep_invisible(queue: Arc<dyn Queue>, invisible: Arc<Periodic<Message>>
     }
 }
 
-type Received = Result<Vec<Message>, String>;
+type Receive = Result<Vec<Received>, String>;
 
 /// What the tasks of a running consumer share.
 struct Running {
@@ -205,13 +205,12 @@ struct Running {
 }
 
 impl Running {
-    /// Receives messages and begins their events, until it is to stop. Then a receive may still be on its way.
-    async fn poll(
-        self: &Arc<Self>,
+    /// Receives messages and begins their events, until it is to stop. Returns the receive that is on its way then.
+    async fn poll<'r>(
+        self: &'r Arc<Self>,
         handling: &mut JoinSet<()>,
-        receiving: &mut JoinSet<Received>,
         mut stop: Pin<&mut impl Future<Output = ()>>,
-    ) {
+    ) -> Option<Boxed<'r, Receive>> {
         let mut failures = 0;
         loop {
             while handling.try_join_next().is_some() {}
@@ -219,30 +218,30 @@ impl Running {
             if room == 0 {
                 tokio::select! {
                     biased;
-                    () = &mut stop => return,
+                    () = &mut stop => return None,
                     _ = handling.join_next() => continue,
                 }
             }
-            receiving.spawn(Arc::clone(self).receive(room));
+            let mut receiving = self.queue.receive(room, self.options.wait, self.options.visibility);
             let received = tokio::select! {
                 biased;
-                () = &mut stop => return,
-                received = receiving.join_next() => received,
+                () = &mut stop => return Some(receiving),
+                received = &mut receiving => received,
             };
             match received {
-                Some(Ok(Ok(messages))) => {
+                Ok(received) => {
                     failures = 0;
-                    for message in messages {
-                        handling.spawn(Arc::clone(self).handle(message));
+                    for received in received {
+                        handling.spawn(Arc::clone(self).handle(received));
                     }
                 }
-                failed => {
+                Err(error) => {
                     failures += 1;
                     let wait = backoff(failures, 0.0);
-                    error!(?wait, ?failed, "failed to receive messages");
+                    error!(error, ?wait, "failed to receive messages, trying again");
                     tokio::select! {
                         biased;
-                        () = &mut stop => return,
+                        () = &mut stop => return None,
                         () = sleep(wait) => {}
                     }
                 }
@@ -251,14 +250,14 @@ impl Running {
     }
 
     /// Waits for what is under way, as long as a shutdown may. What is received meanwhile is visible again at once.
-    async fn finish(&self, handling: &mut JoinSet<()>, receiving: &mut JoinSet<Received>) {
+    async fn finish(&self, handling: &mut JoinSet<()>, receiving: Option<Boxed<'_, Receive>>) {
         let put_back = async {
-            while let Some(received) = receiving.join_next().await {
-                if let Ok(Ok(messages)) = received
-                    && !messages.is_empty()
-                {
-                    self.queue.set_visibility(&messages, Duration::ZERO).await;
-                }
+            if let Some(receiving) = receiving
+                && let Ok(received) = receiving.await
+                && !received.is_empty()
+            {
+                let messages: Vec<Message> = received.into_iter().map(|received| received.message).collect();
+                self.queue.set_visibility(&messages, Duration::ZERO).await;
             }
         };
         let ending =
@@ -268,13 +267,10 @@ impl Running {
         }
     }
 
-    async fn receive(self: Arc<Self>, room: usize) -> Received {
-        self.queue.receive(room, self.options.wait, self.options.visibility).await
-    }
-
-    async fn handle(self: Arc<Self>, message: Message) {
+    async fn handle(self: Arc<Self>, received: Received) {
+        let Received { message, body, receive_count } = received;
         let invisible = self.invisible.add(message.clone(), self.options.visibility / 3);
-        let event: Event = match message.body.parse() {
+        let event: Event = match body.parse() {
             Ok(event) => event,
             Err(error) => {
                 error!(message_id = message.message_id, %error, "a message is left in the queue");
@@ -282,7 +278,7 @@ impl Running {
             }
         };
         let held = self.worker.heartbeats.start(&event);
-        let ended = self.worker.work_on(event, &held.lease, message.receive_count > 1).await;
+        let ended = self.worker.work_on(event, &held.lease, receive_count > 1).await;
         let release = match (ended, held.lease.token()) {
             (Ended::Left, _) => return,
             (Ended::Known(outcome), Some(token)) => Some(outcome.release(token)),

@@ -6,7 +6,6 @@ use tokio::time::Instant;
 
 use super::fake::FakeQueue;
 use super::*;
-use crate::consumer::calls::Boxed;
 use crate::consumer::fakes::{FakeApi, Scripted, at, body, body_with, seconds, without_token};
 
 type Text = Result<Option<String>, String>;
@@ -302,6 +301,14 @@ async fn a_shutdown_does_not_wait_forever_for_its_last_releases() {
     world.consumer(taking(Duration::ZERO).1).run_until(sleep(seconds(1))).await;
     // The receive that was on its way ends at 10 s, and then come 5 s of grace.
     assert_eq!((started.elapsed(), world.queue.deleted_at()), (seconds(15), vec![None]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_does_not_wait_longer_for_a_receive_than_for_work() {
+    let world = World::new();
+    let started = Instant::now();
+    world.consumer(never).wait(seconds(20)).shutdown(seconds(3)).run_until(sleep(seconds(1))).await;
+    assert_eq!(started.elapsed(), seconds(4));
 }
 
 #[tokio::test(start_paused = true)]
