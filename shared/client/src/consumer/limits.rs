@@ -1,4 +1,4 @@
-//! The defaults and bounds of a consumer. `limits.py` and `limits.ts` of the other packages have the same.
+//! The defaults and bounds of a consumer. `limits.py` and `limits.ts` of the other packages have the same, which a test holds.
 
 use std::time::Duration;
 
@@ -9,6 +9,12 @@ pub(crate) const NOTE_BYTES: usize = 2_048;
 /// Of a receive, a delete and a change of visibility.
 #[cfg(feature = "sqs")]
 pub(crate) const MESSAGES_PER_BATCH: usize = 10;
+/// Of a message, from the moment on that it is set.
+#[cfg(feature = "sqs")]
+pub(crate) const LONGEST_VISIBILITY: Duration = Duration::from_secs(43_200);
+/// So that keeping a message invisible is not all that a consumer does.
+#[cfg(feature = "sqs")]
+pub(crate) const SHORTEST_VISIBILITY: Duration = Duration::from_secs(1);
 
 // Defaults of what a user may choose.
 /// Events of a queue that are worked on at once.
@@ -59,3 +65,53 @@ pub(crate) const CHECKED_BELOW: Duration = Duration::from_secs(3);
 /// What a shutdown waits for its last releases, after the work.
 #[cfg(feature = "sqs")]
 pub(crate) const RELEASE_GRACE: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PYTHON: &str = include_str!("../../../../clients/python/src/tidegate_consumer/limits.py");
+
+    /// The value of a name in the Python package's limits.
+    fn python(name: &str) -> f64 {
+        let line = PYTHON.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" = "));
+        let value = line.unwrap_or_else(|| panic!("{name} is not there")).split(" #").next().unwrap();
+        value.trim().replace('_', "").parse().unwrap()
+    }
+
+    #[test]
+    fn they_are_those_of_the_python_package() {
+        let numbers = [
+            ("TOKENS_PER_CALL", TOKENS_PER_CALL),
+            ("NOTE_BYTES", NOTE_BYTES),
+            ("MESSAGES_PER_BATCH", MESSAGES_PER_BATCH),
+            ("CONCURRENCY", CONCURRENCY),
+            ("LAMBDA_CONCURRENCY", LAMBDA_CONCURRENCY),
+            ("REMEMBERED_EVENTS", REMEMBERED_EVENTS),
+            ("ATTEMPTS", ATTEMPTS as usize),
+        ];
+        for (name, value) in numbers {
+            assert_eq!(value as f64, python(name), "{name}");
+        }
+        let times = [
+            ("VISIBILITY", VISIBILITY),
+            ("WAIT", WAIT),
+            ("LINGER", LINGER),
+            ("SHUTDOWN", SHUTDOWN),
+            ("MARGIN", MARGIN),
+            ("TOLERANCE", TOLERANCE),
+            ("TIMEOUT", TIMEOUT),
+            ("FIRST_BACKOFF", FIRST_BACKOFF),
+            ("LONGEST_BACKOFF", LONGEST_BACKOFF),
+            ("LONGEST_RETRY_AFTER", LONGEST_RETRY_AFTER),
+            ("SHORTEST_BEAT", SHORTEST_BEAT),
+            ("LONGEST_FIRST_BEAT", LONGEST_FIRST_BEAT),
+            ("OVERDUE_BEAT", OVERDUE_BEAT),
+            ("CHECKED_BELOW", CHECKED_BELOW),
+            ("RELEASE_GRACE", RELEASE_GRACE),
+        ];
+        for (name, value) in times {
+            assert_eq!(value.as_secs_f64(), python(&format!("{name}_SECONDS")), "{name}");
+        }
+    }
+}

@@ -114,11 +114,11 @@ impl QueueConsumer {
         self
     }
 
-    /// How long a message stays invisible after its consumer was killed, in whole seconds: 60 unless it is said, and 1 at the
-    /// least. While its event is worked on, it is kept invisible.
+    /// How long a message stays invisible after its consumer was killed, in whole seconds: 60 unless it is said, at
+    /// least 1 and at most 43,200. While its event is worked on, it is kept invisible.
     #[must_use]
     pub fn visibility(mut self, visibility: Duration) -> Self {
-        self.options.visibility = visibility.max(Duration::from_secs(1));
+        self.options.visibility = visibility.clamp(limits::SHORTEST_VISIBILITY, limits::LONGEST_VISIBILITY);
         self
     }
 

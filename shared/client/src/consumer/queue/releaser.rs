@@ -1,11 +1,12 @@
 //! Ending what was worked on: releases tokens, many by one call, and then deletes their messages.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_protocol::Release;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::sleep;
 
 use super::messages::{Message, Queue};
 use crate::consumer::calls::Calls;
@@ -49,11 +50,16 @@ impl Releaser {
 
     async fn next_batch(&mut self) -> Option<Vec<Finished>> {
         let mut batch = vec![self.finished.recv().await?];
-        let send_at = Instant::now() + self.linger;
-        while batch.len() < limits::TOKENS_PER_CALL
-            && let Ok(Some(finished)) = timeout_at(send_at, self.finished.recv()).await
-        {
-            batch.push(finished);
+        let mut lingering = pin!(sleep(self.linger));
+        while batch.len() < limits::TOKENS_PER_CALL {
+            tokio::select! {
+                biased;
+                finished = self.finished.recv() => match finished {
+                    Some(finished) => batch.push(finished),
+                    None => break,
+                },
+                () = &mut lingering => break,
+            }
         }
         Some(batch)
     }
