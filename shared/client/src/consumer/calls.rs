@@ -7,13 +7,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use serde_json::json;
-use tidegate_protocol::{ExtendResults, Extended, Release, ReleaseResults, Released};
+use tidegate_protocol::{Extended, Release, Released};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::info;
 
 use super::limits;
-use crate::client::{Attempt, Client, Route};
+use crate::client::{Attempt, Client};
 use crate::error::Error;
 
 pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -31,10 +30,7 @@ pub(crate) trait TokenApi: Send + Sync {
 
 impl TokenApi for Client {
     fn release<'a>(&'a self, entries: &'a [Release]) -> Boxed<'a, Attempt<Vec<Released>>> {
-        Box::pin(async move {
-            let body = json!({ "tokens": entries });
-            self.attempt(Route::Release, &body).await.map(|answer: ReleaseResults| answer.results)
-        })
+        Box::pin(self.attempt_release(entries))
     }
 
     fn extend<'a>(
@@ -42,10 +38,7 @@ impl TokenApi for Client {
         tokens: &'a [&'a str],
         lease_seconds: Option<u32>,
     ) -> Boxed<'a, Attempt<Vec<Extended>>> {
-        Box::pin(async move {
-            let body = json!({"tokens": tokens, "lease_seconds": lease_seconds});
-            self.attempt(Route::Extend, &body).await.map(|answer: ExtendResults| answer.results)
-        })
+        Box::pin(self.attempt_extend(tokens, lease_seconds))
     }
 }
 

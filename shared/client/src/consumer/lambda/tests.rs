@@ -194,3 +194,14 @@ async fn several_records_may_be_worked_on_at_once_and_a_hundred_released() {
     assert_eq!(failures(&consumer.concurrency(51), &bodies).await, [""; 0]);
     assert_eq!(api.releases(), [(seconds(2), 100), (seconds(2), 1)]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_invocation_without_time_reports_everything() {
+    let api = FakeApi::new();
+    let consumer = consumer(&api, done);
+    let answer = consumer.handle(sqs_event(&[body(0), body(1)], 1), SystemTime::now() - seconds(1)).await;
+    assert_eq!(
+        (failures_of(answer), tokens(&api)),
+        (vec!["message-0".to_owned(), "message-1".to_owned()], vec![])
+    );
+}

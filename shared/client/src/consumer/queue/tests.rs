@@ -1,5 +1,5 @@
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 use tokio::time::Instant;
@@ -265,31 +265,50 @@ async fn a_shutdown_finishes_what_is_under_way_and_releases_without_delay() {
     assert_eq!((world.api.released().len(), world.queue.deleted_at()), (1, vec![Some(seconds(15))]));
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_shutdown_gives_up_what_takes_too_long() {
-    struct NotesDrop(Arc<AtomicBool>, Lease);
-    impl Drop for NotesDrop {
-        fn drop(&mut self) {
-            self.0.store(self.1.is_lost(), Ordering::SeqCst);
-        }
+/// Notes, when it is dropped, whether its lease was lost.
+struct NotesDrop(Arc<Mutex<Option<bool>>>, Lease);
+
+impl Drop for NotesDrop {
+    fn drop(&mut self) {
+        *self.0.lock().unwrap() = Some(self.1.is_lost());
     }
-    let world = World::new();
-    world.queue.send(body(0));
-    let was_told = Arc::new(AtomicBool::new(false));
-    let noted = Arc::clone(&was_told);
+}
+
+/// A consumer whose work does not end, and whether its lease was lost when it was dropped; `None` before.
+fn endless(world: &World) -> (Arc<Mutex<Option<bool>>>, QueueConsumer) {
+    let dropped = Arc::new(Mutex::new(None));
+    let noted = Arc::clone(&dropped);
     let consumer = world.consumer(move |_, lease| {
         let kept = NotesDrop(Arc::clone(&noted), lease);
         async move {
-            sleep(seconds(1_000)).await;
+            std::future::pending::<()>().await;
             drop(kept);
             Ok(None)
         }
     });
+    (dropped, consumer)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_gives_up_what_takes_too_long() {
+    let world = World::new();
+    world.queue.send(body(0));
+    let (dropped, consumer) = endless(&world);
     let started = Instant::now();
     consumer.shutdown(seconds(15)).run_until(sleep(seconds(3))).await;
-    assert_eq!(started.elapsed(), seconds(18));
-    assert!(was_told.load(Ordering::SeqCst), "dropped without being told, or not dropped");
+    assert_eq!((started.elapsed(), *dropped.lock().unwrap()), (seconds(18), Some(true)));
     assert_eq!((world.api.released().len(), world.queue.deleted_at()), (0, vec![None]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_consumer_that_is_dropped_gives_up_everything_at_once() {
+    let world = World::new();
+    world.queue.send(body(0));
+    let (dropped, consumer) = endless(&world);
+    assert!(timeout(seconds(30), consumer.run_until(std::future::pending())).await.is_err());
+    sleep(seconds(20)).await;
+    assert!(dropped.lock().unwrap().is_some());
+    assert_eq!((world.api.released().len(), world.api.extended().len()), (0, 1)); // none after 20 s
 }
 
 #[tokio::test(start_paused = true)]
