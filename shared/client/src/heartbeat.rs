@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::JoinSet;
-
 use crate::Client;
-use crate::consumer::{Calls, Heartbeats, Held, Lease};
+use crate::consumer::{Beating, Calls, Heartbeats, Held, Lease};
 
 /// Extends a token's lease, at once and then at each third of it, until dropped. The consumers of this crate do that by
 /// themselves; this is for who reads a queue otherwise.
@@ -35,7 +33,7 @@ use crate::consumer::{Calls, Heartbeats, Held, Lease};
 #[derive(Debug)]
 pub struct Heartbeat {
     held: Held,
-    _beats: JoinSet<()>,
+    _beating: Beating,
 }
 
 impl Heartbeat {
@@ -49,9 +47,7 @@ impl Heartbeat {
     fn beating(calls: &Arc<Calls>, token: &str, lease_seconds: u32) -> Self {
         let heartbeats = Heartbeats::new(calls, Some(lease_seconds));
         let held = heartbeats.hold(Lease::of_token(token));
-        let mut beats = JoinSet::new();
-        beats.spawn(async move { heartbeats.run().await });
-        Self { held, _beats: beats }
+        Self { held, _beating: heartbeats.run() }
     }
 
     /// Whether the token is known to be lost.

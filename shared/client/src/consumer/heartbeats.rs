@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tidegate_protocol::Event;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::warn;
 
@@ -35,6 +36,13 @@ pub(crate) struct Held {
     heartbeats: Arc<Heartbeats>,
     id: u64,
     _beats: Option<Kept<Lease>>,
+}
+
+/// Leases are extended as long as this is kept; then all are lost.
+#[derive(Debug)]
+pub(crate) struct Beating {
+    heartbeats: Arc<Heartbeats>,
+    _running: JoinSet<()>,
 }
 
 impl Heartbeats {
@@ -76,8 +84,14 @@ impl Heartbeats {
         self.open().values().for_each(Lease::give_up);
     }
 
-    /// Extends what is due, until this is dropped.
-    pub(crate) async fn run(&self) {
+    /// Begins to extend what is due. Needs a Tokio runtime.
+    pub(crate) fn run(self: &Arc<Self>) -> Beating {
+        let (heartbeats, mut running) = (Arc::clone(self), JoinSet::new());
+        running.spawn(async move { heartbeats.extend_when_due().await });
+        Beating { heartbeats: Arc::clone(self), _running: running }
+    }
+
+    async fn extend_when_due(&self) {
         loop {
             let due = self.beats.due().await;
             for leases in due.chunks(limits::TOKENS_PER_CALL) {
@@ -122,6 +136,12 @@ impl Heartbeats {
     }
 }
 
+impl Drop for Beating {
+    fn drop(&mut self) {
+        self.heartbeats.give_up();
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
         self.heartbeats.open().remove(&self.id);
@@ -133,19 +153,15 @@ mod tests {
     use std::time::Duration;
 
     use serde_json::json;
-    use tokio::task::JoinSet;
     use tokio::time::sleep;
 
     use super::*;
     use crate::consumer::fakes::{FakeApi, Scripted, at, body, body_with, event, seconds};
 
-    /// Heartbeats that run as long as the second is kept.
-    fn beating(calls: &Arc<Calls>) -> (Arc<Heartbeats>, JoinSet<()>) {
+    fn beating(calls: &Arc<Calls>) -> (Arc<Heartbeats>, Beating) {
         let heartbeats = Heartbeats::new(calls, None);
-        let mut running = JoinSet::new();
-        let beats = Arc::clone(&heartbeats);
-        running.spawn(async move { beats.run().await });
-        (heartbeats, running)
+        let beating = heartbeats.run();
+        (heartbeats, beating)
     }
 
     fn extended_at(api: &FakeApi) -> Vec<u64> {
@@ -159,7 +175,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_lease_is_extended_at_each_third_of_what_is_left() {
         let api = FakeApi::new();
-        let (heartbeats, _running) = beating(&api.calls());
+        let (heartbeats, _beating) = beating(&api.calls());
         let held = heartbeats.start(&lease_of(0, 30));
         sleep(seconds(51)).await;
         assert_eq!(extended_at(&api), [10, 30, 50]); // then a third of the minute that the API gave
@@ -173,7 +189,7 @@ mod tests {
     async fn the_first_heartbeat_of_a_long_lease_comes_early() {
         let api = FakeApi::new();
         api.lease(seconds(3_600));
-        let (heartbeats, _running) = beating(&api.calls());
+        let (heartbeats, _beating) = beating(&api.calls());
         let _held = heartbeats.start(&lease_of(0, 3_600));
         sleep(seconds(2_000)).await;
         assert_eq!(extended_at(&api), [20, 1_220]);
@@ -182,7 +198,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn heartbeats_go_by_the_servers_clock() {
         let api = FakeApi::new();
-        let (heartbeats, _running) = beating(&api.calls_by_a_clock_ahead_by(-600));
+        let (heartbeats, _beating) = beating(&api.calls_by_a_clock_ahead_by(-600));
         let _held = heartbeats.start(&lease_of(0, 60));
         sleep(seconds(41)).await;
         assert_eq!(extended_at(&api), [20, 40]);
@@ -192,7 +208,7 @@ mod tests {
     async fn a_heartbeat_without_an_answer_is_followed_by_another() {
         let api = FakeApi::new();
         api.script([Scripted::Refused(401), Scripted::Silence]);
-        let (heartbeats, _running) = beating(&api.calls());
+        let (heartbeats, _beating) = beating(&api.calls());
         let held = heartbeats.start(&lease_of(0, 9));
         sleep(seconds(9)).await;
         // A third of 9 s, of the 6 s that were left then, and of the 4 s after those, which the silence took away.
@@ -209,7 +225,7 @@ mod tests {
         {
             let api = FakeApi::new();
             api.status("tok.0", status);
-            let (heartbeats, _running) = beating(&api.calls());
+            let (heartbeats, _beating) = beating(&api.calls());
             let (lost, held) = (heartbeats.start(&event(&body(0))), heartbeats.start(&event(&body(1))));
             lost.lease.lost().await;
             assert_eq!((lost.lease.is_over(), held.lease.is_lost()), (is_over, false), "{status}");
@@ -221,7 +237,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn leases_are_extended_together_but_for_those_that_began_just_now() {
         let api = FakeApi::new();
-        let (heartbeats, _running) = beating(&api.calls());
+        let (heartbeats, _beating) = beating(&api.calls());
         let mut held: Vec<Held> = (0..101).map(|index| heartbeats.start(&lease_of(index, 60))).collect();
         sleep(seconds(9)).await;
         held.push(heartbeats.start(&lease_of(101, 69))); // more than half-way when the others are due
@@ -239,7 +255,7 @@ mod tests {
         let api = FakeApi::new();
         api.takes(seconds(2));
         api.status("tok.0", "expired");
-        let (heartbeats, _running) = beating(&api.calls());
+        let (heartbeats, _beating) = beating(&api.calls());
         let held = heartbeats.start(&event(&body(0)));
         let lease = held.lease.clone();
         sleep(seconds(21)).await;

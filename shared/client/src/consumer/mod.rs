@@ -16,7 +16,7 @@ mod worker;
 pub(crate) mod fakes;
 
 pub(crate) use calls::Calls;
-pub(crate) use heartbeats::{Heartbeats, Held};
+pub(crate) use heartbeats::{Beating, Heartbeats, Held};
 pub use lambda::{BatchItemFailure, LambdaConsumer, SqsBatchResponse, SqsEvent, SqsRecord};
 pub use lease::{Lease, LeaseLost};
 #[cfg(feature = "sqs")]

@@ -118,10 +118,9 @@ impl LambdaConsumer {
     /// from the start on, also of records that wait for their turn.
     async fn work_on(&self, records: Vec<SqsRecord>, until: Instant) -> Vec<Item> {
         let heartbeats = Heartbeats::new(&self.calls, None);
-        let (beats, work, recent) = (Arc::clone(&heartbeats), self.work.clone(), Arc::clone(&self.recent));
+        let _beating = heartbeats.run();
+        let (work, recent) = (self.work.clone(), Arc::clone(&self.recent));
         let worker = Arc::new(Worker { work, recent, heartbeats: Arc::clone(&heartbeats) });
-        let mut beating = JoinSet::new();
-        beating.spawn(async move { beats.run().await });
         let mut items = Vec::new();
         let mut waiting = Vec::new();
         for record in records {

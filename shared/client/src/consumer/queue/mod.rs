@@ -163,9 +163,9 @@ impl QueueConsumer {
         let worker = Worker { work, recent, heartbeats: Arc::clone(&heartbeats) };
         let invisible = Periodic::new();
         let (finished, releaser) = Releaser::new(&calls, &queue, options.linger);
-        let (mut background, mut releasing) = (JoinSet::new(), JoinSet::new());
-        background.spawn(keep_leases(Arc::clone(&heartbeats)));
-        background.spawn(keep_invisible(Arc::clone(&queue), Arc::clone(&invisible), options.visibility));
+        let (mut keeping, mut releasing) = (JoinSet::new(), JoinSet::new());
+        let _beating = heartbeats.run();
+        keeping.spawn(keep_invisible(Arc::clone(&queue), Arc::clone(&invisible), options.visibility));
         releasing.spawn(releaser.run());
 
         let running = Arc::new(Running { queue, worker, invisible, finished, options });
@@ -179,10 +179,6 @@ impl QueueConsumer {
             error!("the last releases were not answered in time: their messages stay in the queue");
         }
     }
-}
-
-async fn keep_leases(heartbeats: Arc<Heartbeats>) {
-    heartbeats.run().await;
 }
 
 async fn keep_invisible(queue: Arc<dyn Queue>, invisible: Arc<Periodic<Message>>, visibility: Duration) {

@@ -9,7 +9,7 @@ use super::*;
 use crate::consumer::fakes::{FakeApi, Scripted, at, body, body_with, seconds, without_token};
 
 type Text = Result<Option<String>, String>;
-type Noted = Arc<Mutex<Vec<String>>>;
+type Shared<T> = Arc<Mutex<T>>;
 
 struct World {
     api: Arc<FakeApi>,
@@ -30,8 +30,8 @@ impl World {
 }
 
 /// Work that takes so long, and the events that it was called with.
-fn taking(time: Duration) -> (Noted, impl Fn(Event, Lease) -> Boxed<'static, Text>) {
-    let worked_on = Noted::default();
+fn taking(time: Duration) -> (Shared<Vec<String>>, impl Fn(Event, Lease) -> Boxed<'static, Text>) {
+    let worked_on = Shared::<Vec<String>>::default();
     let noted = Arc::clone(&worked_on);
     let work = move |event: Event, _: Lease| -> Boxed<'static, Text> {
         noted.lock().unwrap().push(event.event_id);
@@ -266,7 +266,7 @@ async fn a_shutdown_finishes_what_is_under_way_and_releases_without_delay() {
 }
 
 /// Notes, when it is dropped, whether its lease was lost.
-struct NotesDrop(Arc<Mutex<Option<bool>>>, Lease);
+struct NotesDrop(Shared<Option<bool>>, Lease);
 
 impl Drop for NotesDrop {
     fn drop(&mut self) {
@@ -274,26 +274,27 @@ impl Drop for NotesDrop {
     }
 }
 
-/// A consumer whose work does not end, and whether its lease was lost when it was dropped; `None` before.
-fn endless(world: &World) -> (Arc<Mutex<Option<bool>>>, QueueConsumer) {
-    let dropped = Arc::new(Mutex::new(None));
-    let noted = Arc::clone(&dropped);
+/// A consumer whose work does not end; its leases, and whether each was lost when its work was dropped.
+fn endless(world: &World) -> (Shared<Vec<Lease>>, Shared<Option<bool>>, QueueConsumer) {
+    let (leases, dropped) = (Shared::<Vec<Lease>>::default(), Shared::<Option<bool>>::default());
+    let noted = (Arc::clone(&leases), Arc::clone(&dropped));
     let consumer = world.consumer(move |_, lease| {
-        let kept = NotesDrop(Arc::clone(&noted), lease);
+        noted.0.lock().unwrap().push(lease.clone());
+        let kept = NotesDrop(Arc::clone(&noted.1), lease);
         async move {
             std::future::pending::<()>().await;
             drop(kept);
             Ok(None)
         }
     });
-    (dropped, consumer)
+    (leases, dropped, consumer)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_gives_up_what_takes_too_long() {
     let world = World::new();
     world.queue.send(body(0));
-    let (dropped, consumer) = endless(&world);
+    let (_, dropped, consumer) = endless(&world);
     let started = Instant::now();
     consumer.shutdown(seconds(15)).run_until(sleep(seconds(3))).await;
     assert_eq!((started.elapsed(), *dropped.lock().unwrap()), (seconds(18), Some(true)));
@@ -304,10 +305,12 @@ async fn a_shutdown_gives_up_what_takes_too_long() {
 async fn a_consumer_that_is_dropped_gives_up_everything_at_once() {
     let world = World::new();
     world.queue.send(body(0));
-    let (dropped, consumer) = endless(&world);
+    let (leases, dropped, consumer) = endless(&world);
     assert!(timeout(seconds(30), consumer.run_until(std::future::pending())).await.is_err());
     sleep(seconds(20)).await;
-    assert!(dropped.lock().unwrap().is_some());
+    assert!(dropped.lock().unwrap().is_some(), "the work goes on");
+    // What the work has begun in other tasks is told.
+    assert!(leases.lock().unwrap().iter().all(Lease::is_lost));
     assert_eq!((world.api.released().len(), world.api.extended().len()), (0, 1)); // none after 20 s
 }
 
