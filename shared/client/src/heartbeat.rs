@@ -9,7 +9,7 @@ use crate::consumer::{Beating, Calls, Heartbeats, Held, Lease};
 /// Extends a token's lease, at once and then at each third of it, until dropped. The consumers of this crate do that by
 /// themselves; this is for who reads a queue otherwise.
 ///
-/// A beat that gets no answer is followed by another before the lease ends. Once the token is lost (its lease ended, or
+/// A beat that gets no answer, or is refused, is followed by another before the lease ends. Once the token is lost (its lease ended, or
 /// it was released) the beats stop and [`Heartbeat::lost`] says so: another consumer may have the event by then.
 ///
 /// ```no_run
