@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use reqwest::header::IF_MATCH;
+use chrono::{DateTime, Utc};
+use reqwest::header::{DATE, HeaderMap, HeaderName, IF_MATCH, RETRY_AFTER};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -207,6 +208,22 @@ impl Client {
         answer(self.call(Method::POST, &route.path()).json(body)).await
     }
 
+    /// One attempt of a POST, with what the headers of its answer say.
+    pub(crate) async fn attempt<T: DeserializeOwned>(
+        &self,
+        route: Route<'_>,
+        body: &impl Serialize,
+    ) -> Attempt<T> {
+        match exchange(self.call(Method::POST, &route.path()).json(body)).await {
+            Err(error) => Attempt { outcome: Err(error), server_time: None, retry_after: None },
+            Ok(answer) => Attempt {
+                server_time: server_time(&answer.headers),
+                retry_after: retry_after(&answer.headers),
+                outcome: answer.accepted().and_then(|body| read(&body)),
+            },
+        }
+    }
+
     pub(crate) async fn put<T: DeserializeOwned>(
         &self,
         route: Route<'_>,
@@ -242,20 +259,69 @@ fn matching(call: RequestBuilder, expected: Option<u32>) -> RequestBuilder {
 }
 
 async fn answer<T: DeserializeOwned>(call: RequestBuilder) -> Result<T, Error> {
-    let body = accepted(call).await?;
-    serde_json::from_slice(&body)
-        .map_err(|e| Error::Unreadable { what: "the answer of the API", reason: e.to_string() })
+    read(&accepted(call).await?)
 }
 
 /// The body of a 2xx; any other answer is an error.
 async fn accepted(call: RequestBuilder) -> Result<Vec<u8>, Error> {
-    let response = call.send().await?;
-    let status = response.status();
-    let body = response.bytes().await?;
-    if status.is_success() {
-        return Ok(body.to_vec());
+    exchange(call).await?.accepted()
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(body)
+        .map_err(|e| Error::Unreadable { what: "the answer of the API", reason: e.to_string() })
+}
+
+/// What came of one attempt of a call.
+#[derive(Debug)]
+pub(crate) struct Attempt<T> {
+    pub(crate) outcome: Result<T, Error>,
+    /// The server's time of day when it answered; `None` when it did not say.
+    pub(crate) server_time: Option<DateTime<Utc>>,
+    /// How long the API wants the next attempt to wait; `None` when it did not say.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+impl<T> Attempt<T> {
+    pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U) -> Attempt<U> {
+        let Self { outcome, server_time, retry_after } = self;
+        Attempt { outcome: outcome.map(change), server_time, retry_after }
     }
-    Err(Error::Refused(Box::new(problem(status, &body))))
+}
+
+/// An answer, whatever its status.
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn accepted(self) -> Result<Vec<u8>, Error> {
+        if self.status.is_success() {
+            return Ok(self.body);
+        }
+        Err(Error::Refused(Box::new(problem(self.status, &self.body))))
+    }
+}
+
+async fn exchange(call: RequestBuilder) -> Result<Answer, Error> {
+    let response = call.send().await?;
+    let (status, headers) = (response.status(), response.headers().clone());
+    Ok(Answer { status, headers, body: response.bytes().await?.to_vec() })
+}
+
+fn server_time(headers: &HeaderMap) -> Option<DateTime<Utc>> {
+    Some(DateTime::parse_from_rfc2822(text(headers, &DATE)?).ok()?.to_utc())
+}
+
+/// `Retry-After` in seconds: the API does not send it as a date.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    text(headers, &RETRY_AFTER)?.parse().ok().map(|seconds: u32| Duration::from_secs(seconds.into()))
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok()
 }
 
 /// Whatever stands between may answer too, and not with a problem.
@@ -298,5 +364,49 @@ mod tests {
     fn secrets_are_not_shown_by_accident() {
         let client = Client::new("http://127.0.0.1:1/", "tg_acme_secret").unwrap();
         assert_eq!(format!("{client:?}"), "Client { base_url: \"http://127.0.0.1:1\", .. }");
+    }
+    /// Answers one call on loopback with this text, and gives what was asked.
+    async fn one_call(answer: &'static str) -> (Client, tokio::task::JoinHandle<String>) {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client =
+            Client::new(format!("http://{}", listener.local_addr().unwrap()), "tg_acme_key").unwrap();
+        let serving = tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let (mut asked, mut part) = (String::new(), [0; 4_096]);
+            while !asked.ends_with("}") {
+                let read = socket.read(&mut part).await.unwrap();
+                asked.push_str(str::from_utf8(&part[..read]).unwrap());
+            }
+            socket.write_all(answer.as_bytes()).await.unwrap();
+            asked
+        });
+        (client, serving)
+    }
+
+    #[tokio::test]
+    async fn an_attempt_tells_what_the_headers_of_its_answer_say() {
+        let refused = "HTTP/1.1 429 Too Many Requests\r\ndate: Sun, 22 Nov 2026 00:00:07 GMT\r\nretry-after: 7\r\n\
+            content-length: 2\r\nconnection: close\r\n\r\n{}";
+        let (client, serving) = one_call(refused).await;
+        let body = json!({"tokens": ["tok.0"]});
+        let attempt: Attempt<serde_json::Value> = client.attempt(Route::Release, &body).await;
+        assert_eq!(attempt.outcome.unwrap_err().problem().unwrap().status, 429);
+        assert_eq!(attempt.retry_after, Some(Duration::from_secs(7)));
+        assert_eq!(attempt.server_time.unwrap().to_rfc3339(), "2026-11-22T00:00:07+00:00");
+        let asked = serving.await.unwrap();
+        assert!(asked.starts_with("POST /v1/tokens/release HTTP/1.1\r\n"), "{asked}");
+        assert!(asked.contains("authorization: Bearer tg_acme_key\r\n"), "{asked}");
+        assert!(asked.ends_with("\r\n\r\n{\"tokens\":[\"tok.0\"]}"), "{asked}");
+    }
+
+    #[tokio::test]
+    async fn an_attempt_does_without_headers_that_say_nothing() {
+        let accepted = "HTTP/1.1 200 OK\r\nretry-after: Sun, 22 Nov 2026 00:00:07 GMT\r\ncontent-length: 7\r\n\
+            connection: close\r\n\r\n[1,2,3]";
+        let (client, _serving) = one_call(accepted).await;
+        let attempt: Attempt<Vec<u8>> = client.attempt(Route::Extend, &json!({})).await;
+        assert_eq!((attempt.server_time, attempt.retry_after), (None, None));
+        assert_eq!(attempt.outcome.unwrap(), [1, 2, 3]);
     }
 }

@@ -48,13 +48,33 @@ impl Error {
         }
     }
 
-    /// Whether the same call may succeed a little later: no answer came, or the API refused with 429 or a status from
-    /// 500 on.
+    /// Whether the same call may succeed a little later: no answer came, or the API refused with 408, 425, 429 or a
+    /// status from 500 on.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Transport(error) => !error.is_builder(),
-            Self::Refused(problem) => problem.status == 429 || problem.status >= 500,
+            Self::Refused(problem) => matches!(problem.status, 408 | 425 | 429 | 500..),
             Self::Event(_) | Self::Unreadable { .. } => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_may_succeed_later_is_told_from_one_that_will_not() {
+        let refused = |status: u16| {
+            let problem = serde_json::from_value(serde_json::json!({"status": status})).unwrap();
+            Error::Refused(Box::new(problem))
+        };
+        for status in [408, 425, 429, 500, 502, 503, 504] {
+            assert!(refused(status).is_retryable(), "{status}");
+        }
+        for status in [400, 401, 404, 409, 413, 422, 428] {
+            assert!(!refused(status).is_retryable(), "{status}");
+        }
+        assert!(!Error::Unreadable { what: "the answer", reason: String::new() }.is_retryable());
     }
 }

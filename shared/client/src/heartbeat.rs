@@ -1,16 +1,15 @@
 //! Keeping a token while its event is worked on.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tokio::time::{MissedTickBehavior, interval};
+use crate::Client;
+use crate::consumer::{Beating, Calls, Heartbeats, Held, Lease};
 
-use crate::{Client, Error, ExtendStatus};
-
-/// Extends a token's lease, at once and then at each third of it, until dropped.
+/// Extends a token's lease, at once and then at each third of it, until dropped. The consumers of this crate do that by
+/// themselves; this is for who reads a queue otherwise.
 ///
-/// A beat that gets no answer is followed by another before the lease ends. Once the token is lost (its lease ended, or
+/// A beat that gets no answer, or is refused, is followed by another before the lease ends. Once the token is lost (its lease ended, or
 /// it was released) the beats stop and [`Heartbeat::lost`] says so: another consumer may have the event by then.
 ///
 /// ```no_run
@@ -33,142 +32,76 @@ use crate::{Client, Error, ExtendStatus};
 /// ```
 #[derive(Debug)]
 pub struct Heartbeat {
-    task: JoinHandle<()>,
-    lost: watch::Receiver<bool>,
+    held: Held,
+    _beating: Beating,
 }
 
 impl Heartbeat {
     /// Starts to extend `token` by `lease` (whole seconds, 10 at the least) at each beat. Needs a Tokio runtime, and
     /// panics without one, as `tokio::spawn` does.
     pub fn start(client: &Client, token: &str, lease: Duration) -> Self {
-        let (client, token) = (client.clone(), token.to_owned());
         let lease_seconds = u32::try_from(lease.as_secs()).unwrap_or(u32::MAX).max(10);
-        Self::beating(Duration::from_secs(lease_seconds.into()) / 3, move || {
-            let (client, token) = (client.clone(), token.clone());
-            async move {
-                client
-                    .extend(&[token], Some(lease_seconds))
-                    .await
-                    .map(|answer| answer.first().map(|a| a.status))
-            }
-        })
+        Self::beating(&Calls::new(client), token, lease_seconds)
     }
 
-    fn beating<F, A>(every: Duration, extend: F) -> Self
-    where
-        F: Fn() -> A + Send + 'static,
-        A: Future<Output = Result<Option<ExtendStatus>, Error>> + Send + 'static,
-    {
-        let (losing, lost) = watch::channel(false);
-        let task = tokio::spawn(async move {
-            let mut beats = interval(every);
-            beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            loop {
-                beats.tick().await;
-                match extend().await {
-                    Ok(Some(ExtendStatus::Extended)) => {}
-                    // No answer, or one that may be different next time.
-                    Err(error) if error.is_retryable() => {}
-                    Ok(_) | Err(_) => break,
-                }
-            }
-            let _ = losing.send(true);
-        });
-        Self { task, lost }
+    fn beating(calls: &Arc<Calls>, token: &str, lease_seconds: u32) -> Self {
+        let heartbeats = Heartbeats::new(calls, Some(lease_seconds));
+        let held = heartbeats.hold(Lease::of_token(token));
+        Self { held, _beating: heartbeats.run() }
     }
 
     /// Whether the token is known to be lost.
     pub fn is_lost(&self) -> bool {
-        *self.lost.borrow()
+        self.held.lease.is_lost()
     }
 
     /// Waits until the token is known to be lost; for as long as it is held, that is forever.
     pub async fn lost(&mut self) {
-        // The sender says true before it goes; without it the task was aborted, which only dropping does.
-        let _ = self.lost.wait_for(|lost| *lost).await;
-    }
-}
-
-impl Drop for Heartbeat {
-    fn drop(&mut self) {
-        self.task.abort();
+        self.held.lease.lost().await;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use tokio::time::{Instant, advance};
+    use tokio::time::{Instant, sleep};
 
     use super::*;
-
-    /// A heartbeat whose n-th extension is answered by `answer(n)`, and the number of its extensions.
-    fn beating(
-        answer: impl Fn(usize) -> Result<Option<ExtendStatus>, Error> + Send + 'static,
-    ) -> (Heartbeat, Arc<AtomicUsize>) {
-        let beats = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&beats);
-        let heartbeat = Heartbeat::beating(Duration::from_secs(20), move || {
-            let answered = answer(counted.fetch_add(1, Ordering::SeqCst));
-            async move { answered }
-        });
-        (heartbeat, beats)
-    }
-
-    async fn settle() {
-        for _ in 0..10 {
-            tokio::task::yield_now().await;
-        }
-    }
+    use crate::consumer::fakes::{FakeApi, Scripted, seconds};
 
     #[tokio::test(start_paused = true)]
     async fn it_extends_at_once_and_at_each_third_until_dropped() {
-        let (heartbeat, beats) = beating(|_| Ok(Some(ExtendStatus::Extended)));
-        settle().await;
-        assert_eq!(beats.load(Ordering::SeqCst), 1);
-        for beat in 2..5 {
-            advance(Duration::from_secs(20)).await;
-            settle().await;
-            assert_eq!(beats.load(Ordering::SeqCst), beat);
-        }
+        let api = FakeApi::new();
+        api.lease(seconds(30));
+        let heartbeat = Heartbeat::beating(&api.calls(), "tok.0", 30);
+        sleep(seconds(25)).await;
+        let times: Vec<u64> = api.extended().into_iter().map(|(at, _)| at.as_secs()).collect();
+        assert_eq!((times, api.lease_seconds()), (vec![0, 10, 20], vec![Some(30); 3]));
         assert!(!heartbeat.is_lost());
         drop(heartbeat);
-        advance(Duration::from_secs(60)).await;
-        settle().await;
-        assert_eq!(beats.load(Ordering::SeqCst), 4);
+        sleep(seconds(60)).await;
+        assert_eq!(api.extended().len(), 3);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_lost_token_ends_it_and_is_told() {
-        let (mut heartbeat, beats) =
-            beating(|beat| Ok(Some(if beat < 2 { ExtendStatus::Extended } else { ExtendStatus::Expired })));
-        let started = Instant::now();
+        let api = FakeApi::new();
+        let mut heartbeat = Heartbeat::beating(&api.calls(), "tok.0", 60);
+        sleep(seconds(30)).await;
+        api.status("tok.0", "expired");
+        let waiting = Instant::now();
         heartbeat.lost().await;
-        assert!(heartbeat.is_lost());
-        assert_eq!(started.elapsed(), Duration::from_secs(40));
-        advance(Duration::from_secs(60)).await;
-        settle().await;
-        assert_eq!(beats.load(Ordering::SeqCst), 3);
+        assert_eq!((waiting.elapsed(), heartbeat.is_lost()), (seconds(10), true));
+        sleep(seconds(60)).await;
+        assert_eq!(api.extended().len(), 3);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_beat_without_a_good_answer_is_followed_by_another() {
-        let refused = |status: u16| {
-            let problem = serde_json::from_value(serde_json::json!({"status": status})).unwrap();
-            Err(Error::Refused(Box::new(problem)))
-        };
-        let (mut heartbeat, beats) = beating(move |beat| match beat {
-            0 => refused(503),
-            1 => Ok(Some(ExtendStatus::Extended)),
-            _ => refused(401),
-        });
-        settle().await;
-        advance(Duration::from_secs(20)).await;
-        settle().await;
-        assert_eq!((beats.load(Ordering::SeqCst), heartbeat.is_lost()), (2, false));
-        heartbeat.lost().await;
-        assert_eq!(beats.load(Ordering::SeqCst), 3);
+        let api = FakeApi::new();
+        api.script([Scripted::Refused(401), Scripted::Refused(503)]);
+        let heartbeat = Heartbeat::beating(&api.calls(), "tok.0", 60);
+        sleep(seconds(10)).await;
+        let times: Vec<u128> = api.extended().into_iter().map(|(at, _)| at.as_millis()).collect();
+        assert_eq!((times, heartbeat.is_lost()), (vec![0, 5_000, 5_500], false));
     }
 }

@@ -1,5 +1,13 @@
-//! What a consumer of Tidegate uses: the delivered [`Event`], [`Client::release`], a [`Heartbeat`] for long work, and
-//! typed calls for the rest of the API.
+//! What a consumer of Tidegate uses: the delivered [`Event`], loops that work on events, [`Client::release`], a
+//! [`Heartbeat`] for long work, and typed calls for the rest of the API.
+//!
+//! | events come | what works on them |
+//! | --- | --- |
+//! | in a queue of SQS | `QueueConsumer`, with the feature `sqs` |
+//! | to a Lambda function with an SQS event source | [`LambdaConsumer`] |
+//! | to a webhook | `WebhookVerifier`, with the feature `webhook` |
+//!
+//! They repeat their calls, extend leases and release tokens. Who would rather do that by themselves makes the calls:
 //!
 //! ```no_run
 //! use tidegate_client::{Client, Event, Outcome};
@@ -22,28 +30,42 @@
 //! # }
 //! ```
 //!
-//! Deliberately absent: a consumer loop, retries and a queue. The first two are decisions of the consumer, the third is
-//! any SQS client. Every call here may be repeated safely, except a job that is created without an id of its own.
+//! A call of [`Client`] is not repeated by itself. Each may be repeated safely, except a job that is created without an id
+//! of its own.
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 mod bulk;
 mod calendar;
 mod client;
+mod consumer;
 mod dead_letters;
 mod error;
 mod heartbeat;
 mod history;
 mod job;
+mod message;
 mod policy;
 mod preview;
 mod tokens;
 mod trigger;
+#[cfg(feature = "webhook")]
+mod webhook;
 
 pub use calendar::Calendar;
 pub use client::{Client, Page};
+#[cfg(feature = "sqs")]
+pub use consumer::QueueConsumer;
+pub use consumer::{
+    BatchItemFailure, EventResult, LambdaConsumer, Lease, LeaseLost, SqsBatchResponse, SqsEvent, SqsRecord,
+};
 pub use dead_letters::DeadLetterFilter;
 pub use error::Error;
 pub use heartbeat::Heartbeat;
 pub use job::{Job, Payload};
+pub use message::{Message, MessageError};
 pub use policy::Policy;
 pub use preview::PreviewQuery;
 pub use tidegate_protocol::{
@@ -56,3 +78,5 @@ pub use tidegate_protocol::{
     SqsTarget, Target, TriggerView, Unreadable, Upcoming, UpcomingFiring,
 };
 pub use trigger::{Cron, CronFields, Trigger};
+#[cfg(feature = "webhook")]
+pub use webhook::{SecretError, WebhookError, WebhookVerifier};

@@ -5,7 +5,7 @@ use tidegate_protocol::{
     ExtendResults, Extended, FreeResults, Freed, Outcome, Release, ReleaseResults, Released,
 };
 
-use crate::client::{Client, Route};
+use crate::client::{Attempt, Client, Route};
 use crate::error::Error;
 
 impl Client {
@@ -44,8 +44,13 @@ impl Client {
     /// [`Error::Refused`] with status 422 when there are no tokens or too many. Otherwise as every call of [`Client`].
     /// A single token never fails the others: its [`Released::status`] says what came of it.
     pub async fn release_each(&self, entries: &[Release]) -> Result<Vec<Released>, Error> {
-        let answer: ReleaseResults = self.post(Route::Release, &json!({ "tokens": entries })).await?;
-        Ok(answer.results)
+        self.attempt_release(entries).await.outcome
+    }
+
+    /// [`Client::release_each`], with what the headers of the answer say.
+    pub(crate) async fn attempt_release(&self, entries: &[Release]) -> Attempt<Vec<Released>> {
+        let attempt = self.attempt(Route::Release, &json!({ "tokens": entries })).await;
+        attempt.map(|answer: ReleaseResults| answer.results)
     }
 
     /// Ends leases, whether they ran out or not: 1 to 100 tokens. With `redeliver` their events are delivered again
@@ -75,8 +80,17 @@ impl Client {
         lease_seconds: Option<u32>,
     ) -> Result<Vec<Extended>, Error> {
         let tokens: Vec<&str> = tokens.iter().map(AsRef::as_ref).collect();
+        self.attempt_extend(&tokens, lease_seconds).await.outcome
+    }
+
+    /// [`Client::extend`], with what the headers of the answer say.
+    pub(crate) async fn attempt_extend(
+        &self,
+        tokens: &[&str],
+        lease_seconds: Option<u32>,
+    ) -> Attempt<Vec<Extended>> {
         let body = json!({"tokens": tokens, "lease_seconds": lease_seconds});
-        let answer: ExtendResults = self.post(Route::Extend, &body).await?;
-        Ok(answer.results)
+        let attempt = self.attempt(Route::Extend, &body).await;
+        attempt.map(|answer: ExtendResults| answer.results)
     }
 }
