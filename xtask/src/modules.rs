@@ -60,6 +60,7 @@ const TABLES: &[Table] = &[
         base: &["clock", "random", "contain", "error", "deadline", "expect", "figures", "gather"],
         rows: &[
             ("regions", &[]),
+            ("reach", &[]),
             ("pauses", &[]),
             ("services", &[]),
             ("queues", &["regions", "pauses", "services"]),
@@ -69,7 +70,10 @@ const TABLES: &[Table] = &[
             ("contents", &["queues"]),
             ("throttle", &["queues", "effect", "contents"]),
             ("scan", &["contents"]),
-            ("deliver", &["regions", "services", "queues", "token_key", "effect", "contents", "scan"]),
+            (
+                "deliver",
+                &["regions", "reach", "services", "queues", "token_key", "effect", "contents", "scan"],
+            ),
             ("effect_loop", &["queues", "effect", "throttle", "deliver"]),
             ("tokens", &["queues", "token_key", "effect", "contents", "throttle", "effect_loop"]),
             ("emit", &["queues", "index", "contents", "throttle", "scan"]),

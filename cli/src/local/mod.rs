@@ -29,8 +29,7 @@ pub(crate) async fn run(args: LocalArgs) -> anyhow::Result<ExitCode> {
     // Ports first: whoever finds one taken leaves no folder behind.
     let listeners = Listeners::bind(args.port, args.sqs_port).await?;
     let place = folder.clone().map_or(Place::Memory, Place::Folder);
-    let private_targets =
-        if args.deny_private_targets { PrivateTargets::None } else { PrivateTargets::All };
+    let private_targets = if args.deny_private_targets { PrivateTargets::None } else { PrivateTargets::All };
     let durability = if args.synchronous { Durability::Machine } else { Durability::Process };
     let services = Services::on_one_machine(|name| std::env::var(name).ok());
     let options = Options { durability, private_targets, services, ..Options::new(place) };

@@ -6,8 +6,8 @@ use axum::Router;
 use axum::response::IntoResponse;
 use http::header::CONTENT_TYPE;
 use tidegate_protocol::{
-    Backpressure, Dst, EventBridgeTarget, HttpTarget, Interval, LambdaTarget, Problem, Release, SnsTarget, SqsTarget,
-    StepFunctionsTarget, Target, Unreadable,
+    Backpressure, Dst, EventBridgeTarget, HttpTarget, Interval, LambdaTarget, Problem, Release, SnsTarget,
+    SqsTarget, StepFunctionsTarget, Target, Unreadable,
 };
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Content, Ref, RefOr, Response};

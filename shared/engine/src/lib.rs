@@ -64,6 +64,7 @@ mod pauses;
 mod policies;
 mod queries;
 mod queues;
+mod reach;
 mod regions;
 mod repair;
 mod scan;
@@ -74,7 +75,6 @@ mod tokens;
 
 pub use calendars::{CalendarDelete, Calendars};
 pub use contain::{Panicked, contain, panics_contained};
-pub use deliver::reach::{PrivateTargets, PrivateTargetsError};
 pub use dead_letters::{DeadLetterCounts, DeadLetterDetail, DeadLetterFilter, DeadLetters, Redriven};
 pub use deadline::{until, within};
 pub use effect::Release;
@@ -90,6 +90,7 @@ pub use queries::{
     LeaseSpan, Load, Observer, PolicyStatus, Queries, Reason, RunDetail, RunState, RunSummary, SoFar,
 };
 pub use queues::{Config, Handled, QueueCheck, Queues, Redelivery, message};
+pub use reach::{PrivateTargets, PrivateTargetsError};
 pub use repair::{
     DEFAULT_LOOK_BACK_SECONDS, Finding, FindingKind, Repair, RepairError, RepairOptions, RepairReport,
 };

@@ -312,7 +312,9 @@ mod tests {
             Sent::failed("AccessDeniedException: no".to_owned())
         );
         let is_sign = |code: &str| not_taken(code, "x", None).sign().is_some();
-        assert!(is_sign("ThrottlingException") && is_sign("TooManyRequestsException") && !is_sign("NotFound"));
+        assert!(
+            is_sign("ThrottlingException") && is_sign("TooManyRequestsException") && !is_sign("NotFound")
+        );
     }
 
     #[test]

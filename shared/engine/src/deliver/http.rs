@@ -18,10 +18,10 @@ use tidegate_domain::target::Target;
 use tidegate_domain::time::seconds;
 
 use super::failures::{Answered, Seen};
-use super::reach::{AllowedOnly, NoAllowedAddress, NotFound, PrivateTargets};
 use super::request::Request;
 use super::{Delivery, EventToSend, Sent, signature};
 use crate::EngineError;
+use crate::reach::{AllowedOnly, NoAllowedAddress, NotFound, PrivateTargets};
 
 /// Calls under way at once.
 const CALLS_AT_ONCE: usize = 20;

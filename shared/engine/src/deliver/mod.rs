@@ -17,7 +17,6 @@ pub(crate) mod granted;
 mod held_back;
 pub(crate) mod http;
 mod lambda;
-pub(crate) mod reach;
 mod request;
 mod signature;
 mod sns;

@@ -21,8 +21,8 @@ use tidegate_domain::time::ceil_second;
 use tidegate_store::Pause as _;
 
 use crate::EngineError;
-use crate::deliver::reach::PrivateTargets;
 use crate::pauses::Pauses;
+use crate::reach::PrivateTargets;
 use crate::regions::Regions;
 use crate::services::Services;
 use batch::{batches, blames_a_message, blames_its_entry, sqs_text};

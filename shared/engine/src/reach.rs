@@ -46,16 +46,19 @@ impl FromStr for PrivateTargets {
         match text {
             "true" => Ok(Self::All),
             "false" | "" => Ok(Self::None),
-            ranges => {
-                ranges.split(',').map(|range| range.trim().parse()).collect::<Result<_, _>>().map(Self::Within).map_err(bad)
-            }
+            ranges => ranges
+                .split(',')
+                .map(|range| range.trim().parse())
+                .collect::<Result<_, _>>()
+                .map(Self::Within)
+                .map_err(bad),
         }
     }
 }
 
 impl PrivateTargets {
     /// Whether calls may go to an address.
-    pub(super) fn allow(&self, ip: IpAddr) -> bool {
+    pub(crate) fn allow(&self, ip: IpAddr) -> bool {
         // However an IPv4 address is written, it is the same.
         let ip = ip.to_canonical();
         match self {
@@ -69,33 +72,38 @@ impl PrivateTargets {
 /// A name has none but addresses that calls may not go to: what is behind them will not change by waiting.
 #[derive(Debug, Error)]
 #[error("the name leads to no address that is allowed")]
-pub(super) struct NoAllowedAddress;
+pub(crate) struct NoAllowedAddress;
 
 /// Nobody knows a name. That may change.
 #[derive(Debug, Error)]
 #[error("the name leads nowhere")]
-pub(super) struct NotFound;
+pub(crate) struct NotFound;
 
 /// Looks names up.
 type LookUp = Arc<dyn Fn(String) -> BoxFuture<'static, std::io::Result<Vec<SocketAddr>>> + Send + Sync>;
 
 /// Resolves names to the addresses that calls may go to.
-pub(super) struct AllowedOnly {
+pub(crate) struct AllowedOnly {
     allowed: PrivateTargets,
     look_up: LookUp,
 }
 
 impl AllowedOnly {
-    pub(super) fn new(allowed: PrivateTargets) -> Self {
+    pub(crate) fn new(allowed: PrivateTargets) -> Self {
         let look_up = |name: String| -> BoxFuture<'static, _> {
             Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
         };
         Self { allowed, look_up: Arc::new(look_up) }
     }
 
-    async fn addresses(look_up: LookUp, allowed: PrivateTargets, name: String) -> Result<Vec<SocketAddr>, Refusal> {
+    async fn addresses(
+        look_up: LookUp,
+        allowed: PrivateTargets,
+        name: String,
+    ) -> Result<Vec<SocketAddr>, Refusal> {
         let found = look_up(name).await.map_err(|_| NotFound)?;
-        let usable: Vec<SocketAddr> = found.into_iter().filter(|address| allowed.allow(address.ip())).collect();
+        let usable: Vec<SocketAddr> =
+            found.into_iter().filter(|address| allowed.allow(address.ip())).collect();
         if usable.is_empty() { Err(NoAllowedAddress.into()) } else { Ok(usable) }
     }
 }
@@ -104,7 +112,8 @@ type Refusal = Box<dyn std::error::Error + Send + Sync>;
 
 impl Resolve for AllowedOnly {
     fn resolve(&self, name: Name) -> Resolving {
-        let found = Self::addresses(Arc::clone(&self.look_up), self.allowed.clone(), name.as_str().to_owned());
+        let found =
+            Self::addresses(Arc::clone(&self.look_up), self.allowed.clone(), name.as_str().to_owned());
         Box::pin(async move { Ok(Box::new(found.await?.into_iter()) as Addrs) })
     }
 }
@@ -205,7 +214,9 @@ mod tests {
             let error = wrong.parse::<PrivateTargets>().unwrap_err().to_string();
             assert!(error.starts_with(&format!("'{wrong}' is none of true, false and ranges")), "{error}");
         }
-        for (text, all) in [("true", PrivateTargets::All), ("false", PrivateTargets::None), ("", PrivateTargets::None)] {
+        for (text, all) in
+            [("true", PrivateTargets::All), ("false", PrivateTargets::None), ("", PrivateTargets::None)]
+        {
             assert_eq!(text.parse(), Ok(all));
         }
     }
@@ -226,7 +237,8 @@ mod tests {
     async fn a_name_that_rebinds_leads_nobody_into_the_network() {
         let look_up = scripted(&[&["8.8.8.8"], &["169.254.169.254"], &["10.0.0.1", "8.8.4.4", "::1"]]);
         let resolve = async || {
-            let found = AllowedOnly::addresses(Arc::clone(&look_up), PrivateTargets::None, "x".to_owned()).await;
+            let found =
+                AllowedOnly::addresses(Arc::clone(&look_up), PrivateTargets::None, "x".to_owned()).await;
             found.map(|found| found.iter().map(|address| address.ip().to_string()).collect::<Vec<_>>())
         };
         assert_eq!(resolve().await.unwrap(), ["8.8.8.8"]);
