@@ -21,14 +21,14 @@ pub enum Target {
         /// `http://` or `https://`, with a host, at most [`TARGET_URL_BYTES`].
         url: String,
         /// How it is called.
-        call: HttpCall,
+        call: Box<HttpCall>,
     },
     /// An event bus of EventBridge, by its ARN.
     EventBridge {
         /// Its ARN.
         bus: Arn,
         /// What its rules know events by.
-        label: BusLabel,
+        label: Box<BusLabel>,
     },
     /// A standard or FIFO topic of SNS. A FIFO topic gets group and deduplication id as a FIFO queue does.
     Sns {
@@ -239,14 +239,14 @@ impl Target {
     /// for an address that each of them describes.
     pub fn http(url: &str) -> Result<Self, TargetError> {
         check_url("url", url)?;
-        Ok(Self::Http { url: url.to_owned(), call: HttpCall::default() })
+        Ok(Self::Http { url: url.to_owned(), call: Box::default() })
     }
 
     /// The same target, called in another way; any other kind as it is.
     #[must_use]
     pub fn called(self, call: HttpCall) -> Self {
         match self {
-            Self::Http { url, .. } => Self::Http { url, call },
+            Self::Http { url, .. } => Self::Http { url, call: Box::new(call) },
             other => other,
         }
     }
@@ -254,7 +254,7 @@ impl Target {
     /// What an ARN stands for; a bus gets events with source and detail type as by default.
     pub fn by_arn(arn: Arn) -> Self {
         match arn.service() {
-            Service::EventBridge => Self::EventBridge { bus: arn, label: BusLabel::default() },
+            Service::EventBridge => Self::EventBridge { bus: arn, label: Box::default() },
             Service::Sns => Self::Sns { topic: arn },
             Service::Lambda => Self::Lambda { function: arn },
             Service::StepFunctions => Self::StepFunctions { machine: arn },
@@ -265,7 +265,7 @@ impl Target {
     #[must_use]
     pub fn labelled(self, label: BusLabel) -> Self {
         match self {
-            Self::EventBridge { bus, .. } => Self::EventBridge { bus, label },
+            Self::EventBridge { bus, .. } => Self::EventBridge { bus, label: Box::new(label) },
             other => other,
         }
     }

@@ -335,6 +335,11 @@ async fn what_no_call_can_have_is_refused_with_its_field() {
         assert_eq!(error["field"], format!("target.http.{field}"), "{options}");
         assert!(error["message"].as_str().unwrap().contains(says), "{options}: {}", refused.text);
     }
+    let job =
+        stage.job("200", &header("X-A", "1")).to_string().replace(r#""X-A":"1""#, r#""X-A":"1","X-A":"2""#);
+    let json = [("content-type", "application/json")];
+    let twice = stage.world.send(Method::PUT, "/v1/jobs/bad", Some(&stage.key), &json, &job).await;
+    assert_eq!(twice.json["errors"][0]["message"], "target.http.headers.X-A is given twice; give it once");
     // The value of a header may be a secret.
     let refused =
         stage.world.put("/v1/jobs/bad", &stage.key, &stage.job("200", &header("x", "sécret"))).await;

@@ -72,7 +72,7 @@ impl HttpTarget {
         };
         let (id, request) = (delivery.event.to_string(), Request::of(delivery, call));
         let trace = Some(delivery.traceparent());
-        (index, self.post(url, (&id, trace), (request, call), secrets, now_s).await)
+        (index, self.post(url, (&id, trace), (request, &**call), secrets, now_s).await)
     }
 
     /// Sends a request under an id, signed with a client's secrets; as part of a trace, where there is one. `call` says what the

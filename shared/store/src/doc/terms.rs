@@ -89,7 +89,7 @@ impl From<&Terms> for TermsDoc {
             q,
             u,
             h: match &terms.target {
-                Target::Http { call, .. } if !call.is_default() => Some(HttpCallDoc::from(call)),
+                Target::Http { call, .. } if !call.is_default() => Some(HttpCallDoc::from(&**call)),
                 _ => None,
             },
             a: terms.target.arn().map(ToString::to_string),
