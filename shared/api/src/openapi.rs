@@ -6,8 +6,8 @@ use axum::Router;
 use axum::response::IntoResponse;
 use http::header::CONTENT_TYPE;
 use tidegate_protocol::{
-    Backpressure, Dst, EventBridgeTarget, HttpTarget, Interval, LambdaTarget, Problem, Release, SnsTarget,
-    SqsTarget, StepFunctionsTarget, Target, Unreadable,
+    Dst, EventBridgeTarget, HttpTarget, Interval, LambdaTarget, Problem, Release, SnsTarget, SqsTarget,
+    StepFunctionsTarget, Target, Unreadable,
 };
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Content, Ref, RefOr, Response};
@@ -95,7 +95,6 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
 /// Says of the parts that bodies share with answers that a body has no further members in them.
 fn tell_of_closed_parts(document: &mut utoipa::openapi::OpenApi) {
     let components = document.components.get_or_insert_default();
-    close::<Backpressure>(components);
     close::<Dst>(components);
     close::<EventBridgeTarget>(components);
     close::<HttpTarget>(components);

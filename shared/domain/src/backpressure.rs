@@ -234,7 +234,12 @@ mod tests {
         assert_eq!(seen, [Some(6), Some(6), Some(12), Some(25), Some(50), Some(50), None]);
         assert_eq!(state.at(at(75)).unwrap().eases_at(), at(90), "looking at it does not put recovery off");
         assert_eq!(state.at(at(75)).unwrap().at(at(150)), None);
-        let again = after(Some(&state), 100, None, 95);
+        assert_eq!(
+            Backpressure::after(Some(&state), 100, &sign(None), at(95)),
+            None,
+            "five after it recovered by one"
+        );
+        let again = after(Some(&state), 100, None, 100);
         assert_eq!(again.limit(100), 12, "a sign takes a step back, ten seconds after the last");
     }
 

@@ -47,7 +47,7 @@ pub use explanation::{ExpectationCode, Explanation, ReasonCode};
 pub use flow::{BatchWindow, OnDeadline, Pace, RunOverlap};
 pub use job::{BulkResult, BulkResults, History, JobList, JobView, Misfire, MisfireRule};
 pub use policy::{
-    Backpressure, ClosedBy, Holder, HolderList, OnExpiry, Per, PolicyList, PolicyStatus, PolicyView, Rate,
+    Backpressure, Holder, HolderList, OnExpiry, Per, PolicyList, PolicyStatus, PolicyView, Rate,
     StrainedTarget, StrainedTargetList, Unreadable,
 };
 pub use preview::{Firing, Preview, Upcoming, UpcomingFiring};

@@ -102,8 +102,8 @@ pub struct Backpressure {
     /// Nothing is sent before this instant, RFC 3339; null when it is slowed, not closed.
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub closed_until: Option<String>,
-    /// Who closed it; null when it is not closed.
-    pub closed_by: Option<ClosedBy>,
+    /// Who closed it: `client`, by a call, or `consumer`, by what it answered or that it did not; null when it is not closed.
+    pub closed_by: Option<String>,
     /// How many events it goes on with at once when it is not closed.
     pub limit: u32,
     /// Why: what the consumer answered, that it did not answer, or what the call that closed it said. May be empty.
@@ -112,20 +112,6 @@ pub struct Backpressure {
     /// When it opens, or recovers by the next step if no other sign is seen, RFC 3339.
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub eases_at: String,
-}
-
-/// Who closed a policy or a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum ClosedBy {
-    /// Its client, by a call.
-    Client,
-    /// What its consumer answered, or that it did not answer.
-    Consumer,
-    /// A word of a later version. Cannot be sent.
-    #[serde(other, skip_serializing)]
-    Other,
 }
 
 /// A target without a policy that cannot keep up.

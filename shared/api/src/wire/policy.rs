@@ -50,8 +50,8 @@ pub(crate) struct PolicyBody {
     pub(crate) paused: Option<bool>,
     /// Not looked at: the calls to close and open change it.
     #[serde(default)]
-    #[schema(value_type = Option<protocol::Backpressure>, read_only)]
-    backpressure: Unread<protocol::Backpressure>,
+    #[schema(value_type = Option<BackpressureBody>, read_only)]
+    backpressure: Unread<BackpressureBody>,
     /// Not looked at.
     #[serde(default)]
     #[schema(value_type = Option<u32>, read_only)]
@@ -76,6 +76,28 @@ pub(crate) struct PolicyBody {
     #[serde(default)]
     #[schema(value_type = Option<Vec<protocol::Unreadable>>, read_only)]
     set_aside: Unread<Vec<protocol::Unreadable>>,
+}
+
+/// What an answer says of a consumer that cannot keep up. Not looked at.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "the fields are there so that an answer can be sent back")]
+pub(crate) struct BackpressureBody {
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    closed_until: Unread<String>,
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    closed_by: Unread<String>,
+    #[serde(default)]
+    #[schema(value_type = Option<u32>)]
+    limit: Unread<i128>,
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    because: Unread<String>,
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    eases_at: Unread<String>,
 }
 
 /// How fast events may begin. A hard cap: in any interval of length `t` at most `burst + rate * t` begin.
@@ -200,9 +222,12 @@ pub(crate) fn backpressure(state: &Backpressure, limit: u32) -> protocol::Backpr
     let closed = state.closed();
     protocol::Backpressure {
         closed_until: closed.map(|closed| instant(closed.until)),
-        closed_by: closed.map(|closed| match closed.by {
-            ClosedBy::Client => protocol::ClosedBy::Client,
-            ClosedBy::Consumer => protocol::ClosedBy::Consumer,
+        closed_by: closed.map(|closed| {
+            let by = match closed.by {
+                ClosedBy::Client => "client",
+                ClosedBy::Consumer => "consumer",
+            };
+            by.to_owned()
         }),
         limit: state.open_limit(limit),
         because: state.because().to_owned(),
