@@ -110,12 +110,13 @@ impl Delivery {
     }
 }
 
-/// What the answers say of targets that cannot keep up, by their addresses.
+/// What the answers say of targets that cannot keep up, by their addresses. Queues are never held back.
 pub(super) fn signs(deliveries: &[EventToSend], sent: &[Sent]) -> BTreeMap<String, Sign> {
     let mut signs = BTreeMap::<String, Sign>::new();
     for (delivery, sent) in deliveries.iter().zip(sent) {
-        if let Some(sign) = sent.sign() {
-            let address = delivery.terms.terms.target.address();
+        let target = &delivery.terms.terms.target;
+        if let Some(sign) = sent.sign().filter(|_| !target.transport().is_inline) {
+            let address = target.address();
             let sign = both(signs.remove(address), sign);
             signs.insert(address.to_owned(), sign);
         }

@@ -8,7 +8,7 @@ use super::condition::shape;
 
 /// What updates are called, by the kind of row and the attributes that they write. What has no name here is called by
 /// its attributes.
-const UPDATES: [(&str, &str, &str); 56] = [
+const UPDATES: [(&str, &str, &str); 58] = [
     ("active", "retained_at", "note retained"),
     ("epoch", "epoch_ms", "begin"),
     ("index", "#shards", "raise shards"),
@@ -57,6 +57,8 @@ const UPDATES: [(&str, &str, &str); 56] = [
     ("slots", "d# e# f# held i# p# r# t# w#", "requeue"),
     ("slots", "want", "end refill"),
     ("slots", "x#", "recheck"),
+    ("client", "former_secrets webhook_secret", "replace secrets"),
+    ("client", "webhook_secret", "replace secrets"),
     ("dirty", "dirty_until", "mark"),
     ("watermark", "fence lease_end missed past_# planned_to", "take over again"),
     (
@@ -127,6 +129,7 @@ fn row(table: &str, pk: &str, sk: &str) -> String {
         "runs" if pk.ends_with("|parts") => "part",
         "runs" => "run",
         "events" if pk.starts_with("mark|") => "mark",
+        "events" if pk.ends_with("|targets") => "target",
         "events" => match sk.chars().next() {
             Some('t') => "said",
             _ => "event",

@@ -1,6 +1,8 @@
 //! The clauses of runs, lines, policies, clients and what consumers say.
 
 use anyhow::{Context as _, Result};
+use chrono::Duration;
+use tidegate_domain::backpressure::{Backpressure, Sign};
 use tidegate_domain::calendar::{Calendar, Exclusions};
 use tidegate_domain::flow::Overlap;
 use tidegate_domain::ids::{ClientId, RunId};
@@ -22,6 +24,7 @@ cases! {
     "calendar delete: revision = :seen" => calendar_that_was_replaced_is_deleted,
     "calendar put: attribute_not_exists(pk)" => second_calendar,
     "calendar rewrite: revision = :old" => calendar_that_was_replaced_is_replaced,
+    "client replace secrets: webhook_secret = :seen" => secret_that_was_replaced,
     "client transact put: attribute_not_exists(pk)" => second_client,
     "line delete: cur >= n" => entry_of_which_something_is_left,
     "line exhaust singles: cur = :cur" => rest_of_which_a_group_took_meanwhile,
@@ -37,6 +40,8 @@ cases! {
     "slots put: attribute_not_exists(pk)" => second_slot_group,
     "dirty mark: attribute_not_exists(dirty_until) OR dirty_until < :until" => earlier_mark,
     "said put: attribute_not_exists(fence) OR fence <= :fence" => word_of_a_former_lease,
+    "target rewrite: attribute_not_exists(pk)" => first_sign_that_is_a_second,
+    "target rewrite: backpressure = :seen" => sign_that_follows_another,
 }
 
 pub(crate) fn client() -> Result<ClientId> {
@@ -129,14 +134,53 @@ async fn calendar_that_was_replaced_is_deleted(world: &World, store: &Store) -> 
     Ok(is_refused(store.delete_calendar(&calendar(1)?).await?))
 }
 
-async fn second_client(world: &World, store: &Store) -> Result<bool> {
-    let registered = ClientRecord {
+/// A client, registered with a webhook secret.
+fn registered(secret: &str) -> Result<ClientRecord> {
+    Ok(ClientRecord {
         id: client()?,
         allowed_targets: Vec::new(),
-        webhook_secret: "whsec_AAAA".to_owned(),
+        webhook_secret: secret.to_owned(),
         former_secrets: Vec::new(),
         created_at: at(0),
-    };
+    })
+}
+
+/// Of two calls that replace a secret at once, the second would forget the secret of the first, which its client was shown.
+async fn secret_that_was_replaced(world: &World, store: &Store) -> Result<bool> {
+    let plain = world.engine.store();
+    plain.create_client(&registered("whsec_AAAA")?, &KeyHash::of("first")).await?;
+    anyhow::ensure!(!is_refused(
+        plain.replace_webhook_secrets(&registered("whsec_BBBB")?, "whsec_AAAA").await?
+    ));
+    Ok(is_refused(store.replace_webhook_secrets(&registered("whsec_CCCC")?, "whsec_AAAA").await?))
+}
+
+fn strained(seen: Option<&Backpressure>, asks_s: i64) -> Result<Backpressure> {
+    let sign = Sign { asks_for: Some(Duration::seconds(asks_s)), because: "busy".to_owned() };
+    Backpressure::after(seen, 1, &sign, at(0)).context("it says nothing new")
+}
+
+const HOOK: &str = "https://acme.example/hook";
+
+/// A target that asked for an hour would be open in a minute, since another call asked for that.
+async fn first_sign_that_is_a_second(world: &World, store: &Store) -> Result<bool> {
+    let (acme, plain) = (client()?, world.engine.store());
+    plain.replace_target_backpressure((&acme, HOOK), &strained(None, 3_600)?, None).await?;
+    Ok(is_refused(store.replace_target_backpressure((&acme, HOOK), &strained(None, 60)?, None).await?))
+}
+
+async fn sign_that_follows_another(world: &World, store: &Store) -> Result<bool> {
+    let (acme, plain) = (client()?, world.engine.store());
+    let first = strained(None, 60)?;
+    plain.replace_target_backpressure((&acme, HOOK), &first, None).await?;
+    let longer = strained(Some(&first), 3_600)?;
+    plain.replace_target_backpressure((&acme, HOOK), &longer, Some(&first)).await?;
+    let shorter = strained(Some(&first), 120)?;
+    Ok(is_refused(store.replace_target_backpressure((&acme, HOOK), &shorter, Some(&first)).await?))
+}
+
+async fn second_client(world: &World, store: &Store) -> Result<bool> {
+    let registered = registered("whsec_AAAA")?;
     world.engine.store().create_client(&registered, &KeyHash::of("first")).await?;
     Ok(is_there(store.create_client(&registered, &KeyHash::of("second")).await?))
 }
