@@ -9,7 +9,7 @@ use reqwest::{Method, RequestBuilder, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use tidegate_protocol::{Problem, RegisteredClient, Unreadable};
+use tidegate_protocol::{Problem, RegisteredClient, Unreadable, WebhookSecret};
 
 use crate::error::Error;
 
@@ -52,8 +52,12 @@ pub(crate) enum Route<'a> {
     Clients,
     Policies,
     Policy(&'a str),
+    WebhookSecret,
     PausePolicy(&'a str),
     ResumePolicy(&'a str),
+    ClosePolicy(&'a str),
+    OpenPolicy(&'a str),
+    Targets,
     Holders(&'a str),
     Calendars,
     Calendar(&'a str),
@@ -69,6 +73,7 @@ pub(crate) enum Route<'a> {
     CancelRun(&'a str, &'a str),
     Events(&'a str, &'a str),
     Explain(&'a str),
+    Failures(&'a str),
     DeadLetters,
     CountDeadLetters,
     DeadLetter(&'a str),
@@ -87,6 +92,10 @@ impl Route<'_> {
             Self::Policy(id) => ("policies", &[id], ""),
             Self::PausePolicy(id) => ("policies", &[id], "/pause"),
             Self::ResumePolicy(id) => ("policies", &[id], "/resume"),
+            Self::ClosePolicy(id) => ("policies", &[id], "/close"),
+            Self::OpenPolicy(id) => ("policies", &[id], "/open"),
+            Self::Targets => ("targets", &[], ""),
+            Self::WebhookSecret => ("webhook-secret", &[], "/rotate"),
             Self::Holders(id) => ("policies", &[id], "/holders"),
             Self::Calendars => ("calendars", &[], ""),
             Self::Calendar(id) => ("calendars", &[id], ""),
@@ -102,6 +111,7 @@ impl Route<'_> {
             Self::CancelRun(job, run) => ("jobs", &[job, "runs", run], "/cancel"),
             Self::Events(job, run) => ("jobs", &[job, "runs", run], "/events"),
             Self::Explain(event) => ("events", &[event], "/explain"),
+            Self::Failures(event) => ("events", &[event], "/failures"),
             Self::DeadLetters => ("dead-letters", &[], ""),
             Self::CountDeadLetters => ("dead-letters", &[], "/count"),
             Self::DeadLetter(event) => ("dead-letters", &[event], ""),
@@ -158,6 +168,21 @@ impl Client {
         self.post(Route::Clients, &body).await
     }
 
+    /// Replaces the webhook secret of this client. Calls are signed with the former one as well for `keep_seconds`, a day when
+    /// `None`; 0 ends all former ones at once. The answer shows the new one, once. Not to be repeated lightly: each call makes
+    /// another one.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 409 when two former secrets live already, 422 when the time is too long. Otherwise as every
+    /// call of [`Client`].
+    pub async fn rotate_webhook_secret(&self, keep_seconds: Option<u32>) -> Result<WebhookSecret, Error> {
+        let body = match keep_seconds {
+            Some(seconds) => json!({"keep_seconds": seconds}),
+            None => json!({}),
+        };
+        self.post(Route::WebhookSecret, &body).await
+    }
+
     pub(crate) async fn get<T: DeserializeOwned>(
         &self,
         route: Route<'_>,
@@ -198,6 +223,16 @@ impl Client {
         expected: Option<u32>,
     ) -> Result<T, Error> {
         answer(matching(self.call(Method::POST, &route.path()), expected)).await
+    }
+
+    /// The same with a body.
+    pub(crate) async fn act_with<T: DeserializeOwned>(
+        &self,
+        route: Route<'_>,
+        body: &impl Serialize,
+        expected: Option<u32>,
+    ) -> Result<T, Error> {
+        answer(matching(self.call(Method::POST, &route.path()).json(body), expected)).await
     }
 
     pub(crate) async fn post<T: DeserializeOwned>(

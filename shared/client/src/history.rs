@@ -1,6 +1,8 @@
 //! Reading what came of a job, and stopping what is left of a run.
 
-use tidegate_protocol::{EventList, EventRecord, Explanation, Run, RunDetail, RunList};
+use tidegate_protocol::{
+    EventList, EventRecord, Explanation, FailedDelivery, FailedDeliveryList, Run, RunDetail, RunList,
+};
 
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
@@ -71,6 +73,15 @@ impl Client {
     /// call of [`Client`].
     pub async fn cancel_run(&self, job_id: &str, run_id: &str) -> Result<RunDetail, Error> {
         self.act(Route::CancelRun(job_id, run_id), None).await
+    }
+
+    /// The deliveries of an event that its target did not take, in their order.
+    ///
+    /// # Errors
+    /// As every call of [`Client`].
+    pub async fn failed_deliveries(&self, event_id: &str) -> Result<Vec<FailedDelivery>, Error> {
+        let list: FailedDeliveryList = self.get(Route::Failures(event_id), None).await?;
+        Ok(list.failures)
     }
 
     /// Why an event is where it is: who holds the tokens, its place in line, when its turn is expected.

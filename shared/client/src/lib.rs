@@ -69,13 +69,14 @@ pub use message::{Message, MessageError};
 pub use policy::Policy;
 pub use preview::PreviewQuery;
 pub use tidegate_protocol::{
-    At, Backoff, BatchWindow, BulkResult, CalendarView, ClientView, Completion, DeadLetter, DeadLetterCounts,
-    DeadLetterDetail, DeadLetterResult, DeadLetterStatus, Dst, Event, EventError, EventRecord, Every,
-    ExpectationCode, Explanation, ExtendStatus, Extended, FieldError, Firing, ForecastCode, FreeStatus,
-    Freed, Gap, History, Holder, HttpTarget, Interval, JobView, Misfire, MisfireRule, OnDeadline, OnExpiry,
-    Outcome, Overlap, Pace, Per, PolicyStatus, PolicyView, Preview, Problem, Rate, ReasonCode,
-    RegisteredClient, Release, ReleaseRule, ReleaseStatus, Released, Retry, Run, RunDetail, RunOverlap,
-    SqsTarget, Target, TriggerView, Unreadable, Upcoming, UpcomingFiring,
+    At, Backoff, Backpressure, BatchWindow, BulkResult, CalendarView, ClientView, Completion, DeadLetter,
+    DeadLetterCounts, DeadLetterDetail, DeadLetterResult, DeadLetterStatus, Dst, Event, EventError,
+    EventRecord, Every, ExpectationCode, Explanation, ExtendStatus, Extended, FailedDelivery, FieldError,
+    Firing, ForecastCode, FreeStatus, Freed, Gap, History, Holder, HttpTarget, Interval, JobView, Misfire,
+    MisfireRule, OnDeadline, OnExpiry, Outcome, Overlap, Pace, Per, PolicyStatus, PolicyView, Preview,
+    Problem, Rate, ReasonCode, RegisteredClient, Release, ReleaseRule, ReleaseStatus, Released, Retry, Run,
+    RunDetail, RunOverlap, SqsTarget, StrainedTarget, Target, TriggerView, Unreadable, Upcoming,
+    UpcomingFiring, WebhookSecret,
 };
 pub use trigger::{Cron, CronFields, Trigger};
 #[cfg(feature = "webhook")]

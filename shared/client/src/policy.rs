@@ -1,7 +1,10 @@
 //! Policies: how many events may be in flight, for how long, and how fast they may begin.
 
 use serde::Serialize;
-use tidegate_protocol::{Holder, HolderList, OnExpiry, PolicyList, PolicyStatus, PolicyView, Rate};
+use tidegate_protocol::{
+    Holder, HolderList, OnExpiry, PolicyList, PolicyStatus, PolicyView, Rate, StrainedTarget,
+    StrainedTargetList,
+};
 
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
@@ -52,6 +55,14 @@ struct Named<'a> {
     policy_id: &'a str,
     #[serde(flatten)]
     body: &'a Policy,
+}
+
+/// Until when a policy is closed, and why.
+#[derive(Serialize)]
+struct ClosePolicy<'a> {
+    until: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    because: Option<&'a str>,
 }
 
 impl Client {
@@ -141,6 +152,43 @@ impl Client {
     /// as every call of [`Client`].
     pub async fn resume_policy(&self, policy_id: &str, expected: Option<u32>) -> Result<PolicyView, Error> {
         self.act(Route::ResumePolicy(policy_id), expected).await
+    }
+
+    /// Closes a policy until an instant (ISO 8601 with its offset, at most 7 days ahead): nothing is admitted before it, and its line
+    /// goes on then by itself. `because` is for those who look at it. With `expected`, only at that revision. Repeating it
+    /// without is safe.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 404 when there is no such policy, 412 when it is at another revision, 422 for an instant that
+    /// is past or too far ahead. Otherwise as every call of [`Client`].
+    pub async fn close_policy(
+        &self,
+        policy_id: &str,
+        until: &str,
+        because: Option<&str>,
+        expected: Option<u32>,
+    ) -> Result<PolicyView, Error> {
+        let body = ClosePolicy { until, because };
+        self.act_with(Route::ClosePolicy(policy_id), &body, expected).await
+    }
+
+    /// Opens a policy at once, whoever closed it, and takes back what its limit was lowered by since its consumer could not keep
+    /// up. With `expected`, only at that revision. Repeating it without is safe.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 404 when there is no such policy, 412 when it is at another revision. Otherwise
+    /// as every call of [`Client`].
+    pub async fn open_policy(&self, policy_id: &str, expected: Option<u32>) -> Result<PolicyView, Error> {
+        self.act(Route::OpenPolicy(policy_id), expected).await
+    }
+
+    /// A page of the targets without a policy that cannot keep up; `cursor` is the `next_cursor` of the page before.
+    ///
+    /// # Errors
+    /// As every call of [`Client`].
+    pub async fn strained_targets(&self, cursor: Option<&str>) -> Result<Page<StrainedTarget>, Error> {
+        let list: StrainedTargetList = self.get(Route::Targets, cursor).await?;
+        Ok(Page { rows: list.targets, unreadable: list.unreadable, next_cursor: list.next_cursor })
     }
 
     /// All who hold a token of a policy, those whose lease ends first in front.

@@ -75,6 +75,8 @@ pub const CLOSED_BECAUSE_BYTES: usize = 200;
 pub const FORMER_SECRET_SECONDS: std::ops::RangeInclusive<u32> = 0..=7 * 86_400;
 /// The same when the call that replaces it does not say.
 pub const DEFAULT_FORMER_SECRET_SECONDS: u32 = 86_400;
+/// The longest name of a message group that a job fixes, in bytes: with its client it fits into an id of SQS.
+pub const MESSAGE_GROUP_BYTES: usize = 64;
 /// Webhook secrets that are signed with beside the present one at the same time.
 pub const FORMER_SECRETS: usize = 2;
 /// For how long a call may close a policy, in seconds.

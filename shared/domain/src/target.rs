@@ -5,16 +5,19 @@ use thiserror::Error;
 use crate::arn::{Arn, ArnError, Service};
 use crate::http_call::HttpCall;
 use crate::limits::{
-    DETAIL_TYPE_BYTES, EVENT_SOURCE_BYTES, EVENTS_PER_CHUNK, HTTP_EVENTS_PER_CHUNK, TARGET_URL_BYTES,
+    DETAIL_TYPE_BYTES, EVENT_SOURCE_BYTES, EVENTS_PER_CHUNK, HTTP_EVENTS_PER_CHUNK, MESSAGE_GROUP_BYTES,
+    TARGET_URL_BYTES,
 };
 
 /// A consumer's address: where events and completions are sent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
-    /// A standard or FIFO queue, by its URL. A FIFO queue gets the job's id as group and the event id for deduplication.
+    /// A standard or FIFO queue, by its URL. A FIFO queue gets a group and the event id for deduplication.
     Sqs {
         /// `https://sqs.<region>.amazonaws.com/<account>/<name>`, or an emulator's form of it.
         queue_url: String,
+        /// What its messages are in order by, if it is a FIFO queue.
+        group: MessageGroup,
     },
     /// An HTTP endpoint that is called once per event.
     Http {
@@ -45,6 +48,45 @@ pub enum Target {
         /// Its ARN.
         machine: Arn,
     },
+}
+
+/// What the messages of a FIFO queue are in order by: those of one client with the same group come one after the other.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum MessageGroup {
+    /// The job of the event.
+    #[default]
+    Job,
+    /// Its policy; its job, where it has none.
+    Policy,
+    /// Always this: 1 to [`MESSAGE_GROUP_BYTES`] letters, digits, '-', '_' and '.'.
+    Fixed(Box<str>),
+}
+
+impl MessageGroup {
+    /// Reads a group as it is written: `job`, `policy`, or a name that is fixed.
+    ///
+    /// # Errors
+    /// [`TargetError::Group`] when it is none of these.
+    pub fn new(text: &str) -> Result<Self, TargetError> {
+        let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        match text {
+            "job" => Ok(Self::Job),
+            "policy" => Ok(Self::Policy),
+            _ if (1..=MESSAGE_GROUP_BYTES).contains(&text.len()) && text.bytes().all(is_sign) => {
+                Ok(Self::Fixed(text.into()))
+            }
+            _ => Err(TargetError::Group { value: text.chars().take(80).collect() }),
+        }
+    }
+
+    /// As it is written; `None` where nobody wrote it.
+    pub fn named(&self) -> Option<&str> {
+        match self {
+            Self::Job => None,
+            Self::Policy => Some("policy"),
+            Self::Fixed(name) => Some(name),
+        }
+    }
 }
 
 /// Source and detail type of the events that a job puts on a bus.
@@ -198,6 +240,18 @@ pub enum TargetError {
         /// What was given.
         value: String,
     },
+    /// A group that cannot be one.
+    #[error(
+        "message_group '{value}' is neither 'job' nor 'policy' nor a name of 1 to {MESSAGE_GROUP_BYTES} letters, digits, '-', '_' \
+         and '.'"
+    )]
+    Group {
+        /// What was given, or its beginning.
+        value: String,
+    },
+    /// A group for a queue without groups.
+    #[error("message_group orders the messages of a FIFO queue, whose name ends in .fifo; leave it out")]
+    GroupWithoutFifo,
     /// A queue URL whose path is not exactly `/<account>/<name>`.
     #[error(
         "queue_url '{value}' names no queue; after its host it must be exactly /<account>/<queue name>, with an account \
@@ -227,8 +281,19 @@ impl Target {
     pub fn sqs(queue_url: &str) -> Result<Self, TargetError> {
         check_url("queue_url", queue_url)?;
         match queue_name(queue_url) {
-            Some(_) => Ok(Self::Sqs { queue_url: queue_url.to_owned() }),
+            Some(_) => Ok(Self::Sqs { queue_url: queue_url.to_owned(), group: MessageGroup::Job }),
             None => Err(TargetError::NoQueue { value: queue_url.to_owned() }),
+        }
+    }
+
+    /// The same queue with its messages in order by another group.
+    ///
+    /// # Errors
+    /// [`TargetError::GroupWithoutFifo`] when it is no FIFO queue.
+    pub fn grouped(self, group: MessageGroup) -> Result<Self, TargetError> {
+        match self {
+            Self::Sqs { queue_url, .. } if queue_url.ends_with(".fifo") => Ok(Self::Sqs { queue_url, group }),
+            _ => Err(TargetError::GroupWithoutFifo),
         }
     }
 
@@ -273,7 +338,7 @@ impl Target {
     /// Its address: a URL or an ARN.
     pub fn address(&self) -> &str {
         match self {
-            Self::Sqs { queue_url } => queue_url,
+            Self::Sqs { queue_url, .. } => queue_url,
             Self::Http { url, .. } => url,
             Self::EventBridge { bus: arn, .. }
             | Self::Sns { topic: arn }
@@ -400,6 +465,23 @@ mod tests {
             Target::http(&format!("https://x/{}", "y".repeat(600))),
             Err(TargetError::TooLong { .. })
         ));
+    }
+
+    #[test]
+    fn groups_are_for_fifo_queues_and_read_back() {
+        let queue = |name: &str| Target::sqs(&format!("https://x/1/{name}")).unwrap();
+        for (text, group) in
+            [("policy", MessageGroup::Policy), ("orders-1.x", MessageGroup::Fixed("orders-1.x".into()))]
+        {
+            assert_eq!(MessageGroup::new(text), Ok(group.clone()));
+            assert_eq!(group.named(), Some(text));
+            assert!(queue("a.fifo").grouped(group.clone()).is_ok());
+            assert_eq!(queue("a").grouped(group), Err(TargetError::GroupWithoutFifo));
+        }
+        assert_eq!((MessageGroup::new("job"), MessageGroup::Job.named()), (Ok(MessageGroup::Job), None));
+        for wrong in ["", "a b", "é", &"x".repeat(65)] {
+            assert!(matches!(MessageGroup::new(wrong), Err(TargetError::Group { .. })), "{wrong}");
+        }
     }
 
     #[test]

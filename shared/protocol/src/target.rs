@@ -51,6 +51,11 @@ pub struct SqsTarget {
     /// Only `by_consumer`, which holds anyway: a queue gives no answer that could end a lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub release: Option<ReleaseRule>,
+    /// What the messages of a FIFO queue are in order by: `job`, when left out; `policy`, which is the job where there is none; or a
+    /// name of 1 to 64 letters, digits, '-', '_' and '.', the same for all of them. Other clients have groups of their own.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "openapi", schema(example = "policy"))]
+    pub message_group: Option<String>,
 }
 
 /// An endpoint as a target. Without further fields it gets a signed POST of each event. An answer of 2xx means that it took the
@@ -194,7 +199,7 @@ impl Target {
     /// A queue by its URL, `https://sqs.<region>.amazonaws.com/<account>/<name>` or an emulator's form of it. A FIFO queue
     /// gets the job's id as group and the event id for deduplication.
     pub fn sqs(queue_url: impl Into<String>) -> Self {
-        let sqs = SqsTarget { queue_url: queue_url.into(), release: None };
+        let sqs = SqsTarget { queue_url: queue_url.into(), release: None, message_group: None };
         Self { sqs: Some(sqs), ..Self::default() }
     }
 
@@ -227,6 +232,12 @@ impl Target {
     /// An endpoint by its URL, whose 2xx answer releases the token.
     pub fn http_released_on_response(url: impl Into<String>) -> Self {
         HttpTarget::new(url).released_on_response().into()
+    }
+}
+
+impl From<SqsTarget> for Target {
+    fn from(sqs: SqsTarget) -> Self {
+        Self { sqs: Some(sqs), ..Self::default() }
     }
 }
 

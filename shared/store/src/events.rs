@@ -57,7 +57,7 @@ pub enum Record {
     /// A run of one event, which has come to its end: run and event in one row.
     SingleRun {
         /// The occurrence that it was.
-        occurrence: Occurrence,
+        occurrence: Box<Occurrence>,
         /// What its event came to: `delivered` or `dead` is 1, the rest 0.
         tally: Tally,
         /// How often delivery was tried, from 1.

@@ -206,7 +206,7 @@ async fn is_calendar(
 }
 
 async fn check_queue(state: &ApiState, name: &str, target: &Target, errors: &mut FieldErrors) -> Vec<String> {
-    let Target::Sqs { queue_url } = target else { return Vec::new() };
+    let Target::Sqs { queue_url, .. } = target else { return Vec::new() };
     let hint = state.queue_hint(queue_url);
     if let Some(QueueHint::WrongUrl(message)) = hint {
         errors.add(url_field_of(name, target), &**queue_url, message);

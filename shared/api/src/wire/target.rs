@@ -6,7 +6,7 @@ use serde::Deserialize;
 use tidegate_domain::arn::{Arn, Service};
 use tidegate_domain::http_call::{Body, Headers, HttpCall, HttpTimeout, Method, Statuses};
 use tidegate_domain::limits::HTTP_STATUSES;
-use tidegate_domain::target::{BusLabel, Target};
+use tidegate_domain::target::{BusLabel, MessageGroup, Target};
 use tidegate_domain::unknown::Unknown;
 use tidegate_protocol::{
     self as protocol, EventBridgeTarget, HttpBody, HttpMethod, HttpTarget, LambdaTarget, ReleaseRule,
@@ -64,7 +64,7 @@ pub(crate) fn check(given: &TargetBody, name: &str, errors: &mut FieldErrors) ->
     if !given.is_one(name, errors) {
         return None;
     }
-    if let Some(SqsTarget { queue_url, release }) = &given.sqs {
+    if let Some(SqsTarget { queue_url, release, message_group }) = &given.sqs {
         if releases_on_response(*release)? {
             let message = format!(
                 "{name}.sqs.release is 'on_response', but a queue gives no answer that says the work is done; \
@@ -72,7 +72,15 @@ pub(crate) fn check(given: &TargetBody, name: &str, errors: &mut FieldErrors) ->
             );
             errors.add(format!("{name}.sqs.release"), "on_response", message);
         }
-        let target = errors.keep(&format!("{name}.sqs.queue_url"), &**queue_url, Target::sqs(queue_url))?;
+        let mut target =
+            errors.keep(&format!("{name}.sqs.queue_url"), &**queue_url, Target::sqs(queue_url))?;
+        if let Some(text) = message_group {
+            let grouped = MessageGroup::new(text).and_then(|group| match group {
+                MessageGroup::Job => Ok(target),
+                group => target.grouped(group),
+            });
+            target = errors.keep(&format!("{name}.sqs.message_group"), &**text, grouped)?;
+        }
         return Some(CheckedTarget { target, release_on_response: false });
     }
     if let Some(http) = &given.http {
@@ -261,7 +269,10 @@ fn releases_on_response(word: Option<ReleaseRule>) -> Option<bool> {
 /// An address as it is answered: what is as by default is left out.
 pub(crate) fn view(target: &Target, release_on_response: bool) -> protocol::Target {
     match target {
-        Target::Sqs { queue_url } => protocol::Target::sqs(queue_url),
+        Target::Sqs { queue_url, group } => {
+            let message_group = group.named().map(str::to_owned);
+            SqsTarget { queue_url: queue_url.clone(), release: None, message_group }.into()
+        }
         Target::Http { url, call } => {
             let release = release_on_response.then_some(ReleaseRule::OnResponse);
             HttpTarget { release, ..called_view(url, call) }.into()

@@ -44,6 +44,17 @@ async fn policies_with_all_their_fields() {
     let shown = client.policy("small").await.unwrap();
     assert_eq!((shown.policy.revision, shown.status.as_str()), (2, "paused, 0 in flight, limit 2"));
     assert!(!client.resume_policy("small", None).await.unwrap().paused);
+    let closed = client.close_policy("small", "2026-11-21T13:00:00Z", Some("repairs"), None).await.unwrap();
+    let backpressure = closed.backpressure.unwrap();
+    assert_eq!(
+        (backpressure.closed_until.as_deref(), &*backpressure.because),
+        (Some("2026-11-21T13:00:00Z"), "repairs")
+    );
+    assert_eq!(client.open_policy("small", None).await.unwrap().backpressure, None);
+    assert!(client.strained_targets(None).await.unwrap().rows.is_empty());
+    assert!(client.failed_deliveries("none.1.1795262400.0").await.unwrap().is_empty());
+    let rotated = client.rotate_webhook_secret(Some(60)).await.unwrap();
+    assert_eq!(rotated.former_until.as_deref(), Some("2026-11-21T12:01:00Z"));
     let wider = client.patch_policy("small", &json!({"max_in_flight": 6}), None).await.unwrap();
     assert_eq!((wider.max_in_flight, wider.rate), (6, made.rate));
     let plain = client.put_policy("small", &Policy::new(2), None).await.unwrap();

@@ -531,7 +531,7 @@ fn outcomes(
             let tally =
                 Tally { delivered: u32::from(delivered), dead: u32::from(!delivered), ..Tally::default() };
             outcomes.records.push(Record::SingleRun {
-                occurrence: part.occurrence.clone(),
+                occurrence: Box::new(part.occurrence.clone()),
                 tally,
                 attempts: attempt,
                 reason,

@@ -2,11 +2,27 @@
 
 use sha2::{Digest, Sha256};
 use tidegate_domain::ids::{ClientId, JobId};
+use tidegate_domain::job::Terms;
+use tidegate_domain::target::{MessageGroup, Target};
 
 /// The longest group or deduplication id of SQS, in bytes.
 const ID_BYTES: usize = 128;
 
-/// The message group of a job: its events arrive in order, and wait for no other job's.
+/// The message group of an event under its job's terms: those of one group arrive in order, and wait for no other's.
+pub(super) fn group_id_of(client: &ClientId, job: &JobId, terms: &Terms) -> String {
+    let group = match &terms.target {
+        Target::Sqs { group, .. } => group,
+        _ => &MessageGroup::Job,
+    };
+    // No job's name has a sign like that.
+    match (group, &terms.policy) {
+        (MessageGroup::Fixed(name), _) => id(client, &format!("={name}")),
+        (MessageGroup::Policy, Some(policy)) => id(client, &format!("*{policy}")),
+        (MessageGroup::Policy, None) | (MessageGroup::Job, _) => group_id(client, job),
+    }
+}
+
+/// The message group of a job.
 pub(super) fn group_id(client: &ClientId, job: &JobId) -> String {
     id(client, job.as_str())
 }

@@ -154,7 +154,7 @@ impl Delivery {
         (id, body): (&str, String),
     ) -> Result<Sent, EngineError> {
         match target {
-            Target::Sqs { queue_url } => {
+            Target::Sqs { queue_url, .. } => {
                 Ok(self.queue_completion((client, run), queue_url, (id, body)).await)
             }
             Target::Http { url, .. } => self.post_completion(client, url, (id, body)).await,

@@ -97,8 +97,8 @@ impl Delivery {
                 };
             }
             let entry = match deliveries.get(*index) {
-                Some(EventToSend { client, event, hand_over, .. }) if is_fifo => entry
-                    .message_group_id(fifo::group_id(client, event.run().job()))
+                Some(EventToSend { client, event, hand_over, terms, .. }) if is_fifo => entry
+                    .message_group_id(fifo::group_id_of(client, event.run().job(), &terms.terms))
                     .message_deduplication_id(deduplication_id(client, event, *hand_over)),
                 _ => entry,
             };

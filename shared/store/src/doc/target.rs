@@ -6,7 +6,7 @@ use tidegate_domain::target::Target;
 /// An address as the URL of a queue or that of an endpoint; an ARN is neither.
 pub(super) fn split(target: &Target) -> (Option<String>, Option<String>) {
     match target {
-        Target::Sqs { queue_url } => (Some(queue_url.clone()), None),
+        Target::Sqs { queue_url, .. } => (Some(queue_url.clone()), None),
         Target::Http { url, .. } => (None, Some(url.clone())),
         _ => (None, None),
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_domain::arn::Arn;
 use tidegate_domain::job::{Count, History, Payload, Terms};
 use tidegate_domain::rules::Relevancy;
-use tidegate_domain::target::{BusLabel, Target};
+use tidegate_domain::target::{BusLabel, MessageGroup, Target};
 
 use super::Rest;
 use super::flow::FlowDoc;
@@ -23,6 +23,9 @@ pub struct TermsDoc {
     /// Queue URL.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     q: Option<String>,
+    /// What its messages are in order by, where that is not the job.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    g: Option<String>,
     /// HTTP URL.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     u: Option<String>,
@@ -87,6 +90,10 @@ impl From<&Terms> for TermsDoc {
             n: terms.count.get(),
             p: terms.policy.as_ref().map(ToString::to_string),
             q,
+            g: match &terms.target {
+                Target::Sqs { group, .. } => group.named().map(str::to_owned),
+                _ => None,
+            },
             u,
             h: match &terms.target {
                 Target::Http { call, .. } if !call.is_default() => Some(HttpCallDoc::from(&**call)),
@@ -122,7 +129,8 @@ impl TermsDoc {
 
     /// About how many bytes it adds to a message: what batches are cut by, before it is encoded.
     pub fn size(&self) -> usize {
-        let texts = [&self.p, &self.q, &self.u, &self.a, &self.s, &self.d, &self.b, &self.l, &self.t];
+        let texts =
+            [&self.p, &self.q, &self.g, &self.u, &self.a, &self.s, &self.d, &self.b, &self.l, &self.t];
         // A payload is JSON in a JSON string: its quotes are escaped.
         32 + self.w.size()
             + self.k.as_ref().map_or(0, RetryDoc::size)
@@ -145,6 +153,12 @@ impl TermsDoc {
             (Some(target), None) => target,
             (None, Some(arn)) => Target::by_arn(Arn::of_any(arn).ok_or("'a': no ARN")?),
             _ => return Err("exactly one of 'q', 'u' and 'a' must be there".to_owned()),
+        };
+        let target = match self.g.as_deref() {
+            None => target,
+            Some(group) => MessageGroup::new(group)
+                .and_then(|group| target.grouped(group))
+                .map_err(|e| format!("'g': {e}"))?,
         };
         let target = match (self.s.as_deref(), self.d.as_deref(), target) {
             (None, None, target) => target,
@@ -238,7 +252,14 @@ mod tests {
             let text = serde_json::to_string(&TermsDoc::from(&terms)).unwrap();
             assert_eq!(serde_json::from_str::<TermsDoc>(&text).unwrap().read().unwrap(), terms);
         }
+        let fixed = MessageGroup::Fixed("orders".into());
+        let ordered = Target::sqs("https://x/1/a.fifo").unwrap().grouped(fixed).unwrap();
+        let ordered = terms(ordered, Payload::InJob);
+        let text = serde_json::to_string(&TermsDoc::from(&ordered)).unwrap();
+        assert!(text.contains(r#""g":"orders""#), "{text}");
+        assert_eq!(serde_json::from_str::<TermsDoc>(&text).unwrap().read().unwrap(), ordered);
         for broken in [
+            r#"{"n":1,"q":"https://x/1/a","g":"orders","m":5}"#,
             r#"{"n":1,"q":"https://x/1/a","u":"https://x/","m":5}"#,
             r#"{"n":1,"q":"https://x/1/a","b":"1","l":"[1]","m":5}"#,
             r#"{"n":1,"q":"https://x/1/a","m":5,"w":{"c":13}}"#,
