@@ -11,15 +11,16 @@ pub struct Tidegate(Option<Child>);
 
 impl Tidegate {
     pub fn start(data: Option<&Path>, args: &[&str]) -> Self {
-        Self::spawn(data, args, None)
+        Self::start_with(data, args, &[])
     }
 
     /// The same with `TIDEGATE_LOG`.
     pub fn start_logging(data: Option<&Path>, args: &[&str], log: &str) -> Self {
-        Self::spawn(data, args, Some(log))
+        Self::start_with(data, args, &[("TIDEGATE_LOG", log)])
     }
 
-    fn spawn(data: Option<&Path>, args: &[&str], log: Option<&str>) -> Self {
+    /// The same with these variables in its environment.
+    pub fn start_with(data: Option<&Path>, args: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
         command.arg("local").args(args);
         for port in ["--port", "--sqs-port"] {
@@ -34,9 +35,10 @@ impl Tidegate {
         for variable in ["LOG", "ADMIN_KEY", "PORT", "SQS_PORT", "DATA"] {
             command.env_remove(format!("TIDEGATE_{variable}"));
         }
-        if let Some(log) = log {
-            command.env("TIDEGATE_LOG", log);
+        for service in ["", "_EVENTBRIDGE", "_SNS", "_LAMBDA", "_SFN"] {
+            command.env_remove(format!("AWS_ENDPOINT_URL{service}"));
         }
+        command.envs(variables.iter().copied());
         command.stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Self(Some(command.spawn().unwrap()))

@@ -154,6 +154,36 @@ async fn first_event(client: &Client, job: &str) -> tidegate_client::EventRecord
     panic!("the event of {job} comes to no end")
 }
 
+#[tokio::test]
+async fn a_service_of_aws_is_called_only_where_a_variable_says_what_stands_in_for_it() {
+    let endpoint =
+        Endpoint::that_answers("HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    let stands_in = [("AWS_ENDPOINT_URL_LAMBDA", &*endpoint.url)];
+    let function = "arn:aws:lambda:eu-west-1:123456789012:function:work";
+    for variables in [&[][..], &stands_in[..]] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tidegate = Tidegate::start_with(Some(folder.path()), &["--output", "json"], variables);
+        let addresses = addresses(&mut tidegate);
+        let api = addresses["api"].as_str().unwrap();
+        let admin = Client::new(api, addresses["admin_key"].as_str().unwrap()).unwrap();
+        let acme = Client::new(api, admin.register_client("acme", &[]).await.unwrap().api_key).unwrap();
+        let now = chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+        let made = acme.put_job("work", &Job::new(Trigger::at(now), Target::lambda(function)), None).await;
+        match variables {
+            [] => {
+                let refused = made.unwrap_err().to_string();
+                assert!(refused.contains("set AWS_ENDPOINT_URL_LAMBDA or AWS_ENDPOINT_URL to"), "{refused}");
+            }
+            _ => {
+                made.unwrap();
+                let event = first_event(&acme, "work").await;
+                assert_eq!(event.status, "delivered", "{event:?}");
+                endpoint.wait_for_a_call();
+            }
+        }
+    }
+}
+
 /// A job of one event that is due now.
 async fn call_webhook(client: &Client, url: &str) {
     let now = chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true);

@@ -129,7 +129,10 @@ mod tests {
         let wrong = missing(&allowed_by("1")).to_string();
         assert!(wrong.starts_with("TIDEGATE_ALLOW_PRIVATE_TARGETS: '1' is none of true, false"), "{wrong}");
         let read = environment(&all).unwrap();
-        assert_eq!(read.admin_key_sha256(), None);
+        assert_eq!((read.admin_key_sha256(), read.endpoints()), (None, &Endpoints::default()));
+        let emulated = [("AWS_ENDPOINT_URL", "http://localhost:4566")];
+        let emulated = environment(&[&all[..], &emulated].concat()).unwrap();
+        assert_ne!(emulated.endpoints(), &Endpoints::default());
         let own =
             ["https://q/1/d", "https://q/1/s", "https://q/1/r", "https://q/1/d-dead", "https://q/1/r-dead"];
         assert_eq!(read.config().own_queues(), own);
