@@ -45,7 +45,8 @@ const TABLES: &[Table] = &[
             ("aside", &["line"]),
             ("slots", &["runs", "line"]),
             ("dead_letters", &["runs", "line", "slots"]),
-            ("events", &["runs", "slots", "dead_letters"]),
+            ("failures", &[]),
+            ("events", &["runs", "slots", "dead_letters", "failures"]),
             (
                 "repair",
                 &[
@@ -63,7 +64,7 @@ const TABLES: &[Table] = &[
             ("reach", &[]),
             ("pauses", &[]),
             ("services", &[]),
-            ("queues", &["regions", "pauses", "services"]),
+            ("queues", &["regions", "pauses", "services", "reach"]),
             ("index", &[]),
             ("token_key", &[]),
             ("effect", &[]),

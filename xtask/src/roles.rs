@@ -75,6 +75,7 @@ const RARE: &[Unused] = &[
         "single events that arrive, and what is set aside",
     ),
     rare(&["handler"], &["dynamodb:GetItem"], "-events", "chunks whose message comes again"),
+    rare(&["handler"], &["dynamodb:UpdateItem"], "-events", "targets without a policy that cannot keep up"),
     rare(&["handler"], &["dynamodb:Query"], "-events", "outcomes of packs that are set aside"),
     rare(
         &["master"],

@@ -25,10 +25,9 @@ use tidegate_store::events::{EventRow, HistoryOf, PartRow, Record};
 use tidegate_store::runs::Tally;
 use tracing::{error, info, warn};
 
-use super::held_back::signs;
 use super::trouble::Troubles;
 use super::wanted::{Known, unwanted_because};
-use super::{Delivery, EventToSend, Sent};
+use super::{Delivery, EventToSend, Sent, signs};
 use crate::contents::Terms;
 use crate::figures::ROWS_SET_ASIDE;
 use crate::queues::Outgoing;

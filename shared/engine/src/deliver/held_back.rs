@@ -13,8 +13,8 @@ use tidegate_domain::time::{milliseconds, shifted};
 use tidegate_store::Write;
 use tracing::warn;
 
+use super::Delivery;
 use super::chunk::{Part, whole};
-use super::{Delivery, EventToSend, Sent, both};
 use crate::EngineError;
 use crate::queues::Outgoing;
 use crate::queues::message::{Chunk, Message};
@@ -108,18 +108,4 @@ impl Delivery {
         }
         Err(EngineError::Contended { what: "a target", rounds: WRITE_ROUNDS })
     }
-}
-
-/// What the answers say of targets that cannot keep up, by their addresses. Queues are never held back.
-pub(super) fn signs(deliveries: &[EventToSend], sent: &[Sent]) -> BTreeMap<String, Sign> {
-    let mut signs = BTreeMap::<String, Sign>::new();
-    for (delivery, sent) in deliveries.iter().zip(sent) {
-        let target = &delivery.terms.terms.target;
-        if let Some(sign) = sent.sign().filter(|_| !target.transport().is_inline) {
-            let address = target.address();
-            let sign = both(signs.remove(address), sign);
-            signs.insert(address.to_owned(), sign);
-        }
-    }
-    signs
 }

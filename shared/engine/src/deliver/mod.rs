@@ -25,6 +25,7 @@ mod step_functions;
 mod trouble;
 mod wanted;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::Duration;
@@ -98,6 +99,20 @@ pub(crate) fn both(one: Option<Sign>, other: Sign) -> Sign {
         Some(one) if one.asks_for >= other.asks_for => one,
         _ => other,
     }
+}
+
+/// What the answers say of targets that cannot keep up, by their addresses. Queues are never held back.
+fn signs(deliveries: &[EventToSend], sent: &[Sent]) -> BTreeMap<String, Sign> {
+    let mut signs = BTreeMap::<String, Sign>::new();
+    for (delivery, sent) in deliveries.iter().zip(sent) {
+        let target = &delivery.terms.terms.target;
+        if let Some(sign) = sent.sign().filter(|_| !target.transport().is_inline) {
+            let address = target.address();
+            let sign = both(signs.remove(address), sign);
+            signs.insert(address.to_owned(), sign);
+        }
+    }
+    signs
 }
 
 /// Events by the kind of their target, as their places among all.

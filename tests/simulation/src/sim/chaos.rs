@@ -118,9 +118,17 @@ impl Chaos {
 
 /// Whether a write says that a consumer cannot keep up: a step of backpressure, as `tidegate_store` has it.
 fn is_slowed(body: &[u8]) -> bool {
+    const ATTRIBUTE: &[u8] = b"\"backpressure\"";
+    // No other document has both members in this order.
     const STEPS: &[u8] = br#"{\"n\":"#;
-    let mut places = body.windows(STEPS.len() + 1);
-    places.any(|window| matches!(window.split_last(), Some((b'1'..=b'9', STEPS))))
+    const THEN: &[u8] = br#",\"at\":"#;
+    let has = |part: &[u8]| body.windows(part.len()).any(|window| window == part);
+    let mut places = body.windows(STEPS.len() + 1 + THEN.len());
+    has(ATTRIBUTE)
+        && places.any(|window| match window.strip_prefix(STEPS) {
+            Some([b'1'..=b'9', rest @ ..]) => rest == THEN,
+            _ => false,
+        })
 }
 
 /// The plan that the embedded services ask.
