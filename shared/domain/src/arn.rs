@@ -23,12 +23,14 @@ pub enum Service {
 
 /// What is the same for everything of a service.
 struct Facts {
+    /// The kind of target, as the API and logs name it.
+    kind: &'static str,
     /// The field that carries the ARN.
     field: &'static str,
-    /// What the ARN calls the service, and what requests to it are signed for.
+    /// What the ARN calls the service, what its hosts begin with, and what requests to it are signed for.
     signed_for: &'static str,
-    /// What its hosts begin with.
-    host: &'static str,
+    /// The environment variable that names an endpoint in place of those of AWS, as the SDKs of AWS read it.
+    endpoint_variable: &'static str,
     /// What stands before the name in the last part of the ARN.
     before_name: &'static str,
     /// The longest name.
@@ -81,42 +83,51 @@ impl Service {
     const fn facts(self) -> &'static Facts {
         match self {
             Self::EventBridge => &Facts {
+                kind: "event_bridge",
                 field: "bus_arn",
                 signed_for: "events",
-                host: "events",
+                endpoint_variable: "AWS_ENDPOINT_URL_EVENTBRIDGE",
                 before_name: "event-bus/",
                 name_bytes: 256,
                 signs: b".-_/",
                 form: "arn:aws:events:<region>:<account of 12 digits>:event-bus/<name>",
             },
             Self::Sns => &Facts {
+                kind: "sns",
                 field: "topic_arn",
                 signed_for: "sns",
-                host: "sns",
+                endpoint_variable: "AWS_ENDPOINT_URL_SNS",
                 before_name: "",
                 name_bytes: 256,
                 signs: b"-_",
                 form: "arn:aws:sns:<region>:<account of 12 digits>:<name>, with '.fifo' behind the name of a FIFO topic",
             },
             Self::Lambda => &Facts {
+                kind: "lambda",
                 field: "function_arn",
                 signed_for: "lambda",
-                host: "lambda",
+                endpoint_variable: "AWS_ENDPOINT_URL_LAMBDA",
                 before_name: "function:",
                 name_bytes: 140,
                 signs: b"-_",
                 form: "arn:aws:lambda:<region>:<account of 12 digits>:function:<name>, with ':<version or alias>' behind it if one is meant",
             },
             Self::StepFunctions => &Facts {
+                kind: "step_functions",
                 field: "state_machine_arn",
                 signed_for: "states",
-                host: "states",
+                endpoint_variable: "AWS_ENDPOINT_URL_SFN",
                 before_name: "stateMachine:",
                 name_bytes: 80,
                 signs: b"-_.+=@",
                 form: "arn:aws:states:<region>:<account of 12 digits>:stateMachine:<name>, with ':<version or alias>' behind it if one is meant",
             },
         }
+    }
+
+    /// The kind of target that it is, as the API and logs name it.
+    pub const fn kind(self) -> &'static str {
+        self.facts().kind
     }
 
     /// The field of a job that carries an ARN of it.
@@ -131,12 +142,7 @@ impl Service {
 
     /// The environment variable that names an endpoint in place of those of AWS, as the SDKs of AWS read it.
     pub const fn endpoint_variable(self) -> &'static str {
-        match self {
-            Self::EventBridge => "AWS_ENDPOINT_URL_EVENTBRIDGE",
-            Self::Sns => "AWS_ENDPOINT_URL_SNS",
-            Self::Lambda => "AWS_ENDPOINT_URL_LAMBDA",
-            Self::StepFunctions => "AWS_ENDPOINT_URL_SFN",
-        }
+        self.facts().endpoint_variable
     }
 
     /// Whether what stands behind `before_name` is a name that it could have given.
@@ -226,7 +232,7 @@ impl Arn {
     pub fn host(&self) -> String {
         let partition = self.text.split(':').nth(1).unwrap_or_default();
         let suffix = suffix_of(partition).unwrap_or_default();
-        format!("{}.{}.{suffix}", self.service.facts().host, self.region())
+        format!("{}.{}.{suffix}", self.service.signed_for(), self.region())
     }
 }
 

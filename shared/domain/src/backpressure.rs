@@ -10,7 +10,7 @@ use chrono::{DateTime, Duration, Utc};
 use crate::limits::{
     BACKPRESSURE_RECOVERY_SECONDS, BACKPRESSURE_STEP_SECONDS, BACKPRESSURE_WAITS, CLOSED_BECAUSE_BYTES,
 };
-use crate::time::{ceil_second, seconds, shifted};
+use crate::time::{seconds, shifted, whole_second};
 
 /// What is done about a consumer at present.
 ///
@@ -165,10 +165,6 @@ fn halvings(limit: u32) -> u8 {
 
 fn most_steps(limit: u32) -> u8 {
     halvings(limit).saturating_add(BACKPRESSURE_WAITS)
-}
-
-fn whole_second(at: DateTime<Utc>) -> DateTime<Utc> {
-    DateTime::from_timestamp(ceil_second(at), 0).unwrap_or(at)
 }
 
 fn cut(text: &str) -> String {

@@ -165,32 +165,19 @@ const QUEUE: Transport =
 const ENDPOINT: Transport =
     Transport { name: "http", url_field: "url", events_per_chunk: HTTP_EVENTS_PER_CHUNK, is_inline: false };
 
-/// Ten entries to a call, which travel through the dispatch queue: only the handler may make these calls.
-const BUS: Transport = Transport {
-    name: "event_bridge",
-    url_field: Service::EventBridge.field(),
-    events_per_chunk: EVENTS_PER_CHUNK,
-    is_inline: false,
-};
-const TOPIC: Transport = Transport {
-    name: "sns",
-    url_field: Service::Sns.field(),
-    events_per_chunk: EVENTS_PER_CHUNK,
-    is_inline: false,
-};
+/// Ten entries to a call.
+const BUS: Transport = Transport::of_service(Service::EventBridge, EVENTS_PER_CHUNK);
+const TOPIC: Transport = Transport::of_service(Service::Sns, EVENTS_PER_CHUNK);
 /// One event to a call.
-const FUNCTION: Transport = Transport {
-    name: "lambda",
-    url_field: Service::Lambda.field(),
-    events_per_chunk: HTTP_EVENTS_PER_CHUNK,
-    is_inline: false,
-};
-const MACHINE: Transport = Transport {
-    name: "step_functions",
-    url_field: Service::StepFunctions.field(),
-    events_per_chunk: HTTP_EVENTS_PER_CHUNK,
-    is_inline: false,
-};
+const FUNCTION: Transport = Transport::of_service(Service::Lambda, HTTP_EVENTS_PER_CHUNK);
+const MACHINE: Transport = Transport::of_service(Service::StepFunctions, HTTP_EVENTS_PER_CHUNK);
+
+impl Transport {
+    /// Events for other services travel through the dispatch queue: only the handler may call these.
+    const fn of_service(service: Service, events_per_chunk: u32) -> Self {
+        Self { name: service.kind(), url_field: service.field(), events_per_chunk, is_inline: false }
+    }
+}
 
 /// Why an address is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

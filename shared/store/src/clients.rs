@@ -7,6 +7,9 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tidegate_domain::ids::ClientId;
+use tidegate_domain::limits::FORMER_SECRETS;
+use tidegate_domain::secret::KeptSeconds;
+use tidegate_domain::time::{seconds, shifted};
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Sorted, Update};
@@ -48,6 +51,32 @@ impl fmt::Debug for FormerSecret {
 }
 
 impl Client {
+    /// The same client with a new webhook secret. Deliveries are signed with the former one as well for so long; where that is no
+    /// time at all, with none of the former ones, since somebody else may know any of them.
+    ///
+    /// # Errors
+    /// The oldest of the former secrets, when there are [`FORMER_SECRETS`] already.
+    pub fn with_webhook_secret(
+        mut self,
+        secret: String,
+        kept: KeptSeconds,
+        now: DateTime<Utc>,
+    ) -> std::result::Result<Self, FormerSecret> {
+        let former = FormerSecret {
+            secret: std::mem::replace(&mut self.webhook_secret, secret),
+            until_s: shifted(now, seconds(kept.get().into())).timestamp(),
+        };
+        self.former_secrets.retain(|former| former.until_s > now.timestamp());
+        if kept.get() == 0 {
+            self.former_secrets.clear();
+        } else if let Some(oldest) = self.former_secrets.get(FORMER_SECRETS - 1) {
+            return Err(oldest.clone());
+        } else {
+            self.former_secrets.insert(0, former);
+        }
+        Ok(self)
+    }
+
     /// All secrets that deliveries are signed with at an instant, the present one first.
     pub fn live_secrets(&self, now: DateTime<Utc>) -> Vec<String> {
         let former = self.former_secrets.iter().filter(|former| former.until_s > now.timestamp());

@@ -80,23 +80,13 @@ pub(crate) async fn rotate_webhook_secret(
     for _ in 0..WRITE_ROUNDS {
         let found = state.engine.store().client(&caller.id).await;
         let found = found.map_err(|e| Problem::of_store("read a client", &e))?;
-        let Some(mut client) = found else { return Err(super::not_found("client", caller.id.as_str())) };
-        let now = state.engine.clock().now();
-        let until = shifted(now, seconds(kept.get().into()));
-        let seen = std::mem::replace(&mut client.webhook_secret, webhook_secret.clone());
-        client.former_secrets.retain(|former| former.until_s > now.timestamp());
-        if kept.get() == 0 {
-            // Somebody else may know any of them.
-            client.former_secrets.clear();
-        } else if let Some(oldest) = client.former_secrets.get(FORMER_SECRETS - 1) {
-            return Err(too_many_secrets(oldest));
-        } else {
-            let former = FormerSecret { secret: seen.clone(), until_s: until.timestamp() };
-            client.former_secrets.insert(0, former);
-        }
-        let written = state.engine.store().replace_webhook_secrets(&client, &seen).await;
+        let Some(client) = found else { return Err(super::not_found("client", caller.id.as_str())) };
+        let (now, seen) = (state.engine.clock().now(), client.webhook_secret.clone());
+        let changed = client.with_webhook_secret(webhook_secret.clone(), kept, now);
+        let changed = changed.map_err(|oldest| too_many_secrets(&oldest))?;
+        let written = state.engine.store().replace_webhook_secrets(&changed, &seen).await;
         if written.map_err(|e| Problem::of_store("replace a webhook secret", &e))? == Write::Done {
-            let former_until = (kept.get() > 0).then(|| instant(until));
+            let former_until = (kept.get() > 0).then(|| instant(shifted(now, seconds(kept.get().into()))));
             return Ok((StatusCode::CREATED, Json(WebhookSecret { webhook_secret, former_until })));
         }
     }

@@ -106,17 +106,8 @@ pub(crate) fn check(given: &TargetBody, name: &str, errors: &mut FieldErrors) ->
 }
 
 fn check_arn(service: Service, text: &str, name: &str, errors: &mut FieldErrors) -> Option<Arn> {
-    let field = format!("{name}.{}.{}", kind_of(service), service.field());
+    let field = format!("{name}.{}.{}", service.kind(), service.field());
     errors.keep(&field, text, Arn::new(service, text))
-}
-
-const fn kind_of(service: Service) -> &'static str {
-    match service {
-        Service::EventBridge => "event_bridge",
-        Service::Sns => "sns",
-        Service::Lambda => "lambda",
-        Service::StepFunctions => "step_functions",
-    }
 }
 
 impl TargetBody {
@@ -163,7 +154,7 @@ impl TargetBody {
 /// The same for the address of a completion: no token goes with it, and it is always sent as it is, to a queue or an endpoint.
 pub(crate) fn check_untokened(given: &TargetBody, name: &str, errors: &mut FieldErrors) -> Option<Target> {
     if let Some((service, _)) = given.arn() {
-        let field = format!("{name}.{}", kind_of(service));
+        let field = format!("{name}.{}", service.kind());
         let message = format!("{field} takes events only; a completion goes to 'sqs' or 'http'");
         errors.add(field, (), message);
         return None;

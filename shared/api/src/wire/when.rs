@@ -5,7 +5,7 @@
 use chrono::{DateTime, LocalResult, NaiveDateTime, SecondsFormat, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 use tidegate_domain::limits::AT_HORIZON_DAYS;
-use tidegate_domain::time::{WallClock, ceil_second, clamped, days, shifted, within_bounds};
+use tidegate_domain::time::{WallClock, clamped, days, shifted, whole_second, within_bounds};
 
 use crate::problem::{ECHOED_CHARACTERS, cut};
 use crate::wire::instant;
@@ -94,12 +94,6 @@ pub(crate) fn no_offset(name: &str, text: &str) -> String {
 /// What to say about an instant that is over.
 pub(crate) fn is_past(name: &str, text: &str, at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     format!("{name} '{text}' is {} ago (it is {} now)", span(now - at), instant(now))
-}
-
-/// An instant to the second, rounded up: nothing is early.
-pub(crate) fn whole_second(at: DateTime<Utc>) -> DateTime<Utc> {
-    let second = ceil_second(at);
-    DateTime::from_timestamp(second, 0).unwrap_or(at)
 }
 
 /// The instant that a local time stands for. A change of the clocks hides none: there is always one.

@@ -49,7 +49,7 @@ pub use launch::{ChildKey, KeyError, LaunchClass, LaunchExpression};
 pub use local::LocalWindow;
 pub use rate::Rate;
 pub use sharded_key::ShardedKey;
-pub use span::{ceil_second, days, milliseconds, seconds};
+pub use span::{ceil_second, days, milliseconds, seconds, whole_second};
 pub use upcoming::FiringCount;
 pub use wall::{WallClock, WallOffset};
 pub use window::{Window, WindowError};

@@ -33,6 +33,11 @@ pub fn ceil_second(instant: DateTime<Utc>) -> i64 {
     instant.timestamp() + i64::from(instant.timestamp_subsec_nanos() > 0)
 }
 
+/// The same as an instant.
+pub fn whole_second(instant: DateTime<Utc>) -> DateTime<Utc> {
+    DateTime::from_timestamp(ceil_second(instant), 0).unwrap_or(instant)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -20,8 +20,8 @@ use tidegate_domain::arn::Arn;
 use tidegate_domain::limits::{AWS_BATCH_BYTES, AWS_CALL_SECONDS};
 use tracing::debug;
 
-use super::http::{asked_wait, client_builder, unanswered};
-use super::{EventToSend, Sent};
+use super::http::{asked_wait, body_upto, client_builder, unanswered};
+use super::{EventToSend, Sent, is_throttling};
 use crate::queues::batch::Batch;
 use crate::services::Services;
 
@@ -81,11 +81,6 @@ pub(crate) struct AwsCaller {
     services: Services,
 }
 
-/// Whether a code says that the service gets more than it takes.
-fn is_throttling(code: &str) -> bool {
-    code.contains("Throttl") || code == "TooManyRequestsException" || code.starts_with("503")
-}
-
 /// What becomes of an event of which a service says this.
 pub(super) fn not_taken(code: &str, message: &str, retry_after: Option<Duration>) -> Sent {
     let reason = match message {
@@ -115,7 +110,8 @@ impl AwsCaller {
         let answered = client.execute(request).await;
         let answer = answered.map_err(|e| Refusal { code: String::new(), sent: unanswered(&e, TIMEOUT) })?;
         let (status, headers) = (answer.status(), answer.headers().clone());
-        let body = text(answer).await.map_err(|e| fail(format!("no answer that can be read: {e}")))?;
+        let (body, ended) = body_upto(answer, ANSWER_BYTES).await;
+        ended.map_err(|e| fail(format!("no answer that can be read: {e}")))?;
         if status.is_success() {
             return Ok(body);
         }
@@ -165,16 +161,6 @@ impl AwsCaller {
 fn build() -> Result<reqwest::Client, String> {
     let client = client_builder().redirect(redirect::Policy::none()).timeout(TIMEOUT).build();
     client.map_err(|e| e.to_string())
-}
-
-/// The text of an answer, up to [`ANSWER_BYTES`].
-async fn text(mut answer: reqwest::Response) -> Result<String, reqwest::Error> {
-    let mut bytes = Vec::new();
-    while let Some(chunk) = answer.chunk().await? {
-        let room = ANSWER_BYTES.saturating_sub(bytes.len());
-        bytes.extend(chunk.iter().take(room));
-    }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The code and the message of an error, as the three protocols write them: in a header, in JSON, in XML.

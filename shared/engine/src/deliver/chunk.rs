@@ -39,7 +39,7 @@ const KEPT_LATER: Duration = seconds(5);
 /// And how much longer at the most, in seconds: not all chunks of a herd come back at once.
 const KEPT_WITHIN_SECONDS: i64 = 60;
 /// Rows of one chunk that are read or written at once.
-const ROWS_AT_ONCE: usize = 16;
+pub(super) const ROWS_AT_ONCE: usize = 16;
 
 /// Some events of one occurrence.
 pub(super) struct Part {
@@ -100,7 +100,10 @@ impl Delivery {
         let Some(parts) = self.without_held_back(chunk, parts).await? else { return Ok(()) };
         let (parts, deliveries) = self.prepare(chunk, parts).await?;
         let sent = self.send(&deliveries).await;
-        let signs = signs(&deliveries, &sent);
+        // Queues are never held back.
+        let targets = deliveries.iter().map(|delivery| &delivery.terms.terms.target);
+        let slow = targets.zip(&sent).filter(|(target, _)| !target.transport().is_inline);
+        let signs = signs(slow, Target::address);
         self.conclude(chunk, &parts, sent).await?;
         self.note_signs(&client, signs).await;
         Ok(())

@@ -54,16 +54,23 @@ impl EventToSend {
         }
     }
 
+    /// What tells this delivery from all others: so many bytes of a hash, in hex.
+    pub(super) fn digest(&self, bytes: usize) -> String {
+        digest(&format!("{} {} {}", self.client, self.event, self.attempt), bytes)
+    }
+
     /// The trace that the delivery is part of, as the header `traceparent` of W3C has it: the events of a run have a trace id in
     /// common, and each delivery is a span of its own. It follows from their ids, so that nothing needs to be remembered.
     pub(crate) fn traceparent(&self) -> String {
-        let hex = |text: String, bytes: usize| -> String {
-            Sha256::digest(text).iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
-        };
-        let trace = hex(format!("{} {}", self.client, self.event.run()), 16);
-        let span = hex(format!("{} {} {}", self.client, self.event, self.attempt), 8);
+        let trace = digest(&format!("{} {}", self.client, self.event.run()), 16);
+        let span = self.digest(8);
         format!("00-{trace}-{span}-01")
     }
+}
+
+/// The first bytes of the SHA-256 of a text, in hex.
+pub(super) fn digest(text: &str, bytes: usize) -> String {
+    Sha256::digest(text).iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The JSON text of an event.

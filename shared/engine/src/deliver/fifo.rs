@@ -1,12 +1,15 @@
 //! What a FIFO queue knows messages by. A queue may be the target of several clients, so every id begins with the client.
 
-use sha2::{Digest, Sha256};
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Terms;
 use tidegate_domain::target::{MessageGroup, Target};
 
+use super::event::digest;
+
 /// The longest group or deduplication id of SQS, in bytes.
 const ID_BYTES: usize = 128;
+/// The length of a SHA-256, in bytes.
+const HASH_BYTES: usize = 32;
 
 /// The message group of an event under its job's terms: those of one group arrive in order, and wait for no other's.
 pub(super) fn group_id_of(client: &ClientId, job: &JobId, terms: &Terms) -> String {
@@ -38,8 +41,7 @@ fn id(client: &ClientId, name: &str) -> String {
     if plain.len() <= ID_BYTES {
         return plain;
     }
-    let hash = Sha256::digest(name.as_bytes());
-    hash.iter().fold(format!("{client}#"), |id, byte| id + &format!("{byte:02x}"))
+    format!("{client}#{}", digest(name, HASH_BYTES))
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Duration, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt as _};
-use tidegate_domain::backpressure::Sign;
 use tidegate_domain::ids::{ClientId, EventId, RunId};
 use tidegate_domain::job;
 use tidegate_domain::limits::WRITE_ROUNDS;
@@ -28,7 +27,7 @@ use tidegate_store::slots::Written;
 use tracing::{error, info, warn};
 
 use super::trouble::Troubles;
-use super::{Delivery, EventToSend, Sent, both};
+use super::{Delivery, EventToSend, Sent, signs};
 use crate::contents::Terms;
 use crate::effect::{Effect, Granted, Release};
 use crate::figures::ROWS_SET_ASIDE;
@@ -461,14 +460,7 @@ impl Delivery {
 
 /// What follows for policies whose consumers cannot keep up, for all that their answers say.
 fn strained<'s>(answers: impl IntoIterator<Item = (&'s Granted, &'s Sent)>) -> Vec<Effect> {
-    let mut signs = BTreeMap::<PolicyRef, Sign>::new();
-    for (grant, sent) in answers {
-        if let Some(sign) = sent.sign() {
-            let policy = PolicyRef::of_key(&grant.token.group);
-            let sign = both(signs.remove(&policy), sign);
-            signs.insert(policy, sign);
-        }
-    }
+    let signs = signs(answers, |grant| PolicyRef::of_key(&grant.token.group));
     signs.into_iter().map(|(policy, sign)| Effect::Strained(policy, sign)).collect()
 }
 

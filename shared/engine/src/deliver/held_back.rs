@@ -3,21 +3,23 @@
 //!
 //! Only targets that take time (`Transport::is_inline`) are asked about: queues take whatever comes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
+use futures::stream::{self, StreamExt as _};
 use tidegate_domain::backpressure::{Backpressure, Sign};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::WRITE_ROUNDS;
+use tidegate_domain::target::Target;
 use tidegate_domain::time::{milliseconds, shifted};
 use tidegate_store::Write;
 use tracing::warn;
 
 use super::Delivery;
-use super::chunk::{Part, whole};
+use super::chunk::{Part, ROWS_AT_ONCE, whole};
 use crate::EngineError;
 use crate::queues::Outgoing;
-use crate::queues::message::{Chunk, Message};
+use crate::queues::message::{Chunk, ChunkItem, Message};
 
 /// What is held back of one chunk comes back within so many milliseconds after its target opens, for each step of backpressure: not
 /// all that waits comes at once.
@@ -34,29 +36,18 @@ impl Delivery {
         parts: Vec<Part>,
     ) -> Result<Option<Vec<Part>>, EngineError> {
         let (client, launch_at) = chunk.head()?;
-        let mut closed = BTreeMap::<String, Option<Backpressure>>::new();
-        for part in &parts {
-            let target = &part.occurrence.terms.target;
-            if !target.transport().is_inline && !closed.contains_key(target.address()) {
-                let state = self.store.target_backpressure(&client, target.address()).await?;
-                let state = state.and_then(|state| state.at(self.clock.now()));
-                closed.insert(target.address().to_owned(), state.filter(|state| state.closed().is_some()));
-            }
-        }
-        let (mut open, mut held) = (Vec::with_capacity(parts.len()), BTreeMap::<&str, Vec<&Part>>::new());
-        for part in &parts {
-            match closed.get_key_value(part.occurrence.terms.target.address()) {
-                Some((address, Some(_))) => held.entry(address).or_default().push(part),
-                _ => open.push(part),
-            }
-        }
+        let closed = self.closed_targets(&client, &parts).await?;
+        let (held, open): (Vec<Part>, Vec<Part>) =
+            parts.into_iter().partition(|part| closed.contains_key(part.occurrence.terms.target.address()));
         if held.is_empty() {
-            return Ok(Some(parts));
+            return Ok(Some(open));
         }
-        let later = held.iter().filter_map(|(address, parts)| {
-            let state = closed.get(*address)?.as_ref()?;
-            let not_before = self.returns_at(state).max(launch_at);
-            let items = parts.iter().map(|part| whole(part)).collect();
+        let mut later = BTreeMap::<&str, Vec<ChunkItem>>::new();
+        for part in &held {
+            later.entry(part.occurrence.terms.target.address()).or_default().push(whole(part));
+        }
+        let later = later.into_iter().filter_map(|(address, items)| {
+            let not_before = self.returns_at(closed.get(address)?).max(launch_at);
             // Whoever handles this message twice sends two of these: the first that is delivered leaves its mark.
             let chunk = Chunk {
                 not_before_ms: Some(not_before.timestamp_millis()),
@@ -68,12 +59,30 @@ impl Delivery {
             Some(Outgoing::at(&client, Message::Chunk(chunk), not_before))
         });
         self.queues.dispatch(&later.collect::<Vec<_>>()).await?;
-        if open.is_empty() {
-            return Ok(None);
+        Ok((!open.is_empty()).then_some(open))
+    }
+
+    /// The targets of some parts that are closed, by their addresses.
+    async fn closed_targets(
+        &self,
+        client: &ClientId,
+        parts: &[Part],
+    ) -> Result<BTreeMap<String, Backpressure>, EngineError> {
+        let targets = parts.iter().map(|part| &part.occurrence.terms.target);
+        let slow = targets.filter(|target| !target.transport().is_inline);
+        let addresses: BTreeSet<&str> = slow.map(Target::address).collect();
+        let looks: Vec<_> = addresses
+            .into_iter()
+            .map(async |address: &str| (address, self.store.target_backpressure(client, address).await))
+            .collect();
+        let (mut looks, mut closed) = (stream::iter(looks).buffer_unordered(ROWS_AT_ONCE), BTreeMap::new());
+        while let Some((address, state)) = looks.next().await {
+            let state = state?.and_then(|state| state.at(self.clock.now()));
+            if let Some(state) = state.filter(|state| state.closed().is_some()) {
+                closed.insert(address.to_owned(), state);
+            }
         }
-        let is_open = |part: &Part| !held.contains_key(part.occurrence.terms.target.address());
-        let is_open: Vec<bool> = parts.iter().map(is_open).collect();
-        Ok(Some(parts.into_iter().zip(is_open).filter_map(|(part, open)| open.then_some(part)).collect()))
+        Ok(closed)
     }
 
     fn returns_at(&self, state: &Backpressure) -> DateTime<Utc> {
@@ -84,9 +93,14 @@ impl Delivery {
     }
 
     /// Closes the targets that show that they cannot keep up. Where that fails, the next event shows it again.
-    pub(super) async fn note_signs(&self, client: &ClientId, signs: BTreeMap<String, Sign>) {
-        for (address, sign) in signs {
-            if let Err(error) = self.note_sign(client, &address, &sign).await {
+    pub(super) async fn note_signs(&self, client: &ClientId, signs: BTreeMap<&str, Sign>) {
+        let notes: Vec<_> = signs
+            .into_iter()
+            .map(async |(address, sign): (&str, Sign)| self.note_sign(client, address, &sign).await)
+            .collect();
+        let mut notes = stream::iter(notes).buffer_unordered(ROWS_AT_ONCE);
+        while let Some(noted) = notes.next().await {
+            if let Err(error) = noted {
                 warn!(%client, %error, "that a target cannot keep up is not noted");
             }
         }

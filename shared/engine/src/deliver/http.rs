@@ -129,17 +129,31 @@ impl HttpTarget {
     }
 }
 
-/// The beginning of the body of an answer, as far as it can be read; `None`: it has none. The rest is not waited for.
-async fn beginning(mut answer: reqwest::Response) -> Option<String> {
-    let mut bytes = Vec::with_capacity(ANSWER_BYTES);
-    while bytes.len() < ANSWER_BYTES
-        && let Ok(Some(some)) = answer.chunk().await
-    {
-        bytes.extend(some.iter().take(ANSWER_BYTES.saturating_sub(bytes.len())));
-    }
-    let text = String::from_utf8_lossy(&bytes);
+/// The beginning of the body of an answer, as far as it can be read; `None`: it has none.
+async fn beginning(answer: reqwest::Response) -> Option<String> {
+    let (text, _) = body_upto(answer, ANSWER_BYTES).await;
     let text = text.trim_end_matches(char::REPLACEMENT_CHARACTER).trim();
     (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// So many bytes of the body of an answer as text, or fewer where it ends before, and whether it could be read so far. The rest is
+/// not waited for.
+pub(super) async fn body_upto(
+    mut answer: reqwest::Response,
+    most: usize,
+) -> (String, Result<(), reqwest::Error>) {
+    let (mut bytes, mut ended) = (Vec::new(), Ok(()));
+    while bytes.len() < most {
+        match answer.chunk().await {
+            Ok(Some(some)) => bytes.extend(some.iter().take(most.saturating_sub(bytes.len()))),
+            Ok(None) => break,
+            Err(error) => {
+                ended = Err(error);
+                break;
+            }
+        }
+    }
+    (String::from_utf8_lossy(&bytes).into_owned(), ended)
 }
 
 /// What all calls out of the deployment have in common.

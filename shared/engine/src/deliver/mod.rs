@@ -93,26 +93,26 @@ impl Sent {
     }
 }
 
-/// What two signs of one target say together.
-pub(crate) fn both(one: Option<Sign>, other: Sign) -> Sign {
-    match one {
-        Some(one) if one.asks_for >= other.asks_for => one,
-        _ => other,
-    }
-}
-
-/// What the answers say of targets that cannot keep up, by their addresses. Queues are never held back.
-fn signs(deliveries: &[EventToSend], sent: &[Sent]) -> BTreeMap<String, Sign> {
-    let mut signs = BTreeMap::<String, Sign>::new();
-    for (delivery, sent) in deliveries.iter().zip(sent) {
-        let target = &delivery.terms.terms.target;
-        if let Some(sign) = sent.sign().filter(|_| !target.transport().is_inline) {
-            let address = target.address();
-            let sign = both(signs.remove(address), sign);
-            signs.insert(address.to_owned(), sign);
+/// What answers say of whoever cannot keep up: of each the sign that asks for the longest wait. `whose` an answer is, is only asked
+/// of those that are a sign.
+fn signs<'s, T, K: Ord>(
+    answers: impl IntoIterator<Item = (T, &'s Sent)>,
+    whose: impl Fn(T) -> K,
+) -> BTreeMap<K, Sign> {
+    let mut signs = BTreeMap::<K, Sign>::new();
+    for (answered, sign) in answers.into_iter().filter_map(|(of, sent)| Some((of, sent.sign()?))) {
+        let whose = whose(answered);
+        match signs.get(&whose) {
+            Some(known) if known.asks_for >= sign.asks_for => {}
+            _ => drop(signs.insert(whose, sign)),
         }
     }
     signs
+}
+
+/// Whether a code of AWS says that a service gets more than it takes.
+fn is_throttling(code: &str) -> bool {
+    code.contains("Throttl") || code == "TooManyRequestsException" || code.starts_with("503")
 }
 
 /// Events by the kind of their target, as their places among all.

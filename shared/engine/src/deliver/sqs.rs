@@ -10,7 +10,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use tidegate_domain::ids::{ClientId, EventId, RunId};
 
 use super::event::{self, Attribute};
-use super::{Delivery, EventToSend, Sent, fifo};
+use super::{Delivery, EventToSend, Sent, fifo, is_throttling};
 use crate::queues::batch::{Batch, sqs_text};
 
 /// Why a queue gets nothing.
@@ -110,7 +110,11 @@ impl Delivery {
         match request.send().await {
             Err(e) => {
                 let reason = e.message().map_or_else(|| e.to_string(), str::to_owned);
-                let failed = Sent::Failed { reason, retry_after: None, overloaded: is_throttled(e.code()) };
+                let failed = Sent::Failed {
+                    reason,
+                    retry_after: None,
+                    overloaded: e.code().is_some_and(is_throttling),
+                };
                 call.entries.iter().map(|(index, _)| (*index, failed.clone())).collect()
             }
             Ok(out) => {
@@ -122,7 +126,7 @@ impl Delivery {
                         let outcome = match failed.sender_fault() {
                             true => Sent::Refused { reason },
                             false => {
-                                let overloaded = is_throttled(Some(failed.code()));
+                                let overloaded = is_throttling(failed.code());
                                 Sent::Failed { reason, retry_after: None, overloaded }
                             }
                         };
@@ -133,11 +137,6 @@ impl Delivery {
             }
         }
     }
-}
-
-/// Whether a queue says that it gets more than it takes.
-fn is_throttled(code: Option<&str>) -> bool {
-    code.is_some_and(|code| code.contains("Throttl"))
 }
 
 /// A delivery that failed may have arrived all the same, so its repeats are the same message to a FIFO queue; a new lease

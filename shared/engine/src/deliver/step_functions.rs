@@ -6,7 +6,6 @@
 
 use futures::FutureExt as _;
 use serde::Serialize;
-use sha2::{Digest as _, Sha256};
 use tidegate_domain::arn::Arn;
 use tidegate_domain::limits::EXECUTION_NAME_BYTES;
 
@@ -67,12 +66,8 @@ impl Delivery {
 
 /// The name of the execution: what can be read of the event's id, and a hash of all that tells deliveries apart.
 fn name(delivery: &EventToSend) -> String {
-    let EventToSend { client, event, attempt, .. } = delivery;
-    let hash = Sha256::digest(format!("{client} {event} {attempt}"));
-    let hash: String =
-        hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>().chars().take(HASH_DIGITS).collect();
-    let readable = event.to_string();
+    let readable = delivery.event.to_string();
     let readable = readable.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' });
     let readable: String = readable.take(EXECUTION_NAME_BYTES - HASH_DIGITS - 1).collect();
-    format!("{readable}-{hash}")
+    format!("{readable}-{}", delivery.digest(HASH_DIGITS / 2))
 }

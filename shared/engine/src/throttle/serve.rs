@@ -6,7 +6,7 @@ use tidegate_domain::occurrence::StopReason;
 use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::slots::{GroupKey, Range, Refill, SlotGroup, Transition};
-use tidegate_domain::time::ceil_second;
+use tidegate_domain::time::whole_second;
 use tidegate_store::Write;
 use tidegate_store::line::LineEntry;
 use tidegate_store::slots::Written;
@@ -260,8 +260,7 @@ impl Throttle {
         let PolicyRef { client, policy } = policy;
         let now = self.clock.now();
         // Messages come by the second.
-        let second = ceil_second(due_at);
-        let due_at = DateTime::from_timestamp(second, 0).unwrap_or(due_at).max(now);
+        let due_at = whole_second(due_at).max(now);
         if self.memory.woken_by(client, policy).is_some_and(|by| now < by && by <= due_at) {
             return Ok(());
         }

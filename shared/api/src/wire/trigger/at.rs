@@ -5,13 +5,13 @@ use chrono_tz::Tz;
 use serde::Deserialize;
 use tidegate_domain::job::Trigger;
 use tidegate_domain::limits::AT_GRACE_SECONDS;
-use tidegate_domain::time::{Instants, seconds, shifted};
+use tidegate_domain::time::{Instants, seconds, shifted, whole_second};
 use tidegate_protocol::At;
 use utoipa::ToSchema;
 
 use super::{Findings, PastInstant, TriggerBody};
 use crate::wire::when::{
-    Resolved, Written, bounded, is_past, local, no_offset, read, resolve, whole_second, within_horizon,
+    Resolved, Written, bounded, is_past, local, no_offset, read, resolve, within_horizon,
 };
 
 /// What becomes of instants that are past.

@@ -8,13 +8,13 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::bounded::Bounded;
 use tidegate_domain::job::Trigger;
-use tidegate_domain::time::{Rate, RateSeconds, parse_interval};
+use tidegate_domain::time::{Rate, RateSeconds, parse_interval, whole_second};
 use utoipa::ToSchema;
 
 use super::{Findings, TriggerBody};
 use crate::wire::bounds::bounded_fields;
 use crate::wire::number::Number;
-use crate::wire::when::{read_ahead, whole_second};
+use crate::wire::when::read_ahead;
 
 /// The interval of a rate.
 #[derive(Debug, Serialize, ToSchema)]
