@@ -39,6 +39,9 @@ pub struct Job {
     /// Its place in its policy's line, 0 first and 9 last; 5 when `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<u32>,
+    /// Where in its payload the key lies by which its policy is shared out fairly, such as `/customer_id`; by none when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fair_by: Option<String>,
     /// What becomes of a run that is due while an earlier one is not finished.
     #[serde(skip_serializing_if = "is_default")]
     pub overlap: RunOverlap,
@@ -116,6 +119,7 @@ impl Job {
             history: History::default(),
             cost: None,
             priority: None,
+            fair_by: None,
             overlap: RunOverlap::Allow,
             window: None,
             max_failures: None,

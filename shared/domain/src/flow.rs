@@ -5,6 +5,7 @@
 use chrono::{DateTime, Duration, Utc};
 
 use crate::bounded::{OutOfBounds, bounded};
+use crate::fair::{FairBy, Rank};
 use crate::limits::{DEFAULT_PRIORITY, EVENTS_PER_RUN, MAX_COST, MAX_PRIORITY, WINDOW_SECONDS};
 use crate::target::Target;
 use crate::time::{self, shifted};
@@ -17,6 +18,8 @@ pub struct Flow {
     pub cost: Cost,
     /// Its place in the line; 5 by default.
     pub priority: Priority,
+    /// The key of its payload by which shares of its policy are fair; `None`: by none.
+    pub fair_by: Option<FairBy>,
     /// What becomes of a run whose predecessor is not finished; it waits like any other by default.
     pub overlap: Overlap,
     /// The time that a run has; `None`: any.
@@ -36,6 +39,11 @@ impl Flow {
     /// its outcomes are compacted without delay.
     pub fn is_watched(&self) -> bool {
         self.overlap != Overlap::Allow || self.max_failures.is_some() || self.on_completion.is_some()
+    }
+
+    /// Where its events stand in the line before their launch counts.
+    pub fn rank(&self) -> Rank {
+        Rank { priority: self.priority.get(), lane: self.fair_by.as_ref().map(|fair| fair.lane) }
     }
 
     /// Whether it says anything at all: all of it matters only under a policy.

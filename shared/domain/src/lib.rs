@@ -21,6 +21,7 @@ pub mod backpressure;
 pub mod bounded;
 pub mod calendar;
 pub mod clock;
+pub mod fair;
 pub mod flow;
 pub mod http_call;
 pub mod ids;

@@ -33,6 +33,8 @@ pub const DELIVERY_SECONDS: u32 = 10;
 pub const MAX_COST: u32 = SLOTS_PER_GROUP;
 /// The last place in a line.
 pub const MAX_PRIORITY: u8 = 9;
+/// The longest JSON pointer that fair shares go by, in bytes.
+pub const FAIR_BY_BYTES: usize = 256;
 /// The place in a line of a job that does not name one.
 pub const DEFAULT_PRIORITY: u8 = 5;
 /// Shortest and longest window of a batch, in seconds: the record of its run must outlive it.

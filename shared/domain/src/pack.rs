@@ -1,10 +1,10 @@
 //! A pack: what waits in a policy's line as one entry, and is taken from there by ranges.
 //!
 //! A batch is a pack by itself: its events are those of one run, which has a row. Single events wait in packs that hold
-//! many of them, of any jobs of a client that have one policy, priority and cost and launch within one minute. Nothing is
+//! many of them, of any jobs of a client that have one policy, priority, lane and cost and launch within one minute. Nothing is
 //! stored for each of them until it comes to an end.
 //!
-//! Invariant (I3): an occurrence is in one pack, once. The packs of a policy, minute, priority and cost are numbered, and
+//! Invariant (I3): an occurrence is in one pack, once. The packs of a policy, minute, priority, lane and cost are numbered, and
 //! whoever writes one has read all before it.
 
 use std::fmt;
@@ -12,12 +12,14 @@ use std::str::FromStr;
 
 use chrono::{DateTime, Utc};
 
+use crate::fair::Rank;
 use crate::flow::{Cost, Priority};
 use crate::ids::{IdError, RunId, whole};
 use crate::job::Terms;
 use crate::occurrence::Occurrence;
 
-/// Names a pack of a policy. Its text is the run's id, or `~<minute>.<priority>.<cost>.<number>` of single events.
+/// Names a pack of a policy. Its text is the run's id, or `~<minute>.<priority>.<cost>.<number>` of single events,
+/// with `.<lane>` behind it where they have a lane.
 ///
 /// ```
 /// use tidegate_domain::pack::PackId;
@@ -25,7 +27,7 @@ use crate::occurrence::Occurrence;
 /// let run: PackId = "nightly.3.1790000000".parse()?;
 /// assert!(matches!(run, PackId::Run(_)));
 /// let singles: PackId = "~29833333.5.1.0".parse()?;
-/// assert!(matches!(singles, PackId::Singles(id) if id.kind.priority == 5));
+/// assert!(matches!(singles, PackId::Singles(id) if id.kind.rank.priority == 5));
 /// # Ok::<(), tidegate_domain::ids::IdError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,8 +52,8 @@ pub struct SinglesId {
 pub struct SinglesKind {
     /// The minute that they launch in, in minutes since the Unix epoch.
     pub minute: i64,
-    /// Their priority, 0 (first) to 9.
-    pub priority: u8,
+    /// Their priority and lane.
+    pub rank: Rank,
     /// How many tokens each takes, 1 to 12.
     pub cost: u32,
 }
@@ -95,7 +97,7 @@ impl SinglesKind {
         let flow = &occurrence.terms.flow;
         Self::fits(&occurrence.terms).then(|| Self {
             minute: occurrence.launch_at.timestamp().div_euclid(60),
-            priority: flow.priority.get(),
+            rank: flow.rank(),
             cost: flow.cost.get(),
         })
     }
@@ -171,8 +173,9 @@ impl fmt::Display for PackId {
 
 impl fmt::Display for SinglesId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind: SinglesKind { minute, priority, cost }, number } = self;
-        write!(f, "{SINGLES}{minute}.{priority}.{cost}.{number}")
+        let Self { kind: SinglesKind { minute, rank: Rank { priority, lane }, cost }, number } = self;
+        write!(f, "{SINGLES}{minute}.{priority}.{cost}.{number}")?;
+        lane.map_or(Ok(()), |lane| write!(f, ".{lane}"))
     }
 }
 
@@ -191,13 +194,19 @@ impl FromStr for SinglesId {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        let form = "~<launch minute>.<priority>.<cost>.<number>";
+        let form = "~<launch minute>.<priority>.<cost>.<number>, and .<lane> where there is one";
         let bad = || IdError::Form { what: "pack_id", value: text.to_owned(), form };
         let parts: Vec<&str> = text.strip_prefix(SINGLES).ok_or_else(bad)?.split('.').collect();
-        let [minute, priority, cost, number] = parts[..] else { return Err(bad()) };
+        let (minute, priority, cost, number, lane) = match parts[..] {
+            [minute, priority, cost, number] => (minute, priority, cost, number, None),
+            [minute, priority, cost, number, lane] => (minute, priority, cost, number, Some(lane)),
+            _ => return Err(bad()),
+        };
+        let priority = Priority::new(whole(priority).ok_or_else(bad)?).map_err(|_| bad())?.get();
+        let lane = lane.map(str::parse).transpose().map_err(|_| bad())?;
         let kind = SinglesKind {
             minute: whole(minute).ok_or_else(bad)?,
-            priority: Priority::new(whole(priority).ok_or_else(bad)?).map_err(|_| bad())?.get(),
+            rank: Rank { priority, lane },
             cost: Cost::new(whole(cost).ok_or_else(bad)?).map_err(|_| bad())?.get(),
         };
         Ok(kind.number(whole(number).ok_or_else(bad)?))
@@ -210,12 +219,23 @@ mod tests {
 
     #[test]
     fn ids_of_packs_read_back() {
-        for text in ["nightly.3.1790000000", "~29833333.5.1.0", "~29833333.0.12.417"] {
+        for text in
+            ["nightly.3.1790000000", "~29833333.5.1.0", "~29833333.0.12.417", "~29833333.5.1.0.lane2345"]
+        {
             assert_eq!(text.parse::<PackId>().unwrap().to_string(), text);
         }
-        for bad in
-            ["", "~", "~1.2.3", "~1.10.1.0", "~1.5.0.0", "~1.5.13.0", "~01.5.1.0", "~1.5.1.0.0", "~x.5.1.0"]
-        {
+        for bad in [
+            "",
+            "~",
+            "~1.2.3",
+            "~1.10.1.0",
+            "~1.5.0.0",
+            "~1.5.13.0",
+            "~01.5.1.0",
+            "~1.5.1.0.0",
+            "~1.5.1.0.lane2345.0",
+            "~x.5.1.0",
+        ] {
             assert!(bad.parse::<PackId>().is_err(), "{bad}");
         }
     }

@@ -311,7 +311,7 @@ impl DeadLetters {
         self.store.touch_active(client, policy, now).await?;
         let priority = match waited.pack {
             PackId::Run(_) => run.terms.flow.priority.get(),
-            PackId::Singles(id) => id.kind.priority,
+            PackId::Singles(id) => id.kind.rank.priority,
         };
         Ok(match self.store.redrive(client, letter, waited, (priority, due_at), now).await? {
             Write::Done => Redriven::Done,

@@ -9,6 +9,7 @@
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::backpressure::Sign;
+use tidegate_domain::fair::Rank;
 use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::{Policy, PolicyRef};
@@ -125,7 +126,8 @@ impl Reconciliation {
 pub(crate) struct WaitingRun {
     pub(crate) policy: PolicyRef,
     pub(crate) run: RunId,
-    pub(crate) priority: u8,
+    /// Where its entries stand in the line, but those that are sent again.
+    pub(crate) rank: Rank,
 }
 
 /// An event that was granted a token and has not been sent.

@@ -39,6 +39,10 @@ pub struct JobView<P = Value> {
     pub cost: u32,
     /// Its place in its policy's line: 0 is served first, 9 last.
     pub priority: u32,
+    /// Where in its payload the key lies by which its policy is shared out fairly, if it says so. Answers of earlier versions
+    /// do not have it.
+    #[serde(default)]
+    pub fair_by: Option<String>,
     /// What becomes of a run that is due while an earlier one is not finished.
     pub overlap: RunOverlap,
     /// The time that a run has; any time when null.
@@ -223,7 +227,7 @@ mod tests {
             "job_id": "nightly", "revision": 3, "description": "At 09:00 (UTC)", "count": 2, "policy_id": "small",
             "trigger": {"cron": "0 9 * * *", "zone": "UTC", "dst": {"gap": "next_valid", "overlap": "first"}},
             "target": {"http": {"url": "https://example.com/hook", "release": "on_response"}},
-            "cost": 1, "priority": 5, "overlap": "skip", "max_failures": null, "on_completion": null,
+            "cost": 1, "priority": 5, "fair_by": "/customer_id", "overlap": "skip", "max_failures": null, "on_completion": null,
             "window": {"seconds": 60, "on_deadline": "expire", "pace": "even"},
             "payload": null, "payloads": [1, {"b": "two"}], "history": "failures", "max_attempts": 5,
             "retry": {"backoff": "exponential", "wait_seconds": 2, "ceiling_seconds": 60, "max_age_seconds": 600},

@@ -1,11 +1,12 @@
 //! Packs of single events: a row holds the occurrences of many, and an entry of the line stands for them.
 //!
-//! The packs of a policy, minute, priority and cost are numbered, and a number is written once. So they are a log: whoever
+//! The packs of a policy, minute, priority, lane and cost are numbered, and a number is written once. So they are a log: whoever
 //! appends to it knows all that stands before, and no occurrence gets into two of them. Rows stay when their entry has
 //! left the line, as long as history does: they say which runs there were.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use tidegate_domain::fair::Rank;
 use tidegate_domain::ids::{ClientId, PolicyId, RunId};
 use tidegate_domain::limits::{HISTORY_DAYS, PACK_BYTES, PACK_EVENTS};
 use tidegate_domain::occurrence::Occurrence;
@@ -46,7 +47,9 @@ fn partition(client: &ClientId, minute: i64) -> String {
 }
 
 fn prefix(policy: &PolicyId, kind: SinglesKind) -> String {
-    format!("{policy}|{}.{:02}|", kind.priority, kind.cost)
+    let Rank { priority, lane } = kind.rank;
+    let lane = lane.map_or_else(String::new, |lane| format!(".{lane}"));
+    format!("{policy}|{priority}.{:02}{lane}|", kind.cost)
 }
 
 pub(crate) fn key(client: &ClientId, policy: &PolicyId, id: SinglesId) -> Key {

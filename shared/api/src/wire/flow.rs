@@ -51,7 +51,8 @@ pub(crate) struct FlowFields<'b> {
 }
 
 impl FlowFields<'_> {
-    /// Checks every field; `None` when one is wrong, and then `errors` says which. Who releases is the target's to say.
+    /// Checks every field; `None` when one is wrong, and then `errors` says which. Who releases is the target's to say, and
+    /// what shares are fair by, the payload's.
     pub(crate) fn check(&self, now: DateTime<Utc>, errors: &mut FieldErrors) -> Option<Flow> {
         let cost = check_or_default(self.cost, errors);
         let priority = check_or_default(self.priority, errors);
@@ -63,6 +64,7 @@ impl FlowFields<'_> {
             cost: cost?,
             priority: priority?,
             overlap: overlap(self.overlap)?,
+            fair_by: None,
             window: given(window)?,
             max_failures: max_failures?,
             on_completion: given(on_completion)?,
@@ -73,20 +75,21 @@ impl FlowFields<'_> {
 }
 
 /// What was left out is right; what was given must have been.
-fn given<T>(checked: Option<Option<T>>) -> Option<Option<T>> {
+pub(crate) fn given<T>(checked: Option<Option<T>>) -> Option<Option<T>> {
     match checked {
         Some(checked) => checked.map(Some),
         None => Some(None),
     }
 }
 
-/// Notes each field that only a policy gives a meaning to, of a job that names none.
-pub(crate) fn check_has_policy(flow: &Flow, errors: &mut FieldErrors) {
+/// Notes each field that only a policy gives a meaning to, of a job that names none. `is_fair`: it says what shares are fair by.
+pub(crate) fn check_has_policy(flow: &Flow, is_fair: bool, errors: &mut FieldErrors) {
     let plain = Flow::default();
     for (field, is_set) in [
         ("cost", flow.cost != plain.cost),
         ("priority", flow.priority != plain.priority),
         ("overlap", flow.overlap != plain.overlap),
+        ("fair_by", is_fair),
         ("window", flow.window.is_some()),
         ("max_failures", flow.max_failures.is_some()),
         ("on_completion", flow.on_completion.is_some()),

@@ -7,7 +7,7 @@ use tidegate_domain::bounded::Revision;
 use tidegate_domain::flow::{Cost, Flow, MaxFailures, Priority};
 use tidegate_domain::ids::{JobId, ONE_TIME_PREFIX, PolicyId};
 use tidegate_domain::job::{Attempts, Count, History, Job, Payload, Terms};
-use tidegate_domain::limits::{CALENDARS_PER_JOB, JOB_ID_BYTES};
+use tidegate_domain::limits::{CALENDARS_PER_JOB, FAIR_BY_BYTES, JOB_ID_BYTES};
 use tidegate_domain::retry::Retry;
 use tidegate_domain::rules::{Jitter, Relevancy};
 use tidegate_domain::unknown::Unknown;
@@ -19,8 +19,9 @@ use crate::form::Form;
 use crate::merge::{Members, members_of};
 use crate::problem::{FieldErrors, Problem};
 use crate::wire::bounds::{List, Text, bounded_fields};
+use crate::wire::fair;
 use crate::wire::flow::{
-    FlowFields, WindowBody, check_deadline, check_has_policy, overlap_view, window_view,
+    FlowFields, WindowBody, check_deadline, check_has_policy, given, overlap_view, window_view,
 };
 use crate::wire::number::{Number, check_given};
 use crate::wire::payload::{CheckedPayload, PayloadFields};
@@ -54,6 +55,10 @@ pub(crate) struct JobBody {
     /// Its place in its policy's line: 0 is served first.
     #[schema(value_type = Option<u32>, default = json!(Priority::DEFAULT.get()))]
     priority: Option<Number<Priority>>,
+    /// Where in its payload the key lies by which its policy is shared out fairly: a JSON pointer to a string, number or
+    /// boolean. What waits at one priority takes turns by the values there.
+    #[schema(value_type = Option<String>, example = "/customer_id")]
+    fair_by: Option<Text<FAIR_BY_BYTES>>,
     /// What becomes of a run that is due while an earlier one is not finished; `allow` when left out.
     #[serde(default)]
     overlap: RunOverlap,
@@ -139,7 +144,7 @@ pub(crate) struct CheckedJob {
 }
 
 bounded_fields!(
-    JobBody: job_id, count, cost, priority, max_failures, max_attempts, jitter_seconds, relevancy_seconds, calendars, revision
+    JobBody: job_id, count, cost, priority, fair_by, max_failures, max_attempts, jitter_seconds, relevancy_seconds, calendars, revision
 );
 
 impl Form for JobBody {
@@ -216,9 +221,11 @@ impl JobBody {
         let (target, policy) = (target?, policy?);
         let flow = Flow { release_on_response: target.release_on_response, ..flow? };
         if policy.is_none() {
-            check_has_policy(&flow, errors);
+            check_has_policy(&flow, self.fair_by.is_some(), errors);
         }
         let CheckedPayload { count, payload } = carried?;
+        let fair_by = self.fair_by.map(|text| fair::check(&text, &payload, errors));
+        let flow = Flow { fair_by: given(fair_by)?, ..flow };
         Some(Terms {
             count,
             policy,
@@ -288,6 +295,7 @@ pub(crate) fn view(job: &Job, mut warnings: Vec<String>) -> JobView {
         target: target::view(&terms.target, flow.release_on_response),
         cost: flow.cost.get(),
         priority: flow.priority.get().into(),
+        fair_by: flow.fair_by.as_ref().map(|fair| fair.pointer.as_str().to_owned()),
         overlap: overlap_view(flow.overlap),
         window: flow.window.map(window_view),
         max_failures: flow.max_failures.map(MaxFailures::get),

@@ -9,6 +9,7 @@ pub(crate) mod calendar;
 pub(crate) mod client;
 pub(crate) mod dead_letter;
 pub(crate) mod explain;
+pub(crate) mod fair;
 pub(crate) mod flow;
 pub(crate) mod holder;
 pub(crate) mod index;

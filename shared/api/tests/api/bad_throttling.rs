@@ -117,6 +117,21 @@ fn flows() -> Vec<Case> {
             "priority is 10; it must lie between 0 and 9",
         ),
         job(
+            "no pointer",
+            "fair_by",
+            json!("customer_id"),
+            "fair_by",
+            "fair_by is 'customer_id'; it must be a JSON pointer into the payload of 2 to 256 bytes, such as /customer_id, in \
+                which '~' is written as ~0 and '/' within a name as ~1",
+        ),
+        job(
+            "nothing to be fair by",
+            "fair_by",
+            json!("/customer_id"),
+            "fair_by",
+            "fair_by is '/customer_id', and payload has nothing there; it must be a string, a number or a boolean",
+        ),
+        job(
             "no such overlap",
             "overlap",
             json!("queue"),

@@ -100,6 +100,7 @@ async fn jobs_with_all_their_fields() {
     let job = Job {
         cost: Some(2),
         priority: Some(0),
+        fair_by: Some("/c".to_owned()),
         overlap: RunOverlap::Skip,
         window: Some(BatchWindow::seconds(600).expiring().paced()),
         max_failures: Some(3),
@@ -107,9 +108,11 @@ async fn jobs_with_all_their_fields() {
         target: Target::http_released_on_response("https://acme.example/hook"),
         ..batch()
     };
-    let made = client.put_job("heavy", &job.clone().payload_template(json!({"n": "{{index}}"})), None).await;
+    let made =
+        client.put_job("heavy", &job.clone().payload_template(json!({"c": 7, "n": "{{index}}"})), None).await;
     let made = made.unwrap();
     assert_eq!((made.cost, made.priority, made.overlap), (2, 0, RunOverlap::Skip));
+    assert_eq!(made.fair_by.as_deref(), Some("/c"));
     assert_eq!((&made.target, &made.on_completion), (&job.target, &job.on_completion));
     let window = made.window.unwrap();
     assert_eq!(
@@ -117,7 +120,7 @@ async fn jobs_with_all_their_fields() {
         (Some(600), OnDeadline::Expire, Pace::Even)
     );
     assert_eq!((made.max_failures, &made.payload), (Some(3), &Value::Null));
-    assert_eq!(made.payload_template, Some(json!({"n": "{{index}}"})));
+    assert_eq!(made.payload_template, Some(json!({"c": 7, "n": "{{index}}"})));
     let list = vec![json!(1), json!("two")];
     let made = client.put_job("listed", &batch().payloads(list.clone()), None).await.unwrap();
     assert_eq!((made.count, made.payloads), (2, Some(list)));

@@ -23,6 +23,7 @@ async fn every_field_of_the_flow_comes_back() {
     for (field, value) in [
         ("cost", json!(3)),
         ("priority", json!(0)),
+        ("fair_by", json!("/report")),
         ("overlap", json!("buffer_one")),
         ("window", json!({"seconds": 3_600, "on_deadline": "expire", "pace": "even"})),
         ("max_failures", json!(10)),
@@ -34,7 +35,9 @@ async fn every_field_of_the_flow_comes_back() {
     let made = world.put("/v1/jobs/nightly", &key, &body).await;
     assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
     let read = world.get("/v1/jobs/nightly", &key).await.json;
-    for field in ["cost", "priority", "overlap", "window", "max_failures", "on_completion", "target"] {
+    for field in
+        ["cost", "priority", "fair_by", "overlap", "window", "max_failures", "on_completion", "target"]
+    {
         assert_eq!(read[field], body[field], "{field}");
     }
     let same = world.put("/v1/jobs/nightly", &key, &body).await;
@@ -62,6 +65,7 @@ async fn what_a_job_without_a_policy_has_anyway_may_be_sent() {
     for (field, value) in [
         ("cost", json!(1)),
         ("priority", json!(5)),
+        ("fair_by", Value::Null),
         ("overlap", json!("allow")),
         ("window", Value::Null),
         ("on_completion", Value::Null),

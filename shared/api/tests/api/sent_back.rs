@@ -18,7 +18,7 @@ fn jobs() -> Vec<(&'static str, Value)> {
         "misfire": {"rule": "latest"}, "relevancy_seconds": 3_600, "calendars": ["days"]
     });
     let flow = json!({
-        "policy_id": "small", "cost": 2, "priority": 3, "overlap": "buffer_one", "max_failures": 4,
+        "policy_id": "small", "cost": 2, "priority": 3, "fair_by": "/report", "overlap": "buffer_one", "max_failures": 4,
         "window": {"seconds": 600, "on_deadline": "expire", "pace": "even"}, "history": "failures", "max_attempts": 2,
         "on_completion": {"http": {"url": "https://example.com/done"}}, "count": 10,
     });

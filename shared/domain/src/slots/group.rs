@@ -334,6 +334,11 @@ impl SlotGroup {
         self.packs.get(&number).map(|known| &known.pack)
     }
 
+    /// The pack that it was last refilled from, as long as it has a number for it.
+    pub fn last_served(&self) -> Option<&PackRef> {
+        self.packs.get(&self.last_pack)
+    }
+
     /// The number that a pack has here for events that were never delivered before; `None` when it has none.
     pub fn number_of(&self, pack: &PackId) -> Option<u32> {
         self.number_with(pack, None)

@@ -52,8 +52,8 @@ impl Jobs {
                 self.effects.carry_out(effects).await?;
                 return Ok(RunCancel::Over);
             };
-            let priority = row.terms.flow.priority.get();
-            let waiting = WaitingRun { policy: PolicyRef::new(client, policy), run: run.clone(), priority };
+            let rank = row.terms.flow.rank();
+            let waiting = WaitingRun { policy: PolicyRef::new(client, policy), run: run.clone(), rank };
             self.effects.carry_out(vec![Effect::Stop(waiting, cancelled)]).await?;
             Ok(if row.stopped.is_none() { RunCancel::Done } else { RunCancel::Over })
         })

@@ -85,8 +85,8 @@ impl Jobs {
                 continue;
             }
             let reason = if replaced_by.is_some() { SkipReason::Rescheduled } else { SkipReason::JobDeleted };
-            let (policy, priority) = (PolicyRef::new(&job.client, policy), run.terms.flow.priority.get());
-            let waiting = WaitingRun { policy, run: run.id, priority };
+            let (policy, rank) = (PolicyRef::new(&job.client, policy), run.terms.flow.rank());
+            let waiting = WaitingRun { policy, run: run.id, rank };
             stops.push(self.effects.carry_out(vec![Effect::Stop(waiting, reason.as_str())]));
         }
         let stopped: Vec<_> = stream::iter(stops).buffer_unordered(RUNS_AT_ONCE).try_collect().await?;

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
+use tidegate_domain::fair::Rank;
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::limits::HISTORY_DAYS;
 use tidegate_domain::occurrence::SkipReason;
@@ -109,7 +110,7 @@ impl Session<'_> {
                 let flow = &row.terms.flow;
                 let is_whole = unknown.count() == count;
                 let overlap = Pending::of(flow.overlap).filter(|_| is_whole);
-                let place = (flow.priority.get(), row.id.launch_at());
+                let place = (flow.rank(), row.id.launch_at());
                 self.put_back(&policy, &pack, place, (&unknown, overlap)).await?;
                 tally
             }
@@ -147,8 +148,8 @@ impl Session<'_> {
         self.found(FindingKind::CompletionChecked, &policy.client, &row.id, "");
         if self.apply {
             let count = row.terms.count.get();
-            let (priority, launch_at) = (row.terms.flow.priority.get(), row.id.launch_at());
-            let look = PutBack { pack: &pack, priority, launch_at, events: (count, count), overlap: None };
+            let (rank, launch_at) = (row.terms.flow.rank(), row.id.launch_at());
+            let look = PutBack { pack: &pack, rank, launch_at, events: (count, count), overlap: None };
             self.store.touch_active(&policy.client, &policy.policy, self.now).await?;
             self.store.put_back(policy, &look, self.epoch).await?;
         }
@@ -176,7 +177,7 @@ impl Session<'_> {
         let of = HistoryOf::Singles(policy.policy.clone(), pack.id);
         let outcomes = self.outcomes_of(&policy.client, &of).await?;
         let (_, unknown) = split(&open, pack.count(), &outcomes);
-        let place = (pack.id.kind.priority, pack.launch_at());
+        let place = (pack.id.kind.rank, pack.launch_at());
         self.put_back(policy, &id, place, (&unknown, None)).await?;
         if self.apply && pack.straight.is_some() && !is_in_a_group {
             self.store.forget_straight(&policy.client, &policy.policy, pack).await?;
@@ -188,7 +189,7 @@ impl Session<'_> {
         &self,
         policy: &PolicyRef,
         pack: &PackId,
-        (priority, launch_at): (u8, DateTime<Utc>),
+        (rank, launch_at): (Rank, DateTime<Utc>),
         (unknown, overlap): (&Spans, Option<Pending>),
     ) -> Result<(), RepairError> {
         if unknown.is_empty() {
@@ -202,7 +203,7 @@ impl Session<'_> {
         self.store.touch_active(&policy.client, &policy.policy, self.now).await?;
         let (store, epoch) = (self.store, self.epoch);
         let put_back = async |events: &(u32, u32)| {
-            let events = PutBack { pack, priority, launch_at, events: *events, overlap };
+            let events = PutBack { pack, rank, launch_at, events: *events, overlap };
             store.put_back(policy, &events, epoch).await
         };
         self.write_all(unknown.ranges().iter().map(put_back)).await

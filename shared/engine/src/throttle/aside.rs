@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
+use tidegate_domain::fair::Rank;
 use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::occurrence::SkipReason;
 use tidegate_domain::pack::{PackId, SinglesId};
@@ -34,6 +35,18 @@ impl Throttle {
     ) -> Result<Vec<LineEntry>, EngineError> {
         let head = self.store.line_head(&policy.client, &policy.policy, self.clock.now(), limit).await?;
         self.without_unreadable(policy, head).await
+    }
+
+    /// The first entries that are due behind a rank, of its priority. Those that cannot be read are set aside.
+    pub(super) async fn line_after(
+        &self,
+        policy: &PolicyRef,
+        rank: Rank,
+        limit: i32,
+    ) -> Result<Vec<LineEntry>, EngineError> {
+        let line = (&policy.client, &policy.policy);
+        let after = self.store.line_after(line, rank, self.clock.now(), limit).await?;
+        self.without_unreadable(policy, after).await
     }
 
     /// The first entries of a line, due or not. Those that cannot be read are set aside.

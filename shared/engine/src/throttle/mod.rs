@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | write what waits into the line | `lines` |
 //! | look for free slots when something waits | `admit` |
-//! | give free slots to events | `serve`, `refill`, `parts` |
+//! | give free slots to events | `serve`, `refill`, `parts`, `turns` |
 //! | end leases | `release`, `expire` |
 //! | share the limit out to the slot groups | `shares` |
 //! | slow or close a policy whose consumer cannot keep up | `strain` |
@@ -37,6 +37,7 @@ pub(crate) mod shares;
 mod singles;
 pub(crate) mod stop;
 mod strain;
+mod turns;
 
 use std::sync::Arc;
 

@@ -91,8 +91,8 @@ impl Throttle {
                 (Turn::Wait, None)
             }
             Pending::BufferOne | Pending::Skip => {
-                let (run, priority) = (run.clone(), entry.priority());
-                let waiting = WaitingRun { policy: policy.clone(), run, priority };
+                let (run, rank) = (run.clone(), entry.rank());
+                let waiting = WaitingRun { policy: policy.clone(), run, rank };
                 (Turn::Skipped, Some(Effect::Stop(waiting, SkipReason::OverlapSkipped.as_str())))
             }
         })

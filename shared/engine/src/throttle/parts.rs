@@ -8,10 +8,14 @@ use tidegate_domain::flow::Overlap;
 use tidegate_domain::limits::SLOTS_PER_GROUP;
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::slots::SlotGroup;
-use tidegate_store::line::{LineEntry, Portion};
+use tidegate_store::line::{LineEntry, Portion, has_lane, is_part};
 
 use super::Throttle;
 use crate::EngineError;
+
+/// A turn of a lane fills the slots that are free, or this part of all: with less, each release of a single token would take
+/// a range of its own.
+const TURNS_HELD: u32 = 4;
 
 /// What a slot group is supplied with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,12 +26,17 @@ pub(crate) enum Supply {
     Share,
     /// Events for slots that come free later, too: somebody released here, and will again.
     Reserve,
+    /// A turn of one lane: others wait, and are served after it.
+    Turn,
 }
 
 impl Supply {
     /// What a group is supplied with of a line whose head was seen: no more than its share where it has no more events than
     /// the policy has tokens. `whole`: nothing waits behind its head.
-    pub(super) fn at(self, head: &[LineEntry], whole: bool, limit: u32) -> Self {
+    pub(super) fn at(self, (taken, head): (&LineEntry, &[LineEntry]), whole: bool, limit: u32) -> Self {
+        if has_lane(&taken.line_key) && !(whole && head.iter().all(|entry| entry.rank() == taken.rank())) {
+            return Self::Turn;
+        }
         let left = head.iter().map(|entry| u64::from(entry.count.saturating_sub(entry.cursor)));
         match self {
             Self::Reserve if whole && left.sum::<u64>() <= limit.into() => Self::Share,
@@ -66,11 +75,20 @@ impl Throttle {
 
     /// What a group takes of an entry whose events have a cost. A group that has neighbours leaves most of it to them, the
     /// more so towards the end: what one group alone has left of a run, its neighbours' free slots cannot serve.
-    pub(super) fn portion(&self, group: &SlotGroup, is_part: bool, (supply, cost): (Supply, u32)) -> Portion {
+    /// Of a lane it never has more than its slots: others may join the line meanwhile, and wait for a turn.
+    pub(super) fn portion(
+        &self,
+        group: &SlotGroup,
+        line_key: &str,
+        (supply, cost): (Supply, u32),
+    ) -> Portion {
         let (cap, limit) = (group.share.cap, group.share.limit);
-        let shared = if is_part { limit.min(self.tokens_per_part()) } else { limit };
+        let shared = if is_part(line_key) { limit.min(self.tokens_per_part()) } else { limit };
         let room = group.slots_for(u32::MAX, cost).len() as u32;
+        let slots = cap.checked_div(group.weight(cost)).unwrap_or(cap);
         match supply {
+            Supply::Turn => Portion::Exactly(room.max(slots / TURNS_HELD)),
+            _ if has_lane(line_key) => Portion::Exactly(room.max(slots)),
             _ if cap >= shared => Portion::Part { cap, of: cap, least: cap },
             Supply::Room => Portion::Exactly(room),
             Supply::Share => Portion::Part { cap, of: shared, least: room },

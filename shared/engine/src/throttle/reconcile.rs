@@ -111,11 +111,11 @@ impl Throttle {
         let Some(pack) = seen.packs.get(&range.pack_number) else { return Ok(()) };
         let place = match &pack.pack {
             PackId::Run(run) => match readable(self.contents.run_terms(&policy.client, run).await)? {
-                Some(terms) => (pack, terms.terms.flow.priority.get(), run.launch_at()),
+                Some(terms) => (pack, terms.terms.flow.rank(), run.launch_at()),
                 None => return Ok(self.store.drop_range(seen, range, run).await.map(drop)?),
             },
             PackId::Singles(id) => match readable(self.contents.pack(&PolicyRef::of(seen), *id).await)? {
-                Some(found) => (pack, id.kind.priority, found.launch_at()),
+                Some(found) => (pack, id.kind.rank, found.launch_at()),
                 None => return Ok(self.store.drop_uncounted(seen, range).await.map(drop)?),
             },
         };
@@ -154,8 +154,8 @@ impl Throttle {
         let reason = StopReason::PolicyDeleted.as_str();
         let stop = |entry: LineEntry| match entry.pack.clone() {
             PackId::Run(run) => {
-                let (policy, priority) = (policy.clone(), entry.priority());
-                Effect::Stop(WaitingRun { policy, run, priority }, reason)
+                let (policy, rank) = (policy.clone(), entry.rank());
+                Effect::Stop(WaitingRun { policy, run, rank }, reason)
             }
             PackId::Singles(_) => Effect::StopSingles(policy.clone(), Box::new(entry), reason),
         };

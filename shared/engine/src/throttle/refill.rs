@@ -12,9 +12,7 @@ use tidegate_domain::occurrence::{SkipReason, StopReason};
 use tidegate_domain::pack::{PackId, SinglesId};
 use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::slots::{GroupKey, PackRef, Range, SlotGroup, Transition};
-use tidegate_store::line::{
-    LineEntry, Take, is_first, is_part, is_put_back, pack_of_line_key, tries_of_line_key,
-};
+use tidegate_store::line::{LineEntry, Take, is_first, is_put_back, pack_of_line_key, tries_of_line_key};
 use tidegate_store::slots::Written;
 
 use super::Throttle;
@@ -54,10 +52,11 @@ impl Throttle {
                 None => self.line_head(&PolicyRef::of(seen), *look).await?,
             };
             let whole = head.len() < look.unsigned_abs() as usize;
+            let head = self.in_turn(seen, head, whole).await?;
             for entry in &head {
                 match self.look_at(seen, entry, more).await {
                     Ok(Next::Take) => {
-                        let supply = supply.at(&head, whole, seen.share.limit);
+                        let supply = supply.at((entry, &head), whole, seen.share.limit);
                         return Ok(Some((self.own_part(seen, entry, &head), supply)));
                     }
                     Ok(Next::Later(at)) => later = Some(later.map_or(at, |known| known.min(at))),
@@ -112,7 +111,8 @@ impl Throttle {
                 self.store.stop_run(client, run, reason).await?;
                 self.store.exhaust_entry((client, policy), run, entry.clone()).await?;
             }
-            let waiting = WaitingRun { policy, run: run.clone(), priority: entry.priority() };
+            let rank = terms.map_or(entry.rank(), |terms| terms.terms.flow.rank());
+            let waiting = WaitingRun { policy, run: run.clone(), rank };
             more.push(Effect::Stop(waiting, reason));
             return Ok(Next::Nothing);
         }
@@ -204,7 +204,7 @@ impl Throttle {
         upto: u32,
     ) -> Result<Option<(u32, u32, bool)>, EngineError> {
         let GroupKey { client, policy, group: number } = &group.key;
-        let part = (self.portion(group, is_part(line_key), supply), upto);
+        let part = (self.portion(group, line_key, supply), upto);
         let by = (client, policy, *number);
         let taken = self.store.take_range(by, line_key, group.refills, part, seen).await?;
         Ok(match taken {

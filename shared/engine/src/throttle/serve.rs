@@ -237,8 +237,8 @@ impl Throttle {
         let Some(PackId::Run(run)) = group.serving().cloned() else { return Ok(Round::Over(Line::More)) };
         match readable(self.contents.run_terms(&group.key.client, &run).await)? {
             Some(terms) => {
-                let priority = terms.terms.flow.priority.get();
-                let waiting = WaitingRun { policy: PolicyRef::of(group), run, priority };
+                let rank = terms.terms.flow.rank();
+                let waiting = WaitingRun { policy: PolicyRef::of(group), run, rank };
                 served.more.push(Effect::Stop(waiting, StopReason::Deadline.as_str()));
                 served.more.push(Effect::ServeAnew(group.key.clone()));
                 Ok(Round::Over(Line::More))

@@ -23,11 +23,11 @@ use crate::{EngineError, deadline};
 impl Throttle {
     /// Stops a run and takes what is left of it out of the line and of the slot groups. A first reason stays.
     pub(crate) async fn stop(&self, waiting: WaitingRun, reason: &str) -> Result<Vec<Effect>, EngineError> {
-        let WaitingRun { policy: name, run, priority } = waiting;
+        let WaitingRun { policy: name, run, rank } = waiting;
         let PolicyRef { client, policy } = &name;
         self.store.stop_run(client, &run, reason).await?;
         self.contents.forget_run(client, &run);
-        let places = self.store.exhaust(client, policy, (&run, priority)).await?;
+        let places = self.store.exhaust(client, policy, (&run, rank)).await?;
         if let Some(policy) = self.store.policy(client, policy).await? {
             self.drop_from_groups(&policy, &run).await?;
         }
@@ -110,7 +110,7 @@ impl Throttle {
         let policy = PolicyRef::new(client, policy);
         let too_many = flow.max_failures.is_some_and(|most| row.tally.unsuccessful() >= most.get());
         if too_many && row.stopped.is_none() && !row.has_ended() {
-            let waiting = WaitingRun { policy, run: row.id.clone(), priority: flow.priority.get() };
+            let waiting = WaitingRun { policy, run: row.id.clone(), rank: flow.rank() };
             return vec![Effect::Stop(waiting, StopReason::FailureLimit.as_str())];
         }
         if !row.has_ended() {

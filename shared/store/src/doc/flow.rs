@@ -2,6 +2,7 @@
 
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
+use tidegate_domain::fair::{FairBy, Pointer};
 use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, MaxFailures, OnDeadline, Overlap, Priority};
 use tidegate_domain::time::clamped;
 
@@ -41,6 +42,12 @@ pub(super) struct FlowDoc {
     /// HTTP URL of the completion.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     u: Option<String>,
+    /// Where the key of fair shares lies in the payload.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    j: Option<String>,
+    /// The lane of its value.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    l: Option<String>,
     /// A 2xx answer releases.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     r: bool,
@@ -72,6 +79,8 @@ impl From<&Flow> for FlowDoc {
             f: flow.max_failures.map(MaxFailures::get),
             q,
             u,
+            j: flow.fair_by.as_ref().map(|fair| fair.pointer.as_str().to_owned()),
+            l: flow.fair_by.as_ref().map(|fair| fair.lane.to_string()),
             r: flow.release_on_response,
             rest: Rest::from(&flow.unknown),
         }
@@ -85,8 +94,12 @@ impl FlowDoc {
 
     /// About how many bytes it adds to a message.
     pub(super) fn size(&self) -> usize {
-        let url = |url: &Option<String>| url.as_ref().map_or(0, String::len);
-        if self.is_default() { 0 } else { 96 + url(&self.q) + url(&self.u) + self.rest.size() }
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        if self.is_default() {
+            0
+        } else {
+            96 + text(&self.q) + text(&self.u) + text(&self.j) + self.rest.size()
+        }
     }
 
     fn window(&self) -> Result<Option<BatchWindow>, String> {
@@ -102,6 +115,17 @@ impl FlowDoc {
         Ok(Some(BatchWindow { deadline, on_deadline, paced: self.v }))
     }
 
+    fn fair_by(&self) -> Result<Option<FairBy>, String> {
+        Ok(match (&self.j, &self.l) {
+            (None, None) => None,
+            (Some(pointer), Some(lane)) => Some(FairBy {
+                pointer: Pointer::new(pointer).map_err(|e| format!("'j': {e}"))?,
+                lane: lane.parse().map_err(|_| format!("'l': '{lane}' is no lane"))?,
+            }),
+            _ => return Err("'j' and 'l' are only there together".to_owned()),
+        })
+    }
+
     pub(super) fn read(&self) -> Result<Flow, String> {
         let cost = self.c.map(|cost| Cost::new(cost.into())).transpose();
         let priority = self.p.map(|priority| Priority::new(priority.into())).transpose();
@@ -115,6 +139,7 @@ impl FlowDoc {
                 Some('b') => Overlap::BufferOne,
                 Some(other) => return Err(format!("'o': '{other}' is no rule for overlaps")),
             },
+            fair_by: self.fair_by()?,
             window: self.window()?,
             max_failures: max_failures.map_err(|e| e.to_string())?,
             on_completion: joined(self.q.as_deref(), self.u.as_deref())?,
@@ -152,12 +177,16 @@ mod tests {
             ),
             (
                 Flow {
+                    fair_by: Some(FairBy {
+                        pointer: Pointer::new("/customer_id").unwrap(),
+                        lane: "lane2345".parse().unwrap(),
+                    }),
                     overlap: Overlap::BufferOne,
                     window: window(at, OnDeadline::Continue, false),
                     on_completion: Some(Target::sqs("https://x/1/done").unwrap()),
                     ..default.clone()
                 },
-                r#"{"o":"b","e":1790000000000,"q":"https://x/1/done"}"#,
+                r#"{"o":"b","e":1790000000000,"q":"https://x/1/done","j":"/customer_id","l":"lane2345"}"#,
             ),
             (default, "{}"),
         ] {
@@ -167,7 +196,9 @@ mod tests {
             assert_eq!(serde_json::from_str::<FlowDoc>(&text).unwrap().read(), Ok(flow));
         }
         // An unknown rule, and a callback of two addresses, which was lost in silence.
-        for unreadable in [r#"{"o":"q"}"#, r#"{"q":"https://x/1/done","u":"https://x/done"}"#] {
+        for unreadable in
+            [r#"{"o":"q"}"#, r#"{"q":"https://x/1/done","u":"https://x/done"}"#, r#"{"j":"/a"}"#]
+        {
             assert!(serde_json::from_str::<FlowDoc>(unreadable).unwrap().read().is_err(), "{unreadable}");
         }
     }

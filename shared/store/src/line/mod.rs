@@ -1,4 +1,4 @@
-//! A policy's waiting line: an entry per pack that has events not yet granted, ordered by priority, then launch time.
+//! A policy's waiting line: an entry per pack that has events not yet granted, ordered by priority, lane, then launch time.
 //!
 //! A run of many events under a policy of many slot groups waits in several entries, each with a part of its events: an
 //! entry remembers a range of each group that took of it, and with hundreds its row would cost many units a write.
@@ -9,6 +9,7 @@
 use chrono::{DateTime, Utc};
 use std::collections::BTreeSet;
 
+use tidegate_domain::fair::Rank;
 use tidegate_domain::flow::Overlap;
 use tidegate_domain::ids::{ClientId, PolicyId, RunId};
 use tidegate_domain::limits::{GRANT_EVENTS, MAX_PRIORITY, WRITE_ROUNDS};
@@ -30,6 +31,9 @@ const PART: char = '.';
 /// Entries that are looked at to find one that waits; with more, one will.
 const WAITING_LOOK: i32 = 16;
 
+/// Queries that look for the head of a line: each passes over a page of entries, or over what is not due of a lane.
+const HEAD_QUERIES: usize = 16;
+
 /// An entry of the line.
 ///
 /// Invariant: the events below `cursor` are with slot groups, each with one; those from it up to `count` wait.
@@ -39,8 +43,8 @@ pub struct LineEntry {
     pub pack: PackId,
     /// When the first of its events is due, in whole seconds.
     pub launch_at: DateTime<Utc>,
-    /// The row's sort key: what the line is ordered by. `<priority>|<launch second>|<pack>`, with the part
-    /// before the pack where it is one.
+    /// The row's sort key: what the line is ordered by. `<priority>|<launch second>|<pack>`, with `.<lane>` behind the
+    /// priority where it has one, and the part before the pack where it is one.
     pub line_key: String,
     /// The number behind its last event: how many events the pack has, or the end of its part.
     pub count: u32,
@@ -87,9 +91,9 @@ impl Pending {
 }
 
 impl LineEntry {
-    /// Its priority, 0 (first) to 9: the first part of its key. 9 where that cannot be read.
-    pub fn priority(&self) -> u8 {
-        self.line_key.split('|').next().and_then(|priority| priority.parse().ok()).unwrap_or(MAX_PRIORITY)
+    /// Its priority and lane: the first part of its key. The last priority where that cannot be read.
+    pub fn rank(&self) -> Rank {
+        rank_of(&self.line_key).unwrap_or(Rank::of_all(MAX_PRIORITY))
     }
 
     /// Which part of its run it is, from 0; `None` where it is the whole, or was given back by a slot group.
@@ -228,8 +232,27 @@ pub(crate) fn partition(client: &ClientId, policy: &PolicyId) -> String {
     format!("{client}|{policy}|line")
 }
 
-pub(crate) fn line_key(pack: &PackId, priority: u8, launch_at: DateTime<Utc>) -> String {
-    format!("{priority}|{:012}|{pack}", launch_at.timestamp())
+pub(crate) fn line_key(pack: &PackId, rank: Rank, launch_at: DateTime<Utc>) -> String {
+    format!("{rank}|{:012}|{pack}", launch_at.timestamp())
+}
+
+fn rank_of(line_key: &str) -> Option<Rank> {
+    line_key.split('|').next()?.parse().ok()
+}
+
+/// Whether the entry under a key waits in a lane.
+pub fn has_lane(line_key: &str) -> bool {
+    rank_of(line_key).is_some_and(|rank| rank.lane.is_some())
+}
+
+/// What all keys behind those of a rank are greater than; `None` where there are none.
+fn behind(Rank { priority, lane }: Rank) -> Option<String> {
+    match lane {
+        // '}' sorts behind '|', and before every letter of a priority.
+        Some(lane) => Some(format!("{priority}.{lane}}}")),
+        None if priority < MAX_PRIORITY => Some(format!("{}.", priority.saturating_add(1))),
+        None => None,
+    }
 }
 
 /// The key of a part of a pack, before that of the whole, which has the same priority and launch.
@@ -306,7 +329,7 @@ pub fn tries_of_line_key(line_key: &str) -> Option<Tries> {
 pub struct Requeued {
     /// The pack that it is of.
     pub pack: PackId,
-    /// The priority of the pack.
+    /// The priority of the pack. What is sent again waits in no lane: it may be due long after what is behind it.
     pub priority: u8,
     /// How it was delivered so far.
     pub tries: Tries,
@@ -333,7 +356,7 @@ fn sent_again_row(
     by: &str,
 ) -> Row {
     let (due_s, tries) = (ceil_second(*due_at), tries_text(*tries));
-    let line_key = format!("{priority}|{due_s:012}|{TRIED}{tries}.{by}|{pack}");
+    let line_key = format!("{}|{due_s:012}|{TRIED}{tries}.{by}|{pack}", Rank::of_all(*priority));
     Row::new(&Key::new(partition(client, policy), line_key))
         .with("pack", text(pack.to_string()))
         .with("n", number(index.saturating_add(1)))
@@ -356,11 +379,11 @@ pub struct Waited {
 pub(crate) fn returned_row(
     key: &GroupKey,
     grant: u64,
-    (pack, priority, launch_at): (&PackRef, u8, DateTime<Utc>),
+    (pack, rank, launch_at): (&PackRef, Rank, DateTime<Utc>),
     (next, end): (u32, u32),
 ) -> Row {
     let PackRef { pack, tries, .. } = pack;
-    let own = line_key(pack, priority, launch_at);
+    let own = line_key(pack, rank, launch_at);
     let (head, tail) = own.rsplit_once('|').unwrap_or_default();
     let by = format!("{:04}.{grant:010}", key.group);
     let line_key = match tries {
@@ -397,7 +420,7 @@ pub fn pack_of_line_key(line_key: &str) -> Result<PackId> {
 /// The entries of a run: one, or as many as it has parts.
 fn entry_rows(occurrence: &Occurrence, policy: &PolicyId, parts: u32) -> Vec<Row> {
     let (pack, flow) = (PackId::Run(occurrence.run_id()), &occurrence.terms.flow);
-    let whole = line_key(&pack, flow.priority.get(), occurrence.launch_at);
+    let whole = line_key(&pack, flow.rank(), occurrence.launch_at);
     let count = occurrence.terms.count.get();
     let entry = |line_key: String, first: u32, end: u32| {
         Row::new(&Key::new(partition(&occurrence.client, policy), line_key))
@@ -418,7 +441,7 @@ fn entry_rows(occurrence: &Occurrence, policy: &PolicyId, parts: u32) -> Vec<Row
 }
 
 pub(crate) fn singles_row(client: &ClientId, policy: &PolicyId, pack: &Singles) -> Row {
-    let line_key = line_key(&PackId::Singles(pack.id), pack.id.kind.priority, pack.launch_at());
+    let line_key = line_key(&PackId::Singles(pack.id), pack.id.kind.rank, pack.launch_at());
     Row::new(&Key::new(partition(client, policy), line_key))
         .with("pack", text(pack.id.to_string()))
         .with("n", number(pack.count()))
@@ -503,8 +526,7 @@ impl Store {
     /// The first entries of the line that are due at `now`, at most `limit`, read consistently. Exhausted ones are
     /// among them. There is no next page.
     ///
-    /// The line is sorted by priority, then launch: where one query does not see all, entries that are not due yet end
-    /// a priority, and the next query begins behind it.
+    /// The line is sorted by priority, lane, then launch: an entry that is not due yet ends its lane.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
@@ -516,30 +538,63 @@ impl Store {
         now: DateTime<Utc>,
         limit: i32,
     ) -> Result<Page<LineEntry>> {
+        let whole = (String::from("0."), Rank::of_all(MAX_PRIORITY));
+        self.due_between((client, policy), whole, now, limit).await
+    }
+
+    /// The same of the entries of one priority that come after those of a rank. Nothing is read where none can.
+    ///
+    /// # Errors
+    /// As [`Self::line_head`].
+    pub async fn line_after(
+        &self,
+        (client, policy): (&ClientId, &PolicyId),
+        rank: Rank,
+        now: DateTime<Utc>,
+        limit: i32,
+    ) -> Result<Page<LineEntry>> {
+        match (rank.lane, behind(rank)) {
+            (Some(_), Some(from)) => {
+                let rest = (from, Rank::of_all(rank.priority));
+                self.due_between((client, policy), rest, now, limit).await
+            }
+            _ => Ok(Page { rows: Vec::new(), next: None, unreadable: Vec::new() }),
+        }
+    }
+
+    /// The first entries that are due from a key on, up to those of a rank.
+    async fn due_between(
+        &self,
+        (client, policy): (&ClientId, &PolicyId),
+        (mut from, last): (String, Rank),
+        now: DateTime<Utc>,
+        limit: i32,
+    ) -> Result<Page<LineEntry>> {
         // Ids of packs may begin with the highest character of all.
-        let last = format!("{MAX_PRIORITY}|{:012}|~~", now.timestamp());
-        let (mut due, mut unreadable, mut from) = (Vec::new(), Vec::new(), 0);
-        while from <= MAX_PRIORITY {
+        let last = format!("{last}|{:012}|~~", now.timestamp());
+        let (mut due, mut unreadable, mut after) = (Vec::new(), Vec::new(), None);
+        for _ in 0..HEAD_QUERIES {
             let query = Query {
-                sorted: Sorted::Between(format!("{from}|"), last.clone()),
+                sorted: Sorted::Between(from.clone(), last.clone()),
                 limit: Some(limit),
                 consistent: true,
+                after,
                 ..Query::of(Table::Policies, partition(client, policy))
             };
             let Page { rows: entries, next, unreadable: spoiled } =
                 self.query(query).await?.read(Table::Policies, read);
             unreadable.extend(spoiled);
-            if next.is_none() {
-                due.extend(entries.into_iter().filter(|entry| entry.launch_at <= now));
+            // What is behind an entry of its lane that is not due is not due either.
+            let waits = entries.last().filter(|last| last.launch_at > now).map(LineEntry::rank);
+            due.extend(entries.into_iter().filter(|entry| entry.launch_at <= now));
+            if next.is_none() || due.len() >= limit as usize {
                 break;
             }
-            let future = entries.iter().find(|entry| entry.launch_at > now).map(LineEntry::priority);
-            due.extend(entries.into_iter().take_while(|entry| entry.launch_at <= now));
-            match future {
-                // A lower priority may have something due behind what is not.
-                Some(priority) if due.len() < limit as usize => from = priority + 1,
-                _ => break,
-            }
+            (from, after) = match waits.map(behind) {
+                Some(Some(behind)) => (behind, None),
+                Some(None) => break,
+                None => (from, next),
+            };
         }
         due.truncate(limit.unsigned_abs() as usize);
         Ok(Page { rows: due, next: None, unreadable })
@@ -661,10 +716,10 @@ impl Store {
         &self,
         client: &ClientId,
         policy: &PolicyId,
-        (run, priority): (&RunId, u8),
+        (run, rank): (&RunId, Rank),
     ) -> Result<Vec<String>> {
         let mut line_keys = Vec::new();
-        let launch = Sorted::Prefix(format!("{priority}|{:012}|", run.launch_at().timestamp()));
+        let launch = Sorted::Prefix(format!("{rank}|{:012}|", run.launch_at().timestamp()));
         let pack = PackId::Run(run.clone());
         let mut after = None;
         loop {

@@ -1,5 +1,6 @@
 //! The table `policies`: slot groups, lines and policies, and the epoch of the last repair.
 
+use tidegate_domain::fair::Rank;
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::{Policy, PolicyRef};
@@ -42,8 +43,8 @@ pub struct Taken {
 pub struct PutBack<'p> {
     /// The pack.
     pub pack: &'p PackId,
-    /// Its priority, 0 (first) to 9.
-    pub priority: u8,
+    /// Its priority and lane.
+    pub rank: Rank,
     /// When its first event is due.
     pub launch_at: chrono::DateTime<chrono::Utc>,
     /// The numbers of the first event and of the one behind the last. The same: nothing is left of it, and whoever comes to
@@ -141,7 +142,7 @@ impl Store {
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn put_back(&self, policy: &PolicyRef, events: &PutBack<'_>, epoch: Epoch) -> Result<Create> {
         let (first, end) = events.events;
-        let whole = line::line_key(events.pack, events.priority, events.launch_at);
+        let whole = line::line_key(events.pack, events.rank, events.launch_at);
         let line_key = line::line_key_put_back(&whole, epoch.millis(), first);
         let row = Row::new(&Key::new(line::partition(&policy.client, &policy.policy), line_key))
             .with("pack", text(events.pack.to_string()))

@@ -1,6 +1,7 @@
 //! The writes on slot groups: transitions, alone or in one transaction with what they move.
 
 use chrono::{DateTime, Utc};
+use tidegate_domain::fair::Rank;
 use tidegate_domain::ids::RunId;
 use tidegate_domain::slots::{GroupKey, LeaseId, PackRef, Range, SlotGroup, Transition};
 
@@ -78,10 +79,10 @@ impl Store {
         &self,
         seen: &SlotGroup,
         range: Range,
-        (pack, priority, launch_at): (&PackRef, u8, DateTime<Utc>),
+        (pack, rank, launch_at): (&PackRef, Rank, DateTime<Utc>),
     ) -> Result<Write> {
         let Range { next, left, .. } = range;
-        let place = (pack, priority, launch_at);
+        let place = (pack, rank, launch_at);
         let entry = returned_row(&seen.key, seen.refills, place, (next, next + left));
         let dropped = expression::update(&seen.key, &Transition::drop_range(seen, range));
         let items = vec![self.update_item_of(dropped)?, self.put_item_of(Table::Policies, entry)?];

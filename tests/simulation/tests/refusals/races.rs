@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::{Context as _, Result, ensure};
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_smithy_runtime_api::client::http::{HttpConnector as _, HttpConnectorFuture, SharedHttpConnector};
+use tidegate_domain::fair::Rank;
 use tidegate_domain::ids::PolicyId;
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::GROUPS_PER_PART;
@@ -82,7 +83,7 @@ async fn rest_that_is_taken(world: &World, mutant: Option<&'static Mutant>) -> R
     let (line_key, plain) = (waiting(world).await?, world.engine.store().clone());
     let meanwhile = async move { take(&plain, &line_key, None).await.map(drop) };
     let store = racing(world, mutant, meanwhile)?;
-    store.exhaust(&client()?, &"small".parse()?, (&run()?, 5)).await?;
+    store.exhaust(&client()?, &"small".parse()?, (&run()?, Rank::of_all(5))).await?;
     let row = store.run(&client()?, &run()?).await?.context("no run")?;
     ensure!([3, 4].contains(&row.tally.left_out), "{:?}", row.tally);
     Ok(row.tally.left_out == 3)

@@ -1,6 +1,7 @@
 //! The clauses of slot groups: each transition, on a row that was changed so that all of them hold but one.
 
 use anyhow::{Context as _, Result};
+use tidegate_domain::fair::Rank;
 use tidegate_domain::retry::Tries;
 use tidegate_domain::slots::{
     GroupKey, LeaseEnd, NewLease, Outcome, PackRef, Range, Share, SlotGroup, Transition,
@@ -67,7 +68,7 @@ impl Case {
         tamper(world, "policies", (&format!("acme|small|{number:04}"), "slots"), self.change).await?;
         if self.transition == "transact drop range" {
             let (range, pack) = (*group.range().context("no range")?, pack()?);
-            return Ok(is_refused(store.return_range(&group, range, (&pack, 5, at(0))).await?));
+            return Ok(is_refused(store.return_range(&group, range, (&pack, Rank::of_all(5), at(0))).await?));
         }
         if self.transition == "transact requeue" {
             let tries = Tries { made: 1, failed: 1, since_s: 0 };

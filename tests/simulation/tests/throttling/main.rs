@@ -4,6 +4,7 @@
 
 mod arrivals;
 mod bulk;
+mod fair;
 mod history;
 mod leases;
 mod limits;

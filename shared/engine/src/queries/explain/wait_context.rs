@@ -1,8 +1,10 @@
 //! A waiting event and what is around it: why it waits, what comes before it, when its turn is expected. Pure.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use tidegate_domain::fair::Rank;
 use tidegate_domain::flow::OnDeadline;
 use tidegate_domain::ids::RunId;
 use tidegate_domain::policy::OnExpiry;
@@ -75,17 +77,25 @@ impl WaitContext<'_> {
         let mut events_before: u64 =
             self.groups.iter().filter_map(SlotGroup::range).map(|range| u64::from(range.left)).sum();
         let due_by = self.now.max(self.run_id().launch_at());
-        for entry in entries {
-            if is_own(&entry) {
-                events_before += u64::from(index - entry.cursor);
-                return Position { entry: Some(entry), events_before };
-            }
-            if entry.launch_at <= due_by {
-                events_before += u64::from(entry.count - entry.cursor);
+        let Some(own) = entries.iter().find(|entry| is_own(entry)).cloned() else {
+            // It is being moved between two rows, so its position is not known at the moment.
+            return Position { entry: None, events_before: 0 };
+        };
+        let mut before_in_lane = u64::from(index - own.cursor);
+        let mut other_lanes = BTreeMap::<Rank, u64>::new();
+        for entry in entries.iter().filter(|entry| entry.launch_at <= due_by) {
+            let (rank, waiting) = (entry.rank(), u64::from(entry.count - entry.cursor));
+            match rank.priority.cmp(&own.rank().priority) {
+                Ordering::Less => events_before += waiting,
+                Ordering::Equal if rank != own.rank() => *other_lanes.entry(rank).or_default() += waiting,
+                Ordering::Equal if entry.line_key < own.line_key => before_in_lane += waiting,
+                _ => {}
             }
         }
-        // It is being moved between two rows, so its position is not known at the moment.
-        Position { entry: None, events_before: 0 }
+        // Lanes take turns: by its own turn, each other one had about as many.
+        let turns = other_lanes.values().map(|waiting| (*waiting).min(before_in_lane + 1));
+        events_before += turns.sum::<u64>() + before_in_lane;
+        Position { entry: Some(own), events_before }
     }
 
     /// The run, other than the event's own, whose events hold most tokens.
