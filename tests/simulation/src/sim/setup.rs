@@ -8,6 +8,7 @@ use chrono::{DateTime, Duration, Utc};
 use chrono_tz::Tz;
 use croner::Cron;
 use tidegate_domain::clock::{Clock as _, ManualClock};
+use tidegate_domain::fair::{FairBy, Lane, Pointer};
 use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, MaxFailures, OnDeadline, Priority};
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::job::{Attempts, Count, History as Kept, Payload, Terms, Trigger};
@@ -67,6 +68,9 @@ pub(crate) struct Stage {
     pub(crate) queue_urls: Vec<String>,
     /// Where clients are told of the ends of runs. Nobody looks there.
     callback_url: String,
+    /// Draws the lanes of jobs, in a quarter of the histories; in the others nothing says `fair_by`. Dice of their own, so that
+    /// the other histories are what they were before.
+    lanes: Option<Dice>,
     _embedded: Embedded,
 }
 
@@ -128,6 +132,7 @@ pub(crate) async fn stage(seed: u64, dice: &Dice, options: Options) -> Result<St
         deployment,
         queue_urls,
         callback_url,
+        lanes: (seed % 4 == 1).then(|| Dice::new(seed ^ 0x1a_e5)),
         _embedded: embedded,
     };
     Ok(stage)
@@ -297,6 +302,7 @@ fn flow(dice: &Dice, stage: &Stage) -> Result<Flow> {
     if dice.chance(200) {
         flow.priority = Priority::new(dice.below(10))?;
     }
+    flow.fair_by = stage.lanes.as_ref().map(fair_by).transpose()?.flatten();
     flow.overlap = *dice.weighted(&mix::OVERLAPS);
     if dice.chance(150) {
         flow.window = Some(BatchWindow {
@@ -312,6 +318,12 @@ fn flow(dice: &Dice, stage: &Stage) -> Result<Flow> {
         flow.on_completion = Some(Target::sqs(&stage.callback_url)?);
     }
     Ok(flow)
+}
+
+/// One of a few lanes, or none.
+fn fair_by(lanes: &Dice) -> Result<Option<FairBy>> {
+    let lane = Lane::of(&lanes.below(4).to_string());
+    Ok(if lanes.chance(750) { Some(FairBy { pointer: Pointer::new("/customer")?, lane }) } else { None })
 }
 
 /// What a policy says beside its numbers. Most say nothing.
