@@ -77,7 +77,15 @@ const TABLES: &[Table] = &[
             (
                 "deliver",
                 &[
-                    "regions", "reach", "services", "queues", "token_key", "secrets", "effect", "contents", "scan",
+                    "regions",
+                    "reach",
+                    "services",
+                    "queues",
+                    "token_key",
+                    "secrets",
+                    "effect",
+                    "contents",
+                    "scan",
                 ],
             ),
             ("effect_loop", &["queues", "effect", "throttle", "deliver"]),

@@ -209,7 +209,7 @@ const _: () = assert!(MAX_COST <= SLOTS_PER_GROUP && DELIVERY_SECONDS <= *LEASE_
 const _: () = assert!(CATCH_UP_STEP_SECONDS < CATCH_UP_SECONDS);
 const _: () = assert!((CATCH_UP_SECONDS as i64) < AT_ROW_DAYS * 86_400 && HISTORY_DAYS < AT_ROW_DAYS);
 const _: () = assert!(AWS_CALL_SECONDS <= DELIVERY_SECONDS && 2 * PAYLOAD_BYTES < AWS_BATCH_BYTES);
-// What a chunk says of one job beside its payload.
-const _: () = assert!(2 * HTTP_HEADERS_BYTES + TARGET_URL_BYTES < CHUNK_BYTES / 4);
+// What a chunk says of one job beside its payload: its target, and who is told of its end.
+const _: () = assert!(2 * (2 * HTTP_HEADERS_BYTES + TARGET_URL_BYTES) < CHUNK_BYTES / 4);
 // One transaction writes a job, its new children, the removal of its old ones, its outbox row and its place in a zone's list.
 const _: () = assert!(2 * MAX_CHILDREN + 4 <= 100);

@@ -101,12 +101,8 @@ impl Engine {
         let queues = Arc::new(Queues::new(sqs, Arc::clone(&regions), Arc::clone(&clock), pauses, config));
         let contents = Arc::new(Contents::new(store.clone(), Arc::clone(&clock)));
         let keys = Arc::new(TokenKeys::new(store.clone(), Arc::clone(&random)));
-        let secrets = Arc::new(Secrets::new(
-            store.clone(),
-            Arc::clone(&clock),
-            Arc::clone(&random),
-            Arc::clone(&keys),
-        ));
+        let secrets =
+            Arc::new(Secrets::new(store.clone(), Arc::clone(&clock), Arc::clone(&random), Arc::clone(&keys)));
         let index = Arc::new(Index::new(store.clone(), Arc::clone(&clock)));
         let throttle = Arc::new(Throttle::new(
             store.clone(),

@@ -72,7 +72,9 @@ impl Opened {
     /// Why a call fails whose secret is not among the values.
     pub(crate) fn reason(&self, NoSuchSecret(id): &NoSuchSecret) -> String {
         let why = self.faults.get(id).cloned();
-        why.unwrap_or_else(|| format!("headers name the secret '{id}', which is not there: put it, PUT /v1/secrets/{id}"))
+        why.unwrap_or_else(|| {
+            format!("headers name the secret '{id}', which is not there: put it, PUT /v1/secrets/{id}")
+        })
     }
 }
 
@@ -116,7 +118,9 @@ impl Secrets {
                 match (&seen, expected) {
                     (None, Expect::Revision(_)) => return Ok(SecretPut::Written(Written::Absent)),
                     (None, _) if refused => return Ok(SecretPut::Full),
-                    (Some(seen), Expect::Nothing) => return Ok(SecretPut::Written(Written::Taken(seen.clone()))),
+                    (Some(seen), Expect::Nothing) => {
+                        return Ok(SecretPut::Written(Written::Taken(seen.clone())));
+                    }
                     (Some(_), expected) if expected.is_other_than(revision) => {
                         return Ok(SecretPut::Written(Written::RevisionIs(revision)));
                     }
@@ -215,7 +219,13 @@ impl Secrets {
     ) -> Result<ClientSecret, EngineError> {
         let sealed = self.sealing().await?.seal(&place(client, id), self.random.next_u128(), value.expose());
         let sealed = sealed.ok_or_else(|| StoreError::unreadable_secret(id.as_str()))?;
-        Ok(ClientSecret { client: client.clone(), id: id.clone(), revision, changed_at: self.clock.now(), sealed })
+        Ok(ClientSecret {
+            client: client.clone(),
+            id: id.clone(),
+            revision,
+            changed_at: self.clock.now(),
+            sealed,
+        })
     }
 
     async fn sealing(&self) -> Result<Sealing, EngineError> {

@@ -108,8 +108,7 @@ impl Store {
             .value(":none", number(0))
             .value(":one", number(1))
             .value(":most", number(SECRETS));
-        let items =
-            vec![self.put_new_item_of(Table::Clients, row(secret))?, self.update_item_of(counted)?];
+        let items = vec![self.put_new_item_of(Table::Clients, row(secret))?, self.update_item_of(counted)?];
         self.transact(Table::Clients, items).await
     }
 

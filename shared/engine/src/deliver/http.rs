@@ -44,7 +44,8 @@ const PRIVATE: &str = "the address is private, loopback or link-local, which thi
 const CLOSED: &str = "the connection was closed before an answer came";
 
 /// What calls of a client carry beside what their jobs say.
-struct Credentials {
+#[derive(Default)]
+pub(super) struct Credentials {
     /// The webhook secrets that they are signed with.
     signed_with: Vec<String>,
     /// The secrets that their headers name.
@@ -62,6 +63,13 @@ pub(crate) struct HttpTarget {
 impl HttpTarget {
     pub(crate) fn new(allowed: PrivateTargets) -> Self {
         Self { client: Arc::default(), allowed }
+    }
+
+    /// The same, on which calls are made otherwise.
+    #[cfg(test)]
+    pub(super) fn made_of(self, client: reqwest::ClientBuilder) -> Self {
+        self.client.set(client.build().map_err(|e| e.to_string())).unwrap();
+        self
     }
 
     fn client(&self) -> Result<&reqwest::Client, &str> {
@@ -92,7 +100,7 @@ impl HttpTarget {
 
     /// Sends a request under an id, signed with its client's webhook secrets; as part of a trace, where there is one. `call` says what the
     /// answer means.
-    async fn post(
+    pub(super) async fn post(
         &self,
         url: &str,
         (id, traceparent): (&str, Option<String>),
@@ -213,7 +221,7 @@ pub(super) fn client_builder() -> reqwest::ClientBuilder {
 
 /// How endpoints are called: over HTTP/2 where they speak it (ALPN), over HTTP/1.1 otherwise; over a connection that is there, if
 /// it was not idle for long.
-fn endpoints(allowed: PrivateTargets) -> reqwest::ClientBuilder {
+pub(super) fn endpoints(allowed: PrivateTargets) -> reqwest::ClientBuilder {
     client_builder()
         .redirect(redirect::Policy::custom(follow_one))
         .timeout(CALL_TIMEOUT)
@@ -344,13 +352,18 @@ impl Delivery {
             }
         };
         let (credentials, now_s) = (&credentials, self.clock.now().timestamp());
-        let posts: Vec<_> =
-            events().map(|(index, delivery)| self.http.post_event(index, delivery, credentials, now_s)).collect();
+        let posts: Vec<_> = events()
+            .map(|(index, delivery)| self.http.post_event(index, delivery, credentials, now_s))
+            .collect();
         stream::iter(posts).buffer_unordered(CALLS_AT_ONCE).collect().await
     }
 
     /// What calls of a client need to know that name these secrets.
-    async fn credentials(&self, client: &ClientId, named: BTreeSet<SecretId>) -> Result<Credentials, EngineError> {
+    async fn credentials(
+        &self,
+        client: &ClientId,
+        named: BTreeSet<SecretId>,
+    ) -> Result<Credentials, EngineError> {
         let (found, opened) = tokio::join!(self.store.client(client), self.secrets.open(client, named));
         let signed_with = found?.map(|client| client.live_secrets(self.clock.now())).unwrap_or_default();
         Ok(Credentials { signed_with, opened })
@@ -359,6 +372,8 @@ impl Delivery {
 
 #[cfg(test)]
 mod tests {
+    use tidegate_domain::secret::SecretValue;
+
     use super::*;
 
     /// C1: the first of these stopped the whole process.
@@ -380,6 +395,22 @@ mod tests {
             ("Fri, 31 Dec 999999999 23:59:59 GMT", None),
         ] {
             assert_eq!(asked_wait(text, now_s).map(|wait| wait.num_seconds()), waits_s, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_an_endpoint_says_is_kept_without_secrets() {
+        let value = |id: &str, text: &str| (id.parse().unwrap(), SecretValue::new(text).unwrap());
+        let secrets = SecretValues::from([value("short", "k-4711"), value("long", "k-4711-b")]);
+        for (text, most, kept) in [
+            ("got Bearer k-4711, k-4711-b", 100, "got Bearer [secret short], [secret long]"),
+            // One that begins within the bound, and one that does not.
+            ("0123k-4711k-4711", 10, "0123[secre"),
+            ("0123456789k-4711", 10, "0123456789"),
+            ("é€k-471", 4, "é"),
+            ("", 10, ""),
+        ] {
+            assert_eq!(without(text, most, &secrets), kept, "{text}");
         }
     }
 

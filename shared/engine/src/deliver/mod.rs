@@ -8,6 +8,8 @@ pub(crate) mod aws_call;
 pub(crate) mod callback;
 pub(crate) mod chunk;
 #[cfg(test)]
+mod connections;
+#[cfg(test)]
 mod documented;
 pub mod event;
 mod event_bridge;

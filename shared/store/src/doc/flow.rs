@@ -1,8 +1,12 @@
 //! How a job's events go through their policy, as stored.
 
+use std::collections::BTreeMap;
+
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, MaxFailures, OnDeadline, Overlap, Priority};
+use tidegate_domain::http_call::{Headers, HttpCall};
+use tidegate_domain::target::Target;
 use tidegate_domain::time::clamped;
 
 use super::Rest;
@@ -41,6 +45,9 @@ pub(super) struct FlowDoc {
     /// HTTP URL of the completion.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     u: Option<String>,
+    /// Headers of the completion.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    h: BTreeMap<String, String>,
     /// A 2xx answer releases.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     r: bool,
@@ -57,6 +64,10 @@ impl From<&Flow> for FlowDoc {
             Some(Deadline::At(instant)) => (None, Some(instant.timestamp_millis())),
         };
         let (q, u) = flow.on_completion.as_ref().map_or((None, None), split);
+        let h = match &flow.on_completion {
+            Some(Target::Http { call, .. }) => call.headers.as_map().clone(),
+            _ => BTreeMap::new(),
+        };
         Self {
             c: (flow.cost != Cost::default()).then_some(flow.cost.get()),
             p: (flow.priority != Priority::default()).then_some(flow.priority.get()),
@@ -72,6 +83,7 @@ impl From<&Flow> for FlowDoc {
             f: flow.max_failures.map(MaxFailures::get),
             q,
             u,
+            h,
             r: flow.release_on_response,
             rest: Rest::from(&flow.unknown),
         }
@@ -86,7 +98,8 @@ impl FlowDoc {
     /// About how many bytes it adds to a message.
     pub(super) fn size(&self) -> usize {
         let url = |url: &Option<String>| url.as_ref().map_or(0, String::len);
-        if self.is_default() { 0 } else { 96 + url(&self.q) + url(&self.u) + self.rest.size() }
+        let headers: usize = self.h.iter().map(|(name, value)| 6 + name.len() + value.len()).sum();
+        if self.is_default() { 0 } else { 96 + url(&self.q) + url(&self.u) + headers + self.rest.size() }
     }
 
     fn window(&self) -> Result<Option<BatchWindow>, String> {
@@ -100,6 +113,12 @@ impl FlowDoc {
         };
         let on_deadline = if self.x { OnDeadline::Expire } else { OnDeadline::Continue };
         Ok(Some(BatchWindow { deadline, on_deadline, paced: self.v }))
+    }
+
+    fn on_completion(&self) -> Result<Option<Target>, String> {
+        let Some(target) = joined(self.q.as_deref(), self.u.as_deref())? else { return Ok(None) };
+        let headers = Headers::new(self.h.clone()).map_err(|e| e.to_string())?;
+        Ok(Some(target.called(HttpCall { headers, ..HttpCall::default() })))
     }
 
     pub(super) fn read(&self) -> Result<Flow, String> {
@@ -117,7 +136,7 @@ impl FlowDoc {
             },
             window: self.window()?,
             max_failures: max_failures.map_err(|e| e.to_string())?,
-            on_completion: joined(self.q.as_deref(), self.u.as_deref())?,
+            on_completion: self.on_completion()?,
             release_on_response: self.r,
             unknown: self.rest.unknown(),
         })
@@ -126,8 +145,6 @@ impl FlowDoc {
 
 #[cfg(test)]
 mod tests {
-    use tidegate_domain::target::Target;
-
     use super::*;
 
     #[test]
@@ -136,6 +153,10 @@ mod tests {
         let after = Deadline::after(3_600).unwrap();
         let at = Deadline::At(DateTime::from_timestamp(1_790_000_000, 0).unwrap());
         let default = Flow::default();
+        let headers = BTreeMap::from([("x-key".to_owned(), "{{secret:k}}".to_owned())]);
+        let headers = Headers::new(headers).unwrap();
+        let told =
+            Target::http("https://x/done").unwrap().called(HttpCall { headers, ..HttpCall::default() });
         for (flow, pinned) in [
             (Flow { cost: Cost::new(3).unwrap(), ..default.clone() }, r#"{"c":3}"#),
             (
@@ -158,6 +179,10 @@ mod tests {
                     ..default.clone()
                 },
                 r#"{"o":"b","e":1790000000000,"q":"https://x/1/done"}"#,
+            ),
+            (
+                Flow { on_completion: Some(told), ..default.clone() },
+                r#"{"u":"https://x/done","h":{"x-key":"{{secret:k}}"}}"#,
             ),
             (default, "{}"),
         ] {
