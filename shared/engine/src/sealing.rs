@@ -52,7 +52,11 @@ mod tests {
         assert_eq!(ours.open("acme shop", &sealed).as_deref(), Some("k-4711"));
         assert_eq!(theirs.open("acme shop", &sealed), None, "another deployment's key");
         assert_eq!(ours.open("umbrella shop", &sealed), None, "moved to another client's row");
-        assert_ne!(ours.seal("acme shop", 8 << 64, "k-4711").unwrap(), sealed, "the same value shows no sameness");
+        assert_ne!(
+            ours.seal("acme shop", 8 << 64, "k-4711").unwrap(),
+            sealed,
+            "the same value shows no sameness"
+        );
         // Every bit counts: those of the nonce, of the text and of the tag.
         let bytes = BASE64_STANDARD.decode(sealed.strip_prefix(FORM).unwrap()).unwrap();
         for bit in 0..bytes.len() * 8 {

@@ -163,7 +163,7 @@ pub(crate) fn check_untokened(given: &TargetBody, name: &str, errors: &mut Field
     options.retain(|option| *option != "headers");
     for option in &options {
         let message = format!(
-            "{name}.http.{option} says how events are delivered, and a completion is always a POST of its JSON, with headers if you like; leave it out"
+            "{name}.http.{option} says how events are delivered, and a completion is always a POST of its JSON; leave it out"
         );
         errors.add(format!("{name}.http.{option}"), (), message);
     }
