@@ -185,8 +185,7 @@ fn without(text: &str, most: usize, secrets: &SecretValues) -> String {
         };
         at = at.saturating_add(taken);
     }
-    kept.truncate(kept.floor_char_boundary(most));
-    kept
+    kept.get(..kept.floor_char_boundary(most)).unwrap_or_default().to_owned()
 }
 
 /// So many bytes of the body of an answer as text, or fewer where it ends before, and whether it could be read so far. The rest is
