@@ -106,7 +106,7 @@ const RARE: &[Unused] = &[
         "-ticker",
         "parts that a call leaves, and those that are done",
     ),
-    rare(&["master"], &["dynamodb:Query"], "-clients", "lists of clients and calendars"),
+    rare(&["master"], &["dynamodb:Query"], "-clients", "lists of clients, calendars and secrets"),
 ];
 
 const ALL: &[&str] = &["master", "emitter", "handler"];

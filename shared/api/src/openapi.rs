@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 
 use crate::routes::{
     bulk, calendars, clients, dead_letters, events, health, index, jobs, patches, policies, runs, schedules,
-    targets, tokens,
+    secrets, targets, tokens,
 };
 use crate::wire::bounds::{close, state_bounds};
 use crate::wire::bulk::BulkBody;
@@ -31,6 +31,7 @@ use crate::wire::policy::{CloseBody, PolicyBody, RateBody};
 use crate::wire::preview::PreviewBody;
 use crate::wire::retry::RetryBody;
 use crate::wire::rules::MisfireBody;
+use crate::wire::secret::SecretBody;
 use crate::wire::target::HttpTargetBody;
 use crate::wire::token::{ExtendBody, FreeBody, ReleaseBody};
 use crate::wire::trigger::EveryBody;
@@ -88,6 +89,7 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
     state_bounds::<ReleaseBody>(components);
     state_bounds::<RetryBody>(components);
     state_bounds::<RotateBody>(components);
+    state_bounds::<SecretBody>(components);
     state_bounds::<ShardsBody>(components);
     state_bounds::<WindowBody>(components);
 }
@@ -151,6 +153,8 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(schedules::preview_schedule))
         .routes(routes!(calendars::list_calendars))
         .routes(routes!(calendars::read_calendar, calendars::put_calendar, calendars::delete_calendar))
+        .routes(routes!(secrets::list_secrets))
+        .routes(routes!(secrets::put_secret, secrets::delete_secret))
         .routes(routes!(index::read_index))
         .routes(routes!(index::raise_shards))
         .routes(routes!(runs::list_runs))

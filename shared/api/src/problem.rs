@@ -33,6 +33,7 @@ pub(crate) enum Kind {
     InUse,
     ChangedMeanwhile,
     RunOver,
+    TooMany,
     RevisionMismatch,
     AlreadyExists,
     BodyTooLarge,
@@ -66,6 +67,7 @@ impl Kind {
                 (StatusCode::CONFLICT, "changed-meanwhile", "It changed at the same time")
             }
             Self::RunOver => (StatusCode::CONFLICT, "run-over", "The run is over"),
+            Self::TooMany => (StatusCode::CONFLICT, "too-many", "There are as many as there may be"),
             Self::RevisionMismatch => {
                 (StatusCode::PRECONDITION_FAILED, "revision-mismatch", "It has another revision")
             }

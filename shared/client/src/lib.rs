@@ -49,6 +49,7 @@ mod job;
 mod message;
 mod policy;
 mod preview;
+mod secret;
 mod tokens;
 mod trigger;
 #[cfg(feature = "webhook")]
@@ -75,7 +76,7 @@ pub use tidegate_protocol::{
     Firing, ForecastCode, FreeStatus, Freed, Gap, History, Holder, HttpTarget, Interval, JobView, Misfire,
     MisfireRule, OnDeadline, OnExpiry, Outcome, Overlap, Pace, Per, PolicyStatus, PolicyView, Preview,
     Problem, Rate, ReasonCode, RegisteredClient, Release, ReleaseRule, ReleaseStatus, Released, Retry, Run,
-    RunDetail, RunOverlap, SqsTarget, StrainedTarget, Target, TriggerView, Unreadable, Upcoming,
+    RunDetail, RunOverlap, SecretView, SqsTarget, StrainedTarget, Target, TriggerView, Unreadable, Upcoming,
     UpcomingFiring, WebhookSecret,
 };
 pub use trigger::{Cron, CronFields, Trigger};

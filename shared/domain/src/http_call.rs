@@ -3,15 +3,16 @@
 //! All of it has a default, under which a call is a signed POST of the event. The client's signature and trace are not here:
 //! no job changes them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
 use thiserror::Error;
 
 use crate::bounded::bounded;
-use crate::ids::EventId;
-use crate::limits::{DELIVERY_SECONDS, HTTP_HEADERS, HTTP_HEADERS_BYTES, HTTP_STATUSES};
+use crate::ids::{EventId, IdError, SecretId};
+use crate::limits::{DELIVERY_SECONDS, HTTP_HEADERS, HTTP_HEADERS_BYTES, HTTP_STATUSES, SECRETS_PER_CALL};
+use crate::secret::{NoSuchSecret, SecretValues, is_header_text};
 use crate::template::{Template, TemplateError, known};
 use crate::unknown::Unknown;
 
@@ -80,7 +81,8 @@ pub enum Body {
     Payload,
 }
 
-/// Headers that a job names, by their names as it wrote them. Values may have the placeholders of payload templates.
+/// Headers that a job names, by their names as it wrote them. Values may have the placeholders of payload templates, and those of
+/// secrets, such as `Bearer {{secret:shop-token}}`.
 ///
 /// Invariant: no name is one that Tidegate or the connection uses, and none is there twice, whatever its case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -159,7 +161,8 @@ pub enum HttpCallError {
     },
     /// A value with a placeholder that stands for nothing.
     #[error(
-        "headers has the placeholder '{{{{{placeholder}}}}}' in the value of '{name}', which is not known; there are {}",
+        "headers has the placeholder '{{{{{placeholder}}}}}' in the value of '{name}', which is not known; there are {} and \
+         {{{{secret:<secret_id>}}}}",
         known()
     )]
     Placeholder {
@@ -167,6 +170,33 @@ pub enum HttpCallError {
         name: String,
         /// The name of the placeholder.
         placeholder: String,
+    },
+    /// A value that names a secret by a name that none has.
+    #[error("headers names a secret in the value of '{name}' by what is no name of one: {error}")]
+    SecretName {
+        /// The name of the header.
+        name: String,
+        /// What is wrong with that of the secret.
+        error: IdError,
+    },
+    /// More secrets than [`SECRETS_PER_CALL`].
+    #[error(
+        "headers names {count} secrets; {SECRETS_PER_CALL} is the most: put what belongs together into one"
+    )]
+    TooManySecrets {
+        /// How many there are.
+        count: usize,
+    },
+    /// A placeholder that differs from event to event, where there is none.
+    #[error(
+        "headers has the placeholder '{{{{{placeholder}}}}}' in the value of '{name}', which an event has and the end of a run \
+         has not; there are {{{{run_id}}}}, {{{{job_id}}}}, {{{{launch_at}}}} and {{{{secret:<secret_id>}}}}"
+    )]
+    OfEvents {
+        /// The name of the header.
+        name: String,
+        /// The name of the placeholder.
+        placeholder: &'static str,
     },
     /// A value with braces that are opened and not closed.
     #[error("headers has '{{{{' without '}}}}' in the value of '{name}'; close it")]
@@ -247,10 +277,37 @@ impl Headers {
             seen.push(lower);
             bytes = bytes.saturating_add(name.len()).saturating_add(check_value(name, value)?);
         }
-        match bytes {
-            bytes if bytes > HTTP_HEADERS_BYTES => Err(HttpCallError::TooLarge { bytes }),
-            _ => Ok(Self(headers)),
+        if bytes > HTTP_HEADERS_BYTES {
+            return Err(HttpCallError::TooLarge { bytes });
         }
+        let headers = Self(headers);
+        match headers.secrets().len() {
+            count if count > SECRETS_PER_CALL => Err(HttpCallError::TooManySecrets { count }),
+            _ => Ok(headers),
+        }
+    }
+
+    /// The same, for calls that are about a run and no event of it.
+    ///
+    /// # Errors
+    /// [`HttpCallError::OfEvents`].
+    pub fn without_events(self) -> Result<Self, HttpCallError> {
+        let found = self.templates().find_map(|(name, template)| Some((name, template?.of_events()?)));
+        match found {
+            Some((name, placeholder)) => Err(HttpCallError::OfEvents { name: name.to_owned(), placeholder }),
+            None => Ok(self),
+        }
+    }
+
+    /// The secrets that they name.
+    pub fn secrets(&self) -> BTreeSet<SecretId> {
+        let templates: Vec<_> = self.templates().filter_map(|(_, template)| template).collect();
+        templates.iter().flat_map(Template::secrets).cloned().collect()
+    }
+
+    /// Names and values. What was checked when it was stored can be read.
+    fn templates(&self) -> impl Iterator<Item = (&str, Option<Template>)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), Template::header(value).ok()))
     }
 
     /// The names and values as they were written.
@@ -258,13 +315,22 @@ impl Headers {
         &self.0
     }
 
-    /// The names and values of the call for one event of a run of `count`.
-    pub fn render(&self, event: &EventId, count: u32) -> impl Iterator<Item = (&str, String)> {
-        self.0.iter().map(move |(name, value)| {
+    /// The names and values of the call for one event of a run of `count`, with the values of the secrets that they name.
+    ///
+    /// # Errors
+    /// [`NoSuchSecret`] with the first whose value is not given.
+    pub fn render(
+        &self,
+        event: &EventId,
+        count: u32,
+        secrets: &SecretValues,
+    ) -> Result<Vec<(&str, String)>, NoSuchSecret> {
+        let rendered = self.0.iter().map(|(name, value)| match Template::header(value) {
+            Ok(template) => Ok((name.as_str(), template.render_with(event, count, secrets)?)),
             // What was checked when it was stored can be read.
-            let text = Template::text(value).map(|template| template.render(event, count));
-            (name.as_str(), text.unwrap_or_else(|_| value.clone()))
-        })
+            Err(_) => Ok((name.as_str(), value.clone())),
+        });
+        rendered.collect()
     }
 }
 
@@ -284,15 +350,15 @@ fn check_name(name: &str) -> Result<String, HttpCallError> {
 /// The longest that a value may become, in bytes.
 fn check_value(name: &str, value: &str) -> Result<usize, HttpCallError> {
     let name = || name.to_owned();
-    let is_visible = value.bytes().all(|b| (b' '..=b'~').contains(&b)) && value.trim() == value;
-    if !is_visible {
+    if !is_header_text(value) {
         return Err(HttpCallError::Value { name: name() });
     }
-    match Template::text(value) {
+    match Template::header(value) {
         Ok(template) => Ok(template.most_bytes()),
         Err(TemplateError::Unknown { name: placeholder }) => {
             Err(HttpCallError::Placeholder { name: name(), placeholder })
         }
+        Err(TemplateError::Secret { error }) => Err(HttpCallError::SecretName { name: name(), error }),
         Err(_) => Err(HttpCallError::Open { name: name() }),
     }
 }
@@ -418,6 +484,7 @@ impl HttpCall {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secret::SecretValue;
 
     fn headers(pairs: &[(&str, &str)]) -> Result<Headers, HttpCallError> {
         Headers::new(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
@@ -489,9 +556,9 @@ mod tests {
     fn placeholders_of_values_are_filled_in() {
         let event: EventId = "nightly.3.1790000000.17".parse().unwrap();
         let both = headers(&[("X-Page", "{{index1}} of {{count}}"), ("Idempotency-Key", "\"{{event_id}}\"")]);
-        let rendered: Vec<_> = both.as_ref().unwrap().render(&event, 20).collect();
+        let rendered = both.as_ref().unwrap().render(&event, 20, &SecretValues::new());
         assert_eq!(
-            rendered,
+            rendered.unwrap(),
             [
                 ("Idempotency-Key", "\"nightly.3.1790000000.17\"".to_owned()),
                 ("X-Page", "18 of 20".to_owned())
@@ -500,11 +567,66 @@ mod tests {
         assert_eq!(
             headers(&[("X", "{{page}}")]).unwrap_err().to_string(),
             "headers has the placeholder '{{page}}' in the value of 'X', which is not known; there are {{index}}, {{index1}}, \
-             {{count}}, {{event_id}}, {{run_id}}, {{job_id}}, {{launch_at}}"
+             {{count}}, {{event_id}}, {{run_id}}, {{job_id}}, {{launch_at}} and {{secret:<secret_id>}}"
         );
         assert!(
             headers(&[("X", "{{index")]).unwrap_err().to_string().ends_with("in the value of 'X'; close it")
         );
+    }
+
+    #[test]
+    fn values_name_secrets_which_are_filled_in_once_and_never_sent_as_nothing() {
+        let event: EventId = "nightly.3.1790000000.17".parse().unwrap();
+        let named =
+            headers(&[("Authorization", "Bearer {{secret:shop}}"), ("X-Key", "{{ secret:x }}:{{index}}")]);
+        let named = named.unwrap();
+        let ids: Vec<_> = named.secrets().iter().map(ToString::to_string).collect();
+        assert_eq!(ids, ["shop", "x"]);
+        let value = |id: &str, text: &str| (id.parse().unwrap(), SecretValue::new(text).unwrap());
+        let mut values = SecretValues::from([value("x", "{{index}}")]);
+        assert_eq!(
+            named.render(&event, 20, &values).unwrap_err().to_string(),
+            "the secret 'shop' is not there"
+        );
+        values.extend([value("shop", "k-4711")]);
+        assert_eq!(
+            named.render(&event, 20, &values).unwrap(),
+            [("Authorization", "Bearer k-4711".to_owned()), ("X-Key", "{{index}}:17".to_owned())]
+        );
+        let five =
+            headers(&[("x", "{{secret:a}}{{secret:b}}{{secret:c}}{{secret:d}}"), ("y", "{{secret:e}}")]);
+        assert_eq!(five.unwrap_err(), HttpCallError::TooManySecrets { count: 5 });
+        assert!(
+            headers(&[("x", "{{secret:a}}"), ("y", "{{secret:a}}")])
+                .is_ok_and(|two| two.secrets().len() == 1)
+        );
+        for (value, says) in [
+            (
+                "{{secret:}}",
+                "headers names a secret in the value of 'X' by what is no name of one: secret_id is empty",
+            ),
+            (
+                "{{secret:a b}}",
+                "headers names a secret in the value of 'X' by what is no name of one: secret_id 'a b'",
+            ),
+            (
+                "{{secret}}",
+                "headers has the placeholder '{{secret}}' in the value of 'X', which is not known",
+            ),
+        ] {
+            let error = headers(&[("X", value)]).unwrap_err().to_string();
+            assert!(error.starts_with(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_run_has_no_placeholders_of_events() {
+        let named = |value: &str| headers(&[("X", value)]).unwrap().without_events();
+        assert!(named("{{run_id}} {{job_id}} {{launch_at}} {{secret:a}}").is_ok());
+        for placeholder in ["index", "index1", "count", "event_id"] {
+            let refused = named(&format!("{{{{run_id}}}} {{{{{placeholder}}}}}")).unwrap_err();
+            assert_eq!(refused, HttpCallError::OfEvents { name: "X".to_owned(), placeholder });
+        }
     }
 
     #[test]

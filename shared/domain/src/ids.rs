@@ -158,6 +158,10 @@ name! {
     CalendarId, Rule::name("calendar_id")
 }
 name! {
+    /// The name of a client's secret, unique within its client.
+    SecretId, Rule::name("secret_id")
+}
+name! {
     /// A job's name, unique within its client: chosen by the client, or generated. 1 to 200 letters, digits and
     /// `- _ . : @ / + ~ = ,`, such as `reminder:user@example.com`; the first is a letter, a digit, '-' or '_'.
     JobId, Rule::key("job_id")

@@ -179,6 +179,14 @@ pub const TARGET_URL_BYTES: usize = 512;
 pub const HTTP_HEADERS: usize = 20;
 /// Names and values of these headers, with their placeholders filled in, in bytes. They travel with each occurrence.
 pub const HTTP_HEADERS_BYTES: usize = 2 * 1024;
+/// Secrets of one client.
+pub const SECRETS: u32 = 100;
+/// The value of a secret, in bytes.
+pub const SECRET_BYTES: usize = 4_096;
+/// Secrets that the headers of one job may name.
+pub const SECRETS_PER_CALL: usize = 4;
+/// For how long a process may go on with the value of a secret that has changed meanwhile, in seconds.
+pub const SECRET_SECONDS: i64 = 5;
 /// How long a call to another service of AWS may take, in seconds: two rounds of calls fit into what handles a chunk.
 pub const AWS_CALL_SECONDS: u32 = 5;
 /// Events of one call to such a service, in bytes. They take 256 KiB; a margin is left for what they count beside the texts.
@@ -203,7 +211,7 @@ const _: () = assert!(MAX_COST <= SLOTS_PER_GROUP && DELIVERY_SECONDS <= *LEASE_
 const _: () = assert!(CATCH_UP_STEP_SECONDS < CATCH_UP_SECONDS);
 const _: () = assert!((CATCH_UP_SECONDS as i64) < AT_ROW_DAYS * 86_400 && HISTORY_DAYS < AT_ROW_DAYS);
 const _: () = assert!(AWS_CALL_SECONDS <= DELIVERY_SECONDS && 2 * PAYLOAD_BYTES < AWS_BATCH_BYTES);
-// What a chunk says of one job beside its payload.
-const _: () = assert!(2 * HTTP_HEADERS_BYTES + TARGET_URL_BYTES < CHUNK_BYTES / 4);
+// What a chunk says of one job beside its payload: its target, and who is told of its end.
+const _: () = assert!(2 * (2 * HTTP_HEADERS_BYTES + TARGET_URL_BYTES) < CHUNK_BYTES / 4);
 // One transaction writes a job, its new children, the removal of its old ones, its outbox row and its place in a zone's list.
 const _: () = assert!(2 * MAX_CHILDREN + 4 <= 100);

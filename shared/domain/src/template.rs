@@ -6,8 +6,9 @@
 use chrono::SecondsFormat;
 use thiserror::Error;
 
-use crate::ids::EventId;
+use crate::ids::{EventId, IdError, SecretId};
 use crate::limits::{JOB_ID_BYTES, PAYLOAD_BYTES};
+use crate::secret::{NoSuchSecret, SecretValues};
 
 /// The longest number of an event: a run has at most a million.
 const NUMBER_BYTES: usize = 7;
@@ -36,7 +37,12 @@ enum Part {
     Fixed(String),
     /// In a string, or the place of a whole value that is a number.
     Value(Placeholder),
+    /// The value of a secret. In headers only: payloads are kept and shown.
+    Secret(SecretId),
 }
+
+/// What stands before the name of a secret in its placeholder.
+const SECRET: &str = "secret:";
 
 /// What differs from event to event, or from run to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +86,12 @@ pub enum TemplateError {
         /// The string, or its beginning.
         text: String,
     },
+    /// The placeholder of a secret with a name that none has.
+    #[error("{error}")]
+    Secret {
+        /// What is wrong with the name.
+        error: IdError,
+    },
     /// It would be larger than [`PAYLOAD_BYTES`] when its placeholders are filled in.
     #[error(
         "payload_template may come to {bytes} bytes when it is filled in; {PAYLOAD_BYTES} is the most: use fewer \
@@ -105,6 +117,11 @@ impl Placeholder {
 
     fn is_number(self) -> bool {
         matches!(self, Self::Index | Self::Index1 | Self::Count)
+    }
+
+    /// Whether it is the same for all events of a run, and known where its end is told.
+    fn is_of_runs(self) -> bool {
+        matches!(self, Self::RunId | Self::JobId | Self::LaunchAt)
     }
 
     /// The longest text that it may have, in bytes.
@@ -146,21 +163,41 @@ impl Template {
         }
     }
 
-    /// Reads a text that is no JSON as a template: its placeholders stand anywhere in it.
+    /// Reads the value of a header as a template: its placeholders stand anywhere in it, and may name secrets.
     ///
     /// # Errors
-    /// As [`Template::parse`].
-    pub fn text(text: &str) -> Result<Self, TemplateError> {
+    /// As [`Template::parse`], and [`TemplateError::Secret`].
+    pub fn header(text: &str) -> Result<Self, TemplateError> {
         let mut template = Self { parts: Vec::new() };
-        template.string(text)?;
+        template.string(text, true)?;
         Ok(template)
     }
 
-    /// The longest that it may become, in bytes.
+    /// The secrets that it names.
+    pub fn secrets(&self) -> impl Iterator<Item = &SecretId> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Secret(id) => Some(id),
+            Part::Fixed(_) | Part::Value(_) => None,
+        })
+    }
+
+    /// The first of its placeholders that differs between the events of a run.
+    pub fn of_events(&self) -> Option<&'static str> {
+        let of_events = |part: &Part| match part {
+            Part::Value(value) => (!value.is_of_runs()).then_some(*value),
+            Part::Fixed(_) | Part::Secret(_) => None,
+        };
+        let found = self.parts.iter().find_map(of_events)?;
+        KNOWN.into_iter().find(|(_, placeholder)| *placeholder == found).map(|(name, _)| name)
+    }
+
+    /// The longest that it may become, in bytes, with secrets as they are written.
     pub fn most_bytes(&self) -> usize {
         let size = |part: &Part| match part {
             Part::Fixed(text) => text.len(),
             Part::Value(placeholder) => placeholder.most_bytes(),
+            // As it is written: the value has a bound of its own.
+            Part::Secret(id) => "{{}}".len() + SECRET.len() + id.as_str().len(),
         };
         self.parts.iter().map(size).fold(0, usize::saturating_add)
     }
@@ -184,7 +221,7 @@ impl Template {
                 None => {
                     template.fixed(before);
                     template.fixed("\"");
-                    template.string(inside)?;
+                    template.string(inside, false)?;
                     template.fixed(after.get(..1).unwrap_or_default());
                 }
             }
@@ -196,24 +233,47 @@ impl Template {
 
     /// The text for one event of a run of `count`. Texts that are filled in are escaped as JSON strings are.
     pub fn render(&self, event: &EventId, count: u32) -> String {
-        let mut json = String::new();
+        // A payload names no secret.
+        self.render_with(event, count, &SecretValues::new()).unwrap_or_default()
+    }
+
+    /// The same with the values of the secrets that it names.
+    ///
+    /// # Errors
+    /// [`NoSuchSecret`] with the first whose value is not given.
+    pub fn render_with(
+        &self,
+        event: &EventId,
+        count: u32,
+        secrets: &SecretValues,
+    ) -> Result<String, NoSuchSecret> {
+        let mut rendered = String::new();
         for part in &self.parts {
             match part {
-                Part::Fixed(text) => json.push_str(text),
-                Part::Value(placeholder) => json.push_str(&placeholder.text(event, count)),
+                Part::Fixed(text) => rendered.push_str(text),
+                Part::Value(placeholder) => rendered.push_str(&placeholder.text(event, count)),
+                Part::Secret(id) => {
+                    let value = secrets.get(id).ok_or_else(|| NoSuchSecret(id.clone()))?;
+                    rendered.push_str(value.expose());
+                }
             }
         }
-        json
+        Ok(rendered)
     }
 
     /// The inside of a string: text and placeholders.
-    fn string(&mut self, inside: &str) -> Result<(), TemplateError> {
+    fn string(&mut self, inside: &str, may_name_secrets: bool) -> Result<(), TemplateError> {
         let mut rest = inside;
         while let Some((before, opened)) = rest.split_once("{{") {
             let open = || TemplateError::Open { text: inside.chars().take(80).collect() };
             let (name, after) = opened.split_once("}}").ok_or_else(open)?;
             self.fixed(before);
-            self.parts.push(Part::Value(Placeholder::named(name)?));
+            self.parts.push(match name.trim().strip_prefix(SECRET) {
+                Some(id) if may_name_secrets => {
+                    Part::Secret(id.parse().map_err(|error| TemplateError::Secret { error })?)
+                }
+                _ => Part::Value(Placeholder::named(name)?),
+            });
             rest = after;
         }
         self.fixed(rest);
@@ -305,6 +365,7 @@ mod tests {
             Template::check(r#"{"a":"{{index"}"#).unwrap_err().to_string(),
             "payload_template has '{{' without '}}' in the string '{{index'; write \\u007b for a brace that stays"
         );
+        assert!(Template::check(r#"{"a":"{{secret:shop}}"}"#).is_err(), "payloads are kept and shown");
         assert!(Template::check(r#"{"{{x}}":1}"#).is_err());
         assert!(Template::check(r#"{"a":"{{}}"}"#).is_err());
     }

@@ -25,6 +25,7 @@ use crate::queries::Queries;
 use crate::queues::{Config, Handled, Queues};
 use crate::random::Random;
 use crate::regions::Regions;
+use crate::secrets::Secrets;
 use crate::throttle::Throttle;
 use crate::token_key::TokenKeys;
 use crate::tokens::Tokens;
@@ -39,7 +40,7 @@ pub struct Parts {
     pub sqs: aws_sdk_sqs::Client,
     /// What time it is: the engine asks nothing else.
     pub clock: Arc<dyn Clock>,
-    /// Where ids, the numbers of writes and the token key get their randomness.
+    /// Where ids, the numbers of writes, the token key and the nonces of what is encrypted get their randomness.
     pub random: Arc<dyn Random>,
     /// What differs between deployments.
     pub config: Config,
@@ -69,6 +70,7 @@ pub struct Engine {
     jobs: Arc<Jobs>,
     policies: Arc<Policies>,
     calendars: Arc<Calendars>,
+    secrets: Arc<Secrets>,
     dead_letters: Arc<DeadLetters>,
     queries: Arc<Queries>,
 }
@@ -99,6 +101,8 @@ impl Engine {
         let queues = Arc::new(Queues::new(sqs, Arc::clone(&regions), Arc::clone(&clock), pauses, config));
         let contents = Arc::new(Contents::new(store.clone(), Arc::clone(&clock)));
         let keys = Arc::new(TokenKeys::new(store.clone(), Arc::clone(&random)));
+        let secrets =
+            Arc::new(Secrets::new(store.clone(), Arc::clone(&clock), Arc::clone(&random), Arc::clone(&keys)));
         let index = Arc::new(Index::new(store.clone(), Arc::clone(&clock)));
         let throttle = Arc::new(Throttle::new(
             store.clone(),
@@ -117,6 +121,7 @@ impl Engine {
             queues: Arc::clone(&queues),
             contents: Arc::clone(&contents),
             keys: Arc::clone(&keys),
+            secrets: Arc::clone(&secrets),
         });
         let effects = Arc::new(EffectLoop {
             clock: Arc::clone(&clock),
@@ -194,6 +199,7 @@ impl Engine {
             jobs,
             policies,
             calendars,
+            secrets,
             dead_letters,
             queries,
         }
@@ -287,6 +293,11 @@ impl Engine {
     /// What clients do with calendars.
     pub fn calendars(&self) -> &Calendars {
         &self.calendars
+    }
+
+    /// What clients do with their secrets.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
     }
 
     /// What clients do with dead letters.

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | a minute begins | [`Engine::tick`] |
 //! | messages arrive | [`Engine::handle_all`], [`Engine::handle_releases`] |
-//! | clients call | [`Engine::jobs`], [`Engine::policies`], [`Engine::calendars`], [`Engine::dead_letters`], [`Engine::tokens`], [`Engine::queries`] |
+//! | clients call | [`Engine::jobs`], [`Engine::policies`], [`Engine::calendars`], [`Engine::secrets`], [`Engine::dead_letters`], [`Engine::tokens`], [`Engine::queries`] |
 //!
 //! [`Engine`] only puts the parts together. A part has the clients and other parts that it needs; imports run from the end of
 //! this list to its beginning, which `cargo xtask check` holds:
@@ -14,6 +14,7 @@
 //! | `queues` | sends to our own queues; the messages |
 //! | `index` | zones and shards of the time index |
 //! | `effect` | what follows from what was done, as data |
+//! | `secrets` | what clients keep here encrypted, for the headers of their calls |
 //! | `contents` | what events deliver, read and remembered |
 //! | `throttle` | who gets a policy's tokens; answers with effects |
 //! | `scan` | which launches there are in a window |
@@ -26,7 +27,8 @@
 //! | `handle` | which message is whose |
 //! | `repair` | brings tables together again that were restored from snapshots of different instants |
 //!
-//! Nothing is held between calls but caches of what never changes, and for half a minute what no limit depends on. Clock,
+//! Nothing is held between calls but caches of what never changes, for half a minute what no limit depends on, and for seconds
+//! clients' secrets. Clock,
 //! randomness and clients are arguments.
 
 // Values from outside come here: nothing may panic on them.
@@ -68,6 +70,8 @@ mod reach;
 mod regions;
 mod repair;
 mod scan;
+mod sealing;
+mod secrets;
 mod services;
 mod throttle;
 mod token_key;
@@ -95,6 +99,7 @@ pub use repair::{
     DEFAULT_LOOK_BACK_SECONDS, Finding, FindingKind, Repair, RepairError, RepairOptions, RepairReport,
 };
 pub use scan::{Decision, ScanReport};
+pub use secrets::{SecretDelete, SecretPut, Secrets};
 pub use services::{Endpoints, Services};
 pub use throttle::release::Released;
 pub use tidegate_domain::slots::Outcome;

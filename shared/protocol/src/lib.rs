@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | a target receives | [`Event`], [`Completion`] |
 //! | a consumer sends, by a call or a message | [`Release`], [`ReleaseMessage`] |
-//! | the API answers | [`JobView`], [`CalendarView`], [`PolicyView`], [`PolicyStatus`], [`Holder`], [`ClientView`], [`RegisteredClient`] |
+//! | the API answers | [`JobView`], [`CalendarView`], [`SecretView`], [`PolicyView`], [`PolicyStatus`], [`Holder`], [`ClientView`], [`RegisteredClient`] |
 //! | the API answers | [`Run`], [`RunDetail`], [`EventRecord`], [`Explanation`], [`Preview`], [`Upcoming`], what came of tokens and of bulk calls; lists of these |
 //! | the API refuses with | [`Problem`] |
 //! | both: parts of answers that clients send too | [`Target`], [`BatchWindow`], [`Misfire`], [`Rate`], [`Interval`], [`At`], [`Every`], [`Dst`], and the words in them |
@@ -30,6 +30,7 @@ mod problem;
 mod release;
 mod retry;
 mod run;
+mod secret;
 mod target;
 mod tokens;
 mod trigger;
@@ -57,6 +58,7 @@ pub use retry::{Backoff, Retry};
 pub use run::{
     EventList, EventRecord, FailedDelivery, FailedDeliveryList, ForecastCode, Run, RunDetail, RunList,
 };
+pub use secret::{SecretList, SecretView};
 pub use target::{
     EventBridgeTarget, HttpBody, HttpMethod, HttpTarget, LambdaTarget, ReleaseRule, SnsTarget, SqsTarget,
     StepFunctionsTarget, Target,

@@ -75,8 +75,8 @@ pub struct HttpTarget {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<HttpMethod>,
     /// Headers beside those that Tidegate sends: at most 20, and 2 KiB of names and values. Values may have `{{event_id}}` and
-    /// the other placeholders of `payload_template`. They are stored and shown as they are. Not `host`, not those of the
-    /// connection, and none that begins with `webhook-` or `tidegate-`.
+    /// the other placeholders of `payload_template`, and `{{secret:<secret_id>}}` for the value of a secret. They are stored and
+    /// shown as they are written. Not `host`, not those of the connection, and none that begins with `webhook-` or `tidegate-`.
     #[cfg_attr(feature = "openapi", schema(example = json!({"x-api-key": "k", "x-page": "{{index1}}"})))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headers: Option<BTreeMap<String, String>>,
@@ -312,8 +312,8 @@ impl HttpTarget {
         Self { method: Some(method), ..self }
     }
 
-    /// Called with this header as well. The value may have `{{event_id}}` and the other placeholders of payload templates. It
-    /// is stored and shown as it is.
+    /// Called with this header as well. The value may have `{{event_id}}` and the other placeholders of payload templates, and
+    /// `{{secret:<secret_id>}}`. It is stored and shown as it is written.
     #[must_use]
     pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         let mut headers = self.headers.unwrap_or_default();

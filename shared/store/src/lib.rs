@@ -16,6 +16,7 @@
 
 mod aside;
 pub mod calendars;
+pub mod client_secrets;
 pub mod clients;
 mod create;
 pub mod dead_letters;

@@ -21,7 +21,7 @@ pub enum Table {
     Events,
     /// Policies, their slot groups and waiting lines; the list of active ones.
     Policies,
-    /// Clients, their key hashes and calendars, and when each last changed something.
+    /// Clients, their key hashes, calendars and secrets, and when each last changed something.
     Clients,
     /// The watermark, the shape of the index, parts of large scans and the parts of outages that were skipped.
     Ticker,

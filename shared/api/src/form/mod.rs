@@ -31,6 +31,9 @@ pub(crate) trait Form: DeserializeOwned + ToSchema {
     /// The member whose items are read each by itself, so that one that is wrong spoils no other.
     const PARTS: Option<&'static str> = None;
 
+    /// Whether no answer repeats what it holds.
+    const HIDES_VALUES: bool = false;
+
     /// Notes each field that is wrong although its form is right. Asks no store.
     fn note_faults(self, now: DateTime<Utc>, errors: &mut FieldErrors);
 }
@@ -42,7 +45,7 @@ pub(crate) trait Form: DeserializeOwned + ToSchema {
 pub(crate) fn read<T: Form>(text: &[u8], now: DateTime<Utc>) -> Result<T, Problem> {
     let mut errors = FieldErrors::default();
     if let Some(schema) = Schema::named(&T::name()) {
-        let body = Body { called: T::CALLED, schema, parts: T::PARTS };
+        let body = Body { called: T::CALLED, schema, parts: T::PARTS, hides_values: T::HIDES_VALUES };
         walk(text, &body, &mut errors).map_err(|error| unreadable::<T>(text, &error))?;
         if !errors.is_empty() {
             mend::note_further::<T>(text, schema, now, &mut errors);

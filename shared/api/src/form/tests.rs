@@ -14,6 +14,7 @@ use crate::wire::index::ShardsBody;
 use crate::wire::job::JobBody;
 use crate::wire::policy::{CloseBody, PolicyBody};
 use crate::wire::preview::PreviewBody;
+use crate::wire::secret::SecretBody;
 use crate::wire::token::{ExtendBody, FreeBody, ReleaseBody};
 
 /// A value with every member that its schema has.
@@ -151,5 +152,6 @@ fn a_form_is_what_the_document_says_and_what_serde_reads() {
     check::<RotateBody>();
     check::<ReleaseBody>();
     check::<tidegate_protocol::ReleaseEntry>();
+    check::<SecretBody>();
     check::<ShardsBody>();
 }

@@ -31,6 +31,8 @@ pub(super) struct Body {
     pub(super) schema: &'static Schema,
     /// The member of it whose items are read each by itself, later.
     pub(super) parts: Option<&'static str>,
+    /// Whether no answer repeats what it holds.
+    pub(super) hides_values: bool,
 }
 
 /// Where a value stands.
@@ -94,6 +96,10 @@ impl Walk<'_> {
         if self.errors.is_full() {
             return self.errors.count_only();
         }
+        let (value, given) = match self.body.hides_values && !value.is_null() {
+            true => (Value::Null, "what is given"),
+            false => (value, given),
+        };
         let hint = match self.place {
             Place::Body if given == "an array" && self.schema.name == "JobBody" => {
                 "; many jobs go to POST /v1/jobs/bulk, as {\"jobs\": [...]}"
@@ -136,6 +142,7 @@ impl Walk<'_> {
         if self.errors.is_full() {
             return self.errors.count_only();
         }
+        let value = if self.body.hides_values { Value::Null } else { value };
         let shown = cut(name, QUOTED_CHARACTERS);
         let field = Place::Member { of: &self.place, name: &shown }.to_string();
         let message =

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::iter;
 
-use tidegate_domain::ids::{CalendarId, JobId, PolicyId};
+use tidegate_domain::ids::{CalendarId, JobId, PolicyId, SecretId};
 use tidegate_domain::job::{Job, Terms, Trigger};
 use tidegate_domain::target::Target;
 use tidegate_engine::{JobDraft, QueueCheck};
@@ -35,6 +35,7 @@ pub(super) struct Seen {
     /// The limit of each policy that is there.
     policies: HashMap<PolicyId, Option<u32>>,
     calendars: HashMap<CalendarId, bool>,
+    secrets: HashMap<SecretId, bool>,
 }
 
 /// Checks a job in all respects. `in_path` is the name that it is put under.
@@ -97,7 +98,7 @@ fn refuse_past_instants(findings: &mut Findings, trigger: Option<&Trigger>, stor
     }
 }
 
-/// Checks what a job refers to: the client's allow-list, the policy, the calendars, the queues. Answers with warnings.
+/// Checks what a job refers to: the client's allow-list, the policy, the calendars, the queues, the secrets. Answers with warnings.
 async fn check_surroundings(
     state: &ApiState,
     client: &Client,
@@ -128,6 +129,7 @@ async fn check_surroundings(
             errors.add(url_field_of(name, target), arn.as_str(), message);
         }
         warnings.extend(check_queue(state, name, target, &mut errors).await);
+        check_secrets(state, client, (name, target), seen, &mut errors).await?;
     }
     errors.into_result(Kind::InvalidBody).map(|()| warnings)
 }
@@ -203,6 +205,35 @@ async fn is_calendar(
     let is = found.map_err(|e| Problem::of_store("read a calendar", &e))?.is_some();
     seen.calendars.insert(id.clone(), is);
     Ok(is)
+}
+
+/// Checks that the secrets are there that the headers of a target name.
+async fn check_secrets(
+    state: &ApiState,
+    client: &Client,
+    (name, target): (&str, &Target),
+    seen: &mut Seen,
+    errors: &mut FieldErrors,
+) -> Result<(), Problem> {
+    let Target::Http { call, .. } = target else { return Ok(()) };
+    for id in call.headers.secrets() {
+        let is_there = match seen.secrets.get(&id) {
+            Some(is_there) => *is_there,
+            None => {
+                let found = state.engine.store().client_secret(&client.id, &id).await;
+                found.map_err(|e| Problem::of_store("read a secret", &e))?.is_some()
+            }
+        };
+        if !is_there {
+            let message = format!(
+                "client '{}' has no secret '{id}'; put it first, PUT /v1/secrets/{id}, or leave its placeholder out",
+                client.id
+            );
+            errors.add(format!("{name}.http.headers"), id.as_str(), message);
+        }
+        seen.secrets.insert(id, is_there);
+    }
+    Ok(())
 }
 
 async fn check_queue(state: &ApiState, name: &str, target: &Target, errors: &mut FieldErrors) -> Vec<String> {

@@ -159,14 +159,19 @@ pub(crate) fn check_untokened(given: &TargetBody, name: &str, errors: &mut Field
         errors.add(field, (), message);
         return None;
     }
-    let options = given.http.as_ref().map(HttpTargetBody::options).unwrap_or_default();
+    let mut options = given.http.as_ref().map(HttpTargetBody::options).unwrap_or_default();
+    options.retain(|option| *option != "headers");
     for option in &options {
         let message = format!(
             "{name}.http.{option} says how events are delivered, and a completion is always a POST of its JSON; leave it out"
         );
         errors.add(format!("{name}.http.{option}"), (), message);
     }
-    let checked = check(given, name, errors)?;
+    let mut checked = check(given, name, errors)?;
+    if let Target::Http { call, .. } = &mut checked.target {
+        let field = format!("{name}.http.headers");
+        call.headers = errors.keep(&field, (), std::mem::take(&mut call.headers).without_events())?;
+    }
     if checked.release_on_response {
         let message = format!(
             "{name}.http.release says when a token is released, and nothing holds one here; leave it out"

@@ -10,7 +10,7 @@ use tidegate_embedded::{Call, Fault, FaultPlan};
 use crate::world::{World, cron_job};
 
 /// Every route that needs a client's key.
-const ROUTES: [(Method, &str); 24] = [
+const ROUTES: [(Method, &str); 27] = [
     (Method::POST, "/v1/policies"),
     (Method::GET, "/v1/policies"),
     (Method::GET, "/v1/policies/small"),
@@ -30,6 +30,9 @@ const ROUTES: [(Method, &str); 24] = [
     (Method::GET, "/v1/calendars/holidays"),
     (Method::PUT, "/v1/calendars/holidays"),
     (Method::DELETE, "/v1/calendars/holidays"),
+    (Method::GET, "/v1/secrets"),
+    (Method::PUT, "/v1/secrets/shop-token"),
+    (Method::DELETE, "/v1/secrets/shop-token"),
     (Method::GET, "/v1/jobs/nightly/runs"),
     (Method::GET, "/v1/jobs/nightly/runs/nightly.1.1790000000/events"),
     (Method::POST, "/v1/tokens/release"),

@@ -194,3 +194,17 @@ async fn previews_upcoming_firings_bulk_calls_and_calendars() {
     client.delete_job("nightly", None).await.unwrap();
     client.delete_calendar("holidays", Some(1)).await.unwrap();
 }
+
+#[tokio::test]
+async fn secrets_are_put_listed_and_deleted() {
+    let world = World::new().await;
+    let client = client(&world).await;
+    let made = client.put_secret("shop-token", "k-1", None).await.unwrap();
+    assert_eq!((&*made.secret_id, made.revision), ("shop-token", 1));
+    assert!(client.put_secret("shop-token", "k-2", Some(7)).await.is_err());
+    let changed = client.put_secret("shop-token", "k-2", Some(1)).await.unwrap();
+    assert_eq!(client.secrets(None).await.unwrap().rows, [changed]);
+    client.delete_secret("shop-token", Some(2)).await.unwrap();
+    assert!(client.secrets(None).await.unwrap().rows.is_empty());
+    assert!(client.delete_secret("shop-token", None).await.is_err());
+}

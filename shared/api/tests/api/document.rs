@@ -48,6 +48,7 @@ async fn every_route_is_in_the_document_and_the_document_names_no_other() {
         "DELETE /v1/calendars/{calendar_id}",
         "DELETE /v1/jobs/{job_id}",
         "DELETE /v1/policies/{policy_id}",
+        "DELETE /v1/secrets/{secret_id}",
         "GET /v1/calendars",
         "GET /v1/calendars/{calendar_id}",
         "GET /v1/clients",
@@ -68,6 +69,7 @@ async fn every_route_is_in_the_document_and_the_document_names_no_other() {
         "GET /v1/policies",
         "GET /v1/policies/{policy_id}",
         "GET /v1/policies/{policy_id}/holders",
+        "GET /v1/secrets",
         "GET /v1/targets",
         "PATCH /v1/jobs/{job_id}",
         "PATCH /v1/policies/{policy_id}",
@@ -93,6 +95,7 @@ async fn every_route_is_in_the_document_and_the_document_names_no_other() {
         "PUT /v1/index/shards",
         "PUT /v1/jobs/{job_id}",
         "PUT /v1/policies/{policy_id}",
+        "PUT /v1/secrets/{secret_id}",
     ];
     assert_eq!(described, expected);
 }

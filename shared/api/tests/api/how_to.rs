@@ -48,7 +48,7 @@ fn the_index_names_the_guides() {
 async fn a_webhook() {
     let world = World::new().await;
     let (_, mut guide) = begin(&world, WEBHOOK).await;
-    guide.steps(2).await;
+    guide.steps(4).await;
     // It fires at the quarter, and nobody listens there.
     world.clock.advance_ms(15 * 60_000);
     world.engine.tick().await.unwrap();

@@ -353,7 +353,6 @@ async fn a_completion_is_posted_as_it_is() {
     job["policy_id"] = json!("small");
     for (option, value) in [
         ("method", json!("PUT")),
-        ("headers", json!({"x": "y"})),
         ("body", json!("payload")),
         ("timeout_seconds", json!(3)),
         ("expected_statuses", json!(["404"])),

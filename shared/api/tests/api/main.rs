@@ -38,6 +38,7 @@ mod preview;
 mod rules;
 mod runs;
 mod script;
+mod secrets;
 mod sent_back;
 mod services;
 mod throttling;

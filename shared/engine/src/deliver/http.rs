@@ -1,6 +1,7 @@
 //! Delivery to HTTP endpoints: a signed call per event, one redirect on the same host at the most, and no way into the
 //! deployment's own network.
 
+use std::collections::BTreeSet;
 use std::error::Error as StdError;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -12,8 +13,9 @@ use futures::stream::{self, StreamExt};
 use reqwest::header::RETRY_AFTER;
 use reqwest::{StatusCode, Url, redirect};
 use tidegate_domain::http_call::{Answer, HttpCall};
-use tidegate_domain::ids::ClientId;
+use tidegate_domain::ids::{ClientId, RunId, SecretId};
 use tidegate_domain::limits::{ANSWER_BYTES, DELIVERY_SECONDS, RETRY_AFTER_SECONDS};
+use tidegate_domain::secret::SecretValues;
 use tidegate_domain::target::Target;
 use tidegate_domain::time::seconds;
 
@@ -22,17 +24,33 @@ use super::request::Request;
 use super::{Delivery, EventToSend, Sent, signature};
 use crate::EngineError;
 use crate::reach::{AllowedOnly, NoAllowedAddress, NotFound, PrivateTargets};
+use crate::secrets::Opened;
 
 /// Calls under way at once.
 const CALLS_AT_ONCE: usize = 20;
 /// How long one call may take at the most.
 const CALL_TIMEOUT: StdDuration = StdDuration::from_secs(DELIVERY_SECONDS as u64);
 const CONNECT_TIMEOUT: StdDuration = StdDuration::from_secs(3);
+/// How long a connection is kept that nobody uses: less than what load balancers allow.
+const IDLE_TIMEOUT: StdDuration = StdDuration::from_secs(50);
+/// How long a connection of HTTP/2 with calls under way may be silent before it is asked whether it is there, and how long it may
+/// take to answer that: both fit into a call.
+const PING_INTERVAL: StdDuration = StdDuration::from_secs(4);
+const PING_TIMEOUT: StdDuration = StdDuration::from_secs(3);
 /// Why an address of the deployment's own network is not called.
 const PRIVATE: &str = "the address is private, loopback or link-local, which this deployment does not allow";
 
 /// What is said of a connection that ends without an answer.
 const CLOSED: &str = "the connection was closed before an answer came";
+
+/// What calls of a client carry beside what their jobs say.
+#[derive(Default)]
+pub(super) struct Credentials {
+    /// The webhook secrets that they are signed with.
+    signed_with: Vec<String>,
+    /// The secrets that their headers name.
+    opened: Opened,
+}
 
 /// The way to HTTP endpoints.
 #[derive(Clone)]
@@ -47,42 +65,47 @@ impl HttpTarget {
         Self { client: Arc::default(), allowed }
     }
 
+    /// The same, on which calls are made otherwise.
+    #[cfg(test)]
+    pub(super) fn made_of(self, client: reqwest::ClientBuilder) -> Self {
+        self.client.set(client.build().map_err(|e| e.to_string())).unwrap();
+        self
+    }
+
     fn client(&self) -> Result<&reqwest::Client, &str> {
         self.client.get_or_init(|| self.build()).as_ref().map_err(String::as_str)
     }
 
     fn build(&self) -> Result<reqwest::Client, String> {
-        let client = client_builder()
-            .redirect(redirect::Policy::custom(follow_one))
-            .timeout(CALL_TIMEOUT)
-            .dns_resolver(Arc::new(AllowedOnly::new(self.allowed.clone())))
-            .build();
-        client.map_err(|e| e.to_string())
+        endpoints(self.allowed.clone()).build().map_err(|e| e.to_string())
     }
 
     async fn post_event(
         &self,
         index: usize,
         delivery: &EventToSend,
-        secrets: &[String],
+        credentials: &Credentials,
         now_s: i64,
     ) -> (usize, Answered) {
         let Target::Http { url, call } = &delivery.terms.terms.target else {
             return (index, Sent::Refused { reason: "the target is no endpoint".to_owned() }.into());
         };
-        let (id, request) = (delivery.event.to_string(), Request::of(delivery, call));
-        let trace = Some(delivery.traceparent());
-        (index, self.post(url, (&id, trace), (request, &**call), secrets, now_s).await)
+        let request = match Request::of(delivery, call, &credentials.opened.values) {
+            Ok(request) => request,
+            Err(missing) => return (index, Sent::failed(credentials.opened.reason(&missing)).into()),
+        };
+        let (id, trace) = (delivery.event.to_string(), Some(delivery.traceparent()));
+        (index, self.post(url, (&id, trace), (request, &**call), credentials, now_s).await)
     }
 
-    /// Sends a request under an id, signed with a client's secrets; as part of a trace, where there is one. `call` says what the
+    /// Sends a request under an id, signed with its client's webhook secrets; as part of a trace, where there is one. `call` says what the
     /// answer means.
-    async fn post(
+    pub(super) async fn post(
         &self,
         url: &str,
         (id, traceparent): (&str, Option<String>),
         (request, call): (Request, &HttpCall),
-        secrets: &[String],
+        credentials: &Credentials,
         now_s: i64,
     ) -> Answered {
         let refused = |reason: &str| Sent::Refused { reason: reason.to_owned() }.into();
@@ -104,7 +127,7 @@ impl HttpTarget {
             .headers(headers)
             .header("webhook-id", id)
             .header("webhook-timestamp", now_s.to_string());
-        if let Some(signature) = signature::sign_all(secrets, id, now_s, &body) {
+        if let Some(signature) = signature::sign_all(&credentials.signed_with, id, now_s, &body) {
             post = post.header("webhook-signature", signature);
         }
         if let Some(traceparent) = traceparent {
@@ -120,7 +143,10 @@ impl HttpTarget {
                 let status = answer.status();
                 let retry_after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
                 let sent = evaluate(call, status, retry_after.and_then(|text| asked_wait(text, now_s)));
-                let text = if sent == Sent::Done { None } else { beginning(answer).await };
+                let text = match sent {
+                    Sent::Done => None,
+                    _ => beginning(answer, &credentials.opened.values).await,
+                };
                 (sent, Some(status.as_u16()), text)
             }
         };
@@ -129,11 +155,37 @@ impl HttpTarget {
     }
 }
 
-/// The beginning of the body of an answer, as far as it can be read; `None`: it has none.
-async fn beginning(answer: reqwest::Response) -> Option<String> {
-    let (text, _) = body_upto(answer, ANSWER_BYTES).await;
+/// The beginning of the body of an answer, as far as it can be read, without the secrets that calls carried: it is kept and shown.
+/// `None`: it has none.
+async fn beginning(answer: reqwest::Response, secrets: &SecretValues) -> Option<String> {
+    let longest = secrets.values().map(|value| value.expose().len()).max().unwrap_or_default();
+    let (text, _) = body_upto(answer, ANSWER_BYTES.saturating_add(longest)).await;
+    let text = without(&text, ANSWER_BYTES, secrets);
     let text = text.trim_end_matches(char::REPLACEMENT_CHARACTER).trim();
     (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// What begins within so many bytes of a text, with the names of secrets in the place of their values.
+fn without(text: &str, most: usize, secrets: &SecretValues) -> String {
+    let (mut kept, mut at) = (String::new(), 0_usize);
+    while at < most
+        && let Some(rest) = text.get(at..)
+        && let Some(next) = rest.chars().next()
+    {
+        let found = secrets.iter().filter(|(_, value)| rest.starts_with(value.expose()));
+        let taken = match found.max_by_key(|(_, value)| value.expose().len()) {
+            Some((id, value)) => {
+                kept.push_str(&format!("[secret {id}]"));
+                value.expose().len()
+            }
+            None => {
+                kept.push(next);
+                next.len_utf8()
+            }
+        };
+        at = at.saturating_add(taken);
+    }
+    kept.get(..kept.floor_char_boundary(most)).unwrap_or_default().to_owned()
 }
 
 /// So many bytes of the body of an answer as text, or fewer where it ends before, and whether it could be read so far. The rest is
@@ -164,6 +216,19 @@ pub(super) fn client_builder() -> reqwest::ClientBuilder {
         .no_proxy()
         .connect_timeout(CONNECT_TIMEOUT)
         .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
+}
+
+/// How endpoints are called: over HTTP/2 where they speak it (ALPN), over HTTP/1.1 otherwise; over a connection that is there, if
+/// it was not idle for long.
+pub(super) fn endpoints(allowed: PrivateTargets) -> reqwest::ClientBuilder {
+    client_builder()
+        .redirect(redirect::Policy::custom(follow_one))
+        .timeout(CALL_TIMEOUT)
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        // A call that times out leaves its connection to others: one that is dead must be noticed.
+        .http2_keep_alive_interval(PING_INTERVAL)
+        .http2_keep_alive_timeout(PING_TIMEOUT)
+        .dns_resolver(Arc::new(AllowedOnly::new(allowed)))
 }
 
 /// Follows one redirect that keeps the call as it is and stays with the same host: an endpoint that moved within itself. Any
@@ -252,14 +317,17 @@ impl Delivery {
     /// Posts a completion to its endpoint.
     pub(super) async fn post_completion(
         &self,
-        client: &ClientId,
-        url: &str,
+        (client, run): (&ClientId, &RunId),
+        (url, call): (&str, &HttpCall),
         (id, body): (&str, String),
     ) -> Result<Sent, EngineError> {
         let now = self.clock.now();
-        let secrets = self.store.client(client).await?.map(|client| client.live_secrets(now));
-        let (secrets, request) = (secrets.unwrap_or_default(), (Request::post(body), &HttpCall::default()));
-        Ok(self.http.post(url, (id, None), request, &secrets, now.timestamp()).await.sent)
+        let credentials = self.credentials(client, call.headers.secrets()).await?;
+        let request = match Request::of_completion(run, body, call, &credentials.opened.values) {
+            Ok(request) => request,
+            Err(missing) => return Ok(Sent::failed(credentials.opened.reason(&missing))),
+        };
+        Ok(self.http.post(url, (id, None), (request, call), &credentials, now.timestamp()).await.sent)
     }
 
     /// Posts the chosen events to their endpoints.
@@ -270,24 +338,41 @@ impl Delivery {
     ) -> Vec<(usize, Answered)> {
         let events = || chosen.iter().filter_map(|index| Some((*index, deliveries.get(*index)?)));
         let Some((_, first)) = events().next() else { return Vec::new() };
+        let named = events().flat_map(|(_, event)| match &event.terms.terms.target {
+            Target::Http { call, .. } => call.headers.secrets(),
+            _ => BTreeSet::new(),
+        });
         // All events of one call to `send` are of one client.
-        let now = self.clock.now();
-        let secrets = match self.store.client(&first.client).await {
-            Ok(client) => client.map(|client| client.live_secrets(now)).unwrap_or_default(),
+        let credentials = match self.credentials(&first.client, named.collect()).await {
+            Ok(credentials) => credentials,
             Err(e) => {
                 let failed = Answered::from(Sent::failed(e.to_string()));
                 return chosen.iter().map(|index| (*index, failed.clone())).collect();
             }
         };
-        let (secrets, now_s) = (&secrets, now.timestamp());
-        let posts: Vec<_> =
-            events().map(|(index, delivery)| self.http.post_event(index, delivery, secrets, now_s)).collect();
+        let (credentials, now_s) = (&credentials, self.clock.now().timestamp());
+        let posts: Vec<_> = events()
+            .map(|(index, delivery)| self.http.post_event(index, delivery, credentials, now_s))
+            .collect();
         stream::iter(posts).buffer_unordered(CALLS_AT_ONCE).collect().await
+    }
+
+    /// What calls of a client need to know that name these secrets.
+    async fn credentials(
+        &self,
+        client: &ClientId,
+        named: BTreeSet<SecretId>,
+    ) -> Result<Credentials, EngineError> {
+        let (found, opened) = tokio::join!(self.store.client(client), self.secrets.open(client, named));
+        let signed_with = found?.map(|client| client.live_secrets(self.clock.now())).unwrap_or_default();
+        Ok(Credentials { signed_with, opened })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tidegate_domain::secret::SecretValue;
+
     use super::*;
 
     /// C1: the first of these stopped the whole process.
@@ -309,6 +394,22 @@ mod tests {
             ("Fri, 31 Dec 999999999 23:59:59 GMT", None),
         ] {
             assert_eq!(asked_wait(text, now_s).map(|wait| wait.num_seconds()), waits_s, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_an_endpoint_says_is_kept_without_secrets() {
+        let value = |id: &str, text: &str| (id.parse().unwrap(), SecretValue::new(text).unwrap());
+        let secrets = SecretValues::from([value("short", "k-4711"), value("long", "k-4711-b")]);
+        for (text, most, kept) in [
+            ("got Bearer k-4711, k-4711-b", 100, "got Bearer [secret short], [secret long]"),
+            // One that begins within the bound, and one that does not.
+            ("0123k-4711k-4711", 10, "0123[secre"),
+            ("0123456789k-4711", 10, "0123456789"),
+            ("é€k-471", 4, "é"),
+            ("", 10, ""),
+        ] {
+            assert_eq!(without(text, most, &secrets), kept, "{text}");
         }
     }
 

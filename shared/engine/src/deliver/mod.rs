@@ -8,6 +8,8 @@ pub(crate) mod aws_call;
 pub(crate) mod callback;
 pub(crate) mod chunk;
 #[cfg(test)]
+mod connections;
+#[cfg(test)]
 mod documented;
 pub mod event;
 mod event_bridge;
@@ -40,6 +42,7 @@ use crate::contents::Contents;
 use crate::queues::Queues;
 use crate::random::Random;
 use crate::regions::Regions;
+use crate::secrets::Secrets;
 use crate::token_key::TokenKeys;
 use aws_call::AwsCaller;
 pub(crate) use event::EventToSend;
@@ -57,6 +60,7 @@ pub(crate) struct Delivery {
     pub(crate) queues: Arc<Queues>,
     pub(crate) contents: Arc<Contents>,
     pub(crate) keys: Arc<TokenKeys>,
+    pub(crate) secrets: Arc<Secrets>,
 }
 
 /// What came of sending one event.
@@ -172,7 +176,7 @@ impl Delivery {
             Target::Sqs { queue_url, .. } => {
                 Ok(self.queue_completion((client, run), queue_url, (id, body)).await)
             }
-            Target::Http { url, .. } => self.post_completion(client, url, (id, body)).await,
+            Target::Http { url, call } => self.post_completion((client, run), (url, call), (id, body)).await,
             // No job is stored with such a one.
             _ => Ok(Sent::Refused { reason: "a completion goes to a queue or to an endpoint".to_owned() }),
         }

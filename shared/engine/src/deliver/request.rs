@@ -6,6 +6,8 @@ use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::value::RawValue;
 use tidegate_domain::http_call::{self, Body, HttpCall};
+use tidegate_domain::ids::RunId;
+use tidegate_domain::secret::{NoSuchSecret, SecretValues};
 use tidegate_protocol::Event;
 
 use super::EventToSend;
@@ -24,22 +26,31 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// A POST of a JSON text.
-    pub(super) fn post(body: String) -> Self {
-        let timeout = timeout(&HttpCall::default());
-        Self { method: Method::POST, headers: HeaderMap::from_iter([(CONTENT_TYPE, JSON)]), body, timeout }
+    /// A POST of the JSON text that tells of the end of a run, with the headers of its job.
+    pub(super) fn of_completion(
+        run: &RunId,
+        body: String,
+        call: &HttpCall,
+        secrets: &SecretValues,
+    ) -> Result<Self, NoSuchSecret> {
+        let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, JSON)]);
+        // No placeholder of them is of an event.
+        set_given(&mut headers, call.headers.render(&run.event(0), 1, secrets)?);
+        Ok(Self { method: Method::POST, headers, body, timeout: timeout(call) })
     }
 
-    /// The call that takes an event to its endpoint.
-    pub(super) fn of(delivery: &EventToSend, call: &HttpCall) -> Self {
+    /// The call that takes an event to its endpoint, with the values of the secrets that its headers name.
+    pub(super) fn of(
+        delivery: &EventToSend,
+        call: &HttpCall,
+        secrets: &SecretValues,
+    ) -> Result<Self, NoSuchSecret> {
         let event = delivery.event();
         let (has_body, mut headers) = (call.method.has_body(), HeaderMap::new());
         if has_body {
             headers.insert(CONTENT_TYPE, JSON);
         }
-        for (name, value) in call.headers.render(&delivery.event, event.count) {
-            set(&mut headers, name, &value);
-        }
+        set_given(&mut headers, call.headers.render(&delivery.event, event.count, secrets)?);
         if call.tells_in_headers() {
             tell(&mut headers, &event);
         }
@@ -48,7 +59,17 @@ impl Request {
             Body::Event => text(&event),
             Body::Payload => event.payload.get().to_owned(),
         };
-        Self { method: method(call.method), headers, body, timeout: timeout(call) }
+        Ok(Self { method: method(call.method), headers, body, timeout: timeout(call) })
+    }
+}
+
+/// What a job gives may be secret: no `Debug` shows it, and no table of HTTP/2 keeps it.
+fn set_given(headers: &mut HeaderMap, given: Vec<(&str, String)>) {
+    for (name, value) in given {
+        set(headers, name, &value);
+        if let Some(value) = headers.get_mut(name) {
+            value.set_sensitive(true);
+        }
     }
 }
 

@@ -1,9 +1,13 @@
 //! How a job's events go through their policy, as stored.
 
+use std::collections::BTreeMap;
+
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 use tidegate_domain::fair::{FairBy, Pointer};
 use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, MaxFailures, OnDeadline, Overlap, Priority};
+use tidegate_domain::http_call::{Headers, HttpCall};
+use tidegate_domain::target::Target;
 use tidegate_domain::time::clamped;
 
 use super::Rest;
@@ -48,6 +52,9 @@ pub(super) struct FlowDoc {
     /// The lane of its value.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     l: Option<String>,
+    /// Headers of the completion.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    h: BTreeMap<String, String>,
     /// A 2xx answer releases.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     r: bool,
@@ -64,6 +71,10 @@ impl From<&Flow> for FlowDoc {
             Some(Deadline::At(instant)) => (None, Some(instant.timestamp_millis())),
         };
         let (q, u) = flow.on_completion.as_ref().map_or((None, None), split);
+        let h = match &flow.on_completion {
+            Some(Target::Http { call, .. }) => call.headers.as_map().clone(),
+            _ => BTreeMap::new(),
+        };
         Self {
             c: (flow.cost != Cost::default()).then_some(flow.cost.get()),
             p: (flow.priority != Priority::default()).then_some(flow.priority.get()),
@@ -81,6 +92,7 @@ impl From<&Flow> for FlowDoc {
             u,
             j: flow.fair_by.as_ref().map(|fair| fair.pointer.as_str().to_owned()),
             l: flow.fair_by.as_ref().map(|fair| fair.lane.to_string()),
+            h,
             r: flow.release_on_response,
             rest: Rest::from(&flow.unknown),
         }
@@ -95,10 +107,11 @@ impl FlowDoc {
     /// About how many bytes it adds to a message.
     pub(super) fn size(&self) -> usize {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let headers: usize = self.h.iter().map(|(name, value)| 6 + name.len() + value.len()).sum();
         if self.is_default() {
             0
         } else {
-            96 + text(&self.q) + text(&self.u) + text(&self.j) + self.rest.size()
+            96 + text(&self.q) + text(&self.u) + text(&self.j) + headers + self.rest.size()
         }
     }
 
@@ -126,6 +139,12 @@ impl FlowDoc {
         })
     }
 
+    fn on_completion(&self) -> Result<Option<Target>, String> {
+        let Some(target) = joined(self.q.as_deref(), self.u.as_deref())? else { return Ok(None) };
+        let headers = Headers::new(self.h.clone()).map_err(|e| e.to_string())?;
+        Ok(Some(target.called(HttpCall { headers, ..HttpCall::default() })))
+    }
+
     pub(super) fn read(&self) -> Result<Flow, String> {
         let cost = self.c.map(|cost| Cost::new(cost.into())).transpose();
         let priority = self.p.map(|priority| Priority::new(priority.into())).transpose();
@@ -142,7 +161,7 @@ impl FlowDoc {
             fair_by: self.fair_by()?,
             window: self.window()?,
             max_failures: max_failures.map_err(|e| e.to_string())?,
-            on_completion: joined(self.q.as_deref(), self.u.as_deref())?,
+            on_completion: self.on_completion()?,
             release_on_response: self.r,
             unknown: self.rest.unknown(),
         })
@@ -151,8 +170,6 @@ impl FlowDoc {
 
 #[cfg(test)]
 mod tests {
-    use tidegate_domain::target::Target;
-
     use super::*;
 
     #[test]
@@ -161,6 +178,10 @@ mod tests {
         let after = Deadline::after(3_600).unwrap();
         let at = Deadline::At(DateTime::from_timestamp(1_790_000_000, 0).unwrap());
         let default = Flow::default();
+        let headers = BTreeMap::from([("x-key".to_owned(), "{{secret:k}}".to_owned())]);
+        let headers = Headers::new(headers).unwrap();
+        let told =
+            Target::http("https://x/done").unwrap().called(HttpCall { headers, ..HttpCall::default() });
         for (flow, pinned) in [
             (Flow { cost: Cost::new(3).unwrap(), ..default.clone() }, r#"{"c":3}"#),
             (
@@ -187,6 +208,10 @@ mod tests {
                     ..default.clone()
                 },
                 r#"{"o":"b","e":1790000000000,"q":"https://x/1/done","j":"/customer_id","l":"lane2345"}"#,
+            ),
+            (
+                Flow { on_completion: Some(told), ..default.clone() },
+                r#"{"u":"https://x/done","h":{"x-key":"{{secret:k}}"}}"#,
             ),
             (default, "{}"),
         ] {

@@ -8,7 +8,7 @@ use super::condition::shape;
 
 /// What updates are called, by the kind of row and the attributes that they write. What has no name here is called by
 /// its attributes.
-const UPDATES: [(&str, &str, &str); 58] = [
+const UPDATES: [(&str, &str, &str); 59] = [
     ("active", "retained_at", "note retained"),
     ("epoch", "epoch_ms", "begin"),
     ("index", "#shards", "raise shards"),
@@ -75,6 +75,7 @@ const UPDATES: [(&str, &str, &str); 58] = [
     ("watermark", "scanned_to", "finish scan"),
     ("watermark", "woken_to", "keep woken to"),
     ("scan", "lease_end told_at", "break lease"),
+    ("secret-count", "secrets", "count"),
 ];
 
 /// A conditional write of a request.

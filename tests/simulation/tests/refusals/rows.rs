@@ -6,12 +6,14 @@ use tidegate_domain::backpressure::{Backpressure, Sign};
 use tidegate_domain::calendar::{Calendar, Exclusions};
 use tidegate_domain::flow::Overlap;
 use tidegate_domain::ids::{ClientId, RunId};
+use tidegate_domain::limits::SECRETS;
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::policy::{Policy, PolicyTerms};
 use tidegate_domain::shares::SharePlan;
 use tidegate_domain::slots::Outcome;
 use tidegate_simulation::World;
 use tidegate_simulation::world::JobSpec;
+use tidegate_store::client_secrets::ClientSecret;
 use tidegate_store::events::{HistoryOf, HistoryRow, Record};
 use tidegate_store::line::{LineEntry, Pending, Portion, Take};
 use tidegate_store::{ClientRecord, KeyHash, Store};
@@ -26,6 +28,9 @@ cases! {
     "calendar rewrite: revision = :old" => calendar_that_was_replaced_is_replaced,
     "client replace secrets: webhook_secret = :seen" => secret_that_was_replaced,
     "client transact put: attribute_not_exists(pk)" => second_client,
+    "client-secret rewrite: revision = :old" => value_that_was_replaced_is_replaced,
+    "client-secret transact delete: revision = :seen" => value_that_was_replaced_is_deleted,
+    "client-secret transact put: attribute_not_exists(pk)" => second_value,
     "line delete: cur >= n" => entry_of_which_something_is_left,
     "line exhaust singles: cur = :cur" => rest_of_which_a_group_took_meanwhile,
     "line decide overlap: ov = :seen" => rule_that_has_spoken,
@@ -37,6 +42,7 @@ cases! {
     "policy rewrite: revision = :revision" => policy_that_was_replaced_is_replaced,
     "policy replace plan: plan_number = :plan" => plan_that_moved_on,
     "policy replace plan: revision = :revision" => plan_of_a_policy_that_was_replaced,
+    "secret-count transact count: attribute_not_exists(secrets) OR secrets < :most" => one_secret_too_many,
     "slots put: attribute_not_exists(pk)" => second_slot_group,
     "dirty mark: attribute_not_exists(dirty_until) OR dirty_until < :until" => earlier_mark,
     "said put: attribute_not_exists(fence) OR fence <= :fence" => word_of_a_former_lease,
@@ -132,6 +138,33 @@ async fn calendar_that_was_replaced_is_replaced(world: &World, store: &Store) ->
 async fn calendar_that_was_replaced_is_deleted(world: &World, store: &Store) -> Result<bool> {
     world.engine.store().create_calendar(&calendar(2)?).await?;
     Ok(is_refused(store.delete_calendar(&calendar(1)?).await?))
+}
+
+fn value(name: u32, revision: u32) -> Result<ClientSecret> {
+    let (client, id) = (client()?, format!("s{name}").parse()?);
+    Ok(ClientSecret { client, id, revision, changed_at: at(0), sealed: "1.AAAA".to_owned() })
+}
+
+async fn second_value(world: &World, store: &Store) -> Result<bool> {
+    world.engine.store().create_client_secret(&value(0, 1)?).await?;
+    Ok(is_refused(store.create_client_secret(&value(0, 1)?).await?))
+}
+
+async fn value_that_was_replaced_is_replaced(world: &World, store: &Store) -> Result<bool> {
+    world.engine.store().create_client_secret(&value(0, 2)?).await?;
+    Ok(is_refused(store.replace_client_secret(&value(0, 2)?).await?))
+}
+
+async fn value_that_was_replaced_is_deleted(world: &World, store: &Store) -> Result<bool> {
+    world.engine.store().create_client_secret(&value(0, 2)?).await?;
+    Ok(is_refused(store.delete_client_secret(&value(0, 1)?).await?))
+}
+
+async fn one_secret_too_many(world: &World, store: &Store) -> Result<bool> {
+    for name in 0..SECRETS {
+        world.engine.store().create_client_secret(&value(name, 1)?).await?;
+    }
+    Ok(is_refused(store.create_client_secret(&value(SECRETS, 1)?).await?))
 }
 
 /// A client, registered with a webhook secret.
