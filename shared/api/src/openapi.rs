@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 
 use crate::routes::{
     bulk, calendars, clients, dead_letters, events, health, index, jobs, patches, policies, runs, schedules,
-    targets, tokens,
+    sidelines, targets, tokens,
 };
 use crate::wire::bounds::{close, state_bounds};
 use crate::wire::bulk::BulkBody;
@@ -31,6 +31,7 @@ use crate::wire::policy::{CloseBody, PolicyBody, RateBody};
 use crate::wire::preview::PreviewBody;
 use crate::wire::retry::RetryBody;
 use crate::wire::rules::MisfireBody;
+use crate::wire::sideline::{DrainBody, SidelineBody};
 use crate::wire::target::HttpTargetBody;
 use crate::wire::token::{ExtendBody, FreeBody, ReleaseBody};
 use crate::wire::trigger::EveryBody;
@@ -77,6 +78,7 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
     state_bounds::<EveryBody>(components);
     state_bounds::<HttpTargetBody>(components);
     state_bounds::<DiscardBody>(components);
+    state_bounds::<DrainBody>(components);
     state_bounds::<ExtendBody>(components);
     state_bounds::<FreeBody>(components);
     state_bounds::<JobBody>(components);
@@ -89,6 +91,7 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
     state_bounds::<RetryBody>(components);
     state_bounds::<RotateBody>(components);
     state_bounds::<ShardsBody>(components);
+    state_bounds::<SidelineBody>(components);
     state_bounds::<WindowBody>(components);
 }
 
@@ -140,6 +143,12 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(policies::resume_policy))
         .routes(routes!(policies::close_policy))
         .routes(routes!(policies::open_policy))
+        .routes(routes!(sidelines::read_sideline, sidelines::sideline_caller))
+        .routes(routes!(sidelines::drain_caller))
+        .routes(routes!(sidelines::sideline_job))
+        .routes(routes!(sidelines::drain_job))
+        .routes(routes!(sidelines::read_sideline_of_client, sidelines::sideline_client))
+        .routes(routes!(sidelines::drain_client))
         .routes(routes!(targets::list_targets))
         .routes(routes!(policies::list_holders))
         .routes(routes!(jobs::create_job, jobs::list_jobs))

@@ -49,6 +49,7 @@ mod job;
 mod message;
 mod policy;
 mod preview;
+mod sideline;
 mod tokens;
 mod trigger;
 #[cfg(feature = "webhook")]
@@ -75,8 +76,8 @@ pub use tidegate_protocol::{
     Firing, ForecastCode, FreeStatus, Freed, Gap, History, Holder, HttpTarget, Interval, JobView, Misfire,
     MisfireRule, OnDeadline, OnExpiry, Outcome, Overlap, Pace, Per, PolicyStatus, PolicyView, Preview,
     Problem, Rate, ReasonCode, RegisteredClient, Release, ReleaseRule, ReleaseStatus, Released, Retry, Run,
-    RunDetail, RunOverlap, SqsTarget, StrainedTarget, Target, TriggerView, Unreadable, Upcoming,
-    UpcomingFiring, WebhookSecret,
+    RunDetail, RunOverlap, Sideline, SidelineStatus, Sidelines, SqsTarget, StrainedTarget, Target,
+    TriggerView, Unreadable, Upcoming, UpcomingFiring, WebhookSecret,
 };
 pub use trigger::{Cron, CronFields, Trigger};
 #[cfg(feature = "webhook")]

@@ -25,6 +25,7 @@ use crate::queries::Queries;
 use crate::queues::{Config, Handled, Queues};
 use crate::random::Random;
 use crate::regions::Regions;
+use crate::sidelining::Sidelining;
 use crate::throttle::Throttle;
 use crate::token_key::TokenKeys;
 use crate::tokens::Tokens;
@@ -71,6 +72,7 @@ pub struct Engine {
     calendars: Arc<Calendars>,
     dead_letters: Arc<DeadLetters>,
     queries: Arc<Queries>,
+    sidelining: Arc<Sidelining>,
 }
 
 /// Single events of one line and minute that are too few for a pack, unless a test says otherwise.
@@ -170,6 +172,13 @@ impl Engine {
             tokens: Arc::clone(&tokens),
             queries: Arc::clone(&queries),
         });
+        let sidelining = Arc::new(Sidelining {
+            store: store.clone(),
+            clock: Arc::clone(&clock),
+            contents: Arc::clone(&contents),
+            queues: Arc::clone(&queues),
+            policies: Arc::clone(&policies),
+        });
         let dead_letters = Arc::new(DeadLetters {
             store: store.clone(),
             clock,
@@ -196,6 +205,7 @@ impl Engine {
             calendars,
             dead_letters,
             queries,
+            sidelining,
         }
     }
 
@@ -292,6 +302,11 @@ impl Engine {
     /// What clients do with dead letters.
     pub fn dead_letters(&self) -> &DeadLetters {
         &self.dead_letters
+    }
+
+    /// What clients and admins do to hold deliveries.
+    pub fn sidelining(&self) -> &Sidelining {
+        &self.sidelining
     }
 
     /// What clients ask, and what changes nothing.

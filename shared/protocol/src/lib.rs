@@ -30,6 +30,7 @@ mod problem;
 mod release;
 mod retry;
 mod run;
+mod sideline;
 mod target;
 mod tokens;
 mod trigger;
@@ -57,6 +58,7 @@ pub use retry::{Backoff, Retry};
 pub use run::{
     EventList, EventRecord, FailedDelivery, FailedDeliveryList, ForecastCode, Run, RunDetail, RunList,
 };
+pub use sideline::{Sideline, SidelineStatus, Sidelines};
 pub use target::{
     EventBridgeTarget, HttpBody, HttpMethod, HttpTarget, LambdaTarget, ReleaseRule, SnsTarget, SqsTarget,
     StepFunctionsTarget, Target,

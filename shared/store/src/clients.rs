@@ -254,13 +254,7 @@ impl Store {
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn recheck_until(&self, client: &ClientId) -> Result<Option<DateTime<Utc>>> {
-        match self.get(Table::Clients, &recheck_key(client), true).await? {
-            Some(row) => {
-                let until = Item::read(Table::Clients, &row).and_then(|item| item.instant_ms("dirty_until"));
-                Ok(Some(until.unwrap_or(DateTime::<Utc>::MAX_UTC)))
-            }
-            None => Ok(None),
-        }
+        Ok(self.recheck(client).await?.until)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::wire::index::ShardsBody;
 use crate::wire::job::JobBody;
 use crate::wire::policy::{CloseBody, PolicyBody};
 use crate::wire::preview::PreviewBody;
+use crate::wire::sideline::{DrainBody, SidelineBody};
 use crate::wire::token::{ExtendBody, FreeBody, ReleaseBody};
 
 /// A value with every member that its schema has.
@@ -141,6 +142,8 @@ fn a_form_is_what_the_document_says_and_what_serde_reads() {
     check::<CalendarBody>();
     check::<ClientBody>();
     check::<DiscardBody>();
+    check::<DrainBody>();
+    check::<SidelineBody>();
     check::<ExtendBody>();
     check::<FreeBody>();
     check::<JobBody>();

@@ -17,6 +17,7 @@ pub(crate) mod patches;
 pub(crate) mod policies;
 pub(crate) mod runs;
 pub(crate) mod schedules;
+pub(crate) mod sidelines;
 pub(crate) mod targets;
 pub(crate) mod tokens;
 

@@ -21,6 +21,7 @@ pub(crate) mod read_only;
 pub(crate) mod retry;
 pub(crate) mod rules;
 pub(crate) mod run;
+pub(crate) mod sideline;
 pub(crate) mod spoiled;
 pub(crate) mod target;
 pub(crate) mod token;

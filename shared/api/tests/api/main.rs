@@ -40,6 +40,7 @@ mod runs;
 mod script;
 mod sent_back;
 mod services;
+mod sidelining;
 mod throttling;
 mod tokens;
 mod unreadable;
