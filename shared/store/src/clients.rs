@@ -13,6 +13,7 @@ use tidegate_domain::time::{seconds, shifted};
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Sorted, Update};
+use crate::sidelines::recheck_key;
 use crate::tables::Table;
 use crate::{Create, Page, Result, Store, Write};
 
@@ -256,10 +257,6 @@ impl Store {
     pub async fn recheck_until(&self, client: &ClientId) -> Result<Option<DateTime<Utc>>> {
         Ok(self.recheck(client).await?.until)
     }
-}
-
-fn recheck_key(client: &ClientId) -> Key {
-    Key::new(format!("dirty|{client}"), "-")
 }
 
 #[cfg(test)]

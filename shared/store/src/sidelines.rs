@@ -38,7 +38,8 @@ pub struct SidelinedChunk {
     pub draw: u64,
 }
 
-fn recheck_key(client: &ClientId) -> Key {
+/// The row that every delivery of a chunk reads.
+pub(crate) fn recheck_key(client: &ClientId) -> Key {
     Key::new(format!("dirty|{client}"), "-")
 }
 
