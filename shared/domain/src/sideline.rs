@@ -151,7 +151,7 @@ mod tests {
     }
 
     fn pace(per_second: u64) -> RedrivePace {
-        RedrivePace::new(per_second.into()).unwrap()
+        RedrivePace::new(per_second).unwrap()
     }
 
     #[test]
