@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 
 use crate::routes::{
     bulk, calendars, clients, dead_letters, events, health, index, jobs, patches, policies, runs, schedules,
-    secrets, targets, tokens,
+    secrets, sidelines, targets, tokens,
 };
 use crate::wire::bounds::{close, state_bounds};
 use crate::wire::bulk::BulkBody;
@@ -32,6 +32,7 @@ use crate::wire::preview::PreviewBody;
 use crate::wire::retry::RetryBody;
 use crate::wire::rules::MisfireBody;
 use crate::wire::secret::SecretBody;
+use crate::wire::sideline::{DrainBody, SidelineBody};
 use crate::wire::target::HttpTargetBody;
 use crate::wire::token::{ExtendBody, FreeBody, ReleaseBody};
 use crate::wire::trigger::EveryBody;
@@ -78,6 +79,7 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
     state_bounds::<EveryBody>(components);
     state_bounds::<HttpTargetBody>(components);
     state_bounds::<DiscardBody>(components);
+    state_bounds::<DrainBody>(components);
     state_bounds::<ExtendBody>(components);
     state_bounds::<FreeBody>(components);
     state_bounds::<JobBody>(components);
@@ -91,6 +93,7 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
     state_bounds::<RotateBody>(components);
     state_bounds::<SecretBody>(components);
     state_bounds::<ShardsBody>(components);
+    state_bounds::<SidelineBody>(components);
     state_bounds::<WindowBody>(components);
 }
 
@@ -142,6 +145,12 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(policies::resume_policy))
         .routes(routes!(policies::close_policy))
         .routes(routes!(policies::open_policy))
+        .routes(routes!(sidelines::read_sideline, sidelines::sideline_caller))
+        .routes(routes!(sidelines::drain_caller))
+        .routes(routes!(sidelines::sideline_job))
+        .routes(routes!(sidelines::drain_job))
+        .routes(routes!(sidelines::read_sideline_of_client, sidelines::sideline_client))
+        .routes(routes!(sidelines::drain_client))
         .routes(routes!(targets::list_targets))
         .routes(routes!(policies::list_holders))
         .routes(routes!(jobs::create_job, jobs::list_jobs))

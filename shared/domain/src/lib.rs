@@ -37,6 +37,7 @@ pub mod rules;
 pub mod secret;
 pub mod shard;
 pub mod shares;
+pub mod sideline;
 pub mod slots;
 pub mod spelling;
 pub mod target;

@@ -65,6 +65,8 @@ pub const RETRY_AGE_SECONDS: std::ops::RangeInclusive<u32> = 1..=7 * 86_400;
 pub const DEFAULT_RETRY_AGE_SECONDS: u32 = 86_400;
 /// Most dead letters that a call redrives in a second when it is paced.
 pub const REDRIVES_PER_SECOND: u32 = 1_000;
+/// Most jobs of a client that are sidelined, or drain, one by one: all of them lie in one row that chunks read.
+pub const SIDELINED_JOBS: usize = 100;
 /// How long backpressure is left as it is before another sign halves a limit again, in seconds: what is in flight ends meanwhile.
 pub const BACKPRESSURE_STEP_SECONDS: u32 = 10;
 /// How long no sign of it must be seen before it becomes less by a step, in seconds.

@@ -8,6 +8,7 @@ use crate::ids::{ClientId, PolicyId};
 use crate::limits::{DEFAULT_LEASE_SECONDS, LEASE_SECONDS, MAX_IN_FLIGHT, WAITING_RUNS};
 use crate::rate_limit::RateLimit;
 use crate::shares::SharePlan;
+use crate::sideline::Sideline;
 
 /// A throttling policy.
 ///
@@ -27,16 +28,18 @@ pub struct Policy {
     pub paused: bool,
     /// What is done about a consumer that cannot keep up; `None`: nothing.
     pub backpressure: Option<Backpressure>,
+    /// That its client was sidelined, and how what waits since then drains; `None`: neither.
+    pub sidelined: Option<Sideline>,
     /// How its limit is shared out at present.
     pub plan: SharePlan,
 }
 
 impl Policy {
-    /// The limit that is in force, in tokens: 0 while the policy is paused or closed.
+    /// The limit that is in force, in tokens: 0 while the policy is paused, closed or sidelined.
     pub fn limit(&self) -> u32 {
         let limit = self.terms.max_in_flight();
         match &self.backpressure {
-            _ if self.paused => 0,
+            _ if self.paused || self.is_sidelined() => 0,
             Some(backpressure) => backpressure.limit(limit),
             None => limit,
         }
@@ -52,6 +55,22 @@ impl Policy {
     /// Until when it is closed, and who wants it so; `None`: it is open.
     pub fn closed(&self) -> Option<Closure> {
         self.backpressure.as_ref().and_then(Backpressure::closed)
+    }
+
+    /// Whether its client is sidelined: nothing is admitted until it drains.
+    pub fn is_sidelined(&self) -> bool {
+        self.sidelined.as_ref().is_some_and(Sideline::is_held)
+    }
+
+    /// How fast events may begin at present: as its client says, and no faster than what was sidelined drains; `None`: as fast as
+    /// tokens allow.
+    pub fn rate(&self) -> Option<RateLimit> {
+        let own = self.terms.rate();
+        let drain = self.sidelined.as_ref().and_then(|sidelined| sidelined.drain?.rate());
+        match (own, drain) {
+            (Some(own), Some(drain)) if own.per_second() <= drain.per_second() => Some(own),
+            (own, drain) => drain.or(own),
+        }
     }
 
     /// The limit that it goes on with when it is neither paused nor closed, in tokens.

@@ -26,6 +26,7 @@ use crate::queues::{Config, Handled, Queues};
 use crate::random::Random;
 use crate::regions::Regions;
 use crate::secrets::Secrets;
+use crate::sidelining::Sidelining;
 use crate::throttle::Throttle;
 use crate::token_key::TokenKeys;
 use crate::tokens::Tokens;
@@ -73,6 +74,7 @@ pub struct Engine {
     secrets: Arc<Secrets>,
     dead_letters: Arc<DeadLetters>,
     queries: Arc<Queries>,
+    sidelining: Arc<Sidelining>,
 }
 
 /// Single events of one line and minute that are too few for a pack, unless a test says otherwise.
@@ -175,6 +177,13 @@ impl Engine {
             tokens: Arc::clone(&tokens),
             queries: Arc::clone(&queries),
         });
+        let sidelining = Arc::new(Sidelining {
+            store: store.clone(),
+            clock: Arc::clone(&clock),
+            contents: Arc::clone(&contents),
+            queues: Arc::clone(&queues),
+            policies: Arc::clone(&policies),
+        });
         let dead_letters = Arc::new(DeadLetters {
             store: store.clone(),
             clock,
@@ -202,6 +211,7 @@ impl Engine {
             secrets,
             dead_letters,
             queries,
+            sidelining,
         }
     }
 
@@ -303,6 +313,11 @@ impl Engine {
     /// What clients do with dead letters.
     pub fn dead_letters(&self) -> &DeadLetters {
         &self.dead_letters
+    }
+
+    /// What clients and admins do to hold deliveries.
+    pub fn sidelining(&self) -> &Sidelining {
+        &self.sidelining
     }
 
     /// What clients ask, and what changes nothing.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use chrono::DateTime;
 use futures::future::join_all;
 use tidegate_domain::ids::{ClientId, PolicyId, RunId};
+use tidegate_domain::sideline::SidelineOf;
 use tidegate_domain::slots::Outcome;
 use tidegate_domain::token::Token;
 use tracing::{error, warn};
@@ -154,6 +155,12 @@ impl Handler {
                     None => self.tokens.reconcile_policy(&client, &policy, Left::ToTheTick).await,
                 }
             }
+            Message::Drain { client, job } => {
+                let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
+                let job = job.map(|job| job.parse()).transpose();
+                let job = job.map_err(|e| bad(format!("'job': {e}")))?;
+                self.delivery.drain(&client, &job.map_or(SidelineOf::Client, SidelineOf::Job)).await
+            }
             Message::Retain { client, policy, after } => {
                 let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
                 let policy: PolicyId = policy.parse().map_err(|e| bad(format!("'policy': {e}")))?;
@@ -227,6 +234,7 @@ fn whose(body: &str) -> String {
         Ok(Message::Wake { client, policy, .. } | Message::Retain { client, policy, .. }) => {
             format!("client {}, policy {}", text(&client), text(&policy))
         }
+        Ok(Message::Drain { client, .. }) => format!("client {}, what was sidelined", text(&client)),
         Ok(Message::Release { token, .. }) => format!("token {}", text(&token)),
         Ok(Message::Scan { part }) => format!("part {}", text(&part)),
         Err(_) => "a message that cannot be read".to_owned(),

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | a minute begins | [`Engine::tick`] |
 //! | messages arrive | [`Engine::handle_all`], [`Engine::handle_releases`] |
-//! | clients call | [`Engine::jobs`], [`Engine::policies`], [`Engine::calendars`], [`Engine::secrets`], [`Engine::dead_letters`], [`Engine::tokens`], [`Engine::queries`] |
+//! | clients call | [`Engine::jobs`], [`Engine::policies`], [`Engine::calendars`], [`Engine::secrets`], [`Engine::dead_letters`], [`Engine::sidelining`], [`Engine::tokens`], [`Engine::queries`] |
 //!
 //! [`Engine`] only puts the parts together. A part has the clients and other parts that it needs; imports run from the end of
 //! this list to its beginning, which `cargo xtask check` holds:
@@ -23,7 +23,7 @@
 //! | `tokens` | arrivals, wake-ups, releases: asks `throttle`, and has the effects carried out |
 //! | `emit` | from jobs and the clock to messages and lines |
 //! | `queries` | what clients ask |
-//! | `jobs`, `policies`, `calendars`, `dead_letters` | what clients change |
+//! | `jobs`, `policies`, `calendars`, `dead_letters`, `sidelining` | what clients change |
 //! | `handle` | which message is whose |
 //! | `repair` | brings tables together again that were restored from snapshots of different instants |
 //!
@@ -73,6 +73,7 @@ mod scan;
 mod sealing;
 mod secrets;
 mod services;
+mod sidelining;
 mod throttle;
 mod token_key;
 mod tokens;
@@ -101,6 +102,7 @@ pub use repair::{
 pub use scan::{Decision, ScanReport};
 pub use secrets::{SecretDelete, SecretPut, Secrets};
 pub use services::{Endpoints, Services};
+pub use sidelining::{SetAside, Sidelined, Sidelining};
 pub use throttle::release::Released;
 pub use tidegate_domain::slots::Outcome;
 pub use tidegate_store::runs::Skipped;

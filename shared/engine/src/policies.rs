@@ -10,6 +10,7 @@ use tidegate_domain::ids::{ClientId, JobId, PolicyId};
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::policy::{Policy, PolicyRef, PolicyTerms};
 use tidegate_domain::shares::SharePlan;
+use tidegate_domain::sideline::Sideline;
 use tidegate_store::{Create, Store, Write};
 
 use crate::effect::Effect;
@@ -17,7 +18,7 @@ use crate::effect_loop::{EffectLoop, Left};
 use crate::queries::{Load, Queries};
 use crate::throttle::Throttle;
 use crate::tokens::Tokens;
-use crate::{EngineError, Expect, Written};
+use crate::{EngineError, Expect, Written, deadline};
 
 /// Users of a policy that are named when it cannot be deleted.
 const NAMED_USERS: usize = 10;
@@ -72,11 +73,12 @@ impl Policies {
                 terms,
                 paused: false,
                 backpressure: None,
+                sidelined: None,
                 plan,
             };
             if self.store.create_policy(&policy).await? == Create::Done {
                 self.throttle.groups_in_step(&policy).await?;
-                return Ok(Written::Created(policy));
+                return Ok(Written::Created(self.sidelined_with_client(policy).await?));
             }
             Ok(match self.store.policy(client, &policy.id).await? {
                 Some(there) if there.terms == terms => Written::Unchanged(there),
@@ -166,6 +168,41 @@ impl Policies {
                 self.throttle.wake_at(&PolicyRef::new(client, id), until).await?;
             }
             Ok(written)
+        })
+    }
+
+    /// Holds all policies of a client, or lets them drain. Repeating it changes nothing.
+    pub(crate) async fn sideline_all(
+        &self,
+        client: &ClientId,
+        change: impl Fn(Option<&Sideline>) -> Option<Sideline>,
+    ) -> Result<(), EngineError> {
+        let mut after = None;
+        loop {
+            let page = self.store.policies(client, after).await?;
+            for policy in page.rows {
+                deadline::check(&*self.clock)?;
+                let next = |old: &Policy| {
+                    let sidelined = change(old.sidelined.as_ref());
+                    Policy { sidelined, ..old.clone() }
+                };
+                self.change(client, &policy.id, None, next).await?;
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A new policy of a client that is sidelined is held as well: whoever sidelines it either finds it in the list or was faster.
+    async fn sidelined_with_client(&self, policy: Policy) -> Result<Policy, EngineError> {
+        let client = self.store.recheck(&policy.client).await?.sidelines.client;
+        let Some(held) = client.filter(Sideline::is_held) else { return Ok(policy) };
+        let next = |old: &Policy| Policy { sidelined: Some(held.clone()), ..old.clone() };
+        Ok(match self.change(&policy.client, &policy.id, None, next).await? {
+            Written::Replaced(policy) | Written::Unchanged(policy) => policy,
+            _ => policy,
         })
     }
 

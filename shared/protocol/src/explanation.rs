@@ -42,6 +42,8 @@ words! {
         PolicyPaused = "policy_paused",
         /// Its policy is closed until an instant, by its client or because its consumer cannot keep up.
         PolicyClosed = "policy_closed",
+        /// Its client or its job is sidelined: it is set aside, or waits, until that drains.
+        Sidelined = "sidelined",
         /// An earlier run of its job is not finished, and one run may wait for that (overlap `buffer_one`).
         EarlierRun = "earlier_run",
         /// Its job's overlap rule has not been applied to its run yet.

@@ -31,6 +31,7 @@ mod release;
 mod retry;
 mod run;
 mod secret;
+mod sideline;
 mod target;
 mod tokens;
 mod trigger;
@@ -59,6 +60,7 @@ pub use run::{
     EventList, EventRecord, FailedDelivery, FailedDeliveryList, ForecastCode, Run, RunDetail, RunList,
 };
 pub use secret::{SecretList, SecretView};
+pub use sideline::{Sideline, SidelineStatus, Sidelines};
 pub use target::{
     EventBridgeTarget, HttpBody, HttpMethod, HttpTarget, LambdaTarget, ReleaseRule, SnsTarget, SqsTarget,
     StepFunctionsTarget, Target,

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::sideline::Sideline;
+
 /// What becomes of a token whose lease ran out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -161,6 +163,9 @@ pub struct PolicyView {
     /// What is done about its consumer, which cannot keep up, or since its client closed it; null when nothing is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub backpressure: Option<Backpressure>,
+    /// That its client was sidelined, and how what waits drains; null when it was not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sidelined: Option<Sideline>,
 }
 
 /// A policy with what it holds at present.

@@ -185,6 +185,8 @@ words! {
         PolicyPaused = "policy_paused",
         /// Its policy is closed until an instant.
         PolicyClosed = "policy_closed",
+        /// Its client is sidelined.
+        Sidelined = "sidelined",
         /// Its policy was deleted.
         PolicyDeleted = "policy_deleted",
         /// All of its events have ended.

@@ -13,6 +13,7 @@ use tidegate_domain::time::{seconds, shifted};
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Sorted, Update};
+use crate::sidelines::recheck_key;
 use crate::tables::Table;
 use crate::{Create, Page, Result, Store, Write};
 
@@ -254,18 +255,8 @@ impl Store {
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn recheck_until(&self, client: &ClientId) -> Result<Option<DateTime<Utc>>> {
-        match self.get(Table::Clients, &recheck_key(client), true).await? {
-            Some(row) => {
-                let until = Item::read(Table::Clients, &row).and_then(|item| item.instant_ms("dirty_until"));
-                Ok(Some(until.unwrap_or(DateTime::<Utc>::MAX_UTC)))
-            }
-            None => Ok(None),
-        }
+        Ok(self.recheck(client).await?.until)
     }
-}
-
-fn recheck_key(client: &ClientId) -> Key {
-    Key::new(format!("dirty|{client}"), "-")
 }
 
 #[cfg(test)]

@@ -37,6 +37,7 @@ mod rows;
 pub mod runs;
 pub mod scans;
 mod secrets;
+pub mod sidelines;
 pub mod slots;
 pub mod tables;
 pub mod targets;

@@ -9,7 +9,7 @@ use tidegate_domain::rate_limit::{Per, RateLimit};
 use tidegate_domain::shard::shard_of;
 use tidegate_domain::shares::SharePlan;
 
-use crate::doc::BackpressureDoc;
+use crate::doc::{BackpressureDoc, SidelineDoc};
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Sorted, Update};
 use crate::tables::Table;
@@ -39,6 +39,7 @@ fn row(policy: &Policy) -> Row {
         .with_some("max_waiting_runs", terms.max_waiting_runs().map(number))
         .with_some("paused", policy.paused.then_some(AttributeValue::Bool(true)))
         .with_some("backpressure", policy.backpressure.as_ref().map(BackpressureDoc::encode).map(text))
+        .with_some("sidelined", policy.sidelined.as_ref().map(SidelineDoc::encode).map(text))
         .with("plan_number", number(policy.plan.number))
         .with("shares", text(policy.plan.encode()))
 }
@@ -53,6 +54,7 @@ pub(crate) fn read(row: &Attributes) -> Result<Policy> {
         .with_rate(read_rate(item)?)
         .with_max_waiting_runs(waiting_runs.map_err(|e| corrupt(e.to_string()))?);
     let backpressure = item.find_text("backpressure").map(BackpressureDoc::decode).transpose();
+    let sidelined = item.find_text("sidelined").map(SidelineDoc::decode).transpose();
     let shares = SharePlan::decode(item.number("plan_number")?, item.text("shares")?);
     Ok(Policy {
         client: item.id("client")?,
@@ -61,6 +63,7 @@ pub(crate) fn read(row: &Attributes) -> Result<Policy> {
         terms,
         paused: item.flag("paused"),
         backpressure: backpressure.map_err(|e| corrupt(format!("'backpressure': {e}")))?,
+        sidelined: sidelined.map_err(|e| corrupt(format!("'sidelined': {e}")))?,
         plan: shares.ok_or_else(|| corrupt("'shares' is no list of shares".to_owned()))?,
     })
 }

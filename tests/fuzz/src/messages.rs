@@ -41,11 +41,13 @@ pub enum Kind {
     Callback,
     /// A release that is tried again.
     Release,
+    /// What was sidelined drains.
+    Drain,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Chunk,
         Self::Sent,
         Self::Arrival,
@@ -55,6 +57,7 @@ impl Kind {
         Self::Event,
         Self::Callback,
         Self::Release,
+        Self::Drain,
     ];
 
     /// The kind of a message. A new one does not compile until it is listed here, and then it is drawn.
@@ -69,6 +72,7 @@ impl Kind {
             Message::Event(_) => Self::Event,
             Message::Callback { .. } => Self::Callback,
             Message::Release { .. } => Self::Release,
+            Message::Drain { .. } => Self::Drain,
         }
     }
 }
@@ -209,6 +213,10 @@ fn sound(kind: Kind, dice: &Dice, known: &Known, now_s: i64) -> Result<Message> 
             let policy = if client == "acme" { known.policies.any(dice) } else { "one".to_owned() };
             let after = dice.chance(500).then(|| any_of(dice, &["", "x", "5|001790000000|~~", "\u{0}"]));
             Message::Retain { client, policy, after }
+        }
+        Kind::Drain => {
+            let job = dice.chance(500).then(|| any_of(dice, &["", "x", "nightly", "\u{0}"]));
+            Message::Drain { client, job }
         }
         Kind::Scan => {
             Message::Scan { part: any_of(dice, &["", "x", "UTC|H:03|0", "AT|1|0|1|2", "\u{0}", "part|1"]) }

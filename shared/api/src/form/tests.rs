@@ -15,6 +15,7 @@ use crate::wire::job::JobBody;
 use crate::wire::policy::{CloseBody, PolicyBody};
 use crate::wire::preview::PreviewBody;
 use crate::wire::secret::SecretBody;
+use crate::wire::sideline::{DrainBody, SidelineBody};
 use crate::wire::token::{ExtendBody, FreeBody, ReleaseBody};
 
 /// A value with every member that its schema has.
@@ -142,6 +143,8 @@ fn a_form_is_what_the_document_says_and_what_serde_reads() {
     check::<CalendarBody>();
     check::<ClientBody>();
     check::<DiscardBody>();
+    check::<DrainBody>();
+    check::<SidelineBody>();
     check::<ExtendBody>();
     check::<FreeBody>();
     check::<JobBody>();

@@ -18,6 +18,7 @@ pub(crate) mod policies;
 pub(crate) mod runs;
 pub(crate) mod schedules;
 pub(crate) mod secrets;
+pub(crate) mod sidelines;
 pub(crate) mod targets;
 pub(crate) mod tokens;
 

@@ -28,6 +28,12 @@ pub fn because(explanation: &Explanation) -> String {
             let because = why.map(|why| format!(", because {why}")).unwrap_or_default();
             format!("its policy is closed until {}{because}", clock(closed.until))
         }
+        Reason::Sidelined { since } => {
+            format!(
+                "its client or job is sidelined since {}: nothing of it is sent until it is drained",
+                clock(*since)
+            )
+        }
         Reason::EarlierRun => {
             "an earlier run of its job is not finished, and one run may wait for that (overlap buffer_one)"
                 .to_owned()

@@ -39,6 +39,9 @@ fn part(basis: &ForecastBasis, run: &RunDetail) -> String {
         ForecastBasis::PolicyClosed(until) => {
             format!("its policy is closed until {}: nothing is admitted before", clock(*until))
         }
+        ForecastBasis::Sidelined => {
+            "its client is sidelined: nothing is admitted until it is drained".to_owned()
+        }
         ForecastBasis::PolicyDeleted => "its policy was deleted: nothing more is admitted".to_owned(),
         ForecastBasis::Finished { since } => finished(run, *since),
         ForecastBasis::Stopped { done } => stopped(run, *done),

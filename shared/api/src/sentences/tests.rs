@@ -62,6 +62,7 @@ fn each_part_of_a_forecast_shows_its_numbers() {
             ForecastBasis::PolicyClosed(at(60)),
             "its policy is closed until 09:01:00 UTC: nothing is admitted before",
         ),
+        (ForecastBasis::Sidelined, "its client is sidelined: nothing is admitted until it is drained"),
         (ForecastBasis::PolicyDeleted, "its policy was deleted: nothing more is admitted"),
         (ForecastBasis::NotLaunched(at(86_400)), "its launch is in the future, at 2026-11-22 09:00:00 UTC"),
     ] {

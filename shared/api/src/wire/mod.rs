@@ -23,6 +23,7 @@ pub(crate) mod retry;
 pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod secret;
+pub(crate) mod sideline;
 pub(crate) mod spoiled;
 pub(crate) mod target;
 pub(crate) mod token;

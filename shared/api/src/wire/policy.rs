@@ -8,6 +8,7 @@ use tidegate_domain::ids::PolicyId;
 use tidegate_domain::limits::{CLOSED_BECAUSE_BYTES, CLOSED_SECONDS, DELIVERY_SECONDS, NAME_BYTES};
 use tidegate_domain::policy::{LeaseSeconds, MaxInFlight, OnExpiry, Policy, PolicyTerms, WaitingRuns};
 use tidegate_domain::rate_limit::{Per, RateBurst, RateEvents, RateLimit};
+use tidegate_domain::sideline::Sideline;
 use tidegate_engine::{Load, PolicyStatus};
 use tidegate_protocol as protocol;
 use tidegate_store::targets::StrainedTarget;
@@ -19,6 +20,7 @@ use crate::problem::{FieldErrors, Problem};
 use crate::wire::bounds::{Text, bounded_fields};
 use crate::wire::number::{Number, check_given};
 use crate::wire::read_only::Unread;
+use crate::wire::sideline::{self, SidelinedBody};
 use crate::wire::{instant, when};
 
 /// A policy as a client defines it. The fields that only answers have may be sent back.
@@ -52,6 +54,10 @@ pub(crate) struct PolicyBody {
     #[serde(default)]
     #[schema(value_type = Option<BackpressureBody>, read_only)]
     backpressure: Unread<BackpressureBody>,
+    /// Not looked at: the calls to sideline and drain its client change it.
+    #[serde(default)]
+    #[schema(value_type = Option<SidelinedBody>, read_only)]
+    sidelined: Unread<SidelinedBody>,
     /// Not looked at.
     #[serde(default)]
     #[schema(value_type = Option<u32>, read_only)]
@@ -214,6 +220,7 @@ pub(crate) fn view(policy: &Policy) -> protocol::PolicyView {
             .backpressure
             .as_ref()
             .map(|state| backpressure(state, policy.terms.max_in_flight())),
+        sidelined: policy.sidelined.as_ref().map(sideline::view),
     }
 }
 
@@ -245,7 +252,7 @@ pub(crate) fn strained_target(target: &StrainedTarget) -> protocol::StrainedTarg
 /// A policy as its client would send it: what a patch is merged into.
 pub(crate) fn as_sent(policy: &Policy) -> Result<Members, Problem> {
     let mut members = members_of(&view(policy))?;
-    members.retain(|name, _| !["revision", "paused", "backpressure"].contains(&name.as_str()));
+    members.retain(|name, _| !["revision", "paused", "backpressure", "sidelined"].contains(&name.as_str()));
     Ok(members)
 }
 
@@ -257,6 +264,7 @@ pub(crate) fn status_view(status: &PolicyStatus) -> protocol::PolicyStatus {
     // Of a paused policy nobody asks whether it drains to nothing, but whether it may go on when it is resumed.
     let draining = in_flight > limit;
     let paused = if policy.paused { "paused, " } else { "" };
+    let sidelined = policy.sidelined.as_ref().map(sidelined).unwrap_or_default();
     let held_back = policy.backpressure.as_ref().map(|state| held_back(state, limit < most));
     let held_back = held_back.unwrap_or_default();
     let drains = if draining { ", draining" } else { "" };
@@ -266,8 +274,16 @@ pub(crate) fn status_view(status: &PolicyStatus) -> protocol::PolicyStatus {
         waiting: *waiting,
         waiting_runs: *waiting_runs,
         draining,
-        status: format!("{paused}{held_back}{in_flight} in flight, limit {limit}{drains}"),
+        status: format!("{paused}{sidelined}{held_back}{in_flight} in flight, limit {limit}{drains}"),
         set_aside: Vec::new(),
+    }
+}
+
+/// That the client of a policy is sidelined, or that it drains, as the beginning of a sentence.
+fn sidelined(sideline: &Sideline) -> String {
+    match sideline.drain {
+        None => format!("sidelined since {}, ", instant(sideline.since)),
+        Some(drain) => format!("drained at {} a second, ", drain.pace.get()),
     }
 }
 

@@ -51,6 +51,14 @@ async fn policies_with_all_their_fields() {
         (Some("2026-11-21T13:00:00Z"), "repairs")
     );
     assert_eq!(client.open_policy("small", None).await.unwrap().backpressure, None);
+    let sidelined = client.sideline(Some("repairs")).await.unwrap().client.unwrap();
+    assert_eq!((&*sidelined.sideline.because, sidelined.sideline.per_second), ("repairs", None));
+    assert!(client.sidelines().await.unwrap().client.is_some());
+    assert_eq!(client.drain(9).await.unwrap().client.unwrap().sideline.per_second, Some(9));
+    world.dispatch().await;
+    assert!(client.sidelines().await.unwrap().client.is_none());
+    assert!(client.sideline_job("none", None).await.is_err());
+    assert!(client.drain_job("none", 9).await.unwrap().jobs.is_empty());
     assert!(client.strained_targets(None).await.unwrap().rows.is_empty());
     assert!(client.failed_deliveries("none.1.1795262400.0").await.unwrap().is_empty());
     let rotated = client.rotate_webhook_secret(Some(60)).await.unwrap();

@@ -41,6 +41,7 @@ mod script;
 mod secrets;
 mod sent_back;
 mod services;
+mod sidelining;
 mod throttling;
 mod tokens;
 mod unreadable;

@@ -156,7 +156,7 @@ impl Share {
             groups: policy.plan.groups(),
             limit: policy.limit(),
             cap: policy.plan.cap(group),
-            rated: policy.terms.rate().is_some(),
+            rated: policy.rate().is_some(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Delivery of a chunk: events that nothing throttles.
 //!
-//! Order of things: has it been sent? are the jobs stored that it went ahead of? has a job changed? send, send the rest
-//! later, keep what happened and the mark.
+//! Order of things: has it been sent? are the jobs stored that it went ahead of? has a job changed? is it sidelined? send, send
+//! the rest later, keep what happened and the mark.
 //! A crash before the mark sends the chunk again under the same event ids. When what happened cannot be kept, it goes into
 //! a message of its own, so that the tables can be too small for a while and no event comes twice for it.
 
@@ -95,8 +95,14 @@ impl Delivery {
             parts = self.stored(&client, parts).await?;
         }
         let as_of = DateTime::from_timestamp_millis(chunk.as_of_ms).unwrap_or_default();
-        let parts = self.still_wanted(&client, as_of, parts).await?;
+        let said = self.store.recheck(&client).await?;
+        let parts = self.still_wanted(&client, (as_of, said.until), parts).await?;
         let parts = self.still_relevant(parts).await?;
+        let had_some = !parts.is_empty();
+        let parts = self.without_sidelined(chunk, parts, &said.sidelines).await?;
+        if had_some && parts.is_empty() {
+            return Ok(());
+        }
         let Some(parts) = self.without_held_back(chunk, parts).await? else { return Ok(()) };
         let (parts, deliveries) = self.prepare(chunk, parts).await?;
         let sent = self.send(&deliveries).await;
@@ -170,10 +176,10 @@ impl Delivery {
     async fn still_wanted(
         &self,
         client: &ClientId,
-        as_of: DateTime<Utc>,
+        (as_of, changed_until): (DateTime<Utc>, Option<DateTime<Utc>>),
         parts: Vec<Part>,
     ) -> Result<Vec<Part>, EngineError> {
-        match self.store.recheck_until(client).await? {
+        match changed_until {
             Some(until) if until >= as_of => {}
             _ => return Ok(parts),
         }

@@ -20,6 +20,7 @@ mod held_back;
 pub(crate) mod http;
 mod lambda;
 mod request;
+pub(crate) mod sidelined;
 mod signature;
 mod sns;
 mod sqs;

@@ -10,6 +10,7 @@ use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
 use tidegate_domain::limits::{EVENTS_PER_CHUNK, SQS_BATCH};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::SinglesKind;
+use tidegate_domain::sideline::SidelineOf;
 use tidegate_domain::time::{ceil_second, clamped};
 use tidegate_store::FORMAT;
 use tidegate_store::doc::{Rest, TermsDoc};
@@ -63,6 +64,14 @@ pub enum Message {
     Scan {
         /// The id of the part's row.
         part: String,
+    },
+    /// What is set aside under a client, or a job, drains: the next of it is to be sent.
+    Drain {
+        /// The client.
+        client: String,
+        /// The job; absent: the whole client.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        job: Option<String>,
     },
     /// A granted event that still has to reach its target.
     Event(GrantedEvent),
@@ -252,6 +261,15 @@ impl Message {
     /// Has the rows of what waits in a policy kept for longer, from a page of its line on.
     pub(crate) fn retain(client: &ClientId, policy: &PolicyId, after: Option<String>) -> Self {
         Self::Retain { client: client.to_string(), policy: policy.to_string(), after }
+    }
+
+    /// Has what is set aside under a client or a job sent.
+    pub(crate) fn drain(client: &ClientId, of: &SidelineOf) -> Self {
+        let job = match of {
+            SidelineOf::Client => None,
+            SidelineOf::Job(job) => Some(job.to_string()),
+        };
+        Self::Drain { client: client.to_string(), job }
     }
 
     /// Has a client told that a run has come to its end; telling failed `failures` times. Not before `due_at`, where it is

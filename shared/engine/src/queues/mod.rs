@@ -144,7 +144,9 @@ impl Outgoing {
             Message::Wake { policy, .. } | Message::Retain { policy, .. } => {
                 format!("client {}, policy {policy}", self.client)
             }
-            Message::Release { .. } | Message::Scan { .. } => format!("client {}", self.client),
+            Message::Release { .. } | Message::Scan { .. } | Message::Drain { .. } => {
+                format!("client {}", self.client)
+            }
         }
     }
 

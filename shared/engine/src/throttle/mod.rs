@@ -8,6 +8,7 @@
 //! | end leases | `release`, `expire` |
 //! | share the limit out to the slot groups | `shares` |
 //! | slow or close a policy whose consumer cannot keep up | `strain` |
+//! | end the drain of a policy whose client was sidelined | `sideline` |
 //! | bring all groups of a policy in order | `reconcile` |
 //! | keep the rows of what waits from expiring | `retain` |
 //! | decide about runs that overlap; stop a run, or single events | `overlap`, `stop`, `singles` |
@@ -34,6 +35,7 @@ pub(crate) mod release;
 mod retain;
 mod serve;
 pub(crate) mod shares;
+mod sideline;
 mod singles;
 pub(crate) mod stop;
 mod strain;

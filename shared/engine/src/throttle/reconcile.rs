@@ -80,7 +80,7 @@ impl Throttle {
     /// them: those would wait for a release here, while tokens are free there. Not under a rate, for which room may wait.
     async fn even_out(&self, open: Reconciliation) -> Result<Vec<Effect>, EngineError> {
         let Reconciliation { policy, mut rooms, full, .. } = open;
-        if policy.terms.rate().is_some() {
+        if policy.rate().is_some() {
             return Ok(Vec::new());
         }
         let finds_room = |group: &&SlotGroup| {

@@ -48,7 +48,7 @@ impl From<&Policy> for PolicySnapshot {
             plan: policy.plan.number,
             max_in_flight: policy.terms.max_in_flight(),
             lease: lease_of(policy),
-            rate: policy.terms.rate(),
+            rate: policy.rate(),
             max_waiting_runs: policy.terms.max_waiting_runs(),
         }
     }

@@ -37,6 +37,7 @@ impl Tokens {
             return self.effects.carry(effects, left).await.map(drop);
         };
         let (policy, wake) = self.throttle.eased(policy).await?;
+        let policy = self.throttle.drained(policy).await?;
         let (mut overlapping, _) = self.throttle.decide_overlaps(&PolicyRef::new(client, &policy.id)).await?;
         overlapping.extend(wake);
         self.effects.carry(overlapping, left).await?;

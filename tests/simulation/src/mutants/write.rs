@@ -60,6 +60,7 @@ const UPDATES: [(&str, &str, &str); 59] = [
     ("client", "former_secrets webhook_secret", "replace secrets"),
     ("client", "webhook_secret", "replace secrets"),
     ("dirty", "dirty_until", "mark"),
+    ("dirty", "sidelined", "sideline"),
     ("watermark", "fence lease_end missed past_# planned_to", "take over again"),
     (
         "watermark",
@@ -131,6 +132,7 @@ fn row(table: &str, pk: &str, sk: &str) -> String {
         "runs" => "run",
         "events" if pk.starts_with("mark|") => "mark",
         "events" if pk.ends_with("|targets") => "target",
+        "events" if pk.contains("|sidelined") => "sidelined",
         "events" => match sk.chars().next() {
             Some('t') => "said",
             _ => "event",

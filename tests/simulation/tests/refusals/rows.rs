@@ -10,12 +10,14 @@ use tidegate_domain::limits::SECRETS;
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::policy::{Policy, PolicyTerms};
 use tidegate_domain::shares::SharePlan;
+use tidegate_domain::sideline::{Sideline, SidelineOf, Sidelines};
 use tidegate_domain::slots::Outcome;
 use tidegate_simulation::World;
 use tidegate_simulation::world::JobSpec;
 use tidegate_store::client_secrets::ClientSecret;
 use tidegate_store::events::{HistoryOf, HistoryRow, Record};
 use tidegate_store::line::{LineEntry, Pending, Portion, Take};
+use tidegate_store::sidelines::SidelinedChunk;
 use tidegate_store::{ClientRecord, KeyHash, Store};
 
 use crate::{URL, at, cases, is_refused, is_there};
@@ -45,6 +47,9 @@ cases! {
     "secret-count transact count: attribute_not_exists(secrets) OR secrets < :most" => one_secret_too_many,
     "slots put: attribute_not_exists(pk)" => second_slot_group,
     "dirty mark: attribute_not_exists(dirty_until) OR dirty_until < :until" => earlier_mark,
+    "dirty sideline: attribute_not_exists(sidelined)" => first_sideline_that_is_a_second,
+    "dirty sideline: sidelined = :seen" => sideline_that_follows_another,
+    "sidelined delete: draw = :seen" => chunk_that_was_set_aside_anew,
     "said put: attribute_not_exists(fence) OR fence <= :fence" => word_of_a_former_lease,
     "target rewrite: attribute_not_exists(pk)" => first_sign_that_is_a_second,
     "target rewrite: backpressure = :seen" => sign_that_follows_another,
@@ -79,6 +84,7 @@ fn policy(revision: u32, plan: u64) -> Result<Policy> {
         terms: PolicyTerms::new(8, 60)?,
         paused: false,
         backpressure: None,
+        sidelined: None,
         plan: SharePlan::new(plan, 8),
     })
 }
@@ -287,6 +293,35 @@ async fn earlier_mark(world: &World, store: &Store) -> Result<bool> {
     world.engine.store().mark_dirty(&client()?, at(60)).await?;
     store.mark_dirty(&client()?, at(30)).await?;
     Ok(store.recheck_until(&client()?).await? == Some(at(60)))
+}
+
+/// What another call said would be forgotten.
+async fn first_sideline_that_is_a_second(world: &World, store: &Store) -> Result<bool> {
+    let (plain, client) = (world.engine.store(), client()?);
+    let seen = plain.recheck(&client).await?;
+    plain.replace_sidelines(&client, &sidelined("first"), &seen).await?;
+    Ok(is_refused(store.replace_sidelines(&client, &sidelined("second"), &seen).await?))
+}
+
+async fn sideline_that_follows_another(world: &World, store: &Store) -> Result<bool> {
+    let (plain, client) = (world.engine.store(), client()?);
+    plain.replace_sidelines(&client, &sidelined("first"), &plain.recheck(&client).await?).await?;
+    let seen = plain.recheck(&client).await?;
+    plain.replace_sidelines(&client, &sidelined("second"), &seen).await?;
+    Ok(is_refused(store.replace_sidelines(&client, &sidelined("third"), &seen).await?))
+}
+
+fn sidelined(because: &str) -> Sidelines {
+    Sidelines::default().with(&SidelineOf::Client, Some(Sideline::new(at(0), because)))
+}
+
+/// It would be lost: it came back while it drained.
+async fn chunk_that_was_set_aside_anew(world: &World, store: &Store) -> Result<bool> {
+    let (plain, client, of) = (world.engine.store(), client()?, SidelineOf::Client);
+    let chunk = |draw| SidelinedChunk { place: "1".to_owned(), body: "{}".to_owned(), events: 1, draw };
+    plain.set_chunk_aside(&client, &of, &chunk(1)).await?;
+    plain.set_chunk_aside(&client, &of, &chunk(2)).await?;
+    Ok(is_refused(store.forget_chunk(&client, &of, &chunk(1)).await?))
 }
 
 async fn rest_of_which_a_group_took_meanwhile(world: &World, store: &Store) -> Result<bool> {

@@ -130,7 +130,10 @@ impl Queries {
                     reason
                 }
                 (EventStatus::Waiting, None) => {
-                    let reason = unthrottled(&run, now);
+                    let reason = match unthrottled(&run, now) {
+                        Reason::BeingDelivered => self.sidelined(client, event).await?,
+                        reason => reason,
+                    };
                     if let Reason::NotLaunched { launch_at } = reason {
                         expected_at = Some(launch_at);
                     }
@@ -158,9 +161,16 @@ impl Queries {
         })
     }
 
+    /// Why an event waits that nothing throttles and that is due.
+    async fn sidelined(&self, client: &ClientId, event: &EventId) -> Result<Reason, EngineError> {
+        let sidelines = self.store.recheck(client).await?.sidelines;
+        let held = sidelines.held_by(event.run().job());
+        Ok(held.map_or(Reason::BeingDelivered, |held| Reason::Sidelined { since: held.since }))
+    }
+
     async fn rate_allows_at(&self, status: &PolicyStatus) -> Result<Option<DateTime<Utc>>, EngineError> {
         let policy = &status.policy;
-        let Some(rate) = policy.terms.rate() else { return Ok(None) };
+        let Some(rate) = policy.rate() else { return Ok(None) };
         let names = (&policy.client, &policy.id);
         let allowed = self.store.rate_allows(names, rate, self.clock.now()).await?;
         Ok(DateTime::from_timestamp_micros(allowed.next_us))

@@ -20,6 +20,11 @@ pub enum Reason {
     PolicyPaused,
     /// Its policy is closed for a while: its backpressure says why.
     PolicyClosed(Closure),
+    /// Its client or its job is sidelined.
+    Sidelined {
+        /// Since when.
+        since: DateTime<Utc>,
+    },
     /// An earlier run of its job is not finished, and one run may wait for that.
     EarlierRun,
     /// Its job's overlap rule has not been applied to its run yet.
@@ -117,6 +122,7 @@ impl Reason {
             Self::NotLaunched { .. } => ReasonCode::NotLaunched,
             Self::PolicyPaused => ReasonCode::PolicyPaused,
             Self::PolicyClosed(_) => ReasonCode::PolicyClosed,
+            Self::Sidelined { .. } => ReasonCode::Sidelined,
             Self::EarlierRun => ReasonCode::EarlierRun,
             Self::OverlapUndecided => ReasonCode::OverlapUndecided,
             Self::Retrying { .. } => ReasonCode::Retrying,

@@ -136,6 +136,10 @@ impl WaitContext<'_> {
         if let Some(closed) = self.status.policy.closed() {
             return Some((Reason::PolicyClosed(closed), Blocker::Until(closed.until)));
         }
+        if let Some(sidelined) = self.status.policy.sidelined.as_ref().filter(|sidelined| sidelined.is_held())
+        {
+            return Some((Reason::Sidelined { since: sidelined.since }, Blocker::Halt));
+        }
         Some(match position.entry.as_ref()?.overlap? {
             Pending::Buffered => (Reason::EarlierRun, Blocker::Halt),
             Pending::Skip | Pending::BufferOne => (Reason::OverlapUndecided, Blocker::Others),
@@ -172,7 +176,7 @@ impl WaitContext<'_> {
 
     /// Tokens are free, but the rate does not let the events before it and itself begin yet.
     fn rated(&self, position: &Position) -> Option<(Reason, Blocker)> {
-        let rate = self.status.policy.terms.rate()?;
+        let rate = self.status.policy.rate()?;
         let turn_at = self.rate_lets_it_begin_at(position, self.now)?;
         (turn_at > self.now).then_some((Reason::Rate { rate, turn_at }, Blocker::Rate(turn_at)))
     }
@@ -180,7 +184,7 @@ impl WaitContext<'_> {
     /// When the rate lets the event begin, if those before it begin from `from` on as soon as the rate lets them. An instant
     /// of the past: at once.
     fn rate_lets_it_begin_at(&self, position: &Position, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let rate = self.status.policy.terms.rate()?;
+        let rate = self.status.policy.rate()?;
         let next_at = self.rate_allows_at?;
         let first_at = if from > self.now { next_at.max(from) } else { next_at };
         Some(shifted(first_at, seconds(position.events_before as f64 / rate.per_second())))
@@ -233,7 +237,7 @@ impl WaitContext<'_> {
 
     /// When the rate lets its turn come.
     fn rate_bound(&self, turn_at: DateTime<Utc>, is_exact: bool) -> Option<ExpectationBasis> {
-        let rate = self.status.policy.terms.rate()?;
+        let rate = self.status.policy.rate()?;
         Some(ExpectationBasis::Rate { rate, turn_at: turn_at.max(self.now), is_exact })
     }
 

@@ -55,6 +55,8 @@ pub enum ForecastBasis {
     PolicyPaused,
     /// Its policy is closed until then.
     PolicyClosed(DateTime<Utc>),
+    /// Its client is sidelined.
+    Sidelined,
     /// Its policy was deleted.
     PolicyDeleted,
     /// All of its events have ended.
@@ -84,6 +86,7 @@ impl ForecastBasis {
             Self::ContinuesAfterDeadline(_) => ForecastCode::ContinuesAfterDeadline,
             Self::PolicyPaused => ForecastCode::PolicyPaused,
             Self::PolicyClosed(_) => ForecastCode::PolicyClosed,
+            Self::Sidelined => ForecastCode::Sidelined,
             Self::PolicyDeleted => ForecastCode::PolicyDeleted,
             Self::Finished { .. } => ForecastCode::Finished,
             Self::Stopped { .. } => ForecastCode::Stopped,

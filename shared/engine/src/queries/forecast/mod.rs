@@ -116,7 +116,7 @@ impl Forecast {
             basis.push(ForecastBasis::Left { events, takes });
             shifted(run.now, takes)
         });
-        if let Some(rate) = run.policy.and_then(|status| status.policy.terms.rate()) {
+        if let Some(rate) = run.policy.and_then(|status| status.policy.rate()) {
             basis.push(ForecastBasis::Rate(rate));
             let bound = shifted(run.now, seconds(f64::from(run.waiting) / rate.per_second()));
             finish_at = finish_at.map(|at| at.max(bound));
@@ -125,6 +125,7 @@ impl Forecast {
             && status.load.in_flight > status.policy.limit()
             && !status.policy.paused
             && status.policy.closed().is_none()
+            && !status.policy.is_sidelined()
         {
             let (held, limit) = (status.load.in_flight, status.policy.limit());
             basis.push(ForecastBasis::Draining { held, limit });
@@ -138,6 +139,10 @@ impl Forecast {
         }
         if run.policy.is_some_and(|status| status.policy.paused) {
             basis.push(ForecastBasis::PolicyPaused);
+            finish_at = None;
+        }
+        if run.policy.is_some_and(|status| status.policy.is_sidelined()) {
+            basis.push(ForecastBasis::Sidelined);
             finish_at = None;
         }
         Self { rate_per_second, finish_at, basis }

@@ -37,6 +37,7 @@ fn policy(in_flight: u32, rate: Option<RateLimit>, paused: bool) -> PolicyStatus
         terms: PolicyTerms::new(8, 60).unwrap().with_rate(rate),
         paused,
         backpressure: None,
+        sidelined: None,
         plan: SharePlan::new(1, 8),
     };
     PolicyStatus { policy, load: Load { in_flight, waiting: 682, waiting_runs: 1 } }
