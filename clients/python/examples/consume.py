@@ -1,4 +1,4 @@
-"""Works on the events of a queue: prints their ids, takes as many `seconds` as a payload has, and fails with its `error`.
+"""Works on the events of a queue: prints their ids, takes as many `seconds` as a payload has, fails with its `error`.
 
 Settings are environment variables: TIDEGATE_URL, TIDEGATE_API_KEY, QUEUE_URL, those of AWS (such as AWS_REGION and
 AWS_ENDPOINT_URL), and COUNT, after how many events it ends; without COUNT it goes on until SIGTERM or Ctrl-C.

@@ -1,5 +1,5 @@
-"""A Lambda function that works on the events of its SQS event source: prints their ids, takes as many `seconds` as a payload
-has, and fails with its `error`.
+"""A Lambda function that works on the events of its SQS event source: prints their ids, takes as many `seconds` as a
+payload has, and fails with its `error`.
 
 Its handler is `lambda_function.handler`; its settings are the environment variables TIDEGATE_URL and TIDEGATE_API_KEY.
 """
