@@ -25,9 +25,9 @@ action_of = iam_actions.extract_iam_action
 
 
 def single_action_of(*args, **kwargs):
-    """On AWS a batch call of SQS needs the permission of the single call; MiniStack asks for one that is none."""
+    """On AWS a batch call of SQS or SNS needs the permission of the single call; MiniStack asks for one that is none."""
     action = action_of(*args, **kwargs)
-    return action.removesuffix("Batch") if action and action.startswith("sqs:") else action
+    return action.removesuffix("Batch") if action and action.startswith(("sqs:", "sns:")) else action
 
 
 iam_actions.extract_iam_action = single_action_of

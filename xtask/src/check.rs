@@ -10,6 +10,9 @@ use crate::venv::Venv;
 use crate::workspace::{Workspace, cargo};
 use crate::{layers, modules, readme, tools};
 
+/// Tidegate's own, and what the end-to-end tests point jobs at.
+const TEMPLATES: [&str; 2] = ["template.yaml", "tests/e2e/template.yaml"];
+
 /// Runs the checks, the quick ones first, the tests last, and says what took how long.
 ///
 /// # Errors
@@ -27,8 +30,8 @@ fn check_each(workspace: &Workspace, times: &mut Times) -> Result<()> {
         layers::check(workspace.metadata())?;
         modules::check(workspace.root())
     })?;
-    times.take("template", || {
-        run(Venv::sam(workspace)?.program("cfn-lint").arg("template.yaml").current_dir(workspace.root()))
+    times.take("templates", || {
+        run(Venv::sam(workspace)?.program("cfn-lint").args(TEMPLATES).current_dir(workspace.root()))
     })?;
     times.take("dependencies", || deny(workspace))?;
     times.take("consumers", || consumers(workspace))?;

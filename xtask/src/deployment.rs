@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::command::{capture, run};
 use crate::venv::Venv;
@@ -21,6 +21,9 @@ const PARAMETERS: &[&str] = &[
     "TableDeletionPolicy=Delete",
     "TableDeletionProtection=false",
     "TargetQueueArns=arn:aws:sqs:*:*:*",
+    // What the stack beside it has in other services.
+    "TargetArns=arn:aws:events:*:*:event-bus/tidegate-e2e-consumers-*,arn:aws:sns:*:*:tidegate-e2e-consumers-*,\
+     arn:aws:lambda:*:*:function:tidegate-e2e-consumers-*,arn:aws:states:*:*:stateMachine:tidegate-e2e-consumers-*",
     // Emulators speak HTTP.
     "DemandTls=false",
     "AllowPrivateTargets=true",
@@ -85,29 +88,51 @@ impl<'a> Deployment<'a> {
     /// # Errors
     /// When the deployment fails or the stack has no such output.
     pub fn deploy(&self, endpoint: &str, admin_key_sha256: &str) -> Result<String> {
-        let mut deploy = self.sam_at(endpoint, ["deploy", "--stack-name", STACK, "--template-file"]);
-        deploy.arg(self.build.join("template.yaml"));
-        // SAM looks beside the template, and the built one lies elsewhere.
-        deploy
-            .arg("--config-file")
-            .arg(self.workspace.root().join("samconfig.toml"))
-            .arg("--parameter-overrides");
-        deploy.args(PARAMETERS).arg(format!("Architecture={}", architecture()));
-        run(deploy.arg(format!("AdminKeySha256={admin_key_sha256}")))?;
-
-        let mut list = self.sam_at(endpoint, ["list", "stack-outputs", "--stack-name", STACK]);
-        let outputs: Value = serde_json::from_str(&capture(list.args(["--output", "json"]))?)?;
-        let outputs = outputs.as_array().context("the stack has no outputs")?;
-        let api = outputs.iter().find(|output| output["OutputKey"] == "ApiUrl");
-        Ok(api.and_then(|api| api["OutputValue"].as_str()).context("the stack has no ApiUrl")?.to_owned())
+        let mut parameters: Vec<String> = PARAMETERS.iter().map(|&parameter| parameter.to_owned()).collect();
+        parameters.push(format!("AdminKeySha256={admin_key_sha256}"));
+        self.deploy_template(endpoint, STACK, &self.build.join("template.yaml"), &parameters)?;
+        let outputs = self.outputs(endpoint, STACK)?;
+        Ok(outputs["ApiUrl"].as_str().context("the stack has no ApiUrl")?.to_owned())
     }
 
-    /// Removes the stack and its tables.
+    /// Deploys a template as a stack of this name. It is told the architecture of this machine beside the parameters.
+    ///
+    /// # Errors
+    /// When the deployment fails.
+    pub fn deploy_template(
+        &self,
+        endpoint: &str,
+        stack: &str,
+        template: &Path,
+        parameters: &[String],
+    ) -> Result<()> {
+        let mut deploy = self.sam_at(endpoint, ["deploy", "--stack-name", stack, "--template-file"]);
+        deploy.arg(template);
+        // SAM looks beside the template, and the built one lies elsewhere.
+        deploy.arg("--config-file").arg(self.workspace.root().join("samconfig.toml"));
+        deploy.arg("--parameter-overrides").args(parameters);
+        run(deploy.arg(format!("Architecture={}", architecture())))
+    }
+
+    /// The outputs of a stack, by their names.
+    ///
+    /// # Errors
+    /// When it is not there or has none.
+    pub fn outputs(&self, endpoint: &str, stack: &str) -> Result<Map<String, Value>> {
+        let mut list = self.sam_at(endpoint, ["list", "stack-outputs", "--stack-name", stack]);
+        let outputs: Value = serde_json::from_str(&capture(list.args(["--output", "json"]))?)?;
+        let outputs = outputs.as_array().context("the stack has no outputs")?;
+        let named =
+            |output: &Value| Some((output["OutputKey"].as_str()?.to_owned(), output["OutputValue"].clone()));
+        Ok(outputs.iter().filter_map(named).collect())
+    }
+
+    /// Removes a stack, with what it holds.
     ///
     /// # Errors
     /// When it cannot be removed.
-    pub fn remove(&self, endpoint: &str) -> Result<()> {
-        run(&mut self.sam_at(endpoint, ["delete", "--no-prompts", "--stack-name", STACK]))
+    pub fn remove(&self, endpoint: &str, stack: &str) -> Result<()> {
+        run(&mut self.sam_at(endpoint, ["delete", "--no-prompts", "--stack-name", stack]))
     }
 
     fn sam<const N: usize>(&self, arguments: [&str; N]) -> Command {

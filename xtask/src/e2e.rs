@@ -9,7 +9,8 @@ use std::{env, fs};
 use anyhow::{Context, Result};
 
 use crate::command::{capture, run};
-use crate::deployment::{Deployment, aim};
+use crate::consumers::{self, Consumers};
+use crate::deployment::{Deployment, STACK, aim};
 use crate::ministack::MiniStack;
 use crate::venv::Venv;
 use crate::workspace::Workspace;
@@ -32,17 +33,19 @@ pub fn e2e(workspace: &Workspace) -> Result<()> {
     let deployment = Deployment::new(workspace, &folder)?;
     deployment.build()?;
     figures::print(&deployment, &Venv::sam(workspace)?)?;
+    let consumers = Consumers::build(workspace, &folder)?;
 
     match env::var("AWS_ENDPOINT_URL") {
         Ok(endpoint) => {
-            let tested = deploy_and_test(workspace, &deployment, &endpoint);
+            let tested = deploy_and_test(workspace, &deployment, &consumers, &endpoint);
             // Somebody else's AWS: leave nothing behind, whatever the tests said.
-            let removed = deployment.remove(&endpoint);
+            let removed = deployment.remove(&endpoint, &consumers::stack());
+            let removed = removed.and(deployment.remove(&endpoint, STACK));
             tested.and(removed)
         }
         Err(_) => {
             let ministack = MiniStack::start(workspace, &folder)?;
-            let tested = deploy_and_test(workspace, &deployment, ministack.endpoint());
+            let tested = deploy_and_test(workspace, &deployment, &consumers, ministack.endpoint());
             peaks::print(ministack.pid());
             if tested.is_err() {
                 show_the_end_of(ministack.log())?;
@@ -52,10 +55,16 @@ pub fn e2e(workspace: &Workspace) -> Result<()> {
     }
 }
 
-fn deploy_and_test(workspace: &Workspace, deployment: &Deployment<'_>, endpoint: &str) -> Result<()> {
+fn deploy_and_test(
+    workspace: &Workspace,
+    deployment: &Deployment<'_>,
+    consumers: &Consumers<'_>,
+    endpoint: &str,
+) -> Result<()> {
     let admin_key = random_key()?;
     let api_url = deployment.deploy(endpoint, &sha256_hex(workspace, &admin_key)?)?;
     eprintln!("deployed at {api_url}");
+    let beside = consumers.deploy(deployment, endpoint, &api_url, &admin_key)?.to_string();
     for suite in ["tidegate-contract", "tidegate-e2e"] {
         let mut nextest = tools::NEXTEST.command(workspace)?;
         // Of the whole workspace, so that features are those of `check` and nothing is compiled again.
@@ -64,7 +73,8 @@ fn deploy_and_test(workspace: &Workspace, deployment: &Deployment<'_>, endpoint:
         aim(&mut nextest, endpoint);
         // What failed is in the error; where it was made would only bury it.
         nextest.env("RUST_LIB_BACKTRACE", "0");
-        run(nextest.env("TIDEGATE_E2E_API_URL", &api_url).env("TIDEGATE_E2E_ADMIN_KEY", &admin_key))?;
+        nextest.env("TIDEGATE_E2E_API_URL", &api_url).env("TIDEGATE_E2E_ADMIN_KEY", &admin_key);
+        run(nextest.env("TIDEGATE_E2E_CONSUMERS", &beside))?;
     }
     roles::check(workspace, endpoint)
 }

@@ -8,6 +8,7 @@
 mod arm64;
 mod check;
 mod command;
+mod consumers;
 mod deployment;
 mod e2e;
 mod figures;

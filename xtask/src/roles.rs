@@ -143,6 +143,9 @@ const UNUSED: &[Unused] = &[
     },
 ];
 
+/// Calls that the tests have a function make to see them refused: of which function, the action, and the resource.
+const REFUSED: &[(&str, &str, &str)] = &[("handler", "events:PutEvents", "default")];
+
 /// A call, or a permission: an action, and a table or queue by its name. A permission's may have wildcards.
 type Named = (String, String);
 
@@ -202,9 +205,14 @@ fn covers((action, pattern): &Named, (made, resource): &Named) -> bool {
 fn faults_of(function: &str, allowed: &BTreeSet<Named>, calls: &BTreeSet<Named>) -> Vec<String> {
     let mut faults = Vec::new();
     for call @ (action, resource) in calls {
-        if !allowed.iter().any(|permission| covers(permission, call)) {
-            faults
-                .push(format!("the {function} calls {action} on {resource}, which its role does not allow"));
+        let is_allowed = allowed.iter().any(|permission| covers(permission, call));
+        match (is_allowed, REFUSED.contains(&(function, action.as_str(), resource.as_str()))) {
+            (false, false) => faults
+                .push(format!("the {function} calls {action} on {resource}, which its role does not allow")),
+            (true, true) => faults.push(format!(
+                "the {function} may call {action} on {resource}, which a test expects to be refused"
+            )),
+            (true, false) | (false, true) => {}
         }
         if let Some(Unused { reason, .. }) = UNUSED.iter().find(|unused| unused.covers(function, call)) {
             faults.push(format!(
@@ -302,6 +310,20 @@ mod tests {
         let made = json!([["sns:Publish", "orders"]]);
         let told = faults("handler", &statements, &made);
         assert_eq!(told[0], "the handler calls sns:Publish on orders, which its role does not allow");
+    }
+
+    #[test]
+    fn what_a_test_expects_to_be_refused_must_not_be_allowed() {
+        let statement = |bus: &str| json!([{"Effect": "Allow", "Action": "events:PutEvents", "Resource": format!("arn:aws:events:us-east-1:1:event-bus/{bus}")}]);
+        let made = json!([["events:PutEvents", "default"], ["events:PutEvents", "t-bus"]]);
+        let named = |told: Vec<String>| -> Vec<String> {
+            told.into_iter().filter(|line| line.contains("PutEvents")).collect()
+        };
+        assert_eq!(named(faults("handler", &statement("t-*"), &made)), Vec::<String>::new());
+        assert_eq!(
+            named(faults("handler", &statement("*"), &made)),
+            ["the handler may call events:PutEvents on default, which a test expects to be refused"]
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-"""Works on the events of a queue by printing their ids.
+"""Works on the events of a queue: prints their ids, takes as many `seconds` as a payload has, fails with its `error`.
 
 Settings are environment variables: TIDEGATE_URL, TIDEGATE_API_KEY, QUEUE_URL, those of AWS (such as AWS_REGION and
 AWS_ENDPOINT_URL), and COUNT, after how many events it ends; without COUNT it goes on until SIGTERM or Ctrl-C.
@@ -25,6 +25,10 @@ def work(event: Event, lease: Lease) -> None:
         worked_on += 1
         if worked_on == count:
             consumer.stop()
+    payload = event.payload if isinstance(event.payload, dict) else {}
+    lease.lost.wait(payload.get("seconds", 0))
+    if "error" in payload:
+        raise RuntimeError(payload["error"])
 
 
 logging.basicConfig(level=logging.INFO)

@@ -1,4 +1,4 @@
-//! Works on the events of a queue by printing their ids.
+//! Works on the events of a queue: prints their ids, takes as many `seconds` as a payload has, and fails with its `error`.
 //!
 //! Settings are environment variables: TIDEGATE_URL, TIDEGATE_API_KEY, QUEUE_URL, those of AWS (such as AWS_REGION and
 //! AWS_ENDPOINT_URL), and COUNT, after how many events it ends; without COUNT it goes on until SIGTERM or Ctrl-C.
@@ -10,6 +10,7 @@ use std::error::Error;
 use std::io::stderr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use aws_config::BehaviorVersion;
 use aws_smithy_http_client::Builder;
@@ -18,6 +19,7 @@ use tidegate_client::{Client, Event, Lease, QueueConsumer};
 use tokio::signal::ctrl_c;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
+use tokio::time::sleep;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -34,7 +36,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         if worked_on.fetch_add(1, Ordering::Relaxed) + 1 == count {
             enough.notify_one();
         }
-        async { Ok::<_, String>(()) }
+        async move {
+            sleep(Duration::from_secs(event.payload["seconds"].as_u64().unwrap_or(0))).await;
+            event.payload["error"].as_str().map_or(Ok(()), |error| Err(error.to_owned()))
+        }
     };
     let mut terminated = signal(SignalKind::terminate())?;
     let consumer = QueueConsumer::new(&client, aws_sdk_sqs::Client::new(&aws), var("QUEUE_URL")?, work);

@@ -34,6 +34,8 @@ pub struct Answer {
 pub struct Registered {
     /// The API with the new client's key.
     pub api: Api,
+    /// The new client's key itself.
+    pub key: String,
     /// What HTTP deliveries to this client are signed with.
     pub webhook_secret: String,
 }
@@ -68,7 +70,7 @@ impl Api {
         ensure!(body["client_id"] == client_id, "registered {client_id}, got {body}");
         let key = body["api_key"].as_str().context("a new client gets no key")?;
         let secret = body["webhook_secret"].as_str().context("a new client gets no webhook secret")?;
-        Ok(Registered { api: admin.with_key(key), webhook_secret: secret.to_owned() })
+        Ok(Registered { api: admin.with_key(key), key: key.to_owned(), webhook_secret: secret.to_owned() })
     }
 
     /// Sends a GET.

@@ -5,6 +5,7 @@
 //! deployment itself is the business of `cargo xtask e2e`, which says in the environment where to find it.
 
 pub mod api;
+pub mod consumers;
 pub mod deployed;
 pub mod hook;
 pub mod inbox;

@@ -1,12 +1,15 @@
 //! A consumer's queue, read with the AWS SDK.
 
+use std::env;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use aws_config::BehaviorVersion;
 use aws_sdk_sqs::Client;
+use aws_sdk_sqs::config::{Credentials, Region};
 use aws_sdk_sqs::types::QueueAttributeName;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+use serde_json::json;
 use tokio::task::JoinHandle;
 
 use crate::inbox::{Event, Inbox};
@@ -30,10 +33,52 @@ impl Queue {
     /// # Errors
     /// When the service refuses.
     pub async fn create(name: &str) -> Result<Self> {
-        let sqs = client().await;
+        Self::create_by(client().await, name).await
+    }
+
+    /// Creates a queue of this name in another region.
+    ///
+    /// # Errors
+    /// When the service refuses.
+    pub async fn create_in(region: &'static str, name: &str) -> Result<Self> {
+        let config = client().await.config().to_builder().region(Region::new(region));
+        Self::create_by(Client::from_conf(config.build()), name).await
+    }
+
+    /// Creates a queue of this name with other credentials.
+    ///
+    /// # Errors
+    /// When the service refuses.
+    pub async fn create_with(credentials: Credentials, name: &str) -> Result<Self> {
+        let config = client().await.config().to_builder().credentials_provider(credentials);
+        Self::create_by(Client::from_conf(config.build()), name).await
+    }
+
+    async fn create_by(sqs: Client, name: &str) -> Result<Self> {
         let created = sqs.create_queue().queue_name(name).send().await?;
         let url = created.queue_url.context("a created queue has no URL")?;
         Ok(Self { sqs, url, poller: None })
+    }
+
+    /// The queue with this URL.
+    pub async fn at(url: &str) -> Self {
+        Self { sqs: client().await, url: url.to_owned(), poller: None }
+    }
+
+    /// Lets an account make these calls, which is another than the queue's.
+    ///
+    /// # Errors
+    /// When the service refuses.
+    pub async fn admit(&self, account: &str, actions: &[&str]) -> Result<()> {
+        let arn = QueueAttributeName::QueueArn;
+        let asked = self.sqs.get_queue_attributes().queue_url(&self.url).attribute_names(arn.clone());
+        let attributes = asked.send().await?.attributes.unwrap_or_default();
+        let statement = json!({"Effect": "Allow", "Action": actions, "Resource": attributes.get(&arn),
+            "Principal": {"AWS": format!("arn:aws:iam::{account}:root")}});
+        let policy = json!({"Version": "2012-10-17", "Statement": [statement]}).to_string();
+        let set = self.sqs.set_queue_attributes().queue_url(&self.url);
+        set.attributes(QueueAttributeName::Policy, policy).send().await?;
+        Ok(())
     }
 
     /// Creates a queue with the tag of the queues of a stack.
@@ -146,6 +191,23 @@ impl Drop for Queue {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// The credentials of another account: what `TIDEGATE_E2E_OTHER_ACCESS_KEY_ID` and `TIDEGATE_E2E_OTHER_SECRET_ACCESS_KEY` say. An
+/// emulator on this machine takes the number of an account for its key.
+///
+/// # Errors
+/// When they are not set, and somebody else's AWS needs them.
+pub fn another_account() -> Result<Credentials> {
+    let other = |name: &str| env::var(format!("TIDEGATE_E2E_OTHER_{name}"));
+    let endpoint = env::var("AWS_ENDPOINT_URL").unwrap_or_default();
+    let is_here = ["http://127.0.0.1:", "http://localhost:"].iter().any(|here| endpoint.starts_with(here));
+    let (key, secret) = match (other("ACCESS_KEY_ID"), other("SECRET_ACCESS_KEY")) {
+        (Ok(key), Ok(secret)) => (key, secret),
+        _ if is_here => ("111122223333".to_owned(), "other".to_owned()),
+        _ => bail!("TIDEGATE_E2E_OTHER_ACCESS_KEY_ID and TIDEGATE_E2E_OTHER_SECRET_ACCESS_KEY are not set"),
+    };
+    Ok(Credentials::new(key, secret, other("SESSION_TOKEN").ok(), None, "the other account"))
 }
 
 async fn client() -> Client {
