@@ -77,8 +77,8 @@ pub use tidegate_protocol::{
     Firing, ForecastCode, FreeStatus, Freed, Gap, History, Holder, HttpTarget, Interval, JobView, Misfire,
     MisfireRule, OnDeadline, OnExpiry, Outcome, Overlap, Pace, Per, PolicyStatus, PolicyView, Preview,
     Problem, Rate, ReasonCode, RegisteredClient, Release, ReleaseRule, ReleaseStatus, Released, Retry, Run,
-    RunDetail, RunOverlap, SecretView, Sideline, SidelineStatus, Sidelines, SqsTarget, StrainedTarget, Target,
-    TriggerView, Unreadable, Upcoming, UpcomingFiring, WebhookSecret,
+    RunDetail, RunOverlap, SecretView, Sideline, SidelineStatus, Sidelines, SqsTarget, StrainedTarget,
+    Target, TriggerView, Unreadable, Upcoming, UpcomingFiring, WebhookSecret,
 };
 pub use trigger::{Cron, CronFields, Trigger};
 #[cfg(feature = "webhook")]

@@ -8,7 +8,7 @@ use super::condition::shape;
 
 /// What updates are called, by the kind of row and the attributes that they write. What has no name here is called by
 /// its attributes.
-const UPDATES: [(&str, &str, &str); 59] = [
+const UPDATES: [(&str, &str, &str); 60] = [
     ("active", "retained_at", "note retained"),
     ("epoch", "epoch_ms", "begin"),
     ("index", "#shards", "raise shards"),
