@@ -31,6 +31,7 @@ const TABLES: &[Table] = &[
             ("secrets", &[]),
             ("calendars", &[]),
             ("clients", &[]),
+            ("keys", &["clients"]),
             ("index", &[]),
             ("pace", &[]),
             ("policies", &[]),

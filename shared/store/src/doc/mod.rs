@@ -4,6 +4,7 @@
 //! is a new version of its row.
 
 mod backpressure;
+mod defaults;
 mod flow;
 mod http_call;
 mod rest;
@@ -14,6 +15,7 @@ mod terms;
 mod trigger;
 
 pub(crate) use backpressure::BackpressureDoc;
+pub(crate) use defaults::DefaultsDoc;
 pub use rest::Rest;
 pub use rules::RulesDoc;
 pub use terms::TermsDoc;
