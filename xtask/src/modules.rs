@@ -33,6 +33,7 @@ const TABLES: &[Table] = &[
             ("client_secrets", &[]),
             ("sidelines", &[]),
             ("clients", &["sidelines"]),
+            ("keys", &["clients"]),
             ("index", &[]),
             ("pace", &[]),
             ("policies", &[]),

@@ -1,23 +1,31 @@
-//! Who calls: a client by its key, or the admin.
+//! Who calls, and for what: a client by one of its keys, or the admin, who may call in the place of a client.
 //!
 //! Keys carry 256 random bits and are looked up by their SHA-256, so nothing here compares secrets byte by byte.
 //! A key that was found stays known for a little while, and so does one that was not. A text that has not the form of a key
 //! is refused without a look: whoever sends garbage costs no read.
 
 use axum::extract::FromRequestParts;
-use http::header::AUTHORIZATION;
+use http::Method;
+use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use http::request::Parts;
 use tidegate_domain::ids::ClientId;
+use tidegate_domain::key::Scope;
 use tidegate_store::KeyHash;
 use tidegate_store::clients::Client;
+use tidegate_store::keys::ApiKey;
 
 use crate::ApiState;
+use crate::body::id_to_find;
 use crate::problem::{Kind, Problem};
+use crate::wire::instant;
 
 /// Characters of a key's random part.
 const KEY_CHARACTERS: usize = 43;
 
-/// The client that a request comes from.
+/// The header by which the admin says in the place of which client a call is made.
+const CLIENT: HeaderName = HeaderName::from_static("tidegate-client");
+
+/// The client that a request comes from, by a key that is for such requests; or that the admin names.
 pub(crate) struct Caller(pub(crate) Client);
 
 /// Says that a request carries the admin key.
@@ -30,25 +38,79 @@ impl FromRequestParts<ApiState> for Caller {
         let key = bearer(parts, "the client's API key")?;
         let hash = KeyHash::of(key);
         let now = state.engine.clock().now();
-        let client = match state.known_keys.find(&hash, now) {
-            Some(client) => client,
+        if let Some(named) = parts.headers.get(CLIENT) {
+            return in_place_of(state, &hash, named).await;
+        }
+        let (key, client) = match state.known_keys.find(&hash, now) {
+            Some(known) => known,
             None if !is_client_key(key) || state.refused_keys.find(&hash, now).is_some() => {
                 return Err(unknown_key(state, &hash));
             }
             None => {
-                let found = state.engine.store().client_by_key(&hash).await;
-                let found = found.map_err(|e| Problem::of_store("look up a key", &e))?;
-                let Some(client) = found else {
+                let found = find(state, &hash).await?;
+                let Some(known) = found else {
                     let problem = unknown_key(state, &hash);
                     state.refused_keys.keep(hash, now, ());
                     return Err(problem);
                 };
-                state.known_keys.keep(hash, now, client.clone());
-                client
+                state.known_keys.keep(hash, now, known.clone());
+                known
             }
         };
+        if key.has_expired(now) {
+            let at = key.expires_at.map(instant).unwrap_or_default();
+            let id = key.hash.id();
+            let detail =
+                format!("key {id} expired at {at}; use another one, or make one with a key of scope admin");
+            return Err(Problem::new(Kind::UnknownKey, detail));
+        }
+        let needed = scope_of(&parts.method, parts.uri.path());
+        if !key.scopes.has(needed) {
+            let (id, has, needs) = (key.hash.id(), &key.scopes, needed.as_str());
+            let detail =
+                format!("this call needs a key of scope {needs}, and key {id} has {has}; use another one");
+            return Err(Problem::new(Kind::ScopeMissing, detail));
+        }
         tracing::Span::current().record("client", client.id.as_str());
         Ok(Self(client))
+    }
+}
+
+async fn find(state: &ApiState, hash: &KeyHash) -> Result<Option<(ApiKey, Client)>, Problem> {
+    let store = state.engine.store();
+    let key = store.key(hash).await.map_err(|e| Problem::of_store("look up a key", &e))?;
+    let Some(key) = key else { return Ok(None) };
+    let client = store.client(&key.client).await.map_err(|e| Problem::of_store("read a client", &e))?;
+    Ok(client.map(|client| (key, client)))
+}
+
+/// The client that the admin names.
+async fn in_place_of(state: &ApiState, hash: &KeyHash, named: &HeaderValue) -> Result<Caller, Problem> {
+    if !state.is_admin(hash) {
+        let detail = "only the admin key may name a client in the header Tidegate-Client; leave it out";
+        return Err(Problem::new(Kind::UnknownKey, detail));
+    }
+    let id: ClientId = id_to_find("client", named.to_str().unwrap_or_default())?;
+    let found = state.engine.store().client(&id).await;
+    let client = found.map_err(|e| Problem::of_store("read a client", &e))?;
+    let client =
+        client.ok_or_else(|| Problem::new(Kind::NotFound, format!("no client '{id}' is registered")))?;
+    tracing::Span::current().record("client", client.id.as_str());
+    Ok(Caller(client))
+}
+
+/// What a key must be for, for a call.
+fn scope_of(method: &Method, path: &str) -> Scope {
+    let path = path.strip_prefix("/v1/").unwrap_or(path);
+    let (noun, rest) = path.split_once('/').unwrap_or((path, ""));
+    match (noun, rest) {
+        ("keys" | "webhook-secret", _) => Scope::Admin,
+        ("secrets", name) if !name.is_empty() => Scope::Admin,
+        ("tokens", "release" | "extend") => Scope::Release,
+        // It asks, and changes nothing.
+        ("schedules", "preview") => Scope::Read,
+        _ if *method == Method::GET || *method == Method::HEAD => Scope::Read,
+        _ => Scope::Schedule,
     }
 }
 

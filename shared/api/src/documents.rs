@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 use tidegate_domain::calendar::Exclusions;
 use tidegate_domain::ids::{CalendarId, JobId, PolicyId};
+use tidegate_domain::job::JobDefaults;
 use tidegate_domain::policy::PolicyTerms;
 use tidegate_engine::JobDraft;
 
@@ -37,7 +38,7 @@ use crate::wire::trigger::Findings;
 pub fn read_job(document: Value, now: DateTime<Utc>) -> Result<(Option<JobId>, JobDraft), Vec<String>> {
     let body: JobBody = read_form(&document, now)?;
     let mut findings = Findings::default();
-    let checked = body.check(now, &mut findings);
+    let checked = body.check(now, &JobDefaults::default(), &mut findings);
     findings.refuse_what_fires_no_more();
     finish(checked.map(|job| (job.id, job.draft)), findings.errors)
 }

@@ -32,6 +32,11 @@ impl<K: Eq + Hash, V: Clone> Memory<K, V> {
         ((now - *asked_at).abs() < self.believed).then(|| answer.clone())
     }
 
+    /// Believes nothing of a key any more.
+    pub(crate) fn forget(&self, key: &K) {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).pop(key);
+    }
+
     /// Keeps what was answered at `now`.
     pub(crate) fn keep(&self, key: K, now: DateTime<Utc>, answer: V) {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).put(key, (now, answer));

@@ -16,17 +16,18 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::routes::{
-    bulk, calendars, clients, dead_letters, events, health, index, jobs, patches, policies, runs, schedules,
-    secrets, sidelines, targets, tokens,
+    bulk, calendars, clients, dead_letters, events, health, index, jobs, keys, patches, policies, runs,
+    schedules, secrets, sidelines, targets, tokens,
 };
 use crate::wire::bounds::{close, state_bounds};
 use crate::wire::bulk::BulkBody;
 use crate::wire::calendar::CalendarBody;
-use crate::wire::client::{ClientBody, RotateBody};
+use crate::wire::client::{ClientBody, ClientPatch, JobDefaultsBody, RotateBody};
 use crate::wire::dead_letter::{DiscardBody, RedriveBody};
 use crate::wire::flow::WindowBody;
 use crate::wire::index::ShardsBody;
 use crate::wire::job::JobBody;
+use crate::wire::key::KeyBody;
 use crate::wire::policy::{CloseBody, PolicyBody, RateBody};
 use crate::wire::preview::PreviewBody;
 use crate::wire::retry::RetryBody;
@@ -58,7 +59,10 @@ impl Modify for Keys {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let components = document.components.get_or_insert_default();
         for (name, description) in [
-            ("client_key", "The API key of a client, as its registration showed it once"),
+            (
+                "client_key",
+                "An API key of a client, as it was shown once. The admin key does as well, with the header Tidegate-Client: <client_id>",
+            ),
             ("admin_key", "The admin key of the deployment"),
         ] {
             let bearer =
@@ -74,6 +78,7 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
     state_bounds::<BulkBody>(components);
     state_bounds::<CalendarBody>(components);
     state_bounds::<ClientBody>(components);
+    state_bounds::<ClientPatch>(components);
     state_bounds::<CloseBody>(components);
     state_bounds::<Release>(components);
     state_bounds::<EveryBody>(components);
@@ -83,6 +88,8 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
     state_bounds::<ExtendBody>(components);
     state_bounds::<FreeBody>(components);
     state_bounds::<JobBody>(components);
+    state_bounds::<JobDefaultsBody>(components);
+    state_bounds::<KeyBody>(components);
     state_bounds::<MisfireBody>(components);
     state_bounds::<PolicyBody>(components);
     state_bounds::<PreviewBody>(components);
@@ -133,6 +140,12 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
     let (routes, mut document) = OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(health::health))
         .routes(routes!(clients::register_client, clients::list_clients))
+        .routes(routes!(clients::read_client, clients::patch_client))
+        .routes(routes!(clients::read_own_client))
+        .routes(routes!(keys::create_key, keys::list_keys))
+        .routes(routes!(keys::revoke_key))
+        .routes(routes!(keys::create_key_for, keys::list_keys_of))
+        .routes(routes!(keys::revoke_key_of))
         .routes(routes!(clients::rotate_webhook_secret))
         .routes(routes!(policies::create_policy, policies::list_policies))
         .routes(routes!(

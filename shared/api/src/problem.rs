@@ -25,11 +25,13 @@ pub(crate) enum Kind {
     MalformedRequest,
     MissingKey,
     UnknownKey,
+    ScopeMissing,
     TargetNotAllowed,
     NotFound,
     UnknownRoute,
     MethodNotAllowed,
     IdTaken,
+    TooManyKeys,
     InUse,
     ChangedMeanwhile,
     RunOver,
@@ -53,6 +55,7 @@ impl Kind {
             }
             Self::MissingKey => (StatusCode::UNAUTHORIZED, "missing-key", "A key is needed"),
             Self::UnknownKey => (StatusCode::UNAUTHORIZED, "unknown-key", "The key is not valid"),
+            Self::ScopeMissing => (StatusCode::FORBIDDEN, "scope-missing", "The key is not for this"),
             Self::TargetNotAllowed => {
                 (StatusCode::FORBIDDEN, "target-not-allowed", "The target is not allowed")
             }
@@ -62,6 +65,7 @@ impl Kind {
                 (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "The route has no such method")
             }
             Self::IdTaken => (StatusCode::CONFLICT, "id-taken", "The id is taken"),
+            Self::TooManyKeys => (StatusCode::CONFLICT, "too-many-keys", "There are too many keys"),
             Self::InUse => (StatusCode::CONFLICT, "in-use", "It is in use"),
             Self::ChangedMeanwhile => {
                 (StatusCode::CONFLICT, "changed-meanwhile", "It changed at the same time")
@@ -285,6 +289,15 @@ impl FieldErrors {
             }
         }
         self.further = self.further.saturating_add(other.further);
+    }
+
+    /// Adds what was noted about the members of an object.
+    pub(crate) fn append_within(&mut self, object: &str, within: Self) {
+        for error in within.listed {
+            let field = format!("{object}.{}", error.field);
+            self.push(FieldError { field, ..error });
+        }
+        self.further = self.further.saturating_add(within.further);
     }
 
     /// Whether every field was right so far.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use tidegate_engine::{EmissionStatus, Engine};
 use tidegate_store::KeyHash;
 use tidegate_store::clients::Client;
+use tidegate_store::keys::ApiKey;
 
 use crate::memory::Memory;
 
-/// How long a key is believed to be a client's, in seconds: so long may a removed key still be taken.
-const KEY_SECONDS: i64 = 30;
+/// How long a key is believed to be a client's, in seconds: so long may a revoked key still be taken.
+const KEY_SECONDS: i64 = 10;
 /// How long a queue is believed to be there, in seconds.
 const QUEUE_SECONDS: i64 = 60;
 /// How long what was read of emission is believed, in seconds: the health route needs no key, and must cost little.
@@ -30,7 +31,7 @@ type QueueHints = dyn Fn(&str) -> QueueHint + Send + Sync;
 #[derive(Clone)]
 pub struct ApiState {
     pub(crate) engine: Engine,
-    pub(crate) known_keys: Arc<Memory<KeyHash, Client>>,
+    pub(crate) known_keys: Arc<Memory<KeyHash, (ApiKey, Client)>>,
     /// Keys that no client has. Keys are random, so none of them will ever be given out.
     pub(crate) refused_keys: Arc<Memory<KeyHash, ()>>,
     pub(crate) known_emission: Arc<Memory<(), EmissionStatus>>,

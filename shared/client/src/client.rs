@@ -27,6 +27,8 @@ pub struct Client {
     http: reqwest::Client,
     base_url: String,
     api_key: String,
+    /// In whose place the admin calls.
+    in_place_of: Option<String>,
 }
 
 impl fmt::Debug for Client {
@@ -50,6 +52,10 @@ pub struct Page<T> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Route<'a> {
     Clients,
+    ClientOf(&'a str),
+    OwnClient,
+    Keys,
+    Key(&'a str),
     Policies,
     Policy(&'a str),
     WebhookSecret,
@@ -94,6 +100,10 @@ impl Route<'_> {
     fn path(self) -> String {
         let (collection, names, what): (&str, &[&str], &str) = match &self {
             Self::Clients => ("clients", &[], ""),
+            Self::ClientOf(id) => ("clients", &[id], ""),
+            Self::OwnClient => ("client", &[], ""),
+            Self::Keys => ("keys", &[], ""),
+            Self::Key(id) => ("keys", &[id], ""),
             Self::Policies => ("policies", &[], ""),
             Self::Policy(id) => ("policies", &[id], ""),
             Self::PausePolicy(id) => ("policies", &[id], "/pause"),
@@ -161,7 +171,13 @@ impl Client {
         let timeout = Duration::from_secs(CALL_SECONDS);
         let http = reqwest::Client::builder().timeout(timeout).build()?;
         let base_url = base_url.into().trim_end_matches('/').to_owned();
-        Ok(Self { http, base_url, api_key: api_key.into() })
+        Ok(Self { http, base_url, api_key: api_key.into(), in_place_of: None })
+    }
+
+    /// A caller by the admin key in the place of a client: it may do all that the client's keys may.
+    #[must_use]
+    pub fn in_place_of(&self, client_id: impl Into<String>) -> Self {
+        Self { in_place_of: Some(client_id.into()), ..self.clone() }
     }
 
     /// Registers a client, by the admin key. `allowed_targets` are URLs, each with at most one `*`; every address is
@@ -294,7 +310,11 @@ impl Client {
     }
 
     fn call(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http.request(method, format!("{}{path}", self.base_url)).bearer_auth(&self.api_key)
+        let call = self.http.request(method, format!("{}{path}", self.base_url)).bearer_auth(&self.api_key);
+        match &self.in_place_of {
+            Some(client_id) => call.header("tidegate-client", client_id),
+            None => call,
+        }
     }
 }
 

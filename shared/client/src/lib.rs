@@ -46,6 +46,7 @@ mod error;
 mod heartbeat;
 mod history;
 mod job;
+mod keys;
 mod message;
 mod policy;
 mod preview;
@@ -67,6 +68,7 @@ pub use dead_letters::DeadLetterFilter;
 pub use error::Error;
 pub use heartbeat::Heartbeat;
 pub use job::{Job, Payload};
+pub use keys::{ApiKey, ClientChange};
 pub use message::{Message, MessageError};
 pub use policy::Policy;
 pub use preview::PreviewQuery;
@@ -74,11 +76,12 @@ pub use tidegate_protocol::{
     At, Backoff, Backpressure, BatchWindow, BulkResult, CalendarView, ClientView, Completion, DeadLetter,
     DeadLetterCounts, DeadLetterDetail, DeadLetterResult, DeadLetterStatus, Dst, Event, EventError,
     EventRecord, Every, ExpectationCode, Explanation, ExtendStatus, Extended, FailedDelivery, FieldError,
-    Firing, ForecastCode, FreeStatus, Freed, Gap, History, Holder, HttpTarget, Interval, JobView, Misfire,
-    MisfireRule, OnDeadline, OnExpiry, Outcome, Overlap, Pace, Per, PolicyStatus, PolicyView, Preview,
-    Problem, Rate, ReasonCode, RegisteredClient, Release, ReleaseRule, ReleaseStatus, Released, Retry, Run,
-    RunDetail, RunOverlap, SecretView, Sideline, SidelineStatus, Sidelines, SqsTarget, StrainedTarget,
-    Target, TriggerView, Unreadable, Upcoming, UpcomingFiring, WebhookSecret,
+    Firing, ForecastCode, FreeStatus, Freed, Gap, History, Holder, HttpTarget, Interval, JobDefaults,
+    JobView, KeyView, Misfire, MisfireRule, NewKey, OnDeadline, OnExpiry, Outcome, Overlap, Pace, Per,
+    PolicyStatus, PolicyView, Preview, Problem, Rate, ReasonCode, RegisteredClient, Release, ReleaseRule,
+    ReleaseStatus, Released, Retry, Run, RunDetail, RunOverlap, Scope, SecretView, Sideline, SidelineStatus,
+    Sidelines, SqsTarget, StrainedTarget, Target, TriggerView, Unreadable, Upcoming, UpcomingFiring,
+    WebhookSecret,
 };
 pub use trigger::{Cron, CronFields, Trigger};
 #[cfg(feature = "webhook")]

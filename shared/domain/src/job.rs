@@ -124,6 +124,19 @@ pub struct Terms {
     pub unknown: Unknown,
 }
 
+/// What the jobs of a client have that say nothing of it, from when they are written.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JobDefaults {
+    /// When an event is sent again; `None`: as without a client.
+    pub retry: Option<Retry>,
+    /// The most deliveries of an event.
+    pub max_attempts: Option<Attempts>,
+    /// How old a launch may be when it is delivered.
+    pub relevancy: Option<Relevancy>,
+    /// How much of what happened is kept.
+    pub history: Option<History>,
+}
+
 /// How much of what happened to a job's events is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum History {

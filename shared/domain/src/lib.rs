@@ -26,6 +26,7 @@ pub mod flow;
 pub mod http_call;
 pub mod ids;
 pub mod job;
+pub mod key;
 pub mod limits;
 pub mod nesting;
 pub mod occurrence;

@@ -175,6 +175,10 @@ pub const HISTORY_DAYS: i64 = 14;
 pub const WRITE_ROUNDS: u32 = 8;
 /// Patterns on a client's allow-list.
 pub const ALLOWED_TARGETS: usize = 50;
+/// Live keys of one client.
+pub const CLIENT_KEYS: u32 = 20;
+/// The longest note that says what a key is for, in bytes.
+pub const KEY_NOTE_BYTES: usize = 100;
 /// Longest target URL, in bytes.
 pub const TARGET_URL_BYTES: usize = 512;
 /// Headers that a job may add to its calls.

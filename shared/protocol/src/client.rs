@@ -4,17 +4,108 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Unreadable;
+use crate::job::History;
+use crate::retry::Retry;
+use crate::words::words;
+
 /// A client as it is answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Client))]
 pub struct ClientView {
     /// Its name.
     pub client_id: String,
+    /// Rises by one with each change. It is also the ETag, which `If-Match` takes.
+    #[serde(default)]
+    pub revision: u32,
     /// The addresses that its jobs may name.
     pub allowed_targets: Vec<String>,
+    /// What its jobs have that say nothing of it, from when they are written.
+    #[serde(default)]
+    pub defaults: JobDefaults,
     /// When it was registered.
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub created_at: String,
+}
+
+/// What the jobs of a client have that say nothing of it, from when they are written.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct JobDefaults {
+    /// When an event is sent again that its target did not take.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub retry: Option<Retry>,
+    /// The most deliveries of one event.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max_attempts: Option<u32>,
+    /// How old a launch may be when it is delivered, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub relevancy_seconds: Option<u32>,
+    /// How much of what happened is kept.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub history: Option<History>,
+}
+
+words! {
+    /// Something that a key may be for.
+    Scope {
+        /// To see what there is.
+        Read = "read",
+        /// To create, change and delete jobs, policies and calendars; to cancel, redrive and discard.
+        Schedule = "schedule",
+        /// To release and extend tokens: what a consumer needs.
+        Release = "release",
+        /// To make and revoke keys and secrets of the client.
+        Admin = "admin",
+    }
+}
+
+/// A key of a client, without the key itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Key))]
+pub struct KeyView {
+    /// Its name: the first 12 characters of the SHA-256 of the key, in hex.
+    #[cfg_attr(feature = "openapi", schema(example = "3f9a0c17be52"))]
+    pub key_id: String,
+    /// What it is for.
+    pub scopes: Vec<Scope>,
+    /// What is said of it; null when nothing.
+    pub note: Option<String>,
+    /// From when on it opens nothing; null: it does not end.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub expires_at: Option<String>,
+    /// When it was made.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub created_at: String,
+}
+
+/// A key that was just made. It is shown here and never again.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NewKey {
+    /// What is known of it.
+    #[serde(flatten)]
+    pub key: KeyView,
+    /// What the client sends as `Authorization: Bearer <key>`. Stored hashed: it cannot be shown again.
+    #[cfg_attr(feature = "openapi", schema(example = "tg_acme_Jx0l4YqH3m0dT2mC8s1v5b7n9k2p4r6t8w0y1z3A5c7"))]
+    pub api_key: String,
+}
+
+impl fmt::Debug for NewKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewKey").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+/// The keys of a client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct KeyList {
+    /// The keys, those that are over among them, by their names.
+    pub keys: Vec<KeyView>,
+    /// What the list has beside that and cannot be read. Left out when there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unreadable: Vec<Unreadable>,
 }
 
 /// A client that was just registered, with its secrets. They are shown here and never again.

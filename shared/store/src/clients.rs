@@ -1,21 +1,22 @@
-//! Clients, their key hashes, and until when a client's jobs must be looked up before delivery.
+//! Clients, and until when a client's jobs must be looked up before delivery.
 
 use std::{fmt, iter};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use tidegate_domain::ids::ClientId;
+use tidegate_domain::job::JobDefaults;
 use tidegate_domain::limits::FORMER_SECRETS;
 use tidegate_domain::secret::KeptSeconds;
 use tidegate_domain::time::{seconds, shifted};
 
+use crate::doc::DefaultsDoc;
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Sorted, Update};
 use crate::sidelines::recheck_key;
 use crate::tables::Table;
-use crate::{Create, Page, Result, Store, Write};
+use crate::{Page, Result, Store, Write};
 
 /// A client, a tenant of the deployment, as it is stored.
 #[derive(Clone, PartialEq, Eq)]
@@ -29,6 +30,10 @@ pub struct Client {
     pub webhook_secret: String,
     /// What they are signed with as well, while consumers change over to that: the latest first. Kept out of `Debug`.
     pub former_secrets: Vec<FormerSecret>,
+    /// What its jobs have that say nothing of it.
+    pub defaults: JobDefaults,
+    /// Rises by one with each change of what it may name and of its defaults; starts at 1.
+    pub revision: u32,
     /// When it was registered, to the millisecond.
     pub created_at: DateTime<Utc>,
 }
@@ -88,58 +93,39 @@ impl Client {
 /// Without the secrets, which would end in a log.
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { id, allowed_targets, webhook_secret: _, former_secrets: _, created_at } = self;
         let mut shown = f.debug_struct("Client");
-        shown.field("id", id).field("allowed_targets", allowed_targets).field("created_at", created_at);
-        shown.finish_non_exhaustive()
+        shown
+            .field("id", &self.id)
+            .field("revision", &self.revision)
+            .field("allowed_targets", &self.allowed_targets);
+        shown.field("defaults", &self.defaults).field("created_at", &self.created_at).finish_non_exhaustive()
     }
 }
 
-/// The SHA-256 of an API key, in lower-case hex: 64 characters. Keys have 256 random bits, so a fast hash is enough.
-///
-/// ```
-/// use tidegate_store::KeyHash;
-///
-/// let hash = KeyHash::of("tg_acme_secret");
-/// assert_eq!(hash.as_str().len(), 64);
-/// assert_eq!(hash, KeyHash::of("tg_acme_secret"));
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct KeyHash(String);
-
-impl KeyHash {
-    /// The hash of a key.
-    pub fn of(key: &str) -> Self {
-        use fmt::Write as _;
-        let mut hex = String::with_capacity(64);
-        for byte in Sha256::digest(key.as_bytes()) {
-            let _infallible = write!(hex, "{byte:02x}");
-        }
-        Self(hex)
-    }
-
-    /// The hex text, as rows and the environment have it.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-fn client_key(id: &str) -> Key {
+pub(crate) fn client_key(id: &str) -> Key {
     Key::new("client", id)
 }
 
-fn key_key(hash: &KeyHash) -> Key {
-    Key::new(format!("key|{}", hash.0), "-")
-}
-
-fn row(key: &Key, client: &Client) -> Row {
-    let allowed = client.allowed_targets.iter().map(text).collect();
-    Row::new(key)
+/// The row of a client that has one key.
+pub(crate) fn row(client: &Client) -> Row {
+    Row::new(&client_key(client.id.as_str()))
         .with("client", text(client.id.as_str()))
-        .with("allowed_targets", AttributeValue::L(allowed))
+        .with("allowed_targets", allowed_targets(client))
+        .with("defaults", defaults(client))
+        .with("revision", number(client.revision))
+        .with("live_keys", number(1))
         .with("webhook_secret", text(&*client.webhook_secret))
         .with_some("former_secrets", former_secrets(client))
         .with("created_at", number(client.created_at.timestamp_millis()))
+}
+
+fn allowed_targets(client: &Client) -> AttributeValue {
+    AttributeValue::L(client.allowed_targets.iter().map(text).collect())
+}
+
+fn defaults(client: &Client) -> AttributeValue {
+    // Serialising plain structs to a string has no way to fail.
+    text(serde_json::to_string(&DefaultsDoc::from(&client.defaults)).unwrap_or_default())
 }
 
 fn former_secrets(client: &Client) -> Option<AttributeValue> {
@@ -153,48 +139,20 @@ fn former_secrets(client: &Client) -> Option<AttributeValue> {
 fn read(row: &Attributes) -> Result<Client> {
     let item = Item::read(Table::Clients, row)?;
     let former = item.find_text("former_secrets").map(serde_json::from_str).transpose();
+    let defaults = item.find_text("defaults").map(serde_json::from_str::<DefaultsDoc>).transpose();
+    let defaults = defaults.map_err(|e| e.to_string()).and_then(|doc| doc.unwrap_or_default().read());
     Ok(Client {
         id: item.id("client")?,
         allowed_targets: item.texts("allowed_targets").into_iter().map(str::to_owned).collect(),
         webhook_secret: item.text("webhook_secret")?.to_owned(),
         former_secrets: former.map_err(|_| item.corrupt("'former_secrets' is no list"))?.unwrap_or_default(),
+        defaults: defaults.map_err(|e| item.corrupt(format!("'defaults': {e}")))?,
+        revision: item.number_or("revision", 1)?,
         created_at: item.instant_ms("created_at")?,
     })
 }
 
 impl Store {
-    /// Registers a client with its first key: both or neither. The key's row carries a copy of the client, so a call of
-    /// the API reads one row. `Exists` when the name is taken.
-    ///
-    /// # Errors
-    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
-    /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
-    pub async fn create_client(&self, client: &Client, hash: &KeyHash) -> Result<Create> {
-        let items = vec![
-            self.put_new_item_of(Table::Clients, row(&client_key(client.id.as_str()), client))?,
-            self.put_item_of(Table::Clients, row(&key_key(hash), client))?,
-        ];
-        Ok(match self.transact(Table::Clients, items).await? {
-            Write::Done => Create::Done,
-            Write::Refused => Create::Exists,
-        })
-    }
-
-    /// The client that a key opens; `None` when no client has the key. A key is good from the moment on that it was given: where
-    /// an eventual read finds none, a consistent one says so.
-    ///
-    /// # Errors
-    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
-    /// be read.
-    pub async fn client_by_key(&self, hash: &KeyHash) -> Result<Option<Client>> {
-        let key = key_key(hash);
-        let found = match self.get(Table::Clients, &key, false).await? {
-            None => self.get(Table::Clients, &key, true).await?,
-            found => found,
-        };
-        found.as_ref().map(read).transpose()
-    }
-
     /// A client by its name, read eventually; `None` when none is registered under it.
     ///
     /// # Errors
@@ -202,6 +160,21 @@ impl Store {
     /// be read.
     pub async fn client(&self, id: &ClientId) -> Result<Option<Client>> {
         self.get(Table::Clients, &client_key(id.as_str()), false).await?.as_ref().map(read).transpose()
+    }
+
+    /// Replaces what a client may name and its defaults. `Refused` unless it is at the revision before the one that is given.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
+    pub async fn replace_client(&self, client: &Client) -> Result<Write> {
+        let changes = "SET allowed_targets = :allowed, defaults = :defaults, revision = :revision";
+        let update = Update::new(Table::Clients, client_key(client.id.as_str()), changes)
+            .when("revision = :seen")
+            .value(":allowed", allowed_targets(client))
+            .value(":defaults", defaults(client))
+            .value(":revision", number(client.revision))
+            .value(":seen", number(client.revision.saturating_sub(1)));
+        Ok(self.update(update).await?.into())
     }
 
     /// Replaces the webhook secrets of a client. `Refused` unless the present one is still the one that was seen.
@@ -256,16 +229,5 @@ impl Store {
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn recheck_until(&self, client: &ClientId) -> Result<Option<DateTime<Utc>>> {
         Ok(self.recheck(client).await?.until)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_hash_is_the_sha_256_in_hex() {
-        let hash = KeyHash::of("abc");
-        assert_eq!(hash.as_str(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 }

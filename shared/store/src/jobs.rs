@@ -318,7 +318,7 @@ impl Store {
         }
     }
 
-    fn delete_item_of(&self, table: Table, key: &Key) -> Result<TransactWriteItem> {
+    pub(crate) fn delete_item_of(&self, table: Table, key: &Key) -> Result<TransactWriteItem> {
         let delete = Delete::builder().table_name(self.name(table)).set_key(Some(key.attributes()));
         Ok(TransactWriteItem::builder().delete(delete.build().map_err(build_error)?).build())
     }

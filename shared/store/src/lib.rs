@@ -26,6 +26,7 @@ pub mod failures;
 pub mod index;
 mod item;
 pub mod jobs;
+pub mod keys;
 pub mod launch;
 pub mod line;
 pub mod pace;
@@ -47,9 +48,10 @@ mod error;
 
 use aws_sdk_dynamodb::Client;
 
-pub use clients::{Client as ClientRecord, KeyHash};
+pub use clients::Client as ClientRecord;
 pub use error::StoreError;
 use item::{Attributes, Item};
+pub use keys::KeyHash;
 pub use pause::Pause;
 use pause::Pauses;
 use tables::{SORT_KEY, Table};

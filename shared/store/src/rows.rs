@@ -453,7 +453,7 @@ impl Store {
             .table_name(self.name(table))
             .set_key(Some(key.attributes()))
             .condition_expression(condition)
-            .set_expression_attribute_values(Some(values))
+            .set_expression_attribute_values(Some(values).filter(|v| !v.is_empty()))
             .build()
             .map_err(|e| StoreError::Corrupt { table, key: String::new(), reason: e.to_string() })?;
         Ok(TransactWriteItem::builder().delete(built).build())

@@ -48,7 +48,7 @@ pub(super) async fn accept(
 ) -> Result<Accepted, Problem> {
     let mut findings = Findings::default();
     let paused = body.paused;
-    let checked = body.check(state.engine.clock().now(), &mut findings);
+    let checked = body.check(state.engine.clock().now(), &client.defaults, &mut findings);
     if !findings.past.is_empty() || findings.fires_no_more.is_some() || paused.is_some() {
         let id = in_path.or(checked.as_ref().and_then(|checked| checked.id.as_ref()));
         let stored = match id {

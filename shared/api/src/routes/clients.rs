@@ -1,24 +1,28 @@
-//! Clients: registered and listed by the admin only; each replaces its own webhook secret.
+//! Clients: registered, changed and listed by the admin only; each replaces its own webhook secret.
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Path, State};
+use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use chrono::DateTime;
 use http::StatusCode;
 use tidegate_domain::ids::ClientId;
+use tidegate_domain::key::Scopes;
 use tidegate_domain::limits::{FORMER_SECRETS, WRITE_ROUNDS};
 use tidegate_domain::secret::KeptSeconds;
 use tidegate_domain::time::{seconds, shifted};
-use tidegate_protocol::{RegisteredClient, WebhookSecret};
+use tidegate_protocol::{ClientView, RegisteredClient, WebhookSecret};
 use tidegate_store::clients::{Client, FormerSecret};
+use tidegate_store::keys::ApiKey;
 use tidegate_store::{Create, KeyHash, Write};
 
+use super::{with_revision, wrong_revision};
 use crate::ApiState;
 use crate::auth::{Admin, Caller};
-use crate::body::{Body, Cursor, ListQuery};
+use crate::body::{Body, Cursor, Expected, ListQuery, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::client::{ClientBody, ClientList, RotateBody, view};
+use crate::wire::client::{ClientBody, ClientList, ClientPatch, RotateBody, view};
 use crate::wire::{instant, spoiled};
 
 /// Registers a client. The answer shows its API key and its webhook secret, once.
@@ -33,14 +37,24 @@ pub(crate) async fn register_client(
     let mut errors = FieldErrors::default();
     let checked = body.check(&mut errors);
     errors.into_result(Kind::InvalidBody)?;
-    let Some((id, allowed_targets)) = checked else {
+    let Some((id, allowed_targets, defaults)) = checked else {
         return Err(Problem::new(Kind::InvalidBody, "the body is not that of a client"));
     };
     let api_key = new_api_key(&id)?;
     let webhook_secret = new_webhook_secret()?;
     let created_at = state.engine.clock().now();
-    let client = Client { id, allowed_targets, webhook_secret, former_secrets: Vec::new(), created_at };
-    let created = state.engine.store().create_client(&client, &KeyHash::of(&api_key)).await;
+    let key = ApiKey {
+        client: id.clone(),
+        hash: KeyHash::of(&api_key),
+        scopes: Scopes::all(),
+        note: String::new(),
+        expires_at: None,
+        created_at,
+    };
+    let former_secrets = Vec::new();
+    let client =
+        Client { id, allowed_targets, webhook_secret, former_secrets, defaults, revision: 1, created_at };
+    let created = state.engine.store().create_client(&client, &key).await;
     match created.map_err(|e| Problem::of_store("register a client", &e))? {
         Create::Done => {
             let shown = view(&client);
@@ -54,12 +68,84 @@ pub(crate) async fn register_client(
     }
 }
 
-fn new_api_key(id: &ClientId) -> Result<String, Problem> {
+pub(super) fn new_api_key(id: &ClientId) -> Result<String, Problem> {
     Ok(format!("tg_{id}_{}", URL_SAFE_NO_PAD.encode(random()?)))
 }
 
 fn new_webhook_secret() -> Result<String, Problem> {
     Ok(format!("whsec_{}", STANDARD.encode(random()?)))
+}
+
+/// Shows a client, without its secrets.
+#[utoipa::path(get, path = "/v1/clients/{client_id}", tag = "clients", params(("client_id" = String, Path)),
+    security(("admin_key" = [])), responses(
+    (status = 200, description = "The client", body = ClientView, headers(("etag" = String))),
+))]
+pub(crate) async fn read_client(
+    State(state): State<ApiState>,
+    _: Admin,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let client = find(&state, &id).await?;
+    Ok(with_revision(StatusCode::OK, client.revision, view(&client)))
+}
+
+/// Shows the client that asks, without its secrets.
+#[utoipa::path(get, path = "/v1/client", tag = "clients", responses(
+    (status = 200, description = "The client", body = ClientView, headers(("etag" = String))),
+))]
+pub(crate) async fn read_own_client(Caller(client): Caller) -> Response {
+    with_revision(StatusCode::OK, client.revision, view(&client))
+}
+
+/// Changes what a client may name, and its defaults. Jobs that are there stay as they are. It holds within 10 seconds.
+#[utoipa::path(patch, path = "/v1/clients/{client_id}", tag = "clients", request_body = ClientPatch,
+    params(("client_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
+    security(("admin_key" = [])), responses(
+    (status = 200, description = "The client", body = ClientView, headers(("etag" = String))),
+))]
+pub(crate) async fn patch_client(
+    State(state): State<ApiState>,
+    _: Admin,
+    Path(id): Path<String>,
+    Expected(expected): Expected,
+    Body(body): Body<ClientPatch>,
+) -> Result<Response, Problem> {
+    let mut errors = FieldErrors::default();
+    let checked = body.check(&mut errors);
+    errors.into_result(Kind::InvalidBody)?;
+    let Some((allowed_targets, defaults)) = checked else {
+        return Err(Problem::new(Kind::InvalidBody, "the body is not what may change of a client"));
+    };
+    for _ in 0..WRITE_ROUNDS {
+        let seen = find(&state, &id).await?;
+        if expected.is_some_and(|expected| expected != seen.revision) {
+            return Err(wrong_revision("client", seen.id.as_str(), seen.revision));
+        }
+        let changed = Client {
+            allowed_targets: allowed_targets.clone().unwrap_or_else(|| seen.allowed_targets.clone()),
+            defaults: defaults.clone().unwrap_or_else(|| seen.defaults.clone()),
+            ..seen.clone()
+        };
+        if changed == seen {
+            return Ok(with_revision(StatusCode::OK, seen.revision, view(&seen)));
+        }
+        let changed = Client { revision: seen.revision.saturating_add(1), ..changed };
+        let written = state.engine.store().replace_client(&changed).await;
+        if written.map_err(|e| Problem::of_store("change a client", &e))? == Write::Done {
+            return Ok(with_revision(StatusCode::OK, changed.revision, view(&changed)));
+        }
+    }
+    let detail = format!("client '{id}' was changed by other calls at the same time; send this one again");
+    Err(Problem::new(Kind::ChangedMeanwhile, detail))
+}
+
+/// A client by its name in a path.
+pub(super) async fn find(state: &ApiState, id: &str) -> Result<Client, Problem> {
+    let id: ClientId = id_to_find("client", id)?;
+    let found = state.engine.store().client(&id).await;
+    let found = found.map_err(|e| Problem::of_store("read a client", &e))?;
+    found.ok_or_else(|| Problem::new(Kind::NotFound, format!("no client '{id}' is registered")))
 }
 
 /// Replaces the webhook secret of the client. The answer shows the new one, once. Calls are signed with both for a while, so that

@@ -13,6 +13,7 @@ pub(crate) mod events;
 pub(crate) mod health;
 pub(crate) mod index;
 pub(crate) mod jobs;
+pub(crate) mod keys;
 pub(crate) mod patches;
 pub(crate) mod policies;
 pub(crate) mod runs;

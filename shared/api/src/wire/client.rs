@@ -3,17 +3,22 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::ClientId;
+use tidegate_domain::job::{Attempts, JobDefaults};
 use tidegate_domain::limits::{ALLOWED_TARGETS, NAME_BYTES, TARGET_URL_BYTES};
+use tidegate_domain::rules::Relevancy;
 use tidegate_domain::secret::KeptSeconds;
-use tidegate_protocol::ClientView;
+use tidegate_protocol::{self as protocol, ClientView};
 use tidegate_store::clients::Client;
 use utoipa::ToSchema;
 
 use crate::form::Form;
 use crate::problem::FieldErrors;
 use crate::wire::bounds::{List, Text, bounded_fields};
+use crate::wire::flow::given;
 use crate::wire::instant;
+use crate::wire::job::{history, history_view};
 use crate::wire::number::{Number, check_given};
+use crate::wire::retry::{RetryBody, retry_view};
 
 /// A client as an admin registers it.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -26,9 +31,80 @@ pub(crate) struct ClientBody {
     /// when left out.
     #[schema(value_type = Option<Vec<String>>, example = json!(["https://sqs.eu-west-1.amazonaws.com/123456789012/acme-*"]))]
     allowed_targets: Option<List<String, ALLOWED_TARGETS>>,
+    /// What its jobs have that say nothing of it, from when they are written.
+    #[serde(default)]
+    defaults: JobDefaultsBody,
 }
 
 bounded_fields!(ClientBody: client_id, allowed_targets);
+
+/// What the jobs of a client have that say nothing of it, from when they are written.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = JobDefaults, example = json!({"history": "failures", "relevancy_seconds": 3600}))]
+pub(crate) struct JobDefaultsBody {
+    /// When an event is sent again that its target did not take.
+    retry: Option<RetryBody>,
+    /// The most deliveries of one event.
+    #[schema(value_type = Option<u32>)]
+    max_attempts: Option<Number<Attempts>>,
+    /// How old a launch may be when it is delivered, in seconds.
+    #[schema(value_type = Option<u32>)]
+    relevancy_seconds: Option<Number<Relevancy>>,
+    /// How much of what happened is kept.
+    history: Option<protocol::History>,
+}
+
+bounded_fields!(JobDefaultsBody: max_attempts, relevancy_seconds);
+
+impl JobDefaultsBody {
+    fn check(&self, errors: &mut FieldErrors) -> Option<JobDefaults> {
+        let mut within = FieldErrors::default();
+        let retry = self.retry.as_ref().map(|retry| retry.check(&mut within));
+        let max_attempts = check_given(self.max_attempts, &mut within);
+        let relevancy = check_given(self.relevancy_seconds, &mut within);
+        errors.append_within("defaults", within);
+        Some(JobDefaults {
+            retry: given(retry)?,
+            max_attempts: max_attempts?,
+            relevancy: relevancy?,
+            history: given(self.history.map(history))?,
+        })
+    }
+}
+
+/// What is to change of a client; what is left out stays as it is.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClientPatch {
+    /// The addresses that its jobs may name from now on, in the place of all before: `["*"]` for every address. Jobs that are
+    /// there stay as they are.
+    #[schema(value_type = Option<Vec<String>>, example = json!(["https://acme.example/*"]))]
+    allowed_targets: Option<List<String, ALLOWED_TARGETS>>,
+    /// What its jobs have that say nothing of it, in the place of all before: `{}` for nothing. Jobs that are there stay as they
+    /// are until they are written again.
+    defaults: Option<JobDefaultsBody>,
+}
+
+bounded_fields!(ClientPatch: allowed_targets);
+
+impl Form for ClientPatch {
+    fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
+        self.check(errors);
+    }
+}
+
+impl ClientPatch {
+    /// Checks every field; `None` when one is wrong, and then `errors` says which.
+    pub(crate) fn check(
+        &self,
+        errors: &mut FieldErrors,
+    ) -> Option<(Option<Vec<String>>, Option<JobDefaults>)> {
+        let patterns = self.allowed_targets.as_ref().map(|listed| check_patterns(listed, errors));
+        let defaults = self.defaults.as_ref().map(|defaults| defaults.check(errors));
+        Some((given(patterns)?, given(defaults)?))
+    }
+}
 
 impl Form for ClientBody {
     fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
@@ -38,24 +114,34 @@ impl Form for ClientBody {
 
 impl ClientBody {
     /// Checks every field; `None` when one is wrong, and then `errors` says which.
-    pub(crate) fn check(self, errors: &mut FieldErrors) -> Option<(ClientId, Vec<String>)> {
+    pub(crate) fn check(self, errors: &mut FieldErrors) -> Option<(ClientId, Vec<String>, JobDefaults)> {
         let id = errors.keep("client_id", &*self.client_id, self.client_id.parse());
-        let patterns = self.allowed_targets.map_or_else(|| vec!["*".to_owned()], |listed| listed.0);
-        let listed = patterns.len();
-        if !(1..=ALLOWED_TARGETS).contains(&listed) {
-            let message = format!(
-                "allowed_targets holds {listed} patterns; it must hold 1 to {ALLOWED_TARGETS} (leave it out to allow all)"
-            );
-            errors.add("allowed_targets", (), message);
-        }
-        for (index, pattern) in patterns.iter().enumerate() {
-            if let Some(fault) = pattern_fault(pattern) {
-                let field = format!("allowed_targets[{index}]");
-                errors.add(&*field, &**pattern, format!("{field} {fault}"));
-            }
-        }
-        errors.is_empty().then_some((id?, patterns))
+        let patterns = match &self.allowed_targets {
+            Some(listed) => check_patterns(listed, errors),
+            None => Some(vec!["*".to_owned()]),
+        };
+        let defaults = self.defaults.check(errors);
+        Some((id?, patterns?, defaults?))
     }
+}
+
+fn check_patterns(patterns: &[String], errors: &mut FieldErrors) -> Option<Vec<String>> {
+    let listed = patterns.len();
+    let mut is_right = (1..=ALLOWED_TARGETS).contains(&listed);
+    if !is_right {
+        let message = format!(
+            "allowed_targets holds {listed} patterns; it must hold 1 to {ALLOWED_TARGETS} (leave it out to allow all)"
+        );
+        errors.add("allowed_targets", (), message);
+    }
+    for (index, pattern) in patterns.iter().enumerate() {
+        if let Some(fault) = pattern_fault(pattern) {
+            let field = format!("allowed_targets[{index}]");
+            errors.add(&*field, &**pattern, format!("{field} {fault}"));
+            is_right = false;
+        }
+    }
+    is_right.then(|| patterns.to_vec())
 }
 
 /// How a webhook secret is replaced.
@@ -105,7 +191,14 @@ fn pattern_fault(pattern: &str) -> Option<String> {
 pub(crate) fn view(client: &Client) -> ClientView {
     ClientView {
         client_id: client.id.to_string(),
+        revision: client.revision,
         allowed_targets: client.allowed_targets.clone(),
+        defaults: protocol::JobDefaults {
+            retry: client.defaults.retry.as_ref().map(retry_view),
+            max_attempts: client.defaults.max_attempts.map(|most| most.get().into()),
+            relevancy_seconds: client.defaults.relevancy.map(Relevancy::seconds),
+            history: client.defaults.history.map(history_view),
+        },
         created_at: instant(client.created_at),
     }
 }

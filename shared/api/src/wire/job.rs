@@ -1,14 +1,13 @@
 //! ScheduleJobs as they travel.
 
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use tidegate_domain::bounded::Revision;
 use tidegate_domain::flow::{Cost, Flow, MaxFailures, Priority};
 use tidegate_domain::ids::{JobId, ONE_TIME_PREFIX, PolicyId};
-use tidegate_domain::job::{Attempts, Count, History, Job, Payload, Terms};
+use tidegate_domain::job::{Attempts, Count, History, Job, JobDefaults, Payload, Terms};
 use tidegate_domain::limits::{CALENDARS_PER_JOB, FAIR_BY_BYTES, JOB_ID_BYTES};
-use tidegate_domain::retry::Retry;
 use tidegate_domain::rules::{Jitter, Relevancy};
 use tidegate_domain::unknown::Unknown;
 use tidegate_engine::JobDraft;
@@ -85,16 +84,17 @@ pub(crate) struct JobBody {
     /// becomes a number. In the place of `payload`.
     #[schema(value_type = Option<serde_json::Value>, example = json!({"page": "{{index1}}"}))]
     payload_template: Option<Box<RawValue>>,
-    /// How much of what happened is kept; `all` when left out.
-    #[serde(default)]
-    history: protocol::History,
+    /// How much of what happened is kept; as the client's defaults say when left out, or `all`.
+    history: Option<protocol::History>,
     /// The most deliveries of one event, those that failed and those under later leases included. After the last it is
-    /// recorded as `dead` when its target did not take it, as `expired` when nobody released it. When left out, what its target
-    /// does not take is sent again as `retry` says, and what nobody releases is delivered five times.
+    /// recorded as `dead` when its target did not take it, as `expired` when nobody released it. When null, or left out and the
+    /// client's defaults say nothing, what its target does not take is sent again as `retry` says, and what nobody releases is
+    /// delivered five times.
+    #[serde(default, deserialize_with = "said")]
     #[schema(value_type = Option<u32>)]
-    max_attempts: Option<Number<Attempts>>,
-    /// When an event is sent again that its target did not take; after waits that grow up to an hour, for 24 hours, when left
-    /// out.
+    max_attempts: Option<Option<Number<Attempts>>>,
+    /// When an event is sent again that its target did not take; as the client's defaults say when left out, or after waits that
+    /// grow up to an hour, for 24 hours.
     retry: Option<RetryBody>,
     /// Nothing is launched before it: an instant in ISO 8601, with its offset.
     #[schema(format = DateTime)]
@@ -108,10 +108,11 @@ pub(crate) struct JobBody {
     jitter_seconds: Option<Number<Jitter>>,
     /// What becomes of launches that an outage missed; the latest 100 are made up for when left out.
     misfire: Option<MisfireBody>,
-    /// How old a launch may be when it is delivered, in seconds; any age when left out. Older ones are recorded as
-    /// `expired`.
+    /// How old a launch may be when it is delivered, in seconds; any age when null, or left out and the client's defaults say
+    /// nothing. Older ones are recorded as `expired`.
+    #[serde(default, deserialize_with = "said")]
     #[schema(value_type = Option<u32>)]
-    relevancy_seconds: Option<Number<Relevancy>>,
+    relevancy_seconds: Option<Option<Number<Relevancy>>>,
     /// The exclusion calendars on whose days it does not launch: at most 8 names.
     #[serde(default)]
     #[schema(value_type = Vec<String>, example = json!(["holidays"]))]
@@ -150,14 +151,20 @@ bounded_fields!(
 impl Form for JobBody {
     fn note_faults(self, now: DateTime<Utc>, errors: &mut FieldErrors) {
         let mut findings = Findings::default();
-        self.check(now, &mut findings);
+        self.check(now, &JobDefaults::default(), &mut findings);
         errors.append(findings.errors, |_| true);
     }
 }
 
 impl JobBody {
     /// Checks every field; `None` when one is wrong, and then the findings say which.
-    pub(crate) fn check(self, now: DateTime<Utc>, findings: &mut Findings) -> Option<CheckedJob> {
+    /// What it does not say is as `defaults` say.
+    pub(crate) fn check(
+        self,
+        now: DateTime<Utc>,
+        defaults: &JobDefaults,
+        findings: &mut Findings,
+    ) -> Option<CheckedJob> {
         let id = match &self.job_id {
             Some(text) => check_job_id(text, &mut findings.errors).map(Some),
             None => Some(None),
@@ -184,7 +191,7 @@ impl JobBody {
             let given = given.map(str::to_owned);
             findings.fires_no_more = Some(FiresNoMore { field, given, message });
         }
-        let terms = self.check_terms(now, errors);
+        let terms = self.check_terms(now, defaults, errors);
         if let (Some(trigger), Some(rules), Some(terms)) = (&trigger, &rules, &terms) {
             check_deadline(&terms.flow, trigger, rules, errors);
         }
@@ -192,7 +199,12 @@ impl JobBody {
         Some(CheckedJob { id: id?, draft })
     }
 
-    fn check_terms(self, now: DateTime<Utc>, errors: &mut FieldErrors) -> Option<Terms> {
+    fn check_terms(
+        self,
+        now: DateTime<Utc>,
+        defaults: &JobDefaults,
+        errors: &mut FieldErrors,
+    ) -> Option<Terms> {
         let flow = FlowFields {
             cost: self.cost,
             priority: self.priority,
@@ -215,9 +227,18 @@ impl JobBody {
         };
         let target = target::check(&self.target, "target", errors);
         let flow = flow.check(now, errors);
-        let max_attempts = check_given(self.max_attempts, errors);
-        let retry = self.retry.map_or(Some(Retry::default()), |retry| retry.check(errors));
-        let relevancy = check_given(self.relevancy_seconds, errors);
+        let max_attempts = match self.max_attempts {
+            Some(said) => check_given(said, errors),
+            None => Some(defaults.max_attempts),
+        };
+        let retry = match self.retry {
+            Some(retry) => retry.check(errors),
+            None => Some(defaults.retry.clone().unwrap_or_default()),
+        };
+        let relevancy = match self.relevancy_seconds {
+            Some(said) => check_given(said, errors),
+            None => Some(defaults.relevancy),
+        };
         let (target, policy) = (target?, policy?);
         let flow = Flow { release_on_response: target.release_on_response, ..flow? };
         if policy.is_none() {
@@ -231,7 +252,7 @@ impl JobBody {
             policy,
             target: target.target,
             payload,
-            history: history(self.history)?,
+            history: self.history.map_or(Some(defaults.history.unwrap_or_default()), history)?,
             max_attempts: max_attempts?,
             retry: retry?,
             relevancy: relevancy?,
@@ -259,7 +280,20 @@ pub(crate) fn check_job_id(text: &str, errors: &mut FieldErrors) -> Option<JobId
     Some(id)
 }
 
-fn history(word: protocol::History) -> Option<History> {
+/// What is said of a field, be it null; what is left out is not read at all.
+fn said<'de, D: Deserializer<'de>, T: Deserialize<'de>>(reader: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(reader).map(Some)
+}
+
+pub(crate) fn history_view(history: History) -> protocol::History {
+    match history {
+        History::All => protocol::History::All,
+        History::Failures => protocol::History::Failures,
+        History::None => protocol::History::None,
+    }
+}
+
+pub(crate) fn history(word: protocol::History) -> Option<History> {
     match word {
         protocol::History::All => Some(History::All),
         protocol::History::Failures => Some(History::Failures),
@@ -303,11 +337,7 @@ pub(crate) fn view(job: &Job, mut warnings: Vec<String>) -> JobView {
         payload,
         payloads,
         payload_template,
-        history: match terms.history {
-            History::All => protocol::History::All,
-            History::Failures => protocol::History::Failures,
-            History::None => protocol::History::None,
-        },
+        history: history_view(terms.history),
         max_attempts: terms.max_attempts.map(|most| most.get().into()),
         retry: retry_view(&terms.retry),
         start_at: job.rules.start_at.map(instant),

@@ -14,6 +14,7 @@ pub(crate) mod flow;
 pub(crate) mod holder;
 pub(crate) mod index;
 pub(crate) mod job;
+pub(crate) mod key;
 pub(crate) mod number;
 pub(crate) mod payload;
 pub(crate) mod policy;

@@ -26,6 +26,7 @@ mod http_options;
 mod instants;
 mod job_keys;
 mod jobs;
+mod keys;
 mod limits;
 mod links;
 mod log;

@@ -4,6 +4,7 @@
 //! is a new version of its row.
 
 mod backpressure;
+mod defaults;
 mod flow;
 mod http_call;
 mod rest;
@@ -15,6 +16,7 @@ mod terms;
 mod trigger;
 
 pub(crate) use backpressure::BackpressureDoc;
+pub(crate) use defaults::DefaultsDoc;
 pub use rest::Rest;
 pub use rules::RulesDoc;
 pub(crate) use sideline::{SidelineDoc, SidelinesDoc};

@@ -51,7 +51,7 @@ pub(super) fn joined(most: u8, doc: Option<&RetryDoc>) -> Result<(Option<Attempt
 }
 
 impl RetryDoc {
-    fn of(most: Option<u8>, retry: &Retry) -> Self {
+    pub(super) fn of(most: Option<u8>, retry: &Retry) -> Self {
         let default = Retry::default();
         let (b, w, c) = match retry.backoff {
             backoff if backoff == default.backoff => (None, None, None),
@@ -68,7 +68,7 @@ impl RetryDoc {
         if *self == Self::default() { 8 } else { 56 + self.rest.size() }
     }
 
-    fn read(&self) -> Result<Retry, String> {
+    pub(super) fn read(&self) -> Result<Retry, String> {
         let wait = |seconds: u32| RetryWait::new(seconds.into()).map_err(|e| e.to_string());
         let default = Retry::default();
         let backoff = match (self.b, self.w, self.c) {

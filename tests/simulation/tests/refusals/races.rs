@@ -22,7 +22,7 @@ use tidegate_store::tables::Table;
 use tidegate_store::{Create, Store, Write};
 use tidegate_testkit::{PREFIX, rows};
 
-use crate::rows::{client, run, take, waiting};
+use crate::rows::{api_key, client, registered, run, take, waiting};
 use crate::ticker::{is_lost, part, tick, won};
 use crate::{Refused, URL, at};
 
@@ -30,6 +30,9 @@ type Race = (&'static str, for<'a> fn(&'a World, Option<&'static Mutant>) -> Ref
 
 pub(crate) const RACES: &[Race] = &[
     ("at delete: rev = :rev", |world, mutant| Box::pin(place_of_a_later_revision(world, mutant))),
+    ("keys transact delete: attribute_exists(pk)", |world, mutant| {
+        Box::pin(key_that_was_revoked(world, mutant))
+    }),
     ("line transact exhaust: cur = :cur", |world, mutant| Box::pin(rest_that_is_taken(world, mutant))),
     ("pace take rate: attribute_not_exists(arrival_us) OR arrival_us = :seen", |world, mutant| {
         Box::pin(rate_that_is_taken(world, mutant))
@@ -76,6 +79,16 @@ where
         None => around(http, hook),
     })?;
     Ok(process.store())
+}
+
+/// Of two calls that revoke a key at once, the second would count a key away that is there.
+async fn key_that_was_revoked(world: &World, mutant: Option<&'static Mutant>) -> Result<bool> {
+    let (plain, acme) = (world.engine.store().clone(), client()?);
+    plain.create_client(&registered("whsec_AAAA")?, &api_key("first")?).await?;
+    let id = api_key("first")?.hash.id().to_owned();
+    let (other, same) = (acme.clone(), id.clone());
+    let meanwhile = async move { Ok(plain.revoke_key(&other, &same).await.map(drop)?) };
+    Ok(racing(world, mutant, meanwhile)?.revoke_key(&acme, &id).await?.is_none())
 }
 
 /// A run is stopped, and a group takes events of it at the same time: they are not counted as left out.

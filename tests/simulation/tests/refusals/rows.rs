@@ -6,7 +6,8 @@ use tidegate_domain::backpressure::{Backpressure, Sign};
 use tidegate_domain::calendar::{Calendar, Exclusions};
 use tidegate_domain::flow::Overlap;
 use tidegate_domain::ids::{ClientId, RunId};
-use tidegate_domain::limits::SECRETS;
+use tidegate_domain::key::Scopes;
+use tidegate_domain::limits::{CLIENT_KEYS, SECRETS};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::policy::{Policy, PolicyTerms};
 use tidegate_domain::shares::SharePlan;
@@ -16,6 +17,7 @@ use tidegate_simulation::World;
 use tidegate_simulation::world::JobSpec;
 use tidegate_store::client_secrets::ClientSecret;
 use tidegate_store::events::{HistoryOf, HistoryRow, Record};
+use tidegate_store::keys::ApiKey;
 use tidegate_store::line::{LineEntry, Pending, Portion, Take};
 use tidegate_store::sidelines::SidelinedChunk;
 use tidegate_store::{ClientRecord, KeyHash, Store};
@@ -28,7 +30,9 @@ cases! {
     "calendar delete: revision = :seen" => calendar_that_was_replaced_is_deleted,
     "calendar put: attribute_not_exists(pk)" => second_calendar,
     "calendar rewrite: revision = :old" => calendar_that_was_replaced_is_replaced,
+    "client replace: revision = :seen" => client_that_was_changed,
     "client replace secrets: webhook_secret = :seen" => secret_that_was_replaced,
+    "client transact count keys: live_keys < :most" => key_beyond_the_most,
     "client transact put: attribute_not_exists(pk)" => second_client,
     "client-secret rewrite: revision = :old" => value_that_was_replaced_is_replaced,
     "client-secret transact delete: revision = :seen" => value_that_was_replaced_is_deleted,
@@ -174,20 +178,52 @@ async fn one_secret_too_many(world: &World, store: &Store) -> Result<bool> {
 }
 
 /// A client, registered with a webhook secret.
-fn registered(secret: &str) -> Result<ClientRecord> {
+pub(crate) fn registered(secret: &str) -> Result<ClientRecord> {
     Ok(ClientRecord {
         id: client()?,
         allowed_targets: Vec::new(),
         webhook_secret: secret.to_owned(),
         former_secrets: Vec::new(),
+        defaults: Default::default(),
+        revision: 1,
         created_at: at(0),
     })
+}
+
+pub(crate) fn api_key(key: &str) -> Result<ApiKey> {
+    Ok(ApiKey {
+        client: client()?,
+        hash: KeyHash::of(key),
+        scopes: Scopes::all(),
+        note: String::new(),
+        expires_at: None,
+        created_at: at(0),
+    })
+}
+
+/// A key beyond the most would be one that nobody counted.
+async fn key_beyond_the_most(world: &World, store: &Store) -> Result<bool> {
+    let plain = world.engine.store();
+    plain.create_client(&registered("whsec_AAAA")?, &api_key("1")?).await?;
+    for number in 2..=CLIENT_KEYS {
+        anyhow::ensure!(!is_refused(plain.create_key(&api_key(&number.to_string())?).await?));
+    }
+    Ok(is_refused(store.create_key(&api_key("one more")?).await?))
+}
+
+/// Of two calls that change a client at once, the second would undo what the first said.
+async fn client_that_was_changed(world: &World, store: &Store) -> Result<bool> {
+    let plain = world.engine.store();
+    plain.create_client(&registered("whsec_AAAA")?, &api_key("first")?).await?;
+    let changed = ClientRecord { revision: 2, ..registered("whsec_AAAA")? };
+    anyhow::ensure!(!is_refused(plain.replace_client(&changed).await?));
+    Ok(is_refused(store.replace_client(&changed).await?))
 }
 
 /// Of two calls that replace a secret at once, the second would forget the secret of the first, which its client was shown.
 async fn secret_that_was_replaced(world: &World, store: &Store) -> Result<bool> {
     let plain = world.engine.store();
-    plain.create_client(&registered("whsec_AAAA")?, &KeyHash::of("first")).await?;
+    plain.create_client(&registered("whsec_AAAA")?, &api_key("first")?).await?;
     anyhow::ensure!(!is_refused(
         plain.replace_webhook_secrets(&registered("whsec_BBBB")?, "whsec_AAAA").await?
     ));
@@ -220,8 +256,8 @@ async fn sign_that_follows_another(world: &World, store: &Store) -> Result<bool>
 
 async fn second_client(world: &World, store: &Store) -> Result<bool> {
     let registered = registered("whsec_AAAA")?;
-    world.engine.store().create_client(&registered, &KeyHash::of("first")).await?;
-    Ok(is_there(store.create_client(&registered, &KeyHash::of("second")).await?))
+    world.engine.store().create_client(&registered, &api_key("first")?).await?;
+    Ok(is_there(store.create_client(&registered, &api_key("second")?).await?))
 }
 
 /// A firing of a job of so many events.

@@ -1,0 +1,106 @@
+//! Clients and their keys: what the admin, or a key of scope `admin`, may do.
+
+use serde::Serialize;
+use tidegate_protocol::{ClientView, JobDefaults, KeyList, KeyView, NewKey, Scope};
+
+use crate::client::{Client, Route};
+use crate::error::Error;
+
+/// A key that is to be made.
+///
+/// ```
+/// use tidegate_client::{ApiKey, Scope};
+///
+/// let workers = ApiKey { note: Some("the workers of the shop".to_owned()), ..ApiKey::for_scopes([Scope::Release]) };
+/// assert_eq!(workers.scopes, Some(vec![Scope::Release]));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct ApiKey {
+    /// What it is for; everything when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scopes: Option<Vec<Scope>>,
+    /// What is to be remembered of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// From when on it opens nothing, RFC 3339; it does not end when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+}
+
+impl ApiKey {
+    /// A key for some scopes that does not end.
+    pub fn for_scopes(scopes: impl IntoIterator<Item = Scope>) -> Self {
+        Self { scopes: Some(scopes.into_iter().collect()), ..Self::default() }
+    }
+}
+
+/// What is to change of a client; what is `None` stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct ClientChange {
+    /// The addresses that its jobs may name from now on, in the place of all before; `*` for every address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_targets: Option<Vec<String>>,
+    /// What its jobs have that say nothing of it, in the place of all before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub defaults: Option<JobDefaults>,
+}
+
+impl Client {
+    /// The client whose key this is.
+    ///
+    /// # Errors
+    /// As every call of [`Client`].
+    pub async fn own_client(&self) -> Result<ClientView, Error> {
+        self.get(Route::OwnClient, None).await
+    }
+
+    /// A client by its name, by the admin key.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 404 when none is registered under it. Otherwise as every call of [`Client`].
+    pub async fn registered_client(&self, client_id: &str) -> Result<ClientView, Error> {
+        self.get(Route::ClientOf(client_id), None).await
+    }
+
+    /// Changes what a client may name, and its defaults, by the admin key; with `expected`, only at that revision.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 404 when none is registered under the name, 412 when it is at another revision, 422 when a
+    /// field is wrong. Otherwise as every call of [`Client`].
+    pub async fn change_client(
+        &self,
+        client_id: &str,
+        change: &ClientChange,
+        expected: Option<u32>,
+    ) -> Result<ClientView, Error> {
+        self.patch(Route::ClientOf(client_id), change, expected).await
+    }
+
+    /// Makes another key for this client, by a key of scope `admin`. The answer shows it, once. Not to be repeated lightly: each
+    /// call makes another one.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 403 when the key is not for that, 409 when there are 20 already, 422 when a field is wrong.
+    /// Otherwise as every call of [`Client`].
+    pub async fn create_key(&self, key: &ApiKey) -> Result<NewKey, Error> {
+        self.post(Route::Keys, key).await
+    }
+
+    /// The keys of this client, by a key of scope `admin`.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 403 when the key is not for that. Otherwise as every call of [`Client`].
+    pub async fn keys(&self) -> Result<Vec<KeyView>, Error> {
+        let list: KeyList = self.get(Route::Keys, None).await?;
+        Ok(list.keys)
+    }
+
+    /// Revokes a key of this client, by a key of scope `admin`. It opens nothing any more, everywhere within 10 seconds.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 403 when the key is not for that, 404 when there is no such key. Otherwise as every call of
+    /// [`Client`].
+    pub async fn revoke_key(&self, key_id: &str) -> Result<(), Error> {
+        self.delete(Route::Key(key_id), None).await
+    }
+}
