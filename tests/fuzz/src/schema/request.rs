@@ -195,6 +195,8 @@ fn parameter(dice: &Dice, name: &str, known: &Known) -> String {
         "calendar_id" => known.calendars.any(dice),
         "run_id" => known.runs.any(dice),
         "event_id" => known.events.any(dice),
+        // The admin may change whom it likes; what is tried here is what clients do to each other.
+        "client_id" => any_of(dice, &["nobody", "b-1"]),
         _ => known.any_id(dice),
     };
     if dice.chance(20) {
