@@ -153,13 +153,18 @@ fn read(row: &Attributes) -> Result<Client> {
 }
 
 impl Store {
-    /// A client by its name, read eventually; `None` when none is registered under it.
+    /// A client by its name; `None` when none is registered under it: where an eventual read finds none, a consistent one says so.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
     /// be read.
     pub async fn client(&self, id: &ClientId) -> Result<Option<Client>> {
-        self.get(Table::Clients, &client_key(id.as_str()), false).await?.as_ref().map(read).transpose()
+        let key = client_key(id.as_str());
+        let found = match self.get(Table::Clients, &key, false).await? {
+            None => self.get(Table::Clients, &key, true).await?,
+            found => found,
+        };
+        found.as_ref().map(read).transpose()
     }
 
     /// Replaces what a client may name and its defaults. `Refused` unless it is at the revision before the one that is given.

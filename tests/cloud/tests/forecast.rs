@@ -32,13 +32,16 @@ const FIRST_MINUTE: i64 = 6;
 /// By how much of what the model shows a forecast of time may be wrong.
 const ERROR: f64 = 0.25;
 /// The same in a new account.
-const NEW_ERROR: f64 = 0.6;
+const NEW_ERROR: f64 = 0.65;
 /// By how much of what the model shows a forecast of lateness may be wrong, and by how many seconds in any case.
 const LATE_ERROR: f64 = 0.25;
 const LATE_SECONDS: f64 = 0.25;
 /// By how much of what the model shows a forecast of units may be wrong, where it is compared: conflicts and reads that lag are
 /// in what the model shows.
 const UNITS_ERROR: f64 = 0.25;
+/// By how much those of reads may differ: which packs a process still knows is a matter of which one gets a call, and seeds
+/// differ by a tenth.
+const READS_ERROR: f64 = 0.35;
 /// What the first tick of a new deployment reads more than others, in read units.
 const FIRST_READS: f64 = 420.0;
 
@@ -261,7 +264,7 @@ async fn hold(name: &str, case: Case) {
         }
         compare("the last event after", drained_s, forecast_drained_s, drained_s * LATE_ERROR + LATE_SECONDS);
         compare("write units", writes, cost.write_units, writes * UNITS_ERROR + 10.0);
-        compare("read units", reads, cost.read_units, reads * UNITS_ERROR + FIRST_READS);
+        compare("read units", reads, cost.read_units, reads * READS_ERROR + FIRST_READS);
     }
     assert!(wrong.is_empty(), "{name}: {wrong:?}");
 }

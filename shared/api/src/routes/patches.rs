@@ -6,9 +6,11 @@
 use axum::extract::{Path, State};
 use axum::response::Response;
 use tidegate_domain::ids::{JobId, PolicyId};
+use tidegate_domain::job::JobDefaults;
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_engine::{Expect, Written};
 use tidegate_protocol::PolicyView;
+use tidegate_store::clients::Client;
 
 use super::acceptance::{Accepted, Seen, accept};
 use super::{jobs, not_found, policies, same_id, wrong_revision};
@@ -42,6 +44,8 @@ pub(crate) async fn patch_job(
     patch: Patch,
 ) -> Result<Response, Problem> {
     let id: JobId = id_to_find("job", &id)?;
+    // What the job says holds, also where it says nothing.
+    let client = Client { defaults: JobDefaults::default(), ..client };
     for _ in 0..WRITE_ROUNDS {
         let found = state.engine.jobs().get(&client.id, &id).await;
         let found = found.map_err(|e| Problem::of_engine("read a job", &e))?;

@@ -41,7 +41,7 @@ bounded_fields!(ClientBody: client_id, allowed_targets);
 /// What the jobs of a client have that say nothing of it, from when they are written.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = JobDefaults, example = json!({"history": "failures", "relevancy_seconds": 3600}))]
+#[schema(as = JobDefaultsBody, example = json!({"history": "failures", "relevancy_seconds": 3600}))]
 pub(crate) struct JobDefaultsBody {
     /// When an event is sent again that its target did not take.
     retry: Option<RetryBody>,

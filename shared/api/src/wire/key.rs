@@ -21,7 +21,7 @@ use crate::wire::when::read_ahead;
 pub(crate) struct KeyBody {
     /// What it is for; everything when left out.
     #[schema(value_type = Option<Vec<protocol::Scope>>)]
-    scopes: Option<List<protocol::Scope, { Scope::ALL.len() }>>,
+    scopes: Option<List<ScopeWord, { Scope::ALL.len() }>>,
     /// What is to be remembered of it.
     #[schema(value_type = Option<String>)]
     note: Option<Text<KEY_NOTE_BYTES>>,
@@ -31,6 +31,16 @@ pub(crate) struct KeyBody {
 }
 
 bounded_fields!(KeyBody: scopes, note);
+
+/// A word for something that a key may be for.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ScopeWord {
+    Read,
+    Schedule,
+    Release,
+    Admin,
+}
 
 /// A key that may be made.
 #[derive(Debug)]
@@ -77,16 +87,13 @@ impl KeyBody {
     }
 }
 
-fn check_scopes(listed: &[protocol::Scope], errors: &mut FieldErrors) -> Option<Scopes> {
-    let known = |word: &protocol::Scope| match word {
-        protocol::Scope::Read => Some(Scope::Read),
-        protocol::Scope::Schedule => Some(Scope::Schedule),
-        protocol::Scope::Release => Some(Scope::Release),
-        protocol::Scope::Admin => Some(Scope::Admin),
-        _ => None,
-    };
-    let all = listed.iter().map(known).collect::<Option<Vec<_>>>();
-    let scopes = all.and_then(Scopes::new);
+fn check_scopes(listed: &[ScopeWord], errors: &mut FieldErrors) -> Option<Scopes> {
+    let scopes = Scopes::new(listed.iter().map(|word| match word {
+        ScopeWord::Read => Scope::Read,
+        ScopeWord::Schedule => Scope::Schedule,
+        ScopeWord::Release => Scope::Release,
+        ScopeWord::Admin => Scope::Admin,
+    }));
     if scopes.is_none() {
         let words = Scope::ALL.map(Scope::as_str).join(", ");
         errors.add(

@@ -96,7 +96,7 @@ async fn a_key_ends_at_its_time() {
     for (body, field) in [
         (json!({"expires_at": "2026-11-21T12:00:05Z"}), "expires_at"),
         (json!({"scopes": []}), "scopes"),
-        (json!({"scopes": ["write"]}), "scopes"),
+        (json!({"scopes": ["write"]}), "scopes[0]"),
         (json!({"note": "x".repeat(101)}), "note"),
     ] {
         let refused = world.post("/v1/keys", &first, &body).await;
