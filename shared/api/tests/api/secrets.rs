@@ -172,7 +172,7 @@ async fn a_call_carries_the_value_which_is_in_no_row_no_answer_and_no_log_whatev
         .finish();
     let logging = tracing::subscriber::set_default(subscriber);
     let key = world.register("acme").await;
-    put(&world, &key, "k-4711").await;
+    put(&world, &key, "k-sw0rdfish").await;
     // It is called again after a minute, then refuses for good.
     let endpoint = Endpoint::answering(&[500, 403]).await;
     create(&world, &key, "mine", &endpoint.job()).await;
@@ -181,7 +181,7 @@ async fn a_call_carries_the_value_which_is_in_no_row_no_answer_and_no_log_whatev
     world.dispatch().await;
     world.clock.advance_ms(61_000);
     world.dispatch().await;
-    assert_eq!(endpoint.take(), ["Bearer k-4711", "Bearer k-4711"]);
+    assert_eq!(endpoint.take(), ["Bearer k-sw0rdfish", "Bearer k-sw0rdfish"]);
     let failed = failures(&world, &key, "mine").await;
     assert!(
         failed.to_string().contains("[secret shop-token]"),
@@ -199,7 +199,7 @@ async fn a_call_carries_the_value_which_is_in_no_row_no_answer_and_no_log_whatev
     drop(logging);
     answers.push(lines.text());
     for answer in answers {
-        assert!(!answer.contains("4711"), "{answer}");
+        assert!(!answer.contains("sw0rdfish"), "{answer}");
     }
 }
 
