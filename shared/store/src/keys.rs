@@ -46,6 +46,11 @@ impl KeyHash {
         self.0.get(..ID_CHARACTERS).unwrap_or(&self.0)
     }
 
+    /// Whether a text may be what a key is called.
+    pub fn is_id(text: &str) -> bool {
+        text.len() == ID_CHARACTERS && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    }
+
     /// The hex text, as rows and the environment have it.
     pub fn as_str(&self) -> &str {
         &self.0

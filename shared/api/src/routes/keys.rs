@@ -14,7 +14,7 @@ use super::not_found;
 use crate::ApiState;
 use crate::auth::{Admin, Caller};
 use crate::body::Body;
-use crate::problem::{FieldErrors, Kind, Problem};
+use crate::problem::{ECHOED_CHARACTERS, FieldErrors, Kind, Problem, cut};
 use crate::wire::key::{CheckedKey, KeyBody, view};
 use crate::wire::spoiled;
 
@@ -135,6 +135,9 @@ async fn list(state: &ApiState, client: &Client) -> Result<Json<KeyList>, Proble
 }
 
 async fn revoke(state: &ApiState, client: &Client, id: &str) -> Result<StatusCode, Problem> {
+    if !KeyHash::is_id(id) {
+        return Err(not_found("key", &cut(id, ECHOED_CHARACTERS)));
+    }
     let revoked = state.engine.store().revoke_key(&client.id, id).await;
     match revoked.map_err(|e| Problem::of_store("revoke a key", &e))? {
         Some(hash) => {

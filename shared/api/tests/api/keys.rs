@@ -64,6 +64,10 @@ async fn a_key_is_rotated_without_a_gap_and_a_revoked_one_opens_nothing() {
     assert_eq!(world.get("/v1/jobs", &former).await.status, StatusCode::UNAUTHORIZED);
     assert_eq!(world.get("/v1/jobs", &present).await.status, StatusCode::OK);
     assert_eq!(world.delete(&format!("/v1/keys/{gone}"), &present).await.status, StatusCode::NOT_FOUND);
+    for none in ["0", "3F9A0C17BE52", &"%F0%9F%9A%80".repeat(300)] {
+        let path = format!("/v1/keys/{none}");
+        assert_eq!(world.delete(&path, &present).await.status, StatusCode::NOT_FOUND, "{none}");
+    }
     let zeta = world.register("zeta").await;
     let other = tidegate_store::KeyHash::of(&present);
     let foreign = world.delete(&format!("/v1/keys/{}", other.id()), &zeta).await;
