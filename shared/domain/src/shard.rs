@@ -8,7 +8,7 @@ bounded! {
     ExpressionShards(u32), "shards", 1..=EXPRESSION_SHARDS
 }
 
-/// The shard, 0 up to, not including, `shards`, of a name, by [`hash_of`] it.
+/// The shard, 0 up to, not including, `shards`, of a name. Keys of rows follow from it, so it never changes.
 pub fn shard_of(name: &str, shards: u32) -> u32 {
     (hash_of(name) % u64::from(shards.max(1))) as u32
 }
