@@ -90,13 +90,17 @@ async fn in_place_of(state: &ApiState, hash: &KeyHash, named: &HeaderValue) -> R
         let detail = "only the admin key may name a client in the header Tidegate-Client; leave it out";
         return Err(Problem::new(Kind::UnknownKey, detail));
     }
-    let id: ClientId = id_to_find("client", named.to_str().unwrap_or_default())?;
-    let found = state.engine.store().client(&id).await;
-    let client = found.map_err(|e| Problem::of_store("read a client", &e))?;
-    let client =
-        client.ok_or_else(|| Problem::new(Kind::NotFound, format!("no client '{id}' is registered")))?;
+    let client = registered(state, named.to_str().unwrap_or_default()).await?;
     tracing::Span::current().record("client", client.id.as_str());
     Ok(Caller(client))
+}
+
+/// The client of a name that the admin gives.
+pub(crate) async fn registered(state: &ApiState, name: &str) -> Result<Client, Problem> {
+    let id: ClientId = id_to_find("client", name)?;
+    let found = state.engine.store().client(&id).await;
+    let found = found.map_err(|e| Problem::of_store("read a client", &e))?;
+    found.ok_or_else(|| Problem::new(Kind::NotFound, format!("no client '{id}' is registered")))
 }
 
 /// What a key must be for, for a call.

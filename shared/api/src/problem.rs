@@ -31,7 +31,6 @@ pub(crate) enum Kind {
     UnknownRoute,
     MethodNotAllowed,
     IdTaken,
-    TooManyKeys,
     InUse,
     ChangedMeanwhile,
     RunOver,
@@ -65,7 +64,6 @@ impl Kind {
                 (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "The route has no such method")
             }
             Self::IdTaken => (StatusCode::CONFLICT, "id-taken", "The id is taken"),
-            Self::TooManyKeys => (StatusCode::CONFLICT, "too-many-keys", "There are too many keys"),
             Self::InUse => (StatusCode::CONFLICT, "in-use", "It is in use"),
             Self::ChangedMeanwhile => {
                 (StatusCode::CONFLICT, "changed-meanwhile", "It changed at the same time")

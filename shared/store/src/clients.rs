@@ -159,12 +159,7 @@ impl Store {
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
     /// be read.
     pub async fn client(&self, id: &ClientId) -> Result<Option<Client>> {
-        let key = client_key(id.as_str());
-        let found = match self.get(Table::Clients, &key, false).await? {
-            None => self.get(Table::Clients, &key, true).await?,
-            found => found,
-        };
-        found.as_ref().map(read).transpose()
+        self.get_once_there(Table::Clients, &client_key(id.as_str())).await?.as_ref().map(read).transpose()
     }
 
     /// Replaces what a client may name and its defaults. `Refused` unless it is at the revision before the one that is given.

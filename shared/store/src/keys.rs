@@ -139,12 +139,7 @@ impl Store {
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
     /// be read.
     pub async fn key(&self, hash: &KeyHash) -> Result<Option<ApiKey>> {
-        let key = hash_key(hash);
-        let found = match self.get(Table::Clients, &key, false).await? {
-            None => self.get(Table::Clients, &key, true).await?,
-            found => found,
-        };
-        found.as_ref().map(read).transpose()
+        self.get_once_there(Table::Clients, &hash_key(hash)).await?.as_ref().map(read).transpose()
     }
 
     /// Gives a client another key. `Refused` when it has [`CLIENT_KEYS`], or is not there.

@@ -153,6 +153,14 @@ impl Store {
         got.map(|out| out.item).map_err(|e| StoreError::aws("GetItem", table, &e))
     }
 
+    /// A row that is good from the moment on that it was written: where an eventual read finds none, a consistent one says so.
+    pub(crate) async fn get_once_there(&self, table: Table, key: &Key) -> Result<Option<Attributes>> {
+        match self.get(table, key, false).await? {
+            None => self.get(table, key, true).await,
+            found => Ok(found),
+        }
+    }
+
     /// Makes a call that writes one row; once more, after a pause, when a transaction was at that row: nothing was written
     /// then, and the SDK does not do it by itself.
     async fn on_row<T, E, F>(&self, call: impl Fn() -> F) -> std::result::Result<T, SdkError<E, HttpResponse>>

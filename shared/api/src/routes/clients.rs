@@ -19,8 +19,8 @@ use tidegate_store::{Create, KeyHash, Write};
 
 use super::{with_revision, wrong_revision};
 use crate::ApiState;
-use crate::auth::{Admin, Caller};
-use crate::body::{Body, Cursor, Expected, ListQuery, id_to_find};
+use crate::auth::{Admin, Caller, registered};
+use crate::body::{Body, Cursor, Expected, ListQuery};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::client::{ClientBody, ClientList, ClientPatch, RotateBody, view};
 use crate::wire::{instant, spoiled};
@@ -86,7 +86,7 @@ pub(crate) async fn read_client(
     _: Admin,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    let client = find(&state, &id).await?;
+    let client = registered(&state, &id).await?;
     Ok(with_revision(StatusCode::OK, client.revision, view(&client)))
 }
 
@@ -118,7 +118,7 @@ pub(crate) async fn patch_client(
         return Err(Problem::new(Kind::InvalidBody, "the body is not what may change of a client"));
     };
     for _ in 0..WRITE_ROUNDS {
-        let seen = find(&state, &id).await?;
+        let seen = registered(&state, &id).await?;
         if expected.is_some_and(|expected| expected != seen.revision) {
             return Err(wrong_revision("client", seen.id.as_str(), seen.revision));
         }
@@ -138,14 +138,6 @@ pub(crate) async fn patch_client(
     }
     let detail = format!("client '{id}' was changed by other calls at the same time; send this one again");
     Err(Problem::new(Kind::ChangedMeanwhile, detail))
-}
-
-/// A client by its name in a path.
-pub(super) async fn find(state: &ApiState, id: &str) -> Result<Client, Problem> {
-    let id: ClientId = id_to_find("client", id)?;
-    let found = state.engine.store().client(&id).await;
-    let found = found.map_err(|e| Problem::of_store("read a client", &e))?;
-    found.ok_or_else(|| Problem::new(Kind::NotFound, format!("no client '{id}' is registered")))
 }
 
 /// Replaces the webhook secret of the client. The answer shows the new one, once. Calls are signed with both for a while, so that

@@ -9,7 +9,7 @@ use tidegate_protocol::{SidelineStatus, Sidelines};
 
 use super::not_found;
 use crate::ApiState;
-use crate::auth::{Admin, Caller};
+use crate::auth::{Admin, Caller, registered};
 use crate::body::{Body, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::sideline::{DrainBody, SidelineBody, view};
@@ -91,7 +91,7 @@ pub(crate) async fn read_sideline_of_client(
     _: Admin,
     Path(id): Path<String>,
 ) -> Result<Json<Sidelines>, Problem> {
-    shown(&state, &registered(&state, &id).await?).await
+    shown(&state, &registered(&state, &id).await?.id).await
 }
 
 /// Sidelines a client, as it could do itself.
@@ -105,7 +105,7 @@ pub(crate) async fn sideline_client(
     Path(id): Path<String>,
     Body(body): Body<SidelineBody>,
 ) -> Result<Json<Sidelines>, Problem> {
-    sideline(&state, &registered(&state, &id).await?, &SidelineOf::Client, &body).await
+    sideline(&state, &registered(&state, &id).await?.id, &SidelineOf::Client, &body).await
 }
 
 /// Drains a client, as it could do itself.
@@ -119,14 +119,7 @@ pub(crate) async fn drain_client(
     Path(id): Path<String>,
     Body(body): Body<DrainBody>,
 ) -> Result<Json<Sidelines>, Problem> {
-    drain(&state, &registered(&state, &id).await?, &SidelineOf::Client, &body).await
-}
-
-async fn registered(state: &ApiState, id: &str) -> Result<ClientId, Problem> {
-    let none = || Problem::new(Kind::NotFound, format!("there is no client '{id}'"));
-    let name: ClientId = id.parse().map_err(|_| none())?;
-    let found = state.engine.store().client(&name).await;
-    found.map_err(|e| Problem::of_store("read a client", &e))?.map(|client| client.id).ok_or_else(none)
+    drain(&state, &registered(&state, &id).await?.id, &SidelineOf::Client, &body).await
 }
 
 async fn sideline(

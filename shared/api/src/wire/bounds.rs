@@ -32,6 +32,19 @@ impl<const MOST: usize> Deref for Text<MOST> {
     }
 }
 
+impl<const MOST: usize> Text<MOST> {
+    /// The text, for people: its bound is all that is asked of it. `None` when it is longer, and then that is noted.
+    pub(crate) fn check(&self, field: &str, errors: &mut FieldErrors) -> Option<String> {
+        let bytes = self.0.len();
+        if bytes > MOST {
+            let message = format!("{field} is {bytes} bytes long; {MOST} is the most: say it in fewer words");
+            errors.add(field, &*self.0, message);
+            return None;
+        }
+        Some(self.0.clone())
+    }
+}
+
 impl<T, const MOST: usize> Deref for List<T, MOST> {
     type Target = [T];
 

@@ -17,41 +17,41 @@ pub(crate) fn check(text: &str, payload: &Payload, errors: &mut FieldErrors) -> 
 
 fn lane_at(pointer: &Pointer, payload: &Payload) -> Result<Lane, String> {
     let at = pointer.as_str();
-    match payload {
-        Payload::List(json) => {
-            let list: Vec<Value> = serde_json::from_str(json).map_err(|e| e.to_string())?;
-            let mut first: Option<String> = None;
-            for (index, payload) in list.iter().enumerate() {
-                let value = value_at(at, payload, &format!("payloads[{index}]"))?;
-                match &first {
-                    Some(known) if *known != value => {
-                        return Err(format!(
-                            "fair_by is '{at}', where payloads[0] has {known} and payloads[{index}] has {value}; the events of \
-                             one run wait together, so give each value a job of its own, or leave fair_by out"
-                        ));
-                    }
-                    _ => first = Some(value),
-                }
-            }
-            Ok(Lane::of(&first.unwrap_or_default()))
-        }
-        Payload::Template(json) => {
-            let template: Value = serde_json::from_str(json).map_err(|e| e.to_string())?;
-            let value = value_at(at, &template, "payload_template")?;
+    let read = serde_json::from_str(payload.text().unwrap_or("null"));
+    let read: Value = read.map_err(|e| e.to_string())?;
+    let value = match (payload, &read) {
+        (Payload::List(_), Value::Array(list)) => value_of_all(at, list)?,
+        (Payload::Template(_), template) => {
+            let value = value_at(at, template, "payload_template")?;
             if value.contains("{{") {
                 return Err(format!(
                     "fair_by is '{at}', where payload_template has the placeholder {value}; the events of one run wait \
                      together, so name a key whose value is the same for all of them"
                 ));
             }
-            Ok(Lane::of(&value))
+            value
         }
-        Payload::Inline(_) | Payload::InJob => {
-            let payload: Value =
-                serde_json::from_str(payload.text().unwrap_or("null")).map_err(|e| e.to_string())?;
-            value_at(at, &payload, "payload").map(|value| Lane::of(&value))
+        (_, payload) => value_at(at, payload, "payload")?,
+    };
+    Ok(Lane::of(&value))
+}
+
+/// What is at a place of each payload of a list: the same in all of them.
+fn value_of_all(at: &str, list: &[Value]) -> Result<String, String> {
+    let mut values = (0..).zip(list).map(|(index, payload): (usize, &Value)| {
+        value_at(at, payload, &format!("payloads[{index}]")).map(|value| (index, value))
+    });
+    let (_, first) = values.next().transpose()?.unwrap_or_default();
+    for value in values {
+        let (index, other) = value?;
+        if other != first {
+            return Err(format!(
+                "fair_by is '{at}', where payloads[0] has {first} and payloads[{index}] has {other}; the events of one run \
+                 wait together, so give each value a job of its own, or leave fair_by out"
+            ));
         }
     }
+    Ok(first)
 }
 
 /// The JSON text of what is at a place: a string, a number or a boolean.

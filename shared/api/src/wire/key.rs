@@ -63,12 +63,7 @@ impl KeyBody {
             Some(listed) => check_scopes(listed, errors),
             None => Some(Scopes::all()),
         };
-        let note = self.note.as_deref().unwrap_or_default();
-        let is_short = note.len() <= KEY_NOTE_BYTES;
-        if !is_short {
-            let message = format!("note is {} bytes long; {KEY_NOTE_BYTES} is the most", note.len());
-            errors.add("note", note, message);
-        }
+        let note = self.note.as_ref().map_or_else(|| Some(String::new()), |text| text.check("note", errors));
         let expires_at = match self.expires_at.as_deref() {
             Some(text) => {
                 errors.keep("expires_at", text, read_ahead("expires_at", text, now)).and_then(|at| {
@@ -82,8 +77,7 @@ impl KeyBody {
             }
             None => Some(None),
         };
-        let (scopes, expires_at) = (scopes?, expires_at?);
-        is_short.then(|| CheckedKey { scopes, note: note.to_owned(), expires_at })
+        Some(CheckedKey { scopes: scopes?, note: note?, expires_at: expires_at? })
     }
 }
 

@@ -329,16 +329,9 @@ impl CloseBody {
         errors: &mut FieldErrors,
     ) -> Option<(DateTime<Utc>, String)> {
         let until = errors.keep("until", &*self.until, check_until(&self.until, now));
-        let because = self.because.as_deref().unwrap_or_default();
-        if because.len() > CLOSED_BECAUSE_BYTES {
-            let bytes = because.len();
-            let message = format!(
-                "because is {bytes} bytes long; {CLOSED_BECAUSE_BYTES} is the most: say it in fewer words"
-            );
-            errors.add("because", because, message);
-            return None;
-        }
-        Some((until?, because.to_owned()))
+        let because =
+            self.because.as_ref().map_or_else(|| Some(String::new()), |text| text.check("because", errors));
+        Some((until?, because?))
     }
 }
 

@@ -36,16 +36,7 @@ impl Form for SidelineBody {
 impl SidelineBody {
     /// Why; `None` when it is too long, and then `errors` says so.
     pub(crate) fn check(&self, errors: &mut FieldErrors) -> Option<String> {
-        let because = self.because.as_deref().unwrap_or_default();
-        if because.len() > CLOSED_BECAUSE_BYTES {
-            let bytes = because.len();
-            let message = format!(
-                "because is {bytes} bytes long; {CLOSED_BECAUSE_BYTES} is the most: say it in fewer words"
-            );
-            errors.add("because", because, message);
-            return None;
-        }
-        Some(because.to_owned())
+        self.because.as_ref().map_or_else(|| Some(String::new()), |text| text.check("because", errors))
     }
 }
 

@@ -25,13 +25,11 @@ impl Throttle {
         head: Vec<LineEntry>,
         whole: bool,
     ) -> Result<Vec<LineEntry>, EngineError> {
-        let Some(priority) = head.first().map(LineEntry::rank).filter(|rank| rank.lane.is_some()) else {
+        let Some(first) = head.first().map(LineEntry::rank).filter(|rank| rank.lane.is_some()) else {
             return Ok(head);
         };
-        let Some(served) = self.last_rank(group).await?.filter(|last| last.priority == priority.priority)
-        else {
-            return Ok(head);
-        };
+        let last = self.last_rank(group).await?;
+        let Some(served) = last.filter(|last| last.priority == first.priority) else { return Ok(head) };
         let is_next = |entry: &LineEntry| entry.rank() > served && entry.rank().priority == served.priority;
         let (mut next, rest): (Vec<_>, Vec<_>) = head.into_iter().partition(is_next);
         if next.is_empty() && !whole {
