@@ -139,12 +139,12 @@ fn refuse_off_the_list(client: &Client, name: &str, target: &Target) -> Result<(
         return Ok(());
     }
     let message = format!(
-        "client '{}' may not target '{}'; its allowed_targets are {}. They are fixed when a client is registered: use an \
-            address that they cover, or let the admin register another client whose allowed_targets cover this one \
-            (POST /v1/clients)",
+        "client '{}' may not target '{}'; its allowed_targets are {}: use an address that they cover, or let the admin \
+            allow this one (PATCH /v1/clients/{})",
         client.id,
         target.address(),
-        client.allowed_targets.join(", ")
+        client.allowed_targets.join(", "),
+        client.id
     );
     Err(Problem::of_field(Kind::TargetNotAllowed, &url_field_of(name, target), target.address(), message))
 }

@@ -443,8 +443,8 @@ async fn a_target_off_the_allow_list_is_forbidden() {
         status: StatusCode::FORBIDDEN,
         field: "target.sqs.queue_url",
         value: json!(QUEUE),
-        says: "its allowed_targets are https://hooks.acme.example/*. They are fixed when a client is registered: use an address \
-            that they cover, or let the admin register another client whose allowed_targets cover this one (POST /v1/clients)",
+        says: "its allowed_targets are https://hooks.acme.example/*: use an address that they cover, or let the admin allow this \
+            one (PATCH /v1/clients/narrow)",
     };
     assert_refused(&world.post("/v1/jobs", &key, &case.body).await, &case);
     assert_eq!(world.everything().await, before);
