@@ -80,7 +80,8 @@ async fn find(state: &ApiState, hash: &KeyHash) -> Result<Option<(ApiKey, Client
     let store = state.engine.store();
     let key = store.key(hash).await.map_err(|e| Problem::of_store("look up a key", &e))?;
     let Some(key) = key else { return Ok(None) };
-    let client = store.client(&key.client).await.map_err(|e| Problem::of_store("read a client", &e))?;
+    let client =
+        store.registered_client(&key.client).await.map_err(|e| Problem::of_store("read a client", &e))?;
     Ok(client.map(|client| (key, client)))
 }
 
@@ -98,7 +99,7 @@ async fn in_place_of(state: &ApiState, hash: &KeyHash, named: &HeaderValue) -> R
 /// The client of a name that the admin gives.
 pub(crate) async fn registered(state: &ApiState, name: &str) -> Result<Client, Problem> {
     let id: ClientId = id_to_find("client", name)?;
-    let found = state.engine.store().client(&id).await;
+    let found = state.engine.store().registered_client(&id).await;
     let found = found.map_err(|e| Problem::of_store("read a client", &e))?;
     found.ok_or_else(|| Problem::new(Kind::NotFound, format!("no client '{id}' is registered")))
 }

@@ -153,12 +153,20 @@ fn read(row: &Attributes) -> Result<Client> {
 }
 
 impl Store {
-    /// A client by its name; `None` when none is registered under it: where an eventual read finds none, a consistent one says so.
+    /// A client by its name, read eventually; `None` when none is registered under it.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
     /// be read.
     pub async fn client(&self, id: &ClientId) -> Result<Option<Client>> {
+        self.get(Table::Clients, &client_key(id.as_str()), false).await?.as_ref().map(read).transpose()
+    }
+
+    /// The same, also of a client that was registered a moment ago: where an eventual read finds none, a consistent one says so.
+    ///
+    /// # Errors
+    /// As [`Self::client`].
+    pub async fn registered_client(&self, id: &ClientId) -> Result<Option<Client>> {
         self.get_once_there(Table::Clients, &client_key(id.as_str())).await?.as_ref().map(read).transpose()
     }
 
