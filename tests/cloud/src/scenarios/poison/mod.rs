@@ -75,9 +75,12 @@ pub(super) async fn of_every_kind(seed: u64, share: f64) -> Result<Report> {
     Ok(report)
 }
 
-/// A region with those who must not notice.
+/// A region with those who must not notice. No message is overtaken in it: whichever is, is later by more than poison may make it,
+/// and chance decides which.
 async fn begin(seed: u64, jobs: usize) -> Result<Cloud> {
-    let mut cloud = Cloud::new(options(seed)?).await?;
+    let mut options = options(seed)?;
+    options.queues.overtaken = 0;
+    let mut cloud = Cloud::new(options).await?;
     let queue = cloud.target("herd").await?;
     two_kinds(&cloud, jobs, (&queue, &queue), (jobs as u32, 600, Attempts::new(5)?)).await?;
     cloud.start()?;
