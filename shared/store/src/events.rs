@@ -307,7 +307,8 @@ impl Record {
 
 impl Store {
     /// Keeps records: in batches, and release notes one by one, since the one of the latest lease must stay. What says that
-    /// events were sent comes last: whoever finds it finds the rest. Repeating it changes nothing.
+    /// events were sent comes last: whoever finds it finds the rest. The record of a run of one event says so of that event, a
+    /// mark of all the chunk's. Repeating it changes nothing.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or leaves some rows unwritten in each of
@@ -320,7 +321,9 @@ impl Store {
         let (marks, others) = others
             .into_iter()
             .partition::<Vec<_>, _>(|r| matches!(r, Record::Mark { .. } | Record::Part { .. }));
-        for records in [others, marks] {
+        let (runs, others) =
+            others.into_iter().partition::<Vec<_>, _>(|r| matches!(r, Record::SingleRun { .. }));
+        for records in [others, runs, marks] {
             let rows = records.into_iter().map(Record::row).collect::<Result<_>>()?;
             self.put_all_within(KEEP_ROUNDS, rows).await?;
         }

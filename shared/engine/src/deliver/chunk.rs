@@ -345,13 +345,21 @@ impl Delivery {
         }
     }
 
-    /// Keeps what became of events that were sent before.
+    /// Keeps what became of events that were sent before, unless it was kept: a letter of theirs may have been redriven or
+    /// discarded since.
     pub(crate) async fn keep_sent(&self, sent: &SentChunk) -> Result<(), EngineError> {
         let (client, launch_at) = sent.chunk.head()?;
         let at = clamped(DateTime::from_timestamp_millis(sent.at_ms).unwrap_or_default());
         let mut parts = Vec::with_capacity(sent.chunk.items.len());
         for item in &sent.chunk.items {
             parts.push(Part::of(item, &client, launch_at)?);
+        }
+        let is_kept = match &sent.mark {
+            Some(mark) => self.store.was_sent(mark).await?,
+            None => self.was_delivered(&sent.chunk, &parts).await?,
+        };
+        if is_kept {
+            return Ok(());
         }
         let events = parts.iter().map(|part| (part.to - part.from) as usize).sum();
         let mut outcomes = vec![Sent::Done; events];

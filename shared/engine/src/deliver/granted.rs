@@ -377,6 +377,8 @@ impl Delivery {
                 self.queues.dispatch(&wakes).await?;
                 Ok(strained)
             }
+            // Another process may have had the same message, and the letter may have been redriven or discarded since.
+            None if !self.is_held(&grant.token).await? => Ok(strained),
             None => {
                 self.keep_reason(&grant, Some(&event), attempt, &failure.reason).await?;
                 let release = Effect::Release(vec![Release::new(grant.token, Outcome::Dead)]);

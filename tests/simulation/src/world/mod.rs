@@ -6,6 +6,7 @@ mod jobs;
 mod pump;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -57,6 +58,8 @@ pub struct World {
     pub deployment: Deployment,
     /// The engine of most tests.
     pub engine: Engine,
+    /// How many other processes there were.
+    processes: AtomicU64,
 }
 
 impl World {
@@ -110,7 +113,7 @@ impl World {
             false => deployment.process(),
         };
         let engine = process.start(Arc::new(Moved(clock.clone())));
-        Ok(Self { clock, embedded, deployment, engine })
+        Ok(Self { clock, embedded, deployment, engine, processes: AtomicU64::new(0) })
     }
 
     /// A process of its own behind a gate: an engine that remembers nothing.
@@ -118,7 +121,7 @@ impl World {
     /// # Errors
     /// When a client has no HTTP client.
     pub fn process(&self, gate: &Arc<Gate>) -> Result<Engine> {
-        let process = self.deployment.process().random(SeededRandom::new(2));
+        let process = self.deployment.process().random(self.dice());
         let process = process.dynamodb_through(|http| gated(http, gate))?;
         Ok(process.sqs_through(|http| gated(http, gate))?.start(self.clock.clone()))
     }
@@ -128,9 +131,14 @@ impl World {
     /// # Errors
     /// When a client has no HTTP client.
     pub fn paced(&self, pace: &Arc<Pace>) -> Result<Engine> {
-        let process = self.deployment.process().random(SeededRandom::new(3));
+        let process = self.deployment.process().random(self.dice());
         let process = process.dynamodb_through(|http| paced(http, pace, &self.clock))?;
         Ok(process.start(Arc::new(Moved(self.clock.clone()))))
+    }
+
+    /// The dice of one more process. No two draw the same: what a process drew says that a write is its own.
+    fn dice(&self) -> SeededRandom {
+        SeededRandom::new(2 + self.processes.fetch_add(1, Ordering::Relaxed))
     }
 
     /// The tables as a process sees them whose requests lack a clause.
