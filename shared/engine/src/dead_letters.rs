@@ -15,7 +15,9 @@ use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{ClientId, EventId, JobId, PolicyId};
 use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::PolicyRef;
+use tidegate_domain::slots::Outcome;
 use tidegate_domain::target::Target;
+use tidegate_domain::token::Token;
 use tidegate_store::dead_letters::{DEAD_LETTER_SHARDS, DeadLetter, Waited};
 use tidegate_store::doc::{Rest, TermsDoc};
 use tidegate_store::failures::FailedDelivery;
@@ -24,9 +26,12 @@ use tidegate_store::{Page, Store, Write};
 use tracing::warn;
 
 use crate::contents::Contents;
+use crate::effect::Release;
 use crate::queries::history::EventStatus;
 use crate::queues::message::{Chunk, ChunkItem, Message};
 use crate::queues::{Outgoing, Queues};
+use crate::throttle::release::Released;
+use crate::tokens::Tokens;
 use crate::{EngineError, deadline};
 
 /// Letters of one page.
@@ -44,6 +49,7 @@ pub struct DeadLetters {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) contents: Arc<Contents>,
     pub(crate) queues: Arc<Queues>,
+    pub(crate) tokens: Arc<Tokens>,
 }
 
 /// Which dead letters are meant: those that fit all that is given.
@@ -195,7 +201,7 @@ impl DeadLetters {
             };
             left = left.saturating_sub(page.rows.len().max(1));
             all.unreadable.extend(page.unreadable);
-            all.rows.extend(page.rows.into_iter().filter(|letter| filter.fits(letter)));
+            all.rows.extend(page.rows.into_iter().flatten().filter(|letter| filter.fits(letter)));
             place = page.next;
             if place.is_none() {
                 shard = if filter.job.is_some() { DEAD_LETTER_SHARDS } else { shard.saturating_add(1) };
@@ -307,6 +313,12 @@ impl DeadLetters {
             return Ok(Redriven::PolicyDeleted);
         }
         let now = self.clock.now();
+        if let Some(token) = &letter.token
+            && self.is_delivered_again(client, token).await?
+        {
+            self.store.discard_dead_letter(client, letter, now).await?;
+            return Ok(Redriven::Done);
+        }
         // First: the tick looks after what is in the line of a policy on this list.
         self.store.touch_active(client, policy, now).await?;
         let priority = match waited.pack {
@@ -317,6 +329,14 @@ impl DeadLetters {
             Write::Done => Redriven::Done,
             Write::Refused => Redriven::Absent,
         })
+    }
+
+    /// Whether the lease under which an event died ran out before its token was given back, so that it is delivered again by
+    /// itself. Otherwise it is given back now, if it was not before: an event does not hold a token and wait for one.
+    async fn is_delivered_again(&self, client: &ClientId, token: &Token) -> Result<bool, EngineError> {
+        let release = Release::new(token.clone(), Outcome::Dead);
+        let answers = self.tokens.release_now(client, vec![release]).await?;
+        Ok(answers.iter().any(|(_, answer)| *answer == Released::Reclaimed))
     }
 
     /// An event that nothing throttles is sent as a chunk, before its letter is forgotten.
@@ -352,7 +372,7 @@ impl DeadLetters {
         };
         self.queues.dispatch(&[Outgoing::at(client, Message::Chunk(chunk), due_at)]).await?;
         let counts = occurrence.terms.count.get() > 1;
-        Ok(match self.store.forget_redriven(client, letter, counts).await? {
+        Ok(match self.store.forget_redriven(client, letter, counts, self.clock.now()).await? {
             Write::Done => Redriven::Done,
             Write::Refused => Redriven::Absent,
         })
@@ -373,6 +393,6 @@ impl DeadLetters {
     async fn discard_one(&self, client: &ClientId, event: &EventId) -> Result<bool, EngineError> {
         deadline::check(&*self.clock)?;
         let Some(letter) = self.store.dead_letter(client, event).await? else { return Ok(false) };
-        Ok(self.store.discard_dead_letter(client, &letter).await? == Write::Done)
+        Ok(self.store.discard_dead_letter(client, &letter, self.clock.now()).await? == Write::Done)
     }
 }

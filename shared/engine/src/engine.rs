@@ -12,7 +12,7 @@ use crate::contents::Contents;
 use crate::dead_letters::DeadLetters;
 use crate::deliver::Delivery;
 use crate::deliver::aws_call::AwsCaller;
-use crate::deliver::http::HttpTarget;
+use crate::deliver::http::{Callee, HttpTarget};
 use crate::effect_loop::EffectLoop;
 use crate::emit::Emission;
 use crate::gather::Gathered;
@@ -83,21 +83,28 @@ const FEW: usize = 10;
 impl Engine {
     /// Puts an engine together. Makes no call.
     pub fn new(parts: Parts) -> Self {
-        Self::build(Arc::new(parts), FEW)
+        Self::build(Arc::new(parts), FEW, None)
     }
 
     /// The same engine, which takes up to `few` single events of one line and minute for too few for a pack; 10
     /// otherwise. For tests: a small world has few.
     #[must_use]
     pub fn with_few(self, few: usize) -> Self {
-        Self::build(self.parts, few)
+        Self::build(self.parts, few, None)
     }
 
-    fn build(parts: Arc<Parts>, few: usize) -> Self {
+    /// The same as [`Self::with_few`], and somebody answers its calls to HTTP endpoints in the place of the network. For
+    /// simulations.
+    #[must_use]
+    pub fn with_few_and_callee(self, few: usize, callee: Arc<dyn Callee>) -> Self {
+        Self::build(self.parts, few, Some(callee))
+    }
+
+    fn build(parts: Arc<Parts>, few: usize, callee: Option<Arc<dyn Callee>>) -> Self {
         let Parts { store, sqs, clock, random, config } = Parts::clone(&parts);
         let pauses = Pauses { clock: Arc::clone(&clock), random: Arc::clone(&random) };
         let store = store.with_pauses(pauses.clone());
-        let http = HttpTarget::new(config.private_targets.clone());
+        let http = HttpTarget::new(config.private_targets.clone()).answered_by(callee);
         let aws = AwsCaller::new(config.services.clone());
         let regions = Arc::new(Regions::new(sqs.clone()));
         let queues = Arc::new(Queues::new(sqs, Arc::clone(&regions), Arc::clone(&clock), pauses, config));
@@ -189,6 +196,7 @@ impl Engine {
             clock,
             contents: Arc::clone(&contents),
             queues: Arc::clone(&queues),
+            tokens: Arc::clone(&tokens),
         });
         let calendars = Arc::new(Calendars { store, contents });
         let handler = Arc::new(Handler {

@@ -82,6 +82,7 @@ pub use calendars::{CalendarDelete, Calendars};
 pub use contain::{Panicked, contain, panics_contained};
 pub use dead_letters::{DeadLetterCounts, DeadLetterDetail, DeadLetterFilter, DeadLetters, Redriven};
 pub use deadline::{until, within};
+pub use deliver::http::{Callee, CalleeAnswer};
 pub use effect::Release;
 pub use emit::{Emission, TickReport};
 pub use engine::{Engine, Parts};

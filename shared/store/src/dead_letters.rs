@@ -1,11 +1,15 @@
 //! Dead letters: events that did not succeed and that nothing sends again, by client, until they are redriven, discarded or
 //! [`HISTORY_DAYS`] old.
 //!
+//! One that is redriven or discarded leaves a mark in its place for a day: what is kept late, by a message that comes twice or a
+//! compaction that is repeated, does not bring it back. A later end of the event does.
+//!
 //! Rows of a client are spread over keys by job, so that a herd of dead events is no hot key, and those of one job lie together:
 //! by launch, then by their number in the run.
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use chrono::{DateTime, Utc};
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tidegate_domain::ids::{ClientId, EventId, JobId};
 use tidegate_domain::limits::HISTORY_DAYS;
 use tidegate_domain::pack::PackId;
@@ -13,6 +17,7 @@ use tidegate_domain::retry::Tries;
 use tidegate_domain::shard::shard_of;
 use tidegate_domain::slots::Outcome;
 use tidegate_domain::time::{days, shifted};
+use tidegate_domain::token::Token;
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
 pub use crate::line::Waited;
@@ -41,7 +46,14 @@ pub struct DeadLetter {
     pub reason: Option<String>,
     /// Where it waited, when a policy throttled it.
     pub waited: Option<Waited>,
+    /// The token that it held when its target did not take it, and may hold still; `None`: it holds none.
+    pub token: Option<Token>,
 }
+
+/// For how long the mark of a letter that is settled stays: what is kept late comes within minutes.
+const SETTLED_DAYS: i64 = 1;
+/// Letters that are written at once.
+const KEPT_AT_ONCE: usize = 16;
 
 fn partition(client: &ClientId, shard: u32) -> String {
     format!("{client}|dead|{shard}")
@@ -70,6 +82,7 @@ pub(crate) fn row(client: &ClientId, letter: &DeadLetter) -> Row {
         .with("tries", number(letter.attempts))
         .with("done_at", number(letter.at.timestamp_millis()))
         .with_some("reason", letter.reason.as_deref().map(text))
+        .with_some("token", letter.token.as_ref().map(|token| text(token.to_string())))
         .expiring(shifted(letter.at, days(HISTORY_DAYS)));
     match &letter.waited {
         None => row,
@@ -80,8 +93,12 @@ pub(crate) fn row(client: &ClientId, letter: &DeadLetter) -> Row {
     }
 }
 
-fn read(row: &Attributes) -> Result<DeadLetter> {
+/// `None`: it is settled.
+fn read(row: &Attributes) -> Result<Option<DeadLetter>> {
     let item = Item::read(Table::Events, row)?;
+    if item.find_number::<u8>("settled")?.is_some() {
+        return Ok(None);
+    }
     let waited = match item.find_text("pack") {
         None => None,
         Some(pack) => Some(Waited {
@@ -90,7 +107,7 @@ fn read(row: &Attributes) -> Result<DeadLetter> {
             index: item.number("place")?,
         }),
     };
-    Ok(DeadLetter {
+    Ok(Some(DeadLetter {
         event: item.id("event")?,
         outcome: outcomes::from_code(item.text("outcome")?)
             .ok_or_else(|| item.corrupt("'outcome' is none"))?,
@@ -98,16 +115,32 @@ fn read(row: &Attributes) -> Result<DeadLetter> {
         at: item.instant_ms("done_at")?,
         reason: item.find_text("reason").map(str::to_owned),
         waited,
-    })
+        token: item.find_text("token").map(|token| item.parsed("token", token)).transpose()?,
+    }))
 }
 
 impl Store {
-    /// Keeps dead letters. Writing one twice leaves one.
+    /// Keeps dead letters. Writing one twice leaves one; one of the same end that is settled stays so.
     ///
     /// # Errors
-    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer; some may be written then.
-    pub async fn keep_dead_letters(&self, client: &ClientId, letters: &[DeadLetter]) -> Result<()> {
-        self.put_all(letters.iter().map(|letter| (Table::Events, row(client, letter))).collect()).await
+    /// `StoreError::Aws` when DynamoDB refuses a call or does not answer; some may be written then.
+    pub async fn keep_dead_letters<'l>(
+        &self,
+        letters: impl IntoIterator<Item = (&'l ClientId, &'l DeadLetter)>,
+    ) -> Result<()> {
+        let keep = async |(client, letter): (&ClientId, &DeadLetter)| {
+            let row = row(client, letter);
+            if letter.attempts == u8::MAX {
+                // Nobody counts further: a later end looks like this one.
+                return self.put(Table::Events, row).await;
+            }
+            let values = Attributes::from([(":tries".to_owned(), number(letter.attempts))]);
+            self.put_when(Table::Events, row, "attribute_not_exists(pk) OR tries < :tries", values)
+                .await
+                .map(drop)
+        };
+        let keeps: Vec<_> = letters.into_iter().map(keep).collect();
+        stream::iter(keeps).buffer_unordered(KEPT_AT_ONCE).try_collect().await
     }
 
     /// A page of the dead letters of a client under one of [`DEAD_LETTER_SHARDS`] keys, at most `limit`, read consistently: by
@@ -115,14 +148,14 @@ impl Store {
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it is among
-    /// the `unreadable` ones of the page.
+    /// the `unreadable` ones of the page. `None` stands for one that was settled within a day.
     pub async fn dead_letters(
         &self,
         client: &ClientId,
         shard: u32,
         after: Option<String>,
         limit: i32,
-    ) -> Result<Page<DeadLetter>> {
+    ) -> Result<Page<Option<DeadLetter>>> {
         self.letters_in(Query { after, ..Query::of(Table::Events, partition(client, shard)) }, limit).await
     }
 
@@ -136,13 +169,13 @@ impl Store {
         job: &JobId,
         after: Option<String>,
         limit: i32,
-    ) -> Result<Page<DeadLetter>> {
+    ) -> Result<Page<Option<DeadLetter>>> {
         let sorted = Sorted::Prefix(format!("{job} "));
         let place = partition(client, shard(job));
         self.letters_in(Query { sorted, after, ..Query::of(Table::Events, place) }, limit).await
     }
 
-    async fn letters_in(&self, place: Query, limit: i32) -> Result<Page<DeadLetter>> {
+    async fn letters_in(&self, place: Query, limit: i32) -> Result<Page<Option<DeadLetter>>> {
         let query = Query { limit: Some(limit), consistent: true, ..place };
         Ok(self.query(query).await?.read(Table::Events, read))
     }
@@ -152,15 +185,22 @@ impl Store {
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot be read.
     pub async fn dead_letter(&self, client: &ClientId, event: &EventId) -> Result<Option<DeadLetter>> {
-        self.get(Table::Events, &key(client, event), true).await?.as_ref().map(read).transpose()
+        let row = self.get(Table::Events, &key(client, event), true).await?;
+        Ok(row.as_ref().map(read).transpose()?.flatten())
     }
 
     /// Forgets a dead letter as it was seen. `Refused` when it is gone, or its event came to another end since.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
-    pub async fn discard_dead_letter(&self, client: &ClientId, seen: &DeadLetter) -> Result<Write> {
-        self.remove_when(Table::Events, &key(client, &seen.event), AS_SEEN, as_seen(seen)).await
+    pub async fn discard_dead_letter(
+        &self,
+        client: &ClientId,
+        seen: &DeadLetter,
+        now: DateTime<Utc>,
+    ) -> Result<Write> {
+        let (settled, values) = settled_row(client, seen, now);
+        self.put_when(Table::Events, settled, AS_SEEN, values).await
     }
 
     /// Puts the event of a dead letter into its policy's line again, due at an instant, and forgets the letter: all or nothing,
@@ -183,7 +223,7 @@ impl Store {
         let tries = Tries { made: seen.attempts, failed: 0, since_s: now.timestamp() };
         let back = Requeued { pack: pack.clone(), priority, tries, due_at };
         let mut items = vec![
-            self.forgotten(client, seen)?,
+            self.settled(client, seen, now)?,
             self.put_item_of(Table::Policies, redriven_row(client, policy, *index, &back))?,
         ];
         if let PackId::Run(run) = &waited.pack {
@@ -197,22 +237,36 @@ impl Store {
     ///
     /// # Errors
     /// As [`Self::redrive`].
-    pub async fn forget_redriven(&self, client: &ClientId, seen: &DeadLetter, counts: bool) -> Result<Write> {
+    pub async fn forget_redriven(
+        &self,
+        client: &ClientId,
+        seen: &DeadLetter,
+        counts: bool,
+        now: DateTime<Utc>,
+    ) -> Result<Write> {
         if !counts {
-            return self.discard_dead_letter(client, seen).await;
+            return self.discard_dead_letter(client, seen, now).await;
         }
         let counted = self.update_item_of(runs::redriven_update(client, seen.event.run(), seen.outcome))?;
-        let items = vec![self.forgotten(client, seen)?, counted];
+        let items = vec![self.settled(client, seen, now)?, counted];
         self.transact(Table::Events, items).await
     }
 
-    fn forgotten(&self, client: &ClientId, seen: &DeadLetter) -> Result<TransactWriteItem> {
-        self.delete_when_item_of(Table::Events, &key(client, &seen.event), AS_SEEN, as_seen(seen))
+    fn settled(&self, client: &ClientId, seen: &DeadLetter, now: DateTime<Utc>) -> Result<TransactWriteItem> {
+        let (settled, values) = settled_row(client, seen, now);
+        self.put_when_item_of(Table::Events, settled, AS_SEEN, values)
     }
 }
 
-/// What holds of the row of a letter as long as it is of the same end.
+/// What holds of the row of a letter as long as it is of the same end, and not settled.
 const AS_SEEN: &str = "tries = :tries AND done_at = :at";
+
+/// What stands in the place of a letter that is settled, if that is still as it was seen.
+fn settled_row(client: &ClientId, seen: &DeadLetter, now: DateTime<Utc>) -> (Row, Attributes) {
+    let row =
+        Row::new(&key(client, &seen.event)).with("tries", number(seen.attempts)).with("settled", number(1));
+    (row.expiring(shifted(now, days(SETTLED_DAYS))), as_seen(seen))
+}
 
 fn as_seen(seen: &DeadLetter) -> Attributes {
     Attributes::from([

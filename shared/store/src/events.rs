@@ -306,7 +306,7 @@ impl Record {
 }
 
 impl Store {
-    /// Keeps records: in batches, and release notes one by one, since the one of the latest lease must stay. What says that
+    /// Keeps records: in batches; release notes and dead letters one by one, since a later one must stay. What says that
     /// events were sent comes last: whoever finds it finds the rest. The record of a run of one event says so of that event, a
     /// mark of all the chunk's. Repeating it changes nothing.
     ///
@@ -318,8 +318,14 @@ impl Store {
             records.iter().partition::<Vec<_>, _>(|r| matches!(r, Record::ReleaseNote { .. }));
         let puts: Vec<_> = said.into_iter().map(|record| self.keep_release_note(record)).collect();
         stream::iter(puts).buffer_unordered(SAID_AT_ONCE).try_collect::<()>().await?;
+        let letters = others.iter().filter_map(|record| match record {
+            Record::DeadLetter { client, letter } => Some((client, letter)),
+            _ => None,
+        });
+        self.keep_dead_letters(letters).await?;
         let (marks, others) = others
             .into_iter()
+            .filter(|record| !matches!(record, Record::DeadLetter { .. }))
             .partition::<Vec<_>, _>(|r| matches!(r, Record::Mark { .. } | Record::Part { .. }));
         let (runs, others) =
             others.into_iter().partition::<Vec<_>, _>(|r| matches!(r, Record::SingleRun { .. }));

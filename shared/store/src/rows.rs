@@ -449,6 +449,24 @@ impl Store {
         Ok(TransactWriteItem::builder().update(built).build())
     }
 
+    /// A row that is refused unless `condition` holds of what is there.
+    pub(crate) fn put_when_item_of(
+        &self,
+        table: Table,
+        row: Row,
+        condition: &str,
+        values: Attributes,
+    ) -> Result<TransactWriteItem> {
+        let built = aws_sdk_dynamodb::types::Put::builder()
+            .table_name(self.name(table))
+            .set_item(Some(row.into_attributes()))
+            .condition_expression(condition)
+            .set_expression_attribute_values(Some(values).filter(|v| !v.is_empty()))
+            .build()
+            .map_err(|e| StoreError::Corrupt { table, key: String::new(), reason: e.to_string() })?;
+        Ok(TransactWriteItem::builder().put(built).build())
+    }
+
     /// A removal that is refused unless `condition` holds.
     pub(crate) fn delete_when_item_of(
         &self,

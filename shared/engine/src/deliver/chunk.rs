@@ -540,6 +540,7 @@ fn outcomes(
                 at: now,
                 reason,
                 waited: None,
+                token: None,
             };
             outcomes.records.push(Record::DeadLetter { client: part.occurrence.client.clone(), letter });
         }

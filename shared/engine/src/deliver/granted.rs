@@ -453,7 +453,8 @@ impl Delivery {
         records.extend(event.map(|event| {
             let waited = Waited { policy: policy.clone(), pack: grant.pack.clone(), index };
             let (event, outcome, waited) = (event.clone(), Outcome::Dead, Some(waited));
-            let letter = DeadLetter { event, outcome, attempts, at, reason, waited };
+            let token = Some(grant.token.clone());
+            let letter = DeadLetter { event, outcome, attempts, at, reason, waited, token };
             Record::DeadLetter { client: client.clone(), letter }
         }));
         records

@@ -9,6 +9,7 @@ use std::time::{Duration as StdDuration, Instant};
 use std::{io, iter};
 
 use chrono::{DateTime, Duration};
+use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 use reqwest::header::RETRY_AFTER;
 use reqwest::{StatusCode, Url, redirect};
@@ -52,17 +53,40 @@ pub(super) struct Credentials {
     opened: Opened,
 }
 
+/// Answers calls to HTTP endpoints in the place of the network: for simulations, which have no sockets.
+pub trait Callee: Send + Sync {
+    /// What the endpoint at `url` answers to a call of this id and body; `None`: the connection ended without an answer, whether or
+    /// not the call arrived.
+    fn answer<'a>(&'a self, url: &'a str, id: &'a str, body: &'a str) -> BoxFuture<'a, Option<CalleeAnswer>>;
+}
+
+/// What an endpoint answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CalleeAnswer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The header `Retry-After`; `None`: there is none.
+    pub retry_after: Option<String>,
+}
+
 /// The way to HTTP endpoints.
 #[derive(Clone)]
 pub(crate) struct HttpTarget {
     /// Made when the first call needs it: it reads every root certificate of the machine, and most processes call nobody.
     client: Arc<OnceLock<Result<reqwest::Client, String>>>,
     allowed: PrivateTargets,
+    /// `None`: the network.
+    callee: Option<Arc<dyn Callee>>,
 }
 
 impl HttpTarget {
     pub(crate) fn new(allowed: PrivateTargets) -> Self {
-        Self { client: Arc::default(), allowed }
+        Self { client: Arc::default(), allowed, callee: None }
+    }
+
+    /// The same, whose calls somebody answers in the place of the network.
+    pub(crate) fn answered_by(self, callee: Option<Arc<dyn Callee>>) -> Self {
+        Self { callee, ..self }
     }
 
     /// The same, on which calls are made otherwise.
@@ -109,16 +133,20 @@ impl HttpTarget {
         now_s: i64,
     ) -> Answered {
         let refused = |reason: &str| Sent::Refused { reason: reason.to_owned() }.into();
-        let client = match self.client() {
-            Ok(client) => client,
-            Err(reason) => return Sent::failed(reason.to_owned()).into(),
-        };
         let Ok(url) = Url::parse(url) else {
             return refused("the URL cannot be read");
         };
         if literal_address(&url).is_some_and(|ip| !self.allowed.allow(ip)) {
             return refused(PRIVATE);
         }
+        if let Some(callee) = &self.callee {
+            let answer = callee.answer(url.as_str(), id, &request.body).await;
+            return answered_by_callee(call, answer, now_s).into();
+        }
+        let client = match self.client() {
+            Ok(client) => client,
+            Err(reason) => return Sent::failed(reason.to_owned()).into(),
+        };
         let Request { method, headers, body, timeout } = request;
         let has_body = call.method.has_body();
         let mut post = client
@@ -290,6 +318,14 @@ pub(super) fn asked_wait(text: &str, now_s: i64) -> Option<Duration> {
         _ => DateTime::parse_from_rfc2822(text).ok()?.timestamp().saturating_sub(now_s),
     };
     Some(seconds(asked_s.clamp(0, RETRY_AFTER_SECONDS.into())))
+}
+
+fn answered_by_callee(call: &HttpCall, answer: Option<CalleeAnswer>, now_s: i64) -> Sent {
+    let Some(CalleeAnswer { status, retry_after }) = answer else { return Sent::failed(CLOSED.to_owned()) };
+    match StatusCode::from_u16(status) {
+        Ok(status) => evaluate(call, status, retry_after.and_then(|text| asked_wait(&text, now_s))),
+        Err(error) => Sent::failed(error.to_string()),
+    }
 }
 
 fn evaluate(call: &HttpCall, status: StatusCode, retry_after: Option<Duration>) -> Sent {

@@ -108,10 +108,12 @@ impl Throttle {
                 at,
                 reason: None,
                 waited: Some(waited),
+                token: None,
             })
         };
         let letters: Vec<DeadLetter> = lost.filter_map(letter).collect();
-        Ok(self.store.keep_dead_letters(&policy.client, &letters).await?)
+        let letters = letters.iter().map(|letter| (&policy.client, letter));
+        Ok(self.store.keep_dead_letters(letters).await?)
     }
 
     /// Forgets the outcomes that were compacted.

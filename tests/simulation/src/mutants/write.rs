@@ -134,6 +134,7 @@ fn row(table: &str, pk: &str, sk: &str) -> String {
         "runs" => "run",
         "events" if pk.starts_with("mark|") => "mark",
         "events" if pk.ends_with("|targets") => "target",
+        "events" if pk.contains("|dead|") => "letter",
         "events" if pk.contains("|sidelined") => "sidelined",
         "events" => match sk.chars().next() {
             Some('t') => "said",

@@ -69,7 +69,7 @@ impl Chaos {
         self.quiet.swap(quiet, Ordering::Relaxed)
     }
 
-    fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         self.quiet.load(Ordering::Relaxed)
     }
 
@@ -177,7 +177,7 @@ pub(crate) fn wired(inner: SharedHttpClient, chaos: &Arc<Chaos>) -> SharedHttpCl
 }
 
 /// Lets whoever polls do something else first.
-async fn pause(chaos: &Chaos) {
+pub(crate) async fn pause(chaos: &Chaos) {
     if chaos.is_quiet() {
         return;
     }

@@ -67,6 +67,11 @@ coverage! {
     ReleasedTwice: "tokens that were released a second time",
     Reassigned: "tokens that were released after their slot had gone to another event",
     Forged: "forged tokens",
+    Called: "calls that endpoints took",
+    AnswerLost: "answers of endpoints that were lost",
+    NotTaken: "calls that endpoints did not answer, or did not take",
+    Redriven: "dead letters that were redriven",
+    Discarded: "dead letters that were discarded",
 }
 
 /// How often each took place. Histories in which something did not happen leave it out.

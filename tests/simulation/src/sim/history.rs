@@ -15,6 +15,7 @@ use super::clocks::{APART_MS, JUMP_MS};
 use super::consumer::{Act, Agenda};
 use super::coverage::{CoveredFault, FaultCoverage};
 use super::dice::Dice;
+use super::endpoints::Taken;
 use super::mix::{self, Step};
 use super::model::Model;
 use super::processes::{About, Call, Done, Op, Treatment, poll_round};
@@ -152,6 +153,9 @@ impl History {
     async fn one_step(&mut self) -> Result<()> {
         self.step += 1;
         self.begin_something().await?;
+        if self.ops.len() < CALLS {
+            self.operate();
+        }
         let polls = self.dice.within(1..=6);
         for _ in 0..polls {
             self.poll_something().await?;
@@ -357,6 +361,23 @@ impl History {
         Ok(())
     }
 
+    /// Takes note of the calls that endpoints took. Those whose consumers have to release a token.
+    pub(crate) fn take_calls(&mut self) -> Result<Vec<Received>> {
+        let Some(endpoints) = self.stage.endpoints.clone() else { return Ok(Vec::new()) };
+        let mut open = Vec::new();
+        for Taken { body, says_so, releases } in endpoints.take() {
+            let event = Received::read(&body)?;
+            self.arrived("an endpoint", &event)?;
+            match &event.token {
+                Some(token) if releases && says_so => self.watch.releases.ask(token),
+                Some(_) if releases => {}
+                Some(_) => open.push(event),
+                None => {}
+            }
+        }
+        Ok(open)
+    }
+
     /// What a consumer makes of an event with a token.
     fn plan(&mut self, event: &Received) -> Result<()> {
         let Some(token) = &event.token else { return Ok(()) };
@@ -431,6 +452,9 @@ impl History {
         let requests = if self.dice.chance(300) { 200 } else { self.dice.within(1..=12) };
         for _ in 0..requests {
             let done = self.ops[chosen].poll();
+            for event in self.take_calls()? {
+                self.plan(&event)?;
+            }
             // After every single write: what is wrong only for a moment is wrong.
             self.look().await?;
             if let Some(done) = done {
@@ -456,6 +480,10 @@ impl History {
                 {
                     self.count(CoveredFault::Extended);
                 }
+            }
+            Done::Operated { client, redrives } => {
+                self.note(format!("{name}: {redrives:?}"));
+                self.operated(&client, redrives.unwrap_or_default());
             }
             Done::Pumped { handled, treatment } => {
                 if !handled.is_empty() {

@@ -166,6 +166,42 @@ pub(crate) enum Place {
 pub(crate) const PLACES: [(Place, u64); 3] =
     [(Place::Queue, 88), (Place::MissingQueue, 9), (Place::RefusedEndpoint, 3)];
 
+/// How many of a thousand jobs that would go to a queue go to an endpoint, in the histories that have some.
+pub(crate) const ENDPOINTS: u64 = 600;
+
+/// What an endpoint makes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Taken,
+    /// It took the call, and nobody hears so.
+    TakenAndLost,
+    Unreachable,
+    Fails,
+    Busy,
+    BusyFor,
+    Refuses,
+}
+
+/// What endpoints make of calls.
+pub(crate) const ANSWERS: [(Answer, u64); 7] = [
+    (Answer::Taken, 70),
+    (Answer::TakenAndLost, 6),
+    (Answer::Unreachable, 6),
+    (Answer::Fails, 6),
+    (Answer::Busy, 4),
+    (Answer::BusyFor, 4),
+    (Answer::Refuses, 4),
+];
+/// For how long they ask to be left alone, in seconds.
+pub(crate) const BUSY_FOR: RangeInclusive<u64> = 1..=40;
+
+/// In how many of a thousand steps the operator of a history looks at dead letters, how many it takes, in how many of a thousand
+/// cases it discards them, and after how many seconds they are sent again otherwise.
+pub(crate) const OPERATES: u64 = 60;
+pub(crate) const LETTERS: RangeInclusive<u64> = 1..=6;
+pub(crate) const DISCARDS: u64 = 150;
+pub(crate) const REDRIVEN_AFTER: RangeInclusive<u64> = 0..=45;
+
 /// What a job says about launches that an outage missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MisfireRule {

@@ -16,6 +16,8 @@ use tidegate_domain::token::Token;
 use tidegate_engine::{Engine, EngineError, Extended, Handled, JobDelete, Released, TickReport, Written};
 use tidegate_testkit::queue;
 
+use super::operator::Answers;
+
 /// What came of a call.
 pub(crate) enum Done {
     Ticked(Result<TickReport, EngineError>),
@@ -25,6 +27,7 @@ pub(crate) enum Done {
     Changed { policy: usize, result: Result<Written<Policy>, EngineError> },
     Released { asked: Vec<Token>, result: Result<Vec<(Token, Released)>, EngineError> },
     Extended { result: Result<Vec<(Token, Extended)>, EngineError> },
+    Operated { client: ClientId, redrives: Result<Answers, EngineError> },
 }
 
 type Running = Pin<Box<dyn Future<Output = Done> + Send>>;

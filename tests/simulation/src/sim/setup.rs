@@ -29,8 +29,10 @@ use super::chaos::{Chaos, Plan, wired};
 use super::clocks::{APART_MS, Clocks};
 use super::coverage::CoveredFault;
 use super::dice::Dice;
+use super::endpoints::{self, Endpoints};
 use super::mix::{self, MisfireRule, Place, TriggerKind};
 use super::model::{JobModel, Model, PolicyModel};
+use super::operator::Operator;
 use super::processes::create_policy;
 use crate::mutants::{self, Census};
 use crate::world::JobSpec;
@@ -46,7 +48,7 @@ const CRONS: [&str; 7] = [
 ];
 const ZONES: [&str; 4] = ["UTC", "Europe/Berlin", "Asia/Kathmandu", "America/New_York"];
 /// How the URL of a queue ends that is not there.
-const MISSING: &str = "missing";
+pub(crate) const MISSING: &str = "missing";
 /// An endpoint that no deployment may call. Others would take sockets, which no history has.
 const REFUSED_URL: &str = "http://127.0.0.1:9/hook";
 
@@ -71,13 +73,21 @@ pub(crate) struct Stage {
     /// Draws the lanes of jobs, in a quarter of the histories; in the others nothing says `fair_by`. Dice of their own, so that
     /// the other histories are what they were before.
     lanes: Option<Dice>,
+    /// In another quarter: endpoints that answer.
+    pub(crate) endpoints: Option<Arc<Endpoints>>,
+    /// In some of the others: who redrives what is dead.
+    pub(crate) operator: Option<Operator>,
     _embedded: Embedded,
 }
 
 impl Stage {
     /// A process that remembers nothing.
     pub(crate) fn start(&self, process: usize) -> Engine {
-        self.site.start(self.clocks.of(process)).with_few(self.few)
+        let engine = self.site.start(self.clocks.of(process));
+        match &self.endpoints {
+            None => engine.with_few(self.few),
+            Some(endpoints) => engine.with_few_and_callee(self.few, endpoints.clone()),
+        }
     }
 }
 
@@ -120,6 +130,7 @@ pub(crate) async fn stage(seed: u64, dice: &Dice, options: Options) -> Result<St
         chaos.count(CoveredFault::ClocksApart);
     }
     let (processes, clocks) = (offsets_ms.len(), Clocks::new(&clock, &offsets_ms));
+    let endpoints = (seed % 4 == 3).then(|| Endpoints::new(Dice::new(seed ^ 0xe4_d5), &chaos));
     let stage = Stage {
         clock,
         clocks,
@@ -133,6 +144,8 @@ pub(crate) async fn stage(seed: u64, dice: &Dice, options: Options) -> Result<St
         queue_urls,
         callback_url,
         lanes: (seed % 4 == 1).then(|| Dice::new(seed ^ 0x1a_e5)),
+        endpoints,
+        operator: matches!(seed % 8, 2 | 3 | 6).then(|| Operator::new(Dice::new(seed ^ 0x0b_5e))),
         _embedded: embedded,
     };
     Ok(stage)
@@ -269,6 +282,7 @@ pub(crate) fn terms(dice: &Dice, model: &Model, client: &ClientId, stage: &Stage
     // What nobody takes holds its token for as long as it is tried: few, or a history never comes to an end.
     let (count, attempts) = if is_poison(&target) { (1, 2) } else { (count, 4) };
     let is_throttled = policy.is_some();
+    let release_on_response = endpoints::releases(target.address());
     Ok(Terms {
         count: Count::new(count)?,
         policy: policy.map(|policy| policy.id.clone()),
@@ -278,7 +292,10 @@ pub(crate) fn terms(dice: &Dice, model: &Model, client: &ClientId, stage: &Stage
         relevancy: if dice.chance(150) { Some(Relevancy::new(dice.within(20..=400))?) } else { None },
         max_attempts: Some(Attempts::new(dice.within(1..=attempts))?),
         retry: retry(dice)?,
-        flow: if is_throttled { flow(dice, stage)? } else { Flow::default() },
+        flow: match is_throttled {
+            true => Flow { release_on_response, ..flow(dice, stage)? },
+            false => Flow::default(),
+        },
         unknown: Default::default(),
     })
 }
@@ -347,13 +364,21 @@ fn policy_terms(dice: &Dice, limit: u32, lease_seconds: u32) -> Result<PolicyTer
 fn target(dice: &Dice, stage: &Stage) -> Result<Target> {
     let url = dice.pick(&stage.queue_urls).context("no queue")?;
     Ok(match dice.weighted(&mix::PLACES) {
-        Place::Queue => Target::sqs(url)?,
+        Place::Queue => match stage.endpoints.as_ref().and_then(|endpoints| endpoints.draw_url()) {
+            Some(url) => Target::http(url)?,
+            None => Target::sqs(url)?,
+        },
         Place::MissingQueue => Target::sqs(&format!("{url}-{MISSING}"))?,
         Place::RefusedEndpoint => Target::http(REFUSED_URL)?,
     })
 }
 
-/// Whether nothing that goes there can ever arrive.
+/// Whether nothing that goes there can arrive, before the queues are there that are missing.
 pub(crate) fn is_poison(target: &Target) -> bool {
-    target.address() == REFUSED_URL || target.address().ends_with(MISSING)
+    is_refused(target) || target.address().ends_with(MISSING)
+}
+
+/// Whether nothing that goes there can ever arrive.
+pub(crate) fn is_refused(target: &Target) -> bool {
+    target.address() == REFUSED_URL
 }

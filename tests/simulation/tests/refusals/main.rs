@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod jobs;
+mod letters;
 mod races;
 mod repair;
 mod rows;
@@ -70,7 +71,13 @@ async fn tamper(world: &World, table: &str, (pk, sk): (&str, &str), update: &str
 }
 
 fn cases() -> impl Iterator<Item = &'static Case> {
-    jobs::CASES.iter().chain(rows::CASES).chain(runs::CASES).chain(ticker::CASES).chain(repair::CASES)
+    jobs::CASES
+        .iter()
+        .chain(letters::CASES)
+        .chain(rows::CASES)
+        .chain(runs::CASES)
+        .chain(ticker::CASES)
+        .chain(repair::CASES)
 }
 
 /// What is wrong with a clause, if anything is: its write must be refused, and take place without the clause.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use chrono::{DateTime, Utc};
 use tidegate_domain::flow::Overlap;
-use tidegate_domain::ids::{ClientId, RunId};
+use tidegate_domain::ids::{ClientId, EventId, RunId};
 use tidegate_domain::job::Terms;
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::slots::Refill;
@@ -101,7 +101,7 @@ async fn ended(history: &History, occurrence: &Occurrence) -> Result<()> {
             let message = format!("{of} never came, and no record says why: {row:?}");
             return Err(Violation::new("I2", "an unthrottled event has no record", message).into());
         }
-        return Ok(());
+        return have_letters(history, occurrence, &arrived).await;
     };
     // One that expired came at least once, unless an operator ended a lease that nobody else ends.
     let policy = history.model.policy(&occurrence.client, policy);
@@ -113,6 +113,34 @@ async fn ended(history: &History, occurrence: &Occurrence) -> Result<()> {
     if row.tally.total() != count {
         let message = format!("of {count} events of {}/{run}, {:?} have ended", occurrence.client, row.tally);
         return Err(Violation::new("I2", "the counts of a run do not add up", message).into());
+    }
+    have_letters(history, occurrence, &arrived).await
+}
+
+/// Whether what was redriven has arrived.
+pub(crate) fn came(event: &EventId, has_come: bool, is_dead: bool) -> Verdict {
+    let kind = match (has_come, is_dead) {
+        (true, false) => return Ok(()),
+        (_, true) => "what was redriven is dead, though its target is there",
+        (false, false) => "what was redriven never came",
+    };
+    Err(Violation::new("I2", kind, event.to_string()))
+}
+
+/// Whether every event that did not arrive has a dead letter, unless somebody discarded it.
+async fn have_letters(
+    history: &History,
+    occurrence: &Occurrence,
+    arrived: &(impl Fn(u32) -> bool + Sync),
+) -> Result<()> {
+    let (client, run) = (&occurrence.client, occurrence.run_id());
+    for index in (0..occurrence.terms.count.get()).filter(|index| !arrived(*index)) {
+        let event = run.event(index);
+        let is_discarded = history.stage.operator.as_ref().is_some_and(|of| of.has_discarded(client, &event));
+        if !is_discarded && history.stage.store.dead_letter(client, &event).await?.is_none() {
+            let message = format!("{client}/{event}");
+            return Err(Violation::new("I2", "an event never came and has no dead letter", message).into());
+        }
     }
     Ok(())
 }
