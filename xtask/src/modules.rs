@@ -94,7 +94,7 @@ const TABLES: &[Table] = &[
             ("tokens", &["queues", "token_key", "effect", "contents", "throttle", "effect_loop"]),
             ("emit", &["queues", "index", "contents", "throttle", "scan"]),
             ("queries", &["contents", "throttle", "scan"]),
-            ("dead_letters", &["queues", "effect", "contents", "throttle", "tokens", "queries"]),
+            ("dead_letters", &["queues", "contents", "queries"]),
             ("calendars", &["contents"]),
             ("policies", &["effect", "throttle", "effect_loop", "tokens", "queries"]),
             (

@@ -15,9 +15,7 @@ use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{ClientId, EventId, JobId, PolicyId};
 use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::PolicyRef;
-use tidegate_domain::slots::Outcome;
 use tidegate_domain::target::Target;
-use tidegate_domain::token::Token;
 use tidegate_store::dead_letters::{DEAD_LETTER_SHARDS, DeadLetter, Waited};
 use tidegate_store::doc::{Rest, TermsDoc};
 use tidegate_store::failures::FailedDelivery;
@@ -26,12 +24,9 @@ use tidegate_store::{Page, Store, Write};
 use tracing::warn;
 
 use crate::contents::Contents;
-use crate::effect::Release;
 use crate::queries::history::EventStatus;
 use crate::queues::message::{Chunk, ChunkItem, Message};
 use crate::queues::{Outgoing, Queues};
-use crate::throttle::release::Released;
-use crate::tokens::Tokens;
 use crate::{EngineError, deadline};
 
 /// Letters of one page.
@@ -49,7 +44,6 @@ pub struct DeadLetters {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) contents: Arc<Contents>,
     pub(crate) queues: Arc<Queues>,
-    pub(crate) tokens: Arc<Tokens>,
 }
 
 /// Which dead letters are meant: those that fit all that is given.
@@ -313,12 +307,6 @@ impl DeadLetters {
             return Ok(Redriven::PolicyDeleted);
         }
         let now = self.clock.now();
-        if let Some(token) = &letter.token
-            && self.is_delivered_again(client, token).await?
-        {
-            self.store.discard_dead_letter(client, letter, now).await?;
-            return Ok(Redriven::Done);
-        }
         // First: the tick looks after what is in the line of a policy on this list.
         self.store.touch_active(client, policy, now).await?;
         let priority = match waited.pack {
@@ -329,14 +317,6 @@ impl DeadLetters {
             Write::Done => Redriven::Done,
             Write::Refused => Redriven::Absent,
         })
-    }
-
-    /// Whether the lease under which an event died ran out before its token was given back, so that it is delivered again by
-    /// itself. Otherwise it is given back now, if it was not before: an event does not hold a token and wait for one.
-    async fn is_delivered_again(&self, client: &ClientId, token: &Token) -> Result<bool, EngineError> {
-        let release = Release::new(token.clone(), Outcome::Dead);
-        let answers = self.tokens.release_now(client, vec![release]).await?;
-        Ok(answers.iter().any(|(_, answer)| *answer == Released::Reclaimed))
     }
 
     /// An event that nothing throttles is sent as a chunk, before its letter is forgotten.

@@ -196,7 +196,6 @@ impl Engine {
             clock,
             contents: Arc::clone(&contents),
             queues: Arc::clone(&queues),
-            tokens: Arc::clone(&tokens),
         });
         let calendars = Arc::new(Calendars { store, contents });
         let handler = Arc::new(Handler {

@@ -17,7 +17,6 @@ use tidegate_domain::retry::Tries;
 use tidegate_domain::shard::shard_of;
 use tidegate_domain::slots::Outcome;
 use tidegate_domain::time::{days, shifted};
-use tidegate_domain::token::Token;
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
 pub use crate::line::Waited;
@@ -46,8 +45,6 @@ pub struct DeadLetter {
     pub reason: Option<String>,
     /// Where it waited, when a policy throttled it.
     pub waited: Option<Waited>,
-    /// The token that it held when its target did not take it, and may hold still; `None`: it holds none.
-    pub token: Option<Token>,
 }
 
 /// For how long the mark of a letter that is settled stays: what is kept late comes within minutes.
@@ -82,7 +79,6 @@ pub(crate) fn row(client: &ClientId, letter: &DeadLetter) -> Row {
         .with("tries", number(letter.attempts))
         .with("done_at", number(letter.at.timestamp_millis()))
         .with_some("reason", letter.reason.as_deref().map(text))
-        .with_some("token", letter.token.as_ref().map(|token| text(token.to_string())))
         .expiring(shifted(letter.at, days(HISTORY_DAYS)));
     match &letter.waited {
         None => row,
@@ -115,7 +111,6 @@ fn read(row: &Attributes) -> Result<Option<DeadLetter>> {
         at: item.instant_ms("done_at")?,
         reason: item.find_text("reason").map(str::to_owned),
         waited,
-        token: item.find_text("token").map(|token| item.parsed("token", token)).transpose()?,
     }))
 }
 

@@ -540,7 +540,6 @@ fn outcomes(
                 at: now,
                 reason,
                 waited: None,
-                token: None,
             };
             outcomes.records.push(Record::DeadLetter { client: part.occurrence.client.clone(), letter });
         }

@@ -19,7 +19,6 @@ use tidegate_domain::slots::{GroupKey, LeaseId, Outcome, Transition};
 use tidegate_domain::time::{seconds, shifted};
 use tidegate_domain::token::Token;
 use tidegate_store::Write;
-use tidegate_store::dead_letters::{DeadLetter, Waited};
 use tidegate_store::doc::Rest;
 use tidegate_store::events::{EventRow, HistoryOf, Record};
 use tidegate_store::line::Requeued;
@@ -115,16 +114,12 @@ impl Delivery {
             failure.note(&delivery.event, &delivery.terms.terms, troubles);
             match failure.again {
                 Some(again) => failed.push((grant, again)),
-                None => dead.push((grant, &delivery.event, failure.reason)),
+                None => dead.push((grant, failure.reason)),
             }
         }
         troubles.iter().for_each(|((client, attempt), troubles)| troubles.log(client, *attempt));
-        let reasons: Vec<Record> = dead
-            .iter()
-            .flat_map(|(grant, event, reason)| {
-                self.reason(grant, Some(event), grant.delivery_number(), reason)
-            })
-            .collect();
+        let reasons: Vec<Record> =
+            dead.iter().map(|(grant, reason)| self.reason(grant, grant.delivery_number(), reason)).collect();
         match self.store.keep(&reasons).await {
             // By messages: what their tokens go to may fail at once as well, and whoever waits for this call would wait for it.
             Ok(()) => later.extend(dead.iter().map(|(grant, ..)| grant.dead())),
@@ -248,7 +243,7 @@ impl Delivery {
         match self.look_up(grant).await {
             Err(error) if error.is_of_one_row() => {
                 error!(pack = %grant.pack, token = %grant.token, %error, { ROWS_SET_ASIDE } = 1_u64, "a granted event is set aside");
-                self.keep_reason(grant, None, grant.delivery_number().saturating_sub(1), &error.to_string())
+                self.keep_reason(grant, grant.delivery_number().saturating_sub(1), &error.to_string())
                     .await?;
                 Ok(Found::Unwanted(None))
             }
@@ -377,10 +372,8 @@ impl Delivery {
                 self.queues.dispatch(&wakes).await?;
                 Ok(strained)
             }
-            // Another process may have had the same message, and the letter may have been redriven or discarded since.
-            None if !self.is_held(&grant.token).await? => Ok(strained),
             None => {
-                self.keep_reason(&grant, Some(&event), attempt, &failure.reason).await?;
+                self.keep_reason(&grant, attempt, &failure.reason).await?;
                 let release = Effect::Release(vec![Release::new(grant.token, Outcome::Dead)]);
                 // First, so that its token is not handed on at once.
                 Ok(strained.into_iter().chain([release]).collect())
@@ -395,7 +388,7 @@ impl Delivery {
         panicked: &Panicked,
     ) -> Result<Vec<Effect>, EngineError> {
         let grant = Granted::read(message)?;
-        self.keep_reason(&grant, None, grant.delivery_number(), &panicked.to_string()).await?;
+        self.keep_reason(&grant, grant.delivery_number(), &panicked.to_string()).await?;
         Ok(vec![Effect::Release(vec![Release::new(grant.token, Outcome::Dead)])])
     }
 
@@ -431,33 +424,17 @@ impl Delivery {
         Err(EngineError::Contended { what: "leases", rounds: WRITE_ROUNDS })
     }
 
-    async fn keep_reason(
-        &self,
-        grant: &Granted,
-        event: Option<&EventId>,
-        attempts: u8,
-        reason: &str,
-    ) -> Result<(), EngineError> {
-        Ok(self.store.keep(&self.reason(grant, event, attempts, reason)).await?)
+    async fn keep_reason(&self, grant: &Granted, attempts: u8, reason: &str) -> Result<(), EngineError> {
+        Ok(self.store.keep(&[self.reason(grant, attempts, reason)]).await?)
     }
 
-    /// The records of why an event was not delivered: in its history, and among the dead letters, where it is known which event
-    /// it is.
-    fn reason(&self, grant: &Granted, event: Option<&EventId>, attempts: u8, reason: &str) -> Vec<Record> {
+    /// The record of why an event was not delivered. Its dead letter has it when its end is compacted: until then the lease may
+    /// run out before its token is given back, and the event be delivered again.
+    fn reason(&self, grant: &Granted, attempts: u8, reason: &str) -> Record {
         let (index, at) = (grant.token.lease.index, self.clock.now());
-        let reason = Some(reason.to_owned());
         let GroupKey { client, policy, .. } = &grant.token.group;
-        let row = EventRow { index, delivered: false, attempts, at, reason: reason.clone() };
-        let of = HistoryOf::pack(policy, &grant.pack);
-        let mut records = vec![Record::Event { client: client.clone(), of, event: row }];
-        records.extend(event.map(|event| {
-            let waited = Waited { policy: policy.clone(), pack: grant.pack.clone(), index };
-            let (event, outcome, waited) = (event.clone(), Outcome::Dead, Some(waited));
-            let token = Some(grant.token.clone());
-            let letter = DeadLetter { event, outcome, attempts, at, reason, waited, token };
-            Record::DeadLetter { client: client.clone(), letter }
-        }));
-        records
+        let event = EventRow { index, delivered: false, attempts, at, reason: Some(reason.to_owned()) };
+        Record::Event { client: client.clone(), of: HistoryOf::pack(policy, &grant.pack), event }
     }
 }
 

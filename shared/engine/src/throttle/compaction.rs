@@ -11,7 +11,7 @@ use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::slots::{Compaction, Ended, Outcome, SlotGroup, Transition};
 use tidegate_store::dead_letters::{DeadLetter, Waited};
-use tidegate_store::events::HistoryOf;
+use tidegate_store::events::{HistoryOf, HistoryRow, OwnRow};
 use tidegate_store::runs::Tally;
 use tidegate_store::slots::Written;
 use tracing::error;
@@ -77,16 +77,24 @@ impl Throttle {
         Ok(added.row.map(|row| Effect::Conclude(client.clone(), Box::new(row))))
     }
 
-    /// Keeps those of the events that failed or were never released. Those that could not be delivered have letters already.
+    /// Keeps the dead letters of the events that did not succeed. Of those that were not delivered, the ones whose history says
+    /// why: the others were not wanted any more.
     async fn keep_dead_letters(
         &self,
         policy: &PolicyRef,
         pack: &PackId,
         ends: &[Ended],
     ) -> Result<(), EngineError> {
-        let is_lost = |ended: &&Ended| matches!(ended.outcome, Outcome::Failed | Outcome::Expired);
-        let mut lost = ends.iter().filter(is_lost).peekable();
-        if lost.peek().is_none() {
+        let reasons = self.reasons(policy, pack, ends).await?;
+        let lost: Vec<&Ended> = ends
+            .iter()
+            .filter(|ended| match ended.outcome {
+                Outcome::Succeeded => false,
+                Outcome::Failed | Outcome::Expired => true,
+                Outcome::Dead => reasons.contains_key(&ended.index),
+            })
+            .collect();
+        if lost.is_empty() {
             return Ok(());
         }
         let singles = match pack {
@@ -100,20 +108,42 @@ impl Throttle {
         let at = self.clock.now();
         let letter = |ended: &Ended| {
             let Ended { index, outcome, attempts } = *ended;
-            let waited = Waited { policy: policy.policy.clone(), pack: pack.clone(), index };
-            Some(DeadLetter {
-                event: event(index)?,
-                outcome,
-                attempts,
-                at,
-                reason: None,
-                waited: Some(waited),
-                token: None,
-            })
+            let waited = Some(Waited { policy: policy.policy.clone(), pack: pack.clone(), index });
+            let reason = reasons.get(&index).cloned().filter(|_| outcome == Outcome::Dead);
+            Some(DeadLetter { event: event(index)?, outcome, attempts, at, reason, waited })
         };
-        let letters: Vec<DeadLetter> = lost.filter_map(letter).collect();
+        let letters: Vec<DeadLetter> = lost.into_iter().filter_map(letter).collect();
         let letters = letters.iter().map(|letter| (&policy.client, letter));
         Ok(self.store.keep_dead_letters(letters).await?)
+    }
+
+    /// Why targets did not take events, by their numbers: of those that ended with the delivery that it is of.
+    async fn reasons(
+        &self,
+        policy: &PolicyRef,
+        pack: &PackId,
+        ends: &[Ended],
+    ) -> Result<BTreeMap<u32, String>, EngineError> {
+        let dead: BTreeMap<u32, u8> = ends
+            .iter()
+            .filter(|ended| ended.outcome == Outcome::Dead)
+            .map(|ended| (ended.index, ended.attempts))
+            .collect();
+        if dead.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let (of, wanted) = (
+            HistoryOf::pack(&policy.policy, pack),
+            dead.keys().map(|index| (OwnRow::Event, *index)).collect::<Vec<_>>(),
+        );
+        let found = self.store.own_rows_each(&policy.client, &of, &wanted).await?;
+        let reason = |row: HistoryRow| match row {
+            HistoryRow::Event(event) if dead.get(&event.index) == Some(&event.attempts) => {
+                Some((event.index, event.reason?))
+            }
+            _ => None,
+        };
+        Ok(found.rows.into_iter().filter_map(reason).collect())
     }
 
     /// Forgets the outcomes that were compacted.

@@ -20,7 +20,7 @@ cases! {
 /// The letter of an event that ended after so many deliveries, at a second.
 fn letter(attempts: u8, second: i64) -> Result<DeadLetter> {
     let (event, outcome, at) = (run()?.event(0), Outcome::Dead, at(second));
-    Ok(DeadLetter { event, outcome, attempts, at, reason: None, waited: None, token: None })
+    Ok(DeadLetter { event, outcome, attempts, at, reason: None, waited: None })
 }
 
 async fn keep(store: &Store, letter: &DeadLetter) -> Result<()> {
