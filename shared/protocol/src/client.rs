@@ -44,6 +44,9 @@ pub struct JobDefaults {
     /// How much of what happened is kept.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub history: Option<History>,
+    /// Days that it is kept; 14 when left out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub history_days: Option<u32>,
 }
 
 words! {

@@ -1,5 +1,5 @@
 //! Dead letters: events that did not succeed and that nothing sends again, by client, until they are redriven, discarded or
-//! [`HISTORY_DAYS`] old.
+//! too old for their job.
 //!
 //! Rows of a client are spread over keys by job, so that a herd of dead events is no hot key, and those of one job lie together:
 //! by launch, then by their number in the run.
@@ -7,12 +7,11 @@
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, EventId, JobId};
-use tidegate_domain::limits::HISTORY_DAYS;
+use tidegate_domain::job::HistoryDays;
 use tidegate_domain::pack::PackId;
 use tidegate_domain::retry::Tries;
 use tidegate_domain::shard::shard_of;
 use tidegate_domain::slots::Outcome;
-use tidegate_domain::time::{days, shifted};
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
 pub use crate::line::Waited;
@@ -63,14 +62,14 @@ fn key(client: &ClientId, event: &EventId) -> Key {
 }
 
 /// The row of a dead letter. A later end of the same event takes its place.
-pub(crate) fn row(client: &ClientId, letter: &DeadLetter) -> Row {
+pub(crate) fn row(client: &ClientId, letter: &DeadLetter, kept: HistoryDays) -> Row {
     let row = Row::new(&key(client, &letter.event))
         .with("event", text(letter.event.to_string()))
         .with("outcome", text(outcomes::code(letter.outcome)))
         .with("tries", number(letter.attempts))
         .with("done_at", number(letter.at.timestamp_millis()))
         .with_some("reason", letter.reason.as_deref().map(text))
-        .expiring(shifted(letter.at, days(HISTORY_DAYS)));
+        .expiring(kept.from(letter.at));
     match &letter.waited {
         None => row,
         Some(Waited { policy, pack, index }) => row
@@ -102,12 +101,17 @@ fn read(row: &Attributes) -> Result<DeadLetter> {
 }
 
 impl Store {
-    /// Keeps dead letters. Writing one twice leaves one.
+    /// Keeps dead letters, for so many days each. Writing one twice leaves one.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer; some may be written then.
-    pub async fn keep_dead_letters(&self, client: &ClientId, letters: &[DeadLetter]) -> Result<()> {
-        self.put_all(letters.iter().map(|letter| (Table::Events, row(client, letter))).collect()).await
+    pub async fn keep_dead_letters(
+        &self,
+        client: &ClientId,
+        letters: &[DeadLetter],
+        kept: HistoryDays,
+    ) -> Result<()> {
+        self.put_all(letters.iter().map(|letter| (Table::Events, row(client, letter, kept))).collect()).await
     }
 
     /// A page of the dead letters of a client under one of [`DEAD_LETTER_SHARDS`] keys, at most `limit`, read consistently: by

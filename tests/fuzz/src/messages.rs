@@ -227,6 +227,9 @@ fn sound(kind: Kind, dice: &Dice, known: &Known, now_s: i64) -> Result<Message> 
                 false => any_of(dice, &["~29921044.5.1.0", "~0.0.1.0", "~x", "~29921044.5.1.4294967295"]),
             },
             recheck: dice.chance(300),
+            history_days: dice
+                .chance(200)
+                .then(|| dice.pick(&[0, 1, 90, 365, 366, u16::MAX]).copied().unwrap_or_default()),
             token: known.tokens.any(dice),
             lease_end_ms: if dice.chance(300) { numbers::whole(dice) } else { (now_s + 60) * 1_000 },
             attempt: dice.within(1..=6) as u8,

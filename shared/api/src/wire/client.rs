@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::ClientId;
-use tidegate_domain::job::{Attempts, JobDefaults};
+use tidegate_domain::job::{Attempts, HistoryDays, JobDefaults};
 use tidegate_domain::limits::{ALLOWED_TARGETS, NAME_BYTES, TARGET_URL_BYTES};
 use tidegate_domain::rules::Relevancy;
 use tidegate_domain::secret::KeptSeconds;
@@ -53,9 +53,12 @@ pub(crate) struct JobDefaultsBody {
     relevancy_seconds: Option<Number<Relevancy>>,
     /// How much of what happened is kept.
     history: Option<protocol::History>,
+    /// Days that it is kept: runs, records of events, dead letters. 14 when left out. A job cannot name it.
+    #[schema(value_type = Option<u32>)]
+    history_days: Option<Number<HistoryDays>>,
 }
 
-bounded_fields!(JobDefaultsBody: max_attempts, relevancy_seconds);
+bounded_fields!(JobDefaultsBody: max_attempts, relevancy_seconds, history_days);
 
 impl JobDefaultsBody {
     fn check(&self, errors: &mut FieldErrors) -> Option<JobDefaults> {
@@ -63,12 +66,14 @@ impl JobDefaultsBody {
         let retry = self.retry.as_ref().map(|retry| retry.check(&mut within));
         let max_attempts = check_given(self.max_attempts, &mut within);
         let relevancy = check_given(self.relevancy_seconds, &mut within);
+        let history_days = check_given(self.history_days, &mut within);
         errors.append_within("defaults", within);
         Some(JobDefaults {
             retry: given(retry)?,
             max_attempts: max_attempts?,
             relevancy: relevancy?,
             history: given(self.history.map(history))?,
+            history_days: history_days?,
         })
     }
 }
@@ -198,6 +203,7 @@ pub(crate) fn view(client: &Client) -> ClientView {
             max_attempts: client.defaults.max_attempts.map(|most| most.get().into()),
             relevancy_seconds: client.defaults.relevancy.map(Relevancy::seconds),
             history: client.defaults.history.map(history_view),
+            history_days: client.defaults.history_days.map(|days| days.get().into()),
         },
         created_at: instant(client.created_at),
     }

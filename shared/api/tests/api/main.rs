@@ -19,6 +19,7 @@ mod far_instants;
 mod flow;
 mod forms;
 mod guide;
+mod history_days;
 mod hook;
 mod hostile_endpoints;
 mod how_to;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Duration, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt as _};
 use tidegate_domain::ids::{ClientId, EventId, RunId};
-use tidegate_domain::job;
+use tidegate_domain::job::{self, HistoryDays};
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::occurrence::{Occurrence, SkipReason, StopReason};
 use tidegate_domain::pack::{PackId, SinglesId};
@@ -447,12 +447,13 @@ impl Delivery {
         let GroupKey { client, policy, .. } = &grant.token.group;
         let row = EventRow { index, delivered: false, attempts, at, reason: reason.clone() };
         let of = HistoryOf::pack(policy, &grant.pack);
-        let mut records = vec![Record::Event { client: client.clone(), of, event: row }];
+        let mut records =
+            vec![Record::Event { client: client.clone(), of, event: row, kept: grant.history_days }];
         records.extend(event.map(|event| {
             let waited = Waited { policy: policy.clone(), pack: grant.pack.clone(), index };
             let (event, outcome, waited) = (event.clone(), Outcome::Dead, Some(waited));
             let letter = DeadLetter { event, outcome, attempts, at, reason, waited };
-            Record::DeadLetter { client: client.clone(), letter }
+            Record::DeadLetter { client: client.clone(), letter, kept: grant.history_days }
         }));
         records
     }
@@ -476,7 +477,9 @@ impl Granted {
         // A version before this one did not say since when, and sent it again under the same lease.
         let since_s = message.failing_since_s.unwrap_or(lease_end.timestamp());
         let tries = (failed > 0).then_some(Tries { made, failed, since_s });
-        Ok(Self { pack, recheck: message.recheck, token, lease_end, attempt, tries })
+        let history_days = HistoryDays::read(message.history_days);
+        let history_days = history_days.map_err(|e| bad(format!("'history_days': {e}")))?;
+        Ok(Self { pack, recheck: message.recheck, history_days, token, lease_end, attempt, tries })
     }
 
     fn delivery(&self, event: EventId, terms: Arc<Terms>, key: &TokenKey) -> EventToSend {
@@ -497,6 +500,7 @@ impl Granted {
         Message::Event(GrantedEvent {
             pack: self.pack.to_string(),
             recheck: self.recheck,
+            history_days: (self.history_days != HistoryDays::DEFAULT).then(|| self.history_days.get()),
             token: self.token.to_string(),
             lease_end_ms: self.lease_end.timestamp_millis(),
             attempt: self.attempt,

@@ -218,6 +218,9 @@ pub struct GrantedEvent {
     /// Whether it may not be wanted any more: that is asked before it is sent.
     #[serde(rename = "recheck", skip_serializing_if = "std::ops::Not::not", default)]
     pub recheck: bool,
+    /// Days that what becomes of it is kept; absent: as by default.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub history_days: Option<u16>,
     /// The text of the token that it holds, unsigned.
     pub token: String,
     /// When the lease ends, in milliseconds since the epoch.

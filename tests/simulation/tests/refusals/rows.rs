@@ -6,6 +6,7 @@ use tidegate_domain::backpressure::{Backpressure, Sign};
 use tidegate_domain::calendar::{Calendar, Exclusions};
 use tidegate_domain::flow::Overlap;
 use tidegate_domain::ids::{ClientId, RunId};
+use tidegate_domain::job::HistoryDays;
 use tidegate_domain::key::Scopes;
 use tidegate_domain::limits::{CLIENT_KEYS, SECRETS};
 use tidegate_domain::occurrence::Occurrence;
@@ -379,6 +380,7 @@ async fn word_of_a_former_lease(world: &World, store: &Store) -> Result<bool> {
             outcome: Outcome::Failed,
             text,
             at: at(0),
+            kept: HistoryDays::DEFAULT,
         })
     };
     world.engine.store().keep(&[said(2, "later")?]).await?;
