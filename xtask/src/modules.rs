@@ -102,6 +102,7 @@ const TABLES: &[Table] = &[
                 &["index", "effect", "contents", "throttle", "effect_loop", "tokens", "emit", "queries"],
             ),
             ("sidelining", &["queues", "contents", "deliver", "policies"]),
+            ("suspension", &["sidelining"]),
             ("handle", &["queues", "effect", "deliver", "effect_loop", "tokens", "emit"]),
             ("repair", &[]),
             (
@@ -124,6 +125,7 @@ const TABLES: &[Table] = &[
                     "calendars",
                     "policies",
                     "sidelining",
+                    "suspension",
                     "jobs",
                     "handle",
                 ],

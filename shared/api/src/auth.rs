@@ -5,13 +5,14 @@
 //! is refused without a look: whoever sends garbage costs no read.
 
 use axum::extract::FromRequestParts;
+use chrono::DateTime;
 use http::Method;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use http::request::Parts;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::key::Scope;
 use tidegate_store::KeyHash;
-use tidegate_store::clients::Client;
+use tidegate_store::clients::{Client, Suspension};
 use tidegate_store::keys::ApiKey;
 
 use crate::ApiState;
@@ -71,6 +72,12 @@ impl FromRequestParts<ApiState> for Caller {
                 format!("this call needs a key of scope {needs}, and key {id} has {has}; use another one");
             return Err(Problem::new(Kind::ScopeMissing, detail));
         }
+        // What a consumer has is done, and its token counts until it is released.
+        if needed != Scope::Release
+            && let Some(suspended) = &client.suspended
+        {
+            return Err(is_suspended(&client, suspended));
+        }
         tracing::Span::current().record("client", client.id.as_str());
         Ok(Self(client))
     }
@@ -101,7 +108,23 @@ pub(crate) async fn registered(state: &ApiState, name: &str) -> Result<Client, P
     let id: ClientId = id_to_find("client", name)?;
     let found = state.engine.store().registered_client(&id).await;
     let found = found.map_err(|e| Problem::of_store("read a client", &e))?;
-    found.ok_or_else(|| Problem::new(Kind::NotFound, format!("no client '{id}' is registered")))
+    found.ok_or_else(|| not_registered(&id))
+}
+
+/// That a client is not there.
+pub(crate) fn not_registered(id: &ClientId) -> Problem {
+    Problem::new(Kind::NotFound, format!("no client '{id}' is registered"))
+}
+
+/// That nothing is done for a client.
+pub(crate) fn is_suspended(client: &Client, suspended: &Suspension) -> Problem {
+    let since = DateTime::from_timestamp_millis(suspended.since_ms).map(instant).unwrap_or_default();
+    let (id, because) = (&client.id, &suspended.because);
+    let detail = format!(
+        "client '{id}' is suspended since {since}: {because}; tokens can be released and extended, all else waits until an admin \
+         resumes it by POST /v1/clients/{id}/resume"
+    );
+    Problem::new(Kind::ClientSuspended, detail)
 }
 
 /// What a key must be for, for a call.

@@ -26,6 +26,7 @@ pub(crate) enum Kind {
     MissingKey,
     UnknownKey,
     ScopeMissing,
+    ClientSuspended,
     TargetNotAllowed,
     NotFound,
     UnknownRoute,
@@ -55,6 +56,7 @@ impl Kind {
             Self::MissingKey => (StatusCode::UNAUTHORIZED, "missing-key", "A key is needed"),
             Self::UnknownKey => (StatusCode::UNAUTHORIZED, "unknown-key", "The key is not valid"),
             Self::ScopeMissing => (StatusCode::FORBIDDEN, "scope-missing", "The key is not for this"),
+            Self::ClientSuspended => (StatusCode::FORBIDDEN, "client-suspended", "The client is suspended"),
             Self::TargetNotAllowed => {
                 (StatusCode::FORBIDDEN, "target-not-allowed", "The target is not allowed")
             }

@@ -27,6 +27,7 @@ use crate::random::Random;
 use crate::regions::Regions;
 use crate::secrets::Secrets;
 use crate::sidelining::Sidelining;
+use crate::suspension::Suspensions;
 use crate::throttle::Throttle;
 use crate::token_key::TokenKeys;
 use crate::tokens::Tokens;
@@ -75,6 +76,7 @@ pub struct Engine {
     dead_letters: Arc<DeadLetters>,
     queries: Arc<Queries>,
     sidelining: Arc<Sidelining>,
+    suspensions: Arc<Suspensions>,
 }
 
 /// Single events of one line and minute that are too few for a pack, unless a test says otherwise.
@@ -184,6 +186,11 @@ impl Engine {
             queues: Arc::clone(&queues),
             policies: Arc::clone(&policies),
         });
+        let suspensions = Arc::new(Suspensions {
+            store: store.clone(),
+            clock: Arc::clone(&clock),
+            sidelining: Arc::clone(&sidelining),
+        });
         let dead_letters = Arc::new(DeadLetters {
             store: store.clone(),
             clock,
@@ -212,6 +219,7 @@ impl Engine {
             dead_letters,
             queries,
             sidelining,
+            suspensions,
         }
     }
 
@@ -318,6 +326,11 @@ impl Engine {
     /// What clients and admins do to hold deliveries.
     pub fn sidelining(&self) -> &Sidelining {
         &self.sidelining
+    }
+
+    /// What admins do to stop clients.
+    pub fn suspensions(&self) -> &Suspensions {
+        &self.suspensions
     }
 
     /// What clients ask, and what changes nothing.

@@ -23,9 +23,23 @@ pub struct ClientView {
     /// What its jobs have that say nothing of it, from when they are written.
     #[serde(default)]
     pub defaults: JobDefaults,
+    /// That an admin suspended it; null when nobody did.
+    #[serde(default)]
+    pub suspended: Option<Suspension>,
     /// When it was registered.
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub created_at: String,
+}
+
+/// That an admin suspended a client: its keys are refused, but for releases and extensions, and nothing of it is delivered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Suspension {
+    /// Since when.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub since: String,
+    /// Why.
+    pub because: String,
 }
 
 /// What the jobs of a client have that say nothing of it, from when they are written.

@@ -38,7 +38,9 @@ mod trigger;
 mod words;
 
 pub use calendar::{CalendarList, CalendarView, Interval};
-pub use client::{ClientView, JobDefaults, KeyList, KeyView, NewKey, RegisteredClient, Scope, WebhookSecret};
+pub use client::{
+    ClientView, JobDefaults, KeyList, KeyView, NewKey, RegisteredClient, Scope, Suspension, WebhookSecret,
+};
 pub use completion::Completion;
 pub use dead_letter::{
     DeadLetter, DeadLetterCounts, DeadLetterDetail, DeadLetterList, DeadLetterResult, DeadLetterResults,

@@ -32,10 +32,26 @@ pub struct Client {
     pub former_secrets: Vec<FormerSecret>,
     /// What its jobs have that say nothing of it.
     pub defaults: JobDefaults,
-    /// Rises by one with each change of what it may name and of its defaults; starts at 1.
+    /// That an admin suspended it; `None`: nobody did. Registered without.
+    pub suspended: Option<Suspension>,
+    /// Rises by one with each change of what it may name, of its defaults and of its suspension; starts at 1.
     pub revision: u32,
     /// When it was registered, to the millisecond.
     pub created_at: DateTime<Utc>,
+}
+
+/// That an admin suspended a client: its keys are refused, and nothing of it is delivered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suspension {
+    /// Since when, in milliseconds since the epoch.
+    #[serde(rename = "s")]
+    pub since_ms: i64,
+    /// Why, in the words of whoever did it.
+    #[serde(rename = "w")]
+    pub because: String,
+    /// It was sidelined before, and stays so when it is resumed.
+    #[serde(rename = "h", skip_serializing_if = "std::ops::Not::not", default)]
+    pub held_before: bool,
 }
 
 /// A webhook secret that was replaced.
@@ -97,7 +113,8 @@ impl fmt::Debug for Client {
         shown
             .field("id", &self.id)
             .field("revision", &self.revision)
-            .field("allowed_targets", &self.allowed_targets);
+            .field("allowed_targets", &self.allowed_targets)
+            .field("suspended", &self.suspended);
         shown.field("defaults", &self.defaults).field("created_at", &self.created_at).finish_non_exhaustive()
     }
 }
@@ -139,6 +156,7 @@ fn former_secrets(client: &Client) -> Option<AttributeValue> {
 fn read(row: &Attributes) -> Result<Client> {
     let item = Item::read(Table::Clients, row)?;
     let former = item.find_text("former_secrets").map(serde_json::from_str).transpose();
+    let suspended = item.find_text("suspended").map(serde_json::from_str).transpose();
     let defaults = item.find_text("defaults").map(serde_json::from_str::<DefaultsDoc>).transpose();
     let defaults = defaults.map_err(|e| e.to_string()).and_then(|doc| doc.unwrap_or_default().read());
     Ok(Client {
@@ -147,6 +165,7 @@ fn read(row: &Attributes) -> Result<Client> {
         webhook_secret: item.text("webhook_secret")?.to_owned(),
         former_secrets: former.map_err(|_| item.corrupt("'former_secrets' is no list"))?.unwrap_or_default(),
         defaults: defaults.map_err(|e| item.corrupt(format!("'defaults': {e}")))?,
+        suspended: suspended.map_err(|e| item.corrupt(format!("'suspended': {e}")))?,
         revision: item.number_or("revision", 1)?,
         created_at: item.instant_ms("created_at")?,
     })
@@ -182,6 +201,29 @@ impl Store {
             .value(":defaults", defaults(client))
             .value(":revision", number(client.revision))
             .value(":seen", number(client.revision.saturating_sub(1)));
+        Ok(self.update(update).await?.into())
+    }
+
+    /// Suspends a client, or ends that. `Refused` unless it is at the revision before the one that is given.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
+    pub async fn replace_suspension(&self, client: &Client) -> Result<Write> {
+        let changes = match &client.suspended {
+            Some(_) => "SET revision = :revision, suspended = :suspended",
+            None => "SET revision = :revision REMOVE suspended",
+        };
+        let update = Update::new(Table::Clients, client_key(client.id.as_str()), changes)
+            .when("revision = :seen")
+            .value(":revision", number(client.revision))
+            .value(":seen", number(client.revision.saturating_sub(1)));
+        let update = match &client.suspended {
+            // Serialising a plain struct to a string has no way to fail.
+            Some(suspended) => {
+                update.value(":suspended", text(serde_json::to_string(suspended).unwrap_or_default()))
+            }
+            None => update,
+        };
         Ok(self.update(update).await?.into())
     }
 

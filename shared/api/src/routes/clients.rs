@@ -19,10 +19,11 @@ use tidegate_store::{Create, KeyHash, Write};
 
 use super::{with_revision, wrong_revision};
 use crate::ApiState;
-use crate::auth::{Admin, Caller, registered};
-use crate::body::{Body, Cursor, Expected, ListQuery};
+use crate::auth::{Admin, Caller, not_registered, registered};
+use crate::body::{Body, Cursor, Expected, ListQuery, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::client::{ClientBody, ClientList, ClientPatch, RotateBody, view};
+use crate::wire::client::{ClientBody, ClientList, ClientPatch, RotateBody, SuspendBody, view};
+use crate::wire::sideline::DrainBody;
 use crate::wire::{instant, spoiled};
 
 /// Registers a client. The answer shows its API key and its webhook secret, once.
@@ -52,8 +53,16 @@ pub(crate) async fn register_client(
         created_at,
     };
     let former_secrets = Vec::new();
-    let client =
-        Client { id, allowed_targets, webhook_secret, former_secrets, defaults, revision: 1, created_at };
+    let client = Client {
+        id,
+        allowed_targets,
+        webhook_secret,
+        former_secrets,
+        defaults,
+        suspended: None,
+        revision: 1,
+        created_at,
+    };
     let created = state.engine.store().create_client(&client, &key).await;
     match created.map_err(|e| Problem::of_store("register a client", &e))? {
         Create::Done => {
@@ -138,6 +147,53 @@ pub(crate) async fn patch_client(
     }
     let detail = format!("client '{id}' was changed by other calls at the same time; send this one again");
     Err(Problem::new(Kind::ChangedMeanwhile, detail))
+}
+
+/// Suspends a client: within 10 seconds its keys are refused with the reason, but for releases and extensions, and nothing of it is
+/// delivered until it is resumed. What is launched meanwhile waits. Repeating it changes the reason.
+#[utoipa::path(post, path = "/v1/clients/{client_id}/suspend", tag = "clients", params(("client_id" = String, Path)),
+    security(("admin_key" = [])), request_body = SuspendBody, responses(
+    (status = 200, description = "The client", body = ClientView, headers(("etag" = String))),
+))]
+pub(crate) async fn suspend_client(
+    State(state): State<ApiState>,
+    _: Admin,
+    Path(id): Path<String>,
+    Body(body): Body<SuspendBody>,
+) -> Result<Response, Problem> {
+    let mut errors = FieldErrors::default();
+    let because = body.check(&mut errors);
+    errors.into_result(Kind::InvalidBody)?;
+    let id: ClientId = id_to_find("client", &id)?;
+    let done = state.engine.suspensions().suspend(&id, &because.unwrap_or_default()).await;
+    shown(&id, done.map_err(|e| Problem::of_engine("suspend a client", &e))?)
+}
+
+/// Lets a client go on that was suspended: what waited is delivered at a pace. One that was sidelined before stays so.
+#[utoipa::path(post, path = "/v1/clients/{client_id}/resume", tag = "clients", params(("client_id" = String, Path)),
+    security(("admin_key" = [])), request_body = DrainBody, responses(
+    (status = 200, description = "The client", body = ClientView, headers(("etag" = String))),
+))]
+pub(crate) async fn resume_client(
+    State(state): State<ApiState>,
+    _: Admin,
+    Path(id): Path<String>,
+    Body(body): Body<DrainBody>,
+) -> Result<Response, Problem> {
+    let mut errors = FieldErrors::default();
+    let pace = body.check(&mut errors);
+    errors.into_result(Kind::InvalidBody)?;
+    let Some(pace) = pace else {
+        return Err(Problem::new(Kind::InvalidBody, "the body says no pace"));
+    };
+    let id: ClientId = id_to_find("client", &id)?;
+    let done = state.engine.suspensions().resume(&id, pace).await;
+    shown(&id, done.map_err(|e| Problem::of_engine("resume a client", &e))?)
+}
+
+fn shown(id: &ClientId, client: Option<Client>) -> Result<Response, Problem> {
+    let client = client.ok_or_else(|| not_registered(id))?;
+    Ok(with_revision(StatusCode::OK, client.revision, view(&client)))
 }
 
 /// Replaces the webhook secret of the client. The answer shows the new one, once. Calls are signed with both for a while, so that

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::job::{Attempts, HistoryDays, JobDefaults};
-use tidegate_domain::limits::{ALLOWED_TARGETS, NAME_BYTES, TARGET_URL_BYTES};
+use tidegate_domain::limits::{ALLOWED_TARGETS, CLOSED_BECAUSE_BYTES, NAME_BYTES, TARGET_URL_BYTES};
 use tidegate_domain::rules::Relevancy;
 use tidegate_domain::secret::KeptSeconds;
 use tidegate_protocol::{self as protocol, ClientView};
@@ -173,6 +173,35 @@ impl RotateBody {
     }
 }
 
+/// Why a client is suspended.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"because": "its jobs call a host that is not its own"}))]
+pub(crate) struct SuspendBody {
+    /// Why, for those whose calls are refused: at most 200 bytes.
+    #[schema(value_type = String, min_length = 1)]
+    because: Text<CLOSED_BECAUSE_BYTES>,
+}
+
+bounded_fields!(SuspendBody: because);
+
+impl Form for SuspendBody {
+    fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
+        self.check(errors);
+    }
+}
+
+impl SuspendBody {
+    /// Why; `None` when it is empty or too long, and then `errors` says so.
+    pub(crate) fn check(&self, errors: &mut FieldErrors) -> Option<String> {
+        if self.because.is_empty() {
+            errors.add("because", "", "because is empty; say why, for those whose calls are refused");
+            return None;
+        }
+        self.because.check("because", errors)
+    }
+}
+
 fn pattern_fault(pattern: &str) -> Option<String> {
     if pattern.is_empty() {
         return Some("is empty; give a URL or an ARN, with '*' for the part that may vary".to_owned());
@@ -205,6 +234,10 @@ pub(crate) fn view(client: &Client) -> ClientView {
             history: client.defaults.history.map(history_view),
             history_days: client.defaults.history_days.map(|days| days.get().into()),
         },
+        suspended: client.suspended.as_ref().map(|suspended| protocol::Suspension {
+            since: DateTime::from_timestamp_millis(suspended.since_ms).map(instant).unwrap_or_default(),
+            because: suspended.because.clone(),
+        }),
         created_at: instant(client.created_at),
     }
 }

@@ -44,6 +44,7 @@ mod secrets;
 mod sent_back;
 mod services;
 mod sidelining;
+mod suspension;
 mod throttling;
 mod tokens;
 mod unreadable;

@@ -17,6 +17,7 @@ use tidegate_domain::slots::Outcome;
 use tidegate_simulation::World;
 use tidegate_simulation::world::JobSpec;
 use tidegate_store::client_secrets::ClientSecret;
+use tidegate_store::clients::Suspension;
 use tidegate_store::events::{HistoryOf, HistoryRow, Record};
 use tidegate_store::keys::ApiKey;
 use tidegate_store::line::{LineEntry, Pending, Portion, Take};
@@ -32,6 +33,7 @@ cases! {
     "calendar put: attribute_not_exists(pk)" => second_calendar,
     "calendar rewrite: revision = :old" => calendar_that_was_replaced_is_replaced,
     "client replace: revision = :seen" => client_that_was_changed,
+    "client suspend: revision = :seen" => client_that_was_changed_is_suspended,
     "client replace secrets: webhook_secret = :seen" => secret_that_was_replaced,
     "client transact count keys: live_keys < :most" => key_beyond_the_most,
     "client transact put: attribute_not_exists(pk)" => second_client,
@@ -186,6 +188,7 @@ pub(crate) fn registered(secret: &str) -> Result<ClientRecord> {
         webhook_secret: secret.to_owned(),
         former_secrets: Vec::new(),
         defaults: Default::default(),
+        suspended: None,
         revision: 1,
         created_at: at(0),
     })
@@ -219,6 +222,16 @@ async fn client_that_was_changed(world: &World, store: &Store) -> Result<bool> {
     let changed = ClientRecord { revision: 2, ..registered("whsec_AAAA")? };
     anyhow::ensure!(!is_refused(plain.replace_client(&changed).await?));
     Ok(is_refused(store.replace_client(&changed).await?))
+}
+
+/// Of two calls at once, the second would suspend a client that an admin has just resumed.
+async fn client_that_was_changed_is_suspended(world: &World, store: &Store) -> Result<bool> {
+    let plain = world.engine.store();
+    plain.create_client(&registered("whsec_AAAA")?, &api_key("first")?).await?;
+    let changed = ClientRecord { revision: 2, ..registered("whsec_AAAA")? };
+    anyhow::ensure!(!is_refused(plain.replace_client(&changed).await?));
+    let suspension = Suspension { since_ms: 0, because: "abuse".to_owned(), held_before: false };
+    Ok(is_refused(store.replace_suspension(&ClientRecord { suspended: Some(suspension), ..changed }).await?))
 }
 
 /// Of two calls that replace a secret at once, the second would forget the secret of the first, which its client was shown.
