@@ -141,7 +141,7 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
     let (routes, mut document) = OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(health::health))
         .routes(routes!(clients::register_client, clients::list_clients))
-        .routes(routes!(clients::read_client, clients::patch_client))
+        .routes(routes!(clients::read_client, clients::patch_client, clients::delete_client))
         .routes(routes!(clients::suspend_client))
         .routes(routes!(clients::resume_client))
         .routes(routes!(clients::read_own_client))

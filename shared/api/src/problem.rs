@@ -27,6 +27,7 @@ pub(crate) enum Kind {
     UnknownKey,
     ScopeMissing,
     ClientSuspended,
+    ClientDeleted,
     TargetNotAllowed,
     NotFound,
     UnknownRoute,
@@ -57,6 +58,7 @@ impl Kind {
             Self::UnknownKey => (StatusCode::UNAUTHORIZED, "unknown-key", "The key is not valid"),
             Self::ScopeMissing => (StatusCode::FORBIDDEN, "scope-missing", "The key is not for this"),
             Self::ClientSuspended => (StatusCode::FORBIDDEN, "client-suspended", "The client is suspended"),
+            Self::ClientDeleted => (StatusCode::FORBIDDEN, "client-deleted", "The client is being deleted"),
             Self::TargetNotAllowed => {
                 (StatusCode::FORBIDDEN, "target-not-allowed", "The target is not allowed")
             }

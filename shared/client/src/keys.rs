@@ -101,6 +101,15 @@ impl Client {
         self.act_with(Route::ResumeClient(client_id), &PerSecond { per_second }, None).await
     }
 
+    /// Deletes a client with all that is its own, by the admin key. It goes on in the background: [`Self::registered_client`] says how
+    /// far it is, and is refused with status 404 once the name is free. Repeating it is safe.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 404 when none is registered under the name. Otherwise as every call of [`Client`].
+    pub async fn delete_client(&self, client_id: &str) -> Result<(), Error> {
+        self.delete(Route::ClientOf(client_id), None).await
+    }
+
     /// Makes another key for this client, by a key of scope `admin`. The answer shows it, once. Not to be repeated lightly: each
     /// call makes another one.
     ///

@@ -10,6 +10,7 @@ use tidegate_store::Store;
 use crate::calendars::Calendars;
 use crate::contents::Contents;
 use crate::dead_letters::DeadLetters;
+use crate::deletions::Deletions;
 use crate::deliver::Delivery;
 use crate::deliver::aws_call::AwsCaller;
 use crate::deliver::http::HttpTarget;
@@ -77,6 +78,7 @@ pub struct Engine {
     queries: Arc<Queries>,
     sidelining: Arc<Sidelining>,
     suspensions: Arc<Suspensions>,
+    deletions: Arc<Deletions>,
 }
 
 /// Single events of one line and minute that are too few for a pack, unless a test says otherwise.
@@ -191,6 +193,12 @@ impl Engine {
             clock: Arc::clone(&clock),
             sidelining: Arc::clone(&sidelining),
         });
+        let deletions = Arc::new(Deletions {
+            store: store.clone(),
+            clock: Arc::clone(&clock),
+            queues: Arc::clone(&queues),
+            sidelining: Arc::clone(&sidelining),
+        });
         let dead_letters = Arc::new(DeadLetters {
             store: store.clone(),
             clock,
@@ -204,6 +212,7 @@ impl Engine {
             effects,
             tokens: Arc::clone(&tokens),
             emission: Arc::clone(&emission),
+            deletions: Arc::clone(&deletions),
         });
         Self {
             parts,
@@ -220,6 +229,7 @@ impl Engine {
             queries,
             sidelining,
             suspensions,
+            deletions,
         }
     }
 
@@ -331,6 +341,11 @@ impl Engine {
     /// What admins do to stop clients.
     pub fn suspensions(&self) -> &Suspensions {
         &self.suspensions
+    }
+
+    /// What admins do to take clients away.
+    pub fn deletions(&self) -> &Deletions {
+        &self.deletions
     }
 
     /// What clients ask, and what changes nothing.

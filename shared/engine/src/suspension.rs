@@ -26,7 +26,7 @@ pub struct Suspensions {
 
 impl Suspensions {
     /// Suspends a client: its keys are refused with the reason, those of consumers for releases aside, and nothing of it is
-    /// delivered. What is in flight goes on. Repeating it changes nothing but the reason. The client as it is then; `None`: there is
+    /// delivered. What is in flight goes on. Repeating it changes nothing but the reason, and one that is being deleted stays as it is. The client as it is then; `None`: there is
     /// none.
     ///
     /// # Errors
@@ -40,6 +40,9 @@ impl Suspensions {
         Box::pin(async move {
             for _ in 0..WRITE_ROUNDS {
                 let Some(seen) = self.store.registered_client(id).await? else { return Ok(None) };
+                if seen.deleting.is_some() {
+                    return Ok(Some(seen));
+                }
                 let suspension = match seen.suspended.clone() {
                     Some(known) => Suspension { because: because.to_owned(), ..known },
                     None => Suspension {
@@ -64,7 +67,7 @@ impl Suspensions {
     }
 
     /// Lets a client go on: what waited drains at a pace, and then its keys are good again. One that was sidelined before it was
-    /// suspended stays so. One that is not suspended stays as it is. The client as it is then; `None`: there is none.
+    /// suspended stays so. One that is not suspended, or is being deleted, stays as it is. The client as it is then; `None`: there is none.
     ///
     /// # Errors
     /// As [`Sidelining::drain`]. It may drain then while its keys are still refused; repeating the call is safe.
@@ -76,7 +79,8 @@ impl Suspensions {
         Box::pin(async move {
             for _ in 0..WRITE_ROUNDS {
                 let Some(seen) = self.store.registered_client(id).await? else { return Ok(None) };
-                let Some(suspension) = &seen.suspended else { return Ok(Some(seen)) };
+                let suspension = seen.suspended.as_ref().filter(|_| seen.deleting.is_none());
+                let Some(suspension) = suspension else { return Ok(Some(seen)) };
                 if !suspension.held_before {
                     self.sidelining.drain(id, &SidelineOf::Client, pace).await?;
                 }

@@ -39,7 +39,8 @@ mod words;
 
 pub use calendar::{CalendarList, CalendarView, Interval};
 pub use client::{
-    ClientView, JobDefaults, KeyList, KeyView, NewKey, RegisteredClient, Scope, Suspension, WebhookSecret,
+    ClientDeletion, ClientView, DeletionStage, JobDefaults, KeyList, KeyView, NewKey, RegisteredClient,
+    Scope, Suspension, WebhookSecret,
 };
 pub use completion::Completion;
 pub use dead_letter::{

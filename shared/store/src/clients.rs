@@ -9,7 +9,7 @@ use tidegate_domain::ids::ClientId;
 use tidegate_domain::job::JobDefaults;
 use tidegate_domain::limits::FORMER_SECRETS;
 use tidegate_domain::secret::KeptSeconds;
-use tidegate_domain::time::{seconds, shifted};
+use tidegate_domain::time::{clamped, seconds, shifted};
 
 use crate::doc::DefaultsDoc;
 use crate::item::{Attributes, Item, Key, Row, number, text};
@@ -34,6 +34,8 @@ pub struct Client {
     pub defaults: JobDefaults,
     /// That an admin suspended it; `None`: nobody did. Registered without.
     pub suspended: Option<Suspension>,
+    /// How far its deletion came; `None`: it is not being deleted. Registered without.
+    pub deleting: Option<Deletion>,
     /// Rises by one with each change of what it may name, of its defaults and of its suspension; starts at 1.
     pub revision: u32,
     /// When it was registered, to the millisecond.
@@ -52,6 +54,68 @@ pub struct Suspension {
     /// It was sidelined before, and stays so when it is resumed.
     #[serde(rename = "h", skip_serializing_if = "std::ops::Not::not", default)]
     pub held_before: bool,
+}
+
+/// How far the deletion of a client came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deletion {
+    /// Since when, in milliseconds since the epoch.
+    #[serde(rename = "s")]
+    pub since_ms: i64,
+    /// What is being removed.
+    #[serde(rename = "g")]
+    pub stage: Stage,
+    /// Where in it to go on; `None`: at the beginning.
+    #[serde(rename = "a", skip_serializing_if = "Option::is_none", default)]
+    pub after: Option<String>,
+    /// Rises with each step that was taken: a message asks for the next one by it.
+    #[serde(rename = "n")]
+    pub step: u64,
+    /// Rows that were removed so far. A step that was taken twice counts once.
+    #[serde(rename = "r")]
+    pub removed: u64,
+    /// Nothing is done before, in milliseconds since the epoch.
+    #[serde(rename = "t")]
+    pub not_before_ms: i64,
+    /// When the last step was taken, in milliseconds since the epoch.
+    #[serde(rename = "m")]
+    pub moved_ms: i64,
+}
+
+impl Deletion {
+    /// When the next step may be taken.
+    pub fn not_before(&self) -> DateTime<Utc> {
+        DateTime::from_timestamp_millis(self.not_before_ms).map(clamped).unwrap_or_default()
+    }
+
+    /// Since when the next step may have been taken, and was not.
+    pub fn stands_since(&self) -> DateTime<Utc> {
+        let moved_at = DateTime::from_timestamp_millis(self.moved_ms).map(clamped).unwrap_or_default();
+        moved_at.max(self.not_before())
+    }
+}
+
+/// What is removed, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stage {
+    /// Its rows in the time index, and its one-time jobs with generated ids, which lie there.
+    #[serde(rename = "i")]
+    Index,
+    /// Its jobs.
+    #[serde(rename = "j")]
+    Jobs,
+    /// Its policies, their slot groups and lines.
+    #[serde(rename = "p")]
+    Policies,
+    /// Runs and packs.
+    #[serde(rename = "r")]
+    Runs,
+    /// Events, dead letters, and chunks that are set aside.
+    #[serde(rename = "e")]
+    Events,
+    /// Calendars, secrets, and itself.
+    #[serde(rename = "c")]
+    Client,
 }
 
 /// A webhook secret that was replaced.
@@ -114,7 +178,8 @@ impl fmt::Debug for Client {
             .field("id", &self.id)
             .field("revision", &self.revision)
             .field("allowed_targets", &self.allowed_targets)
-            .field("suspended", &self.suspended);
+            .field("suspended", &self.suspended)
+            .field("deleting", &self.deleting);
         shown.field("defaults", &self.defaults).field("created_at", &self.created_at).finish_non_exhaustive()
     }
 }
@@ -157,6 +222,7 @@ fn read(row: &Attributes) -> Result<Client> {
     let item = Item::read(Table::Clients, row)?;
     let former = item.find_text("former_secrets").map(serde_json::from_str).transpose();
     let suspended = item.find_text("suspended").map(serde_json::from_str).transpose();
+    let deleting = item.find_text("deleting").map(serde_json::from_str).transpose();
     let defaults = item.find_text("defaults").map(serde_json::from_str::<DefaultsDoc>).transpose();
     let defaults = defaults.map_err(|e| e.to_string()).and_then(|doc| doc.unwrap_or_default().read());
     Ok(Client {
@@ -166,6 +232,7 @@ fn read(row: &Attributes) -> Result<Client> {
         former_secrets: former.map_err(|_| item.corrupt("'former_secrets' is no list"))?.unwrap_or_default(),
         defaults: defaults.map_err(|e| item.corrupt(format!("'defaults': {e}")))?,
         suspended: suspended.map_err(|e| item.corrupt(format!("'suspended': {e}")))?,
+        deleting: deleting.map_err(|e| item.corrupt(format!("'deleting': {e}")))?,
         revision: item.number_or("revision", 1)?,
         created_at: item.instant_ms("created_at")?,
     })
@@ -187,6 +254,14 @@ impl Store {
     /// As [`Self::client`].
     pub async fn registered_client(&self, id: &ClientId) -> Result<Option<Client>> {
         self.get_once_there(Table::Clients, &client_key(id.as_str())).await?.as_ref().map(read).transpose()
+    }
+
+    /// The same, read consistently.
+    ///
+    /// # Errors
+    /// As [`Self::client`].
+    pub async fn client_as_it_is(&self, id: &ClientId) -> Result<Option<Client>> {
+        self.get(Table::Clients, &client_key(id.as_str()), true).await?.as_ref().map(read).transpose()
     }
 
     /// Replaces what a client may name and its defaults. `Refused` unless it is at the revision before the one that is given.

@@ -19,7 +19,7 @@ use tidegate_store::{Create, KeyHash, Write};
 
 use super::{with_revision, wrong_revision};
 use crate::ApiState;
-use crate::auth::{Admin, Caller, not_registered, registered};
+use crate::auth::{Admin, Caller, not_registered, present, registered};
 use crate::body::{Body, Cursor, Expected, ListQuery, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::client::{ClientBody, ClientList, ClientPatch, RotateBody, SuspendBody, view};
@@ -60,6 +60,7 @@ pub(crate) async fn register_client(
         former_secrets,
         defaults,
         suspended: None,
+        deleting: None,
         revision: 1,
         created_at,
     };
@@ -71,7 +72,15 @@ pub(crate) async fn register_client(
             Ok((StatusCode::CREATED, Json(RegisteredClient { client: shown, api_key, webhook_secret })))
         }
         Create::Exists => {
-            let message = format!("client '{}' is registered already; choose another client_id", client.id);
+            let id = &client.id;
+            let known = state.engine.store().client_as_it_is(id).await;
+            let known = known.map_err(|e| Problem::of_store("read a client", &e))?;
+            let message = match known.and_then(|known| known.deleting) {
+                Some(_) => format!(
+                    "client '{id}' is still being deleted; GET /v1/clients/{id} says how far that is, and 404 once the name is free"
+                ),
+                None => format!("client '{id}' is registered already; choose another client_id"),
+            };
             Err(Problem::of_field(Kind::IdTaken, "client_id", client.id.as_str(), message))
         }
     }
@@ -127,7 +136,7 @@ pub(crate) async fn patch_client(
         return Err(Problem::new(Kind::InvalidBody, "the body is not what may change of a client"));
     };
     for _ in 0..WRITE_ROUNDS {
-        let seen = registered(&state, &id).await?;
+        let seen = present(&state, &id).await?;
         if expected.is_some_and(|expected| expected != seen.revision) {
             return Err(wrong_revision("client", seen.id.as_str(), seen.revision));
         }
@@ -189,6 +198,24 @@ pub(crate) async fn resume_client(
     let id: ClientId = id_to_find("client", &id)?;
     let done = state.engine.suspensions().resume(&id, pace).await;
     shown(&id, done.map_err(|e| Problem::of_engine("resume a client", &e))?)
+}
+
+/// Deletes a client with all that is its own, in the background: its keys are refused within 10 seconds, nothing of it is delivered any
+/// more, and its name is free once `GET /v1/clients/{client_id}` answers 404. Repeating it is safe.
+#[utoipa::path(delete, path = "/v1/clients/{client_id}", tag = "clients", params(("client_id" = String, Path)),
+    security(("admin_key" = [])), responses(
+    (status = 202, description = "The client, which says how far its deletion came", body = ClientView),
+))]
+pub(crate) async fn delete_client(
+    State(state): State<ApiState>,
+    _: Admin,
+    Path(id): Path<String>,
+) -> Result<(StatusCode, Json<ClientView>), Problem> {
+    let id: ClientId = id_to_find("client", &id)?;
+    let begun = state.engine.deletions().begin(&id).await;
+    let begun = begun.map_err(|e| Problem::of_engine("delete a client", &e))?;
+    let client = begun.ok_or_else(|| not_registered(&id))?;
+    Ok((StatusCode::ACCEPTED, Json(view(&client))))
 }
 
 fn shown(id: &ClientId, client: Option<Client>) -> Result<Response, Problem> {

@@ -7,8 +7,8 @@ use tidegate_domain::job::{Attempts, HistoryDays, JobDefaults};
 use tidegate_domain::limits::{ALLOWED_TARGETS, CLOSED_BECAUSE_BYTES, NAME_BYTES, TARGET_URL_BYTES};
 use tidegate_domain::rules::Relevancy;
 use tidegate_domain::secret::KeptSeconds;
-use tidegate_protocol::{self as protocol, ClientView};
-use tidegate_store::clients::Client;
+use tidegate_protocol::{self as protocol, ClientView, DeletionStage};
+use tidegate_store::clients::{Client, Deletion, Stage};
 use utoipa::ToSchema;
 
 use crate::form::Form;
@@ -238,7 +238,23 @@ pub(crate) fn view(client: &Client) -> ClientView {
             since: DateTime::from_timestamp_millis(suspended.since_ms).map(instant).unwrap_or_default(),
             because: suspended.because.clone(),
         }),
+        deleting: client.deleting.as_ref().map(deletion_view),
         created_at: instant(client.created_at),
+    }
+}
+
+fn deletion_view(deletion: &Deletion) -> protocol::ClientDeletion {
+    protocol::ClientDeletion {
+        since: DateTime::from_timestamp_millis(deletion.since_ms).map(instant).unwrap_or_default(),
+        stage: match deletion.stage {
+            Stage::Index => DeletionStage::Index,
+            Stage::Jobs => DeletionStage::Jobs,
+            Stage::Policies => DeletionStage::Policies,
+            Stage::Runs => DeletionStage::Runs,
+            Stage::Events => DeletionStage::Events,
+            Stage::Client => DeletionStage::Client,
+        },
+        removed: deletion.removed,
     }
 }
 

@@ -13,6 +13,7 @@ mod client_library;
 mod consumer;
 mod create_only;
 mod dead_letters;
+mod deletions;
 mod document;
 mod endpoints;
 mod far_instants;

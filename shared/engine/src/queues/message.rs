@@ -73,6 +73,13 @@ pub enum Message {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         job: Option<String>,
     },
+    /// A client is being deleted: the next step of it is to be taken.
+    Delete {
+        /// The client.
+        client: String,
+        /// Which step: one that was taken is not taken again.
+        step: u64,
+    },
     /// A granted event that still has to reach its target.
     Event(GrantedEvent),
     /// A run has come to its end, and its client is to be told.
