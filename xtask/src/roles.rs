@@ -39,6 +39,22 @@ const fn rare(
 
 /// What a function calls now and then.
 const RARE: &[Unused] = &[
+    rare(&["handler"], &["dynamodb:BatchWriteItem", "dynamodb:Query"], "-jobs", "a client that is deleted"),
+    rare(&["handler"], &["dynamodb:BatchWriteItem", "dynamodb:Scan"], "-launch", "a client that is deleted"),
+    rare(
+        &["handler"],
+        &["dynamodb:BatchWriteItem", "dynamodb:Scan"],
+        "-policies",
+        "a client that is deleted",
+    ),
+    rare(&["handler"], &["dynamodb:Scan"], "-runs", "a client that is deleted"),
+    rare(&["handler"], &["dynamodb:Scan"], "-events", "a client that is deleted"),
+    rare(
+        &["handler"],
+        &["dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:Query"],
+        "-clients",
+        "a client that is deleted",
+    ),
     rare(&["emitter"], &["dynamodb:DeleteItem"], "-launch", "what a master that died left in the outbox"),
     rare(&["emitter"], &["dynamodb:PutItem", "dynamodb:DeleteItem"], "-ticker", "parts of large emissions"),
     rare(&["emitter"], &["sqs:SendMessage"], "-scan", "parts of large emissions"),

@@ -7,7 +7,7 @@ use tidegate_api::documents;
 use tidegate_domain::calendar::Exclusions;
 use tidegate_domain::flow::Flow;
 use tidegate_domain::ids::{CalendarId, JobId, ONE_TIME_PREFIX};
-use tidegate_domain::job::{Count, History, Payload, Terms, Trigger};
+use tidegate_domain::job::{Count, History, HistoryDays, Payload, Terms, Trigger};
 use tidegate_domain::rules::Rules;
 use tidegate_domain::target::Target;
 use tidegate_domain::time::{Expression, Rate, parse_zone};
@@ -128,6 +128,7 @@ fn terms() -> Result<Terms, String> {
         target: Target::sqs(NO_TARGET).map_err(|error| error.to_string())?,
         payload: Payload::Inline("null".to_owned()),
         history: History::default(),
+        history_days: HistoryDays::DEFAULT,
         max_attempts: None,
         retry: Default::default(),
         relevancy: None,

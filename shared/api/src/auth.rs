@@ -5,13 +5,14 @@
 //! is refused without a look: whoever sends garbage costs no read.
 
 use axum::extract::FromRequestParts;
+use chrono::DateTime;
 use http::Method;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use http::request::Parts;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::key::Scope;
 use tidegate_store::KeyHash;
-use tidegate_store::clients::Client;
+use tidegate_store::clients::{Client, Suspension};
 use tidegate_store::keys::ApiKey;
 
 use crate::ApiState;
@@ -71,6 +72,15 @@ impl FromRequestParts<ApiState> for Caller {
                 format!("this call needs a key of scope {needs}, and key {id} has {has}; use another one");
             return Err(Problem::new(Kind::ScopeMissing, detail));
         }
+        if client.deleting.is_some() {
+            return Err(is_being_deleted(&client));
+        }
+        // What a consumer has is done, and its token counts until it is released.
+        if needed != Scope::Release
+            && let Some(suspended) = &client.suspended
+        {
+            return Err(is_suspended(&client, suspended));
+        }
         tracing::Span::current().record("client", client.id.as_str());
         Ok(Self(client))
     }
@@ -91,7 +101,7 @@ async fn in_place_of(state: &ApiState, hash: &KeyHash, named: &HeaderValue) -> R
         let detail = "only the admin key may name a client in the header Tidegate-Client; leave it out";
         return Err(Problem::new(Kind::UnknownKey, detail));
     }
-    let client = registered(state, named.to_str().unwrap_or_default()).await?;
+    let client = present(state, named.to_str().unwrap_or_default()).await?;
     tracing::Span::current().record("client", client.id.as_str());
     Ok(Caller(client))
 }
@@ -101,7 +111,37 @@ pub(crate) async fn registered(state: &ApiState, name: &str) -> Result<Client, P
     let id: ClientId = id_to_find("client", name)?;
     let found = state.engine.store().registered_client(&id).await;
     let found = found.map_err(|e| Problem::of_store("read a client", &e))?;
-    found.ok_or_else(|| Problem::new(Kind::NotFound, format!("no client '{id}' is registered")))
+    found.ok_or_else(|| not_registered(&id))
+}
+
+/// The client of a name that the admin gives, which is not being deleted.
+pub(crate) async fn present(state: &ApiState, name: &str) -> Result<Client, Problem> {
+    let client = registered(state, name).await?;
+    if client.deleting.is_some() { Err(is_being_deleted(&client)) } else { Ok(client) }
+}
+
+/// That nothing is done any more for a client.
+fn is_being_deleted(client: &Client) -> Problem {
+    let id = &client.id;
+    let detail =
+        format!("client '{id}' is being deleted; GET /v1/clients/{id} says how far that is, to the admin");
+    Problem::new(Kind::ClientDeleted, detail)
+}
+
+/// That a client is not there.
+pub(crate) fn not_registered(id: &ClientId) -> Problem {
+    Problem::new(Kind::NotFound, format!("no client '{id}' is registered"))
+}
+
+/// That nothing is done for a client.
+pub(crate) fn is_suspended(client: &Client, suspended: &Suspension) -> Problem {
+    let since = DateTime::from_timestamp_millis(suspended.since_ms).map(instant).unwrap_or_default();
+    let (id, because) = (&client.id, &suspended.because);
+    let detail = format!(
+        "client '{id}' is suspended since {since}: {because}; tokens can be released and extended, all else waits until an admin \
+         resumes it by POST /v1/clients/{id}/resume"
+    );
+    Problem::new(Kind::ClientSuspended, detail)
 }
 
 /// What a key must be for, for a call.

@@ -22,7 +22,7 @@ use crate::routes::{
 use crate::wire::bounds::{close, state_bounds};
 use crate::wire::bulk::BulkBody;
 use crate::wire::calendar::CalendarBody;
-use crate::wire::client::{ClientBody, ClientPatch, JobDefaultsBody, RotateBody};
+use crate::wire::client::{ClientBody, ClientPatch, JobDefaultsBody, RotateBody, SuspendBody};
 use crate::wire::dead_letter::{DiscardBody, RedriveBody};
 use crate::wire::flow::WindowBody;
 use crate::wire::index::ShardsBody;
@@ -101,6 +101,7 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
     state_bounds::<SecretBody>(components);
     state_bounds::<ShardsBody>(components);
     state_bounds::<SidelineBody>(components);
+    state_bounds::<SuspendBody>(components);
     state_bounds::<WindowBody>(components);
 }
 
@@ -140,7 +141,9 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
     let (routes, mut document) = OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(health::health))
         .routes(routes!(clients::register_client, clients::list_clients))
-        .routes(routes!(clients::read_client, clients::patch_client))
+        .routes(routes!(clients::read_client, clients::patch_client, clients::delete_client))
+        .routes(routes!(clients::suspend_client))
+        .routes(routes!(clients::resume_client))
         .routes(routes!(clients::read_own_client))
         .routes(routes!(keys::create_key, keys::list_keys))
         .routes(routes!(keys::revoke_key))

@@ -26,6 +26,8 @@ pub(crate) enum Kind {
     MissingKey,
     UnknownKey,
     ScopeMissing,
+    ClientSuspended,
+    ClientDeleted,
     TargetNotAllowed,
     NotFound,
     UnknownRoute,
@@ -55,6 +57,8 @@ impl Kind {
             Self::MissingKey => (StatusCode::UNAUTHORIZED, "missing-key", "A key is needed"),
             Self::UnknownKey => (StatusCode::UNAUTHORIZED, "unknown-key", "The key is not valid"),
             Self::ScopeMissing => (StatusCode::FORBIDDEN, "scope-missing", "The key is not for this"),
+            Self::ClientSuspended => (StatusCode::FORBIDDEN, "client-suspended", "The client is suspended"),
+            Self::ClientDeleted => (StatusCode::FORBIDDEN, "client-deleted", "The client is being deleted"),
             Self::TargetNotAllowed => {
                 (StatusCode::FORBIDDEN, "target-not-allowed", "The target is not allowed")
             }

@@ -54,6 +54,8 @@ pub(crate) enum Route<'a> {
     Clients,
     ClientOf(&'a str),
     OwnClient,
+    SuspendClient(&'a str),
+    ResumeClient(&'a str),
     Keys,
     Key(&'a str),
     Policies,
@@ -101,6 +103,8 @@ impl Route<'_> {
         let (collection, names, what): (&str, &[&str], &str) = match &self {
             Self::Clients => ("clients", &[], ""),
             Self::ClientOf(id) => ("clients", &[id], ""),
+            Self::SuspendClient(id) => ("clients", &[id], "/suspend"),
+            Self::ResumeClient(id) => ("clients", &[id], "/resume"),
             Self::OwnClient => ("client", &[], ""),
             Self::Keys => ("keys", &[], ""),
             Self::Key(id) => ("keys", &[id], ""),

@@ -5,6 +5,7 @@ use tidegate_protocol::{ClientView, JobDefaults, KeyList, KeyView, NewKey, Scope
 
 use crate::client::{Client, Route};
 use crate::error::Error;
+use crate::sideline::PerSecond;
 
 /// A key that is to be made.
 ///
@@ -32,6 +33,11 @@ impl ApiKey {
     pub fn for_scopes(scopes: impl IntoIterator<Item = Scope>) -> Self {
         Self { scopes: Some(scopes.into_iter().collect()), ..Self::default() }
     }
+}
+
+#[derive(Serialize)]
+struct Because<'b> {
+    because: &'b str,
 }
 
 /// What is to change of a client; what is `None` stays as it is.
@@ -74,6 +80,34 @@ impl Client {
         expected: Option<u32>,
     ) -> Result<ClientView, Error> {
         self.patch(Route::ClientOf(client_id), change, expected).await
+    }
+
+    /// Suspends a client, by the admin key: its keys are refused with the reason, but for releases and extensions, and nothing of it
+    /// is delivered. Repeating it changes the reason.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 404 when none is registered under the name, 422 when the reason is empty or too long.
+    /// Otherwise as every call of [`Client`].
+    pub async fn suspend_client(&self, client_id: &str, because: &str) -> Result<ClientView, Error> {
+        self.act_with(Route::SuspendClient(client_id), &Because { because }, None).await
+    }
+
+    /// Lets a client go on that was suspended, by the admin key: what waited is delivered, so many events a second at the most.
+    /// Repeating it is safe.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 404 when none is registered under the name. Otherwise as every call of [`Client`].
+    pub async fn resume_client(&self, client_id: &str, per_second: u32) -> Result<ClientView, Error> {
+        self.act_with(Route::ResumeClient(client_id), &PerSecond { per_second }, None).await
+    }
+
+    /// Deletes a client with all that is its own, by the admin key. It goes on in the background: [`Self::registered_client`] says how
+    /// far it is, and is refused with status 404 once the name is free. Repeating it is safe.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 404 when none is registered under the name. Otherwise as every call of [`Client`].
+    pub async fn delete_client(&self, client_id: &str) -> Result<(), Error> {
+        self.delete(Route::ClientOf(client_id), None).await
     }
 
     /// Makes another key for this client, by a key of scope `admin`. The answer shows it, once. Not to be repeated lightly: each

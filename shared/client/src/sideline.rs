@@ -13,8 +13,8 @@ struct Because<'b> {
 }
 
 #[derive(Serialize)]
-struct PerSecond {
-    per_second: u32,
+pub(crate) struct PerSecond {
+    pub(crate) per_second: u32,
 }
 
 impl Client {

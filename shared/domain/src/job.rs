@@ -4,18 +4,18 @@ use chrono::{DateTime, Duration, Utc};
 use chrono_tz::Tz;
 use thiserror::Error;
 
-use crate::bounded::bounded;
+use crate::bounded::{OutOfBounds, bounded};
 use crate::flow::Flow;
 use crate::ids::{ClientId, JobId, PolicyId};
 use crate::limits::{
-    DEFAULT_HAND_OVERS, EVENTS_PER_RUN, HANDOVER_SECONDS, JSON_DEPTH, LOOK_AHEAD_SECONDS, MAX_ATTEMPTS,
-    PAYLOAD_BYTES,
+    CLIENT_HISTORY_DAYS, DEFAULT_HAND_OVERS, EVENTS_PER_RUN, HANDOVER_SECONDS, HISTORY_DAYS, JSON_DEPTH,
+    LOOK_AHEAD_SECONDS, MAX_ATTEMPTS, PAYLOAD_BYTES,
 };
 use crate::nesting::levels;
 use crate::retry::{Retry, Tries};
 use crate::rules::{Relevancy, Rules};
 use crate::target::Target;
-use crate::time::{Cadence, CronSpec, Instants, Rate, ShardedKey};
+use crate::time::{Cadence, CronSpec, Instants, Rate, ShardedKey, days, shifted};
 use crate::unknown::Unknown;
 
 /// A ScheduleJob as it is stored.
@@ -111,6 +111,8 @@ pub struct Terms {
     pub payload: Payload,
     /// How much of what happened is kept.
     pub history: History,
+    /// For how long.
+    pub history_days: HistoryDays,
     /// The most deliveries of one event, those that failed and those under later leases included; `None`: as many as `retry`
     /// allows of those that failed, and [`DEFAULT_HAND_OVERS`] whose lease ran out.
     pub max_attempts: Option<Attempts>,
@@ -135,6 +137,8 @@ pub struct JobDefaults {
     pub relevancy: Option<Relevancy>,
     /// How much of what happened is kept.
     pub history: Option<History>,
+    /// For how long. A job cannot name it: an admin says it of a client.
+    pub history_days: Option<HistoryDays>,
 }
 
 /// How much of what happened to a job's events is kept.
@@ -154,8 +158,33 @@ bounded! {
     Count(u32), "count", 1..=EVENTS_PER_RUN, default 1
 }
 bounded! {
+    /// Days that what happened is kept: runs, records of events, dead letters.
+    HistoryDays(u16), "history_days", CLIENT_HISTORY_DAYS, default HISTORY_DAYS as u16
+}
+bounded! {
     /// The most deliveries of one event.
     Attempts(u8), "max_attempts", 1..=MAX_ATTEMPTS as u32
+}
+
+impl HistoryDays {
+    /// Takes the number that is stored; `None`: as when nobody names one.
+    ///
+    /// # Errors
+    /// When it lies outside the bounds.
+    pub fn read(stored: Option<u16>) -> Result<Self, OutOfBounds> {
+        stored.map_or(Ok(Self::DEFAULT), |days| Self::new(days.into()))
+    }
+
+    /// Until when a record is kept that nothing but its reader goes by.
+    pub fn from(self, at: DateTime<Utc>) -> DateTime<Utc> {
+        shifted(at, days(self.0.into()))
+    }
+
+    /// The same days, and no less than what delivery and repairs rely on.
+    #[must_use]
+    pub fn at_least_default(self) -> Self {
+        self.max(Self::DEFAULT)
+    }
 }
 
 /// A payload: JSON text of at most 64 KiB, or the word that it lies in its job.

@@ -169,8 +169,11 @@ pub const GROUPS_PER_PART: u32 = 32;
 pub const OUTCOMES_PER_COMPACTION: usize = 36;
 /// Rows on one page of a list.
 pub const PAGE_ROWS: i32 = 100;
-/// Days that runs, events and marks are kept.
+/// Days that runs and events are kept when their client's defaults do not say. What delivery or a repair goes by is never kept
+/// for less.
 pub const HISTORY_DAYS: i64 = 14;
+/// The same when they do.
+pub const CLIENT_HISTORY_DAYS: std::ops::RangeInclusive<u32> = 1..=365;
 /// Rounds of one conditional write before the work goes to the queue.
 pub const WRITE_ROUNDS: u32 = 8;
 /// Patterns on a client's allow-list.
@@ -212,6 +215,7 @@ const _: () = assert!(REQUEST_BODY_BYTES < BULK_BODY_BYTES && BULK_BODY_BYTES < 
 const _: () = assert!(HTTP_EVENTS_PER_CHUNK <= EVENTS_PER_CHUNK);
 const _: () = assert!((*WINDOW_SECONDS.end() as i64) < HISTORY_DAYS * 86_400);
 const _: () = assert!((*RETRY_AGE_SECONDS.end() as i64) < HISTORY_DAYS * 86_400);
+const _: () = assert!(HISTORY_DAYS <= *CLIENT_HISTORY_DAYS.end() as i64);
 const _: () = assert!(RETRY_AFTER_SECONDS <= *RETRY_AGE_SECONDS.end());
 const _: () = assert!(MAX_COST <= SLOTS_PER_GROUP && DELIVERY_SECONDS <= *LEASE_SECONDS.start());
 const _: () = assert!(CATCH_UP_STEP_SECONDS < CATCH_UP_SECONDS);

@@ -15,7 +15,7 @@ use chrono::{DateTime, Utc};
 use crate::fair::Rank;
 use crate::flow::{Cost, Priority};
 use crate::ids::{IdError, RunId, whole};
-use crate::job::Terms;
+use crate::job::{HistoryDays, Terms};
 use crate::occurrence::Occurrence;
 
 /// Names a pack of a policy. Its text is the run's id, or `~<minute>.<priority>.<cost>.<number>` of single events,
@@ -125,6 +125,11 @@ impl Singles {
     /// When the first of its events is due; the epoch when it has none.
     pub fn launch_at(&self) -> DateTime<Utc> {
         self.members.first().map_or(DateTime::UNIX_EPOCH, |first| first.launch_at)
+    }
+
+    /// How long what becomes of its events is kept: as long as the longest of its jobs asks for.
+    pub fn history_days(&self) -> HistoryDays {
+        self.members.iter().map(|member| member.terms.history_days).max().unwrap_or_default()
     }
 
     /// How many events it has.

@@ -11,6 +11,7 @@ use chrono::{DateTime, Utc};
 use tidegate_domain::backpressure::Sign;
 use tidegate_domain::fair::Rank;
 use tidegate_domain::ids::{ClientId, RunId};
+use tidegate_domain::job::HistoryDays;
 use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::{Policy, PolicyRef};
 use tidegate_domain::retry::Tries;
@@ -137,6 +138,8 @@ pub(crate) struct Granted {
     pub(crate) pack: PackId,
     /// Whether it may not be wanted any more: that is asked before it is sent.
     pub(crate) recheck: bool,
+    /// How long what becomes of it is kept.
+    pub(crate) history_days: HistoryDays,
     /// Its token, which names its number in the pack.
     pub(crate) token: Token,
     pub(crate) lease_end: DateTime<Utc>,
@@ -195,6 +198,7 @@ impl Granted {
         Some(Self {
             pack: known.pack.clone(),
             recheck: known.recheck,
+            history_days: known.history_days,
             token,
             lease_end: lease.ends_at,
             attempt: group.delivery_at(lease).saturating_sub(known.tries.map_or(0, |tries| tries.failed)),

@@ -10,6 +10,7 @@ use tidegate_store::Store;
 use crate::calendars::Calendars;
 use crate::contents::Contents;
 use crate::dead_letters::DeadLetters;
+use crate::deletions::Deletions;
 use crate::deliver::Delivery;
 use crate::deliver::aws_call::AwsCaller;
 use crate::deliver::http::{Callee, HttpTarget};
@@ -27,6 +28,7 @@ use crate::random::Random;
 use crate::regions::Regions;
 use crate::secrets::Secrets;
 use crate::sidelining::Sidelining;
+use crate::suspension::Suspensions;
 use crate::throttle::Throttle;
 use crate::token_key::TokenKeys;
 use crate::tokens::Tokens;
@@ -75,6 +77,8 @@ pub struct Engine {
     dead_letters: Arc<DeadLetters>,
     queries: Arc<Queries>,
     sidelining: Arc<Sidelining>,
+    suspensions: Arc<Suspensions>,
+    deletions: Arc<Deletions>,
 }
 
 /// Single events of one line and minute that are too few for a pack, unless a test says otherwise.
@@ -191,6 +195,17 @@ impl Engine {
             queues: Arc::clone(&queues),
             policies: Arc::clone(&policies),
         });
+        let suspensions = Arc::new(Suspensions {
+            store: store.clone(),
+            clock: Arc::clone(&clock),
+            sidelining: Arc::clone(&sidelining),
+        });
+        let deletions = Arc::new(Deletions {
+            store: store.clone(),
+            clock: Arc::clone(&clock),
+            queues: Arc::clone(&queues),
+            sidelining: Arc::clone(&sidelining),
+        });
         let dead_letters = Arc::new(DeadLetters {
             store: store.clone(),
             clock,
@@ -204,6 +219,7 @@ impl Engine {
             effects,
             tokens: Arc::clone(&tokens),
             emission: Arc::clone(&emission),
+            deletions: Arc::clone(&deletions),
         });
         Self {
             parts,
@@ -219,6 +235,8 @@ impl Engine {
             dead_letters,
             queries,
             sidelining,
+            suspensions,
+            deletions,
         }
     }
 
@@ -325,6 +343,16 @@ impl Engine {
     /// What clients and admins do to hold deliveries.
     pub fn sidelining(&self) -> &Sidelining {
         &self.sidelining
+    }
+
+    /// What admins do to stop clients.
+    pub fn suspensions(&self) -> &Suspensions {
+        &self.suspensions
+    }
+
+    /// What admins do to take clients away.
+    pub fn deletions(&self) -> &Deletions {
+        &self.deletions
     }
 
     /// What clients ask, and what changes nothing.

@@ -12,6 +12,7 @@ use tidegate_domain::slots::Outcome;
 use tidegate_domain::token::Token;
 use tracing::{error, warn};
 
+use crate::deletions::Deletions;
 use crate::deliver::Delivery;
 use crate::effect::Release;
 use crate::effect_loop::{EffectLoop, Left};
@@ -32,6 +33,7 @@ pub(crate) struct Handler {
     pub(crate) effects: Arc<EffectLoop>,
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) emission: Arc<Emission>,
+    pub(crate) deletions: Arc<Deletions>,
 }
 
 impl Handler {
@@ -161,6 +163,10 @@ impl Handler {
                 let job = job.map_err(|e| bad(format!("'job': {e}")))?;
                 self.delivery.drain(&client, &job.map_or(SidelineOf::Client, SidelineOf::Job)).await
             }
+            Message::Delete { client, step } => {
+                let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
+                self.deletions.go_on(&client, step).await
+            }
             Message::Retain { client, policy, after } => {
                 let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
                 let policy: PolicyId = policy.parse().map_err(|e| bad(format!("'policy': {e}")))?;
@@ -235,6 +241,7 @@ fn whose(body: &str) -> String {
             format!("client {}, policy {}", text(&client), text(&policy))
         }
         Ok(Message::Drain { client, .. }) => format!("client {}, what was sidelined", text(&client)),
+        Ok(Message::Delete { client, .. }) => format!("client {}, which is being deleted", text(&client)),
         Ok(Message::Release { token, .. }) => format!("token {}", text(&token)),
         Ok(Message::Scan { part }) => format!("part {}", text(&part)),
         Err(_) => "a message that cannot be read".to_owned(),

@@ -23,9 +23,26 @@ pub struct ClientView {
     /// What its jobs have that say nothing of it, from when they are written.
     #[serde(default)]
     pub defaults: JobDefaults,
+    /// That an admin suspended it; null when nobody did.
+    #[serde(default)]
+    pub suspended: Option<Suspension>,
+    /// How far its deletion came; null when it is not being deleted.
+    #[serde(default)]
+    pub deleting: Option<ClientDeletion>,
     /// When it was registered.
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub created_at: String,
+}
+
+/// That an admin suspended a client: its keys are refused, but for releases and extensions, and nothing of it is delivered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Suspension {
+    /// Since when.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub since: String,
+    /// Why.
+    pub because: String,
 }
 
 /// What the jobs of a client have that say nothing of it, from when they are written.
@@ -44,6 +61,40 @@ pub struct JobDefaults {
     /// How much of what happened is kept.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub history: Option<History>,
+    /// Days that it is kept; 14 when left out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub history_days: Option<u32>,
+}
+
+/// How far the deletion of a client came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ClientDeletion {
+    /// Since when.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub since: String,
+    /// What is being removed.
+    pub stage: DeletionStage,
+    /// Rows that were removed so far.
+    pub removed: u64,
+}
+
+words! {
+    /// What of a client that is deleted is removed, one after the other.
+    DeletionStage {
+        /// What launches: its rows in the time index, and one-time jobs with generated ids.
+        Index = "index",
+        /// Its jobs.
+        Jobs = "jobs",
+        /// Its policies, and what waits in them: 20 minutes after its jobs, once what was on its way has arrived.
+        Policies = "policies",
+        /// Runs.
+        Runs = "runs",
+        /// Events, dead letters and what is set aside.
+        Events = "events",
+        /// Calendars, secrets, keys, and itself.
+        Client = "client",
+    }
 }
 
 words! {

@@ -38,7 +38,10 @@ mod trigger;
 mod words;
 
 pub use calendar::{CalendarList, CalendarView, Interval};
-pub use client::{ClientView, JobDefaults, KeyList, KeyView, NewKey, RegisteredClient, Scope, WebhookSecret};
+pub use client::{
+    ClientDeletion, ClientView, DeletionStage, JobDefaults, KeyList, KeyView, NewKey, RegisteredClient,
+    Scope, Suspension, WebhookSecret,
+};
 pub use completion::Completion;
 pub use dead_letter::{
     DeadLetter, DeadLetterCounts, DeadLetterDetail, DeadLetterList, DeadLetterResult, DeadLetterResults,

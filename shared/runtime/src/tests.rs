@@ -7,7 +7,7 @@ use aws_sdk_sqs::Client;
 use chrono::{DateTime, TimeDelta, Utc};
 use tidegate_domain::clock::Clock;
 use tidegate_domain::flow::Flow;
-use tidegate_domain::job::{Count, History, Payload, Terms, Trigger};
+use tidegate_domain::job::{Count, History, HistoryDays, Payload, Terms, Trigger};
 use tidegate_domain::policy::PolicyTerms;
 use tidegate_domain::target::Target;
 use tidegate_domain::time::{CronSpec, parse_zone};
@@ -63,6 +63,7 @@ fn terms(count: u64, policy: Option<&str>, queue_url: &str) -> Terms {
         target: Target::sqs(queue_url).unwrap(),
         payload: Payload::new("null".to_owned()).unwrap(),
         history: History::All,
+        history_days: HistoryDays::DEFAULT,
         max_attempts: None,
         retry: Default::default(),
         relevancy: None,

@@ -9,7 +9,7 @@ use tidegate_domain::ids::ClientId;
 use tidegate_domain::job::JobDefaults;
 use tidegate_domain::limits::FORMER_SECRETS;
 use tidegate_domain::secret::KeptSeconds;
-use tidegate_domain::time::{seconds, shifted};
+use tidegate_domain::time::{clamped, seconds, shifted};
 
 use crate::doc::DefaultsDoc;
 use crate::item::{Attributes, Item, Key, Row, number, text};
@@ -32,10 +32,90 @@ pub struct Client {
     pub former_secrets: Vec<FormerSecret>,
     /// What its jobs have that say nothing of it.
     pub defaults: JobDefaults,
-    /// Rises by one with each change of what it may name and of its defaults; starts at 1.
+    /// That an admin suspended it; `None`: nobody did. Registered without.
+    pub suspended: Option<Suspension>,
+    /// How far its deletion came; `None`: it is not being deleted. Registered without.
+    pub deleting: Option<Deletion>,
+    /// Rises by one with each change of what it may name, of its defaults and of its suspension; starts at 1.
     pub revision: u32,
     /// When it was registered, to the millisecond.
     pub created_at: DateTime<Utc>,
+}
+
+/// That an admin suspended a client: its keys are refused, and nothing of it is delivered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suspension {
+    /// Since when, in milliseconds since the epoch.
+    #[serde(rename = "s")]
+    pub since_ms: i64,
+    /// Why, in the words of whoever did it.
+    #[serde(rename = "w")]
+    pub because: String,
+    /// It was sidelined before, and stays so when it is resumed.
+    #[serde(rename = "h", skip_serializing_if = "std::ops::Not::not", default)]
+    pub held_before: bool,
+}
+
+/// How far the deletion of a client came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deletion {
+    /// Since when, in milliseconds since the epoch.
+    #[serde(rename = "s")]
+    pub since_ms: i64,
+    /// What is being removed.
+    #[serde(rename = "g")]
+    pub stage: Stage,
+    /// Where in it to go on; `None`: at the beginning.
+    #[serde(rename = "a", skip_serializing_if = "Option::is_none", default)]
+    pub after: Option<String>,
+    /// Rises with each step that was taken: a message asks for the next one by it.
+    #[serde(rename = "n")]
+    pub step: u64,
+    /// Rows that were removed so far. A step that was taken twice counts once.
+    #[serde(rename = "r")]
+    pub removed: u64,
+    /// Nothing is done before, in milliseconds since the epoch.
+    #[serde(rename = "t")]
+    pub not_before_ms: i64,
+    /// When the last step was taken, in milliseconds since the epoch.
+    #[serde(rename = "m")]
+    pub moved_ms: i64,
+}
+
+impl Deletion {
+    /// When the next step may be taken.
+    pub fn not_before(&self) -> DateTime<Utc> {
+        DateTime::from_timestamp_millis(self.not_before_ms).map(clamped).unwrap_or_default()
+    }
+
+    /// Since when the next step may have been taken, and was not.
+    pub fn stands_since(&self) -> DateTime<Utc> {
+        let moved_at = DateTime::from_timestamp_millis(self.moved_ms).map(clamped).unwrap_or_default();
+        moved_at.max(self.not_before())
+    }
+}
+
+/// What is removed, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stage {
+    /// Its rows in the time index, and its one-time jobs with generated ids, which lie there.
+    #[serde(rename = "i")]
+    Index,
+    /// Its jobs.
+    #[serde(rename = "j")]
+    Jobs,
+    /// Its policies, their slot groups and lines.
+    #[serde(rename = "p")]
+    Policies,
+    /// Runs and packs.
+    #[serde(rename = "r")]
+    Runs,
+    /// Events, dead letters, and chunks that are set aside.
+    #[serde(rename = "e")]
+    Events,
+    /// Calendars, secrets, and itself.
+    #[serde(rename = "c")]
+    Client,
 }
 
 /// A webhook secret that was replaced.
@@ -97,7 +177,9 @@ impl fmt::Debug for Client {
         shown
             .field("id", &self.id)
             .field("revision", &self.revision)
-            .field("allowed_targets", &self.allowed_targets);
+            .field("allowed_targets", &self.allowed_targets)
+            .field("suspended", &self.suspended)
+            .field("deleting", &self.deleting);
         shown.field("defaults", &self.defaults).field("created_at", &self.created_at).finish_non_exhaustive()
     }
 }
@@ -139,6 +221,8 @@ fn former_secrets(client: &Client) -> Option<AttributeValue> {
 fn read(row: &Attributes) -> Result<Client> {
     let item = Item::read(Table::Clients, row)?;
     let former = item.find_text("former_secrets").map(serde_json::from_str).transpose();
+    let suspended = item.find_text("suspended").map(serde_json::from_str).transpose();
+    let deleting = item.find_text("deleting").map(serde_json::from_str).transpose();
     let defaults = item.find_text("defaults").map(serde_json::from_str::<DefaultsDoc>).transpose();
     let defaults = defaults.map_err(|e| e.to_string()).and_then(|doc| doc.unwrap_or_default().read());
     Ok(Client {
@@ -147,6 +231,8 @@ fn read(row: &Attributes) -> Result<Client> {
         webhook_secret: item.text("webhook_secret")?.to_owned(),
         former_secrets: former.map_err(|_| item.corrupt("'former_secrets' is no list"))?.unwrap_or_default(),
         defaults: defaults.map_err(|e| item.corrupt(format!("'defaults': {e}")))?,
+        suspended: suspended.map_err(|e| item.corrupt(format!("'suspended': {e}")))?,
+        deleting: deleting.map_err(|e| item.corrupt(format!("'deleting': {e}")))?,
         revision: item.number_or("revision", 1)?,
         created_at: item.instant_ms("created_at")?,
     })
@@ -170,6 +256,14 @@ impl Store {
         self.get_once_there(Table::Clients, &client_key(id.as_str())).await?.as_ref().map(read).transpose()
     }
 
+    /// The same, read consistently.
+    ///
+    /// # Errors
+    /// As [`Self::client`].
+    pub async fn client_as_it_is(&self, id: &ClientId) -> Result<Option<Client>> {
+        self.get(Table::Clients, &client_key(id.as_str()), true).await?.as_ref().map(read).transpose()
+    }
+
     /// Replaces what a client may name and its defaults. `Refused` unless it is at the revision before the one that is given.
     ///
     /// # Errors
@@ -182,6 +276,29 @@ impl Store {
             .value(":defaults", defaults(client))
             .value(":revision", number(client.revision))
             .value(":seen", number(client.revision.saturating_sub(1)));
+        Ok(self.update(update).await?.into())
+    }
+
+    /// Suspends a client, or ends that. `Refused` unless it is at the revision before the one that is given.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
+    pub async fn replace_suspension(&self, client: &Client) -> Result<Write> {
+        let changes = match &client.suspended {
+            Some(_) => "SET revision = :revision, suspended = :suspended",
+            None => "SET revision = :revision REMOVE suspended",
+        };
+        let update = Update::new(Table::Clients, client_key(client.id.as_str()), changes)
+            .when("revision = :seen")
+            .value(":revision", number(client.revision))
+            .value(":seen", number(client.revision.saturating_sub(1)));
+        let update = match &client.suspended {
+            // Serialising a plain struct to a string has no way to fail.
+            Some(suspended) => {
+                update.value(":suspended", text(serde_json::to_string(suspended).unwrap_or_default()))
+            }
+            None => update,
+        };
         Ok(self.update(update).await?.into())
     }
 

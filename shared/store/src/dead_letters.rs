@@ -1,5 +1,5 @@
 //! Dead letters: events that did not succeed and that nothing sends again, by client, until they are redriven, discarded or
-//! [`HISTORY_DAYS`] old.
+//! too old for their job.
 //!
 //! One that is redriven or discarded leaves a mark in its place for a day: what is kept late, by a message that comes twice or a
 //! compaction that is repeated, does not bring it back. A later end of the event does.
@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tidegate_domain::ids::{ClientId, EventId, JobId};
-use tidegate_domain::limits::HISTORY_DAYS;
+use tidegate_domain::job::HistoryDays;
 use tidegate_domain::pack::PackId;
 use tidegate_domain::retry::Tries;
 use tidegate_domain::shard::shard_of;
@@ -72,14 +72,14 @@ fn key(client: &ClientId, event: &EventId) -> Key {
 }
 
 /// The row of a dead letter. A later end of the same event takes its place.
-pub(crate) fn row(client: &ClientId, letter: &DeadLetter) -> Row {
+pub(crate) fn row(client: &ClientId, letter: &DeadLetter, kept: HistoryDays) -> Row {
     let row = Row::new(&key(client, &letter.event))
         .with("event", text(letter.event.to_string()))
         .with("outcome", text(outcomes::code(letter.outcome)))
         .with("tries", number(letter.attempts))
         .with("done_at", number(letter.at.timestamp_millis()))
         .with_some("reason", letter.reason.as_deref().map(text))
-        .expiring(shifted(letter.at, days(HISTORY_DAYS)));
+        .expiring(kept.from(letter.at));
     match &letter.waited {
         None => row,
         Some(Waited { policy, pack, index }) => row
@@ -115,16 +115,16 @@ fn read(row: &Attributes) -> Result<Option<DeadLetter>> {
 }
 
 impl Store {
-    /// Keeps dead letters. Writing one twice leaves one; one of the same end that is settled stays so.
+    /// Keeps dead letters, for so many days each. Writing one twice leaves one; one of the same end that is settled stays so.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses a call or does not answer; some may be written then.
     pub async fn keep_dead_letters<'l>(
         &self,
-        letters: impl IntoIterator<Item = (&'l ClientId, &'l DeadLetter)>,
+        letters: impl IntoIterator<Item = (&'l ClientId, &'l DeadLetter, HistoryDays)>,
     ) -> Result<()> {
-        let keep = async |(client, letter): (&ClientId, &DeadLetter)| {
-            let row = row(client, letter);
+        let keep = async |(client, letter, kept): (&ClientId, &DeadLetter, HistoryDays)| {
+            let row = row(client, letter, kept);
             if letter.attempts == u8::MAX {
                 // Nobody counts further: a later end looks like this one.
                 return self.put(Table::Events, row).await;

@@ -7,9 +7,8 @@ use std::ops::Range;
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, EventId, PolicyId, RunId};
-use tidegate_domain::limits::{
-    EVENTS_PER_CHUNK, HISTORY_DAYS, HTTP_EVENTS_PER_CHUNK, PACK_EVENTS, PAGE_ROWS,
-};
+use tidegate_domain::job::HistoryDays;
+use tidegate_domain::limits::{EVENTS_PER_CHUNK, HTTP_EVENTS_PER_CHUNK, PACK_EVENTS, PAGE_ROWS};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::{PackId, SinglesId};
 use tidegate_domain::slots::{Ended, Outcome};
@@ -53,6 +52,8 @@ pub enum Record {
         of: HistoryOf,
         /// What happened, with the event's number in that history.
         event: EventRow,
+        /// How long it is kept.
+        kept: HistoryDays,
     },
     /// A run of one event, which has come to its end: run and event in one row.
     SingleRun {
@@ -73,6 +74,8 @@ pub enum Record {
         client: ClientId,
         /// What came of it.
         letter: DeadLetter,
+        /// How long it is kept.
+        kept: HistoryDays,
     },
     /// A target did not take an event.
     FailedDelivery {
@@ -82,6 +85,8 @@ pub enum Record {
         event: EventId,
         /// What happened.
         failed: FailedDelivery,
+        /// How long it is kept.
+        kept: HistoryDays,
     },
     /// A part of an unthrottled run was sent.
     Part {
@@ -91,8 +96,11 @@ pub enum Record {
         run: RunId,
         /// Which events, and what became of them.
         part: PartRow,
-        /// The present instant: the record is kept for [`HISTORY_DAYS`] from then on.
+        /// The present instant.
         at: DateTime<Utc>,
+        /// How long it is kept from then on, and at least [`HISTORY_DAYS`](tidegate_domain::limits::HISTORY_DAYS): a repair goes by
+        /// it.
+        kept: HistoryDays,
     },
     /// What a consumer said about an event when it released its token. The word of the latest lease stays.
     ReleaseNote {
@@ -111,6 +119,8 @@ pub enum Record {
         text: String,
         /// When the release arrived, kept to the millisecond.
         at: DateTime<Utc>,
+        /// How long it is kept.
+        kept: HistoryDays,
     },
     /// A chunk was sent: when its message comes again, nothing is left to do. Kept for a day: the dispatch queue
     /// delivers a message again within minutes.
@@ -251,34 +261,32 @@ pub(crate) fn part_key(client: &ClientId, run: &RunId, from: u32, attempt: u8) -
     Key::new(part_partition(client, &of, from), format!("{}{later}", part_sort_key(from)))
 }
 
-fn kept_from(at: DateTime<Utc>) -> DateTime<Utc> {
-    shifted(at, days(HISTORY_DAYS))
-}
-
 impl Record {
     fn row(&self) -> Result<(Table, Row)> {
         Ok(match self {
-            Self::Event { client, of, event } => {
+            Self::Event { client, of, event, kept } => {
                 let partition = event_partition(client, of, event.index);
                 let row = Row::new(&Key::new(partition, event_sort_key(event.index)))
                     .with("delivered", aws_sdk_dynamodb::types::AttributeValue::Bool(event.delivered))
                     .with("tries", number(event.attempts))
                     .with("done_at", number(event.at.timestamp_millis()))
                     .with_some("reason", event.reason.as_deref().map(text));
-                (Table::Events, row.expiring(kept_from(event.at)))
+                (Table::Events, row.expiring(kept.from(event.at)))
             }
             Self::SingleRun { occurrence, tally, attempts, reason, at } => {
-                let row = runs::row(occurrence, *tally, *at)?
+                let row = runs::record_row(occurrence, *tally, *at)?
                     .with("tries", number(*attempts))
                     .with("done_at", number(at.timestamp_millis()))
                     .with_some("reason", reason.as_deref().map(text));
                 (Table::Runs, row)
             }
-            Self::DeadLetter { client, letter } => (Table::Events, dead_letters::row(client, letter)),
-            Self::FailedDelivery { client, event, failed } => {
-                (Table::Events, failures::row(client, event, failed, kept_from(failed.at)))
+            Self::DeadLetter { client, letter, kept } => {
+                (Table::Events, dead_letters::row(client, letter, *kept))
             }
-            Self::Part { client, run, part, at } => {
+            Self::FailedDelivery { client, event, failed, kept } => {
+                (Table::Events, failures::row(client, event, failed, kept.from(failed.at)))
+            }
+            Self::Part { client, run, part, at, kept } => {
                 let row = Row::new(&part_key(client, run, part.from, part.attempt))
                     .with("upto", number(part.to))
                     .with("dead", number(part.dead))
@@ -288,15 +296,15 @@ impl Record {
                         (!part.retried_ranges.is_empty()).then(|| text(ranges_text(&part.retried_ranges))),
                     )
                     .with_some("done_at", part.at.map(|at| number(at.timestamp_millis())));
-                (Table::Events, row.expiring(kept_from(*at)))
+                (Table::Events, row.expiring(kept.at_least_default().from(*at)))
             }
-            Self::ReleaseNote { client, of, index, fence, outcome, text: said, at } => {
+            Self::ReleaseNote { client, of, index, fence, outcome, text: said, at, kept } => {
                 let row = Row::new(&Key::new(event_partition(client, of, *index), note_sort_key(*index)))
                     .with("fence", number(*fence))
                     .with("outcome", text(outcomes::code(*outcome)))
                     .with("said", text(&**said))
                     .with("done_at", number(at.timestamp_millis()));
-                (Table::Events, row.expiring(kept_from(*at)))
+                (Table::Events, row.expiring(kept.from(*at)))
             }
             Self::Mark { chunk, at } => {
                 (Table::Events, Row::new(&mark_key(chunk)).expiring(shifted(*at, days(1))))
@@ -319,7 +327,7 @@ impl Store {
         let puts: Vec<_> = said.into_iter().map(|record| self.keep_release_note(record)).collect();
         stream::iter(puts).buffer_unordered(SAID_AT_ONCE).try_collect::<()>().await?;
         let letters = others.iter().filter_map(|record| match record {
-            Record::DeadLetter { client, letter } => Some((client, letter)),
+            Record::DeadLetter { client, letter, kept } => Some((client, letter, *kept)),
             _ => None,
         });
         self.keep_dead_letters(letters).await?;

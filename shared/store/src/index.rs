@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
+use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::EXPRESSION_SHARDS;
 use tidegate_domain::time::{LaunchExpression, parse_zone};
 
@@ -17,6 +18,8 @@ use crate::{Result, Store, Write};
 
 const SHARDS_PREFIX: &str = "shards|";
 const ZONE_PREFIX: &str = "zone|";
+/// Stands before the names of clients that are being deleted: ticks look after them, and read this row anyway.
+pub(crate) const DELETING_PREFIX: &str = "deleting|";
 
 /// The shape of the index.
 ///
@@ -28,6 +31,8 @@ pub struct IndexShape {
     pub zones: Vec<(Tz, DateTime<Utc>)>,
     /// What this version cannot read of it: names of zones that its database does not know. Their jobs do not launch.
     pub unreadable: Vec<String>,
+    /// The clients that are being deleted.
+    pub deleting: Vec<ClientId>,
     shards: BTreeMap<String, u32>,
 }
 
@@ -47,7 +52,7 @@ fn name(zone: Tz, expression: &LaunchExpression) -> String {
     format!("{}|{expression}", zone.name())
 }
 
-fn key() -> Key {
+pub(crate) fn key() -> Key {
     Key::new("index", "-")
 }
 
@@ -69,6 +74,8 @@ impl Store {
                     Ok(zone) => shape.zones.push((zone, item.instant_s(attribute).unwrap_or_default())),
                     Err(_) => shape.unreadable.push(zone.to_owned()),
                 }
+            } else if let Some(client) = attribute.strip_prefix(DELETING_PREFIX) {
+                shape.deleting.extend(client.parse::<ClientId>());
             } else if let Some(name) = attribute.strip_prefix(SHARDS_PREFIX) {
                 // Rather too many shards are read than too few.
                 shape.shards.insert(name.to_owned(), item.number(attribute).unwrap_or(EXPRESSION_SHARDS));

@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::{Job, Trigger};
-use tidegate_domain::limits::{AT_ROW_DAYS, HISTORY_DAYS, PAGE_ROWS, ZONE_SHARDS};
+use tidegate_domain::limits::{AT_ROW_DAYS, PAGE_ROWS, ZONE_SHARDS};
 use tidegate_domain::shard::shard_of;
 
 use crate::doc::{RulesDoc, TermsDoc, TriggerDoc};
@@ -27,7 +27,7 @@ use crate::{Create, Page, Result, Store, StoreError, Write};
 pub enum JobRow {
     /// A job that was not deleted.
     Live(Job),
-    /// The tombstone of one: its id is free, and revisions go on from here. Kept for two times `HISTORY_DAYS`.
+    /// The tombstone of one: its id is free, and revisions go on from here. Kept twice as long as its history.
     Deleted {
         /// The revision that its deletion was.
         revision: u32,
@@ -273,7 +273,7 @@ impl Store {
         let tombstone = Row::new(&key(&job.client, &job.id))
             .with("rev", number(job.revision + 1))
             .with("changed_at", number(now.timestamp_millis()))
-            .expiring(shifted(now, days(2 * HISTORY_DAYS)));
+            .expiring(shifted(now, days(2 * i64::from(job.terms.history_days.at_least_default().get()))));
         let mut items = vec![self.guarded_put(Table::Jobs, tombstone, Some(job.revision))?];
         for (key, void) in remains_of(job, self.spread) {
             items.push(self.end_item_of(&key, void)?);

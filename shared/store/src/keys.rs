@@ -81,7 +81,7 @@ impl ApiKey {
     }
 }
 
-fn hash_key(hash: &KeyHash) -> Key {
+pub(crate) fn hash_key(hash: &KeyHash) -> Key {
     Key::new(format!("key|{}", hash.0), "-")
 }
 

@@ -20,6 +20,7 @@ pub mod client_secrets;
 pub mod clients;
 mod create;
 pub mod dead_letters;
+pub mod deletions;
 pub mod doc;
 pub mod events;
 pub mod failures;

@@ -8,10 +8,9 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::fair::Rank;
 use tidegate_domain::ids::{ClientId, PolicyId, RunId};
-use tidegate_domain::limits::{HISTORY_DAYS, PACK_BYTES, PACK_EVENTS};
+use tidegate_domain::limits::{PACK_BYTES, PACK_EVENTS};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::{PackId, Singles, SinglesId, SinglesKind, Straight};
-use tidegate_domain::time::{days, shifted};
 use tracing::warn;
 
 use crate::doc::TermsDoc;
@@ -157,7 +156,7 @@ fn pack_row(client: &ClientId, policy: &PolicyId, pack: &Singles, now: DateTime<
         .with_some("as_of", pack.as_of.map(|as_of| number(as_of.timestamp_millis())))
         .with_some("to", pack.straight.map(|to| text(straight_text(to))))
         .with("pack", text(encode(pack)?))
-        .expiring(shifted(now.max(pack.launch_at()), days(HISTORY_DAYS))))
+        .expiring(pack.history_days().at_least_default().from(now.max(pack.launch_at()))))
 }
 
 /// The policy and the pack that a row is of.
@@ -258,7 +257,7 @@ impl Store {
         self.transact(Table::Runs, items).await
     }
 
-    /// Keeps the row of a pack for [`HISTORY_DAYS`] from `now`. `Refused` when it is kept for longer, or is gone.
+    /// Keeps the row of a pack for [`HISTORY_DAYS`](tidegate_domain::limits::HISTORY_DAYS) from `now`. `Refused` when it is kept for longer, or is gone.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
@@ -378,7 +377,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use tidegate_domain::flow::Flow;
-    use tidegate_domain::job::{Count, History, Payload, Terms};
+    use tidegate_domain::job::{Count, History, HistoryDays, Payload, Terms};
     use tidegate_domain::retry::Retry;
     use tidegate_domain::target::Target;
 
@@ -396,6 +395,7 @@ mod tests {
                 target: Target::sqs("https://sqs.eu-west-1.amazonaws.com/1/jobs").unwrap(),
                 payload: Payload::Inline(payload.to_owned()),
                 history: History::All,
+                history_days: HistoryDays::DEFAULT,
                 max_attempts: None,
                 retry: Retry::default(),
                 relevancy: None,

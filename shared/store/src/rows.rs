@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, KeysAndAttributes, PutRequest, ReturnValue, ReturnValuesOnConditionCheckFailure,
-    TransactWriteItem, WriteRequest,
+    AttributeValue, DeleteRequest, KeysAndAttributes, PutRequest, ReturnValue,
+    ReturnValuesOnConditionCheckFailure, TransactWriteItem, WriteRequest,
 };
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use futures::future::try_join_all;
@@ -332,6 +332,27 @@ impl Store {
         Err(StoreError::not_served("BatchWriteItem", table))
     }
 
+    /// Deletes rows, 25 to a call; those that are not there are no error.
+    pub(crate) async fn remove_rows(&self, table: Table, keys: Vec<Key>) -> Result<()> {
+        let mut calls = Vec::new();
+        for keys in keys.chunks(ROWS_PER_BATCH) {
+            let mut requests = Vec::with_capacity(keys.len());
+            for key in keys {
+                let gone = DeleteRequest::builder().set_key(Some(key.attributes())).build();
+                let gone = gone.map_err(|e| StoreError::Corrupt {
+                    table,
+                    key: String::new(),
+                    reason: e.to_string(),
+                })?;
+                requests.push(WriteRequest::builder().delete_request(gone).build());
+            }
+            let requests = HashMap::from([(self.name(table), requests)]);
+            calls.push(self.write_batch(WRITE_ROUNDS, table, requests));
+        }
+        let removed: Vec<Result<()>> = stream::iter(calls).buffer_unordered(BATCHES_AT_ONCE).collect().await;
+        removed.into_iter().collect()
+    }
+
     /// Deletes a row; one that is not there is no error.
     pub(crate) async fn remove(&self, table: Table, key: &Key) -> Result<()> {
         let gone = self.db.delete_item().table_name(self.name(table)).set_key(Some(key.attributes()));
@@ -433,6 +454,33 @@ impl Store {
         let part = |name: &str| out.last_evaluated_key.as_ref()?.get(name)?.as_s().ok();
         let next = part(PARTITION_KEY).zip(part(SORT_KEY)).map(|(pk, sk)| format!("{pk}{PLACE}{sk}"));
         Ok(Page::new(out.items.unwrap_or_default(), next))
+    }
+
+    /// The keys of a page of a whole table, of at most `limit` rows, read eventually. `after` is the `next` of the page before.
+    pub(crate) async fn scan_keys(
+        &self,
+        table: Table,
+        after: Option<String>,
+        limit: i32,
+    ) -> Result<Page<Key>> {
+        let after = after.as_deref().and_then(|after| after.split_once(PLACE));
+        let out = self
+            .db
+            .scan()
+            .table_name(self.name(table))
+            .projection_expression(format!("{PARTITION_KEY}, {SORT_KEY}"))
+            .limit(limit)
+            .set_exclusive_start_key(after.map(|(pk, sk)| Key::new(pk, sk).attributes()))
+            .send()
+            .await;
+        let out = out.map_err(|e| StoreError::aws("Scan", table, &e))?;
+        let key = |row: &Attributes| {
+            let item = Item::new(table, row);
+            Ok(Key::new(item.text(PARTITION_KEY)?, item.text(SORT_KEY)?))
+        };
+        let next = out.last_evaluated_key.as_ref().map(key).transpose()?;
+        let rows = out.items.unwrap_or_default().iter().map(key).collect::<Result<Vec<Key>>>()?;
+        Ok(Page::new(rows, next.map(|Key { pk, sk }| format!("{pk}{PLACE}{sk}"))))
     }
 
     pub(crate) fn update_item_of(&self, update: Update) -> Result<TransactWriteItem> {

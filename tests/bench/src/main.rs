@@ -30,7 +30,7 @@ use chrono::{DateTime, TimeZone as _, Utc};
 use tidegate_domain::clock::Clock;
 use tidegate_domain::flow::Flow;
 use tidegate_domain::ids::ClientId;
-use tidegate_domain::job::{Count, History, Payload, Terms};
+use tidegate_domain::job::{Count, History, HistoryDays, Payload, Terms};
 use tidegate_domain::target::Target;
 use tidegate_embedded::{Durability, Embedded};
 
@@ -61,6 +61,7 @@ fn terms(queue_url: &str, count: u32) -> Result<Terms> {
         target: Target::sqs(queue_url)?,
         payload: Payload::new("{\"a\":1}".to_owned())?,
         history: History::Failures,
+        history_days: HistoryDays::DEFAULT,
         max_attempts: None,
         retry: Default::default(),
         relevancy: None,

@@ -13,7 +13,7 @@ use tidegate_cloud::lambda::{Configured, Function, Schedule};
 use tidegate_cloud::sqs::QueueOptions;
 use tidegate_cloud::weather::Trouble;
 use tidegate_domain::flow::Flow;
-use tidegate_domain::job::{Count, History, Payload, Terms, Trigger};
+use tidegate_domain::job::{Count, History, HistoryDays, Payload, Terms, Trigger};
 use tidegate_domain::target::Target;
 use tidegate_embedded::Service;
 use tidegate_engine::{JobDraft, Written};
@@ -49,6 +49,7 @@ fn terms(queue: &str) -> Terms {
         target: Target::sqs(queue).unwrap(),
         payload: Payload::new("null".to_owned()).unwrap(),
         history: History::All,
+        history_days: HistoryDays::DEFAULT,
         max_attempts: None,
         retry: Default::default(),
         relevancy: None,

@@ -43,11 +43,13 @@ pub enum Kind {
     Release,
     /// What was sidelined drains.
     Drain,
+    /// A step of the deletion of a client.
+    Delete,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Chunk,
         Self::Sent,
         Self::Arrival,
@@ -58,6 +60,7 @@ impl Kind {
         Self::Callback,
         Self::Release,
         Self::Drain,
+        Self::Delete,
     ];
 
     /// The kind of a message. A new one does not compile until it is listed here, and then it is drawn.
@@ -73,6 +76,7 @@ impl Kind {
             Message::Callback { .. } => Self::Callback,
             Message::Release { .. } => Self::Release,
             Message::Drain { .. } => Self::Drain,
+            Message::Delete { .. } => Self::Delete,
         }
     }
 }
@@ -214,6 +218,7 @@ fn sound(kind: Kind, dice: &Dice, known: &Known, now_s: i64) -> Result<Message> 
             let after = dice.chance(500).then(|| any_of(dice, &["", "x", "5|001790000000|~~", "\u{0}"]));
             Message::Retain { client, policy, after }
         }
+        Kind::Delete => Message::Delete { client, step: dice.within(0..=3) },
         Kind::Drain => {
             let job = dice.chance(500).then(|| any_of(dice, &["", "x", "nightly", "\u{0}"]));
             Message::Drain { client, job }
@@ -227,6 +232,9 @@ fn sound(kind: Kind, dice: &Dice, known: &Known, now_s: i64) -> Result<Message> 
                 false => any_of(dice, &["~29921044.5.1.0", "~0.0.1.0", "~x", "~29921044.5.1.4294967295"]),
             },
             recheck: dice.chance(300),
+            history_days: dice
+                .chance(200)
+                .then(|| dice.pick(&[0, 1, 90, 365, 366, u16::MAX]).copied().unwrap_or_default()),
             token: known.tokens.any(dice),
             lease_end_ms: if dice.chance(300) { numbers::whole(dice) } else { (now_s + 60) * 1_000 },
             attempt: dice.within(1..=6) as u8,

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use chrono::{DateTime, Utc};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
+use tidegate_domain::job::HistoryDays;
 use tidegate_domain::slots::{
     GroupKey, Lease, LeaseEnd, LeaseId, NewLease, Outcome, PackRef, Range, Share, SlotGroup, Transition,
 };
@@ -67,7 +68,16 @@ fn range(a: u32, b: u32) -> (Range, PackRef) {
         job => format!("job{job}.1.1795262640"),
     };
     let (watched, recheck) = (b.is_multiple_of(2), b.is_multiple_of(3));
-    (range, PackRef { pack: pack.parse().unwrap(), watched, recheck, tries: None })
+    (
+        range,
+        PackRef {
+            pack: pack.parse().unwrap(),
+            watched,
+            recheck,
+            history_days: HistoryDays::DEFAULT,
+            tries: None,
+        },
+    )
 }
 
 fn transition(kind: u8, seen: &SlotGroup, a: u32, b: u32) -> Transition {

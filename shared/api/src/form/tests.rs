@@ -8,7 +8,7 @@ use super::schema::{Kind, Schema};
 use super::{Form, read};
 use crate::wire::bulk::BulkBody;
 use crate::wire::calendar::CalendarBody;
-use crate::wire::client::{ClientBody, ClientPatch, RotateBody};
+use crate::wire::client::{ClientBody, ClientPatch, RotateBody, SuspendBody};
 use crate::wire::dead_letter::{DiscardBody, RedriveBody};
 use crate::wire::index::ShardsBody;
 use crate::wire::job::JobBody;
@@ -147,6 +147,7 @@ fn a_form_is_what_the_document_says_and_what_serde_reads() {
     check::<DiscardBody>();
     check::<DrainBody>();
     check::<SidelineBody>();
+    check::<SuspendBody>();
     check::<ExtendBody>();
     check::<FreeBody>();
     check::<JobBody>();

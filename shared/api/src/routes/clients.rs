@@ -19,10 +19,11 @@ use tidegate_store::{Create, KeyHash, Write};
 
 use super::{with_revision, wrong_revision};
 use crate::ApiState;
-use crate::auth::{Admin, Caller, registered};
-use crate::body::{Body, Cursor, Expected, ListQuery};
+use crate::auth::{Admin, Caller, not_registered, present, registered};
+use crate::body::{Body, Cursor, Expected, ListQuery, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::client::{ClientBody, ClientList, ClientPatch, RotateBody, view};
+use crate::wire::client::{ClientBody, ClientList, ClientPatch, RotateBody, SuspendBody, view};
+use crate::wire::sideline::DrainBody;
 use crate::wire::{instant, spoiled};
 
 /// Registers a client. The answer shows its API key and its webhook secret, once.
@@ -52,8 +53,17 @@ pub(crate) async fn register_client(
         created_at,
     };
     let former_secrets = Vec::new();
-    let client =
-        Client { id, allowed_targets, webhook_secret, former_secrets, defaults, revision: 1, created_at };
+    let client = Client {
+        id,
+        allowed_targets,
+        webhook_secret,
+        former_secrets,
+        defaults,
+        suspended: None,
+        deleting: None,
+        revision: 1,
+        created_at,
+    };
     let created = state.engine.store().create_client(&client, &key).await;
     match created.map_err(|e| Problem::of_store("register a client", &e))? {
         Create::Done => {
@@ -62,7 +72,15 @@ pub(crate) async fn register_client(
             Ok((StatusCode::CREATED, Json(RegisteredClient { client: shown, api_key, webhook_secret })))
         }
         Create::Exists => {
-            let message = format!("client '{}' is registered already; choose another client_id", client.id);
+            let id = &client.id;
+            let known = state.engine.store().client_as_it_is(id).await;
+            let known = known.map_err(|e| Problem::of_store("read a client", &e))?;
+            let message = match known.and_then(|known| known.deleting) {
+                Some(_) => format!(
+                    "client '{id}' is still being deleted; GET /v1/clients/{id} says how far that is, and 404 once the name is free"
+                ),
+                None => format!("client '{id}' is registered already; choose another client_id"),
+            };
             Err(Problem::of_field(Kind::IdTaken, "client_id", client.id.as_str(), message))
         }
     }
@@ -118,7 +136,7 @@ pub(crate) async fn patch_client(
         return Err(Problem::new(Kind::InvalidBody, "the body is not what may change of a client"));
     };
     for _ in 0..WRITE_ROUNDS {
-        let seen = registered(&state, &id).await?;
+        let seen = present(&state, &id).await?;
         if expected.is_some_and(|expected| expected != seen.revision) {
             return Err(wrong_revision("client", seen.id.as_str(), seen.revision));
         }
@@ -138,6 +156,71 @@ pub(crate) async fn patch_client(
     }
     let detail = format!("client '{id}' was changed by other calls at the same time; send this one again");
     Err(Problem::new(Kind::ChangedMeanwhile, detail))
+}
+
+/// Suspends a client: within 10 seconds its keys are refused with the reason, but for releases and extensions, and nothing of it is
+/// delivered until it is resumed. What is launched meanwhile waits. Repeating it changes the reason.
+#[utoipa::path(post, path = "/v1/clients/{client_id}/suspend", tag = "clients", params(("client_id" = String, Path)),
+    security(("admin_key" = [])), request_body = SuspendBody, responses(
+    (status = 200, description = "The client", body = ClientView, headers(("etag" = String))),
+))]
+pub(crate) async fn suspend_client(
+    State(state): State<ApiState>,
+    _: Admin,
+    Path(id): Path<String>,
+    Body(body): Body<SuspendBody>,
+) -> Result<Response, Problem> {
+    let mut errors = FieldErrors::default();
+    let because = body.check(&mut errors);
+    errors.into_result(Kind::InvalidBody)?;
+    let id: ClientId = id_to_find("client", &id)?;
+    let done = state.engine.suspensions().suspend(&id, &because.unwrap_or_default()).await;
+    shown(&id, done.map_err(|e| Problem::of_engine("suspend a client", &e))?)
+}
+
+/// Lets a client go on that was suspended: what waited is delivered at a pace. One that was sidelined before stays so.
+#[utoipa::path(post, path = "/v1/clients/{client_id}/resume", tag = "clients", params(("client_id" = String, Path)),
+    security(("admin_key" = [])), request_body = DrainBody, responses(
+    (status = 200, description = "The client", body = ClientView, headers(("etag" = String))),
+))]
+pub(crate) async fn resume_client(
+    State(state): State<ApiState>,
+    _: Admin,
+    Path(id): Path<String>,
+    Body(body): Body<DrainBody>,
+) -> Result<Response, Problem> {
+    let mut errors = FieldErrors::default();
+    let pace = body.check(&mut errors);
+    errors.into_result(Kind::InvalidBody)?;
+    let Some(pace) = pace else {
+        return Err(Problem::new(Kind::InvalidBody, "the body says no pace"));
+    };
+    let id: ClientId = id_to_find("client", &id)?;
+    let done = state.engine.suspensions().resume(&id, pace).await;
+    shown(&id, done.map_err(|e| Problem::of_engine("resume a client", &e))?)
+}
+
+/// Deletes a client with all that is its own, in the background: its keys are refused within 10 seconds, nothing of it is delivered any
+/// more, and its name is free once `GET /v1/clients/{client_id}` answers 404. Repeating it is safe.
+#[utoipa::path(delete, path = "/v1/clients/{client_id}", tag = "clients", params(("client_id" = String, Path)),
+    security(("admin_key" = [])), responses(
+    (status = 202, description = "The client, which says how far its deletion came", body = ClientView),
+))]
+pub(crate) async fn delete_client(
+    State(state): State<ApiState>,
+    _: Admin,
+    Path(id): Path<String>,
+) -> Result<(StatusCode, Json<ClientView>), Problem> {
+    let id: ClientId = id_to_find("client", &id)?;
+    let begun = state.engine.deletions().begin(&id).await;
+    let begun = begun.map_err(|e| Problem::of_engine("delete a client", &e))?;
+    let client = begun.ok_or_else(|| not_registered(&id))?;
+    Ok((StatusCode::ACCEPTED, Json(view(&client))))
+}
+
+fn shown(id: &ClientId, client: Option<Client>) -> Result<Response, Problem> {
+    let client = client.ok_or_else(|| not_registered(id))?;
+    Ok(with_revision(StatusCode::OK, client.revision, view(&client)))
 }
 
 /// Replaces the webhook secret of the client. The answer shows the new one, once. Calls are signed with both for a while, so that

@@ -12,7 +12,7 @@ use tidegate_store::{KeyHash, Write};
 use super::clients::new_api_key;
 use super::not_found;
 use crate::ApiState;
-use crate::auth::{Admin, Caller, registered};
+use crate::auth::{Admin, Caller, present};
 use crate::body::Body;
 use crate::problem::{ECHOED_CHARACTERS, FieldErrors, Kind, Problem, cut};
 use crate::wire::key::{CheckedKey, KeyBody, view};
@@ -42,7 +42,7 @@ pub(crate) async fn create_key_for(
     Path(id): Path<String>,
     Body(body): Body<KeyBody>,
 ) -> Result<(StatusCode, Json<NewKey>), Problem> {
-    create(&state, &registered(&state, &id).await?, body).await
+    create(&state, &present(&state, &id).await?, body).await
 }
 
 /// Lists the keys of the client, without the keys themselves.
@@ -66,7 +66,7 @@ pub(crate) async fn list_keys_of(
     _: Admin,
     Path(id): Path<String>,
 ) -> Result<Json<KeyList>, Problem> {
-    list(&state, &registered(&state, &id).await?).await
+    list(&state, &present(&state, &id).await?).await
 }
 
 /// Revokes a key of the client. It opens nothing any more, everywhere within 10 seconds.
@@ -91,7 +91,7 @@ pub(crate) async fn revoke_key_of(
     _: Admin,
     Path((client, id)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
-    revoke(&state, &registered(&state, &client).await?, &id).await
+    revoke(&state, &present(&state, &client).await?, &id).await
 }
 
 async fn create(

@@ -9,7 +9,7 @@ use tidegate_protocol::{SidelineStatus, Sidelines};
 
 use super::not_found;
 use crate::ApiState;
-use crate::auth::{Admin, Caller, registered};
+use crate::auth::{Admin, Caller, is_suspended, present, registered};
 use crate::body::{Body, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::sideline::{DrainBody, SidelineBody, view};
@@ -105,7 +105,7 @@ pub(crate) async fn sideline_client(
     Path(id): Path<String>,
     Body(body): Body<SidelineBody>,
 ) -> Result<Json<Sidelines>, Problem> {
-    sideline(&state, &registered(&state, &id).await?.id, &SidelineOf::Client, &body).await
+    sideline(&state, &present(&state, &id).await?.id, &SidelineOf::Client, &body).await
 }
 
 /// Drains a client, as it could do itself.
@@ -119,7 +119,7 @@ pub(crate) async fn drain_client(
     Path(id): Path<String>,
     Body(body): Body<DrainBody>,
 ) -> Result<Json<Sidelines>, Problem> {
-    drain(&state, &registered(&state, &id).await?.id, &SidelineOf::Client, &body).await
+    drain(&state, &present(&state, &id).await?.id, &SidelineOf::Client, &body).await
 }
 
 async fn sideline(
@@ -162,6 +162,13 @@ async fn drain(
     let mut errors = FieldErrors::default();
     let pace = body.check(&mut errors);
     errors.into_result(Kind::InvalidBody)?;
+    if *of == SidelineOf::Client {
+        // A key may be believed for some seconds more.
+        let client = present(state, client.as_str()).await?;
+        if let Some(suspended) = &client.suspended {
+            return Err(is_suspended(&client, suspended));
+        }
+    }
     if let Some(pace) = pace {
         let done = state.engine.sidelining().drain(client, of, pace).await;
         done.map_err(|e| Problem::of_engine("drain a client or a job", &e))?;

@@ -3,12 +3,12 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::ClientId;
-use tidegate_domain::job::{Attempts, JobDefaults};
-use tidegate_domain::limits::{ALLOWED_TARGETS, NAME_BYTES, TARGET_URL_BYTES};
+use tidegate_domain::job::{Attempts, HistoryDays, JobDefaults};
+use tidegate_domain::limits::{ALLOWED_TARGETS, CLOSED_BECAUSE_BYTES, NAME_BYTES, TARGET_URL_BYTES};
 use tidegate_domain::rules::Relevancy;
 use tidegate_domain::secret::KeptSeconds;
-use tidegate_protocol::{self as protocol, ClientView};
-use tidegate_store::clients::Client;
+use tidegate_protocol::{self as protocol, ClientView, DeletionStage};
+use tidegate_store::clients::{Client, Deletion, Stage};
 use utoipa::ToSchema;
 
 use crate::form::Form;
@@ -53,9 +53,12 @@ pub(crate) struct JobDefaultsBody {
     relevancy_seconds: Option<Number<Relevancy>>,
     /// How much of what happened is kept.
     history: Option<protocol::History>,
+    /// Days that it is kept: runs, records of events, dead letters. 14 when left out. A job cannot name it.
+    #[schema(value_type = Option<u32>)]
+    history_days: Option<Number<HistoryDays>>,
 }
 
-bounded_fields!(JobDefaultsBody: max_attempts, relevancy_seconds);
+bounded_fields!(JobDefaultsBody: max_attempts, relevancy_seconds, history_days);
 
 impl JobDefaultsBody {
     fn check(&self, errors: &mut FieldErrors) -> Option<JobDefaults> {
@@ -63,12 +66,14 @@ impl JobDefaultsBody {
         let retry = self.retry.as_ref().map(|retry| retry.check(&mut within));
         let max_attempts = check_given(self.max_attempts, &mut within);
         let relevancy = check_given(self.relevancy_seconds, &mut within);
+        let history_days = check_given(self.history_days, &mut within);
         errors.append_within("defaults", within);
         Some(JobDefaults {
             retry: given(retry)?,
             max_attempts: max_attempts?,
             relevancy: relevancy?,
             history: given(self.history.map(history))?,
+            history_days: history_days?,
         })
     }
 }
@@ -168,6 +173,35 @@ impl RotateBody {
     }
 }
 
+/// Why a client is suspended.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"because": "its jobs call a host that is not its own"}))]
+pub(crate) struct SuspendBody {
+    /// Why, for those whose calls are refused: at most 200 bytes.
+    #[schema(value_type = String, min_length = 1)]
+    because: Text<CLOSED_BECAUSE_BYTES>,
+}
+
+bounded_fields!(SuspendBody: because);
+
+impl Form for SuspendBody {
+    fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
+        self.check(errors);
+    }
+}
+
+impl SuspendBody {
+    /// Why; `None` when it is empty or too long, and then `errors` says so.
+    pub(crate) fn check(&self, errors: &mut FieldErrors) -> Option<String> {
+        if self.because.is_empty() {
+            errors.add("because", "", "because is empty; say why, for those whose calls are refused");
+            return None;
+        }
+        self.because.check("because", errors)
+    }
+}
+
 fn pattern_fault(pattern: &str) -> Option<String> {
     if pattern.is_empty() {
         return Some("is empty; give a URL or an ARN, with '*' for the part that may vary".to_owned());
@@ -198,8 +232,29 @@ pub(crate) fn view(client: &Client) -> ClientView {
             max_attempts: client.defaults.max_attempts.map(|most| most.get().into()),
             relevancy_seconds: client.defaults.relevancy.map(Relevancy::seconds),
             history: client.defaults.history.map(history_view),
+            history_days: client.defaults.history_days.map(|days| days.get().into()),
         },
+        suspended: client.suspended.as_ref().map(|suspended| protocol::Suspension {
+            since: DateTime::from_timestamp_millis(suspended.since_ms).map(instant).unwrap_or_default(),
+            because: suspended.because.clone(),
+        }),
+        deleting: client.deleting.as_ref().map(deletion_view),
         created_at: instant(client.created_at),
+    }
+}
+
+fn deletion_view(deletion: &Deletion) -> protocol::ClientDeletion {
+    protocol::ClientDeletion {
+        since: DateTime::from_timestamp_millis(deletion.since_ms).map(instant).unwrap_or_default(),
+        stage: match deletion.stage {
+            Stage::Index => DeletionStage::Index,
+            Stage::Jobs => DeletionStage::Jobs,
+            Stage::Policies => DeletionStage::Policies,
+            Stage::Runs => DeletionStage::Runs,
+            Stage::Events => DeletionStage::Events,
+            Stage::Client => DeletionStage::Client,
+        },
+        removed: deletion.removed,
     }
 }
 

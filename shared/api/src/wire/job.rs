@@ -253,6 +253,7 @@ impl JobBody {
             target: target.target,
             payload,
             history: self.history.map_or(Some(defaults.history.unwrap_or_default()), history)?,
+            history_days: defaults.history_days.unwrap_or_default(),
             max_attempts: max_attempts?,
             retry: retry?,
             relevancy: relevancy?,

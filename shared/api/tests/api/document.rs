@@ -46,6 +46,7 @@ async fn every_route_is_in_the_document_and_the_document_names_no_other() {
     described.sort();
     let expected = [
         "DELETE /v1/calendars/{calendar_id}",
+        "DELETE /v1/clients/{client_id}",
         "DELETE /v1/clients/{client_id}/keys/{key_id}",
         "DELETE /v1/jobs/{job_id}",
         "DELETE /v1/keys/{key_id}",
@@ -85,7 +86,9 @@ async fn every_route_is_in_the_document_and_the_document_names_no_other() {
         "POST /v1/clients",
         "POST /v1/clients/{client_id}/drain",
         "POST /v1/clients/{client_id}/keys",
+        "POST /v1/clients/{client_id}/resume",
         "POST /v1/clients/{client_id}/sideline",
+        "POST /v1/clients/{client_id}/suspend",
         "POST /v1/dead-letters/discard",
         "POST /v1/dead-letters/redrive",
         "POST /v1/drain",

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::{Ended, Lease, LeaseEnd, LeaseId, Outcome, OutcomeEntry, Transition};
 use crate::ids::{ClientId, PolicyId};
+use crate::job::HistoryDays;
 use crate::limits::{OUTCOMES_PER_COMPACTION, SLOTS_PER_GROUP};
 use crate::pack::PackId;
 use crate::policy::{Policy, PolicyRef};
@@ -32,13 +33,15 @@ pub struct GroupKey {
 ///
 /// ```
 /// use chrono::{DateTime, Utc};
+/// use tidegate_domain::job::HistoryDays;
 /// use tidegate_domain::slots::{GroupKey, NewLease, PackRef, Range, Share, SlotGroup, Transition};
 ///
 /// let key = GroupKey { client: "acme".parse()?, policy: "small".parse()?, group: 0 };
 /// let share = Share { plan: 1, groups: 1, limit: 4, cap: 4, rated: false };
 /// let idle = SlotGroup::new(key, share);
 /// let begun = idle.after(&Transition::begin_refill(&idle, "5|001790000000|nightly.3.1790000000")).unwrap();
-/// let pack = PackRef { pack: "nightly.3.1790000000".parse()?, watched: false, recheck: false, tries: None };
+/// let (pack, history_days) = ("nightly.3.1790000000".parse()?, HistoryDays::DEFAULT);
+/// let pack = PackRef { pack, watched: false, recheck: false, history_days, tries: None };
 /// let range = Range { pack_number: 1, next: 0, left: 5, cost: 1, deadline: None };
 /// let serving = begun.after(&Transition::commit_refill(&begun, Some((range, pack)))).unwrap();
 ///
@@ -134,6 +137,8 @@ pub struct PackRef {
     /// A job of its client changed after the rows may have been read that the pack follows from: whether an event of it is
     /// still wanted is asked before it is sent.
     pub recheck: bool,
+    /// How long what becomes of its events is kept.
+    pub history_days: HistoryDays,
     /// The deliveries of the event that is sent again under this number, since its target did not take it; `None`: what has
     /// the number was never delivered before.
     pub tries: Option<Tries>,

@@ -1,5 +1,6 @@
 //! State by event: what each transition does in each state of a group.
 
+use crate::job::HistoryDays;
 use chrono::{DateTime, Utc};
 
 use super::*;
@@ -21,7 +22,13 @@ fn range(left: u32) -> Range {
 }
 
 fn run() -> PackRef {
-    PackRef { pack: "job.1.1795262640".parse().unwrap(), watched: false, recheck: false, tries: None }
+    PackRef {
+        pack: "job.1.1795262640".parse().unwrap(),
+        watched: false,
+        recheck: false,
+        history_days: HistoryDays::DEFAULT,
+        tries: None,
+    }
 }
 
 const NEW: NewLease = NewLease { ends_at: DateTime::<Utc>::MAX_UTC, write_id: 9 };
@@ -174,8 +181,13 @@ fn each_event_changes_what_it_says() {
     assert_eq!((expired.held, expired.leases.len(), &expired.reclaimed), (3, 3, &vec![seen.id.fence]));
     let spent = spent();
     let begun = spent.after(&Transition::begin_refill(&spent, "5|other")).unwrap();
-    let other =
-        PackRef { pack: "other.1.1795262640".parse().unwrap(), watched: true, recheck: false, tries: None };
+    let other = PackRef {
+        pack: "other.1.1795262640".parse().unwrap(),
+        watched: true,
+        recheck: false,
+        history_days: HistoryDays::DEFAULT,
+        tries: None,
+    };
     let committed = begun.after(&Transition::commit_refill(&begun, Some((range(2), other)))).unwrap();
     // The number of the first run is still in use; the other one gets the next.
     assert_eq!(committed.range().map(|range| range.pack_number), Some(2));

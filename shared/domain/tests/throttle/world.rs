@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
+use tidegate_domain::job::HistoryDays;
 use tidegate_domain::shares::SharePlan;
 use tidegate_domain::slots::{
     Follow, GroupKey, LeaseEnd, LeaseId, NewLease, Outcome, PackRef, Range, Refill, Share, SlotGroup,
@@ -116,7 +117,13 @@ pub(crate) fn lease(worker: usize, seen_fence: u64) -> NewLease {
 /// The pack of the run, or of the event that arrives.
 pub(crate) fn pack(arrived: bool) -> PackRef {
     let id = if arrived { "~29921044.5.1.0" } else { "job.1.1795262640" };
-    PackRef { pack: id.parse().unwrap(), watched: false, recheck: false, tries: None }
+    PackRef {
+        pack: id.parse().unwrap(),
+        watched: false,
+        recheck: false,
+        history_days: HistoryDays::DEFAULT,
+        tries: None,
+    }
 }
 
 /// The event of a lease or an outcome of a group: one of the run's, or the one that arrives.

@@ -458,7 +458,8 @@ fn concluded(
             add_retried(&mut concluded.retries, part, &outcomes);
         }
         concluded.records.extend(outcomes.records);
-        if part.occurrence.terms.count.get() > 1 {
+        let terms = &part.occurrence.terms;
+        if terms.count.get() > 1 {
             let row = PartRow {
                 from: part.from,
                 to: part.to,
@@ -469,7 +470,13 @@ fn concluded(
                 at: Some(now),
             };
             let (client, run) = (part.occurrence.client.clone(), part.occurrence.run_id());
-            concluded.records.push(Record::Part { client, run, part: row, at: now });
+            concluded.records.push(Record::Part {
+                client,
+                run,
+                part: row,
+                at: now,
+                kept: terms.history_days,
+            });
         }
     }
     concluded
@@ -541,7 +548,8 @@ fn outcomes(
                 reason,
                 waited: None,
             };
-            outcomes.records.push(Record::DeadLetter { client: part.occurrence.client.clone(), letter });
+            let (client, kept) = (part.occurrence.client.clone(), terms.history_days);
+            outcomes.records.push(Record::DeadLetter { client, letter, kept });
         }
         if single && (keep_all || !delivered) {
             let tally =
@@ -556,7 +564,8 @@ fn outcomes(
         } else if !delivered && terms.history != History::None {
             let event = EventRow { index, delivered, attempts: attempt, at: now, reason };
             let (client, run) = (part.occurrence.client.clone(), part.occurrence.run_id());
-            outcomes.records.push(Record::Event { client, of: HistoryOf::Run(run), event });
+            let (of, kept) = (HistoryOf::Run(run), terms.history_days);
+            outcomes.records.push(Record::Event { client, of, event, kept });
         }
     }
     outcomes

@@ -61,5 +61,10 @@ fn failure(delivery: &EventToSend, answer: &Answered, now: DateTime<Utc>) -> Opt
     };
     let Seen { status, took_ms, text } = answer.seen.clone();
     let failed = FailedDelivery { attempt: delivery.attempt, at: now, took_ms, status, reason, answer: text };
-    Some(Record::FailedDelivery { client: delivery.client.clone(), event: delivery.event.clone(), failed })
+    Some(Record::FailedDelivery {
+        client: delivery.client.clone(),
+        event: delivery.event.clone(),
+        failed,
+        kept: delivery.terms.terms.history_days,
+    })
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Duration, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt as _};
 use tidegate_domain::ids::{ClientId, EventId, RunId};
-use tidegate_domain::job;
+use tidegate_domain::job::{self, HistoryDays};
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::occurrence::{Occurrence, SkipReason, StopReason};
 use tidegate_domain::pack::{PackId, SinglesId};
@@ -434,7 +434,8 @@ impl Delivery {
         let (index, at) = (grant.token.lease.index, self.clock.now());
         let GroupKey { client, policy, .. } = &grant.token.group;
         let event = EventRow { index, delivered: false, attempts, at, reason: Some(reason.to_owned()) };
-        Record::Event { client: client.clone(), of: HistoryOf::pack(policy, &grant.pack), event }
+        let (of, kept) = (HistoryOf::pack(policy, &grant.pack), grant.history_days);
+        Record::Event { client: client.clone(), of, event, kept }
     }
 }
 
@@ -456,7 +457,9 @@ impl Granted {
         // A version before this one did not say since when, and sent it again under the same lease.
         let since_s = message.failing_since_s.unwrap_or(lease_end.timestamp());
         let tries = (failed > 0).then_some(Tries { made, failed, since_s });
-        Ok(Self { pack, recheck: message.recheck, token, lease_end, attempt, tries })
+        let history_days = HistoryDays::read(message.history_days);
+        let history_days = history_days.map_err(|e| bad(format!("'history_days': {e}")))?;
+        Ok(Self { pack, recheck: message.recheck, history_days, token, lease_end, attempt, tries })
     }
 
     fn delivery(&self, event: EventId, terms: Arc<Terms>, key: &TokenKey) -> EventToSend {
@@ -477,6 +480,7 @@ impl Granted {
         Message::Event(GrantedEvent {
             pack: self.pack.to_string(),
             recheck: self.recheck,
+            history_days: (self.history_days != HistoryDays::DEFAULT).then(|| self.history_days.get()),
             token: self.token.to_string(),
             lease_end_ms: self.lease_end.timestamp_millis(),
             attempt: self.attempt,

@@ -8,8 +8,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::limits::{ACTIVE_SHARDS, OUTBOX_SHARDS};
-use tidegate_domain::time::days;
+use tidegate_domain::time::{days, seconds};
 use tidegate_store::Unreadable;
+use tidegate_store::clients::Deletion;
 use tidegate_store::launch::{OutboxEntry, owner_of};
 use tidegate_store::policies::ActivePolicy;
 use tidegate_store::scans::launches_from;
@@ -35,6 +36,16 @@ const PUBLISHED_BETWEEN_LOOKS: usize = 64;
 /// How long after a policy became active, and then how often, the rows of what waits in it are kept for longer.
 const RETAIN_EVERY: TimeDelta = days(1);
 
+/// Clients that are being deleted and that one tick looks after, at the most; they are drawn anew each time.
+const DELETIONS_LOOKED_AT: usize = 20;
+/// How long after a step of a deletion could be taken a tick asks for it once more.
+const STEP_FORGOTTEN: TimeDelta = seconds(300);
+
+/// Whether the message that asks for the next step of a deletion seems to be lost.
+fn is_forgotten(deletion: &Deletion, now: DateTime<Utc>) -> bool {
+    now - deletion.stands_since() >= STEP_FORGOTTEN
+}
+
 /// How far the waking of active policies came.
 #[derive(Debug, Default)]
 pub(crate) struct Waking {
@@ -50,6 +61,8 @@ pub(crate) struct Waking {
     is_kept: bool,
     /// How many were woken since it was.
     unkept: usize,
+    /// The clients that are being deleted, as far as the tick has seen.
+    pub(super) deleting: Vec<ClientId>,
 }
 
 impl Waking {
@@ -69,7 +82,7 @@ impl Waking {
         // Around, and then the first shard again, for what lies before the cursor.
         let left = ACTIVE_SHARDS + u32::from(after.is_some());
         let (fence, began_at, is_kept) = (Some(fence), Some(now), woken_to.is_some());
-        Self { shard, after, left, fence, began_at, is_kept, unkept: 0 }
+        Self { shard, after, left, fence, began_at, is_kept, unkept: 0, deleting: Vec::new() }
     }
 
     /// Whether a policy became active since the tick began. A time that is still to come is of a clock that was ahead, and
@@ -99,7 +112,31 @@ impl Emission {
         let parts = self.wake_parts(until).await;
         let published = self.publish_outbox(grace_seconds, until, report).await;
         let woken = self.wake_active(waking, until, report).await;
-        parts.and(published).and(woken)
+        let deletions = self.wake_deletions(&std::mem::take(&mut waking.deleting)).await;
+        parts.and(published).and(woken).and(deletions)
+    }
+
+    /// Has deletions of clients go on whose message seems to be lost, and forgets those that have ended. While no client is being
+    /// deleted it does nothing.
+    async fn wake_deletions(&self, deleting: &[ClientId]) -> Result<(), EngineError> {
+        for client in deleting.iter().take(DELETIONS_LOOKED_AT) {
+            let found = match self.store.client_as_it_is(client).await {
+                Ok(found) => found,
+                // The next tick asks again, and no other client waits for it.
+                Err(error) => {
+                    error!(%client, %error, "how far the deletion of a client came cannot be read");
+                    continue;
+                }
+            };
+            match found.and_then(|client| client.deleting) {
+                Some(deletion) if is_forgotten(&deletion, self.clock.now()) => {
+                    self.queues.dispatch(&[Outgoing::next_step(client, &deletion)]).await?;
+                }
+                Some(_) => {}
+                None => self.store.list_deletion(client, false).await?,
+            }
+        }
+        Ok(())
     }
 
     /// Sends the messages of the parts that were forgotten, and sets aside those that cannot be read.

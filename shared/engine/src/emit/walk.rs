@@ -5,6 +5,7 @@
 //! worker keeps a cursor. So whoever is killed loses no more than what the emission held.
 
 use futures::stream::StreamExt;
+use tidegate_domain::ids::ClientId;
 use tidegate_store::launch::Shard;
 use tidegate_store::scans::{Cursor, Part, Task};
 
@@ -19,12 +20,14 @@ use crate::{EngineError, figures};
 const PARTS_LEFT: usize = 8;
 
 /// What a walk did.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Walked {
     pub(crate) counts: Counts,
     pub(crate) scan: ScanReport,
     /// Whether somebody else has the rest.
     pub(crate) is_left: bool,
+    /// The clients that are being deleted.
+    pub(crate) deleting: Vec<ClientId>,
 }
 
 impl Emission {
@@ -80,7 +83,7 @@ impl Emission {
         if !walked.is_left {
             self.resolve_emission(&plan, &mut emission, None).await?;
         }
-        (walked.counts, walked.scan) = (emission.counts, scan.report);
+        (walked.counts, walked.scan, walked.deleting) = (emission.counts, scan.report, scan.deleting);
         if let Some(oldest) = walked.counts.oldest_launch {
             figures::lateness(self.clock.now() - oldest);
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, EventId, JobId, RunId};
 use tidegate_domain::job::{Job, Trigger};
-use tidegate_domain::limits::{HANDOVER_SECONDS, HISTORY_DAYS, LOOK_AHEAD_SECONDS};
+use tidegate_domain::limits::{HANDOVER_SECONDS, LOOK_AHEAD_SECONDS};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::{PackId, Singles, SinglesId, SinglesKind};
 use tidegate_domain::policy::PolicyRef;
@@ -187,7 +187,8 @@ impl Queries {
         if job.revision == 1 && !SinglesKind::fits(&job.terms) {
             return Ok((Vec::new(), true));
         }
-        let mut kept_since = shifted(self.clock.now(), -days(HISTORY_DAYS));
+        let mut kept_since =
+            shifted(self.clock.now(), -days(job.terms.history_days.at_least_default().get().into()));
         if job.revision == 1 {
             kept_since = kept_since.max(first_launch(job));
         }

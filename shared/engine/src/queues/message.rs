@@ -73,6 +73,13 @@ pub enum Message {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         job: Option<String>,
     },
+    /// A client is being deleted: the next step of it is to be taken.
+    Delete {
+        /// The client.
+        client: String,
+        /// Which step: one that was taken is not taken again.
+        step: u64,
+    },
     /// A granted event that still has to reach its target.
     Event(GrantedEvent),
     /// A run has come to its end, and its client is to be told.
@@ -218,6 +225,9 @@ pub struct GrantedEvent {
     /// Whether it may not be wanted any more: that is asked before it is sent.
     #[serde(rename = "recheck", skip_serializing_if = "std::ops::Not::not", default)]
     pub recheck: bool,
+    /// Days that what becomes of it is kept; absent: as by default.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub history_days: Option<u16>,
     /// The text of the token that it holds, unsigned.
     pub token: String,
     /// When the lease ends, in milliseconds since the epoch.

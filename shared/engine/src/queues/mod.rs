@@ -19,6 +19,7 @@ use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::target::queue_name;
 use tidegate_domain::time::ceil_second;
 use tidegate_store::Pause as _;
+use tidegate_store::clients::Deletion;
 
 use crate::EngineError;
 use crate::pauses::Pauses;
@@ -116,6 +117,12 @@ impl Outgoing {
         Self { message, client: client.clone(), not_before: Some(not_before) }
     }
 
+    /// Asks for the next step of a client's deletion, when it may be taken.
+    pub(crate) fn next_step(client: &ClientId, deletion: &Deletion) -> Self {
+        let message = Message::Delete { client: client.to_string(), step: deletion.step };
+        Self::at(client, message, deletion.not_before())
+    }
+
     /// Wake-ups of policies, the earliest first: one for each second in which something becomes due in one.
     pub(crate) fn wakes(due: impl IntoIterator<Item = (PolicyRef, DateTime<Utc>)>) -> Vec<Self> {
         let mut wakes = BTreeMap::new();
@@ -144,7 +151,10 @@ impl Outgoing {
             Message::Wake { policy, .. } | Message::Retain { policy, .. } => {
                 format!("client {}, policy {policy}", self.client)
             }
-            Message::Release { .. } | Message::Scan { .. } | Message::Drain { .. } => {
+            Message::Release { .. }
+            | Message::Scan { .. }
+            | Message::Drain { .. }
+            | Message::Delete { .. } => {
                 format!("client {}", self.client)
             }
         }

@@ -94,6 +94,8 @@ pub(crate) struct Scan<'e> {
     firings: Vec<Firing>,
     decisions: Vec<Decision>,
     pub(crate) report: ScanReport,
+    /// The clients that are being deleted, as the shape of the index says.
+    pub(crate) deleting: Vec<ClientId>,
 }
 
 impl<'e> Scan<'e> {
@@ -107,6 +109,7 @@ impl<'e> Scan<'e> {
             firings: Vec::new(),
             decisions: Vec::new(),
             report: ScanReport::default(),
+            deleting: Vec::new(),
         }
     }
 
@@ -114,6 +117,7 @@ impl<'e> Scan<'e> {
     /// a name says which shards are done.
     pub(crate) async fn shards(&mut self, sink: &impl Sink) -> Result<Vec<Shard>, EngineError> {
         let shape = self.store.index_shape().await?;
+        self.deleting.clone_from(&shape.deleting);
         for zone in &shape.unreadable {
             error!(zone, "the jobs of a zone do not launch: this version does not know it");
         }

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
+use tidegate_domain::job::HistoryDays;
 use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::slots::{Compaction, Ended, Outcome, SlotGroup, Transition};
@@ -38,10 +39,13 @@ impl Throttle {
             }
         }
         // By pack: events of one that were sent again have other numbers, and what is kept is kept once for each pack.
-        let mut by_pack: BTreeMap<&PackId, Vec<Ended>> = BTreeMap::new();
+        let mut by_pack: BTreeMap<&PackId, (HistoryDays, Vec<Ended>)> = BTreeMap::new();
         for entry in seen.compacting() {
-            match seen.pack(entry.pack_number) {
-                Some(pack) => by_pack.entry(pack).or_default().push(seen.ended(entry)),
+            match seen.packs.get(&entry.pack_number) {
+                Some(known) => {
+                    let (_, ends) = by_pack.entry(&known.pack).or_insert((known.history_days, Vec::new()));
+                    ends.push(seen.ended(entry));
+                }
                 None => {
                     let (group, pack_number) = (&seen.key, entry.pack_number);
                     error!(?group, pack_number, "outcomes name a pack that their group does not know");
@@ -50,7 +54,7 @@ impl Throttle {
         }
         let number = (seen.key.group, seen.compactions);
         let keeps: Vec<_> =
-            by_pack.iter().map(|(pack, ends)| self.keep_ends(&seen, number, pack, ends)).collect();
+            by_pack.iter().map(|(pack, kept)| self.keep_ends(&seen, number, pack, kept)).collect();
         let kept: Vec<_> = stream::iter(keeps).buffered(PACKS_AT_ONCE).try_collect().await?;
         let mut effects: Vec<Effect> = kept.into_iter().flatten().collect();
         // Last: until then, whoever finds them set apart concludes their runs once more.
@@ -64,12 +68,12 @@ impl Throttle {
         seen: &SlotGroup,
         number: (u32, u64),
         pack: &PackId,
-        ends: &[Ended],
+        (kept, ends): &(HistoryDays, Vec<Ended>),
     ) -> Result<Option<Effect>, EngineError> {
         let client = &seen.key.client;
         let of = HistoryOf::pack(&seen.key.policy, pack);
-        self.store.keep_outcomes(client, &of, number, ends, self.clock.now()).await?;
-        self.keep_dead_letters(&PolicyRef::of(seen), pack, ends).await?;
+        self.store.keep_outcomes(client, &of, number, ends, (self.clock.now(), *kept)).await?;
+        self.keep_dead_letters(&PolicyRef::of(seen), pack, (ends, *kept)).await?;
         // Of single events nobody counts more.
         let PackId::Run(run) = pack else { return Ok(None) };
         let tally = Tally::of(ends.iter().map(|ended| ended.outcome));
@@ -83,7 +87,7 @@ impl Throttle {
         &self,
         policy: &PolicyRef,
         pack: &PackId,
-        ends: &[Ended],
+        (ends, kept): (&[Ended], HistoryDays),
     ) -> Result<(), EngineError> {
         let reasons = self.reasons(policy, pack, ends).await?;
         let lost: Vec<&Ended> = ends
@@ -113,7 +117,7 @@ impl Throttle {
             Some(DeadLetter { event: event(index)?, outcome, attempts, at, reason, waited })
         };
         let letters: Vec<DeadLetter> = lost.into_iter().filter_map(letter).collect();
-        let letters = letters.iter().map(|letter| (&policy.client, letter));
+        let letters = letters.iter().map(|letter| (&policy.client, letter, kept));
         Ok(self.store.keep_dead_letters(letters).await?)
     }
 

@@ -225,13 +225,15 @@ impl Throttle {
         let due = pack.as_ref().map_or(u32::MAX, |pack| pack.due(self.clock.now()));
         // Before anything is taken: what a group is seen to be taking, whoever changes a job takes for looked up.
         let changed_until = self.store.recheck_until(&group.key.client).await?;
+        let history_days = pack.as_ref().map(|pack| pack.history_days()).unwrap_or_default();
         let recheck = pack.is_none_or(|pack| pack.needs_recheck(changed_until));
         let Some((start, end, last)) = self.take(group, entry, (supply, id.kind.cost), due).await? else {
             return Ok(None);
         };
         let (left, cost, tries) = (end.saturating_sub(start), id.kind.cost, tries_of_line_key(entry.0));
         let range = Range { pack_number: 0, next: start, left, cost, deadline: None };
-        Ok(Some((range, PackRef { pack: PackId::Singles(id), watched: false, recheck, tries }, last)))
+        let pack = PackRef { pack: PackId::Singles(id), watched: false, recheck, history_days, tries };
+        Ok(Some((range, pack, last)))
     }
 
     async fn take_of_run(
@@ -325,5 +327,7 @@ fn range_of(run: &RunId, terms: Option<&Terms>, start: u32, end: u32) -> (Range,
         deadline: window.map(|window| window.ends_at(run.launch_at())),
     };
     let watched = flow.is_some_and(|flow| flow.is_watched());
-    (range, PackRef { pack: PackId::Run(run.clone()), watched, recheck: false, tries: None })
+    let history_days = terms.map(|terms| terms.history_days).unwrap_or_default();
+    let pack = PackId::Run(run.clone());
+    (range, PackRef { pack, watched, recheck: false, history_days, tries: None })
 }

@@ -163,15 +163,16 @@ impl Throttle {
         let at = self.clock.now();
         let said = |release: &Release| {
             let lease = release.token.lease;
-            let pack = group.pack(lease.pack_number).filter(|_| group.holds(&lease))?;
+            let known = group.packs.get(&lease.pack_number).filter(|_| group.holds(&lease))?;
             Some(Record::ReleaseNote {
                 client: key.client.clone(),
-                of: HistoryOf::pack(&key.policy, pack),
+                of: HistoryOf::pack(&key.policy, &known.pack),
                 index: lease.index,
                 fence: lease.fence,
                 outcome: release.outcome,
                 text: release.text.clone()?,
                 at,
+                kept: known.history_days,
             })
         };
         let records: Vec<Record> = releases.iter().filter_map(said).collect();

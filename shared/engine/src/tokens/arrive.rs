@@ -253,7 +253,8 @@ impl Tokens {
     ) -> Result<Vec<Effect>, EngineError> {
         self.contents.keep_pack(policy, &Arc::new(pack.clone()));
         // Whoever changes a job of it cannot see it before the group has it: it is looked up in any case.
-        let known = PackRef { pack: PackId::Singles(pack.id), watched: false, recheck: true, tries: None };
+        let (id, history_days) = (PackId::Singles(pack.id), pack.history_days());
+        let known = PackRef { pack: id, watched: false, recheck: true, history_days, tries: None };
         let lease = self.throttle.new_lease(snapshot.lease);
         let admit = Transition::admit(group, slots, pack.id.kind.cost, known, lease);
         match self.store.perform(&group.key, &admit).await? {

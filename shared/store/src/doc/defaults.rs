@@ -1,7 +1,7 @@
 //! What a client's jobs have that say nothing of it, as stored.
 
 use serde::{Deserialize, Serialize};
-use tidegate_domain::job::{Attempts, History, JobDefaults};
+use tidegate_domain::job::{Attempts, History, HistoryDays, JobDefaults};
 use tidegate_domain::rules::Relevancy;
 
 use super::Rest;
@@ -22,6 +22,9 @@ pub(crate) struct DefaultsDoc {
     /// What is kept: `a` for all, `f` for failures, `n` for none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     h: Option<char>,
+    /// Days that it is kept.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    d: Option<u16>,
     /// What a newer version stored.
     #[serde(flatten)]
     rest: Rest,
@@ -38,6 +41,7 @@ impl From<&JobDefaults> for DefaultsDoc {
                 History::Failures => 'f',
                 History::None => 'n',
             }),
+            d: defaults.history_days.map(HistoryDays::get),
             rest: Rest::default(),
         }
     }
@@ -53,12 +57,14 @@ impl DefaultsDoc {
             Some(other) => return Err(format!("'h': '{other}' is no kind of history")),
         };
         let attempts = self.m.map(|most| Attempts::new(most.into())).transpose();
+        let history_days = self.d.map(|days| HistoryDays::new(days.into())).transpose();
         let relevancy = self.r.map(|seconds| Relevancy::new(seconds.into())).transpose();
         Ok(JobDefaults {
             retry: self.k.as_ref().map(RetryDoc::read).transpose()?,
             max_attempts: attempts.map_err(|e| e.to_string())?,
             relevancy: relevancy.map_err(|e| e.to_string())?,
             history,
+            history_days: history_days.map_err(|e| e.to_string())?,
         })
     }
 }
@@ -77,10 +83,11 @@ mod tests {
             max_attempts: Attempts::new(3).ok(),
             relevancy: Relevancy::new(600).ok(),
             history: Some(History::Failures),
+            history_days: HistoryDays::new(30).ok(),
         };
         let kept = JobDefaults { retry: Some(Retry::default()), ..JobDefaults::default() };
         for (defaults, pinned) in [
-            (all, r#"{"k":{"b":"f","w":9},"m":3,"r":600,"h":"f"}"#),
+            (all, r#"{"k":{"b":"f","w":9},"m":3,"r":600,"h":"f","d":30}"#),
             (kept, r#"{"k":{}}"#),
             (JobDefaults::default(), "{}"),
         ] {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use tidegate_domain::arn::Arn;
-use tidegate_domain::job::{Count, History, Payload, Terms};
+use tidegate_domain::job::{Count, History, HistoryDays, Payload, Terms};
 use tidegate_domain::rules::Relevancy;
 use tidegate_domain::target::{BusLabel, MessageGroup, Target};
 
@@ -56,6 +56,9 @@ pub struct TermsDoc {
     /// Nor are they, where `f` is set as well.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     z: bool,
+    /// Days that what happened is kept; absent: as by default.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    y: Option<u16>,
     /// Deliveries at the most, to versions that do not read `k`.
     m: u8,
     /// When events are sent again, and deliveries at the most; absent where `m` says all.
@@ -107,6 +110,7 @@ impl From<&Terms> for TermsDoc {
             t,
             f: terms.history != History::All,
             z: terms.history == History::None,
+            y: (terms.history_days != HistoryDays::DEFAULT).then(|| terms.history_days.get()),
             m,
             k,
             r: terms.relevancy.map(Relevancy::seconds),
@@ -193,6 +197,7 @@ impl TermsDoc {
                 (true, false) => History::Failures,
                 (true, true) => History::None,
             },
+            history_days: HistoryDays::read(self.y).map_err(|e| format!("'y': {e}"))?,
             max_attempts,
             retry,
             relevancy: self
@@ -222,6 +227,7 @@ mod tests {
             target,
             payload,
             history: History::Failures,
+            history_days: HistoryDays::DEFAULT,
             max_attempts: Attempts::new(5).ok(),
             retry: Retry::default(),
             relevancy: None,
@@ -252,6 +258,10 @@ mod tests {
             let text = serde_json::to_string(&TermsDoc::from(&terms)).unwrap();
             assert_eq!(serde_json::from_str::<TermsDoc>(&text).unwrap().read().unwrap(), terms);
         }
+        let long = Terms { history_days: HistoryDays::new(90).unwrap(), ..terms(http, Payload::InJob) };
+        let text = serde_json::to_string(&TermsDoc::from(&long)).unwrap();
+        assert!(text.contains(r#""y":90"#), "{text}");
+        assert_eq!(serde_json::from_str::<TermsDoc>(&text).unwrap().read().unwrap(), long);
         let fixed = MessageGroup::Fixed("orders".into());
         let ordered = Target::sqs("https://x/1/a.fifo").unwrap().grouped(fixed).unwrap();
         let ordered = terms(ordered, Payload::InJob);
@@ -266,6 +276,7 @@ mod tests {
             r#"{"n":1,"q":"https://x/1/a","h":{},"m":5}"#,
             r#"{"n":1,"u":"https://x/","h":{"t":0},"m":5}"#,
             r#"{"n":1,"m":5}"#,
+            r#"{"n":1,"q":"https://x/1/a","y":0,"m":5}"#,
             r#"{"n":1,"a":"arn:aws:sqs:eu-west-1:123456789012:jobs","m":5}"#,
             r#"{"n":1,"u":"https://x/","a":"arn:aws:sns:eu-west-1:123456789012:jobs","m":5}"#,
             r#"{"n":1,"a":"arn:aws:sns:eu-west-1:123456789012:jobs","s":"acme","m":5}"#,

@@ -9,10 +9,11 @@ use std::ops::Range;
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::ClientId;
+use tidegate_domain::job::HistoryDays;
 use tidegate_domain::limits::PACK_EVENTS;
 use tidegate_domain::slots::{Ended, Outcome};
 
-use super::{HistoryOf, HistoryRow, kept_from, partition, read};
+use super::{HistoryOf, HistoryRow, partition, read};
 use crate::item::{Key, Row, text};
 use crate::rows::{Query, Sorted};
 use crate::slots::outcomes;
@@ -73,9 +74,9 @@ fn rows_of(group: u32, compaction: u64, ends: &[Ended]) -> Vec<(String, Vec<Ende
 }
 
 impl Store {
-    /// Keeps compaction number `compaction` of slot group `group`: the outcomes of events of one pack, for
-    /// [`HISTORY_DAYS`](tidegate_domain::limits::HISTORY_DAYS) from `now`. Repeating it, with the same outcomes, changes
-    /// nothing.
+    /// Keeps compaction number `compaction` of slot group `group`: the outcomes of events of one pack, for so many days, and at
+    /// least [`HISTORY_DAYS`](tidegate_domain::limits::HISTORY_DAYS), from the instant that is given: a repair goes by them.
+    /// Repeating it, with the same outcomes, changes nothing.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses a call or does not answer. Some rows may be written then; the call may be
@@ -86,12 +87,12 @@ impl Store {
         of: &HistoryOf,
         (group, compaction): (u32, u64),
         ends: &[Ended],
-        now: DateTime<Utc>,
+        (now, kept): (DateTime<Utc>, HistoryDays),
     ) -> Result<()> {
         let row = |(sort_key, ends): (String, Vec<Ended>)| {
             Row::new(&Key::new(partition(client, of), sort_key))
                 .with("packed", text(outcomes::encode_all(&ends)))
-                .expiring(kept_from(now))
+                .expiring(kept.at_least_default().from(now))
         };
         let mut rows: Vec<Row> = rows_of(group, compaction, ends).into_iter().map(row).collect();
         if rows.len() > 1 {

@@ -201,13 +201,20 @@ pub(crate) fn terms_json(terms: &Terms) -> Result<String> {
     })
 }
 
+/// The row of a run that is over, with what it came to: a record.
+pub(crate) fn record_row(occurrence: &Occurrence, tally: Tally, now: DateTime<Utc>) -> Result<Row> {
+    let row = row(occurrence, tally, now)?;
+    Ok(row.expiring(occurrence.terms.history_days.from(now.max(occurrence.launch_at))))
+}
+
 /// The row of a run that has come to `tally` so far.
 pub(crate) fn row(occurrence: &Occurrence, tally: Tally, now: DateTime<Utc>) -> Result<Row> {
+    let kept = occurrence.terms.history_days.at_least_default();
     let run = occurrence.run_id();
     let row = Row::new(&key(&occurrence.client, &run))
         .with("run", text(run.to_string()))
         .with("terms", text(terms_json(&occurrence.terms)?))
-        .expiring(shifted(now.max(occurrence.launch_at), days(HISTORY_DAYS)));
+        .expiring(kept.from(now.max(occurrence.launch_at)));
     Ok(tally
         .counts()
         .into_iter()
@@ -264,7 +271,8 @@ fn read_single(item: Item<'_>) -> Result<Option<EventRow>> {
 }
 
 impl Store {
-    /// Materialises an occurrence, kept for [`HISTORY_DAYS`] from its launch or from `now`, whichever is later.
+    /// Materialises an occurrence, kept for its `history_days`, and at least [`HISTORY_DAYS`], from its launch or from `now`,
+    /// whichever is later.
     /// Repeating it changes nothing: `Exists`.
     ///
     /// # Errors
@@ -284,7 +292,7 @@ impl Store {
         reason: &str,
         now: DateTime<Utc>,
     ) -> Result<Create> {
-        let row = row(occurrence, Tally::none_of(occurrence), now)?.with("stopped", text(reason));
+        let row = record_row(occurrence, Tally::none_of(occurrence), now)?.with("stopped", text(reason));
         self.put_new(Table::Runs, row).await
     }
 
@@ -338,7 +346,7 @@ impl Store {
         skipped: Skipped,
         now: DateTime<Utc>,
     ) -> Result<Create> {
-        let row = row(first, Tally::none_of(first), now)?
+        let row = record_row(first, Tally::none_of(first), now)?
             .with("stopped", text(reason.as_str()))
             .with("skipped", number(skipped.count))
             .with("skipped_to", number(skipped.until.timestamp()));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use tidegate_domain::job::HistoryDays;
 use tidegate_domain::limits::SLOTS_PER_GROUP;
 use tidegate_domain::slots::{
     Compaction, GroupKey, Lease, LeaseId, OutcomeEntry, PackRef, Range, Refill, Share, SlotGroup,
@@ -58,6 +59,8 @@ pub(super) mod attribute {
     pub(crate) const WATCHED: char = '!';
     /// Behind the id of a pack whose events are looked up before they are sent.
     pub(crate) const RECHECK: char = '?';
+    /// Behind the id of a pack, before the days that what becomes of its events is kept, where that is not as by default.
+    pub(crate) const HISTORY_DAYS: char = '&';
     /// Behind the id of a pack, before how often the event was delivered that is sent again.
     pub(crate) const TRIES: char = '^';
 }
@@ -210,17 +213,22 @@ fn read_packs(item: Item<'_>) -> Result<BTreeMap<u32, PackRef>> {
             }
             None => (id, None),
         };
+        let (id, kept) = id.rsplit_once(a::HISTORY_DAYS).map_or((id, None), |(id, kept)| (id, Some(kept)));
+        let kept = kept.map(|kept| item.parsed(name, kept)).transpose()?;
+        let history_days = HistoryDays::read(kept).map_err(|e| item.corrupt(format!("'{name}': {e}")))?;
         let (id, recheck) = id.strip_suffix(a::RECHECK).map_or((id, false), |id| (id, true));
         let (id, watched) = id.strip_suffix(a::WATCHED).map_or((id, false), |id| (id, true));
-        packs.insert(number, PackRef { pack: item.parsed(name, id)?, watched, recheck, tries });
+        packs.insert(number, PackRef { pack: item.parsed(name, id)?, watched, recheck, history_days, tries });
     }
     Ok(packs)
 }
 
 /// A pack as a group names it.
-pub(super) fn pack_text(PackRef { pack, watched, recheck, tries }: &PackRef) -> String {
+pub(super) fn pack_text(PackRef { pack, watched, recheck, history_days, tries }: &PackRef) -> String {
     let marks = [(*watched, a::WATCHED), (*recheck, a::RECHECK)];
     let marks: String = marks.into_iter().filter(|(is_set, _)| *is_set).map(|(_, mark)| mark).collect();
     let tries = tries.map_or_else(String::new, |tries| format!("{}{}", a::TRIES, tries_text(tries)));
-    format!("{pack}{marks}{tries}")
+    let is_default = *history_days == HistoryDays::DEFAULT;
+    let kept = if is_default { String::new() } else { format!("{}{}", a::HISTORY_DAYS, history_days.get()) };
+    format!("{pack}{marks}{kept}{tries}")
 }

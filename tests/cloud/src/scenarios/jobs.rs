@@ -4,7 +4,7 @@ use anyhow::{Result, bail, ensure};
 use chrono::{DateTime, Utc};
 use tidegate_domain::flow::Flow;
 use tidegate_domain::ids::{ClientId, PolicyId};
-use tidegate_domain::job::{Attempts, Count, History, Payload, Terms, Trigger};
+use tidegate_domain::job::{Attempts, Count, History, HistoryDays, Payload, Terms, Trigger};
 use tidegate_domain::policy::PolicyTerms;
 use tidegate_domain::target::Target;
 use tidegate_domain::time::{CronSpec, parse_zone};
@@ -30,6 +30,7 @@ pub(super) fn terms(queue_url: &str) -> Result<Terms> {
         target: Target::sqs(queue_url)?,
         payload: Payload::new(r#"{"user":"user-4711","kind":"reminder"}"#.to_owned())?,
         history: History::All,
+        history_days: HistoryDays::DEFAULT,
         max_attempts: None,
         retry: Default::default(),
         relevancy: None,

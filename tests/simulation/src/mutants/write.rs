@@ -8,7 +8,7 @@ use super::condition::shape;
 
 /// What updates are called, by the kind of row and the attributes that they write. What has no name here is called by
 /// its attributes.
-const UPDATES: [(&str, &str, &str); 62] = [
+const UPDATES: [(&str, &str, &str); 65] = [
     ("active", "retained_at", "note retained"),
     ("epoch", "epoch_ms", "begin"),
     ("index", "#shards", "raise shards"),
@@ -61,6 +61,9 @@ const UPDATES: [(&str, &str, &str); 62] = [
     ("client", "webhook_secret", "replace secrets"),
     ("client", "live_keys", "count keys"),
     ("client", "allowed_targets defaults revision", "replace"),
+    ("client", "revision suspended", "suspend"),
+    ("client", "deleting revision", "begin deletion"),
+    ("client", "deleting", "move deletion"),
     ("dirty", "dirty_until", "mark"),
     ("dirty", "sidelined", "sideline"),
     ("watermark", "fence lease_end missed past_# planned_to", "take over again"),

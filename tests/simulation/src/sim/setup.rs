@@ -11,7 +11,7 @@ use tidegate_domain::clock::{Clock as _, ManualClock};
 use tidegate_domain::fair::{FairBy, Lane, Pointer};
 use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, MaxFailures, OnDeadline, Priority};
 use tidegate_domain::ids::{ClientId, PolicyId};
-use tidegate_domain::job::{Attempts, Count, History as Kept, Payload, Terms, Trigger};
+use tidegate_domain::job::{Attempts, Count, History as Kept, HistoryDays, Payload, Terms, Trigger};
 use tidegate_domain::policy::{OnExpiry, PolicyTerms};
 use tidegate_domain::rate_limit::{Per, RateLimit};
 use tidegate_domain::retry::{Backoff, Retry, RetryWait};
@@ -289,6 +289,7 @@ pub(crate) fn terms(dice: &Dice, model: &Model, client: &ClientId, stage: &Stage
         target,
         payload: Payload::new(format!("\"{}\"", "x".repeat(size)))?,
         history: if dice.chance(500) { Kept::All } else { Kept::Failures },
+        history_days: HistoryDays::DEFAULT,
         relevancy: if dice.chance(150) { Some(Relevancy::new(dice.within(20..=400))?) } else { None },
         max_attempts: Some(Attempts::new(dice.within(1..=attempts))?),
         retry: retry(dice)?,

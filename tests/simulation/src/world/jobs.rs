@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use chrono::{DateTime, Utc};
-use tidegate_domain::job::{Attempts, Count, History, Payload, Terms, Trigger};
+use tidegate_domain::job::{Attempts, Count, History, HistoryDays, Payload, Terms, Trigger};
 use tidegate_domain::policy::PolicyTerms;
 use tidegate_domain::rules::{Relevancy, Rules};
 use tidegate_domain::target::Target;
@@ -122,6 +122,7 @@ fn terms(queue_url: &str) -> Result<Terms> {
         target: Target::sqs(queue_url)?,
         payload: Payload::new(r#"{"report":"daily"}"#.to_owned())?,
         history: History::All,
+        history_days: HistoryDays::DEFAULT,
         max_attempts: None,
         retry: Default::default(),
         relevancy: None,

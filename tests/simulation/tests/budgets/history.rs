@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use chrono::Duration;
 use tidegate_domain::clock::Clock as _;
 use tidegate_domain::ids::{ClientId, RunId};
+use tidegate_domain::job::HistoryDays;
 use tidegate_domain::limits::EVENTS_PER_CHUNK;
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_engine::{EventStatus, Outcome, Release};
@@ -149,12 +150,23 @@ async fn sent_run(world: &World) -> (RunId, Vec<u32>) {
         let of_part = (from..to).filter(|index| is_dead(*index)).count() as u32;
         let (retried, retried_ranges) = (0, Vec::new());
         let part = PartRow { from, to, dead: of_part, retried, retried_ranges, attempt: 1, at: Some(now) };
-        records.push(Record::Part { client: client(), run: run.clone(), part, at: now });
+        records.push(Record::Part {
+            client: client(),
+            run: run.clone(),
+            part,
+            at: now,
+            kept: HistoryDays::DEFAULT,
+        });
     }
     for index in &dead {
         let reason = Some("gone".to_owned());
         let event = EventRow { index: *index, delivered: false, attempts: 1, at: now, reason };
-        records.push(Record::Event { client: client(), of: HistoryOf::Run(run.clone()), event });
+        records.push(Record::Event {
+            client: client(),
+            of: HistoryOf::Run(run.clone()),
+            event,
+            kept: HistoryDays::DEFAULT,
+        });
     }
     store.keep(&records).await.unwrap();
     (run, dead)

@@ -37,7 +37,7 @@ macro_rules! kinds {
     };
 }
 
-kinds! { Chunk Arrival Sent Wake Retain Scan Drain Event Callback Release }
+kinds! { Chunk Arrival Sent Wake Retain Scan Drain Delete Event Callback Release }
 
 /// Plays the scene of a kind. How often its messages came again, and what was seen of it in the end.
 async fn played(kind: Kind, repeats: Repeats) -> (usize, Seen) {
@@ -93,6 +93,7 @@ come_twice! {
     a_retention_comes_twice of Retain
     a_part_of_a_scan_comes_twice of Scan
     a_drain_comes_twice of Drain
+    a_step_of_a_deletion_comes_twice of Delete
     a_granted_event_comes_twice of Event
     the_end_of_a_run_comes_twice of Callback
     a_deferred_release_comes_twice of Release

@@ -3,16 +3,19 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use chrono::Duration;
+use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::clock::Clock as _;
 use tidegate_domain::ids::{JobId, OneTimeShard};
 use tidegate_domain::job::{Job, Payload};
+use tidegate_domain::key::Scopes;
 use tidegate_domain::retry::{Backoff, RedrivePace, Retry, RetryWait};
 use tidegate_domain::sideline::SidelineOf;
 use tidegate_domain::target::Target;
 use tidegate_embedded::{Call, Fault, FaultPlan, Refusal, Service};
 use tidegate_engine::{DeadLetterFilter, Redriven, Sidelined};
 use tidegate_simulation::world::JobSpec;
+use tidegate_store::keys::ApiKey;
+use tidegate_store::{ClientRecord, KeyHash};
 
 use super::Kind;
 use super::stage::{Stage, client, refused};
@@ -30,6 +33,7 @@ pub(crate) async fn play(stage: &mut Stage) {
         Kind::Retain => retained(stage).await,
         Kind::Scan => scans(stage).await,
         Kind::Drain => drained(stage).await,
+        Kind::Delete => deleted(stage).await,
         Kind::Event => granted(stage).await,
         Kind::Callback => ends(stage).await,
         Kind::Release | Kind::OfReleaseQueue => batches(stage).await,
@@ -174,6 +178,40 @@ async fn drained(stage: &mut Stage) {
     stage.world.engine.sidelining().drain(&client(), &of, RedrivePace::new(2).unwrap()).await.unwrap();
     stage.pass(120).await;
     stage.end().await;
+}
+
+/// A client with jobs, runs and a line is deleted.
+async fn deleted(stage: &mut Stage) {
+    let (record, key) = (registered(stage.world.clock.now()), api_key(stage.world.clock.now()));
+    stage.world.engine.store().create_client(&record, &key).await.unwrap();
+    stage.world.policy("small", 2, 600).await.unwrap();
+    stage.job("gone", 40, |job| job.of(7).unwrap()).await;
+    stage.job("held", 1, |job| job.of(7).unwrap().under("small").unwrap()).await;
+    stage.job("later", 7_000, |job| job).await;
+    stage.pass(70).await;
+    assert!(stage.world.engine.deletions().begin(&client()).await.unwrap().is_some());
+    stage.pass(2_400).await;
+    assert_eq!(stage.world.engine.store().registered_client(&client()).await.unwrap(), None);
+    stage.end().await;
+}
+
+fn registered(created_at: DateTime<Utc>) -> ClientRecord {
+    ClientRecord {
+        id: client(),
+        allowed_targets: Vec::new(),
+        webhook_secret: "whsec_AAAA".to_owned(),
+        former_secrets: Vec::new(),
+        defaults: Default::default(),
+        suspended: None,
+        deleting: None,
+        revision: 1,
+        created_at,
+    }
+}
+
+fn api_key(created_at: DateTime<Utc>) -> ApiKey {
+    let (hash, scopes) = (KeyHash::of("key"), Scopes::all());
+    ApiKey { client: client(), hash, scopes, note: String::new(), expires_at: None, created_at }
 }
 
 /// Events that hold tokens and travel: to an endpoint that may not be called.

@@ -1,6 +1,7 @@
 //! The clauses of dead letters.
 
 use anyhow::Result;
+use tidegate_domain::job::HistoryDays;
 use tidegate_domain::slots::Outcome;
 use tidegate_simulation::World;
 use tidegate_store::Store;
@@ -24,7 +25,7 @@ fn letter(attempts: u8, second: i64) -> Result<DeadLetter> {
 }
 
 async fn keep(store: &Store, letter: &DeadLetter) -> Result<()> {
-    Ok(store.keep_dead_letters([(&client()?, letter)]).await?)
+    Ok(store.keep_dead_letters([(&client()?, letter, HistoryDays::default())]).await?)
 }
 
 /// What comes late does not bring back what was discarded; a later end does.

@@ -6,6 +6,7 @@ use tidegate_domain::backpressure::{Backpressure, Sign};
 use tidegate_domain::calendar::{Calendar, Exclusions};
 use tidegate_domain::flow::Overlap;
 use tidegate_domain::ids::{ClientId, RunId};
+use tidegate_domain::job::HistoryDays;
 use tidegate_domain::key::Scopes;
 use tidegate_domain::limits::{CLIENT_KEYS, SECRETS};
 use tidegate_domain::occurrence::Occurrence;
@@ -16,6 +17,7 @@ use tidegate_domain::slots::Outcome;
 use tidegate_simulation::World;
 use tidegate_simulation::world::JobSpec;
 use tidegate_store::client_secrets::ClientSecret;
+use tidegate_store::clients::{Deletion, Stage, Suspension};
 use tidegate_store::events::{HistoryOf, HistoryRow, Record};
 use tidegate_store::keys::ApiKey;
 use tidegate_store::line::{LineEntry, Pending, Portion, Take};
@@ -31,6 +33,10 @@ cases! {
     "calendar put: attribute_not_exists(pk)" => second_calendar,
     "calendar rewrite: revision = :old" => calendar_that_was_replaced_is_replaced,
     "client replace: revision = :seen" => client_that_was_changed,
+    "client begin deletion: revision = :seen" => client_that_was_changed_is_deleted,
+    "client move deletion: deleting = :seen" => step_of_a_deletion_that_was_taken,
+    "client delete: deleting = :seen" => deletion_that_goes_on_is_ended,
+    "client suspend: revision = :seen" => client_that_was_changed_is_suspended,
     "client replace secrets: webhook_secret = :seen" => secret_that_was_replaced,
     "client transact count keys: live_keys < :most" => key_beyond_the_most,
     "client transact put: attribute_not_exists(pk)" => second_client,
@@ -185,6 +191,8 @@ pub(crate) fn registered(secret: &str) -> Result<ClientRecord> {
         webhook_secret: secret.to_owned(),
         former_secrets: Vec::new(),
         defaults: Default::default(),
+        suspended: None,
+        deleting: None,
         revision: 1,
         created_at: at(0),
     })
@@ -218,6 +226,56 @@ async fn client_that_was_changed(world: &World, store: &Store) -> Result<bool> {
     let changed = ClientRecord { revision: 2, ..registered("whsec_AAAA")? };
     anyhow::ensure!(!is_refused(plain.replace_client(&changed).await?));
     Ok(is_refused(store.replace_client(&changed).await?))
+}
+
+/// Of two calls at once, the second would suspend a client that an admin has just resumed.
+async fn client_that_was_changed_is_suspended(world: &World, store: &Store) -> Result<bool> {
+    let plain = world.engine.store();
+    plain.create_client(&registered("whsec_AAAA")?, &api_key("first")?).await?;
+    let changed = ClientRecord { revision: 2, ..registered("whsec_AAAA")? };
+    anyhow::ensure!(!is_refused(plain.replace_client(&changed).await?));
+    let suspension = Suspension { since_ms: 0, because: "abuse".to_owned(), held_before: false };
+    Ok(is_refused(store.replace_suspension(&ClientRecord { suspended: Some(suspension), ..changed }).await?))
+}
+
+fn deletion(step: u64) -> Deletion {
+    Deletion {
+        since_ms: 0,
+        stage: Stage::Index,
+        after: None,
+        step,
+        removed: 0,
+        not_before_ms: 0,
+        moved_ms: 0,
+    }
+}
+
+/// Of two calls at once, the second would begin anew what the first has begun.
+async fn client_that_was_changed_is_deleted(world: &World, store: &Store) -> Result<bool> {
+    let (plain, seen) = (world.engine.store(), registered("whsec_AAAA")?);
+    plain.create_client(&seen, &api_key("first")?).await?;
+    anyhow::ensure!(!is_refused(plain.begin_deletion(&seen, &deletion(3)).await?));
+    Ok(is_refused(store.begin_deletion(&seen, &deletion(1)).await?))
+}
+
+/// A client whose deletion has come from its first step to its second.
+async fn halfway_deleted(plain: &Store) -> Result<()> {
+    let seen = registered("whsec_AAAA")?;
+    plain.create_client(&seen, &api_key("first")?).await?;
+    plain.begin_deletion(&seen, &deletion(1)).await?;
+    anyhow::ensure!(!is_refused(plain.move_deletion(&client()?, &deletion(1), &deletion(2)).await?));
+    Ok(())
+}
+
+async fn step_of_a_deletion_that_was_taken(world: &World, store: &Store) -> Result<bool> {
+    halfway_deleted(world.engine.store()).await?;
+    Ok(is_refused(store.move_deletion(&client()?, &deletion(1), &deletion(2)).await?))
+}
+
+/// Whoever has the name by then would lose it.
+async fn deletion_that_goes_on_is_ended(world: &World, store: &Store) -> Result<bool> {
+    halfway_deleted(world.engine.store()).await?;
+    Ok(is_refused(store.end_deletion(&client()?, &deletion(1)).await?))
 }
 
 /// Of two calls that replace a secret at once, the second would forget the secret of the first, which its client was shown.
@@ -379,6 +437,7 @@ async fn word_of_a_former_lease(world: &World, store: &Store) -> Result<bool> {
             outcome: Outcome::Failed,
             text,
             at: at(0),
+            kept: HistoryDays::DEFAULT,
         })
     };
     world.engine.store().keep(&[said(2, "later")?]).await?;

@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use tidegate_domain::fair::Rank;
+use tidegate_domain::job::HistoryDays;
 use tidegate_domain::retry::Tries;
 use tidegate_domain::slots::{
     GroupKey, LeaseEnd, NewLease, Outcome, PackRef, Range, Share, SlotGroup, Transition,
@@ -160,7 +161,13 @@ fn lease() -> NewLease {
 }
 
 fn pack() -> Result<PackRef> {
-    Ok(PackRef { pack: "report.1.1795262640".parse()?, watched: false, recheck: false, tries: None })
+    Ok(PackRef {
+        pack: "report.1.1795262640".parse()?,
+        watched: false,
+        recheck: false,
+        history_days: HistoryDays::DEFAULT,
+        tries: None,
+    })
 }
 
 /// The end of the lease in slot 0.

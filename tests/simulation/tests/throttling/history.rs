@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aws_sdk_dynamodb::types::AttributeValue;
 use tidegate_domain::clock::Clock as _;
 use tidegate_domain::ids::RunId;
+use tidegate_domain::job::HistoryDays;
 use tidegate_domain::slots::{Ended, Outcome};
 use tidegate_engine::{EventStatus, Release};
 use tidegate_simulation::world::JobSpec;
@@ -209,7 +210,7 @@ async fn a_compaction_that_is_kept_twice_or_in_part_changes_nothing() {
     };
     let ends: Vec<Ended> = (0..40).map(|number| ended(number * 77)).collect();
     let now = stage.world.clock.now();
-    store.keep_outcomes(&client(), &of, (3, 9), &ends, now).await.unwrap();
+    store.keep_outcomes(&client(), &of, (3, 9), &ends, (now, HistoryDays::DEFAULT)).await.unwrap();
     let db = stage.world.embedded.dynamodb();
     let mut kept = rows::all(&db, Table::Events).await.unwrap();
     let key = |row: &rows::Row| row["sk"].as_s().unwrap().clone();
@@ -217,7 +218,7 @@ async fn a_compaction_that_is_kept_twice_or_in_part_changes_nothing() {
     // Whoever wrote them died after the first few.
     rows::replace_all(&db, Table::Events, kept[..2].to_vec()).await.unwrap();
     for _ in 0..2 {
-        store.keep_outcomes(&client(), &of, (3, 9), &ends, now).await.unwrap();
+        store.keep_outcomes(&client(), &of, (3, 9), &ends, (now, HistoryDays::DEFAULT)).await.unwrap();
         let mut again = rows::all(&db, Table::Events).await.unwrap();
         again.sort_by_key(key);
         assert_eq!(again, kept);

@@ -1,6 +1,6 @@
 use chrono::TimeDelta;
 use tidegate_domain::flow::Flow;
-use tidegate_domain::job::{Count, History, Payload, Terms};
+use tidegate_domain::job::{Count, History, HistoryDays, Payload, Terms};
 use tidegate_domain::rules::{Jitter, Misfire, MisfireLaunches, Relevancy, Rules};
 use tidegate_domain::target::Target;
 use tidegate_domain::time::{CronSpec, parse_zone};
@@ -29,6 +29,7 @@ fn child(rules: Rules) -> Child {
             target: Target::sqs("https://sqs.eu-west-1.amazonaws.com/1/jobs").unwrap(),
             payload: Payload::Inline("null".to_owned()),
             history: History::All,
+            history_days: HistoryDays::DEFAULT,
             max_attempts: None,
             retry: Default::default(),
             relevancy: None,
