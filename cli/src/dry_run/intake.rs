@@ -182,7 +182,7 @@ impl<'a> Reading<'a> {
 
     /// The first calendar of a job that has not been met.
     fn missing<'j>(&self, job: &'j JobRow) -> Option<&'j CalendarId> {
-        job.draft.rules.calendars.iter().find(|id| !self.calendars.contains_key(*id))
+        job.draft.rules.all_calendars().find(|id| !self.calendars.contains_key(*id))
     }
 
     async fn store(&mut self, row: JobRow) -> anyhow::Result<()> {
@@ -204,7 +204,7 @@ impl<'a> Reading<'a> {
                 Some(missing) => {
                     let error = format!(
                         "calendar '{missing}' is not in the file: add a row {{\"calendar_id\": \"{missing}\", \
-                         \"dates\": [...]}}, or leave it out of calendars"
+                         \"dates\": [...]}}, or leave it out of the job"
                     );
                     self.enrolment.strike(&job.id);
                     self.refused.push(Refused { id: Some(job.id.to_string()), line, error });

@@ -79,6 +79,9 @@ pub struct Job {
     /// The names of the exclusion calendars on whose days it does not launch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calendars: Vec<String>,
+    /// The names of the calendars on whose days alone it launches; on any day when there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub only_on: Vec<String>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -132,6 +135,7 @@ impl Job {
             misfire: None,
             relevancy_seconds: None,
             calendars: Vec::new(),
+            only_on: Vec::new(),
         }
     }
 

@@ -1,4 +1,7 @@
-//! Exclusion calendars: named lists of dates and intervals on which jobs do not launch, shared by a client's jobs.
+//! Calendars: named lists of dates and intervals on which jobs do not launch, or on which alone they do, shared by a
+//! client's jobs.
+
+use std::sync::Arc;
 
 use chrono::{DateTime, Datelike, NaiveDate, Utc};
 use chrono_tz::Tz;
@@ -19,7 +22,7 @@ use crate::unknown::Unknown;
 /// let christmas = NaiveDate::from_ymd_opt(2026, 12, 25).into_iter().collect();
 /// let holidays = Exclusions { dates: christmas, ..Exclusions::default() }.checked()?;
 /// let eve = Utc.with_ymd_and_hms(2026, 12, 24, 23, 30, 0).unwrap();
-/// assert!(!holidays.excludes(eve, Tz::UTC) && holidays.excludes(eve, Tz::Europe__Berlin));
+/// assert!(!holidays.contains(eve, Tz::UTC) && holidays.contains(eve, Tz::Europe__Berlin));
 /// # Ok::<(), tidegate_domain::calendar::CalendarError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,11 +33,12 @@ pub struct Calendar {
     pub id: CalendarId,
     /// Rises by one with each change; starts at 1.
     pub revision: u32,
-    /// What it excludes: at least one date or interval.
+    /// What it lists: at least one date or interval.
     pub exclusions: Exclusions,
 }
 
-/// Dates and intervals on which nothing launches.
+/// The dates and intervals of a calendar. What they mean says the job that names it: it launches on none of them, or on them
+/// alone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Exclusions {
     /// Whose days the dates are; `None`: those of the zone of the job.
@@ -85,9 +89,9 @@ impl Exclusions {
         }
     }
 
-    /// Whether a launch is excluded. `zone` is that of its job, whose days count unless the calendar has a zone of its
-    /// own.
-    pub fn excludes(&self, launch_at: DateTime<Utc>, zone: Tz) -> bool {
+    /// Whether a launch lies on one of them. `zone` is that of its job, whose days count unless the calendar has a zone of
+    /// its own.
+    pub fn contains(&self, launch_at: DateTime<Utc>, zone: Tz) -> bool {
         let day = clamped(launch_at).with_timezone(&WallClock::of(self.zone.unwrap_or(zone))).date_naive();
         self.dates.binary_search(&day).is_ok()
             || self.yearly.binary_search(&(day.month() as u8, day.day() as u8)).is_ok()
@@ -95,8 +99,30 @@ impl Exclusions {
     }
 }
 
+/// When a job may launch, by the calendars that it names as they are now.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OpenDays {
+    /// It launches on none of them. A calendar that is gone is left out: it excludes nothing.
+    pub excluded: Vec<Arc<Exclusions>>,
+    /// It launches on these alone; `None`: the job names none, and launches on any. A calendar that is gone is left out: it
+    /// has no day, so that a job all of whose are gone does not launch.
+    pub only_on: Option<Vec<Arc<Exclusions>>>,
+}
+
+impl OpenDays {
+    /// Whether a launch, before jitter, is not made: it lies on an excluded day, or outside of the days on which alone its
+    /// job launches. `zone` is that of its job.
+    pub fn excludes(&self, launch_at: DateTime<Utc>, zone: Tz) -> bool {
+        let lies_on = |calendar: &Arc<Exclusions>| calendar.contains(launch_at, zone);
+        self.excluded.iter().any(lies_on)
+            || self.only_on.as_ref().is_some_and(|only| !only.iter().any(lies_on))
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn instant(text: &str) -> DateTime<Utc> {
@@ -108,10 +134,10 @@ mod tests {
         let dates = vec![NaiveDate::from_ymd_opt(2026, 12, 25).unwrap()];
         let christmas = Exclusions { dates, ..Exclusions::default() }.checked().unwrap();
         let evening = instant("2026-12-24T23:30:00Z");
-        assert!(christmas.excludes(evening, Tz::Europe__Berlin));
-        assert!(!christmas.excludes(evening, Tz::UTC));
+        assert!(christmas.contains(evening, Tz::Europe__Berlin));
+        assert!(!christmas.contains(evening, Tz::UTC));
         let of_utc = Exclusions { zone: Some(Tz::UTC), ..christmas };
-        assert!(!of_utc.excludes(evening, Tz::Europe__Berlin));
+        assert!(!of_utc.contains(evening, Tz::Europe__Berlin));
     }
 
     #[test]
@@ -126,7 +152,7 @@ mod tests {
             ("2028-02-29T00:00:00Z", true),
             ("2028-02-28T23:59:59Z", false),
         ] {
-            assert_eq!(both.excludes(instant(at), Tz::UTC), excluded, "{at}");
+            assert_eq!(both.contains(instant(at), Tz::UTC), excluded, "{at}");
         }
     }
 
@@ -138,5 +164,44 @@ mod tests {
         let found = dates.len();
         let many = Exclusions { dates, ..Exclusions::default() };
         assert_eq!(many.checked(), Err(CalendarError::TooMany { found }));
+    }
+
+    fn listing(dates: &[NaiveDate]) -> Arc<Exclusions> {
+        Arc::new(Exclusions { dates: dates.to_vec(), ..Exclusions::default() })
+    }
+
+    #[test]
+    fn no_calendar_leaves_all_days_and_one_that_is_gone_leaves_none() {
+        let at = instant("2026-12-25T12:00:00Z");
+        assert!(!OpenDays::default().excludes(at, Tz::UTC));
+        let gone = OpenDays { only_on: Some(Vec::new()), ..OpenDays::default() };
+        assert!(gone.excludes(at, Tz::UTC));
+    }
+
+    proptest! {
+        /// The reference writes out every hour of every listed day.
+        #[test]
+        fn a_launch_is_made_on_the_listed_days_that_are_not_excluded(
+            excluded in proptest::collection::vec(proptest::collection::btree_set(0_u32..8, 0..4), 0..3),
+            only_on in proptest::option::of(proptest::collection::vec(proptest::collection::btree_set(0_u32..8, 0..6), 0..3)),
+        ) {
+            let zone = Tz::America__New_York;
+            // The clocks change on November 1.
+            let day = |number: &u32| NaiveDate::from_ymd_opt(2026, 10, 28).unwrap() + chrono::Days::new((*number).into());
+            let calendars = |lists: &[std::collections::BTreeSet<u32>]| -> Vec<_> {
+                lists.iter().map(|list| listing(&list.iter().map(day).collect::<Vec<_>>())).collect()
+            };
+            let open = OpenDays { excluded: calendars(&excluded), only_on: only_on.as_deref().map(calendars) };
+            let start = instant("2026-10-27T00:00:00Z");
+            for hour in 0..11 * 24 {
+                let at = start + chrono::TimeDelta::hours(hour);
+                let local = at.with_timezone(&zone).format("%F").to_string();
+                let lists = |lists: &[std::collections::BTreeSet<u32>]| {
+                    lists.iter().flatten().any(|number| day(number).to_string() == local)
+                };
+                let made = !lists(&excluded) && only_on.as_deref().is_none_or(lists);
+                prop_assert_eq!(open.excludes(at, zone), !made, "{}", local);
+            }
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What a job says about its launches beside its trigger: from when to when, how late, on which days not.
+//! What a job says about its launches beside its trigger: from when to when, how late, on which days.
 
 use crate::time::seconds;
 use chrono::{DateTime, Duration, Utc};
@@ -25,6 +25,9 @@ pub struct Rules {
     pub misfire: Misfire,
     /// The names of the calendars on whose days it does not launch, at most [`CALENDARS_PER_JOB`].
     pub calendars: Vec<CalendarId>,
+    /// The names of the calendars on whose days alone it launches; none: it launches on any day. Together with `calendars` at
+    /// most [`CALENDARS_PER_JOB`].
+    pub only_on: Vec<CalendarId>,
     /// What a newer version stored beside that, kept as it is.
     pub unknown: Unknown,
 }
@@ -71,14 +74,27 @@ pub enum RulesError {
         /// How many calendars there are.
         found: usize,
     },
+    /// More calendars of both kinds than [`CALENDARS_PER_JOB`].
+    #[error("calendars and only_on have {found} names together; {CALENDARS_PER_JOB} is the most")]
+    Together {
+        /// How many there are.
+        found: usize,
+    },
+    /// The job would launch on the days of a calendar alone, and not on them: never.
+    #[error("calendar '{calendar}' is named in 'calendars' and in 'only_on'; leave it out of one of them")]
+    Both {
+        /// The name of that calendar.
+        calendar: CalendarId,
+    },
 }
 
 impl Rules {
     /// Checks what the parts say about each other; drops calendars that are named twice.
     ///
     /// # Errors
-    /// [`RulesError::Backward`] when the end does not come after the start, [`RulesError::Calendars`] when there are
-    /// more than [`CALENDARS_PER_JOB`].
+    /// [`RulesError::Backward`] when the end does not come after the start, [`RulesError::Calendars`] and
+    /// [`RulesError::Together`] when there are more calendars than [`CALENDARS_PER_JOB`], [`RulesError::Both`] when one is
+    /// named both ways.
     pub fn checked(mut self) -> Result<Self, RulesError> {
         if let (Some(start_at), Some(end_at)) = (self.start_at, self.end_at)
             && end_at <= start_at
@@ -87,10 +103,24 @@ impl Rules {
         }
         self.calendars.sort_unstable();
         self.calendars.dedup();
-        match self.calendars.len() {
-            found if found > CALENDARS_PER_JOB => Err(RulesError::Calendars { found }),
-            _ => Ok(self),
+        self.only_on.sort_unstable();
+        self.only_on.dedup();
+        let (found, together) = (self.calendars.len(), self.calendars.len() + self.only_on.len());
+        if found > CALENDARS_PER_JOB {
+            return Err(RulesError::Calendars { found });
         }
+        if together > CALENDARS_PER_JOB {
+            return Err(RulesError::Together { found: together });
+        }
+        match self.only_on.iter().find(|id| self.calendars.contains(id)) {
+            Some(calendar) => Err(RulesError::Both { calendar: calendar.clone() }),
+            None => Ok(self),
+        }
+    }
+
+    /// The names of all its calendars, of both kinds.
+    pub fn all_calendars(&self) -> impl Iterator<Item = &CalendarId> {
+        self.calendars.iter().chain(&self.only_on)
     }
 
     /// Whether an instant lies at `start_at` or later, and before `end_at`.
@@ -171,6 +201,21 @@ mod tests {
         let rules = rules(at(10), at(20)).unwrap();
         let within = [9, 10, 19, 20].map(|second| rules.is_within(at(second).unwrap()));
         assert_eq!(within, [false, true, true, false]);
+    }
+
+    #[test]
+    fn calendars_are_counted_together_and_none_is_named_both_ways() {
+        let names = |from: usize, to: usize| -> Vec<CalendarId> {
+            (from..to).map(|number| format!("c{number}").parse().unwrap()).collect()
+        };
+        let rules = |calendars, only_on| Rules { calendars, only_on, ..Rules::default() }.checked();
+        assert_eq!(rules(names(0, 4), names(4, 9)), Err(RulesError::Together { found: 9 }));
+        assert_eq!(
+            rules(names(0, 2), names(1, 3)),
+            Err(RulesError::Both { calendar: "c1".parse().unwrap() })
+        );
+        let both = rules(names(0, 4), [names(4, 8), names(4, 8)].concat()).unwrap();
+        assert_eq!(both.all_calendars().cloned().collect::<Vec<_>>(), names(0, 8));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What clients do with exclusion calendars.
+//! What clients do with calendars.
 //!
 //! A change acts on what is not delivered yet: the client's jobs are looked up before delivery for a while.
 
@@ -86,7 +86,8 @@ impl Calendars {
     }
 
     /// Deletes a calendar that no job names, at the `expected` revision; `None`: at any. One-time jobs with a generated
-    /// id are not looked at: for them, a calendar that is gone excludes nothing.
+    /// id are not looked at: for them, a calendar that is gone has no days. It excludes nothing, and what may launch on its days
+    /// alone does not launch.
     ///
     /// # Errors
     /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or a row that is needed cannot be read.
@@ -107,7 +108,9 @@ impl Calendars {
             let mut after = None;
             loop {
                 let page = self.store.jobs(client, after).await?;
-                if let Some(job) = page.rows.iter().find(|job| job.rules.calendars.contains(id)) {
+                if let Some(job) =
+                    page.rows.iter().find(|job| job.rules.all_calendars().any(|named| named == id))
+                {
                     return Ok(CalendarDelete::InUse(job.id.clone()));
                 }
                 // Of a job that cannot be read, nobody can tell whether it names the calendar.

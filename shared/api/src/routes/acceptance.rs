@@ -113,11 +113,13 @@ async fn check_surroundings(
     }
     let mut errors = FieldErrors::default();
     check_policy(state, client, &draft.terms, seen, &mut errors).await?;
-    for id in &draft.rules.calendars {
-        if !is_calendar(state, client, id, seen).await? {
-            let message =
-                format!("client '{}' has no calendar '{id}'; put it first, or leave it out", client.id);
-            errors.add("calendars", id.as_str(), message);
+    for (field, ids) in [("calendars", &draft.rules.calendars), ("only_on", &draft.rules.only_on)] {
+        for id in ids {
+            if !is_calendar(state, client, id, seen).await? {
+                let message =
+                    format!("client '{}' has no calendar '{id}'; put it first, or leave it out", client.id);
+                errors.add(field, id.as_str(), message);
+            }
         }
     }
     let mut warnings = Vec::new();

@@ -117,6 +117,10 @@ pub(crate) struct JobBody {
     #[serde(default)]
     #[schema(value_type = Vec<String>, example = json!(["holidays"]))]
     calendars: List<String, CALENDARS_PER_JOB>,
+    /// The calendars on whose days alone it launches; on any day when left out. Together with `calendars` at most 8 names.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>, example = json!(["business-days"]))]
+    only_on: List<String, CALENDARS_PER_JOB>,
     /// The revision that is expected, as in `If-Match`. Not looked at when posted.
     #[schema(value_type = Option<u32>)]
     pub(crate) revision: Option<Number<Revision>>,
@@ -145,7 +149,7 @@ pub(crate) struct CheckedJob {
 }
 
 bounded_fields!(
-    JobBody: job_id, count, cost, priority, fair_by, max_failures, max_attempts, jitter_seconds, relevancy_seconds, calendars, revision
+    JobBody: job_id, count, cost, priority, fair_by, max_failures, max_attempts, jitter_seconds, relevancy_seconds, calendars, only_on, revision
 );
 
 impl Form for JobBody {
@@ -178,6 +182,7 @@ impl JobBody {
             jitter_seconds: self.jitter_seconds,
             misfire: self.misfire.as_ref(),
             calendars: &self.calendars,
+            only_on: &self.only_on,
         };
         let rules = rules.check(now, errors);
         if let (Some(trigger), Some(rules)) = (&trigger, &rules)
@@ -347,6 +352,7 @@ pub(crate) fn view(job: &Job, mut warnings: Vec<String>) -> JobView {
         misfire: misfire_view(job.rules.misfire),
         relevancy_seconds: terms.relevancy.map(Relevancy::seconds),
         calendars: job.rules.calendars.iter().map(ToString::to_string).collect(),
+        only_on: job.rules.only_on.iter().map(ToString::to_string).collect(),
         paused: job.paused,
         changed_at: instant(job.changed_at),
         warnings,

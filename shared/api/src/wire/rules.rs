@@ -65,6 +65,7 @@ pub(crate) struct RulesFields<'b> {
     pub(crate) jitter_seconds: Option<Number<Jitter>>,
     pub(crate) misfire: Option<&'b MisfireBody>,
     pub(crate) calendars: &'b [String],
+    pub(crate) only_on: &'b [String],
 }
 
 impl RulesFields<'_> {
@@ -77,13 +78,15 @@ impl RulesFields<'_> {
         let end_at = self.end_at.map(|text| errors.keep("end_at", text, read_instant("end_at", text)));
         let jitter = check_or_default(self.jitter_seconds, errors);
         let misfire = self.misfire.map_or(Some(Misfire::default()), |misfire| misfire.check(errors));
-        let calendars = self.check_calendars(errors);
+        let calendars = check_calendars("calendars", self.calendars, errors);
+        let only_on = check_calendars("only_on", self.only_on, errors);
         let rules = Rules {
             start_at: start_at.map_or(Some(None), |read| read.map(Some))?,
             end_at: end_at.map_or(Some(None), |read| read.map(Some))?,
             jitter: jitter?,
             misfire: misfire?,
             calendars: calendars?,
+            only_on: only_on?,
             unknown: Unknown::default(),
         };
         match rules.checked() {
@@ -92,26 +95,29 @@ impl RulesFields<'_> {
                 let (field, given) = match &error {
                     RulesError::Backward { .. } => ("end_at", self.end_at.map_or(Value::Null, Value::from)),
                     RulesError::Calendars { .. } => ("calendars", Value::Null),
+                    RulesError::Together { .. } => ("only_on", Value::Null),
+                    RulesError::Both { calendar } => ("only_on", calendar.as_str().into()),
                 };
                 errors.add(field, given, sentence(&error));
                 None
             }
         }
     }
+}
 
-    fn check_calendars(&self, errors: &mut FieldErrors) -> Option<Vec<CalendarId>> {
-        // More than that cannot become few enough by dropping those that are named twice: say so before each name.
-        if self.calendars.len() > 10 * CALENDARS_PER_JOB {
-            let error = RulesError::Calendars { found: self.calendars.len() };
-            errors.add("calendars", (), error.to_string());
-            return None;
-        }
-        let names = self.calendars.iter().enumerate().map(|(index, name)| {
-            errors.keep(&format!("calendars[{index}]"), &**name, name.parse::<CalendarId>())
-        });
-        let names: Vec<Option<CalendarId>> = names.collect();
-        names.into_iter().collect()
+fn check_calendars(field: &str, names: &[String], errors: &mut FieldErrors) -> Option<Vec<CalendarId>> {
+    // More than that are not looked at one by one, even if many are named twice.
+    if names.len() > 10 * CALENDARS_PER_JOB {
+        let message = format!("{field} has {} names; {CALENDARS_PER_JOB} is the most", names.len());
+        errors.add(field, (), message);
+        return None;
     }
+    let names = names
+        .iter()
+        .enumerate()
+        .map(|(index, name)| errors.keep(&format!("{field}[{index}]"), &**name, name.parse::<CalendarId>()));
+    let names: Vec<Option<CalendarId>> = names.collect();
+    names.into_iter().collect()
 }
 
 /// A refusal with its instants as the API writes them.

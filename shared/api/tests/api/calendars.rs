@@ -49,16 +49,18 @@ async fn a_calendar_that_a_job_names_stays() {
     let world = World::new().await;
     let key = world.register("acme").await;
     world.put("/v1/calendars/holidays", &key, &json!({"dates": ["12-25"]})).await;
-    let mut job = cron_job();
-    job["calendars"] = json!(["holidays"]);
-    assert_eq!(world.put("/v1/jobs/nightly", &key, &job).await.status, StatusCode::CREATED);
-    let refused = world.delete("/v1/calendars/holidays", &key).await;
-    assert_eq!(refused.status, StatusCode::CONFLICT);
-    assert_eq!(
-        refused.json["detail"],
-        "calendar 'holidays' is named by the job 'nightly'; delete that, or leave the calendar out of it"
-    );
-    world.delete("/v1/jobs/nightly", &key).await;
+    for field in ["calendars", "only_on"] {
+        let mut job = cron_job();
+        job[field] = json!(["holidays"]);
+        assert_eq!(world.put("/v1/jobs/nightly", &key, &job).await.status, StatusCode::CREATED);
+        let refused = world.delete("/v1/calendars/holidays", &key).await;
+        assert_eq!(refused.status, StatusCode::CONFLICT, "{field}");
+        assert_eq!(
+            refused.json["detail"],
+            "calendar 'holidays' is named by the job 'nightly'; delete that, or leave the calendar out of it"
+        );
+        world.delete("/v1/jobs/nightly", &key).await;
+    }
     assert_eq!(world.delete("/v1/calendars/holidays", &key).await.status, StatusCode::NO_CONTENT);
 }
 

@@ -198,6 +198,13 @@ async fn previews_upcoming_firings_bulk_calls_and_calendars() {
     let skipped: Vec<Option<&str>> = upcoming.upcoming.iter().map(|next| next.skipped.as_deref()).collect();
     assert_eq!((upcoming.zone.as_str(), skipped), ("Europe/Berlin", vec![None, Some("excluded")]));
     assert_eq!(client.upcoming("nightly", None).await.unwrap().upcoming.len(), 10);
+    let only_on = vec!["holidays".to_owned()];
+    let only = Job {
+        only_on: only_on.clone(),
+        ..Job::new(Trigger::cron("30 2 * * *", "Europe/Berlin"), Target::sqs(QUEUE))
+    };
+    client.put_job("nightly", &only, None).await.unwrap();
+    assert_eq!(client.job("nightly").await.unwrap().only_on, only_on);
     assert!(client.delete_calendar("holidays", None).await.is_err());
     client.delete_job("nightly", None).await.unwrap();
     client.delete_calendar("holidays", Some(1)).await.unwrap();

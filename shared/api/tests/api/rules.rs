@@ -10,6 +10,7 @@ async fn rules_are_answered_as_they_were_given() {
     let world = World::new().await;
     let key = world.register("acme").await;
     world.put("/v1/calendars/holidays", &key, &json!({"dates": ["12-25"]})).await;
+    world.put("/v1/calendars/open", &key, &json!({"dates": ["12-25", "12-28"]})).await;
     let mut body = cron_job();
     for (name, value) in [
         ("start_at", json!("2026-12-01T01:00:00+01:00")),
@@ -18,6 +19,7 @@ async fn rules_are_answered_as_they_were_given() {
         ("misfire", json!({"rule": "all", "max": 3})),
         ("relevancy_seconds", json!(600)),
         ("calendars", json!(["holidays", "holidays"])),
+        ("only_on", json!(["open", "open"])),
     ] {
         body[name] = value;
     }
@@ -32,6 +34,7 @@ async fn rules_are_answered_as_they_were_given() {
         ("misfire", json!({"rule": "all", "max": 3})),
         ("relevancy_seconds", json!(600)),
         ("calendars", json!(["holidays"])),
+        ("only_on", json!(["open"])),
         ("paused", json!(false)),
     ] {
         assert_eq!(read.json[name], value, "{name}");

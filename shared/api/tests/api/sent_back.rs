@@ -15,7 +15,7 @@ fn jobs() -> Vec<(&'static str, Value)> {
     };
     let rules = json!({
         "start_at": "2026-12-01T00:00:00Z", "end_at": "2027-12-01T00:00:00Z", "jitter_seconds": 60,
-        "misfire": {"rule": "latest"}, "relevancy_seconds": 3_600, "calendars": ["days"]
+        "misfire": {"rule": "latest"}, "relevancy_seconds": 3_600, "calendars": ["days"], "only_on": ["open"]
     });
     let flow = json!({
         "policy_id": "small", "cost": 2, "priority": 3, "fair_by": "/report", "overlap": "buffer_one", "max_failures": 4,
@@ -68,7 +68,9 @@ async fn world() -> (World, String) {
     let world = World::new().await;
     let key = world.register("acme").await;
     world.put("/v1/policies/small", &key, &json!({"max_in_flight": 3})).await;
-    world.put("/v1/calendars/days", &key, &json!({"dates": ["2026-12-25"]})).await;
+    for calendar in ["days", "open"] {
+        world.put(&format!("/v1/calendars/{calendar}"), &key, &json!({"dates": ["2026-12-25"]})).await;
+    }
     (world, key)
 }
 

@@ -56,6 +56,36 @@ async fn changes_of_the_clocks_calendars_and_ends_are_seen_ahead() {
     );
 }
 
+/// One calendar, which one job leaves out and another goes by.
+#[tokio::test]
+async fn a_calendar_is_left_out_by_one_job_and_gone_by_by_another() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    world.put("/v1/calendars/quarter", &key, &json!({"dates": ["2026-11-23", "2026-11-24"]})).await;
+    world.put("/v1/calendars/second", &key, &json!({"dates": ["2026-11-24"]})).await;
+    let skipped = async |fields: Value| {
+        let mut body = cron_job();
+        body["trigger"] = json!({"cron": "0 9 * * *", "zone": "Asia/Tokyo"});
+        for (name, calendars) in fields.as_object().unwrap() {
+            body[name] = calendars.clone();
+        }
+        let next = upcoming(&world, &key, &body, "?count=4").await;
+        let launches = next["upcoming"].as_array().unwrap().iter();
+        launches.map(|launch| launch["skipped"].as_str().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    // 22 to 25 November.
+    let (made, left) = (None, Some("excluded".to_owned()));
+    let pattern = |open: [bool; 4]| open.map(|open| if open { made.clone() } else { left.clone() });
+    for (fields, open) in [
+        (json!({"calendars": ["quarter"]}), [true, false, false, true]),
+        (json!({"only_on": ["quarter"]}), [false, true, true, false]),
+        (json!({"only_on": ["quarter"], "calendars": ["second"]}), [false, true, false, false]),
+        (json!({"only_on": ["quarter", "second"]}), [false, true, true, false]),
+    ] {
+        assert_eq!(skipped(fields.clone()).await, pattern(open), "{fields}");
+    }
+}
+
 #[tokio::test]
 async fn jitter_moves_every_launch_by_the_same_offset() {
     let world = World::new().await;

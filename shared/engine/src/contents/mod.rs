@@ -9,13 +9,14 @@ mod payload;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use tidegate_domain::calendar::Exclusions;
+use tidegate_domain::calendar::{Exclusions, OpenDays};
 use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{CalendarId, ClientId, JobId, RunId};
 use tidegate_domain::job::{self, Job, Payload};
 use tidegate_domain::occurrence::{Occurrence, SkipReason};
 use tidegate_domain::pack::{Singles, SinglesId};
 use tidegate_domain::policy::PolicyRef;
+use tidegate_domain::rules::Rules;
 use tidegate_domain::time::{seconds, shifted};
 use tidegate_store::Store;
 use tidegate_store::jobs::JobRow;
@@ -157,18 +158,26 @@ impl Contents {
         })
     }
 
-    /// What the calendars of a job exclude; a calendar that is gone excludes nothing.
-    pub(crate) async fn exclusions(
+    /// The days on which the calendars of a job let it launch, as they are now: a read for each.
+    pub(crate) async fn open_days(&self, client: &ClientId, rules: &Rules) -> Result<OpenDays, EngineError> {
+        let mut days = OpenDays::default();
+        for id in &rules.calendars {
+            days.excluded.extend(self.listed(client, id).await?);
+        }
+        for id in &rules.only_on {
+            let listed = self.listed(client, id).await?;
+            days.only_on.get_or_insert_default().extend(listed);
+        }
+        Ok(days)
+    }
+
+    /// What a calendar lists; `None` when it is gone.
+    pub(crate) async fn listed(
         &self,
         client: &ClientId,
-        calendars: &[CalendarId],
-    ) -> Result<Vec<Arc<Exclusions>>, EngineError> {
-        let mut found = Vec::with_capacity(calendars.len());
-        for id in calendars {
-            let calendar = self.store.calendar(client, id).await?;
-            found.extend(calendar.map(|calendar| Arc::new(calendar.exclusions)));
-        }
-        Ok(found)
+        id: &CalendarId,
+    ) -> Result<Option<Arc<Exclusions>>, EngineError> {
+        Ok(self.store.calendar(client, id).await?.map(|calendar| Arc::new(calendar.exclusions)))
     }
 
     /// Says that what was planned for a client must be looked up before it is delivered, from now on for a while.

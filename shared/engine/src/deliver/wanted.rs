@@ -1,8 +1,6 @@
 //! Whether an event is still wanted: its job may have been paused, deleted or changed since its launch was planned.
 
-use std::sync::Arc;
-
-use tidegate_domain::calendar::Exclusions;
+use tidegate_domain::calendar::OpenDays;
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
 use tidegate_domain::occurrence::{Occurrence, SkipReason};
@@ -10,20 +8,21 @@ use tidegate_domain::time::shifted;
 
 use super::Delivery;
 use crate::EngineError;
-use crate::scan::evaluate::is_excluded;
 
-/// A job as it is now, with what its calendars exclude.
+/// A job as it is now, with the days on which its calendars let it launch.
 pub(super) struct Known {
     job: Option<Job>,
-    exclusions: Vec<Arc<Exclusions>>,
+    days: OpenDays,
 }
 
 impl Delivery {
     pub(super) async fn known(&self, client: &ClientId, id: &JobId) -> Result<Known, EngineError> {
         let job = self.contents.present_job(client, id).await?;
-        let calendars = job.as_ref().map_or(&[][..], |job| &job.rules.calendars);
-        let exclusions = self.contents.exclusions(client, calendars).await?;
-        Ok(Known { job, exclusions })
+        let days = match &job {
+            Some(job) => self.contents.open_days(client, &job.rules).await?,
+            None => OpenDays::default(),
+        };
+        Ok(Known { job, days })
     }
 
     /// Why a single event of a pack is not delivered, by what is stored now; `None` when it is wanted.
@@ -50,5 +49,5 @@ pub(super) fn unwanted_because(occurrence: &Occurrence, known: &Known) -> Option
     if job.revision > occurrence.revision && scheduled_at > job.changed_at {
         return Some(if job.paused { SkipReason::Paused } else { SkipReason::Rescheduled });
     }
-    is_excluded(&known.exclusions, scheduled_at, job.trigger.zone()).then_some(SkipReason::Excluded)
+    known.days.excludes(scheduled_at, job.trigger.zone()).then_some(SkipReason::Excluded)
 }

@@ -33,9 +33,9 @@ impl Queries {
             let before = |start_at| shifted(start_at, seconds(-1));
             let begin = job.rules.start_at.map_or(begin, |start_at| begin.max(before(start_at)));
             let firings = child.cadence.upcoming(begin, count);
-            let calendars = self.contents.exclusions(&job.client, &job.rules.calendars).await?;
+            let days = self.contents.open_days(&job.client, &job.rules).await?;
             let mut decisions = Vec::with_capacity(firings.len());
-            evaluate(&child, &firings, &calendars, &plan_at_once(after, false), &mut decisions);
+            evaluate(&child, &firings, &days, &plan_at_once(after, false), &mut decisions);
             decisions.retain(|launch| launch.launch_at > after);
             decisions.truncate(count);
             Ok(decisions)

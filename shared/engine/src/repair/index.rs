@@ -42,7 +42,7 @@ impl Seen {
         self.clients.insert(job.client.clone());
         let policy = job.terms.policy.as_ref().map(|policy| PolicyRef::new(&job.client, policy));
         self.policies.extend(policy);
-        let calendars = job.rules.calendars.iter().map(|calendar| (job.client.clone(), calendar.clone()));
+        let calendars = job.rules.all_calendars().map(|calendar| (job.client.clone(), calendar.clone()));
         self.calendars.extend(calendars);
         for place in &job.children {
             self.child(job.trigger.zone(), place.key.launch_expression(), place.shard);

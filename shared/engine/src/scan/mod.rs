@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
-use tidegate_domain::calendar::Exclusions;
+use tidegate_domain::calendar::{Exclusions, OpenDays};
 use tidegate_domain::ids::{CalendarId, ClientId};
 use tidegate_domain::occurrence::SkipReason;
 use tidegate_domain::time::{Dst, Firing, LocalWindow, Window};
@@ -228,8 +228,8 @@ impl<'e> Scan<'e> {
     }
 
     async fn evaluate_found(&mut self, child: &Child) -> Result<(), EngineError> {
-        let calendars = self.exclusions(child).await?;
-        evaluate(child, &self.firings, &calendars, &self.plan, &mut self.decisions);
+        let days = self.open_days(child).await?;
+        evaluate(child, &self.firings, &days, &self.plan, &mut self.decisions);
         for decision in &mut self.decisions {
             // Whoever emitted it before and died may have left its run without a message. Delivery looks at its age anyway.
             decision.skip_reason =
@@ -278,17 +278,31 @@ impl<'e> Scan<'e> {
         }
     }
 
-    async fn exclusions(&mut self, child: &Child) -> Result<Vec<Arc<Exclusions>>, EngineError> {
-        let mut found = Vec::new();
+    /// The days on which a row's job may launch. Each calendar is read once in a scan.
+    async fn open_days(&mut self, child: &Child) -> Result<OpenDays, EngineError> {
+        let mut days = OpenDays::default();
         for id in &child.rules.calendars {
-            let key = (child.client.clone(), id.clone());
-            if !self.calendars.contains_key(&key) {
-                let read = self.contents.exclusions(&child.client, std::slice::from_ref(id)).await?;
-                self.calendars.insert(key.clone(), read.into_iter().next());
-            }
-            found.extend(self.calendars.get(&key).cloned().flatten());
+            days.excluded.extend(self.listed(&child.client, id).await?);
         }
-        Ok(found)
+        for id in &child.rules.only_on {
+            let listed = self.listed(&child.client, id).await?;
+            days.only_on.get_or_insert_default().extend(listed);
+        }
+        Ok(days)
+    }
+
+    async fn listed(
+        &mut self,
+        client: &ClientId,
+        id: &CalendarId,
+    ) -> Result<Option<Arc<Exclusions>>, EngineError> {
+        let key = (client.clone(), id.clone());
+        if let Some(known) = self.calendars.get(&key) {
+            return Ok(known.clone());
+        }
+        let read = self.contents.listed(client, id).await?;
+        self.calendars.insert(key, read.clone());
+        Ok(read)
     }
 
     /// Decides about launches of a job that were found otherwise than by its rows, those after `after`. Returns up to which one

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use tidegate_domain::ids::CalendarId;
 use tidegate_domain::rules::{Jitter, Misfire, MisfireLaunches, Rules};
 use tidegate_domain::time::clamped;
 
@@ -25,6 +26,9 @@ pub struct RulesDoc {
     /// Calendars.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     x: Vec<String>,
+    /// Calendars on whose days alone it launches.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    o: Vec<String>,
     /// What a newer version stored.
     #[serde(flatten)]
     rest: Rest,
@@ -43,6 +47,7 @@ impl From<&Rules> for RulesDoc {
             j: Some(rules.jitter.seconds()).filter(|seconds| *seconds > 0),
             m: (rules.misfire != Misfire::default()).then_some(misfire),
             x: rules.calendars.iter().map(ToString::to_string).collect(),
+            o: rules.only_on.iter().map(ToString::to_string).collect(),
             rest: Rest::from(&rules.unknown),
         }
     }
@@ -61,6 +66,9 @@ impl RulesDoc {
             };
             second.map(read).transpose()
         };
+        let names = |name: &str, ids: &[String]| -> Result<Vec<CalendarId>, String> {
+            ids.iter().map(|id| id.parse().map_err(|e| format!("'{name}': {e}"))).collect()
+        };
         Ok(Rules {
             start_at: instant("s", self.s)?,
             end_at: instant("e", self.e)?,
@@ -74,12 +82,8 @@ impl RulesDoc {
                     Misfire::All(MisfireLaunches::new(most).map_err(|e| e.to_string())?)
                 }
             },
-            calendars: self
-                .x
-                .iter()
-                .map(|id| id.parse())
-                .collect::<Result<_, _>>()
-                .map_err(|e| format!("'x': {e}"))?,
+            calendars: names("x", &self.x)?,
+            only_on: names("o", &self.o)?,
             unknown: self.rest.unknown(),
         })
     }
@@ -93,9 +97,9 @@ mod tests {
     fn rules_read_back_and_their_stored_form_is_pinned() {
         let all = Misfire::All(MisfireLaunches::new(7).unwrap());
         for (misfire, pinned) in [
-            (Misfire::Skip, r#"{"s":10,"e":20,"j":30,"m":0,"x":["holidays"]}"#),
-            (Misfire::Latest, r#"{"s":10,"e":20,"j":30,"m":-1,"x":["holidays"]}"#),
-            (all, r#"{"s":10,"e":20,"j":30,"m":7,"x":["holidays"]}"#),
+            (Misfire::Skip, r#"{"s":10,"e":20,"j":30,"m":0,"x":["holidays"],"o":["open"]}"#),
+            (Misfire::Latest, r#"{"s":10,"e":20,"j":30,"m":-1,"x":["holidays"],"o":["open"]}"#),
+            (all, r#"{"s":10,"e":20,"j":30,"m":7,"x":["holidays"],"o":["open"]}"#),
         ] {
             let rules = Rules {
                 start_at: DateTime::from_timestamp(10, 0),
@@ -103,6 +107,7 @@ mod tests {
                 jitter: Jitter::new(30).unwrap(),
                 misfire,
                 calendars: vec!["holidays".parse().unwrap()],
+                only_on: vec!["open".parse().unwrap()],
                 ..Rules::default()
             };
             let text = serde_json::to_string(&RulesDoc::from(&rules)).unwrap();

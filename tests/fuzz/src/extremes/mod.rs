@@ -32,7 +32,9 @@ pub fn for_field(dice: &Dice, name: &str, known: &Known) -> Json {
         "at" | "after" | "anchor" | "until" | "from" | "to" | "dates" => Json::text(instants::instant(dice)),
         _ if name.ends_with("_at") => Json::text(instants::instant(dice)),
         "token" | "tokens" => Json::text(addresses::token(dice, known)),
-        _ if name.ends_with("_id") || matches!(name, "calendars" | "client" | "policy" | "run" | "part") => {
+        _ if name.ends_with("_id")
+            || matches!(name, "calendars" | "only_on" | "client" | "policy" | "run" | "part") =>
+        {
             Json::text(addresses::id(dice, known))
         }
         "l" | "o" | "e" | "due_s" | "lease_end_ms" if dice.chance(500) => Json::raw(numbers::whole(dice)),

@@ -86,7 +86,7 @@ pub(crate) fn text(dice: &Dice, name: &str, known: &Known) -> Json {
         "launch_expression" => any_of(dice, &["H:03", "*:*", "D:MON", "M:21"]),
         "token" | "tokens" => known.tokens.any(dice),
         "policy_id" => known.policies.any(dice),
-        "calendars" | "calendar_id" => known.calendars.any(dice),
+        "calendars" | "only_on" | "calendar_id" => known.calendars.any(dice),
         "job_id" | "client_id" => any_of(dice, NAMES),
         "Minute" | "Hour" => any_of(dice, &["0", "*", "*/5"]),
         "DayOfMonth" | "Month" | "DayOfWeek" => any_of(dice, &["*", "1"]),

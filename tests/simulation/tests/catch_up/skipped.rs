@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::calendar::Exclusions;
-use tidegate_domain::rules::{Jitter, Rules};
+use tidegate_domain::rules::{Jitter, Misfire, Rules};
 use tidegate_domain::time::Window;
 use tidegate_embedded::{Call, Fault, FaultPlan};
 use tidegate_engine::JobDelete;
@@ -80,6 +80,62 @@ async fn what_a_calendar_excludes_is_recorded_as_excluded() {
     let skipped = site.settled("each", &cron("*/2 * * * *")).await;
     assert_eq!(skipped, [("excluded".to_owned(), 5)]);
     assert!(site.delivered("each").iter().all(|at| !(600..1_200).contains(at)));
+}
+
+/// One calendar, which one job leaves out and another goes by: each launch is made by exactly one of them.
+#[tokio::test]
+async fn what_lies_outside_of_the_days_to_launch_on_is_recorded_as_excluded() {
+    let mut site = Site::new().await;
+    exclude(&site.world, at_second(600), at_second(1_200)).await;
+    let holidays = || vec!["holidays".parse().unwrap()];
+    let without = Rules { calendars: holidays(), ..Rules::default() };
+    let within = Rules { only_on: holidays(), ..Rules::default() };
+    site.create(site.job(cron("*/2 * * * *"), "without").ruled(without)).await;
+    site.create(site.job(cron("*/2 * * * *"), "within").ruled(within.clone())).await;
+    site.create(site.job(super::rate(120, 0), "beat").ruled(within)).await;
+    site.minutes(30).await;
+    assert_eq!(site.settled("without", &cron("*/2 * * * *")).await, [("excluded".to_owned(), 5)]);
+    site.settled("within", &cron("*/2 * * * *")).await;
+    site.settled("beat", &super::rate(120, 0)).await;
+    let (without, within) = (site.delivered("without"), site.delivered("within"));
+    assert_eq!(within, [600, 720, 840, 960, 1_080]);
+    assert_eq!(site.delivered("beat"), within);
+    assert!(without.iter().all(|at| !within.contains(at)));
+}
+
+/// A misfire rule counts firings of the trigger: the latest missed one lies outside of the days, so none is made up for.
+#[tokio::test]
+async fn a_misfire_rule_counts_what_a_calendar_leaves_out() {
+    let mut site = Site::new().await;
+    exclude(&site.world, at_second(0), at_second(2_000)).await;
+    let rules =
+        Rules { only_on: vec!["holidays".parse().unwrap()], misfire: Misfire::Latest, ..Rules::default() };
+    site.create(site.job(cron("*/5 * * * *"), "each").ruled(rules)).await;
+    site.minutes(8).await;
+    site.world.advance(3_600);
+    site.tick().await;
+    site.minutes(2).await;
+    assert_eq!(site.delivered("each").last(), Some(&600), "what was planned before the outage");
+    let skipped = site.settled("each", &cron("*/5 * * * *")).await;
+    assert!(skipped.iter().any(|(reason, _)| reason == "misfire_skipped"), "{skipped:?}");
+    assert!(skipped.iter().any(|(reason, _)| reason == "excluded"), "{skipped:?}");
+}
+
+/// The days to launch on changed when the chunk was on its way.
+#[tokio::test]
+async fn days_to_launch_on_that_change_late_still_count() {
+    let mut site = Site::new().await;
+    exclude(&site.world, at_second(0), at_second(3_600)).await;
+    let rules = Rules { only_on: vec!["holidays".parse().unwrap()], ..Rules::default() };
+    site.create(site.job(cron("*/5 * * * *"), "each").ruled(rules)).await;
+    site.minutes(8).await;
+    site.world.advance(30);
+    // The launch at 600 seconds was planned at minute 8.
+    exclude(&site.world, at_second(0), at_second(590)).await;
+    site.world.advance(-30);
+    site.minutes(4).await;
+    assert_eq!(site.skipped("each").await, [(600, 600, 1, "excluded".to_owned())]);
+    assert_eq!(site.delivered("each"), [0, 300]);
 }
 
 /// The calendar changed when the chunk was on its way.

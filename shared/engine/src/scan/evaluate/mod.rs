@@ -1,10 +1,8 @@
 //! What becomes of the launches of one row of the index: made, or skipped with a reason.
 
-use std::sync::Arc;
-
 use chrono::{DateTime, Duration, Utc};
 use chrono_tz::Tz;
-use tidegate_domain::calendar::Exclusions;
+use tidegate_domain::calendar::OpenDays;
 use tidegate_domain::limits::MISFIRE_THRESHOLD_SECONDS;
 use tidegate_domain::occurrence::SkipReason;
 use tidegate_domain::time::{Cadence, Firing, LocalWindow, Window, seconds, shifted};
@@ -73,7 +71,7 @@ pub(crate) fn firings(child: &Child, local: Option<&LocalWindow>, window: Window
 pub(crate) fn evaluate(
     child: &Child,
     firings: &[Firing],
-    calendars: &[Arc<Exclusions>],
+    days: &OpenDays,
     plan: &Plan,
     out: &mut Vec<Decision>,
 ) {
@@ -87,7 +85,7 @@ pub(crate) fn evaluate(
         let missed_before = plan.missed_before;
         let skip_reason = if child.paused {
             Some(SkipReason::Paused)
-        } else if is_excluded(calendars, firing.launch_at, zone_of(child)) {
+        } else if days.excludes(firing.launch_at, zone_of(child)) {
             Some(SkipReason::Excluded)
         } else if launch_at < missed_before && firing.launch_at < cutoff.before(missed_before) {
             Some(SkipReason::MisfireSkipped)
@@ -98,11 +96,6 @@ pub(crate) fn evaluate(
         };
         out.push(Decision { firing: *firing, launch_at, skip_reason });
     }
-}
-
-/// Whether a launch, before jitter, lies in one of the calendars of a job whose days are those of `zone`.
-pub(crate) fn is_excluded(calendars: &[Arc<Exclusions>], at: DateTime<Utc>, zone: Tz) -> bool {
-    calendars.iter().any(|calendar| calendar.excludes(at, zone))
 }
 
 /// The zone whose days a row's job goes by.

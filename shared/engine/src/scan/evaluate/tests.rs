@@ -48,7 +48,7 @@ fn outcome(child: &Child, from: &str, to: &str) -> (Vec<String>, Vec<(String, Sk
     let plan = Plan { window, as_of: now, repeat: false, missed_before, now };
     let (mut found, mut decisions) = (Vec::new(), Vec::new());
     firings(child, None, window, &mut found);
-    evaluate(child, &found, &[], &plan, &mut decisions);
+    evaluate(child, &found, &OpenDays::default(), &plan, &mut decisions);
     let minute = |decision: &Decision| decision.launch_at.format("%H:%M").to_string();
     let made = decisions.iter().filter(|decision| decision.skip_reason.is_none()).map(minute).collect();
     let left =
