@@ -49,6 +49,8 @@ const RARE: &[Unused] = &[
     ),
     rare(&["handler"], &["dynamodb:Scan"], "-runs", "a client that is deleted"),
     rare(&["handler"], &["dynamodb:Scan"], "-events", "a client that is deleted"),
+    rare(&["handler"], &["dynamodb:BatchGetItem"], "-events", "why targets did not take events of a policy"),
+    rare(&["handler"], &["dynamodb:DeleteItem"], "-events", "chunks that were set aside and are sent"),
     rare(
         &["handler"],
         &["dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:Query"],

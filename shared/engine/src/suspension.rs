@@ -26,8 +26,8 @@ pub struct Suspensions {
 
 impl Suspensions {
     /// Suspends a client: its keys are refused with the reason, those of consumers for releases aside, and nothing of it is
-    /// delivered. What is in flight goes on. Repeating it changes nothing but the reason, and one that is being deleted stays as it is. The client as it is then; `None`: there is
-    /// none.
+    /// delivered. What is in flight goes on. Repeating it changes nothing but the reason, and one that is being deleted stays as
+    /// it is. The client as it is then; `None`: there is none.
     ///
     /// # Errors
     /// As [`Sidelining::sideline`]. Its keys may be refused then while some of its policies are not held yet; repeating the call is
@@ -67,7 +67,8 @@ impl Suspensions {
     }
 
     /// Lets a client go on: what waited drains at a pace, and then its keys are good again. One that was sidelined before it was
-    /// suspended stays so. One that is not suspended, or is being deleted, stays as it is. The client as it is then; `None`: there is none.
+    /// suspended stays so. One that is not suspended, or is being deleted, stays as it is. The client as it is then; `None`: there
+    /// is none.
     ///
     /// # Errors
     /// As [`Sidelining::drain`]. It may drain then while its keys are still refused; repeating the call is safe.
