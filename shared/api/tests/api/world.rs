@@ -143,6 +143,15 @@ impl World {
         assert_eq!(pumped.again, 0, "messages come again without any fault");
     }
 
+    /// A minute passes, after which the ends of events are kept.
+    pub async fn minute(&self) {
+        self.clock.advance_ms(60_000);
+        for _ in 0..2 {
+            self.engine.tick().await.unwrap();
+            self.dispatch().await;
+        }
+    }
+
     /// Delivers what is due and takes it off the consumer's queue.
     pub async fn receive(&self) -> Vec<Value> {
         self.dispatch().await;
