@@ -95,12 +95,7 @@ const RARE: &[Unused] = &[
     rare(&["handler"], &["dynamodb:GetItem"], "-events", "chunks whose message comes again"),
     rare(&["handler"], &["dynamodb:UpdateItem"], "-events", "targets without a policy that cannot keep up"),
     rare(&["handler"], &["dynamodb:Query"], "-events", "outcomes of packs that are set aside"),
-    rare(
-        &["master"],
-        &["dynamodb:GetItem", "dynamodb:DeleteItem"],
-        "-events",
-        "dead letters that are redriven or discarded",
-    ),
+    rare(&["master"], &["dynamodb:GetItem"], "-events", "dead letters that are redriven or discarded"),
     rare(&["handler"], &["dynamodb:Query"], "-runs", "packs, and runs that must not overlap"),
     rare(&["handler"], &["dynamodb:PutItem"], "-clients", "the secret that tokens are signed with, once"),
     rare(&["emitter", "handler"], &["sqs:SendMessage"], "-dead-letters", "messages that nobody can handle"),
