@@ -38,7 +38,7 @@ const LEAST: i64 = 4;
 /// How long a message may be under way, in minutes: the longest delay, and its retries. A clock that was behind takes
 /// messages for early.
 const SENT_BACK_MINUTES: i64 = 18;
-/// How long a rate may be used up that a clock which was ahead has granted by.
+/// How long a rate may be used up that a clock which was ahead has granted by, and how long a retry may wait that it has put off.
 const JUMP_MINUTES: i64 = 65;
 /// How often everything is redriven at last: what no target takes dies again each time.
 const REDRIVES: u32 = 2;
@@ -52,12 +52,7 @@ pub(crate) async fn finish(history: &mut History) -> Result<()> {
     // What clocks that were ahead have left behind is as it should be when its time has come.
     let far = last_launch.into_iter().chain(left_ahead(history).await?).max();
     let minutes = far.map_or(0, |at| (at - history.now()).num_minutes().max(0));
-    let is_rated = history.model.policies.iter().any(|policy| policy.terms.rate().is_some());
-    let minutes = minutes.max(match history.jumps {
-        true if is_rated => JUMP_MINUTES,
-        true => SENT_BACK_MINUTES,
-        false => 0,
-    });
+    let minutes = if history.jumps { minutes.max(JUMP_MINUTES) } else { minutes };
     let_pass(history, BEATS, false).await?;
     let until = history.now().max(last_launch.unwrap_or_default());
     end_jobs(history).await?;
