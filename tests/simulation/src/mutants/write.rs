@@ -8,7 +8,7 @@ use super::condition::shape;
 
 /// What updates are called, by the kind of row and the attributes that they write. What has no name here is called by
 /// its attributes.
-const UPDATES: [(&str, &str, &str); 65] = [
+const UPDATES: [(&str, &str, &str); 68] = [
     ("active", "retained_at", "note retained"),
     ("epoch", "epoch_ms", "begin"),
     ("index", "#shards", "raise shards"),
@@ -32,6 +32,9 @@ const UPDATES: [(&str, &str, &str); 65] = [
     ("run", "dead expired failed last_at q# succeeded", "add outcomes"),
     ("run", "left_out", "add left out"),
     ("run", "last_at t#", "tell part"),
+    ("run", "redriven_dead", "count redriven"),
+    ("run", "redriven_expired", "count redriven"),
+    ("run", "redriven_failed", "count redriven"),
     ("run", "skipped skipped_to", "grow skipped"),
     ("run", "started", "start"),
     ("run", "stopped", "stop"),

@@ -16,6 +16,7 @@ cases! {
     "letter put: tries = :tries" => letter_of_a_later_delivery_is_discarded,
     "letter transact put: done_at = :at" => letter_of_another_instant_is_redriven,
     "letter transact put: tries = :tries" => letter_of_a_later_delivery_is_redriven,
+    "run transact count redriven: attribute_exists(pk)" => letter_of_a_run_that_has_expired,
 }
 
 /// The letter of an event that ended after so many deliveries, at a second.
@@ -60,5 +61,11 @@ async fn letter_of_another_instant_is_redriven(world: &World, store: &Store) -> 
 async fn letter_of_a_later_delivery_is_redriven(world: &World, store: &Store) -> Result<bool> {
     waiting(world).await?;
     keep(world.engine.store(), &letter(2, 0)?).await?;
+    Ok(is_refused(store.forget_redriven(&client()?, &letter(1, 0)?, true, at(120)).await?))
+}
+
+/// Of what has expired nothing would be counted but what is redriven.
+async fn letter_of_a_run_that_has_expired(world: &World, store: &Store) -> Result<bool> {
+    keep(world.engine.store(), &letter(1, 0)?).await?;
     Ok(is_refused(store.forget_redriven(&client()?, &letter(1, 0)?, true, at(120)).await?))
 }
