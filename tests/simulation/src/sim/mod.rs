@@ -14,6 +14,7 @@ mod dice;
 mod drain;
 mod endpoints;
 mod history;
+mod letters;
 mod many;
 mod mix;
 mod model;

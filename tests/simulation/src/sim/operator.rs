@@ -2,7 +2,7 @@
 //! were missing, and whatever can be redriven must arrive.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use anyhow::Result;
 use chrono::Duration;
@@ -12,42 +12,11 @@ use tidegate_store::dead_letters::DeadLetter;
 
 use super::checkers::i2_nothing_lost;
 use super::coverage::CoveredFault;
-use super::dice::Dice;
 use super::history::History;
+use super::letters::{Answers, Operator, locked};
 use super::mix;
 use super::processes::{About, Call, Done};
 use super::setup::{MISSING, is_refused};
-
-type Events = BTreeSet<(ClientId, EventId)>;
-
-/// What came of each of some letters.
-pub(crate) type Answers = Vec<(EventId, Result<Redriven, EngineError>)>;
-
-/// The operator of a history.
-#[derive(Debug)]
-pub(crate) struct Operator {
-    dice: Dice,
-    /// Events that are on their way again, as far as it was told, and those that cannot be.
-    redriven: Events,
-    refused: Events,
-    /// Events whose letters it asked to discard, whether or not it was answered.
-    discarded: Arc<Mutex<Events>>,
-}
-
-impl Operator {
-    pub(crate) fn new(dice: Dice) -> Self {
-        Self { dice, redriven: Events::new(), refused: Events::new(), discarded: Arc::default() }
-    }
-
-    /// Whether it asked to discard the letter of an event.
-    pub(crate) fn has_discarded(&self, client: &ClientId, event: &EventId) -> bool {
-        locked(&self.discarded).contains(&(client.clone(), event.clone()))
-    }
-}
-
-fn locked(events: &Mutex<Events>) -> MutexGuard<'_, Events> {
-    events.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 impl History {
     /// The operator looks at some letters of a client, now and then.

@@ -16,7 +16,7 @@ use tidegate_domain::token::Token;
 use tidegate_engine::{Engine, EngineError, Extended, Handled, JobDelete, Released, TickReport, Written};
 use tidegate_testkit::queue;
 
-use super::operator::Answers;
+use super::letters::Answers;
 
 /// What came of a call.
 pub(crate) enum Done {
