@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use crate::ids::{CalendarId, ClientId};
 use crate::limits::CALENDAR_ENTRIES;
+use crate::rules::Rules;
 use crate::time::{WallClock, Window, clamped};
 use crate::unknown::Unknown;
 
@@ -110,6 +111,13 @@ pub struct OpenDays {
 }
 
 impl OpenDays {
+    /// The days on which the rules of a job let it launch. `listed` has what a calendar lists; `None`: it is gone.
+    pub fn of(rules: &Rules, listed: impl Fn(&CalendarId) -> Option<Arc<Exclusions>>) -> Self {
+        let all = |ids: &[CalendarId]| ids.iter().filter_map(&listed).collect();
+        let only_on = (!rules.only_on.is_empty()).then(|| all(&rules.only_on));
+        Self { excluded: all(&rules.calendars), only_on }
+    }
+
     /// Whether a launch, before jitter, is not made: it lies on an excluded day, or outside of the days on which alone its
     /// job launches. `zone` is that of its job.
     pub fn excludes(&self, launch_at: DateTime<Utc>, zone: Tz) -> bool {

@@ -9,7 +9,6 @@
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use chrono::{DateTime, Utc};
-use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tidegate_domain::ids::{ClientId, EventId, JobId};
 use tidegate_domain::job::HistoryDays;
 use tidegate_domain::pack::PackId;
@@ -49,8 +48,6 @@ pub struct DeadLetter {
 
 /// For how long the mark of a letter that is settled stays: what is kept late comes within minutes.
 const SETTLED_DAYS: i64 = 1;
-/// Letters that are written at once.
-const KEPT_AT_ONCE: usize = 16;
 
 fn partition(client: &ClientId, shard: u32) -> String {
     format!("{client}|dead|{shard}")
@@ -115,29 +112,6 @@ fn read(row: &Attributes) -> Result<Option<DeadLetter>> {
 }
 
 impl Store {
-    /// Keeps dead letters, for so many days each. Writing one twice leaves one; one of the same end that is settled stays so.
-    ///
-    /// # Errors
-    /// `StoreError::Aws` when DynamoDB refuses a call or does not answer; some may be written then.
-    pub async fn keep_dead_letters<'l>(
-        &self,
-        letters: impl IntoIterator<Item = (&'l ClientId, &'l DeadLetter, HistoryDays)>,
-    ) -> Result<()> {
-        let keep = async |(client, letter, kept): (&ClientId, &DeadLetter, HistoryDays)| {
-            let row = row(client, letter, kept);
-            if letter.attempts == u8::MAX {
-                // Nobody counts further: a later end looks like this one.
-                return self.put(Table::Events, row).await;
-            }
-            let values = Attributes::from([(":tries".to_owned(), number(letter.attempts))]);
-            self.put_when(Table::Events, row, "attribute_not_exists(pk) OR tries < :tries", values)
-                .await
-                .map(drop)
-        };
-        let keeps: Vec<_> = letters.into_iter().map(keep).collect();
-        stream::iter(keeps).buffer_unordered(KEPT_AT_ONCE).try_collect().await
-    }
-
     /// A page of the dead letters of a client under one of [`DEAD_LETTER_SHARDS`] keys, at most `limit`, read consistently: by
     /// job, launch and number. The first when `after` is `None`, else what follows a page whose `next` it was.
     ///

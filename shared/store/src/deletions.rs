@@ -14,7 +14,7 @@ use crate::keys::hash_key;
 use crate::launch::owner_of;
 use crate::rows::{Query, Update};
 use crate::sidelines::recheck_key;
-use crate::tables::{PARTITION_KEY, SORT_KEY, Table};
+use crate::tables::Table;
 use crate::{Result, Store, Write};
 
 /// Rows of one page of what is looked at.
@@ -129,11 +129,7 @@ impl Store {
     async fn sweep_partition(&self, table: Table, pk: String) -> Result<Swept> {
         let query = Query { limit: Some(ROWS_PER_LOOK), consistent: true, ..Query::of(table, pk) };
         let page = self.query(query).await?;
-        let keys = page.rows.iter().map(|row| {
-            let item = Item::new(table, row);
-            Ok(Key::new(item.text(PARTITION_KEY)?, item.text(SORT_KEY)?))
-        });
-        let keys: Vec<Key> = keys.collect::<Result<_>>()?;
+        let keys = page.rows.iter().map(|row| Item::new(table, row).key()).collect::<Result<Vec<Key>>>()?;
         let removed = keys.len() as u64;
         self.remove_rows(table, keys).await?;
         Ok(Swept { removed, next: page.next.map(|_| "more".to_owned()) })

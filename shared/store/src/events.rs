@@ -34,8 +34,8 @@ const EVENTS_OF_PARTS_PER_KEY: u32 = 16_384;
 const _: () = assert!(PACK_EVENTS <= EVENTS_PER_KEY as usize);
 const _: () = assert!(EVENTS_OF_PARTS_PER_KEY / HTTP_EVENTS_PER_CHUNK < 1_000);
 
-/// Words of consumers that are written at once.
-const SAID_AT_ONCE: usize = 8;
+/// Words of consumers, and dead letters, that are written at once.
+const ONE_BY_ONE_AT_ONCE: usize = 8;
 /// Rounds in which records are written. Who keeps them can keep them later, and is paid for while it waits.
 const KEEP_ROUNDS: u32 = 2;
 /// Keys of one history that are read at once.
@@ -68,7 +68,7 @@ pub enum Record {
         /// When the last attempt ended, kept to the millisecond.
         at: DateTime<Utc>,
     },
-    /// An event did not succeed, and nothing sends it again.
+    /// An event did not succeed, and nothing sends it again. One of the same end that is settled stays so.
     DeadLetter {
         /// The client whose event it is.
         client: ClientId,
@@ -322,26 +322,38 @@ impl Store {
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or leaves some rows unwritten in each of
     /// `KEEP_ROUNDS` rounds. Some rows may be written then; the call may be repeated.
     pub async fn keep(&self, records: &[Record]) -> Result<()> {
-        let (said, others) =
-            records.iter().partition::<Vec<_>, _>(|r| matches!(r, Record::ReleaseNote { .. }));
-        let puts: Vec<_> = said.into_iter().map(|record| self.keep_release_note(record)).collect();
-        stream::iter(puts).buffer_unordered(SAID_AT_ONCE).try_collect::<()>().await?;
-        let letters = others.iter().filter_map(|record| match record {
-            Record::DeadLetter { client, letter, kept } => Some((client, letter, *kept)),
-            _ => None,
-        });
-        self.keep_dead_letters(letters).await?;
-        let (marks, others) = others
-            .into_iter()
-            .filter(|record| !matches!(record, Record::DeadLetter { .. }))
-            .partition::<Vec<_>, _>(|r| matches!(r, Record::Mark { .. } | Record::Part { .. }));
-        let (runs, others) =
-            others.into_iter().partition::<Vec<_>, _>(|r| matches!(r, Record::SingleRun { .. }));
+        let (mut notes, mut letters, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut runs, mut marks) = (Vec::new(), Vec::new());
+        for record in records {
+            match record {
+                Record::ReleaseNote { .. } => notes.push(record),
+                Record::DeadLetter { .. } => letters.push(record),
+                Record::Event { .. } | Record::FailedDelivery { .. } => others.push(record),
+                Record::SingleRun { .. } => runs.push(record),
+                Record::Part { .. } | Record::Mark { .. } => marks.push(record),
+            }
+        }
+        let notes: Vec<_> = notes.into_iter().map(|record| self.keep_release_note(record)).collect();
+        stream::iter(notes).buffer_unordered(ONE_BY_ONE_AT_ONCE).try_collect::<()>().await?;
+        let letters: Vec<_> = letters.into_iter().map(|record| self.keep_dead_letter(record)).collect();
+        stream::iter(letters).buffer_unordered(ONE_BY_ONE_AT_ONCE).try_collect::<()>().await?;
         for records in [others, runs, marks] {
             let rows = records.into_iter().map(Record::row).collect::<Result<_>>()?;
             self.put_all_within(KEEP_ROUNDS, rows).await?;
         }
         Ok(())
+    }
+
+    async fn keep_dead_letter(&self, record: &Record) -> Result<()> {
+        let Record::DeadLetter { letter, .. } = record else { return Ok(()) };
+        let (table, row) = record.row()?;
+        if letter.attempts == u8::MAX {
+            // Nobody counts further: a later end looks like this one.
+            return self.put(table, row).await;
+        }
+        let values = Attributes::from([(":tries".to_owned(), number(letter.attempts))]);
+        // Refused by one of the same end, settled or not, and by one of a later end.
+        self.put_when(table, row, "attribute_not_exists(pk) OR tries < :tries", values).await.map(drop)
     }
 
     async fn keep_release_note(&self, record: &Record) -> Result<()> {

@@ -116,6 +116,11 @@ impl<'a> Item<'a> {
         StoreError::Corrupt { table: self.table, key, reason: reason.into() }
     }
 
+    /// Where it lies.
+    pub(crate) fn key(&self) -> Result<Key> {
+        Ok(Key::new(self.text(PARTITION_KEY)?, self.text(SORT_KEY)?))
+    }
+
     pub(crate) fn find_text(&self, name: &str) -> Option<&'a str> {
         self.attributes.get(name)?.as_s().ok().map(String::as_str)
     }

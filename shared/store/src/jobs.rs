@@ -17,7 +17,7 @@ use tidegate_domain::shard::shard_of;
 use crate::doc::{RulesDoc, TermsDoc, TriggerDoc};
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::launch::{OutboxEntry, keys_of, outbox_row, owed_key_of, remains_of, rows_of};
-use crate::rows::{Query, Update};
+use crate::rows::{Query, Update, unbuilt};
 use crate::tables::{EXPIRES_AT, Table};
 use crate::{Create, Page, Result, Store, StoreError, Write};
 
@@ -286,28 +286,23 @@ impl Store {
     }
 
     pub(crate) fn put_new_item_of(&self, table: Table, row: Row) -> Result<TransactWriteItem> {
-        let put = Put::builder()
-            .table_name(self.name(table))
-            .set_item(Some(row.into_attributes()))
-            .condition_expression("attribute_not_exists(pk)");
-        Ok(TransactWriteItem::builder().put(put.build().map_err(build_error)?).build())
+        self.put_when_item_of(table, row, "attribute_not_exists(pk)", Attributes::new())
     }
 
     /// A put in the place of the revision that was seen, or of nothing.
     pub(crate) fn guarded_put(&self, table: Table, row: Row, seen: Option<u32>) -> Result<TransactWriteItem> {
-        let put = Put::builder().table_name(self.name(table)).set_item(Some(row.into_attributes()));
-        let put = match seen {
-            None => put.condition_expression("attribute_not_exists(pk)"),
+        match seen {
+            None => self.put_new_item_of(table, row),
             Some(seen) => {
-                put.condition_expression("rev = :seen").expression_attribute_values(":seen", number(seen))
+                let seen = Attributes::from([(":seen".to_owned(), number(seen))]);
+                self.put_when_item_of(table, row, "rev = :seen", seen)
             }
-        };
-        Ok(TransactWriteItem::builder().put(put.build().map_err(build_error)?).build())
+        }
     }
 
     pub(crate) fn put_item_of(&self, table: Table, row: Row) -> Result<TransactWriteItem> {
         let put = Put::builder().table_name(self.name(table)).set_item(Some(row.into_attributes()));
-        Ok(TransactWriteItem::builder().put(put.build().map_err(build_error)?).build())
+        Ok(TransactWriteItem::builder().put(put.build().map_err(unbuilt(table))?).build())
     }
 
     /// Removes a row of the index, or makes it void.
@@ -320,7 +315,7 @@ impl Store {
 
     pub(crate) fn delete_item_of(&self, table: Table, key: &Key) -> Result<TransactWriteItem> {
         let delete = Delete::builder().table_name(self.name(table)).set_key(Some(key.attributes()));
-        Ok(TransactWriteItem::builder().delete(delete.build().map_err(build_error)?).build())
+        Ok(TransactWriteItem::builder().delete(delete.build().map_err(unbuilt(table))?).build())
     }
 }
 
@@ -333,8 +328,4 @@ pub(crate) fn zone_key_of(job: &Job) -> Option<Key> {
     let name = format!("{}|{}", job.client, job.id);
     let shard = shard_of(&name, ZONE_SHARDS);
     (!job.children.is_empty()).then(|| Key::new(zone_partition(job.trigger.zone(), shard), name))
-}
-
-fn build_error(error: aws_sdk_dynamodb::error::BuildError) -> StoreError {
-    StoreError::Corrupt { table: Table::Jobs, key: String::new(), reason: error.to_string() }
 }

@@ -257,7 +257,8 @@ impl Store {
         self.transact(Table::Runs, items).await
     }
 
-    /// Keeps the row of a pack for [`HISTORY_DAYS`](tidegate_domain::limits::HISTORY_DAYS) from `now`. `Refused` when it is kept for longer, or is gone.
+    /// Keeps the row of a pack for [`HISTORY_DAYS`](tidegate_domain::limits::HISTORY_DAYS) from `now`. `Refused` when it is kept for
+    /// longer, or is gone.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.

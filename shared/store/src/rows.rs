@@ -210,11 +210,7 @@ impl Store {
             }
             let asked = KeysAndAttributes::builder().set_keys(Some(left.clone())).consistent_read(consistent);
             let asked = asked.build();
-            let asked = asked.map_err(|e| StoreError::Corrupt {
-                table,
-                key: String::new(),
-                reason: e.to_string(),
-            })?;
+            let asked = asked.map_err(unbuilt(table))?;
             let got = self.db.batch_get_item().request_items(self.name(table), asked).send().await;
             let got = match got.map_err(|e| StoreError::aws("BatchGetItem", table, &e)) {
                 Ok(got) => got,
@@ -224,7 +220,7 @@ impl Store {
             };
             for row in got.responses.into_iter().flat_map(|tables| tables.into_values().flatten()) {
                 let item = Item::new(table, &row);
-                found.push((Key::new(item.text(PARTITION_KEY)?, item.text(SORT_KEY)?), row));
+                found.push((item.key()?, row));
             }
             let open = got.unprocessed_keys.into_iter().flat_map(HashMap::into_values);
             left = open.flat_map(|open| open.keys).collect();
@@ -280,25 +276,29 @@ impl Store {
 
     /// The same in so many rounds.
     pub(crate) async fn put_all_within(&self, rounds: u32, rows: Vec<(Table, Row)>) -> Result<()> {
-        let mut rows = rows.into_iter();
-        let mut calls = Vec::new();
-        loop {
+        let put = |(table, row): (Table, Row)| {
+            let put = PutRequest::builder().set_item(Some(row.into_attributes())).build();
+            Ok((table, WriteRequest::builder().put_request(put.map_err(unbuilt(table))?).build()))
+        };
+        self.write_all(rounds, rows.into_iter().map(put).collect::<Result<_>>()?).await
+    }
+
+    /// Deletes rows, 25 to a call, some calls at once; those that are not there are no error.
+    pub(crate) async fn remove_rows(&self, table: Table, keys: Vec<Key>) -> Result<()> {
+        let gone = |key: Key| {
+            let gone = DeleteRequest::builder().set_key(Some(key.attributes())).build();
+            Ok((table, WriteRequest::builder().delete_request(gone.map_err(unbuilt(table))?).build()))
+        };
+        self.write_all(WRITE_ROUNDS, keys.into_iter().map(gone).collect::<Result<_>>()?).await
+    }
+
+    async fn write_all(&self, rounds: u32, writes: Vec<(Table, WriteRequest)>) -> Result<()> {
+        let (mut writes, mut calls) = (writes.into_iter().peekable(), Vec::new());
+        while let Some(first_table) = writes.peek().map(|(table, _)| *table) {
             let mut requests: HashMap<String, Vec<WriteRequest>> = HashMap::new();
-            let mut first_table = None;
-            for (table, row) in rows.by_ref().take(ROWS_PER_BATCH) {
-                first_table.get_or_insert(table);
-                let put = PutRequest::builder().set_item(Some(row.into_attributes())).build();
-                let put = put.map_err(|e| StoreError::Corrupt {
-                    table,
-                    key: String::new(),
-                    reason: e.to_string(),
-                })?;
-                requests
-                    .entry(self.name(table))
-                    .or_default()
-                    .push(WriteRequest::builder().put_request(put).build());
+            for (table, write) in writes.by_ref().take(ROWS_PER_BATCH) {
+                requests.entry(self.name(table)).or_default().push(write);
             }
-            let Some(first_table) = first_table else { break };
             calls.push(self.write_batch(rounds, first_table, requests));
         }
         // All of them, whatever becomes of one: what is written need not be written again.
@@ -330,27 +330,6 @@ impl Store {
             }
         }
         Err(StoreError::not_served("BatchWriteItem", table))
-    }
-
-    /// Deletes rows, 25 to a call; those that are not there are no error.
-    pub(crate) async fn remove_rows(&self, table: Table, keys: Vec<Key>) -> Result<()> {
-        let mut calls = Vec::new();
-        for keys in keys.chunks(ROWS_PER_BATCH) {
-            let mut requests = Vec::with_capacity(keys.len());
-            for key in keys {
-                let gone = DeleteRequest::builder().set_key(Some(key.attributes())).build();
-                let gone = gone.map_err(|e| StoreError::Corrupt {
-                    table,
-                    key: String::new(),
-                    reason: e.to_string(),
-                })?;
-                requests.push(WriteRequest::builder().delete_request(gone).build());
-            }
-            let requests = HashMap::from([(self.name(table), requests)]);
-            calls.push(self.write_batch(WRITE_ROUNDS, table, requests));
-        }
-        let removed: Vec<Result<()>> = stream::iter(calls).buffer_unordered(BATCHES_AT_ONCE).collect().await;
-        removed.into_iter().collect()
     }
 
     /// Deletes a row; one that is not there is no error.
@@ -474,10 +453,7 @@ impl Store {
             .send()
             .await;
         let out = out.map_err(|e| StoreError::aws("Scan", table, &e))?;
-        let key = |row: &Attributes| {
-            let item = Item::new(table, row);
-            Ok(Key::new(item.text(PARTITION_KEY)?, item.text(SORT_KEY)?))
-        };
+        let key = |row: &Attributes| Item::new(table, row).key();
         let next = out.last_evaluated_key.as_ref().map(key).transpose()?;
         let rows = out.items.unwrap_or_default().iter().map(key).collect::<Result<Vec<Key>>>()?;
         Ok(Page::new(rows, next.map(|Key { pk, sk }| format!("{pk}{PLACE}{sk}"))))
@@ -493,7 +469,7 @@ impl Store {
             .set_expression_attribute_values(Some(update.values).filter(|v| !v.is_empty()))
             .set_expression_attribute_names(Some(update.names).filter(|n| !n.is_empty()))
             .build()
-            .map_err(|e| StoreError::Corrupt { table, key: String::new(), reason: e.to_string() })?;
+            .map_err(unbuilt(table))?;
         Ok(TransactWriteItem::builder().update(built).build())
     }
 
@@ -511,7 +487,7 @@ impl Store {
             .condition_expression(condition)
             .set_expression_attribute_values(Some(values).filter(|v| !v.is_empty()))
             .build()
-            .map_err(|e| StoreError::Corrupt { table, key: String::new(), reason: e.to_string() })?;
+            .map_err(unbuilt(table))?;
         Ok(TransactWriteItem::builder().put(built).build())
     }
 
@@ -529,7 +505,7 @@ impl Store {
             .condition_expression(condition)
             .set_expression_attribute_values(Some(values).filter(|v| !v.is_empty()))
             .build()
-            .map_err(|e| StoreError::Corrupt { table, key: String::new(), reason: e.to_string() })?;
+            .map_err(unbuilt(table))?;
         Ok(TransactWriteItem::builder().delete(built).build())
     }
 
@@ -557,6 +533,11 @@ impl Store {
             }
         }
     }
+}
+
+/// A request that lacks something: nobody can send it.
+pub(crate) fn unbuilt(table: Table) -> impl Fn(aws_sdk_dynamodb::error::BuildError) -> StoreError {
+    move |error| StoreError::Corrupt { table, key: String::new(), reason: error.to_string() }
 }
 
 pub(crate) fn is_condition<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {

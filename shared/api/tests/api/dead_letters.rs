@@ -59,7 +59,7 @@ async fn what_an_endpoint_refused_is_a_dead_letter_until_it_is_sent_again() {
         let hook = Hook::answering(&[410]).await;
         put(&world, &key, "sync", &job(&hook, count, is_throttled)).await;
         world.dispatch().await;
-        world.minute().await;
+        world.minutes(1).await;
         let found = letters(&world, &key, "").await;
         assert_eq!(found.len(), 1, "throttled: {is_throttled}, {count}: {found:?}");
         let letter = &found[0];
@@ -118,7 +118,7 @@ async fn what_a_consumer_failed_or_left_is_sent_again_under_its_limit_and_at_a_p
     world.post("/v1/tokens/release", &key, &release(&first)).await;
     // Nobody releases the other two.
     assert_eq!(world.receive().await.len(), 2);
-    world.minute().await;
+    world.minutes(1).await;
     let counts = world.get("/v1/dead-letters/count", &key).await.json;
     assert_eq!((&counts["total"], &counts["by_status"]), (&json!(4), &json!({"expired": 2, "failed": 2})));
     assert_eq!((&counts["by_job"], &counts["by_policy"]), (&json!({"batch": 4}), &json!({"small": 4})));
@@ -172,7 +172,7 @@ async fn letters_are_chosen_by_what_they_have_in_common_and_forgotten() {
     for _ in 0..3 {
         world.dispatch().await;
     }
-    world.minute().await;
+    world.minutes(1).await;
     for (query, count) in [
         ("?job_id=one", 1),
         ("?policy_id=small", 1),
@@ -251,7 +251,7 @@ async fn nobody_reaches_the_letters_of_another_client() {
     let hook = Hook::answering(&[410]).await;
     put(&world, &key, "sync", &job(&hook, 1, true)).await;
     world.dispatch().await;
-    world.minute().await;
+    world.minutes(1).await;
     let event = letters(&world, &key, "").await[0]["event_id"].as_str().unwrap().to_owned();
     let other = world.register("beta").await;
     assert!(letters(&world, &other, "").await.is_empty());

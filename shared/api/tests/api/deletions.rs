@@ -54,14 +54,6 @@ async fn shown(world: &World) -> (StatusCode, Value) {
     (shown.status, shown.json["deleting"].clone())
 }
 
-async fn minutes(world: &World, minutes: usize) {
-    for _ in 0..minutes {
-        world.clock.advance_ms(60_000);
-        world.engine.tick().await.unwrap();
-        world.dispatch().await;
-    }
-}
-
 #[tokio::test]
 async fn all_that_is_its_own_goes_and_nothing_else_does() {
     let world = World::new().await;
@@ -83,11 +75,11 @@ async fn all_that_is_its_own_goes_and_nothing_else_does() {
     assert_eq!(taken.status, StatusCode::CONFLICT, "{}", taken.text);
     assert!(taken.text.contains("client 'acme' is still being deleted"), "{}", taken.text);
 
-    minutes(&world, 5).await;
+    world.minutes(5).await;
     let (_, waiting) = shown(&world).await;
     assert_eq!(waiting["stage"], "policies", "what was on its way is waited for: {waiting}");
     assert!(waiting["removed"].as_u64().unwrap() >= 6, "{waiting}");
-    minutes(&world, 25).await;
+    world.minutes(25).await;
     assert_eq!(shown(&world).await.0, StatusCode::NOT_FOUND);
     let rows = world.everything().await;
     let left = of("acme", &rows);
@@ -101,7 +93,7 @@ async fn all_that_is_its_own_goes_and_nothing_else_does() {
     let jobs = world.get("/v1/jobs", &kept).await.json;
     assert_eq!(jobs["jobs"].as_array().unwrap().len(), 4, "{jobs}");
     assert_eq!(world.get("/v1/calendars", &kept).await.json["calendars"].as_array().unwrap().len(), 1);
-    minutes(&world, 15).await;
+    world.minutes(15).await;
     assert_eq!(other.calls().len(), 3, "the jobs of its neighbour launch");
     // Whoever has the name next begins anew, and is not held.
     let anew = world.register("acme").await;
@@ -109,7 +101,7 @@ async fn all_that_is_its_own_goes_and_nothing_else_does() {
     let mut job = hook.job(1);
     job["trigger"] = json!({"at": "2026-11-21T12:50:00Z"});
     assert_eq!(world.put("/v1/jobs/nightly", &anew, &job).await.status, StatusCode::CREATED);
-    minutes(&world, 6).await;
+    world.minutes(6).await;
     assert_eq!(hook.calls().len(), called + 1);
 }
 
@@ -144,7 +136,7 @@ async fn a_message_that_is_lost_is_sent_again_by_a_tick_and_one_that_comes_twice
     let rows = world.everything().await;
     let left = of("acme", &rows);
     assert!(left.iter().all(|row| row.contains("dirty|acme") || row.contains("deleting|acme")), "{left:#?}");
-    minutes(&world, 1).await;
+    world.minutes(1).await;
     assert!(!world.everything().await.iter().any(|row| row.contains("deleting|acme")));
 }
 

@@ -182,7 +182,7 @@ async fn every_failed_delivery_is_kept_and_shown_with_its_dead_letter_unless_not
             world.clock.advance_ms(11_000);
             world.dispatch().await;
         }
-        world.minute().await;
+        world.minutes(1).await;
         assert_eq!(hook.calls().len(), 3, "{name}");
         let event = format!("{name}.1.1795262400.0");
         let listed = world.get(&format!("/v1/events/{event}/failures"), &key).await.json["failures"].clone();

@@ -143,10 +143,10 @@ impl World {
         assert_eq!(pumped.again, 0, "messages come again without any fault");
     }
 
-    /// A minute passes, after which the ends of events are kept.
-    pub async fn minute(&self) {
-        self.clock.advance_ms(60_000);
-        for _ in 0..2 {
+    /// Minutes pass, each with its tick. After one the ends of events are kept.
+    pub async fn minutes(&self, minutes: usize) {
+        for _ in 0..minutes {
+            self.clock.advance_ms(60_000);
             self.engine.tick().await.unwrap();
             self.dispatch().await;
         }

@@ -6,6 +6,7 @@
 mod memory;
 mod payload;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -160,15 +161,11 @@ impl Contents {
 
     /// The days on which the calendars of a job let it launch, as they are now: a read for each.
     pub(crate) async fn open_days(&self, client: &ClientId, rules: &Rules) -> Result<OpenDays, EngineError> {
-        let mut days = OpenDays::default();
-        for id in &rules.calendars {
-            days.excluded.extend(self.listed(client, id).await?);
+        let mut read = BTreeMap::new();
+        for id in rules.all_calendars() {
+            read.insert(id, self.listed(client, id).await?);
         }
-        for id in &rules.only_on {
-            let listed = self.listed(client, id).await?;
-            days.only_on.get_or_insert_default().extend(listed);
-        }
-        Ok(days)
+        Ok(OpenDays::of(rules, |id| read.get(id).cloned().flatten()))
     }
 
     /// What a calendar lists; `None` when it is gone.

@@ -280,29 +280,14 @@ impl<'e> Scan<'e> {
 
     /// The days on which a row's job may launch. Each calendar is read once in a scan.
     async fn open_days(&mut self, child: &Child) -> Result<OpenDays, EngineError> {
-        let mut days = OpenDays::default();
-        for id in &child.rules.calendars {
-            days.excluded.extend(self.listed(&child.client, id).await?);
+        let key = |id: &CalendarId| (child.client.clone(), id.clone());
+        for id in child.rules.all_calendars() {
+            if !self.calendars.contains_key(&key(id)) {
+                let listed = self.contents.listed(&child.client, id).await?;
+                self.calendars.insert(key(id), listed);
+            }
         }
-        for id in &child.rules.only_on {
-            let listed = self.listed(&child.client, id).await?;
-            days.only_on.get_or_insert_default().extend(listed);
-        }
-        Ok(days)
-    }
-
-    async fn listed(
-        &mut self,
-        client: &ClientId,
-        id: &CalendarId,
-    ) -> Result<Option<Arc<Exclusions>>, EngineError> {
-        let key = (client.clone(), id.clone());
-        if let Some(known) = self.calendars.get(&key) {
-            return Ok(known.clone());
-        }
-        let read = self.contents.listed(client, id).await?;
-        self.calendars.insert(key, read.clone());
-        Ok(read)
+        Ok(OpenDays::of(&child.rules, |id| self.calendars.get(&key(id)).cloned().flatten()))
     }
 
     /// Decides about launches of a job that were found otherwise than by its rows, those after `after`. Returns up to which one

@@ -12,7 +12,7 @@ use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::slots::{Compaction, Ended, Outcome, SlotGroup, Transition};
 use tidegate_store::dead_letters::{DeadLetter, Waited};
-use tidegate_store::events::{HistoryOf, HistoryRow, OwnRow};
+use tidegate_store::events::{HistoryOf, HistoryRow, OwnRow, Record};
 use tidegate_store::runs::Tally;
 use tidegate_store::slots::Written;
 use tracing::error;
@@ -114,11 +114,10 @@ impl Throttle {
             let Ended { index, outcome, attempts } = *ended;
             let waited = Some(Waited { policy: policy.policy.clone(), pack: pack.clone(), index });
             let reason = reasons.get(&index).cloned().filter(|_| outcome == Outcome::Dead);
-            Some(DeadLetter { event: event(index)?, outcome, attempts, at, reason, waited })
+            let letter = DeadLetter { event: event(index)?, outcome, attempts, at, reason, waited };
+            Some(Record::DeadLetter { client: policy.client.clone(), letter, kept })
         };
-        let letters: Vec<DeadLetter> = lost.into_iter().filter_map(letter).collect();
-        let letters = letters.iter().map(|letter| (&policy.client, letter, kept));
-        Ok(self.store.keep_dead_letters(letters).await?)
+        Ok(self.store.keep(&lost.into_iter().filter_map(letter).collect::<Vec<_>>()).await?)
     }
 
     /// Why targets did not take events, by their numbers: of those that ended with the delivery that it is of.
@@ -136,10 +135,8 @@ impl Throttle {
         if dead.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let (of, wanted) = (
-            HistoryOf::pack(&policy.policy, pack),
-            dead.keys().map(|index| (OwnRow::Event, *index)).collect::<Vec<_>>(),
-        );
+        let of = HistoryOf::pack(&policy.policy, pack);
+        let wanted: Vec<_> = dead.keys().map(|index| (OwnRow::Event, *index)).collect();
         let found = self.store.own_rows_each(&policy.client, &of, &wanted).await?;
         let reason = |row: HistoryRow| match row {
             HistoryRow::Event(event) if dead.get(&event.index) == Some(&event.attempts) => {

@@ -79,14 +79,14 @@ impl History {
     pub(crate) async fn redrive_all(&mut self) -> Result<bool> {
         let (engine, now, mut any) = (self.engines[0].clone(), self.now(), false);
         for client in self.model.clients.clone() {
-            for letter in all(&engine, &client, usize::MAX).await? {
-                let answers = engine.dead_letters().redrive(&client, &[(letter.event.clone(), now)]).await;
-                for answer in answers {
-                    let redriven = answer?;
-                    any |= redriven == Redriven::Done;
-                    self.note(format!("an operator redrives {}: {redriven:?}", letter.event));
-                    self.operated(&client, vec![(letter.event.clone(), Ok(redriven))]);
-                }
+            let letters = all(&engine, &client, usize::MAX).await?;
+            let events: Vec<_> = letters.into_iter().map(|letter| (letter.event, now)).collect();
+            let answers = engine.dead_letters().redrive(&client, &events).await;
+            for ((event, _), answer) in events.into_iter().zip(answers) {
+                let redriven = answer?;
+                any |= redriven == Redriven::Done;
+                self.note(format!("an operator redrives {event}: {redriven:?}"));
+                self.operated(&client, vec![(event, Ok(redriven))]);
             }
         }
         Ok(any)
@@ -101,8 +101,8 @@ impl History {
             let redriven = operator.redriven.iter().filter(|(of, _)| *of == client);
             for event in redriven.map(|(_, event)| event).chain(&dead) {
                 let Some(run) = self.stage.store.find_run(&client, event.run()).await? else { continue };
-                let of = (client.clone(), event.clone());
-                let is_settled = operator.refused.contains(&of) || locked(&operator.discarded).contains(&of);
+                let is_settled = operator.refused.contains(&(client.clone(), event.clone()))
+                    || operator.has_discarded(&client, event);
                 let is_poison = dead.contains(event) && is_refused(&run.terms.target);
                 if run.stopped.is_some() || is_settled || is_poison {
                     continue;

@@ -4,6 +4,7 @@ mod account;
 mod consumer;
 mod jobs;
 mod pump;
+pub mod stored;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

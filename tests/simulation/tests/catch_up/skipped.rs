@@ -121,38 +121,32 @@ async fn a_misfire_rule_counts_what_a_calendar_leaves_out() {
     assert!(skipped.iter().any(|(reason, _)| reason == "excluded"), "{skipped:?}");
 }
 
-/// The days to launch on changed when the chunk was on its way.
-#[tokio::test]
-async fn days_to_launch_on_that_change_late_still_count() {
+/// The calendar of a job has one interval, and another one when the chunk of the launch at 600 seconds is on its way, which that
+/// leaves out.
+async fn changes_late(rules: Rules, before: (i64, i64), after: (i64, i64)) {
     let mut site = Site::new().await;
-    exclude(&site.world, at_second(0), at_second(3_600)).await;
-    let rules = Rules { only_on: vec!["holidays".parse().unwrap()], ..Rules::default() };
+    exclude(&site.world, at_second(before.0), at_second(before.1)).await;
     site.create(site.job(cron("*/5 * * * *"), "each").ruled(rules)).await;
     site.minutes(8).await;
     site.world.advance(30);
-    // The launch at 600 seconds was planned at minute 8.
-    exclude(&site.world, at_second(0), at_second(590)).await;
+    // It was planned at minute 8.
+    exclude(&site.world, at_second(after.0), at_second(after.1)).await;
     site.world.advance(-30);
     site.minutes(4).await;
     assert_eq!(site.skipped("each").await, [(600, 600, 1, "excluded".to_owned())]);
     assert_eq!(site.delivered("each"), [0, 300]);
 }
 
-/// The calendar changed when the chunk was on its way.
+#[tokio::test]
+async fn days_to_launch_on_that_change_late_still_count() {
+    let rules = Rules { only_on: vec!["holidays".parse().unwrap()], ..Rules::default() };
+    changes_late(rules, (0, 3_600), (0, 590)).await;
+}
+
 #[tokio::test]
 async fn a_calendar_that_changes_late_still_counts() {
-    let mut site = Site::new().await;
-    exclude(&site.world, at_second(90_000), at_second(90_060)).await;
     let rules = Rules { calendars: vec!["holidays".parse().unwrap()], ..Rules::default() };
-    site.create(site.job(cron("*/5 * * * *"), "each").ruled(rules)).await;
-    site.minutes(8).await;
-    site.world.advance(30);
-    // The launch at 600 seconds was planned at minute 8.
-    exclude(&site.world, at_second(590), at_second(610)).await;
-    site.world.advance(-30);
-    site.minutes(4).await;
-    assert_eq!(site.skipped("each").await, [(600, 600, 1, "excluded".to_owned())]);
-    assert_eq!(site.delivered("each"), [0, 300]);
+    changes_late(rules, (90_000, 90_060), (590, 610)).await;
 }
 
 #[tokio::test]

@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use chrono::Duration;
 use tidegate_domain::clock::Clock as _;
-use tidegate_engine::message::Message;
 use tidegate_engine::{DeadLetterFilter, Handled, Redriven};
 use tidegate_simulation::World;
 use tidegate_simulation::gate::{Gate, Task};
 use tidegate_simulation::world::JobSpec;
-use tidegate_testkit::queue;
 
 use super::Kind;
 use super::stage::{client, refused};
@@ -26,13 +24,12 @@ async fn granted(world: &World) -> String {
     let launch_at = world.clock.now() + Duration::seconds(1);
     world.create(refused(JobSpec::at(launch_at, &jobs).unwrap().named("one"))).await.unwrap();
     world.advance(1);
-    let sqs = &world.deployment.sqs;
     for _ in 0..REQUESTS {
-        for text in queue::take_all(sqs, world.deployment.dispatch_url()).await.unwrap() {
-            if Kind::of(&Message::decode(&text).unwrap()) == Kind::Event {
-                return text;
+        for message in world.take_dispatched().await.unwrap() {
+            if Kind::of(&message) == Kind::Event {
+                return message.encode();
             }
-            assert_eq!(world.engine.handle(&text, 1).await, Handled::Done);
+            assert_eq!(world.engine.handle(&message.encode(), 1).await, Handled::Done);
         }
         world.advance(1);
         world.engine.tick().await.unwrap();
@@ -59,9 +56,7 @@ async fn comes_back(requests: usize) -> Option<bool> {
     for _ in 0..MINUTES {
         world.advance(60);
         world.engine.tick().await.unwrap();
-        for text in queue::take_all(&world.deployment.sqs, world.deployment.dispatch_url()).await.unwrap() {
-            world.engine.handle(&text, 1).await;
-        }
+        world.pump().await.unwrap();
     }
     let [letter] = <[_; 1]>::try_from(all().await).unwrap();
     let redriven = letters.redrive(&client, &[(letter.event, world.clock.now())]).await.remove(0);

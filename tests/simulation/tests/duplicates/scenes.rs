@@ -3,19 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use chrono::{DateTime, Duration, Utc};
+use chrono::Duration;
 use tidegate_domain::clock::Clock as _;
-use tidegate_domain::ids::{JobId, OneTimeShard};
 use tidegate_domain::job::{Job, Payload};
-use tidegate_domain::key::Scopes;
 use tidegate_domain::retry::{Backoff, RedrivePace, Retry, RetryWait};
 use tidegate_domain::sideline::SidelineOf;
 use tidegate_domain::target::Target;
 use tidegate_embedded::{Call, Fault, FaultPlan, Refusal, Service};
 use tidegate_engine::{DeadLetterFilter, Redriven, Sidelined};
-use tidegate_simulation::world::JobSpec;
-use tidegate_store::keys::ApiKey;
-use tidegate_store::{ClientRecord, KeyHash};
+use tidegate_simulation::world::{JobSpec, stored};
 
 use super::Kind;
 use super::stage::{Stage, client, refused};
@@ -147,19 +143,7 @@ async fn scans(stage: &mut Stage) {
     let launch_at = stage.world.clock.now() + Duration::seconds(150);
     let mut draft = JobSpec::at(launch_at, &stage.queue).unwrap().into_draft();
     draft.terms.payload = Payload::new(format!("\"{}\"", "x".repeat(64_000))).unwrap();
-    let place = OneTimeShard { minute: launch_at.timestamp() / 60, shard: 3 };
-    let job = |number| Job {
-        client: client(),
-        id: JobId::one_time(place, number),
-        revision: 1,
-        trigger: draft.trigger.clone(),
-        rules: draft.rules.clone(),
-        paused: false,
-        terms: draft.terms.clone(),
-        children: Vec::new(),
-        emit_from: launch_at - Duration::hours(1),
-        changed_at: launch_at - Duration::hours(2),
-    };
+    let job = |number| stored::one_time(&draft, launch_at, 3, number).unwrap();
     let jobs: Vec<Job> = (0..LARGE).map(job).collect();
     stage.world.engine.store().create_one_times(&jobs).await.unwrap();
     stage.know(jobs.iter().map(|job| job.id.to_string()));
@@ -182,7 +166,9 @@ async fn drained(stage: &mut Stage) {
 
 /// A client with jobs, runs and a line is deleted.
 async fn deleted(stage: &mut Stage) {
-    let (record, key) = (registered(stage.world.clock.now()), api_key(stage.world.clock.now()));
+    let now = stage.world.clock.now();
+    let (record, key) =
+        (stored::registered("whsec_AAAA", now).unwrap(), stored::api_key("key", now).unwrap());
     stage.world.engine.store().create_client(&record, &key).await.unwrap();
     stage.world.policy("small", 2, 600).await.unwrap();
     stage.job("gone", 40, |job| job.of(7).unwrap()).await;
@@ -193,25 +179,6 @@ async fn deleted(stage: &mut Stage) {
     stage.pass(2_400).await;
     assert_eq!(stage.world.engine.store().registered_client(&client()).await.unwrap(), None);
     stage.end().await;
-}
-
-fn registered(created_at: DateTime<Utc>) -> ClientRecord {
-    ClientRecord {
-        id: client(),
-        allowed_targets: Vec::new(),
-        webhook_secret: "whsec_AAAA".to_owned(),
-        former_secrets: Vec::new(),
-        defaults: Default::default(),
-        suspended: None,
-        deleting: None,
-        revision: 1,
-        created_at,
-    }
-}
-
-fn api_key(created_at: DateTime<Utc>) -> ApiKey {
-    let (hash, scopes) = (KeyHash::of("key"), Scopes::all());
-    ApiKey { client: client(), hash, scopes, note: String::new(), expires_at: None, created_at }
 }
 
 /// Events that hold tokens and travel: to an endpoint that may not be called.

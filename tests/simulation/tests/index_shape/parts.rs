@@ -4,39 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use chrono::{DateTime, Duration, Utc};
+use chrono::Duration;
 use tidegate_domain::clock::Clock as _;
-use tidegate_domain::ids::{JobId, OneTimeShard};
 use tidegate_domain::job::{Job, Payload};
 use tidegate_embedded::{Call, Fault, FaultPlan};
+use tidegate_engine::Handled;
 use tidegate_engine::message::Message;
-use tidegate_engine::{Handled, JobDraft};
 use tidegate_simulation::World;
 use tidegate_simulation::gate::{Gate, Task};
-use tidegate_simulation::world::{CLIENT, JobSpec};
+use tidegate_simulation::world::{JobSpec, stored};
 
 /// One-time jobs of one minute, by shard. A tick emits about 75 of them: the rest of the first shard is a part of its own, and
 /// so is the rest of the second, for the worker who has its first rows.
 const JOBS: [(u32, usize); 3] = [(3, 352), (9, 300), (40, 150)];
 /// The parts that a tick leaves of them: the rest of a shard, and the other shards in eight parts.
 const PARTS: usize = 9;
-
-/// A one-time job whose row carries a payload of nearly 64 KiB, in a shard of our choice.
-fn large(draft: &JobDraft, launch_at: DateTime<Utc>, shard: u32, number: u64) -> Job {
-    let place = OneTimeShard { minute: launch_at.timestamp() / 60, shard };
-    Job {
-        client: CLIENT.parse().unwrap(),
-        id: JobId::one_time(place, number),
-        revision: 1,
-        trigger: draft.trigger.clone(),
-        rules: draft.rules.clone(),
-        paused: false,
-        terms: draft.terms.clone(),
-        children: Vec::new(),
-        emit_from: launch_at - Duration::hours(1),
-        changed_at: launch_at - Duration::hours(2),
-    }
-}
 
 /// A world whose next tick leaves parts, and the ids of its jobs.
 async fn crowded() -> (World, BTreeSet<String>) {
@@ -55,7 +37,7 @@ async fn crowd(world: &World, due_in_seconds: i64) -> BTreeSet<String> {
     draft.terms.payload = Payload::new(format!("\"{}\"", "x".repeat(64_000))).unwrap();
     let mut ids = BTreeSet::new();
     for (shard, count) in JOBS {
-        let job = |number| large(&draft, launch_at, shard, number);
+        let job = |number| stored::one_time(&draft, launch_at, shard, number).unwrap();
         let jobs: Vec<Job> = (0..count as u64).map(job).collect();
         world.engine.store().create_one_times(&jobs).await.unwrap();
         ids.extend(jobs.iter().map(|job| job.id.to_string()));

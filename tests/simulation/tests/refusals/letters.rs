@@ -6,6 +6,7 @@ use tidegate_domain::slots::Outcome;
 use tidegate_simulation::World;
 use tidegate_store::Store;
 use tidegate_store::dead_letters::DeadLetter;
+use tidegate_store::events::Record;
 
 use crate::rows::{client, run, waiting};
 use crate::{at, cases, is_refused};
@@ -26,7 +27,8 @@ fn letter(attempts: u8, second: i64) -> Result<DeadLetter> {
 }
 
 async fn keep(store: &Store, letter: &DeadLetter) -> Result<()> {
-    Ok(store.keep_dead_letters([(&client()?, letter, HistoryDays::default())]).await?)
+    let (client, letter, kept) = (client()?, letter.clone(), HistoryDays::default());
+    Ok(store.keep(&[Record::DeadLetter { client, letter, kept }]).await?)
 }
 
 /// What comes late does not bring back what was discarded; a later end does.

@@ -7,7 +7,6 @@ use tidegate_domain::calendar::{Calendar, Exclusions};
 use tidegate_domain::flow::Overlap;
 use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::job::HistoryDays;
-use tidegate_domain::key::Scopes;
 use tidegate_domain::limits::{CLIENT_KEYS, SECRETS};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::policy::{Policy, PolicyTerms};
@@ -15,14 +14,14 @@ use tidegate_domain::shares::SharePlan;
 use tidegate_domain::sideline::{Sideline, SidelineOf, Sidelines};
 use tidegate_domain::slots::Outcome;
 use tidegate_simulation::World;
-use tidegate_simulation::world::JobSpec;
+use tidegate_simulation::world::{JobSpec, stored};
 use tidegate_store::client_secrets::ClientSecret;
 use tidegate_store::clients::{Deletion, Stage, Suspension};
 use tidegate_store::events::{HistoryOf, HistoryRow, Record};
 use tidegate_store::keys::ApiKey;
 use tidegate_store::line::{LineEntry, Pending, Portion, Take};
 use tidegate_store::sidelines::SidelinedChunk;
-use tidegate_store::{ClientRecord, KeyHash, Store};
+use tidegate_store::{ClientRecord, Store};
 
 use crate::{URL, at, cases, is_refused, is_there};
 
@@ -183,30 +182,12 @@ async fn one_secret_too_many(world: &World, store: &Store) -> Result<bool> {
     Ok(is_refused(store.create_client_secret(&value(SECRETS, 1)?).await?))
 }
 
-/// A client, registered with a webhook secret.
 pub(crate) fn registered(secret: &str) -> Result<ClientRecord> {
-    Ok(ClientRecord {
-        id: client()?,
-        allowed_targets: Vec::new(),
-        webhook_secret: secret.to_owned(),
-        former_secrets: Vec::new(),
-        defaults: Default::default(),
-        suspended: None,
-        deleting: None,
-        revision: 1,
-        created_at: at(0),
-    })
+    stored::registered(secret, at(0))
 }
 
 pub(crate) fn api_key(key: &str) -> Result<ApiKey> {
-    Ok(ApiKey {
-        client: client()?,
-        hash: KeyHash::of(key),
-        scopes: Scopes::all(),
-        note: String::new(),
-        expires_at: None,
-        created_at: at(0),
-    })
+    stored::api_key(key, at(0))
 }
 
 /// A key beyond the most would be one that nobody counted.
