@@ -43,7 +43,7 @@ impl Client {
         self.act_with(Route::Drain, &PerSecond { per_second }, None).await
     }
 
-    /// Sidelines a job that no policy throttles. Repeating it is safe.
+    /// Sidelines a job; others under its policy go on. Repeating it is safe.
     ///
     /// # Errors
     /// [`Error::Refused`] with status 404 when there is no such job, 409 when a policy throttles it. Otherwise as every call of

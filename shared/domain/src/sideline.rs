@@ -88,7 +88,7 @@ pub struct Sidelines {
 pub enum SidelineOf {
     /// The whole client.
     Client,
-    /// A job that nothing throttles.
+    /// A job.
     Job(JobId),
 }
 
@@ -128,12 +128,17 @@ impl Sidelines {
         if self.client.as_ref().is_some_and(Sideline::is_held) {
             return Some(SidelineOf::Client);
         }
-        self.jobs.get(job).filter(|job| job.is_held()).map(|_| SidelineOf::Job(job.clone()))
+        self.holds_job(job).then(|| SidelineOf::Job(job.clone()))
     }
 
     /// What is said of those that [`Self::held`] names.
     pub fn held_by(&self, job: &JobId) -> Option<&Sideline> {
         self.held(job).and_then(|of| self.get(&of))
+    }
+
+    /// Whether a job is held by itself, whatever is said of its client.
+    pub fn holds_job(&self, job: &JobId) -> bool {
+        self.jobs.get(job).is_some_and(Sideline::is_held)
     }
 
     /// Whether anything is held.

@@ -194,6 +194,7 @@ impl Engine {
             contents: Arc::clone(&contents),
             queues: Arc::clone(&queues),
             policies: Arc::clone(&policies),
+            tokens: Arc::clone(&tokens),
         });
         let suspensions = Arc::new(Suspensions {
             store: store.clone(),

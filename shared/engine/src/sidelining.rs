@@ -1,22 +1,25 @@
 //! Sidelining: a client or a job is held, and later drains at a pace.
 //!
-//! What nothing throttles is set aside chunk by chunk (`deliver`); what a policy throttles waits in its line, which is not served.
+//! What nothing throttles is set aside chunk by chunk (`deliver`). What a policy throttles waits in its line: that of a client
+//! that is sidelined is not served; of a job, each event is set aside within the line as its turn comes.
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use tidegate_domain::clock::Clock;
-use tidegate_domain::ids::{ClientId, PolicyId};
+use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{SIDELINED_JOBS, WRITE_ROUNDS};
+use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::retry::RedrivePace;
 use tidegate_domain::sideline::{Sideline, SidelineOf, Sidelines};
 use tidegate_store::{Store, Write};
 
 use crate::EngineError;
 use crate::contents::Contents;
-use crate::deliver::sidelined::drain_now;
+use crate::deliver::sidelined_in_line::sidelined_in_lines;
 use crate::policies::Policies;
-use crate::queues::Queues;
+use crate::queues::{Outgoing, Queues};
+use crate::tokens::Tokens;
 
 /// Rows that are read to count what is set aside under a client or a job.
 const COUNTED: i32 = 100;
@@ -28,12 +31,13 @@ pub struct Sidelining {
     pub(crate) contents: Arc<Contents>,
     pub(crate) queues: Arc<Queues>,
     pub(crate) policies: Arc<Policies>,
+    pub(crate) tokens: Arc<Tokens>,
 }
 
 /// What is set aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SetAside {
-    /// Events that nothing throttles and that are set aside.
+    /// Events that are set aside.
     pub events: u32,
     /// Whether there are more, which were not counted.
     pub has_more: bool,
@@ -46,8 +50,6 @@ pub enum Sidelined {
     Done,
     /// There is no such job.
     Absent,
-    /// A policy throttles the job: its line is shared, so the client or the policy is to be held.
-    Throttled(PolicyId),
     /// As many jobs are sidelined as may be.
     TooMany,
 }
@@ -67,14 +69,13 @@ impl Sidelining {
         because: &'a str,
     ) -> BoxFuture<'a, Result<Sidelined, EngineError>> {
         Box::pin(async move {
-            if let SidelineOf::Job(id) = of {
-                let Some(job) = self.contents.present_job(client, id).await? else {
-                    return Ok(Sidelined::Absent);
-                };
-                if let Some(policy) = job.terms.policy {
-                    return Ok(Sidelined::Throttled(policy));
-                }
-            }
+            let job = match of {
+                SidelineOf::Client => None,
+                SidelineOf::Job(id) => match self.contents.present_job(client, id).await? {
+                    None => return Ok(Sidelined::Absent),
+                    job => job,
+                },
+            };
             let now = self.clock.now();
             let hold = |known: Option<&Sideline>| match known {
                 Some(known) if known.is_held() => Sideline { because: because.to_owned(), ..known.clone() },
@@ -84,8 +85,13 @@ impl Sidelining {
             if !self.change(client, of, change).await? {
                 return Ok(Sidelined::TooMany);
             }
-            if *of == SidelineOf::Client {
-                self.policies.sideline_all(client, change).await?;
+            match job.as_ref().and_then(|job| Some((&job.id, job.terms.policy.as_ref()?))) {
+                // What slot groups have of it is looked up from now on; what they take from now on, they mark themselves.
+                Some((job, policy)) => {
+                    self.tokens.recheck_packs_with(&PolicyRef::new(client, policy), job).await?;
+                }
+                None if *of == SidelineOf::Client => self.policies.sideline_all(client, change).await?,
+                None => {}
             }
             Ok(Sidelined::Done)
         })
@@ -110,7 +116,7 @@ impl Sidelining {
             if *of == SidelineOf::Client {
                 self.policies.sideline_all(client, change).await?;
             }
-            self.queues.dispatch(&[drain_now(client, of)]).await
+            self.queues.dispatch(&[Outgoing::drain(client, of)]).await
         })
     }
 
@@ -134,7 +140,15 @@ impl Sidelining {
         Box::pin(async move {
             let page = self.store.chunks_set_aside(client, of, None, COUNTED).await?;
             let events = page.rows.iter().map(|row| row.events).sum();
-            Ok(SetAside { events, has_more: page.next.is_some() })
+            let mut set_aside = SetAside { events, has_more: page.next.is_some() };
+            if let SidelineOf::Job(job) = of {
+                let (waiting, has_more) =
+                    sidelined_in_lines(&self.store, &*self.clock, (client, job), COUNTED as usize).await?;
+                let waiting = u32::try_from(waiting.len()).unwrap_or(u32::MAX);
+                set_aside.events = set_aside.events.saturating_add(waiting);
+                set_aside.has_more |= has_more;
+            }
+            Ok(set_aside)
         })
     }
 

@@ -27,7 +27,8 @@ pub struct SidelineStatus {
     /// Since when and why, and how it drains.
     #[serde(flatten)]
     pub sideline: Sideline,
-    /// Events that no policy throttles and that are set aside. Those under a policy wait in its line.
+    /// Events that are set aside: those that no policy throttles, and of a job also those under a policy. What waits under the policies
+    /// of a client is not counted.
     pub set_aside: u32,
     /// Whether there are more of them, which were not counted.
     pub has_more: bool,

@@ -346,13 +346,4 @@ impl Store {
             .value(":until", number(until.timestamp_millis()));
         self.update(update).await.map(drop)
     }
-
-    /// The instant of the last [`Store::mark_dirty`], read consistently; `None` when there was none. A row that cannot
-    /// be read gives the latest instant there is, so every job is looked up.
-    ///
-    /// # Errors
-    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
-    pub async fn recheck_until(&self, client: &ClientId) -> Result<Option<DateTime<Utc>>> {
-        Ok(self.recheck(client).await?.until)
-    }
 }

@@ -67,7 +67,19 @@ impl Store {
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn recheck(&self, client: &ClientId) -> Result<Recheck> {
-        let Some(row) = self.get(Table::Clients, &recheck_key(client), true).await? else {
+        self.read_recheck(client, true).await
+    }
+
+    /// What of a client is sidelined, as some replica has it.
+    ///
+    /// # Errors
+    /// As [`Self::recheck`].
+    pub async fn sidelines(&self, client: &ClientId) -> Result<Sidelines> {
+        Ok(self.read_recheck(client, false).await?.sidelines)
+    }
+
+    async fn read_recheck(&self, client: &ClientId, consistent: bool) -> Result<Recheck> {
+        let Some(row) = self.get(Table::Clients, &recheck_key(client), consistent).await? else {
             return Ok(Recheck::default());
         };
         let Ok(item) = Item::read(Table::Clients, &row) else {

@@ -51,7 +51,7 @@ pub(crate) async fn drain_caller(
     drain(&state, &client.id, &SidelineOf::Client, &body).await
 }
 
-/// Sidelines a job that no policy throttles: nothing of it is delivered until it is drained, and nothing is lost.
+/// Sidelines a job: nothing of it is delivered until it is drained, and nothing is lost. Other jobs under its policy go on.
 #[utoipa::path(post, path = "/v1/jobs/{job_id}/sideline", tag = "sidelining", params(("job_id" = String, Path)),
     request_body = SidelineBody, responses(
     (status = 200, description = "What is sidelined", body = Sidelines),
@@ -139,13 +139,6 @@ async fn sideline(
     match done.map_err(|e| Problem::of_engine("sideline a client or a job", &e))? {
         Sidelined::Done => shown(state, client).await,
         Sidelined::Absent => Err(not_found("job", &name)),
-        Sidelined::Throttled(policy) => Err(Problem::new(
-            Kind::InUse,
-            format!(
-                "job '{name}' waits in the line of policy '{policy}', which it may share with others; pause or close the policy, or \
-                 sideline the client"
-            ),
-        )),
         Sidelined::TooMany => Err(Problem::new(
             Kind::InUse,
             "as many jobs are sidelined as may be; drain one of them, or sideline the client",

@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::hook::Hook;
-use crate::world::{Answer, World};
+use crate::world::{Answer, World, batch};
 
 async fn after(world: &World, seconds: i64) {
     world.clock.advance_ms(seconds * 1_000);
@@ -25,6 +25,10 @@ async fn done(world: &World, key: &str, path: &str, body: Value) -> Value {
 
 async fn run(world: &World, key: &str, job: &str) -> Value {
     world.get(&format!("/v1/jobs/{job}/runs"), key).await.json["runs"][0].clone()
+}
+
+fn release(events: &[Value]) -> Value {
+    json!({"tokens": events.iter().map(|event| &event["token"]).collect::<Vec<_>>()})
 }
 
 async fn tick(world: &World) {
@@ -142,6 +146,79 @@ async fn the_policies_of_a_sidelined_client_hold_what_waits_and_drain_it_at_the_
 }
 
 #[tokio::test]
+async fn a_job_under_a_policy_waits_beside_others_that_go_on() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    let made = world.put("/v1/policies/small", &key, &json!({"max_in_flight": 2})).await;
+    assert_eq!(made.status, StatusCode::CREATED);
+    for (count, at, launch) in
+        [(1, "2026-11-21T12:30:00Z", 1_795_264_200), (5, "2026-11-21T13:30:00Z", 1_795_267_800)]
+    {
+        let (held, other) = (format!("held-{count}"), format!("other-{count}"));
+        let (hook, free) = (Hook::answering(&[]).await, Hook::answering(&[]).await);
+        let mut job = hook.throttled_job(count);
+        job["trigger"]["at"] = json!(at);
+        put(&world, &key, &held, &job).await;
+        done(&world, &key, &format!("/v1/jobs/{held}/sideline"), json!({"because": "repairs"})).await;
+        world.minutes(60).await;
+        let mut next = free.throttled_job(3);
+        next["trigger"]["past"] = json!("fire");
+        put(&world, &key, &other, &next).await;
+        after(&world, 60).await;
+        tick(&world).await;
+        assert_eq!((hook.calls().len(), free.calls().len()), (0, 3), "{count}: the policy is not held up");
+        let shown = world.get("/v1/sideline", &key).await.json;
+        assert_eq!(shown["jobs"][&held]["set_aside"], json!(count), "{shown}");
+        let explained = world.get(&format!("/v1/events/{held}.1.{launch}.0/explain"), &key).await.json;
+        assert_eq!(explained["because_code"], "sidelined", "{explained}");
+        let policy = world.get("/v1/policies/small", &key).await.json;
+        assert_eq!((&policy["in_flight"], &policy["waiting_runs"]), (&json!(0), &json!(1)), "{policy}");
+
+        done(&world, &key, &format!("/v1/jobs/{held}/drain"), json!({"per_second": 1})).await;
+        for calls in 1..=count {
+            world.dispatch().await;
+            assert_eq!(hook.calls().len(), calls as usize, "one in a second");
+            after(&world, 1).await;
+        }
+        after(&world, 60).await;
+        tick(&world).await;
+        assert!(hook.attempts().iter().all(|attempt| *attempt == 1), "no delivery was counted before");
+        assert_eq!(run(&world, &key, &held).await["succeeded"], json!(count));
+        assert_eq!(world.get("/v1/sideline", &key).await.json["jobs"], json!({}));
+    }
+}
+
+#[tokio::test]
+async fn what_is_in_flight_of_a_sidelined_job_goes_on_and_what_its_groups_took_waits() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    world.put("/v1/policies/small", &key, &json!({"max_in_flight": 2, "lease_seconds": 600})).await;
+    put(&world, &key, "batch", &batch(5)).await;
+    let first = world.receive().await;
+    assert_eq!(first.len(), 2);
+    done(&world, &key, "/v1/jobs/batch/sideline", json!({})).await;
+    world.post("/v1/tokens/release", &key, &release(&first)).await;
+    after(&world, 30).await;
+    assert_eq!(world.receive().await.len(), 0, "the range that its slot group had is set aside");
+    let shown = world.get("/v1/sideline", &key).await.json;
+    assert_eq!(shown["jobs"]["batch"]["set_aside"], 3, "{shown}");
+    let detail = world.get("/v1/jobs/batch/runs/batch.1.1795262400", &key).await.json;
+    assert_eq!((&detail["succeeded"], &detail["waiting"]), (&json!(2), &json!(3)), "{detail}");
+    let refused = world.delete("/v1/policies/small", &key).await;
+    assert_eq!(refused.status, StatusCode::CONFLICT, "{}", refused.text);
+    done(&world, &key, "/v1/jobs/batch/drain", json!({"per_second": 10})).await;
+    world.dispatch().await;
+    after(&world, 1).await;
+    let second = world.receive().await;
+    world.post("/v1/tokens/release", &key, &release(&second)).await;
+    world.dispatch().await;
+    let third = world.receive().await;
+    assert_eq!((second.len(), third.len()), (2, 1));
+    world.post("/v1/tokens/release", &key, &release(&third)).await;
+    assert_eq!(run(&world, &key, "batch").await["succeeded"], 5);
+}
+
+#[tokio::test]
 async fn what_is_too_old_when_it_drains_is_recorded_and_not_sent() {
     let world = World::new().await;
     let key = world.register("acme").await;
@@ -204,10 +281,6 @@ async fn what_cannot_be_sidelined_is_refused_with_the_way_out() {
         assert!(answer.text.contains(text), "{}", answer.text);
     };
     let post = async |path: &str, body: Value| world.post(path, &key, &body).await;
-    world.put("/v1/policies/small", &key, &json!({"max_in_flight": 1})).await;
-    let hook = Hook::answering(&[]).await;
-    put(&world, &key, "batch", &hook.throttled_job(1)).await;
-    says(post("/v1/jobs/batch/sideline", json!({})).await, StatusCode::CONFLICT, "policy 'small'");
     says(post("/v1/jobs/none/sideline", json!({})).await, StatusCode::NOT_FOUND, "no job 'none'");
     says(
         post("/v1/drain", json!({"per_second": 0})).await,

@@ -18,13 +18,14 @@ use tidegate_domain::retry::Tries;
 use tidegate_domain::slots::{GroupKey, LeaseId, Outcome, Transition};
 use tidegate_domain::time::{seconds, shifted};
 use tidegate_domain::token::Token;
-use tidegate_store::Write;
 use tidegate_store::doc::Rest;
 use tidegate_store::events::{EventRow, HistoryOf, Record};
 use tidegate_store::line::Requeued;
 use tidegate_store::slots::Written;
 use tracing::{error, info, warn};
 
+use super::back_to_line::all_or_each;
+use super::sidelined_in_line::{AllSidelines, SidelinedEvent};
 use super::trouble::Troubles;
 use super::{Delivery, EventToSend, Sent, signs};
 use crate::contents::Terms;
@@ -75,6 +76,8 @@ impl Failure {
 /// What was found of granted events.
 #[derive(Default)]
 struct LookedUp {
+    /// Those whose jobs are sidelined.
+    sidelined: Vec<SidelinedEvent>,
     /// Those to be sent from here, and what is sent.
     here: Vec<Granted>,
     deliveries: Vec<EventToSend>,
@@ -87,6 +90,8 @@ struct LookedUp {
 enum Found {
     /// It is to be sent.
     Wanted(EventId, Arc<Terms>),
+    /// It waits until its job is drained; with its priority.
+    Sidelined(EventId, u8),
     /// It is not wanted any more, and that is recorded. With its run, when that was stopped.
     Unwanted(Option<RunId>),
 }
@@ -96,11 +101,9 @@ impl Delivery {
     /// over, all go through the dispatch queue, to whoever has the time to look them up.
     pub(crate) async fn send_granted(&self, granted: Vec<Granted>) -> Result<Vec<Effect>, EngineError> {
         if deadline::is_over(&*self.clock) {
-            let messages: Vec<_> =
-                granted.iter().map(|grant| Outgoing::now(grant.token.client(), grant.message())).collect();
-            return self.queues.dispatch(&messages).await.map(|()| Vec::new());
+            return self.queues.dispatch(&Granted::messages(&granted)).await.map(|()| Vec::new());
         }
-        let LookedUp { deliveries, here, mut later, unwanted } = self.look_up_all(granted).await;
+        let LookedUp { sidelined, deliveries, here, mut later, unwanted } = self.look_up_all(granted).await;
         let mut troubles = BTreeMap::<(&ClientId, u8), Troubles>::new();
         let (mut last, mut dead, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         let sent = self.send(&deliveries).await;
@@ -134,6 +137,7 @@ impl Delivery {
         self.note_sent(last).await;
         let mut effects = self.give_back(unwanted).await?;
         effects.extend(strained);
+        effects.extend(self.sideline_events(&sidelined).await?);
         Ok(effects)
     }
 
@@ -185,26 +189,10 @@ impl Delivery {
             (grant.token.lease, Requeued { pack: grant.pack.clone(), priority, tries, due_at })
         };
         let entries: Vec<_> = events.iter().map(entry).collect();
-        let mut back = self.requeue_together(key, &entries).await;
-        if back.is_empty() && entries.len() > 1 {
-            for one in entries.chunks(1) {
-                back.extend(self.requeue_together(key, one).await);
-            }
-        }
-        let again = events.iter().filter(|(grant, _)| back.contains(&grant.token.lease.slot));
+        let back = all_or_each(key, &entries, |some| Box::pin(self.store.requeue(key, some))).await;
+        let is_back = |grant: &Granted| back.iter().any(|(lease, _)| *lease == grant.token.lease);
+        let again = events.iter().filter(|(grant, _)| is_back(grant));
         (PolicyRef::of_key(key), again.map(|(_, again)| *again).collect())
-    }
-
-    /// All or none of some events of one group; the slots of those that are back.
-    async fn requeue_together(&self, key: &GroupKey, events: &[(LeaseId, Requeued)]) -> Vec<u32> {
-        match self.store.requeue(key, events).await {
-            Ok(Write::Done) => events.iter().map(|(lease, _)| lease.slot).collect(),
-            Ok(Write::Refused) => Vec::new(),
-            Err(error) => {
-                warn!(%error, group = ?key, "events that failed are tried again when their leases have ended");
-                Vec::new()
-            }
-        }
     }
 
     async fn look_up_all(&self, granted: Vec<Granted>) -> LookedUp {
@@ -213,13 +201,24 @@ impl Delivery {
         let key = key.inspect_err(
             |error| warn!(%error, "no token can be signed: what was granted goes through the dispatch queue"),
         );
-        let find = async |grant: Granted| (self.find_granted(&grant).await, grant);
+        let sidelines = match self.sidelines_of(&granted).await {
+            Ok(sidelines) => sidelines,
+            Err(error) => {
+                warn!(%error, "what is sidelined cannot be read: what was granted goes through the dispatch queue");
+                all.later = Granted::messages(&granted);
+                return all;
+            }
+        };
+        let find = async |grant: Granted| (self.find_granted(&grant, &sidelines).await, grant);
         let mut finds = stream::iter(granted.into_iter().map(find)).buffered(LOOKED_UP_AT_ONCE);
         while let Some((found, grant)) = finds.next().await {
             let client = grant.token.client().clone();
             match found {
                 Ok(Found::Unwanted(run)) => {
                     all.unwanted.push((run, Release::new(grant.token, Outcome::Dead)));
+                }
+                Ok(Found::Sidelined(event, priority)) => {
+                    all.sidelined.push(SidelinedEvent { grant, event, priority });
                 }
                 Ok(Found::Wanted(event, terms)) => match &key {
                     Ok(key) if terms.terms.target.transport().is_inline => {
@@ -239,8 +238,11 @@ impl Delivery {
 
     /// The event that was granted, and what it delivers, unless it is not wanted any more. One that cannot be read is set
     /// aside: its token is given back, with the reason in the history of its pack.
-    async fn find_granted(&self, grant: &Granted) -> Result<Found, EngineError> {
+    async fn find_granted(&self, grant: &Granted, sidelines: &AllSidelines) -> Result<Found, EngineError> {
         match self.look_up(grant).await {
+            Ok(Found::Wanted(event, terms)) if sidelines.hold(grant.token.client(), event.run().job()) => {
+                Ok(Found::Sidelined(event, terms.terms.flow.priority.get()))
+            }
             Err(error) if error.is_of_one_row() => {
                 error!(pack = %grant.pack, token = %grant.token, %error, { ROWS_SET_ASIDE } = 1_u64, "a granted event is set aside");
                 self.keep_reason(grant, grant.delivery_number().saturating_sub(1), &error.to_string())
@@ -348,8 +350,15 @@ impl Delivery {
             return Ok(Vec::new());
         }
         let client = grant.token.client().clone();
-        let Found::Wanted(event, terms) = self.find_granted(&grant).await? else {
-            return Ok(vec![Effect::Release(vec![Release::new(grant.token, Outcome::Dead)])]);
+        let sidelines = self.sidelines_of(std::slice::from_ref(&grant)).await?;
+        let (event, terms) = match self.find_granted(&grant, &sidelines).await? {
+            Found::Wanted(event, terms) => (event, terms),
+            Found::Sidelined(event, priority) => {
+                return self.sideline_events(&[SidelinedEvent { grant, event, priority }]).await;
+            }
+            Found::Unwanted(_) => {
+                return Ok(vec![Effect::Release(vec![Release::new(grant.token, Outcome::Dead)])]);
+            }
         };
         let key = self.keys.key().await?;
         let delivery = grant.delivery(event.clone(), Arc::clone(&terms), &key);
@@ -474,6 +483,11 @@ impl Granted {
         let token = self.token.to_string();
         let message = Message::Release { token, succeeded: false, dead: true, text: None };
         Outgoing::now(self.token.client(), message)
+    }
+
+    /// All of them through the dispatch queue.
+    fn messages(granted: &[Self]) -> Vec<Outgoing> {
+        granted.iter().map(|grant| Outgoing::now(grant.token.client(), grant.message())).collect()
     }
 
     fn message(&self) -> Message {

@@ -5,6 +5,7 @@
 //! `lambda`, `step_functions`) and an arm of the `match` below.
 
 pub(crate) mod aws_call;
+mod back_to_line;
 pub(crate) mod callback;
 pub(crate) mod chunk;
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub(crate) mod http;
 mod lambda;
 mod request;
 pub(crate) mod sidelined;
+pub(crate) mod sidelined_in_line;
 mod signature;
 mod sns;
 mod sqs;

@@ -17,6 +17,7 @@ use tracing::{error, info};
 
 use super::Delivery;
 use super::chunk::{Part, ROWS_AT_ONCE, whole};
+use super::sidelined_in_line::sidelined_in_lines;
 use crate::EngineError;
 use crate::figures::ROWS_SET_ASIDE;
 use crate::queues::Outgoing;
@@ -54,7 +55,7 @@ impl Delivery {
             }
             if !self.store.recheck(&client).await?.sidelines.get(&of).is_some_and(Sideline::is_held) {
                 // It drains since a moment ago, and whoever ends that may not have seen this chunk.
-                self.queues.dispatch(&[drain_now(&client, &of)]).await?;
+                self.queues.dispatch(&[Outgoing::drain(&client, &of)]).await?;
             }
         }
         Ok(open)
@@ -98,11 +99,21 @@ impl Delivery {
             for row in &page.unreadable {
                 error!(%client, place = row.sort_key, reason = row.reason, { ROWS_SET_ASIDE } = 1_u64, "a sidelined chunk cannot be read");
             }
-            let taken = next_of(page.rows, drain);
+            let chunks = next_of(page.rows, drain);
+            let in_chunks = chunks.iter().map(|row| row.events).sum();
+            let in_lines = match of {
+                // Those that are set aside by chunks come first: no policy keeps them in order.
+                SidelineOf::Job(job) if page.next.is_none() => {
+                    let room = enough(drain).saturating_sub(in_chunks).min(ROWS_AT_A_TIME.unsigned_abs());
+                    sidelined_in_lines(&self.store, &*self.clock, (client, job), room as usize).await?.0
+                }
+                _ => Vec::new(),
+            };
+            let taken = in_chunks.saturating_add(u32::try_from(in_lines.len()).unwrap_or(u32::MAX));
             let moved = match (&sideline, drain) {
-                _ if taken.is_empty() => None,
+                _ if taken == 0 => None,
                 (Some(sideline), Some(drain)) => {
-                    let drain = drain.after(now, taken.iter().map(|row| row.events).sum());
+                    let drain = drain.after(now, taken);
                     Some(Sideline { drain: Some(drain), ..sideline.clone() })
                 }
                 _ => None,
@@ -113,11 +124,17 @@ impl Delivery {
                     continue;
                 }
             }
-            if taken.is_empty() {
+            if taken == 0 {
                 info!(%client, ?of, "what was sidelined has drained");
                 return Ok(());
             }
-            self.send_sidelined(client, of, (taken, drain)).await?;
+            self.send_sidelined(client, of, (chunks, drain)).await?;
+            let due_at = |before: u32| {
+                let before = in_chunks.saturating_add(before);
+                shifted(now, drain.map(|drain| drain.takes(before)).unwrap_or_default())
+            };
+            let due = in_lines.into_iter().zip(0..).map(|((policy, entry), n)| (policy, entry, due_at(n)));
+            self.rejoin(due.collect()).await?;
             let next_at = moved.and_then(|moved| moved.drain).map_or(now, |drain| drain.next_at);
             return self.queues.dispatch(&[Outgoing::at(client, Message::drain(client, of), next_at)]).await;
         }
@@ -161,18 +178,18 @@ fn at(client: &ClientId, piece: Chunk, not_before: DateTime<chrono::Utc>) -> Res
     Ok(Outgoing::at(client, Message::Chunk(piece), not_before))
 }
 
-/// Has what is set aside drained from now on.
-pub(crate) fn drain_now(client: &ClientId, of: &SidelineOf) -> Outgoing {
-    Outgoing::now(client, Message::drain(client, of))
-}
-
 fn events_of(items: &[ChunkItem]) -> u32 {
     items.iter().map(|item| item.to.saturating_sub(item.from)).sum()
 }
 
+/// As many events as one message sends.
+fn enough(drain: Option<Drain>) -> u32 {
+    drain.map_or(u32::MAX, |drain| drain.pace.get().saturating_mul(SECONDS_AT_A_TIME))
+}
+
 /// The first rows, of as many events as one message sends.
 fn next_of(rows: Vec<SidelinedChunk>, drain: Option<Drain>) -> Vec<SidelinedChunk> {
-    let enough = drain.map_or(u32::MAX, |drain| drain.pace.get().saturating_mul(SECONDS_AT_A_TIME));
+    let enough = enough(drain);
     let (mut taken, mut events) = (Vec::new(), 0_u32);
     for row in rows {
         if events >= enough {

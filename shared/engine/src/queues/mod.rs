@@ -16,6 +16,7 @@ use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{DUE_MS_ATTRIBUTE, SQS_BATCH, SQS_DELAY_SECONDS, WRITE_ROUNDS};
 use tidegate_domain::policy::PolicyRef;
+use tidegate_domain::sideline::SidelineOf;
 use tidegate_domain::target::queue_name;
 use tidegate_domain::time::ceil_second;
 use tidegate_store::Pause as _;
@@ -133,6 +134,11 @@ impl Outgoing {
             Self::at(&client, Message::wake(&client, &policy, due_at), due_at)
         };
         wakes.into_iter().map(wake).collect()
+    }
+
+    /// Has what is set aside under a client or a job drained from now on.
+    pub(crate) fn drain(client: &ClientId, of: &SidelineOf) -> Self {
+        Self::now(client, Message::drain(client, of))
     }
 
     /// Whose it is and what it is about, for logs and errors.

@@ -9,7 +9,7 @@ use tidegate_domain::flow::{BatchWindow, OnDeadline};
 use tidegate_domain::ids::RunId;
 use tidegate_domain::job::Terms;
 use tidegate_domain::occurrence::{SkipReason, StopReason};
-use tidegate_domain::pack::{PackId, SinglesId};
+use tidegate_domain::pack::{PackId, Singles, SinglesId};
 use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::slots::{GroupKey, PackRef, Range, SlotGroup, Transition};
 use tidegate_store::line::{LineEntry, Take, is_first, is_put_back, pack_of_line_key, tries_of_line_key};
@@ -224,9 +224,11 @@ impl Throttle {
         let pack = self.contents.pack(&PolicyRef::of(group), id).await?;
         let due = pack.as_ref().map_or(u32::MAX, |pack| pack.due(self.clock.now()));
         // Before anything is taken: what a group is seen to be taking, whoever changes a job takes for looked up.
-        let changed_until = self.store.recheck_until(&group.key.client).await?;
+        let said = self.store.recheck(&group.key.client).await?;
         let history_days = pack.as_ref().map(|pack| pack.history_days()).unwrap_or_default();
-        let recheck = pack.is_none_or(|pack| pack.needs_recheck(changed_until));
+        let holds_some =
+            |pack: &Singles| pack.members.iter().any(|member| said.sidelines.holds_job(&member.job));
+        let recheck = pack.is_none_or(|pack| pack.needs_recheck(said.until) || holds_some(&pack));
         let Some((start, end, last)) = self.take(group, entry, (supply, id.kind.cost), due).await? else {
             return Ok(None);
         };
@@ -248,6 +250,8 @@ impl Throttle {
         let terms = terms.as_deref().map(|terms| &terms.terms);
         let upto = terms.map_or(u32::MAX, |terms| self.admissible(run, terms));
         let cost = terms.map_or(1, |terms| terms.flow.cost.get());
+        // Before anything is taken, as of single events.
+        let recheck = self.store.recheck(client).await?.sidelines.holds_job(run.job());
         let Some((start, end, last)) = self.take(group, entry, (supply, cost), upto).await? else {
             return Ok(None);
         };
@@ -258,7 +262,7 @@ impl Throttle {
             self.store.run_started(client, run, self.clock.now()).await?;
         }
         let (range, pack) = range_of(run, terms, start, end);
-        let pack = PackRef { tries, ..pack };
+        let pack = PackRef { tries, recheck, ..pack };
         Ok(Some((range, pack, last)))
     }
 

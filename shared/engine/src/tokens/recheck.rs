@@ -1,4 +1,4 @@
-//! Marking the packs of slot groups: the events of a job that changed are looked up before they are sent.
+//! Marking the packs of slot groups: the events of a job that changed, or is sidelined, are looked up before they are sent.
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::JobId;
@@ -73,14 +73,19 @@ impl Tokens {
         job: &JobId,
     ) -> Result<Option<u32>, EngineError> {
         for (number, known) in &group.packs {
-            let PackId::Singles(id) = known.pack else { continue };
             let is_held = group.leases.values().any(|lease| lease.id.pack_number == *number);
             let is_served = group.range().is_some_and(|range| range.pack_number == *number);
             if known.recheck || !(is_held || is_served) {
                 continue;
             }
-            let pack = readable(self.contents.pack(policy, id).await)?;
-            if pack.is_none_or(|pack| pack.members.iter().any(|member| member.job == *job)) {
+            let has_its_events = match &known.pack {
+                PackId::Run(run) => run.job() == job,
+                PackId::Singles(id) => {
+                    let pack = readable(self.contents.pack(policy, *id).await)?;
+                    pack.is_none_or(|pack| pack.members.iter().any(|member| member.job == *job))
+                }
+            };
+            if has_its_events {
                 return Ok(Some(*number));
             }
         }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use tidegate_domain::fair::Rank;
 use tidegate_domain::flow::Overlap;
-use tidegate_domain::ids::{ClientId, PolicyId, RunId};
+use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
 use tidegate_domain::limits::{GRANT_EVENTS, MAX_PRIORITY, WRITE_ROUNDS};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::{PackId, Singles};
@@ -99,6 +99,11 @@ impl LineEntry {
     /// Which part of its run it is, from 0; `None` where it is the whole, or was given back by a slot group.
     pub fn part(&self) -> Option<u32> {
         part_of(&self.line_key).map(|(part, _)| part)
+    }
+
+    /// Whether its event is sidelined: it is not due until its job drains.
+    pub fn is_sidelined(&self) -> bool {
+        self.line_key.starts_with(SIDELINED)
     }
 
     /// How often its event was delivered before, when it is one that is sent again.
@@ -324,7 +329,7 @@ pub fn tries_of_line_key(line_key: &str) -> Option<Tries> {
     read_tries(line_key.split('|').nth(2)?.strip_prefix(TRIED)?)
 }
 
-/// An event of a pack that goes back to the line, to be sent again at an instant.
+/// An event of a pack that goes back to the line, to be sent again at an instant, or once its job is sidelined no more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requeued {
     /// The pack that it is of.
@@ -361,6 +366,45 @@ fn sent_again_row(
         .with("pack", text(pack.to_string()))
         .with("n", number(index.saturating_add(1)))
         .with("cur", number(index))
+}
+
+/// Stands before the job of an event that is sidelined, in the key of its entry: behind every priority.
+const SIDELINED: char = '~';
+
+/// When the entry of an event is due that is sidelined: in no year that anybody launches in.
+const NEVER_S: i64 = 253_402_300_799;
+
+/// What the keys of the entries of events begin with whose job is sidelined.
+fn sidelined_prefix(job: &JobId) -> String {
+    format!("{SIDELINED}{job}.")
+}
+
+/// The entry of an event that is sidelined: it is never due, and lies behind all that waits. `due_at` is when it launched.
+pub(crate) fn sidelined_row(key: &GroupKey, (job, lease): (&JobId, LeaseId), at: &Requeued) -> Row {
+    let Requeued { pack, priority, tries, due_at } = at;
+    let by = format!("{:012}.{:04}.{:010}", due_at.timestamp(), key.group, lease.fence);
+    let rank = format!("{}{priority}", sidelined_prefix(job));
+    let line_key = format!("{rank}|{NEVER_S:012}|{TRIED}{}.{by}|{pack}", tries_text(*tries));
+    Row::new(&Key::new(partition(&key.client, &key.policy), line_key))
+        .with("pack", text(pack.to_string()))
+        .with("n", number(lease.index.saturating_add(1)))
+        .with("cur", number(lease.index))
+}
+
+/// The entry by which an event that was sidelined takes its place in the line again; `None` when the key of `seen` is none of
+/// such a one. One that never failed is sent again for as long as a new one.
+fn rejoining_row(
+    (client, policy): (&ClientId, &PolicyId),
+    seen: &LineEntry,
+    due_at: DateTime<Utc>,
+) -> Option<Row> {
+    let mut parts = seen.line_key.split('|');
+    let priority = parts.next()?.strip_prefix(SIDELINED)?.rsplit_once('.')?.1.parse().ok()?;
+    let by = parts.nth(1)?.splitn(4, '.').nth(3)?;
+    let tries = seen.tries()?;
+    let since_s = if tries.failed == 0 { due_at.timestamp() } else { tries.since_s };
+    let back = Requeued { pack: seen.pack.clone(), priority, tries: Tries { since_s, ..tries }, due_at };
+    Some(sent_again_row((client, policy), seen.cursor, &back, by))
 }
 
 /// Where an event waited for its token.
@@ -516,8 +560,11 @@ impl Store {
         policy: &PolicyId,
         now: DateTime<Utc>,
     ) -> Result<bool> {
-        let query =
-            Query { limit: Some(WAITING_LOOK), ..Query::of(Table::Policies, partition(client, policy)) };
+        let query = Query {
+            sorted: Sorted::Between("0".to_owned(), SIDELINED.to_string()),
+            limit: Some(WAITING_LOOK),
+            ..Query::of(Table::Policies, partition(client, policy))
+        };
         let page = self.query(query).await?;
         let waits = |row| read(row).map_or(true, |entry| entry.launch_at <= now && !entry.is_exhausted());
         Ok(page.next.is_some() || page.rows.iter().any(waits))
@@ -630,6 +677,50 @@ impl Store {
         let query =
             Query { consistent: true, after, ..Query::of(Table::Policies, partition(client, policy)) };
         Ok(self.query(query).await?.read(Table::Policies, read))
+    }
+
+    /// The entries of events of a job under a policy that are sidelined, at most `limit`, read consistently.
+    ///
+    /// # Errors
+    /// As [`Self::line`].
+    pub async fn sidelined_of(
+        &self,
+        (client, policy): (&ClientId, &PolicyId),
+        job: &JobId,
+        limit: i32,
+    ) -> Result<Page<LineEntry>> {
+        let query = Query {
+            sorted: Sorted::Prefix(sidelined_prefix(job)),
+            limit: Some(limit),
+            consistent: true,
+            ..Query::of(Table::Policies, partition(client, policy))
+        };
+        Ok(self.query(query).await?.read(Table::Policies, read))
+    }
+
+    /// An event that was sidelined takes its place in the line again, due at an instant: once. `Refused` when it has done so already.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts with others
+    /// after `WRITE_ROUNDS` more attempts: nothing is written then. `StoreError::Corrupt` when the entry is none of an event that
+    /// is sidelined.
+    pub async fn rejoin(
+        &self,
+        (client, policy): (&ClientId, &PolicyId),
+        seen: &LineEntry,
+        due_at: DateTime<Utc>,
+    ) -> Result<Write> {
+        let key = Key::new(partition(client, policy), &*seen.line_key);
+        let back = rejoining_row((client, policy), seen, due_at).ok_or_else(|| StoreError::Corrupt {
+            table: Table::Policies,
+            key: seen.line_key.clone(),
+            reason: "no event that is sidelined".to_owned(),
+        })?;
+        let items = vec![
+            self.delete_when_item_of(Table::Policies, &key, "attribute_exists(pk)", Attributes::new())?,
+            self.put_item_of(Table::Policies, back)?,
+        ];
+        self.transact(Table::Policies, items).await
     }
 
     /// Takes events of an entry for slot group `group`: its portion `share` of what is left, but none from event `upto`

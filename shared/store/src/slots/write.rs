@@ -2,12 +2,12 @@
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::fair::Rank;
-use tidegate_domain::ids::RunId;
+use tidegate_domain::ids::{JobId, RunId};
 use tidegate_domain::slots::{GroupKey, LeaseId, PackRef, Range, SlotGroup, Transition};
 
 use super::{expression, key, row};
-use crate::item::Key;
-use crate::line::{Requeued, requeued_row, returned_row};
+use crate::item::{Key, Row};
+use crate::line::{Requeued, requeued_row, returned_row, sidelined_row};
 use crate::rows::Updated;
 use crate::runs::left_out_update;
 use crate::tables::Table;
@@ -96,11 +96,30 @@ impl Store {
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
     /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
     pub async fn requeue(&self, group: &GroupKey, events: &[(LeaseId, Requeued)]) -> Result<Write> {
-        let leases: Vec<LeaseId> = events.iter().map(|(lease, _)| *lease).collect();
+        let row = |(lease, back): &(LeaseId, Requeued)| (*lease, requeued_row(group, *lease, back));
+        self.back_to_line(group, events.iter().map(row)).await
+    }
+
+    /// The same of events whose jobs are sidelined: each waits until it rejoins the line.
+    ///
+    /// # Errors
+    /// As [`Self::requeue`].
+    pub async fn sideline(&self, group: &GroupKey, events: &[(LeaseId, JobId, Requeued)]) -> Result<Write> {
+        let row =
+            |(lease, job, at): &(LeaseId, JobId, Requeued)| (*lease, sidelined_row(group, (job, *lease), at));
+        self.back_to_line(group, events.iter().map(row)).await
+    }
+
+    async fn back_to_line(
+        &self,
+        group: &GroupKey,
+        entries: impl Iterator<Item = (LeaseId, Row)>,
+    ) -> Result<Write> {
+        let (leases, entries): (Vec<LeaseId>, Vec<Row>) = entries.unzip();
         let freed = expression::update(group, &Transition::requeue(&leases));
         let mut items = vec![self.update_item_of(freed)?];
-        for (lease, back) in events {
-            items.push(self.put_item_of(Table::Policies, requeued_row(group, *lease, back))?);
+        for entry in entries {
+            items.push(self.put_item_of(Table::Policies, entry)?);
         }
         self.transact(Table::Policies, items).await
     }

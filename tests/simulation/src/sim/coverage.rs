@@ -71,6 +71,7 @@ coverage! {
     AnswerLost: "answers of endpoints that were lost",
     NotTaken: "calls that endpoints did not answer, or did not take",
     Redriven: "dead letters that were redriven",
+    Sidelined: "jobs and clients that were sidelined",
     Discarded: "dead letters that were discarded",
 }
 

@@ -135,6 +135,7 @@ async fn keep_promises(history: &mut History) -> Result<()> {
             history.ended("the last change of a policy", done)?;
         }
     }
+    history.drain_all().await?;
     history.look().await
 }
 
@@ -148,7 +149,8 @@ async fn left_ahead(history: &History) -> Result<Option<DateTime<Utc>>> {
     for policy in &history.model.policies {
         let line = history.stage.store.line(&policy.client, &policy.id, None).await?;
         // The events of a pack launch within a minute.
-        last = last.max(line.rows.iter().map(|entry| entry.launch_at + Duration::minutes(1)).max());
+        let due = line.rows.iter().filter(|entry| !entry.is_sidelined());
+        last = last.max(due.map(|entry| entry.launch_at + Duration::minutes(1)).max());
     }
     Ok(last)
 }

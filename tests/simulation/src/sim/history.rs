@@ -155,6 +155,7 @@ impl History {
         self.begin_something().await?;
         if self.ops.len() < CALLS {
             self.operate();
+            self.sideline();
         }
         let polls = self.dice.within(1..=6);
         for _ in 0..polls {

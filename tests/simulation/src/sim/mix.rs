@@ -202,6 +202,13 @@ pub(crate) const LETTERS: RangeInclusive<u64> = 1..=6;
 pub(crate) const DISCARDS: u64 = 150;
 pub(crate) const REDRIVEN_AFTER: RangeInclusive<u64> = 0..=45;
 
+/// In how many of a thousand steps something is sidelined or drained, in how many of a thousand cases it is a whole client, and in
+/// how many it is sidelined; how many events drain in a second otherwise.
+pub(crate) const SIDELINES: u64 = 60;
+pub(crate) const WHOLE_CLIENT: u64 = 150;
+pub(crate) const HOLDS: u64 = 400;
+pub(crate) const PACE: RangeInclusive<u64> = 1..=50;
+
 /// What a job says about launches that an outage missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MisfireRule {

@@ -23,6 +23,7 @@ mod oracle;
 mod pending_calls;
 mod processes;
 mod setup;
+mod sidelines;
 mod watch;
 
 use std::fmt;

@@ -77,6 +77,8 @@ pub(crate) struct Stage {
     pub(crate) endpoints: Option<Arc<Endpoints>>,
     /// In some of the others: who redrives what is dead.
     pub(crate) operator: Option<Operator>,
+    /// By which jobs and clients are sidelined; `None`: none are.
+    pub(crate) sidelines: Option<Dice>,
     _embedded: Embedded,
 }
 
@@ -146,6 +148,7 @@ pub(crate) async fn stage(seed: u64, dice: &Dice, options: Options) -> Result<St
         lanes: (seed % 4 == 1).then(|| Dice::new(seed ^ 0x1a_e5)),
         endpoints,
         operator: matches!(seed % 8, 2 | 3 | 6).then(|| Operator::new(Dice::new(seed ^ 0x0b_5e))),
+        sidelines: (seed % 4 == 1).then(|| Dice::new(seed ^ 0x51_de)),
         _embedded: embedded,
     };
     Ok(stage)

@@ -150,18 +150,28 @@ async fn scans(stage: &mut Stage) {
     stage.end().await;
 }
 
-/// A client that is sidelined while jobs come due, and drains at a pace.
+/// A client that is sidelined while jobs come due, and drains at a pace; then jobs of it, one under a policy beside others.
 async fn drained(stage: &mut Stage) {
-    let of = SidelineOf::Client;
-    let held = stage.world.engine.sidelining().sideline(&client(), &of, "asleep").await.unwrap();
-    assert_eq!(held, Sidelined::Done);
     for (job, seconds) in [("first", 40), ("second", 70), ("third", 100)] {
         stage.job(job, seconds, |job| job.of(30).unwrap()).await;
     }
+    sidelined(stage, SidelineOf::Client).await;
+    stage.policy("small", 2).await;
+    for (job, seconds) in [("shared", 80), ("other", 80)] {
+        stage.job(job, seconds, |job| job.of(7).unwrap().under("small").unwrap()).await;
+    }
+    sidelined(stage, SidelineOf::Job("shared".parse().unwrap())).await;
+    stage.job("alone", 80, |job| job.of(7).unwrap()).await;
+    sidelined(stage, SidelineOf::Job("alone".parse().unwrap())).await;
+    stage.end().await;
+}
+
+async fn sidelined(stage: &mut Stage, of: SidelineOf) {
+    let held = stage.world.engine.sidelining().sideline(&client(), &of, "asleep").await.unwrap();
+    assert_eq!(held, Sidelined::Done);
     stage.pass(200).await;
     stage.world.engine.sidelining().drain(&client(), &of, RedrivePace::new(2).unwrap()).await.unwrap();
     stage.pass(120).await;
-    stage.end().await;
 }
 
 /// A client with jobs, runs and a line is deleted.

@@ -9,6 +9,7 @@ use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::job::HistoryDays;
 use tidegate_domain::limits::{CLIENT_KEYS, SECRETS};
 use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::{Policy, PolicyTerms};
 use tidegate_domain::shares::SharePlan;
 use tidegate_domain::sideline::{Sideline, SidelineOf, Sidelines};
@@ -44,6 +45,7 @@ cases! {
     "client-secret transact put: attribute_not_exists(pk)" => second_value,
     "line delete: cur >= n" => entry_of_which_something_is_left,
     "line exhaust singles: cur = :cur" => rest_of_which_a_group_took_meanwhile,
+    "line transact delete: attribute_exists(pk)" => event_that_rejoined_its_line,
     "line decide overlap: ov = :seen" => rule_that_has_spoken,
     "line take range: attribute_not_exists(g#) OR g# < :grant" => range_that_was_taken,
     "pace claim wake: attribute_not_exists(wake_at) OR wake_at <= :now OR wake_at > :due" => later_wake,
@@ -367,7 +369,7 @@ async fn later_wake(world: &World, store: &Store) -> Result<bool> {
 async fn earlier_mark(world: &World, store: &Store) -> Result<bool> {
     world.engine.store().mark_dirty(&client()?, at(60)).await?;
     store.mark_dirty(&client()?, at(30)).await?;
-    Ok(store.recheck_until(&client()?).await? == Some(at(60)))
+    Ok(store.recheck(&client()?).await?.until == Some(at(60)))
 }
 
 /// What another call said would be forgotten.
@@ -404,6 +406,16 @@ async fn rest_of_which_a_group_took_meanwhile(world: &World, store: &Store) -> R
     let seen = plain.line_entry(&client()?, &"small".parse()?, &line_key).await?.context("no entry")?;
     take(plain, &line_key, None).await?;
     Ok(is_refused(store.exhaust_singles(&client()?, &"small".parse()?, &seen).await?))
+}
+
+/// It would wait there twice.
+async fn event_that_rejoined_its_line(_: &World, store: &Store) -> Result<bool> {
+    let line_key =
+        format!("~report.5|253402300799|+t000.000.1795262640.001795262640.0001.0000000001|{}", run()?);
+    let (pack, launch_at) = (PackId::Run(run()?), at(0));
+    let gone =
+        LineEntry { pack, launch_at, line_key, count: 1, cursor: 0, groups: Vec::new(), overlap: None };
+    Ok(is_refused(store.rejoin((&client()?, &"small".parse()?), &gone, at(0)).await?))
 }
 
 /// What the consumer says under the later lease stays, whichever call arrives last.

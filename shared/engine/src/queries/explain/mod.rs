@@ -119,7 +119,11 @@ impl Queries {
                     let wait_context =
                         WaitContext { run: &run, index, status, groups, holders, now, rate_allows_at };
                     let position = wait_context.position(self.entries(&wait_context).await?);
-                    let (reason, blocker) = wait_context.reason(&position);
+                    let sidelines = self.store.recheck(client).await?.sidelines;
+                    let (reason, blocker) = match sidelines.jobs.get(event.run().job()) {
+                        Some(job) if job.is_held() => (Reason::Sidelined { since: job.since }, Blocker::Halt),
+                        _ => wait_context.reason(&position),
+                    };
                     let measured = match blocker {
                         // No speed makes a difference.
                         Blocker::Halt | Blocker::Rate(_) => None,
