@@ -376,7 +376,8 @@ const NEVER_S: i64 = 253_402_300_799;
 
 /// What the keys of the entries of events begin with whose job is sidelined.
 fn sidelined_prefix(job: &JobId) -> String {
-    format!("{SIDELINED}{job}.")
+    // No id has a space, and none of another job begins with it.
+    format!("{SIDELINED}{job} ")
 }
 
 /// The entry of an event that is sidelined: it is never due, and lies behind all that waits. `due_at` is when it launched.
@@ -399,7 +400,7 @@ fn rejoining_row(
     due_at: DateTime<Utc>,
 ) -> Option<Row> {
     let mut parts = seen.line_key.split('|');
-    let priority = parts.next()?.strip_prefix(SIDELINED)?.rsplit_once('.')?.1.parse().ok()?;
+    let priority = parts.next()?.strip_prefix(SIDELINED)?.rsplit_once(' ')?.1.parse().ok()?;
     let by = parts.nth(1)?.splitn(4, '.').nth(3)?;
     let tries = seen.tries()?;
     let since_s = if tries.failed == 0 { due_at.timestamp() } else { tries.since_s };

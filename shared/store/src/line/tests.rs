@@ -64,3 +64,28 @@ fn the_diagram_of_a_pack_shows_what_becomes_of_its_entry() {
     }
     assert_eq!(drawn("Pack in its line"), made);
 }
+
+#[test]
+fn a_sidelined_event_rejoins_the_line_as_what_it_was_and_is_found_by_its_job_alone() {
+    let (job, longer): (JobId, JobId) = ("a".parse().unwrap(), "a.b".parse().unwrap());
+    let key = GroupKey { client: "acme".parse().unwrap(), policy: "small".parse().unwrap(), group: 3 };
+    let at = |second: i64| DateTime::from_timestamp(second, 0).unwrap();
+    let (pack, due_at): (PackId, _) = ("a.b.1.1790000000".parse().unwrap(), at(1_790_000_000));
+    for (tries, since_s) in [
+        (Tries { made: 1, failed: 0, since_s: 1_790_000_000 }, 1_790_000_600),
+        (Tries { made: 3, failed: 2, since_s: 1_790_000_100 }, 1_790_000_100),
+    ] {
+        let lease = LeaseId { slot: 0, pack_number: 1, index: 7, fence: 17, cost: 1 };
+        let held = Requeued { pack: pack.clone(), priority: 4, tries, due_at };
+        let entry = read(&sidelined_row(&key, (&longer, lease), &held).into_attributes()).unwrap();
+        assert!(entry.is_sidelined() && entry.launch_at > at(4_000_000_000));
+        assert_eq!((entry.cursor, entry.count, entry.tries()), (7, 8, Some(tries)));
+        let is_found = |job: &JobId| entry.line_key.starts_with(&sidelined_prefix(job));
+        assert_eq!((is_found(&longer), is_found(&job)), (true, false));
+        let back = rejoining_row((&key.client, &key.policy), &entry, at(1_790_000_600)).unwrap();
+        let back = read(&back.into_attributes()).unwrap();
+        assert_eq!((back.rank(), back.launch_at, back.cursor), (Rank::of_all(4), at(1_790_000_600), 7));
+        assert_eq!((back.pack, back.is_sidelined()), (pack.clone(), false));
+        assert_eq!(tries_of_line_key(&back.line_key), Some(Tries { since_s, ..tries }));
+    }
+}

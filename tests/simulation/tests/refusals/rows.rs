@@ -411,7 +411,7 @@ async fn rest_of_which_a_group_took_meanwhile(world: &World, store: &Store) -> R
 /// It would wait there twice.
 async fn event_that_rejoined_its_line(_: &World, store: &Store) -> Result<bool> {
     let line_key =
-        format!("~report.5|253402300799|+t000.000.1795262640.001795262640.0001.0000000001|{}", run()?);
+        format!("~report 5|253402300799|+t000.000.1795262640.001795262640.0001.0000000001|{}", run()?);
     let (pack, launch_at) = (PackId::Run(run()?), at(0));
     let gone =
         LineEntry { pack, launch_at, line_key, count: 1, cursor: 0, groups: Vec::new(), overlap: None };
