@@ -119,6 +119,7 @@ const RARE: &[Unused] = &[
         "-ticker",
         "parts that a call leaves, and those that are done",
     ),
+    rare(&["master"], &["dynamodb:Query"], "-launch", "triggered launches in the list of a job's runs"),
     rare(&["master"], &["dynamodb:Query"], "-clients", "lists of clients, calendars and secrets"),
 ];
 

@@ -164,6 +164,32 @@ impl<S: Send + Sync> FromRequestParts<S> for Expected {
     }
 }
 
+/// The most characters of an idempotency key.
+const KEY_CHARACTERS: usize = 255;
+
+/// What the caller names its call by, from `Idempotency-Key`: a call that is made again with it does nothing twice.
+pub(crate) struct IdempotencyKey(pub(crate) Option<String>);
+
+impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let mut values = parts.headers.get_all("idempotency-key").iter();
+        let Some(value) = values.next() else { return Ok(Self(None)) };
+        let text = value.to_str().unwrap_or_default();
+        let is_key = (1..=KEY_CHARACTERS).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
+        if is_key && values.next().is_none() {
+            return Ok(Self(Some(text.to_owned())));
+        }
+        Err(Problem::new(
+            Kind::MalformedRequest,
+            format!(
+                "the header Idempotency-Key is no key; give one of 1 to {KEY_CHARACTERS} characters from '!' to '~', such as a UUID, and give it once"
+            ),
+        ))
+    }
+}
+
 /// What a PUT expects to find: `If-Match: "<revision>"`, `If-None-Match: *`, or anything.
 pub(crate) struct Precondition(pub(crate) Expect);
 

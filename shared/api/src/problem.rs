@@ -36,6 +36,7 @@ pub(crate) enum Kind {
     InUse,
     ChangedMeanwhile,
     RunOver,
+    NotTriggered,
     TooMany,
     RevisionMismatch,
     AlreadyExists,
@@ -73,6 +74,7 @@ impl Kind {
                 (StatusCode::CONFLICT, "changed-meanwhile", "It changed at the same time")
             }
             Self::RunOver => (StatusCode::CONFLICT, "run-over", "The run is over"),
+            Self::NotTriggered => (StatusCode::CONFLICT, "not-triggered", "The job was not triggered"),
             Self::TooMany => (StatusCode::CONFLICT, "too-many", "There are as many as there may be"),
             Self::RevisionMismatch => {
                 (StatusCode::PRECONDITION_FAILED, "revision-mismatch", "It has another revision")

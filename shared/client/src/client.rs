@@ -48,6 +48,9 @@ pub struct Page<T> {
     pub next_cursor: Option<String>,
 }
 
+/// The header that names a call, so that it does nothing twice.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
 /// A route of the API, with the names that are parts of it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Route<'a> {
@@ -80,6 +83,7 @@ pub(crate) enum Route<'a> {
     Job(&'a str),
     PauseJob(&'a str),
     ResumeJob(&'a str),
+    TriggerJob(&'a str),
     Upcoming(&'a str),
     Preview,
     Runs(&'a str),
@@ -130,6 +134,7 @@ impl Route<'_> {
             Self::Job(id) => ("jobs", &[id], ""),
             Self::PauseJob(id) => ("jobs", &[id], "/pause"),
             Self::ResumeJob(id) => ("jobs", &[id], "/resume"),
+            Self::TriggerJob(id) => ("jobs", &[id], "/trigger"),
             Self::Upcoming(id) => ("jobs", &[id], "/upcoming"),
             Self::Preview => ("schedules", &[], "/preview"),
             Self::Runs(job) => ("jobs", &[job], "/runs"),
@@ -257,7 +262,32 @@ impl Client {
         answer(matching(self.call(Method::POST, &route.path()), expected)).await
     }
 
-    /// The same with a body.
+    /// The same, by a key that makes it safe to repeat.
+    pub(crate) async fn act_once<T: DeserializeOwned>(
+        &self,
+        route: Route<'_>,
+        idempotency_key: Option<&str>,
+    ) -> Result<T, Error> {
+        let call = self.call(Method::POST, &route.path());
+        answer(match idempotency_key {
+            Some(key) => call.header(IDEMPOTENCY_KEY, key),
+            None => call,
+        })
+        .await
+    }
+
+    /// The same as [`Self::post`], by a key that makes it safe to repeat.
+    pub(crate) async fn post_once<T: DeserializeOwned>(
+        &self,
+        route: Route<'_>,
+        body: &impl Serialize,
+        idempotency_key: &str,
+    ) -> Result<T, Error> {
+        let call = self.call(Method::POST, &route.path()).header(IDEMPOTENCY_KEY, idempotency_key);
+        answer(call.json(body)).await
+    }
+
+    /// The same as [`Self::act`] with a body.
     pub(crate) async fn act_with<T: DeserializeOwned>(
         &self,
         route: Route<'_>,

@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use tidegate_protocol::{BatchWindow, History, JobList, JobView, Misfire, Retry, RunOverlap, Target};
+use tidegate_protocol::{
+    BatchWindow, History, JobList, JobView, Misfire, Retry, RunOverlap, Target, TriggeredRun,
+};
 
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
@@ -192,9 +194,19 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] with status 409 when the id names another job, 403 when a target is not on the client's
     /// allow-list, 422 when a field is wrong, such as a policy that is not there. Otherwise as every call of
-    /// [`Client`]: without an id, do not repeat it then.
+    /// [`Client`]: without an id, do not repeat it then, or call [`Self::create_job_once`].
     pub async fn create_job(&self, job_id: Option<&str>, job: &Job) -> Result<JobView, Error> {
         self.post(Route::Jobs, &Named { job_id, body: job }).await
+    }
+
+    /// Creates a job without a name once, whose id follows from the key (1 to 255 visible ASCII characters, such as a UUID):
+    /// repeating it is safe as long as the job is there.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 409 when the key was given with another job, 400 when it is none. Otherwise as
+    /// [`Self::create_job`].
+    pub async fn create_job_once(&self, idempotency_key: &str, job: &Job) -> Result<JobView, Error> {
+        self.post_once(Route::Jobs, job, idempotency_key).await
     }
 
     /// Creates or replaces a job; with `expected`, only at that revision. Repeating it is safe.
@@ -270,5 +282,19 @@ impl Client {
     /// every call of [`Client`].
     pub async fn resume_job(&self, job_id: &str, expected: Option<u32>) -> Result<JobView, Error> {
         self.act(Route::ResumeJob(job_id), expected).await
+    }
+
+    /// Triggers a job: a run of it at once, beside its schedule, also when it is paused. With an `idempotency_key` (1 to 255
+    /// visible ASCII characters) repeating it within 24 hours answers the same run and makes no other.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 404 when there is no such job, 409 when one of its calendars excludes today or it is
+    /// a one-time job without an id of its own, 400 when the key is none. Otherwise as every call of [`Client`].
+    pub async fn trigger_job(
+        &self,
+        job_id: &str,
+        idempotency_key: Option<&str>,
+    ) -> Result<TriggeredRun, Error> {
+        self.act_once(Route::TriggerJob(job_id), idempotency_key).await
     }
 }

@@ -46,6 +46,21 @@ pub struct Run {
     pub skipped_until: Option<String>,
 }
 
+/// A run that a call triggered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TriggeredRun {
+    /// The job that it is a run of.
+    #[cfg_attr(feature = "openapi", schema(example = "nightly"))]
+    pub job_id: String,
+    /// Its id, `<job>.<revision>.<launch second>`.
+    #[cfg_attr(feature = "openapi", schema(example = "nightly.3.1790000000"))]
+    pub run_id: String,
+    /// When it is due, RFC 3339: now, or a few seconds ahead where the job has a launch now.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub launch_at: String,
+}
+
 /// An event of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Event))]

@@ -15,6 +15,7 @@ use crate::launch::owner_of;
 use crate::rows::{Query, Update};
 use crate::sidelines::recheck_key;
 use crate::tables::Table;
+use crate::triggers::TRIGGERED;
 use crate::{Result, Store, Write};
 
 /// Rows of one page of what is looked at.
@@ -58,7 +59,10 @@ pub struct Swept {
 fn is_owned(table: Table, client: &ClientId, key: &Key) -> bool {
     let begins = |text: &str| text.strip_prefix(client.as_str()).is_some_and(|rest| rest.starts_with('|'));
     match table {
-        Table::Launch => owner_of(&key.sk).is_some_and(|(owner, _)| owner == *client),
+        Table::Launch => match key.pk.strip_prefix(TRIGGERED) {
+            Some(owner) => begins(owner),
+            None => owner_of(&key.sk).is_some_and(|(owner, _)| owner == *client),
+        },
         Table::Policies if key.pk.starts_with("active|") => begins(&key.sk),
         Table::Policies => key.pk == client.as_str() || begins(&key.pk),
         Table::Runs | Table::Events => begins(&key.pk),
@@ -186,6 +190,9 @@ mod tests {
             (Table::Launch, "UTC|H:03|0", "0180|acme2|nightly", false),
             (Table::Launch, "AT|2991|7", "29921044|acme|at_1", true),
             (Table::Launch, "OUTBOX|1", "acme|nightly", true),
+            (Table::Launch, "OUTBOX|1", "001795262640|acme|nightly", true),
+            (Table::Launch, "TRIGGERED|acme|nightly", "001795262640", true),
+            (Table::Launch, "TRIGGERED|acme-2|nightly", "001795262640", false),
             (Table::Launch, "ZONE|UTC|1", "zeta|acme", false),
             (Table::Policies, "acme", "policy|small", true),
             (Table::Policies, "acme|small|0", "slots", true),

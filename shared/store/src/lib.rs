@@ -44,6 +44,7 @@ pub mod slots;
 pub mod tables;
 pub mod targets;
 pub mod ticker;
+mod triggers;
 
 mod error;
 

@@ -13,23 +13,29 @@ use tidegate_protocol::{BulkResult, BulkResults};
 use tidegate_store::clients::Client;
 
 use super::acceptance::{Accepted, Seen, accept};
+use super::jobs::id_by_key;
 use super::{id_taken, nothing_to_match, wrong_revision};
 use crate::ApiState;
 use crate::auth::Caller;
-use crate::body::Body;
+use crate::body::{Body, IdempotencyKey};
 use crate::form;
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::bulk::{BulkBody, refused, stored};
+use crate::wire::job::JobBody;
 use crate::wire::trigger::trigger_warnings;
 
 /// Creates up to 1,000 jobs. The call is answered with 200, and each job with the status that it would have alone.
-/// Repeating the call is safe for jobs with a `job_id`.
-#[utoipa::path(post, path = "/v1/jobs/bulk", tag = "jobs", request_body = BulkBody, responses(
+/// Repeating the call is safe for jobs with a `job_id`, and with an `Idempotency-Key` for the others as well, in the same order.
+#[utoipa::path(post, path = "/v1/jobs/bulk", tag = "jobs", request_body = BulkBody,
+    params(("idempotency-key" = Option<String>, Header,
+        description = "Gives jobs without a `job_id` ids that follow from it and their places, in 1 to 255 visible ASCII characters")),
+    responses(
     (status = 200, description = "What came of each job", body = BulkResults),
 ))]
 pub(crate) async fn create_jobs(
     State(state): State<ApiState>,
     Caller(client): Caller,
+    IdempotencyKey(key): IdempotencyKey,
     Body(body): Body<BulkBody, BULK_BODY_BYTES>,
 ) -> Result<Json<BulkResults>, Problem> {
     let mut errors = FieldErrors::default();
@@ -38,8 +44,9 @@ pub(crate) async fn create_jobs(
     let (mut seen, mut names) = (Seen::default(), HashSet::new());
     let mut results: Vec<Option<BulkResult>> = Vec::with_capacity(body.jobs.len());
     let (mut drafts, mut warnings) = (Vec::new(), Vec::new());
-    for job in body.jobs.iter() {
-        results.push(match accept_part(&state, &client, job, &mut seen, &mut names).await {
+    for (place, job) in body.jobs.iter().enumerate() {
+        let by_key = key.as_ref().map(|key| id_by_key(&format!("{key} {place}")));
+        results.push(match accept_part(&state, &client, (job, by_key), (&mut seen, &mut names)).await {
             Ok(accepted) => {
                 drafts.push((accepted.id, accepted.draft));
                 warnings.push(accepted.warnings);
@@ -66,12 +73,13 @@ pub(crate) async fn create_jobs(
 async fn accept_part(
     state: &ApiState,
     client: &Client,
-    job: &RawValue,
-    seen: &mut Seen,
-    names: &mut HashSet<JobId>,
+    (job, by_key): (&RawValue, Option<JobId>),
+    (seen, names): (&mut Seen, &mut HashSet<JobId>),
 ) -> Result<Accepted, Problem> {
-    let body = form::read(job.get().as_bytes(), state.engine.clock().now())?;
-    let accepted = accept(state, client, None, body, seen).await?;
+    let body: JobBody = form::read(job.get().as_bytes(), state.engine.clock().now())?;
+    let by_key = by_key.filter(|_| !body.has_id());
+    let accepted = accept(state, client, by_key.as_ref(), body, seen).await?;
+    let accepted = Accepted { id: by_key.or(accepted.id), ..accepted };
     if let Some(id) = &accepted.id
         && !names.insert(id.clone())
     {

@@ -7,33 +7,50 @@ use http::StatusCode;
 use tidegate_domain::ids::JobId;
 use tidegate_domain::job::Job;
 use tidegate_engine::{Expect, JobDelete, Written};
+use tidegate_store::KeyHash;
 use tidegate_store::clients::Client;
 
 use super::acceptance::{Accepted, Seen, accept};
 use super::{
-    exists_already, id_taken, job_path, located, not_found, nothing_to_match, with_revision, wrong_revision,
+    exists_already, id_taken, job_path, located, not_found, nothing_to_match, replayed, with_revision,
+    wrong_revision,
 };
 use crate::ApiState;
 use crate::auth::Caller;
-use crate::body::{Body, Cursor, Expected, ListQuery, Precondition, id_to_find};
+use crate::body::{Body, Cursor, Expected, IdempotencyKey, ListQuery, Precondition, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::job::{JobBody, JobList, JobView, check_job_id, view};
 use crate::wire::read_only::expectation;
 use crate::wire::spoiled;
 
-/// Creates a job. The same job posted again under the same id is answered with 200.
-#[utoipa::path(post, path = "/v1/jobs", tag = "jobs", request_body = JobBody, responses(
+/// Creates a job. The same job posted again under the same id, or without one under the same `Idempotency-Key`, is answered with
+/// 200.
+#[utoipa::path(post, path = "/v1/jobs", tag = "jobs", request_body = JobBody,
+    params(("idempotency-key" = Option<String>, Header,
+        description = "Gives a job without a `job_id` an id that follows from it, in 1 to 255 visible ASCII characters")),
+    responses(
     (status = 201, description = "The job", body = JobView, headers(("etag" = String), ("location" = String))),
     (status = 200, description = "It existed already and says the same", body = JobView),
 ))]
 pub(crate) async fn create_job(
     State(state): State<ApiState>,
     Caller(client): Caller,
+    IdempotencyKey(key): IdempotencyKey,
     Body(body): Body<JobBody>,
 ) -> Result<Response, Problem> {
-    let Accepted { id, draft, warnings } = accept(&state, &client, None, body, &mut Seen::default()).await?;
-    let written = state.engine.jobs().create(&client.id, id, draft).await;
-    answer(written.map_err(|e| Problem::of_engine("create a job", &e))?, "", warnings)
+    let by_key = key.filter(|_| !body.has_id()).map(|key| id_by_key(&key));
+    let accepted = accept(&state, &client, by_key.as_ref(), body, &mut Seen::default()).await?;
+    let Accepted { id, draft, warnings } = accepted;
+    let written = state.engine.jobs().create(&client.id, by_key.clone().or(id), draft).await;
+    let written = written.map_err(|e| Problem::of_engine("create a job", &e))?;
+    let is_replayed = by_key.is_some() && matches!(written, Written::Unchanged(_));
+    answer(written, "", warnings).map(|response| if is_replayed { replayed(response) } else { response })
+}
+
+/// The id of a job that was created without one under an idempotency key: a call that is made again finds the job by it.
+pub(super) fn id_by_key(key: &str) -> JobId {
+    let number = KeyHash::of(key).as_str().get(..32).and_then(|hex| u128::from_str_radix(hex, 16).ok());
+    JobId::generated(number.unwrap_or_default())
 }
 
 /// Lists the client's jobs. One-time jobs with a generated id are not among them: read them by their id.

@@ -22,10 +22,11 @@ pub(crate) mod secrets;
 pub(crate) mod sidelines;
 pub(crate) mod targets;
 pub(crate) mod tokens;
+pub(crate) mod triggers;
 
 use axum::response::{IntoResponse, Response};
 use http::header::{ETAG, LOCATION};
-use http::{HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 
 use crate::problem::{Kind, Problem};
@@ -97,6 +98,13 @@ fn exists_already(what: &str, id: &str) -> Problem {
 
 fn not_found(what: &str, id: &str) -> Problem {
     Problem::new(Kind::NotFound, format!("there is no {what} '{id}' among those of this client"))
+}
+
+/// An answer that is that of an earlier call.
+fn replayed(mut response: Response) -> Response {
+    let name = HeaderName::from_static("idempotent-replayed");
+    response.headers_mut().insert(name, HeaderValue::from_static("true"));
+    response
 }
 
 fn id_taken(what: &str, field: &str, id: &str) -> Problem {

@@ -161,6 +161,11 @@ impl Form for JobBody {
 }
 
 impl JobBody {
+    /// Whether it names its job.
+    pub(crate) fn has_id(&self) -> bool {
+        self.job_id.is_some()
+    }
+
     /// Checks every field; `None` when one is wrong, and then the findings say which.
     /// What it does not say is as `defaults` say.
     pub(crate) fn check(

@@ -138,6 +138,13 @@ async fn jobs_with_all_their_fields() {
     let paused = client.pause_job("until", Some(made.revision)).await.unwrap();
     assert!(paused.paused);
     assert!(!client.resume_job("until", None).await.unwrap().paused);
+    let once = client.create_job_once("a-key", &batch()).await.unwrap();
+    assert_eq!(client.create_job_once("a-key", &batch()).await.unwrap().job_id, once.job_id);
+    let bulk = client.create_jobs_once("a-key", &[(None, batch())]).await.unwrap();
+    assert_eq!(client.create_jobs_once("a-key", &[(None, batch())]).await.unwrap()[0].job_id, bulk[0].job_id);
+    let triggered = client.trigger_job("until", Some("by-hand")).await.unwrap();
+    assert_eq!(triggered.job_id, "until");
+    assert_eq!(client.trigger_job("until", Some("by-hand")).await.unwrap(), triggered);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What the API does to jobs: create, replace, pause, delete, look up.
+//! What the API does to jobs: create, replace, pause, trigger, delete, look up.
 //!
 //! Accepted means durable (I8): a job, its rows in the index and the outbox row of its first launches are written
 //! before the call is answered. Launches that are too near for the emitter are emitted here.
@@ -9,6 +9,7 @@ mod delete;
 mod first;
 mod one_time;
 mod pause;
+mod trigger;
 
 use std::sync::Arc;
 
@@ -34,6 +35,7 @@ use crate::tokens::Tokens;
 use crate::{EngineError, Expect, Written};
 pub use cancel::RunCancel;
 use first::outbox_of;
+pub use trigger::Triggered;
 
 /// What a client asks for: a job without its name.
 ///

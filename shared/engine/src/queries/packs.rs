@@ -1,7 +1,7 @@
 //! Packs of single events, as clients see them: each event is a run of its job, though no row says so.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -71,6 +71,12 @@ impl Queries {
     ) -> Result<Option<Occurrence>, EngineError> {
         let job = self.contents.present_job(client, run.job()).await?;
         let Some(job) = job.filter(|job| job.revision == run.revision()) else { return Ok(None) };
+        if self.is_recent(run.launch_at())
+            && SinglesKind::fits(&job.terms)
+            && self.store.was_triggered(client, run).await?
+        {
+            return Ok(Some(Child::of(&job).occurrence(run.launch_at())));
+        }
         let offset = job.rules.jitter.offset(client, &job.id);
         let from = shifted(run.launch_at(), -offset);
         let Ok(window) = Window::new(from, shifted(from, seconds(1))) else { return Ok(None) };
@@ -85,14 +91,17 @@ impl Queries {
 
     /// Whether a launch of a job is on its way to its line, if it was emitted.
     fn may_be_under_way(&self, job: &Job, launch_at: DateTime<Utc>) -> bool {
-        let is_recent = (self.clock.now() - launch_at).num_seconds() < UNDER_WAY_SECONDS;
         // What was due up to a change is the old revision's.
         let scheduled_at = shifted(launch_at, -job.rules.jitter.offset(&job.client, &job.id));
         let is_its = match job.revision {
             1 => scheduled_at >= first_launch(job),
             _ => scheduled_at > job.changed_at,
         };
-        is_recent && is_its && !job.paused && SinglesKind::fits(&job.terms)
+        self.is_recent(launch_at) && is_its && !job.paused && SinglesKind::fits(&job.terms)
+    }
+
+    fn is_recent(&self, launch_at: DateTime<Utc>) -> bool {
+        (self.clock.now() - launch_at).num_seconds() < UNDER_WAY_SECONDS
     }
 
     /// Up to when launches of a job were emitted.
@@ -202,9 +211,19 @@ impl Queries {
             return Ok((Vec::new(), true));
         };
         let firings = Child::of(job).cadence.latest(window, LAUNCHES_LISTED);
-        let is_all = firings.len() < LAUNCHES_LISTED;
+        let triggered = match Window::new(from, to) {
+            Ok(window) => self.store.triggered(client, &job.id, window, LAUNCHES_LISTED).await?,
+            Err(_) => Vec::new(),
+        };
+        let is_all = firings.len() < LAUNCHES_LISTED && triggered.len() < LAUNCHES_LISTED;
         let launches = firings.into_iter().filter(|firing| job.rules.is_within(firing.launch_at));
-        Ok((launches.map(|firing| shifted(firing.launch_at, offset)).collect(), is_all))
+        let mut launches: BTreeSet<_> = launches.map(|firing| shifted(firing.launch_at, offset)).collect();
+        launches.extend(triggered);
+        // Of both, what lies further back may not be all there is.
+        while launches.len() > LAUNCHES_LISTED {
+            launches.pop_first();
+        }
+        Ok((launches.into_iter().collect(), is_all))
     }
 
     /// The packs that slot groups know.

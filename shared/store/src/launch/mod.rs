@@ -101,6 +101,8 @@ pub enum Part {
     Key(ChildKey),
     /// Those in a minute of UTC: of a job for instants.
     Minute(AtMinute),
+    /// One that somebody triggered, beside what the job's trigger says: of a row of the outbox.
+    Triggered,
 }
 
 /// Launches that the master must emit itself: those between the arrival of a job and its `emit_from`. The row stays
@@ -328,14 +330,14 @@ impl Store {
         row.as_ref().map(row::read_owed).transpose()
     }
 
-    /// Removes the outbox row of a revision of a job: its launches are emitted. `Refused` when the row is of another
+    /// Removes the outbox row of a revision of a job, or of its triggered launch: what it tells of is emitted. `Refused` when the row is of another
     /// revision, or gone.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn ack_outbox(&self, child: &Child) -> Result<Write> {
         let values = Attributes::from([(":rev".to_owned(), number(child.revision))]);
-        let key = shard::outbox_key(&child.client, &child.job);
+        let key = shard::owed_key(child);
         self.remove_when(Table::Launch, &key, "rev = :rev", values).await
     }
 }

@@ -9,7 +9,7 @@ use tidegate_domain::time::{
     AtMinute, Cadence, ChildKey, CompiledCron, Instants, Rate, Window, clamped, days, parse_zone, shifted,
 };
 
-use super::shard::{at_key, child_key, outbox_key};
+use super::shard::{at_key, child_key, owed_key};
 use super::{Child, OutboxEntry, Part};
 use crate::doc::{RulesDoc, TermsDoc};
 use crate::item::{Attributes, Item, Key, Row, number, text};
@@ -108,9 +108,11 @@ fn at_row(job: &Job, instants: &Instants, minute: AtMinute, spread: Spread) -> R
 }
 
 pub(crate) fn outbox_row(job: &Job, outbox: &OutboxEntry) -> Result<Row> {
-    let row = common(&outbox_key(&job.client, &job.id), job)?
+    let is_triggered = outbox.child.part == Part::Triggered;
+    let row = common(&owed_key(&outbox.child), job)?
         .with("from_s", number(outbox.window.from().timestamp()))
         .with("written_at", number(outbox.written_at.timestamp_millis()))
+        .with_some("triggered", is_triggered.then(|| number(1)))
         .expiring(shifted(outbox.written_at, days(HISTORY_DAYS)));
     Ok(match &outbox.child.cadence {
         Cadence::Cron { cron, zone } => row.with("cron", text(cron.encode())).with("zone", text(zone.name())),
@@ -187,7 +189,8 @@ pub(super) fn read_indexed(row: &Attributes) -> Result<Child> {
 pub(super) fn read_owed(row: &Attributes) -> Result<OutboxEntry> {
     let item = Item::read(Table::Launch, row)?;
     let zone = item.find_text("zone").map(parse_zone).transpose().map_err(|e| item.corrupt(e.to_string()))?;
-    let child = read_child(item, zone, Part::All)?;
+    let part = if item.number_or("triggered", 0)? == 1 { Part::Triggered } else { Part::All };
+    let child = read_child(item, zone, part)?;
     let window = Window::new(item.instant_s("from_s")?, child.emit_from);
     let window = window.map_err(|e| item.corrupt(e.to_string()))?;
     Ok(OutboxEntry { child, window, written_at: item.instant_ms("written_at")? })

@@ -5,8 +5,9 @@ use chrono_tz::Tz;
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::limits::OUTBOX_SHARDS;
 use tidegate_domain::shard::shard_of;
-use tidegate_domain::time::{AtMinute, Minutes, ShardRange, ShardedKey, Window};
+use tidegate_domain::time::{AtMinute, Cadence, Minutes, ShardRange, ShardedKey, Window};
 
+use super::{Child, Part};
 use crate::Spread;
 use crate::item::Key;
 use crate::rows::{Query, Sorted};
@@ -123,6 +124,17 @@ pub(super) fn child_key(client: &ClientId, job: &JobId, zone: Tz, place: &Sharde
         expression_partition(zone, place.key.launch_expression(), place.shard),
         format!("{}|{client}|{job}", place.key.sort_prefix()),
     )
+}
+
+/// The key of a debt: one row for the first launches of a job, and one for each launch that was triggered.
+pub(super) fn owed_key(child: &Child) -> Key {
+    let key = outbox_key(&child.client, &child.job);
+    match (&child.part, &child.cadence) {
+        (Part::Triggered, Cadence::At(instants)) => {
+            Key::new(key.pk, format!("{:012}|{}", instants.first().timestamp(), key.sk))
+        }
+        _ => key,
+    }
 }
 
 pub(super) fn outbox_key(client: &ClientId, job: &JobId) -> Key {

@@ -85,7 +85,7 @@ fn a_sidelined_event_rejoins_the_line_as_what_it_was_and_is_found_by_its_job_alo
         let back = rejoining_row((&key.client, &key.policy), &entry, at(1_790_000_600)).unwrap();
         let back = read(&back.into_attributes()).unwrap();
         assert_eq!((back.rank(), back.launch_at, back.cursor), (Rank::of_all(4), at(1_790_000_600), 7));
-        assert_eq!((back.pack, back.is_sidelined()), (pack.clone(), false));
+        assert_eq!((&back.pack, back.is_sidelined()), (&pack, false));
         assert_eq!(tries_of_line_key(&back.line_key), Some(Tries { since_s, ..tries }));
     }
 }

@@ -132,9 +132,11 @@ fn name(verb: &str, write: &Value) -> String {
 /// The kind of a row, by its table and key. See ARCHITECTURE.md, tables.
 fn row(table: &str, pk: &str, sk: &str) -> String {
     let kind = match table {
-        "launch" => {
-            pk.split('|').next().filter(|class| ["AT", "OUTBOX", "ZONE"].contains(class)).unwrap_or("child")
-        }
+        "launch" => pk
+            .split('|')
+            .next()
+            .filter(|class| ["AT", "OUTBOX", "TRIGGERED", "ZONE"].contains(class))
+            .unwrap_or("child"),
         "runs" if pk.contains("|~") => "pack",
         "runs" if pk.ends_with("|parts") => "part",
         "runs" => "run",

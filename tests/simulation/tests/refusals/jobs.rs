@@ -7,7 +7,7 @@ use tidegate_simulation::World;
 use tidegate_simulation::world::JobSpec;
 use tidegate_store::Store;
 use tidegate_store::jobs::JobRow;
-use tidegate_store::launch::{Child, OutboxEntry};
+use tidegate_store::launch::{Child, OutboxEntry, Part};
 
 use crate::{URL, at, cases, is_refused, is_there};
 
@@ -20,6 +20,7 @@ cases! {
     "jobs transact put: attribute_not_exists(pk)" => second_job,
     "jobs transact put: rev = :seen" => job_over_a_tombstone_that_is_gone,
     "jobs transact rewrite: rev = :seen" => job_that_was_replaced,
+    "triggered transact put: attribute_not_exists(pk)" => second_launch_of_an_instant,
 }
 
 fn next(job: &Job) -> Job {
@@ -94,6 +95,15 @@ async fn zone_that_was_added_before(world: &World, store: &Store) -> Result<bool
     plain.add_zone(berlin, at(60)).await?;
     store.add_zone(berlin, at(0)).await?;
     Ok(is_refused(plain.remove_zone(berlin, at(30)).await?))
+}
+
+/// Two calls trigger a job in one second: the later one takes the next.
+async fn second_launch_of_an_instant(world: &World, store: &Store) -> Result<bool> {
+    let once = one_time_job(world).await?;
+    let child = Child { part: Part::Triggered, ..Child::of(&once) };
+    let owed = OutboxEntry { child, window: Window::new(at(3_600), at(3_601))?, written_at: at(0) };
+    world.engine.store().trigger(&once, &owed, None).await?;
+    Ok(is_refused(store.trigger(&once, &owed, None).await?))
 }
 
 async fn launches_that_are_owed_of_a_later_revision(world: &World, store: &Store) -> Result<bool> {
