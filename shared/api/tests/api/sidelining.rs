@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use serde_json::{Value, json};
+use tidegate_domain::sideline::Sidelines;
 
 use crate::hook::Hook;
 use crate::world::{Answer, World, batch};
@@ -216,6 +217,27 @@ async fn what_is_in_flight_of_a_sidelined_job_goes_on_and_what_its_groups_took_w
     assert_eq!((second.len(), third.len()), (2, 1));
     world.post("/v1/tokens/release", &key, &release(&third)).await;
     assert_eq!(run(&world, &key, "batch").await["succeeded"], 5);
+}
+
+/// Whoever set it aside saw a job that was still sidelined, and died before it could tell that it was not any more.
+#[tokio::test]
+async fn what_was_set_aside_after_its_job_had_drained_is_drained_by_a_tick() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    world.put("/v1/policies/small", &key, &json!({"max_in_flight": 2, "lease_seconds": 600})).await;
+    let mut job = batch(3);
+    job["trigger"] = json!({"at": "2026-11-21T12:05:00Z"});
+    put(&world, &key, "late", &job).await;
+    done(&world, &key, "/v1/jobs/late/sideline", json!({})).await;
+    world.minutes(7).await;
+    assert!(world.receive().await.is_empty());
+    let (store, client) = (world.engine.store(), "acme".parse().unwrap());
+    let seen = store.recheck(&client).await.unwrap();
+    store.replace_sidelines(&client, &Sidelines::default(), &seen).await.unwrap();
+    world.minutes(5).await;
+    let first = world.receive().await;
+    world.post("/v1/tokens/release", &key, &release(&first)).await;
+    assert_eq!((first.len(), world.receive().await.len()), (2, 1));
 }
 
 #[tokio::test]

@@ -130,6 +130,7 @@ impl Throttle {
         };
         let name = PolicyRef::new(&policy.client, &policy.id);
         let line = self.line_page(&name).await?;
+        self.drain_forgotten(&name, &line).await?;
         // What was taken out of the line since the groups were looked at is in one of them.
         if line.is_empty() && self.groups_in_step(policy).await?.iter().all(SlotGroup::is_idle) {
             self.store.retire_active(&active).await?;

@@ -42,6 +42,7 @@ impl Throttle {
             self.retain_old(policy, packs, &mut seen).await?;
         }
         let page = self.store.line(&policy.client, &policy.policy, after).await?;
+        self.drain_forgotten(policy, &page.rows).await?;
         for entries in page.rows.chunks(RETAINED_BETWEEN_LOOKS) {
             let packs = entries.iter().map(|entry| entry.pack.clone()).collect();
             self.retain_old(policy, packs, &mut seen).await?;

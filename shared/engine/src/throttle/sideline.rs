@@ -1,16 +1,40 @@
-//! A policy whose client was sidelined: once nothing is left of what waited when it began to drain, its pace is its client's again.
+//! What is sidelined, as the throttle sees it: a policy whose client was goes at its own pace again once nothing is left of what
+//! waited when it began to drain; events of a job that were set aside too late are drained.
 
+use std::collections::BTreeSet;
+
+use tidegate_domain::ids::JobId;
 use tidegate_domain::policy::{Policy, PolicyRef};
+use tidegate_domain::sideline::SidelineOf;
 use tidegate_store::Write;
+use tidegate_store::line::LineEntry;
 use tracing::info;
 
 use super::Throttle;
 use crate::EngineError;
+use crate::queues::Outgoing;
 
 /// Pages of a line that are looked at for what still drains: what is behind them is more than enough.
 const PAGES: usize = 10;
 
 impl Throttle {
+    /// Drains events of a page of a line whose jobs are not sidelined any more: whoever set them aside saw a job that had drained
+    /// by then, and died before it could tell.
+    pub(super) async fn drain_forgotten(
+        &self,
+        policy: &PolicyRef,
+        page: &[LineEntry],
+    ) -> Result<(), EngineError> {
+        let jobs: BTreeSet<JobId> = page.iter().filter_map(LineEntry::sidelined_job).collect();
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let sidelines = self.store.recheck(&policy.client).await?.sidelines;
+        let forgotten = jobs.into_iter().filter(|job| !sidelines.jobs.contains_key(job));
+        let drains = forgotten.map(|job| Outgoing::drain(&policy.client, &SidelineOf::Job(job)));
+        self.queues.dispatch(&drains.collect::<Vec<_>>()).await
+    }
+
     /// A policy without its drain, when that is over.
     pub(crate) async fn drained(&self, policy: Policy) -> Result<Policy, EngineError> {
         let Some(drain) = policy.sidelined.as_ref().and_then(|sidelined| sidelined.drain) else {

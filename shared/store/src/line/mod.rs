@@ -101,9 +101,9 @@ impl LineEntry {
         part_of(&self.line_key).map(|(part, _)| part)
     }
 
-    /// Whether its event is sidelined: it is not due until its job drains.
-    pub fn is_sidelined(&self) -> bool {
-        self.line_key.starts_with(SIDELINED)
+    /// The job of its event, when that is sidelined: it is not due until the job drains.
+    pub fn sidelined_job(&self) -> Option<JobId> {
+        self.line_key.split('|').next()?.strip_prefix(SIDELINED)?.rsplit_once(' ')?.0.parse().ok()
     }
 
     /// How often its event was delivered before, when it is one that is sent again.

@@ -78,14 +78,15 @@ fn a_sidelined_event_rejoins_the_line_as_what_it_was_and_is_found_by_its_job_alo
         let lease = LeaseId { slot: 0, pack_number: 1, index: 7, fence: 17, cost: 1 };
         let held = Requeued { pack: pack.clone(), priority: 4, tries, due_at };
         let entry = read(&sidelined_row(&key, (&longer, lease), &held).into_attributes()).unwrap();
-        assert!(entry.is_sidelined() && entry.launch_at > at(4_000_000_000));
+        assert_eq!(entry.sidelined_job(), Some(longer.clone()));
+        assert!(entry.launch_at > at(4_000_000_000));
         assert_eq!((entry.cursor, entry.count, entry.tries()), (7, 8, Some(tries)));
         let is_found = |job: &JobId| entry.line_key.starts_with(&sidelined_prefix(job));
         assert_eq!((is_found(&longer), is_found(&job)), (true, false));
         let back = rejoining_row((&key.client, &key.policy), &entry, at(1_790_000_600)).unwrap();
         let back = read(&back.into_attributes()).unwrap();
         assert_eq!((back.rank(), back.launch_at, back.cursor), (Rank::of_all(4), at(1_790_000_600), 7));
-        assert_eq!((&back.pack, back.is_sidelined()), (&pack, false));
+        assert_eq!((&back.pack, back.sidelined_job()), (&pack, None));
         assert_eq!(tries_of_line_key(&back.line_key), Some(Tries { since_s, ..tries }));
     }
 }

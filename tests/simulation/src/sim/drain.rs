@@ -149,7 +149,7 @@ async fn left_ahead(history: &History) -> Result<Option<DateTime<Utc>>> {
     for policy in &history.model.policies {
         let line = history.stage.store.line(&policy.client, &policy.id, None).await?;
         // The events of a pack launch within a minute.
-        let due = line.rows.iter().filter(|entry| !entry.is_sidelined());
+        let due = line.rows.iter().filter(|entry| entry.sidelined_job().is_none());
         last = last.max(due.map(|entry| entry.launch_at + Duration::minutes(1)).max());
     }
     Ok(last)
