@@ -103,7 +103,7 @@ const TABLES: &[Table] = &[
                 "jobs",
                 &["index", "effect", "contents", "throttle", "effect_loop", "tokens", "emit", "queries"],
             ),
-            ("sidelining", &["queues", "contents", "deliver", "policies", "tokens"]),
+            ("sidelining", &["queues", "contents", "policies", "tokens"]),
             ("suspension", &["sidelining"]),
             ("deletions", &["queues", "sidelining"]),
             ("handle", &["queues", "effect", "deliver", "effect_loop", "tokens", "emit", "deletions"]),

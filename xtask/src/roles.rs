@@ -50,7 +50,6 @@ const RARE: &[Unused] = &[
     rare(&["handler"], &["dynamodb:Scan"], "-runs", "a client that is deleted"),
     rare(&["handler"], &["dynamodb:Scan"], "-events", "a client that is deleted"),
     rare(&["handler"], &["dynamodb:BatchGetItem"], "-events", "why targets did not take events of a policy"),
-    rare(&["handler"], &["dynamodb:DeleteItem"], "-events", "chunks that were set aside and are sent"),
     rare(
         &["handler"],
         &["dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:Query"],
@@ -94,7 +93,6 @@ const RARE: &[Unused] = &[
     ),
     rare(&["handler"], &["dynamodb:GetItem"], "-events", "chunks whose message comes again"),
     rare(&["handler"], &["dynamodb:UpdateItem"], "-events", "targets without a policy that cannot keep up"),
-    rare(&["handler"], &["dynamodb:Query"], "-events", "outcomes of packs that are set aside"),
     rare(&["master"], &["dynamodb:GetItem"], "-events", "dead letters that are redriven or discarded"),
     rare(&["handler"], &["dynamodb:Query"], "-runs", "packs, and runs that must not overlap"),
     rare(&["handler"], &["dynamodb:PutItem"], "-clients", "the secret that tokens are signed with, once"),

@@ -16,7 +16,6 @@ use tidegate_store::{Store, Write};
 
 use crate::EngineError;
 use crate::contents::Contents;
-use crate::deliver::sidelined_in_line::sidelined_in_lines;
 use crate::policies::Policies;
 use crate::queues::{Outgoing, Queues};
 use crate::tokens::Tokens;
@@ -128,7 +127,8 @@ impl Sidelining {
         Box::pin(async move { Ok(self.store.recheck(client).await?.sidelines) })
     }
 
-    /// How many events are set aside under a client or a job, as far as they are counted.
+    /// How many events are set aside under a client or a job, as far as they are counted: of those in lines, those under the policy
+    /// that the job has now.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -141,12 +141,14 @@ impl Sidelining {
             let page = self.store.chunks_set_aside(client, of, None, COUNTED).await?;
             let events = page.rows.iter().map(|row| row.events).sum();
             let mut set_aside = SetAside { events, has_more: page.next.is_some() };
-            if let SidelineOf::Job(job) = of {
-                let (waiting, has_more) =
-                    sidelined_in_lines(&self.store, &*self.clock, (client, job), COUNTED as usize).await?;
-                let waiting = u32::try_from(waiting.len()).unwrap_or(u32::MAX);
-                set_aside.events = set_aside.events.saturating_add(waiting);
-                set_aside.has_more |= has_more;
+            if let SidelineOf::Job(id) = of
+                && let Some(job) = self.contents.present_job(client, id).await?
+                && let Some(policy) = &job.terms.policy
+            {
+                let waiting = self.store.sidelined_of((client, policy), id, COUNTED).await?;
+                let events = u32::try_from(waiting.rows.len()).unwrap_or(u32::MAX);
+                set_aside.events = set_aside.events.saturating_add(events);
+                set_aside.has_more |= waiting.next.is_some();
             }
             Ok(set_aside)
         })

@@ -145,7 +145,7 @@ impl Delivery {
 
 /// Events of a job that wait in the lines of policies until it drains, up to `most`, and whether there are more. All policies of its
 /// client are looked at: the job may have had another one before.
-pub(crate) async fn sidelined_in_lines(
+pub(super) async fn sidelined_in_lines(
     store: &Store,
     clock: &dyn tidegate_domain::clock::Clock,
     (client, job): (&ClientId, &JobId),

@@ -8,4 +8,5 @@ mod launches;
 mod refusals;
 mod schedules;
 mod services;
+mod sidelining;
 mod throttled;
