@@ -172,10 +172,10 @@ pub const PAGE_ROWS: i32 = 100;
 /// Days that runs and events are kept when their client's defaults do not say. What delivery or a repair goes by is never kept
 /// for less.
 pub const HISTORY_DAYS: i64 = 14;
-/// Hours that an idempotency key leads to what a call with it did, at the least.
-pub const IDEMPOTENCY_HOURS: i64 = 24;
 /// The same when they do.
 pub const CLIENT_HISTORY_DAYS: std::ops::RangeInclusive<u32> = 1..=365;
+/// Hours that an idempotency key leads to what a call with it did, at the least.
+pub const IDEMPOTENCY_HOURS: i64 = 24;
 /// Rounds of one conditional write before the work goes to the queue.
 pub const WRITE_ROUNDS: u32 = 8;
 /// Patterns on a client's allow-list.

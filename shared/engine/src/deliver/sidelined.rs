@@ -17,7 +17,6 @@ use tracing::{error, info};
 
 use super::Delivery;
 use super::chunk::{Part, ROWS_AT_ONCE, whole};
-use super::sidelined_in_line::sidelined_in_lines;
 use crate::EngineError;
 use crate::figures::ROWS_SET_ASIDE;
 use crate::queues::Outgoing;
@@ -53,12 +52,21 @@ impl Delivery {
             for items in by_size(items) {
                 self.set_chunk_aside(&client, &of, Chunk { items, ..chunk.clone() }).await?;
             }
-            if !self.store.recheck(&client).await?.sidelines.get(&of).is_some_and(Sideline::is_held) {
-                // It drains since a moment ago, and whoever ends that may not have seen this chunk.
-                self.queues.dispatch(&[Outgoing::drain(&client, &of)]).await?;
-            }
+            self.drain_unless_held(&client, &of).await?;
         }
         Ok(open)
+    }
+
+    /// After something was set aside: what drains since a moment ago drains once more, since whoever ends that may not have seen it.
+    pub(super) async fn drain_unless_held(
+        &self,
+        client: &ClientId,
+        of: &SidelineOf,
+    ) -> Result<(), EngineError> {
+        if self.store.recheck(client).await?.sidelines.get(of).is_some_and(Sideline::is_held) {
+            return Ok(());
+        }
+        self.queues.dispatch(&[Outgoing::drain(client, of)]).await
     }
 
     async fn set_chunk_aside(
@@ -105,7 +113,7 @@ impl Delivery {
                 // Those that are set aside by chunks come first: no policy keeps them in order.
                 SidelineOf::Job(job) if page.next.is_none() => {
                     let room = enough(drain).saturating_sub(in_chunks).min(ROWS_AT_A_TIME.unsigned_abs());
-                    sidelined_in_lines(&self.store, &*self.clock, (client, job), room as usize).await?.0
+                    self.sidelined_in_lines(client, job, room as usize).await?
                 }
                 _ => Vec::new(),
             };

@@ -4,16 +4,15 @@
 //! They stay in the line of their policy, so whatever looks after a line looks after them: their runs and packs do not expire, the
 //! policy cannot be deleted, a repair finds them waiting. Each moves by a transaction, so it is in one place at any time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tidegate_domain::ids::{ClientId, EventId, JobId};
 use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::retry::Tries;
-use tidegate_domain::sideline::{Sideline, SidelineOf, Sidelines};
+use tidegate_domain::sideline::{SidelineOf, Sidelines};
 use tidegate_domain::slots::{GroupKey, LeaseId};
-use tidegate_store::Store;
 use tidegate_store::line::{LineEntry, Requeued};
 use tracing::{error, warn};
 
@@ -92,23 +91,15 @@ impl Delivery {
             })
             .collect();
         let moved: Vec<_> = stream::iter(moves).buffer_unordered(GROUPS_AT_ONCE).collect().await;
-        let mut served = BTreeMap::new();
-        for (policy, jobs) in moved.into_iter().filter(|(_, jobs)| !jobs.is_empty()) {
-            served.entry(policy).or_insert_with(Vec::new).extend(jobs);
+        let (mut policies, mut jobs) = (BTreeSet::new(), BTreeSet::new());
+        for (policy, of_policy) in moved.into_iter().filter(|(_, moved)| !moved.is_empty()) {
+            policies.insert(policy);
+            jobs.extend(of_policy);
         }
-        let mut drains = BTreeMap::new();
-        for (client, job) in served.values().flatten() {
-            drains.entry((client, job)).or_insert_with(|| SidelineOf::Job(job.clone()));
+        for (client, job) in jobs {
+            self.drain_unless_held(&client, &SidelineOf::Job(job)).await?;
         }
-        let mut late = Vec::new();
-        for ((client, _), of) in drains {
-            if !self.store.recheck(client).await?.sidelines.get(&of).is_some_and(Sideline::is_held) {
-                // It drains since a moment ago, and whoever ends that may not have seen these events.
-                late.push(Outgoing::drain(client, &of));
-            }
-        }
-        self.queues.dispatch(&late).await?;
-        Ok(served.into_keys().map(Effect::WakeNow).collect())
+        Ok(policies.into_iter().map(Effect::WakeNow).collect())
     }
 
     /// Has events rejoin the lines of their policies, each when the pace lets it. Those that cannot are left for the next message.
@@ -117,8 +108,7 @@ impl Delivery {
         due: Vec<(PolicyRef, LineEntry, DateTime<Utc>)>,
     ) -> Result<(), EngineError> {
         let now = self.clock.now();
-        let policies: BTreeMap<&PolicyRef, ()> = due.iter().map(|(policy, ..)| (policy, ())).collect();
-        for policy in policies.into_keys() {
+        for policy in due.iter().map(|(policy, ..)| policy).collect::<BTreeSet<_>>() {
             // First: the tick looks after what is in the line of a policy on this list.
             self.store.touch_active(&policy.client, &policy.policy, now).await?;
         }
@@ -141,35 +131,33 @@ impl Delivery {
         }
         Ok(())
     }
-}
 
-/// Events of a job that wait in the lines of policies until it drains, up to `most`, and whether there are more. All policies of its
-/// client are looked at: the job may have had another one before.
-pub(super) async fn sidelined_in_lines(
-    store: &Store,
-    clock: &dyn tidegate_domain::clock::Clock,
-    (client, job): (&ClientId, &JobId),
-    most: usize,
-) -> Result<(Vec<(PolicyRef, LineEntry)>, bool), EngineError> {
-    let (mut found, mut after) = (Vec::new(), None);
-    loop {
-        let policies = store.policies(client, after).await?;
-        for policy in policies.rows {
-            deadline::check(clock)?;
-            let limit = i32::try_from(most.saturating_sub(found.len())).unwrap_or(i32::MAX);
-            if limit == 0 {
-                return Ok((found, true));
+    /// Events of a job that wait in the lines of policies until it drains, up to `most`. All policies of its client are looked at: the
+    /// job may have had another one before.
+    pub(super) async fn sidelined_in_lines(
+        &self,
+        client: &ClientId,
+        job: &JobId,
+        most: usize,
+    ) -> Result<Vec<(PolicyRef, LineEntry)>, EngineError> {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let policies = self.store.policies(client, after).await?;
+            for policy in policies.rows {
+                deadline::check(&*self.clock)?;
+                let left = most.saturating_sub(found.len());
+                if left == 0 {
+                    return Ok(found);
+                }
+                let limit = i32::try_from(left).unwrap_or(i32::MAX);
+                let page = self.store.sidelined_of((client, &policy.id), job, limit).await?;
+                let name = PolicyRef::new(client, &policy.id);
+                found.extend(page.rows.into_iter().map(|entry| (name.clone(), entry)));
             }
-            let page = store.sidelined_of((client, &policy.id), job, limit).await?;
-            let name = PolicyRef::new(client, &policy.id);
-            found.extend(page.rows.into_iter().map(|entry| (name.clone(), entry)));
-            if page.next.is_some() {
-                return Ok((found, true));
+            after = policies.next;
+            if after.is_none() {
+                return Ok(found);
             }
-        }
-        after = policies.next;
-        if after.is_none() {
-            return Ok((found, false));
         }
     }
 }

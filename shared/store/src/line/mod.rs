@@ -362,6 +362,11 @@ fn sent_again_row(
 ) -> Row {
     let (due_s, tries) = (ceil_second(*due_at), tries_text(*tries));
     let line_key = format!("{}|{due_s:012}|{TRIED}{tries}.{by}|{pack}", Rank::of_all(*priority));
+    row_of_one((client, policy), line_key, pack, index)
+}
+
+/// An entry that has one event of a pack.
+fn row_of_one((client, policy): (&ClientId, &PolicyId), line_key: String, pack: &PackId, index: u32) -> Row {
     Row::new(&Key::new(partition(client, policy), line_key))
         .with("pack", text(pack.to_string()))
         .with("n", number(index.saturating_add(1)))
@@ -386,10 +391,7 @@ pub(crate) fn sidelined_row(key: &GroupKey, (job, lease): (&JobId, LeaseId), at:
     let by = format!("{:012}.{:04}.{:010}", due_at.timestamp(), key.group, lease.fence);
     let rank = format!("{}{priority}", sidelined_prefix(job));
     let line_key = format!("{rank}|{NEVER_S:012}|{TRIED}{}.{by}|{pack}", tries_text(*tries));
-    Row::new(&Key::new(partition(&key.client, &key.policy), line_key))
-        .with("pack", text(pack.to_string()))
-        .with("n", number(lease.index.saturating_add(1)))
-        .with("cur", number(lease.index))
+    row_of_one((&key.client, &key.policy), line_key, pack, lease.index)
 }
 
 /// The entry by which an event that was sidelined takes its place in the line again; `None` when the key of `seen` is none of

@@ -3,7 +3,8 @@
 //! One seed is one history, and gives the same one each time. [`run`] plays it, looks at the invariants after every step
 //! and, when the faults have stopped, at what must have come of it. What happens how often stands in `mix`, the invariants in
 //! `checkers`, when jobs must fire in `oracle`. Targets are queues, in a quarter of the histories endpoints beside them, and
-//! places that take nothing; in some histories an operator redrives what is dead. Deliberately absent: sockets.
+//! places that take nothing; in some histories an operator redrives what is dead, in others jobs and clients
+//! are sidelined and drained. Deliberately absent: sockets.
 
 mod chaos;
 mod checkers;

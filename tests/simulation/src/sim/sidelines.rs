@@ -1,5 +1,7 @@
 //! Whoever sidelines jobs and clients of a history, and drains them. At the end everything drains, and must arrive.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::retry::RedrivePace;
@@ -34,7 +36,7 @@ impl History {
         let pace = (!dice.chance(mix::HOLDS)).then(|| dice.within(mix::PACE));
         let (process, engine) = self.process();
         let name = format!("{of:?} of {client} is sidelined, or drains at {pace:?}");
-        let chaos = std::sync::Arc::clone(&self.stage.chaos);
+        let chaos = Arc::clone(&self.stage.chaos);
         let call = Call { process, name, about: About::Nobody, seconds: 29 };
         self.begin(call, async move {
             let done = match pace.and_then(|pace| RedrivePace::new(pace).ok()) {
