@@ -34,7 +34,7 @@ const EVENTS_OF_PARTS_PER_KEY: u32 = 16_384;
 const _: () = assert!(PACK_EVENTS <= EVENTS_PER_KEY as usize);
 const _: () = assert!(EVENTS_OF_PARTS_PER_KEY / HTTP_EVENTS_PER_CHUNK < 1_000);
 
-/// Words of consumers, and dead letters, that are written at once.
+/// Words of consumers, failed events and dead letters that are written at once.
 const ONE_BY_ONE_AT_ONCE: usize = 8;
 /// Rounds in which records are written. Who keeps them can keep them later, and is paid for while it waits.
 const KEEP_ROUNDS: u32 = 2;
@@ -314,29 +314,30 @@ impl Record {
 }
 
 impl Store {
-    /// Keeps records: in batches; release notes and dead letters one by one, since a later one must stay. What says that
-    /// events were sent comes last: whoever finds it finds the rest. The record of a run of one event says so of that event, a
+    /// Keeps records: in batches; release notes, failed events and dead letters one by one, since a later one must stay. What says
+    /// that events were sent comes last: whoever finds it finds the rest. The record of a run of one event says so of that event, a
     /// mark of all the chunk's. Repeating it changes nothing.
     ///
     /// # Errors
-    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or leaves some rows unwritten in each of
+    /// `StoreError::Aws` when DynamoDB refuses a call or does not answer, or leaves some rows unwritten in each of
     /// `KEEP_ROUNDS` rounds. Some rows may be written then; the call may be repeated.
     pub async fn keep(&self, records: &[Record]) -> Result<()> {
-        let (mut notes, mut letters, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut said, mut letters, mut others) = (Vec::new(), Vec::new(), Vec::new());
         let (mut runs, mut marks) = (Vec::new(), Vec::new());
         for record in records {
             match record {
-                Record::ReleaseNote { .. } => notes.push(record),
+                Record::ReleaseNote { .. } | Record::Event { .. } => said.push(record),
                 Record::DeadLetter { .. } => letters.push(record),
-                Record::Event { .. } | Record::FailedDelivery { .. } => others.push(record),
+                Record::FailedDelivery { .. } => others.push(record),
                 Record::SingleRun { .. } => runs.push(record),
                 Record::Part { .. } | Record::Mark { .. } => marks.push(record),
             }
         }
-        let notes: Vec<_> = notes.into_iter().map(|record| self.keep_release_note(record)).collect();
-        stream::iter(notes).buffer_unordered(ONE_BY_ONE_AT_ONCE).try_collect::<()>().await?;
-        let letters: Vec<_> = letters.into_iter().map(|record| self.keep_dead_letter(record)).collect();
-        stream::iter(letters).buffer_unordered(ONE_BY_ONE_AT_ONCE).try_collect::<()>().await?;
+        // Letters come second: what can be redriven has a record of its own.
+        for records in [said, letters] {
+            let puts: Vec<_> = records.into_iter().map(|record| self.keep_unless_later(record)).collect();
+            stream::iter(puts).buffer_unordered(ONE_BY_ONE_AT_ONCE).try_collect::<()>().await?;
+        }
         for records in [others, runs, marks] {
             let rows = records.into_iter().map(Record::row).collect::<Result<_>>()?;
             self.put_all_within(KEEP_ROUNDS, rows).await?;
@@ -344,24 +345,25 @@ impl Store {
         Ok(())
     }
 
-    async fn keep_dead_letter(&self, record: &Record) -> Result<()> {
-        let Record::DeadLetter { letter, .. } = record else { return Ok(()) };
+    /// Keeps one record, unless one of a later delivery or lease has its place.
+    async fn keep_unless_later(&self, record: &Record) -> Result<()> {
         let (table, row) = record.row()?;
-        if letter.attempts == u8::MAX {
-            // Nobody counts further: a later end looks like this one.
-            return self.put(table, row).await;
-        }
-        let values = Attributes::from([(":tries".to_owned(), number(letter.attempts))]);
-        // Refused by one of the same end, settled or not, and by one of a later end.
-        self.put_when(table, row, "attribute_not_exists(pk) OR tries < :tries", values).await.map(drop)
-    }
-
-    async fn keep_release_note(&self, record: &Record) -> Result<()> {
-        let Record::ReleaseNote { fence, .. } = record else { return Ok(()) };
-        let (table, row) = record.row()?;
-        let values = Attributes::from([(":fence".to_owned(), number(*fence))]);
-        // Refused by the word of a later lease, which stays.
-        self.put_when(table, row, "attribute_not_exists(fence) OR fence <= :fence", values).await.map(drop)
+        let (condition, name, value) = match record {
+            Record::ReleaseNote { fence, .. } => {
+                ("attribute_not_exists(fence) OR fence <= :fence", ":fence", number(*fence))
+            }
+            Record::Event { event, .. } => {
+                ("attribute_not_exists(pk) OR tries <= :tries", ":tries", number(event.attempts))
+            }
+            // Refused by one of the same end as well, settled or not. Beyond the last number nobody counts further: a later end
+            // looks like this one.
+            Record::DeadLetter { letter, .. } if letter.attempts < u8::MAX => {
+                ("attribute_not_exists(pk) OR tries < :tries", ":tries", number(letter.attempts))
+            }
+            _ => return self.put(table, row).await,
+        };
+        let values = Attributes::from([(name.to_owned(), value)]);
+        self.put_when(table, row, condition, values).await.map(drop)
     }
 
     /// Whether the chunk of this id was sent already, by its [`Record::Mark`], read consistently.

@@ -73,7 +73,7 @@ pub(crate) async fn finish(history: &mut History) -> Result<()> {
     i3_exact_ids::delivered(&history.model)?;
     i6_times::delivered(&history.model)?;
     i5_tokens_return::all_returned(history.watch.groups())?;
-    i2_nothing_lost::nothing_waits(history).await
+    in_time(history, true, async |history| i2_nothing_lost::nothing_waits(history).await).await
 }
 
 /// The operator redrives whatever is dead, after the queues are there that were missing.
@@ -225,16 +225,25 @@ async fn let_pass(history: &mut History, times: RangeInclusive<i64>, starved_too
     Ok(())
 }
 
-/// Whether everything that was due has ended, once nothing is under way any more. A delivery that is tried again may still be
-/// hidden in its queue when all groups are idle, so what is not complete gets the time that a message may take.
+/// Whether everything that was due has ended, once nothing is under way any more.
 async fn complete_in_time(history: &mut History, until: DateTime<Utc>, starved_too: bool) -> Result<()> {
-    let mut outcome = complete(history, until, starved_too).await;
+    in_time(history, starved_too, async |history| complete(history, until, starved_too).await).await
+}
+
+/// Whether something holds in the end. A delivery that is tried again may still be hidden in its queue, or wait in its line, when
+/// all groups are idle, so what does not hold yet gets the time that a message may take.
+async fn in_time(
+    history: &mut History,
+    starved_too: bool,
+    holds: impl AsyncFn(&History) -> Result<()>,
+) -> Result<()> {
+    let mut outcome = holds(history).await;
     for _ in 0..SENT_BACK_MINUTES {
         if !outcome.as_ref().is_err_and(|error| error.is::<Violation>()) {
             break;
         }
         let_pass(history, 1..=LEAST, starved_too).await?;
-        outcome = complete(history, until, starved_too).await;
+        outcome = holds(history).await;
     }
     outcome
 }

@@ -18,7 +18,7 @@ use tidegate_simulation::World;
 use tidegate_simulation::world::{JobSpec, stored};
 use tidegate_store::client_secrets::ClientSecret;
 use tidegate_store::clients::{Deletion, Stage, Suspension};
-use tidegate_store::events::{HistoryOf, HistoryRow, Record};
+use tidegate_store::events::{EventRow, HistoryOf, HistoryRow, Record};
 use tidegate_store::keys::ApiKey;
 use tidegate_store::line::{LineEntry, Pending, Portion, Take};
 use tidegate_store::sidelines::SidelinedChunk;
@@ -61,6 +61,7 @@ cases! {
     "dirty sideline: attribute_not_exists(sidelined)" => first_sideline_that_is_a_second,
     "dirty sideline: sidelined = :seen" => sideline_that_follows_another,
     "sidelined delete: draw = :seen" => chunk_that_was_set_aside_anew,
+    "event put: attribute_not_exists(pk) OR tries <= :tries" => end_of_an_earlier_delivery,
     "said put: attribute_not_exists(fence) OR fence <= :fence" => word_of_a_former_lease,
     "target rewrite: attribute_not_exists(pk)" => first_sign_that_is_a_second,
     "target rewrite: backpressure = :seen" => sign_that_follows_another,
@@ -416,6 +417,21 @@ async fn event_that_rejoined_its_line(_: &World, store: &Store) -> Result<bool> 
     let gone =
         LineEntry { pack, launch_at, line_key, count: 1, cursor: 0, groups: Vec::new(), overlap: None };
     Ok(is_refused(store.rejoin((&client()?, &"small".parse()?), &gone, at(0)).await?))
+}
+
+/// What is kept late of the delivery before does not hide why the last one failed.
+async fn end_of_an_earlier_delivery(world: &World, store: &Store) -> Result<bool> {
+    let ended = |attempts: u8| -> Result<Record> {
+        let event =
+            EventRow { index: 0, delivered: false, attempts, at: at(0), reason: Some("down".to_owned()) };
+        let (of, kept) = (HistoryOf::Run(run()?), HistoryDays::DEFAULT);
+        Ok(Record::Event { client: client()?, of, event, kept })
+    };
+    let plain = world.engine.store();
+    plain.keep(&[ended(2)?]).await?;
+    store.keep(&[ended(1)?]).await?;
+    let page = plain.history(&client()?, &HistoryOf::Run(run()?), None).await?;
+    Ok(page.rows.iter().any(|row| matches!(row, HistoryRow::Event(event) if event.attempts == 2)))
 }
 
 /// What the consumer says under the later lease stays, whichever call arrives last.
