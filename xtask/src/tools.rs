@@ -18,7 +18,12 @@ pub struct Tool {
 }
 
 /// Licences, sources and duplicates of the dependencies.
-pub const DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2", options: &[] };
+pub const DENY: Tool = Tool {
+    name: "cargo-deny",
+    version: "0.20.2",
+    // It runs for a second: to optimise it takes longer than that many runs.
+    options: &["--debug"],
+};
 /// The test runner.
 pub const NEXTEST: Tool = Tool {
     name: "cargo-nextest",
