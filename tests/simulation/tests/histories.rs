@@ -1,4 +1,4 @@
-//! Seeded histories hold (six hundred fixed ones, and every seed that ever failed), a seed gives the same one each time, and every
+//! Seeded histories hold (three hundred fixed ones, and every seed that ever failed), a seed gives the same one each time, and every
 //! fault occurs in them. That they fail without a condition is shown in `mutants.rs`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
@@ -40,12 +40,6 @@ histories! {
     histories_151_to_200 from 151
     histories_201_to_250 from 201
     histories_251_to_300 from 251
-    histories_301_to_350 from 301
-    histories_351_to_400 from 351
-    histories_401_to_450 from 401
-    histories_451_to_500 from 451
-    histories_501_to_550 from 501
-    histories_551_to_600 from 551
 }
 
 /// See the file's head.

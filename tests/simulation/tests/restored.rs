@@ -15,13 +15,13 @@ fn hold(seeds: Range<u64>) {
 }
 
 #[test]
-fn restores_1_to_12() {
-    hold(1..13);
+fn restores_1_to_8() {
+    hold(1..9);
 }
 
 #[test]
-fn restores_13_to_24() {
-    hold(13..25);
+fn restores_9_to_16() {
+    hold(9..17);
 }
 
 /// Fresh seeds, when they are named: `RESTORES=1000..1300`.
