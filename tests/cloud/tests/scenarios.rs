@@ -11,13 +11,10 @@ const LARGER_SHARE: f64 = 0.1;
 const LARGER: [&str; 3] = ["herd", "herd-large-account", "policies"];
 /// The same of drawn histories, of which a hundredth is two.
 const HISTORIES_SHARE: f64 = 0.02;
-/// The same of functions that are killed, of which a hundredth takes minutes.
-const KILLED_SHARE: f64 = 0.003;
 
 fn holds(name: &str) {
     let share = match name {
         "histories" => HISTORIES_SHARE,
-        "killed" => KILLED_SHARE,
         name if LARGER.contains(&name) => LARGER_SHARE,
         _ => SHARE,
     };
