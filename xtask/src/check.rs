@@ -8,7 +8,7 @@ use crate::command::run;
 use crate::times::Times;
 use crate::venv::Venv;
 use crate::workspace::{Workspace, cargo};
-use crate::{layers, modules, readme, tools};
+use crate::{features, layers, modules, readme, tools};
 
 /// Tidegate's own, and what the end-to-end tests point jobs at.
 const TEMPLATES: [&str; 2] = ["template.yaml", "tests/e2e/template.yaml"];
@@ -28,7 +28,8 @@ fn check_each(workspace: &Workspace, times: &mut Times) -> Result<()> {
     times.take("format", || run(cargo(workspace).args(["fmt", "--all", "--check"])))?;
     times.take("imports", || {
         layers::check(workspace.metadata())?;
-        modules::check(workspace.root())
+        modules::check(workspace.root())?;
+        features::check(workspace)
     })?;
     times.take("templates", || {
         run(Venv::sam(workspace)?.program("cfn-lint").args(TEMPLATES).current_dir(workspace.root()))

@@ -87,7 +87,7 @@ const LAYERS: &[Layer] = &[
         "tidegate-runtime",
         &["tidegate-domain", "tidegate-store", "tidegate-engine", "tidegate-embedded"],
     ),
-    library("tidegate-aws", &["tidegate-store", "tidegate-engine"]),
+    library("tidegate-aws", &["tidegate-protocol", "tidegate-store", "tidegate-engine"]),
     library("tidegate-client", &["tidegate-protocol"]),
     library("tidegate-forecast", &["tidegate-domain"]),
     top("tidegate-master", &["tidegate-api", "tidegate-aws"]),

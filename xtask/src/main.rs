@@ -11,6 +11,7 @@ mod command;
 mod consumers;
 mod deployment;
 mod e2e;
+mod features;
 mod figures;
 mod layers;
 mod ministack;

@@ -10,12 +10,11 @@ use serde_json::Value;
 use crate::command::{capture, run};
 use crate::times::Times;
 use crate::workspace::{Workspace, cargo};
-use crate::{layers, modules, tools};
+use crate::{features, layers, modules, tools};
 
-/// Test files elsewhere that show directly whether a crate does what it is for: their package and their names.
+/// Tests elsewhere that show directly whether a crate does what it is for: their modules in `tests/simulation/tests`.
 const PROOFS: &[(&str, &[&str])] =
-    &[("tidegate-store", &["refusals"]), ("tidegate-engine", &["main_path", "throttling"])];
-const PROOFS_PACKAGE: &str = "tidegate-simulation";
+    &[("tidegate-store", &["refusals::"]), ("tidegate-engine", &["main_path::", "throttling::"])];
 
 /// Checks the named crates; without names, those that have changes that are not committed.
 ///
@@ -36,7 +35,8 @@ pub fn quick(workspace: &Workspace, names: &[String]) -> Result<()> {
     times.take("format", || run(cargo(workspace).args(["fmt", "--all", "--check"])))?;
     times.take("imports", || {
         layers::check(workspace.metadata())?;
-        modules::check(workspace.root())
+        modules::check(workspace.root())?;
+        features::check(workspace)
     })?;
     times.take("lints", || {
         let lints = ["--lib", "--bins", "--locked", "--", "-D", "warnings"];
@@ -51,12 +51,14 @@ pub fn quick(workspace: &Workspace, names: &[String]) -> Result<()> {
     let proofs: Vec<&str> = PROOFS
         .iter()
         .filter(|(name, _)| crates.contains(*name))
-        .flat_map(|(_, tests)| tests.iter().flat_map(|test| ["--test", test]))
+        .flat_map(|(_, tests)| *tests)
+        .copied()
         .collect();
     if !proofs.is_empty() {
         times.take("proofs", || {
-            let package = ["run", "--locked", "-p", PROOFS_PACKAGE];
-            run(tools::NEXTEST.command(workspace)?.args(package).args(&proofs))
+            // Built as `check` builds them: with the features of this package alone all that they use would be compiled anew.
+            let tests = ["run", "--locked", "--workspace", "--test", "simulation"];
+            run(tools::NEXTEST.command(workspace)?.args(tests).args(&proofs))
         })?;
     }
     eprint!("{times}");

@@ -1,8 +1,6 @@
 //! One-time jobs that are due within minutes: their events go ahead of them, and they are stored in a write that they share
 //! with others. Whatever that write takes, each event comes, and comes once.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,7 +1,5 @@
 //! The end of a run is told: once, with its numbers, and again while the target does not take it.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::sync::Arc;
 
 use aws_sdk_sqs::types::QueueAttributeName;

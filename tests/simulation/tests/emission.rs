@@ -4,8 +4,6 @@
 //! The pure property, over many more expressions and cuts, stands in the domain's tests. Delivery is no part of this:
 //! the dispatch queue is read as it is.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -1,7 +1,5 @@
 //! Why an event is where it is, how its run gets on, and what it carries.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use chrono::Duration;
 use tidegate_api::sentences::{because, expectation, forecast};
 use tidegate_domain::clock::Clock as _;

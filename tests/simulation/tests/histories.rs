@@ -1,8 +1,6 @@
 //! Seeded histories hold (three hundred fixed ones, and every seed that ever failed), a seed gives the same one each time, and every
 //! fault occurs in them. That they fail without a condition is shown in `mutants.rs`.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::ops::Range;
 
 use tidegate_simulation::sim::{self, CoveredFault, FaultCoverage};

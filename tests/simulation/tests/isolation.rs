@@ -1,8 +1,6 @@
 //! Nothing that one client stores, sends or answers stops another (I9): each case is one that did, and beside it a
 //! neighbour's job of every minute stays on time.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Duration, Utc};

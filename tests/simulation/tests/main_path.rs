@@ -1,7 +1,5 @@
 //! The main path without faults: what is due is delivered once, what is throttled stays within its limit.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::Duration;

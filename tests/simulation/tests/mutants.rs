@@ -1,8 +1,6 @@
 //! The table of mutants is whole, and histories fail without a clause. `cargo xtask simulate 500 --mutants` plays all of
 //! them.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test fails by panicking")]
-
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 

@@ -1,8 +1,6 @@
 //! Messages of our own queues that cannot be handled, or not now: poison is set aside with its reason, and what happened to
 //! events is kept without sending them again.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,7 +1,5 @@
 //! Single events under a policy: they wait in packs, each in one pack, once, and stay single events for their clients.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,5 @@
 //! Single faults at every request of the main path, and the bugs that seeded histories have found.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

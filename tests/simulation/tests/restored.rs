@@ -1,8 +1,6 @@
 //! Tables that are restored from snapshots seconds apart, and repaired: the invariants hold again. Without the repair they do
 //! not.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::ops::Range;
 
 use tidegate_simulation::restore::{self, Options};

@@ -1,8 +1,6 @@
 //! A slot group in DynamoDB is the slot group in memory: whatever transition is performed in whatever state, the image
 //! that comes back is the one that the transition says.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use chrono::{DateTime, Utc};

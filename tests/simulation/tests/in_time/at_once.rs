@@ -7,7 +7,7 @@ use tidegate_engine::{Handled, Outcome, Release, Repair, RepairOptions};
 use tidegate_simulation::pace::Pace;
 use tidegate_testkit::PREFIX;
 
-use crate::stage::{POLICY, Stage, client, is_of, wake};
+use super::stage::{POLICY, Stage, client, is_of, wake};
 
 #[tokio::test]
 async fn runs_of_several_jobs_are_decided_about_side_by_side() {
@@ -101,7 +101,7 @@ async fn ranges_of_a_stopped_run_are_dropped_together() {
     let used = stage.world.embedded.meter().snapshot().since(&before);
     let transactions = used.dynamodb_calls.get("TransactWriteItems").copied().unwrap_or_default();
     assert_eq!(stage.load().await.waiting, 0);
-    assert!(transactions < 10, "{transactions} transactions for {} groups", crate::left::GROUPS);
+    assert!(transactions < 10, "{transactions} transactions for {} groups", super::left::GROUPS);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use tidegate_simulation::pace::Pace;
 use tidegate_simulation::world::{CLIENT, JobSpec};
 use tidegate_store::launch::{Child, OutboxEntry};
 
-use crate::stage::{POLICY, Stage, client, is_of, wake};
+use super::stage::{POLICY, Stage, client, is_of, wake};
 
 /// More than are dropped in one transaction.
 pub const GROUPS: u32 = 30;

@@ -15,8 +15,8 @@ use tidegate_simulation::World;
 use tidegate_simulation::gate::{Gate, Task};
 use tidegate_simulation::world::{Account, CLIENT, JobSpec};
 
-use crate::act::{Act, Done};
-use crate::case::Case;
+use super::act::{Act, Done};
+use super::case::Case;
 
 /// Minutes from a job's preparation to its case.
 const LEAD: usize = 5;

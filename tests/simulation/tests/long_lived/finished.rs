@@ -4,7 +4,7 @@ use tidegate_domain::limits::AT_ROW_DAYS;
 use tidegate_engine::Expect;
 use tidegate_simulation::world::JobSpec;
 
-use crate::stage::{Stage, client, id};
+use super::stage::{Stage, client, id};
 
 impl Stage {
     /// Whether there is a job under an id.

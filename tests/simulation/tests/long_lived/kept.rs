@@ -9,7 +9,7 @@ use tidegate_engine::{Expect, Written};
 use tidegate_simulation::world::JobSpec;
 use tidegate_store::FORMAT;
 
-use crate::stage::{Row, Stage, client, id, of, text};
+use super::stage::{Row, Stage, client, id, of, text};
 
 /// What a newer version put into a row.
 const MOON: &str = "moon";

@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use tidegate_domain::flow::{Flow, Overlap};
 use tidegate_simulation::world::JobSpec;
 
-use crate::stage::{Row, Stage, client, id, of, text};
+use super::stage::{Row, Stage, client, id, of, text};
 
 impl Stage {
     /// Why entries of the line were set aside. Nothing of them is left in it.

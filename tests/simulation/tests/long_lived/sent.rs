@@ -4,7 +4,7 @@ use serde_json::json;
 use tidegate_domain::job::Payload;
 use tidegate_engine::Handled;
 
-use crate::stage::{Stage, client, id};
+use super::stage::{Stage, client, id};
 
 /// A payload that stays in its job: each event needs the job's row.
 fn large() -> Payload {

@@ -2,7 +2,7 @@
 
 use tidegate_simulation::world::JobSpec;
 
-use crate::stage::{Row, Stage, of, text};
+use super::stage::{Row, Stage, of, text};
 
 #[tokio::test]
 async fn a_policy_that_cannot_be_read_stops_no_tick() {

@@ -9,7 +9,7 @@ use tidegate_engine::message::Message;
 use tidegate_engine::{JobDraft, Written};
 use tidegate_simulation::world::{CLIENT, JobSpec};
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 /// How long a call of the emitter's function may take, in milliseconds.
 const LIMIT_MS: i64 = 2_000;

@@ -11,7 +11,7 @@ use tidegate_simulation::World;
 use tidegate_simulation::world::JobSpec;
 use tidegate_testkit::queue;
 
-use crate::timeline::{Running, Timeline, slow};
+use super::timeline::{Running, Timeline, slow};
 
 /// Workers on the scan queue at once: what an event source of AWS starts with.
 const WORKERS: usize = 5;

@@ -9,7 +9,7 @@ use tidegate_store::Store;
 use tidegate_store::jobs::JobRow;
 use tidegate_store::launch::{Child, OutboxEntry, Part};
 
-use crate::{URL, at, cases, is_refused, is_there};
+use super::{URL, at, cases, is_refused, is_there};
 
 cases! {
     "at rewrite: rev = :seen" => one_time_job_that_was_replaced,

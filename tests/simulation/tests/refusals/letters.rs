@@ -8,8 +8,8 @@ use tidegate_store::Store;
 use tidegate_store::dead_letters::DeadLetter;
 use tidegate_store::events::Record;
 
-use crate::rows::{client, run, waiting};
-use crate::{at, cases, is_refused};
+use super::rows::{client, run, waiting};
+use super::{at, cases, is_refused};
 
 cases! {
     "letter put: attribute_not_exists(pk) OR tries < :tries" => letter_that_is_settled,

@@ -22,9 +22,9 @@ use tidegate_store::tables::Table;
 use tidegate_store::{Create, Store, Write};
 use tidegate_testkit::{PREFIX, rows};
 
-use crate::rows::{api_key, client, registered, run, take, waiting};
-use crate::ticker::{is_lost, part, tick, won};
-use crate::{Refused, URL, at};
+use super::rows::{api_key, client, registered, run, take, waiting};
+use super::ticker::{is_lost, part, tick, won};
+use super::{Refused, URL, at};
 
 type Race = (&'static str, for<'a> fn(&'a World, Option<&'static Mutant>) -> Refused<'a>);
 

@@ -8,11 +8,11 @@ use tidegate_store::Store;
 use tidegate_store::repair::IndexKind;
 use tidegate_store::runs::{RunRow, Tally};
 
-use crate::rows::{client, run, waiting};
-use crate::runs::straight;
-use crate::slots::serving;
-use crate::ticker::{part, taken, won};
-use crate::{URL, at, cases, is_refused, tamper};
+use super::rows::{client, run, waiting};
+use super::runs::straight;
+use super::slots::serving;
+use super::ticker::{part, taken, won};
+use super::{URL, at, cases, is_refused, tamper};
 
 cases! {
     "child delete: rev = :rev" => index_row_of_a_later_revision,

@@ -24,7 +24,7 @@ use tidegate_store::line::{LineEntry, Pending, Portion, Take};
 use tidegate_store::sidelines::SidelinedChunk;
 use tidegate_store::{ClientRecord, Store};
 
-use crate::{URL, at, cases, is_refused, is_there};
+use super::{URL, at, cases, is_refused, is_there};
 
 cases! {
     "active delete: touched_at = :seen" => policy_that_became_active_again,
@@ -357,7 +357,7 @@ async fn entry_of_which_something_is_left(world: &World, store: &Store) -> Resul
 
 /// It would free the tokens of the first.
 async fn second_slot_group(world: &World, store: &Store) -> Result<bool> {
-    let group = crate::slots::serving(world.engine.store(), 0).await?;
+    let group = super::slots::serving(world.engine.store(), 0).await?;
     Ok(is_there(store.create_slot_group(&group).await?))
 }
 

@@ -8,9 +8,9 @@ use tidegate_simulation::World;
 use tidegate_store::Store;
 use tidegate_store::runs::{Announced, Skipped, Tally};
 
-use crate::rows::{client, occurrence, run, waiting};
-use crate::slots::serving;
-use crate::{at, cases, is_refused, is_there};
+use super::rows::{client, occurrence, run, waiting};
+use super::slots::serving;
+use super::{at, cases, is_refused, is_there};
 
 cases! {
     "pack transact put: attribute_not_exists(pk)" => second_pack,

@@ -13,7 +13,7 @@ use tidegate_store::line::Requeued;
 use tidegate_store::slots::Written;
 use tidegate_store::{Create, Store, StoreError};
 
-use crate::{at, is_refused, tamper};
+use super::{at, is_refused, tamper};
 
 /// What makes a clause untrue, where a lease is in slot 0 and slot 1 is free.
 const UNTRUE: [(&str, &str); 28] = [

@@ -7,7 +7,7 @@ use tidegate_store::Store;
 use tidegate_store::scans::{Cursor, Part, PartPlan, TakePart, Task};
 use tidegate_store::ticker::{Advance, Terms, Watermark};
 
-use crate::{at, cases, is_refused, is_there};
+use super::{at, cases, is_refused, is_there};
 
 cases! {
     "index add or remove zone: #zone < :before" => zone_that_was_added_again,

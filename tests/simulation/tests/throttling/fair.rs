@@ -6,7 +6,7 @@ use tidegate_domain::fair::{FairBy, Lane, Pointer};
 use tidegate_domain::flow::{Flow, Priority};
 use tidegate_simulation::world::{JobSpec, Received};
 
-use crate::stage::{Stage, jobs_of, terms};
+use super::stage::{Stage, jobs_of, terms};
 
 /// How the events of a customer go through a policy.
 fn of(customer: &str) -> Flow {
@@ -126,7 +126,7 @@ async fn what_is_cancelled_leaves_its_lane() {
     stage.job("gone", 300, "small", of("a")).await;
     stage.job("kept", 2, "small", of("b")).await;
     let gone = stage.runs("gone").await.remove(0);
-    stage.world.engine.jobs().cancel_run(&crate::stage::client(), &gone.id).await.unwrap();
+    stage.world.engine.jobs().cancel_run(&super::stage::client(), &gone.id).await.unwrap();
     stage.release(&held).await;
     assert_eq!(served(&stage).await, ["kept", "kept"]);
     let stopped = stage.runs("gone").await.remove(0);

@@ -10,7 +10,7 @@ use tidegate_engine::{EventStatus, Extended, Handled, Outcome, Release, Released
 use tidegate_simulation::gate::{Gate, Task};
 use tidegate_simulation::world::JobSpec;
 
-use crate::stage::{Stage, client, jobs_of, terms};
+use super::stage::{Stage, client, jobs_of, terms};
 
 async fn answer(stage: &Stage, token: &Token) -> Released {
     let release = Release::new(token.clone(), Outcome::Succeeded);

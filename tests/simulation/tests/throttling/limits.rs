@@ -6,7 +6,7 @@ use tidegate_domain::flow::{Cost, Flow};
 use tidegate_domain::rate_limit::{Per, RateLimit};
 use tidegate_testkit::PREFIX;
 
-use crate::stage::{Stage, terms};
+use super::stage::{Stage, terms};
 
 /// Two slot groups: neither sees what the other holds.
 #[tokio::test]

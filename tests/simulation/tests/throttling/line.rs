@@ -5,7 +5,7 @@ use tidegate_domain::occurrence::SkipReason;
 use tidegate_domain::policy::WaitingRuns;
 use tidegate_simulation::world::JobSpec;
 
-use crate::stage::{Stage, jobs_of, terms};
+use super::stage::{Stage, jobs_of, terms};
 
 fn priority(value: u64) -> Flow {
     Flow { priority: Priority::new(value).unwrap(), ..Flow::default() }
@@ -107,7 +107,7 @@ async fn with_overlap_buffer_one_a_single_run_waits_and_goes_when_the_other_ends
     // Heartbeats keep the first run at work over the next three launches.
     for _ in 0..4 {
         let tokens = first.iter().map(|event| event.token.clone().unwrap()).collect();
-        stage.world.engine.tokens().extend(&crate::stage::client(), tokens, None).await.unwrap();
+        stage.world.engine.tokens().extend(&super::stage::client(), tokens, None).await.unwrap();
         let more = stage.wait(45).await;
         assert_eq!(jobs_of(&more), Vec::<&str>::new());
     }

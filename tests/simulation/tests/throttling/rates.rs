@@ -5,7 +5,7 @@ use tidegate_domain::flow::Flow;
 use tidegate_domain::rate_limit::{Per, RateLimit};
 use tidegate_simulation::world::Received;
 
-use crate::stage::{Stage, terms};
+use super::stage::{Stage, terms};
 
 /// When events began, in milliseconds after `from_ms`, in order.
 fn begun(events: &[Received], from_ms: i64) -> Vec<i64> {

@@ -8,7 +8,7 @@ use tidegate_domain::policy::PolicyTerms;
 use tidegate_simulation::gate::{Gate, Task};
 use tidegate_store::line::{Portion, Take};
 
-use crate::stage::{Stage, client, terms};
+use super::stage::{Stage, client, terms};
 
 /// A run of 500 events in the line of a policy of two slot groups, and its line_key there.
 async fn waiting_run() -> (Stage, ClientId, PolicyId, String) {

@@ -9,7 +9,7 @@ use tidegate_embedded::{Call, Fault, FaultPlan, Refusal, Service};
 use tidegate_engine::{Outcome, Release};
 use tidegate_simulation::world::Received;
 
-use crate::stage::{Stage, client, terms};
+use super::stage::{Stage, client, terms};
 
 /// Refuses one request to DynamoDB: the one before which so many are answered.
 struct RefusesOne(Arc<AtomicI64>);

@@ -3,7 +3,7 @@
 use tidegate_domain::flow::Flow;
 use tidegate_engine::Handled;
 
-use crate::stage::{Stage, terms};
+use super::stage::{Stage, terms};
 
 fn body(tokens: &[String]) -> (String, u32) {
     (serde_json::json!({"client_id": "acme", "tokens": tokens}).to_string(), 1)

@@ -3,7 +3,7 @@
 use tidegate_domain::flow::{BatchWindow, Deadline, Flow, MaxFailures, OnDeadline};
 use tidegate_engine::{Outcome, RunCancel};
 
-use crate::stage::{Stage, client, terms};
+use super::stage::{Stage, client, terms};
 
 fn window(seconds: u64, on_deadline: OnDeadline, paced: bool) -> Flow {
     let deadline = Deadline::after(seconds).unwrap();

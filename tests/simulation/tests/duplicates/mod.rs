@@ -2,8 +2,6 @@
 //! and much later. For each kind there is a scene in which it is sent, and what consumers see and what is recorded is as if each had
 //! come once.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 mod letters;
 mod scenes;
 mod stage;

@@ -3,13 +3,6 @@
 //!
 //! Requests take time here, in a clock of their own, and each call of the emitter's function is cut off without a word.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test fails by panicking and prints its figures"
-)]
-
 mod aside;
 mod herd;
 mod killed;

@@ -7,8 +7,6 @@
 //! That the account bites is shown by two protocols that are known to be wrong: one that forgets the outbox,
 //! and one that reads the watermark before it writes.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 mod act;
 mod case;
 mod stage;

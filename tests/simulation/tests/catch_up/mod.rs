@@ -1,8 +1,6 @@
 //! What becomes of launches that are not made, that are late, or that are to be made at a second: nothing is lost
 //! without a record, nothing comes twice, nothing comes early (I2, I3, I6).
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 mod outages;
 mod resent;
 mod seconds;

@@ -1,8 +1,6 @@
 //! What each condition is there for: the write that it refuses. Every case is tried with its condition, and is refused; and without
 //! one clause of it (a mutant of `mutants.txt`), and takes place.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 mod jobs;
 mod letters;
 mod races;
@@ -28,12 +26,12 @@ type Refused<'a> = Pin<Box<dyn Future<Output = Result<bool>> + 'a>>;
 type Case = (&'static str, for<'a> fn(&'a World, &'a Store) -> Refused<'a>);
 
 /// Lists cases: the name of the mutant, and the function that tries it.
-#[macro_export]
 macro_rules! cases {
     ($($mutant:literal => $case:expr,)*) => {
-        pub(crate) const CASES: &[$crate::Case] = &[$(($mutant, |world, store| Box::pin($case(world, store)))),*];
+        pub(crate) const CASES: &[$crate::refusals::Case] = &[$(($mutant, |world, store| Box::pin($case(world, store)))),*];
     };
 }
+use cases;
 
 /// A queue that nobody reads.
 const URL: &str = "https://sqs.eu-west-1.amazonaws.com/1/jobs";
@@ -70,7 +68,7 @@ async fn tamper(world: &World, table: &str, (pk, sk): (&str, &str), update: &str
     Ok(())
 }
 
-fn cases() -> impl Iterator<Item = &'static Case> {
+fn all_cases() -> impl Iterator<Item = &'static Case> {
     jobs::CASES
         .iter()
         .chain(letters::CASES)
@@ -91,7 +89,7 @@ fn wrong(name: &str, with: Result<bool>, without: Result<bool>) -> Option<String
 #[tokio::test]
 async fn each_clause_refuses_what_it_is_there_for() {
     let mut failed = Vec::new();
-    for (name, case) in cases() {
+    for (name, case) in all_cases() {
         let world = World::new().await.unwrap();
         let with = case(&world, world.engine.store()).await;
         let world = World::new().await.unwrap();
@@ -130,7 +128,7 @@ async fn each_clause_of_a_slot_group_refuses_what_it_is_there_for() {
 fn what_the_table_says_is_tried_is_tried() {
     for mutant in Mutant::all() {
         let is_tried = slots::Case::of(mutant).is_some()
-            || cases()
+            || all_cases()
                 .map(|(name, _)| name)
                 .chain(races::RACES.iter().map(|(name, _)| name))
                 .any(|name| *name == mutant.name);

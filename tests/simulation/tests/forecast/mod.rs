@@ -3,13 +3,6 @@
 //! Each case plays some minutes of one kind of load: ticks, the dispatch queue second by second, a consumer. Write units,
 //! read units and requests to SQS are compared with the forecast of the same firings. Each test prints its figures.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test fails by panicking and prints its figures"
-)]
-
 mod day;
 
 use day::{Day, Jobs, Throttle};

@@ -4,8 +4,6 @@
 //! emits is read from the dispatch queue. Each occurrence must come exactly once, and together they must be the
 //! reference. What the API refuses is listed beside the schedules, by id, with the reason.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 mod api;
 mod data;
 mod emitted;

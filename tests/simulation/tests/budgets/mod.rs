@@ -3,13 +3,6 @@
 //! Requests are those of Tidegate: everything on the dispatch queue, and what is sent to consumers' queues. A
 //! consumer's own receives and deletes are not. Each test prints its figures.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test fails by panicking and prints its figures"
-)]
-
 mod history;
 mod large;
 mod singles;

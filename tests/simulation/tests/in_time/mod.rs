@@ -1,8 +1,6 @@
 //! Calls end in time: what can grow asks whether their time is over and leaves the rest to others, and what lies in many rows
 //! is read and written with many requests under way (decision 0038).
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 mod at_once;
 mod left;
 mod stage;

@@ -1,7 +1,5 @@
 //! What a policy promises, each promise by itself and without faults: limits, rates, weights, leases, the line, windows.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 mod arrivals;
 mod bulk;
 mod fair;
