@@ -54,9 +54,7 @@ impl<'a> Consumers<'a> {
         admin_key: &str,
     ) -> Result<Value> {
         let url = reachable(endpoint, api_url);
-        let mut register = Venv::sam(self.workspace)?.program("python");
-        register.arg(self.workspace.root().join("infra/register_client.py")).args([&url, CLIENT]);
-        let key = capture(register.env("TIDEGATE_E2E_ADMIN_KEY", admin_key))?.trim().to_owned();
+        let key = register(self.workspace, &url, CLIENT, admin_key)?;
         let parameters = [format!("TidegateUrl={url}"), format!("TidegateApiKey={key}")];
         deployment.deploy_template(endpoint, &stack(), &self.template(), &parameters)?;
         let outputs = deployment.outputs(endpoint, &stack())?;
@@ -118,6 +116,16 @@ impl<'a> Consumers<'a> {
     }
 }
 
+/// Registers a client, and gives its key.
+///
+/// # Errors
+/// When it cannot be registered.
+pub fn register(workspace: &Workspace, url: &str, client: &str, admin_key: &str) -> Result<String> {
+    let mut register = Venv::sam(workspace)?.program("python");
+    register.arg(workspace.root().join("infra/register_client.py")).args([url, client]);
+    Ok(capture(register.env("TIDEGATE_E2E_ADMIN_KEY", admin_key))?.trim().to_owned())
+}
+
 /// The name of the stack.
 pub fn stack() -> String {
     format!("{STACK}-consumers")
@@ -125,7 +133,7 @@ pub fn stack() -> String {
 
 /// The address of the API for programs that follow DNS. An emulator on this machine hands out the names of AWS, which lead to
 /// AWS.
-fn reachable(endpoint: &str, api_url: &str) -> String {
+pub fn reachable(endpoint: &str, api_url: &str) -> String {
     let is_here = ["http://127.0.0.1:", "http://localhost:"].iter().any(|here| endpoint.starts_with(here));
     match api_url.split_once("://").and_then(|(_, host)| host.split_once(".lambda-url.")) {
         Some((id, host)) if is_here && host.contains(".on.aws") => {

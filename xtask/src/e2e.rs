@@ -1,7 +1,8 @@
 //! `cargo xtask e2e`: the real template, deployed and used from outside.
 //!
 //! It goes to `AWS_ENDPOINT_URL` when that is set, else to a MiniStack that it starts and stops itself. The tests
-//! themselves are in `tests/e2e` and `tests/contract`; this only prepares what they need and tells them where it is.
+//! themselves are in `tests/e2e` and `tests/contract`; this only prepares what they need and tells them where it is. Then
+//! Schemathesis plays the OpenAPI document against the API.
 
 use std::process::Command;
 use std::{env, fs};
@@ -14,7 +15,7 @@ use crate::deployment::{Deployment, STACK, aim};
 use crate::ministack::MiniStack;
 use crate::venv::Venv;
 use crate::workspace::Workspace;
-use crate::{figures, peaks, roles, tools};
+use crate::{figures, peaks, roles, schemathesis, tools};
 
 /// How much of the log a failure shows.
 const LOG_TAIL_LINES: usize = 150;
@@ -76,6 +77,9 @@ fn deploy_and_test(
         nextest.env("TIDEGATE_E2E_API_URL", &api_url).env("TIDEGATE_E2E_ADMIN_KEY", &admin_key);
         run(nextest.env("TIDEGATE_E2E_CONSUMERS", &beside))?;
     }
+    // After the tests, whose stack it fills with whatever it draws.
+    let api_url = consumers::reachable(endpoint, &api_url);
+    schemathesis::play(workspace, &api_url, &admin_key, &workspace.target().join("e2e"))?;
     roles::check(workspace, endpoint)
 }
 

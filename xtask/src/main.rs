@@ -23,6 +23,7 @@ mod quick;
 mod readme;
 mod roles;
 mod runtime_api;
+mod schemathesis;
 mod times;
 mod tools;
 mod venv;

@@ -40,6 +40,14 @@ impl Venv {
         Self::of(workspace, "readme")
     }
 
+    /// What plays the OpenAPI document against an API.
+    ///
+    /// # Errors
+    /// When Python is absent or the packages cannot be installed.
+    pub fn schemathesis(workspace: &Workspace) -> Result<Self> {
+        Self::of(workspace, "schemathesis")
+    }
+
     fn of(workspace: &Workspace, name: &str) -> Result<Self> {
         let requirements = workspace.root().join(format!("infra/requirements-{name}.txt"));
         let wanted = fs::read_to_string(&requirements)

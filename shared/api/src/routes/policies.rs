@@ -40,6 +40,7 @@ pub(super) fn check(body: &PolicyBody, path: &str, is_paused: bool) -> Result<Ch
 /// Creates a policy. The same policy posted again gets the same answer.
 #[utoipa::path(post, path = "/v1/policies", tag = "policies", request_body = PolicyBody, responses(
     (status = 201, description = "The policy", body = PolicyView, headers(("etag" = String), ("location" = String))),
+    (status = 200, description = "It existed already and says the same", body = PolicyView, headers(("etag" = String))),
 ))]
 pub(crate) async fn create_policy(
     State(state): State<ApiState>,

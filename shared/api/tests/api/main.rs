@@ -47,6 +47,7 @@ mod sent_back;
 mod services;
 mod sidelining;
 mod suspension;
+mod tenants;
 mod throttling;
 mod tokens;
 mod triggers;
