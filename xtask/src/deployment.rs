@@ -64,10 +64,6 @@ impl<'a> Deployment<'a> {
             .arg(&self.build)
             // The functions run here: cargo alone builds them, no cross-compiler is needed.
             .env("CARGO_LAMBDA_COMPILER", "cargo")
-            // What they do is the same, built in a third of the time. Their size as users build them is measured by `arm64`.
-            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
-            .env("CARGO_PROFILE_RELEASE_LTO", "off")
-            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
             .env("CARGO_TARGET_DIR", self.workspace.target()))
     }
 

@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 
 use crate::routes::{
     bulk, calendars, clients, dead_letters, events, health, index, jobs, keys, patches, policies, runs,
-    schedules, secrets, sidelines, targets, tokens, triggers,
+    schedules, secrets, sidelines, skips, targets, tokens, triggers,
 };
 use crate::wire::bounds::{close, state_bounds};
 use crate::wire::bulk::BulkBody;
@@ -175,6 +175,7 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(jobs::pause_job))
         .routes(routes!(jobs::resume_job))
         .routes(routes!(triggers::trigger_job))
+        .routes(routes!(skips::skip_launch))
         .routes(routes!(schedules::list_upcoming))
         .routes(routes!(schedules::preview_schedule))
         .routes(routes!(calendars::list_calendars))

@@ -37,6 +37,7 @@ pub(crate) enum Kind {
     ChangedMeanwhile,
     RunOver,
     NotTriggered,
+    NotSkipped,
     TooMany,
     RevisionMismatch,
     AlreadyExists,
@@ -75,6 +76,7 @@ impl Kind {
             }
             Self::RunOver => (StatusCode::CONFLICT, "run-over", "The run is over"),
             Self::NotTriggered => (StatusCode::CONFLICT, "not-triggered", "The job was not triggered"),
+            Self::NotSkipped => (StatusCode::CONFLICT, "not-skipped", "No launch was left out"),
             Self::TooMany => (StatusCode::CONFLICT, "too-many", "There are as many as there may be"),
             Self::RevisionMismatch => {
                 (StatusCode::PRECONDITION_FAILED, "revision-mismatch", "It has another revision")

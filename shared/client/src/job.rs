@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use tidegate_protocol::{
-    BatchWindow, History, JobList, JobView, Misfire, Retry, RunOverlap, Target, TriggeredRun,
+    BatchWindow, History, JobList, JobView, Misfire, Retry, RunOverlap, SkippedLaunch, Target, TriggeredRun,
 };
 
 use crate::client::{Client, Page, Route};
@@ -84,6 +84,9 @@ pub struct Job {
     /// The names of the calendars on whose days alone it launches; on any day when there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub only_on: Vec<String>,
+    /// Launches that are left out, as the trigger says them: at most 50 RFC 3339 instants.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skip: Vec<String>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -138,6 +141,7 @@ impl Job {
             relevancy_seconds: None,
             calendars: Vec::new(),
             only_on: Vec::new(),
+            skip: Vec::new(),
         }
     }
 
@@ -186,6 +190,12 @@ pub(crate) struct Named<'a> {
     pub(crate) job_id: Option<&'a str>,
     #[serde(flatten)]
     pub(crate) body: &'a Job,
+}
+
+#[derive(Serialize)]
+struct SkipBody<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    launch_at: Option<&'a str>,
 }
 
 impl Client {
@@ -282,6 +292,21 @@ impl Client {
     /// every call of [`Client`].
     pub async fn resume_job(&self, job_id: &str, expected: Option<u32>) -> Result<JobView, Error> {
         self.act(Route::ResumeJob(job_id), expected).await
+    }
+
+    /// Leaves out a launch of a job that is to come: the one at `launch_at`, an RFC 3339 instant, or the next that is made. It
+    /// is recorded as `skipped_on_request`. With `expected`, only at that revision. Repeating it is safe with either of them.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 404 when there is no such job, 409 when it has no launch to leave out, or leaves out 50
+    /// already, 412 when it is at another revision, 422 when it has no launch then. Otherwise as every call of [`Client`].
+    pub async fn skip_launch(
+        &self,
+        job_id: &str,
+        launch_at: Option<&str>,
+        expected: Option<u32>,
+    ) -> Result<SkippedLaunch, Error> {
+        self.act_with(Route::SkipLaunch(job_id), &SkipBody { launch_at }, expected).await
     }
 
     /// Triggers a job: a run of it at once, beside its schedule, also when it is paused. With an `idempotency_key` (1 to 255

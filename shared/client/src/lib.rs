@@ -80,8 +80,8 @@ pub use tidegate_protocol::{
     JobView, KeyView, Misfire, MisfireRule, NewKey, OnDeadline, OnExpiry, Outcome, Overlap, Pace, Per,
     PolicyStatus, PolicyView, Preview, Problem, Rate, ReasonCode, RegisteredClient, Release, ReleaseRule,
     ReleaseStatus, Released, Retry, Run, RunDetail, RunOverlap, Scope, SecretView, Sideline, SidelineStatus,
-    Sidelines, SqsTarget, StrainedTarget, Target, TriggerView, TriggeredRun, Unreadable, Upcoming,
-    UpcomingFiring, WebhookSecret,
+    Sidelines, SkippedLaunch, SqsTarget, StrainedTarget, Target, TriggerView, TriggeredRun, Unreadable,
+    Upcoming, UpcomingFiring, WebhookSecret,
 };
 pub use trigger::{Cron, CronFields, Trigger};
 #[cfg(feature = "webhook")]

@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use crate::ids::{CalendarId, ClientId};
 use crate::limits::CALENDAR_ENTRIES;
+use crate::occurrence::SkipReason;
 use crate::rules::Rules;
 use crate::time::{WallClock, Window, clamped};
 use crate::unknown::Unknown;
@@ -100,7 +101,7 @@ impl Exclusions {
     }
 }
 
-/// When a job may launch, by the calendars that it names as they are now.
+/// When a job may launch, by the calendars that it names as they are now, and by the launches that its client leaves out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OpenDays {
     /// It launches on none of them. A calendar that is gone is left out: it excludes nothing.
@@ -108,6 +109,8 @@ pub struct OpenDays {
     /// It launches on these alone; `None`: the job names none, and launches on any. A calendar that is gone is left out: it
     /// has no day, so that a job all of whose are gone does not launch.
     pub only_on: Option<Vec<Arc<Exclusions>>>,
+    /// Launches that its client leaves out, before jitter, in their order.
+    pub skip: Vec<DateTime<Utc>>,
 }
 
 impl OpenDays {
@@ -115,10 +118,18 @@ impl OpenDays {
     pub fn of(rules: &Rules, listed: impl Fn(&CalendarId) -> Option<Arc<Exclusions>>) -> Self {
         let all = |ids: &[CalendarId]| ids.iter().filter_map(&listed).collect();
         let only_on = (!rules.only_on.is_empty()).then(|| all(&rules.only_on));
-        Self { excluded: all(&rules.calendars), only_on }
+        Self { excluded: all(&rules.calendars), only_on, skip: rules.skip.clone() }
     }
 
-    /// Whether a launch, before jitter, is not made: it lies on an excluded day, or outside of the days on which alone its
+    /// Why a launch, before jitter, is not made; `None`: it is. `zone` is that of its job.
+    pub fn refuses(&self, launch_at: DateTime<Utc>, zone: Tz) -> Option<SkipReason> {
+        if self.skip.binary_search(&launch_at).is_ok() {
+            return Some(SkipReason::OnRequest);
+        }
+        self.excludes(launch_at, zone).then_some(SkipReason::Excluded)
+    }
+
+    /// Whether the calendars leave out a launch, before jitter: it lies on an excluded day, or outside of the days on which alone its
     /// job launches. `zone` is that of its job.
     pub fn excludes(&self, launch_at: DateTime<Utc>, zone: Tz) -> bool {
         let lies_on = |calendar: &Arc<Exclusions>| calendar.contains(launch_at, zone);
@@ -186,6 +197,17 @@ mod tests {
         assert!(gone.excludes(at, Tz::UTC));
     }
 
+    #[test]
+    fn what_its_client_leaves_out_is_said_before_what_its_calendars_do() {
+        let [first, second] = ["2026-12-24T12:00:00Z", "2026-12-25T12:00:00Z"].map(instant);
+        let rules = Rules { skip: vec![first], ..Rules::default() };
+        let listed = listing(&[second.date_naive()]);
+        let open = OpenDays { excluded: vec![listed], ..OpenDays::of(&rules, |_| None) };
+        let refused =
+            [first, second, second + chrono::TimeDelta::days(1)].map(|at| open.refuses(at, Tz::UTC));
+        assert_eq!(refused, [Some(SkipReason::OnRequest), Some(SkipReason::Excluded), None]);
+    }
+
     proptest! {
         /// The reference writes out every hour of every listed day.
         #[test]
@@ -199,7 +221,8 @@ mod tests {
             let calendars = |lists: &[std::collections::BTreeSet<u32>]| -> Vec<_> {
                 lists.iter().map(|list| listing(&list.iter().map(day).collect::<Vec<_>>())).collect()
             };
-            let open = OpenDays { excluded: calendars(&excluded), only_on: only_on.as_deref().map(calendars) };
+            let only = only_on.as_deref().map(calendars);
+            let open = OpenDays { excluded: calendars(&excluded), only_on: only, ..OpenDays::default() };
             let start = instant("2026-10-27T00:00:00Z");
             for hour in 0..11 * 24 {
                 let at = start + chrono::TimeDelta::hours(hour);

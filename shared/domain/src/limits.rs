@@ -140,6 +140,8 @@ pub const MISFIRE_THRESHOLD_SECONDS: i64 = 120;
 pub const RELEVANCY_SECONDS: std::ops::RangeInclusive<u32> = 1..=30 * 86_400;
 /// Exclusion calendars of one job.
 pub const CALENDARS_PER_JOB: usize = 8;
+/// Launches of one job that its client leaves out.
+pub const SKIPPED_LAUNCHES: usize = 50;
 /// Dates and intervals of one exclusion calendar.
 pub const CALENDAR_ENTRIES: usize = 1_000;
 /// Jobs in one bulk call.

@@ -44,6 +44,8 @@ pub enum SkipReason {
     LineFull,
     /// It lies on a day or in an interval of one of its job's calendars.
     Excluded,
+    /// Its client left out this launch of the job.
+    OnRequest,
     /// Its job was deleted.
     JobDeleted,
     /// Its job was changed after it was planned, and its new revision launches in its place.
@@ -87,13 +89,14 @@ impl StopReason {
 
 impl SkipReason {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Paused,
         Self::MisfireSkipped,
         Self::Expired,
         Self::OverlapSkipped,
         Self::LineFull,
         Self::Excluded,
+        Self::OnRequest,
         Self::JobDeleted,
         Self::Rescheduled,
         Self::NotEmittable,
@@ -108,6 +111,7 @@ impl SkipReason {
             Self::OverlapSkipped => "overlap_skipped",
             Self::LineFull => "line_full",
             Self::Excluded => "excluded",
+            Self::OnRequest => "skipped_on_request",
             Self::JobDeleted => "job_deleted",
             Self::Rescheduled => "rescheduled",
             Self::NotEmittable => "not_emittable",
@@ -128,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_lists_of_reasons_have_each_once_and_in_their_order() {
-        assert_eq!(SkipReason::ALL.map(|reason| reason as usize), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(SkipReason::ALL.map(|reason| reason as usize), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
         assert_eq!(StopReason::ALL.map(|reason| reason as usize), [0, 1, 2, 3, 4]);
     }
 }

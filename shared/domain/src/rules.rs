@@ -8,6 +8,7 @@ use crate::bounded::bounded;
 use crate::ids::{CalendarId, ClientId, JobId};
 use crate::limits::{
     CALENDARS_PER_JOB, DEFAULT_MISFIRE_LAUNCHES, JITTER_SECONDS, MISFIRE_LAUNCHES, RELEVANCY_SECONDS,
+    SKIPPED_LAUNCHES,
 };
 use crate::shard::shard_of;
 use crate::unknown::Unknown;
@@ -28,6 +29,9 @@ pub struct Rules {
     /// The names of the calendars on whose days alone it launches; none: it launches on any day. Together with `calendars` at
     /// most [`CALENDARS_PER_JOB`].
     pub only_on: Vec<CalendarId>,
+    /// Launches that its client leaves out, by what the trigger says of them (before jitter), each once and in their order: at
+    /// most [`SKIPPED_LAUNCHES`].
+    pub skip: Vec<DateTime<Utc>>,
     /// What a newer version stored beside that, kept as it is.
     pub unknown: Unknown,
 }
@@ -80,6 +84,12 @@ pub enum RulesError {
         /// How many there are.
         found: usize,
     },
+    /// More launches are left out than [`SKIPPED_LAUNCHES`].
+    #[error("skip has {found} instants; {SKIPPED_LAUNCHES} is the most")]
+    Skipped {
+        /// How many there are.
+        found: usize,
+    },
     /// The job would launch on the days of a calendar alone, and not on them: never.
     #[error("calendar '{calendar}' is named in 'calendars' and in 'only_on'; leave it out of one of them")]
     Both {
@@ -89,12 +99,12 @@ pub enum RulesError {
 }
 
 impl Rules {
-    /// Checks what the parts say about each other; drops calendars that are named twice.
+    /// Checks what the parts say about each other; drops calendars and launches that are named twice.
     ///
     /// # Errors
     /// [`RulesError::Backward`] when the end does not come after the start, [`RulesError::Calendars`] and
     /// [`RulesError::Together`] when there are more calendars than [`CALENDARS_PER_JOB`], [`RulesError::Both`] when one is
-    /// named both ways.
+    /// named both ways, [`RulesError::Skipped`] when more launches are left out than [`SKIPPED_LAUNCHES`].
     pub fn checked(mut self) -> Result<Self, RulesError> {
         if let (Some(start_at), Some(end_at)) = (self.start_at, self.end_at)
             && end_at <= start_at
@@ -112,10 +122,28 @@ impl Rules {
         if together > CALENDARS_PER_JOB {
             return Err(RulesError::Together { found: together });
         }
+        self.skip.sort_unstable();
+        self.skip.dedup();
+        if self.skip.len() > SKIPPED_LAUNCHES {
+            return Err(RulesError::Skipped { found: self.skip.len() });
+        }
         match self.only_on.iter().find(|id| self.calendars.contains(id)) {
             Some(calendar) => Err(RulesError::Both { calendar: calendar.clone() }),
             None => Ok(self),
         }
+    }
+
+    /// The rules with one launch more that is left out; where there are [`SKIPPED_LAUNCHES`] already, in the place of the oldest
+    /// that is past `now`.
+    ///
+    /// # Errors
+    /// [`RulesError::Skipped`] when all of those are to come.
+    pub fn skipping(mut self, launch_at: DateTime<Utc>, now: DateTime<Utc>) -> Result<Self, RulesError> {
+        if self.skip.len() >= SKIPPED_LAUNCHES && self.skip.first().is_some_and(|oldest| *oldest < now) {
+            self.skip.remove(0);
+        }
+        self.skip.push(launch_at);
+        self.checked()
     }
 
     /// The names of all its calendars, of both kinds.
@@ -201,6 +229,17 @@ mod tests {
         let rules = rules(at(10), at(20)).unwrap();
         let within = [9, 10, 19, 20].map(|second| rules.is_within(at(second).unwrap()));
         assert_eq!(within, [false, true, true, false]);
+    }
+
+    #[test]
+    fn a_launch_more_is_left_out_in_the_place_of_one_that_is_over() {
+        let at = |second| DateTime::from_timestamp(second, 0).unwrap();
+        let rules = Rules::default().skipping(at(20), at(0)).unwrap().skipping(at(10), at(0)).unwrap();
+        assert_eq!(rules.skipping(at(20), at(0)).unwrap().skip, [at(10), at(20)]);
+        let full = Rules { skip: (0..50).map(at).collect(), ..Rules::default() };
+        let skipped = full.clone().skipping(at(90), at(1)).unwrap().skip;
+        assert_eq!((skipped.len(), skipped[0], skipped[49]), (50, at(1), at(90)));
+        assert_eq!(full.skipping(at(90), at(0)), Err(RulesError::Skipped { found: 51 }));
     }
 
     #[test]

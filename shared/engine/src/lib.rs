@@ -92,7 +92,7 @@ pub use engine::{Engine, Parts};
 pub use error::EngineError;
 pub use expect::{Expect, Written};
 pub use index::Index;
-pub use jobs::{JobDelete, JobDraft, Jobs, RunCancel, Triggered};
+pub use jobs::{JobDelete, JobDraft, Jobs, LeftOut, RunCancel, Triggered};
 pub use policies::{Policies, PolicyDelete};
 pub use queries::{
     EmissionStatus, EventRecord, EventStatus, ExpectationBasis, Explanation, ForecastBasis, Holder,

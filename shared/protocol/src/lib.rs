@@ -61,7 +61,7 @@ pub use release::{Outcome, Release, ReleaseEntry, ReleaseMessage};
 pub use retry::{Backoff, Retry};
 pub use run::{
     EventList, EventRecord, FailedDelivery, FailedDeliveryList, ForecastCode, Run, RunDetail, RunList,
-    TriggeredRun,
+    SkippedLaunch, TriggeredRun,
 };
 pub use secret::{SecretList, SecretView};
 pub use sideline::{Sideline, SidelineStatus, Sidelines};

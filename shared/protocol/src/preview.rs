@@ -72,7 +72,7 @@ pub struct UpcomingFiring {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub scheduled_at: Option<String>,
-    /// Why it will not be made, as things stand: `paused` or `excluded`.
+    /// Why it will not be made, as things stand: `paused`, `excluded` or `skipped_on_request`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
 }

@@ -33,7 +33,7 @@ pub struct Run {
     /// Events that were never admitted, because the run was stopped.
     pub left_out: u32,
     /// Why nothing (more) of it is delivered: `paused`, `misfire_skipped`, `expired`, `overlap_skipped`, `line_full`,
-    /// `excluded`, `job_deleted`, `rescheduled` or `not_emittable`; of a run that had begun to wait also `cancelled` (by a call),
+    /// `excluded`, `skipped_on_request`, `job_deleted`, `rescheduled` or `not_emittable`; of a run that had begun to wait also `cancelled` (by a call),
     /// `deadline`, `failure_limit`, `policy_deleted` or `payload_deleted` (with its job).
     pub reason: Option<String>,
     /// How many firings of the job were left out for the same reason, this one included: they share this row. Only when
@@ -57,6 +57,20 @@ pub struct TriggeredRun {
     #[cfg_attr(feature = "openapi", schema(example = "nightly.3.1790000000"))]
     pub run_id: String,
     /// When it is due, RFC 3339: now, or a few seconds ahead where the job has a launch now.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub launch_at: String,
+}
+
+/// A launch that a call left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SkippedLaunch {
+    /// The job that does not make it.
+    #[cfg_attr(feature = "openapi", schema(example = "nightly"))]
+    pub job_id: String,
+    /// The job's revision that leaves it out.
+    pub revision: u32,
+    /// When it would have been due, RFC 3339, with the job's jitter.
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub launch_at: String,
 }

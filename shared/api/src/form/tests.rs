@@ -17,6 +17,7 @@ use crate::wire::policy::{CloseBody, PolicyBody};
 use crate::wire::preview::PreviewBody;
 use crate::wire::secret::SecretBody;
 use crate::wire::sideline::{DrainBody, SidelineBody};
+use crate::wire::skip::SkipBody;
 use crate::wire::token::{ExtendBody, FreeBody, ReleaseBody};
 
 /// A value with every member that its schema has.
@@ -147,6 +148,7 @@ fn a_form_is_what_the_document_says_and_what_serde_reads() {
     check::<DiscardBody>();
     check::<DrainBody>();
     check::<SidelineBody>();
+    check::<SkipBody>();
     check::<SuspendBody>();
     check::<ExtendBody>();
     check::<FreeBody>();

@@ -20,6 +20,7 @@ pub(crate) mod runs;
 pub(crate) mod schedules;
 pub(crate) mod secrets;
 pub(crate) mod sidelines;
+pub(crate) mod skips;
 pub(crate) mod targets;
 pub(crate) mod tokens;
 pub(crate) mod triggers;

@@ -7,7 +7,7 @@ use tidegate_domain::bounded::Revision;
 use tidegate_domain::flow::{Cost, Flow, MaxFailures, Priority};
 use tidegate_domain::ids::{JobId, ONE_TIME_PREFIX, PolicyId};
 use tidegate_domain::job::{Attempts, Count, History, Job, JobDefaults, Payload, Terms};
-use tidegate_domain::limits::{CALENDARS_PER_JOB, FAIR_BY_BYTES, JOB_ID_BYTES};
+use tidegate_domain::limits::{CALENDARS_PER_JOB, FAIR_BY_BYTES, JOB_ID_BYTES, SKIPPED_LAUNCHES};
 use tidegate_domain::rules::{Jitter, Relevancy};
 use tidegate_domain::unknown::Unknown;
 use tidegate_engine::JobDraft;
@@ -121,6 +121,11 @@ pub(crate) struct JobBody {
     #[serde(default)]
     #[schema(value_type = Vec<String>, example = json!(["business-days"]))]
     only_on: List<String, CALENDARS_PER_JOB>,
+    /// Launches that are left out, as the trigger says them (before jitter): at most 50 instants in ISO 8601, with their offsets.
+    /// They are recorded as `skipped_on_request`. The call to skip a launch adds one.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>, example = json!(["2026-12-24T09:00:00Z"]))]
+    skip: List<String, SKIPPED_LAUNCHES>,
     /// The revision that is expected, as in `If-Match`. Not looked at when posted.
     #[schema(value_type = Option<u32>)]
     pub(crate) revision: Option<Number<Revision>>,
@@ -149,7 +154,7 @@ pub(crate) struct CheckedJob {
 }
 
 bounded_fields!(
-    JobBody: job_id, count, cost, priority, fair_by, max_failures, max_attempts, jitter_seconds, relevancy_seconds, calendars, only_on, revision
+    JobBody: job_id, count, cost, priority, fair_by, max_failures, max_attempts, jitter_seconds, relevancy_seconds, calendars, only_on, skip, revision
 );
 
 impl Form for JobBody {
@@ -188,6 +193,7 @@ impl JobBody {
             misfire: self.misfire.as_ref(),
             calendars: &self.calendars,
             only_on: &self.only_on,
+            skip: &self.skip,
         };
         let rules = rules.check(now, errors);
         if let (Some(trigger), Some(rules)) = (&trigger, &rules)
@@ -358,6 +364,7 @@ pub(crate) fn view(job: &Job, mut warnings: Vec<String>) -> JobView {
         relevancy_seconds: terms.relevancy.map(Relevancy::seconds),
         calendars: job.rules.calendars.iter().map(ToString::to_string).collect(),
         only_on: job.rules.only_on.iter().map(ToString::to_string).collect(),
+        skip: job.rules.skip.iter().copied().map(instant).collect(),
         paused: job.paused,
         changed_at: instant(job.changed_at),
         warnings,

@@ -25,6 +25,7 @@ pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod secret;
 pub(crate) mod sideline;
+pub(crate) mod skip;
 pub(crate) mod spoiled;
 pub(crate) mod target;
 pub(crate) mod token;

@@ -66,6 +66,7 @@ pub(crate) struct RulesFields<'b> {
     pub(crate) misfire: Option<&'b MisfireBody>,
     pub(crate) calendars: &'b [String],
     pub(crate) only_on: &'b [String],
+    pub(crate) skip: &'b [String],
 }
 
 impl RulesFields<'_> {
@@ -80,6 +81,11 @@ impl RulesFields<'_> {
         let misfire = self.misfire.map_or(Some(Misfire::default()), |misfire| misfire.check(errors));
         let calendars = check_calendars("calendars", self.calendars, errors);
         let only_on = check_calendars("only_on", self.only_on, errors);
+        let skip = self.skip.iter().enumerate().map(|(index, text)| {
+            let field = format!("skip[{index}]");
+            errors.keep(&field, &**text, read_instant(&field, text))
+        });
+        let skip: Vec<Option<DateTime<Utc>>> = skip.collect();
         let rules = Rules {
             start_at: start_at.map_or(Some(None), |read| read.map(Some))?,
             end_at: end_at.map_or(Some(None), |read| read.map(Some))?,
@@ -87,6 +93,7 @@ impl RulesFields<'_> {
             misfire: misfire?,
             calendars: calendars?,
             only_on: only_on?,
+            skip: skip.into_iter().collect::<Option<_>>()?,
             unknown: Unknown::default(),
         };
         match rules.checked() {
@@ -96,6 +103,7 @@ impl RulesFields<'_> {
                     RulesError::Backward { .. } => ("end_at", self.end_at.map_or(Value::Null, Value::from)),
                     RulesError::Calendars { .. } => ("calendars", Value::Null),
                     RulesError::Together { .. } => ("only_on", Value::Null),
+                    RulesError::Skipped { .. } => ("skip", Value::Null),
                     RulesError::Both { calendar } => ("only_on", calendar.as_str().into()),
                 };
                 errors.add(field, given, sentence(&error));

@@ -212,6 +212,10 @@ async fn previews_upcoming_firings_bulk_calls_and_calendars() {
     };
     client.put_job("nightly", &only, None).await.unwrap();
     assert_eq!(client.job("nightly").await.unwrap().only_on, only_on);
+    let next = client.upcoming("nightly", Some(1)).await.unwrap().upcoming[0].launch_at.clone();
+    let left_out = client.skip_launch("nightly", Some(&next), Some(2)).await.unwrap();
+    assert_eq!((left_out.launch_at, left_out.revision), (next.clone(), 3));
+    assert_eq!(client.job("nightly").await.unwrap().skip, [next]);
     assert!(client.delete_calendar("holidays", None).await.is_err());
     client.delete_job("nightly", None).await.unwrap();
     client.delete_calendar("holidays", Some(1)).await.unwrap();

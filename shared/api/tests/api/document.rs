@@ -99,6 +99,7 @@ async fn every_route_is_in_the_document_and_the_document_names_no_other() {
         "POST /v1/jobs/{job_id}/resume",
         "POST /v1/jobs/{job_id}/runs/{run_id}/cancel",
         "POST /v1/jobs/{job_id}/sideline",
+        "POST /v1/jobs/{job_id}/skip",
         "POST /v1/jobs/{job_id}/trigger",
         "POST /v1/keys",
         "POST /v1/policies",

@@ -46,6 +46,7 @@ mod secrets;
 mod sent_back;
 mod services;
 mod sidelining;
+mod skips;
 mod suspension;
 mod tenants;
 mod throttling;

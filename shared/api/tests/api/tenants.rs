@@ -144,6 +144,7 @@ impl Two {
             "POST /v1/dead-letters/redrive" | "POST /v1/dead-letters/discard" => {
                 json!({"event_ids": [self.letter.replace(OWN, owner)]})
             }
+            "POST /v1/jobs/{job_id}/skip" => json!({}),
             "POST /v1/sideline"
             | "POST /v1/jobs/{job_id}/sideline"
             | "POST /v1/clients/{client_id}/sideline"

@@ -49,5 +49,5 @@ pub(super) fn unwanted_because(occurrence: &Occurrence, known: &Known) -> Option
     if job.revision > occurrence.revision && scheduled_at > job.changed_at {
         return Some(if job.paused { SkipReason::Paused } else { SkipReason::Rescheduled });
     }
-    known.days.excludes(scheduled_at, job.trigger.zone()).then_some(SkipReason::Excluded)
+    known.days.refuses(scheduled_at, job.trigger.zone())
 }

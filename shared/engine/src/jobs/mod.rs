@@ -9,6 +9,7 @@ mod delete;
 mod first;
 mod one_time;
 mod pause;
+mod skip;
 mod trigger;
 
 use std::sync::Arc;
@@ -35,6 +36,7 @@ use crate::tokens::Tokens;
 use crate::{EngineError, Expect, Written};
 pub use cancel::RunCancel;
 use first::outbox_of;
+pub use skip::LeftOut;
 pub use trigger::Triggered;
 
 /// What a client asks for: a job without its name.

@@ -5,6 +5,7 @@ use futures::future::BoxFuture;
 use tidegate_domain::ids::{ClientId, JobId, RunId};
 use tidegate_domain::job::{Job, Trigger};
 use tidegate_domain::limits::WRITE_ROUNDS;
+use tidegate_domain::occurrence::SkipReason;
 use tidegate_domain::rules::Rules;
 use tidegate_domain::time::{Window, seconds, shifted};
 use tidegate_store::launch::{Child, OutboxEntry, Part};
@@ -64,12 +65,14 @@ impl Jobs {
                 let Some(launch_at) = DateTime::from_timestamp(second, 0) else { break };
                 // Delivery takes the jitter of the job off each launch.
                 let scheduled_at = shifted(launch_at, -job.rules.jitter.offset(client, id));
-                if open_days.excludes(scheduled_at, job.trigger.zone()) {
-                    return Ok(Triggered::Excluded);
-                }
                 let Ok(window) = Window::new(scheduled_at, shifted(scheduled_at, seconds(1))) else { break };
                 if !job.trigger.cadence().latest(window, 1).is_empty() {
                     continue;
+                }
+                match open_days.refuses(scheduled_at, job.trigger.zone()) {
+                    Some(SkipReason::OnRequest) => continue,
+                    Some(_) => return Ok(Triggered::Excluded),
+                    None => {}
                 }
                 let Some((once, owed)) = only_at(&job, launch_at, now) else { break };
                 if self.store.trigger(&once, &owed, key.as_ref()).await? == Write::Done {

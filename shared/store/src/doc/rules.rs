@@ -29,6 +29,9 @@ pub struct RulesDoc {
     /// Calendars on whose days alone it launches.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     o: Vec<String>,
+    /// Launches that are left out, in seconds since the epoch.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    l: Vec<i64>,
     /// What a newer version stored.
     #[serde(flatten)]
     rest: Rest,
@@ -48,6 +51,7 @@ impl From<&Rules> for RulesDoc {
             m: (rules.misfire != Misfire::default()).then_some(misfire),
             x: rules.calendars.iter().map(ToString::to_string).collect(),
             o: rules.only_on.iter().map(ToString::to_string).collect(),
+            l: rules.skip.iter().map(DateTime::timestamp).collect(),
             rest: Rest::from(&rules.unknown),
         }
     }
@@ -84,6 +88,11 @@ impl RulesDoc {
             },
             calendars: names("x", &self.x)?,
             only_on: names("o", &self.o)?,
+            skip: self
+                .l
+                .iter()
+                .filter_map(|second| instant("l", Some(*second)).transpose())
+                .collect::<Result<_, _>>()?,
             unknown: self.rest.unknown(),
         })
     }
@@ -97,9 +106,9 @@ mod tests {
     fn rules_read_back_and_their_stored_form_is_pinned() {
         let all = Misfire::All(MisfireLaunches::new(7).unwrap());
         for (misfire, pinned) in [
-            (Misfire::Skip, r#"{"s":10,"e":20,"j":30,"m":0,"x":["holidays"],"o":["open"]}"#),
-            (Misfire::Latest, r#"{"s":10,"e":20,"j":30,"m":-1,"x":["holidays"],"o":["open"]}"#),
-            (all, r#"{"s":10,"e":20,"j":30,"m":7,"x":["holidays"],"o":["open"]}"#),
+            (Misfire::Skip, r#"{"s":10,"e":20,"j":30,"m":0,"x":["holidays"],"o":["open"],"l":[12,15]}"#),
+            (Misfire::Latest, r#"{"s":10,"e":20,"j":30,"m":-1,"x":["holidays"],"o":["open"],"l":[12,15]}"#),
+            (all, r#"{"s":10,"e":20,"j":30,"m":7,"x":["holidays"],"o":["open"],"l":[12,15]}"#),
         ] {
             let rules = Rules {
                 start_at: DateTime::from_timestamp(10, 0),
@@ -108,6 +117,7 @@ mod tests {
                 misfire,
                 calendars: vec!["holidays".parse().unwrap()],
                 only_on: vec!["open".parse().unwrap()],
+                skip: [12, 15].map(|second| DateTime::from_timestamp(second, 0).unwrap()).to_vec(),
                 ..Rules::default()
             };
             let text = serde_json::to_string(&RulesDoc::from(&rules)).unwrap();

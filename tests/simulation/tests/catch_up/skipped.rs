@@ -7,7 +7,7 @@ use tidegate_domain::calendar::Exclusions;
 use tidegate_domain::rules::{Jitter, Misfire, Rules};
 use tidegate_domain::time::Window;
 use tidegate_embedded::{Call, Fault, FaultPlan};
-use tidegate_engine::JobDelete;
+use tidegate_engine::{JobDelete, LeftOut};
 use tidegate_simulation::World;
 use tidegate_simulation::world::CLIENT;
 
@@ -119,6 +119,29 @@ async fn a_misfire_rule_counts_what_a_calendar_leaves_out() {
     let skipped = site.settled("each", &cron("*/5 * * * *")).await;
     assert!(skipped.iter().any(|(reason, _)| reason == "misfire_skipped"), "{skipped:?}");
     assert!(skipped.iter().any(|(reason, _)| reason == "excluded"), "{skipped:?}");
+}
+
+/// The launch at 600 seconds is left out before it is planned, and when its chunk is on its way.
+#[tokio::test]
+async fn a_launch_that_is_left_out_is_recorded_and_those_beside_it_are_made() {
+    for minutes in [6, 8] {
+        let mut site = Site::new().await;
+        site.create(site.job(cron("*/5 * * * *"), "each")).await;
+        site.minutes(minutes).await;
+        site.world.advance(30);
+        let (client, job) = (CLIENT.parse().unwrap(), "each".parse().unwrap());
+        for _ in 0..2 {
+            let left_out =
+                site.world.engine.jobs().skip(&client, &job, Some(at_second(600)), None).await.unwrap();
+            let LeftOut::Launch(job, at) = left_out else { panic!("{left_out:?}") };
+            assert_eq!((at, job.revision), (at_second(600), 2));
+        }
+        site.world.advance(-30);
+        site.minutes(18 - minutes).await;
+        assert_eq!(site.delivered("each"), [0, 300, 900], "after {minutes} minutes");
+        let skipped = site.settled("each", &cron("*/5 * * * *")).await;
+        assert_eq!(skipped, [("skipped_on_request".to_owned(), 1)], "after {minutes} minutes");
+    }
 }
 
 /// The calendar of a job has one interval, and another one when the chunk of the launch at 600 seconds is on its way, which that

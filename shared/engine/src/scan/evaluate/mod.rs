@@ -85,8 +85,8 @@ pub(crate) fn evaluate(
         let missed_before = plan.missed_before;
         let skip_reason = if child.paused {
             Some(SkipReason::Paused)
-        } else if days.excludes(firing.launch_at, zone_of(child)) {
-            Some(SkipReason::Excluded)
+        } else if let Some(refused) = days.refuses(firing.launch_at, zone_of(child)) {
+            Some(refused)
         } else if launch_at < missed_before && firing.launch_at < cutoff.before(missed_before) {
             Some(SkipReason::MisfireSkipped)
         } else if child.terms.is_too_old(launch_at, plan.now) {
