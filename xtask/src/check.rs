@@ -44,7 +44,7 @@ fn check_each(workspace: &Workspace, times: &mut Times) -> Result<()> {
         let all = ["doc", "--workspace", "--no-deps", "--locked"];
         run(cargo(workspace).args(all).env("RUSTDOCFLAGS", "-D warnings"))
     })?;
-    times.take("build of the tests", || build_tests(workspace))?;
+    times.take("build of the tests", || tools::build_tests(workspace))?;
     times.take("examples", || run(cargo(workspace).args(["test", "--doc", "--workspace", "--locked"])))?;
     times.take("readme", || readme::readme(workspace))?;
     times.take("tests", || run(tools::NEXTEST.command(workspace)?.args(["run", "--workspace", "--locked"])))
@@ -59,16 +59,12 @@ fn consumers(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-fn build_tests(workspace: &Workspace) -> Result<()> {
-    run(tools::NEXTEST.command(workspace)?.args(["run", "--workspace", "--locked", "--no-run"]))
-}
-
 /// Types the README, with the binary as the tests build it: other features would compile everything once more.
 ///
 /// # Errors
 /// When it cannot be built, or the README is not true.
 pub fn type_readme(workspace: &Workspace) -> Result<()> {
-    build_tests(workspace)?;
+    tools::build_tests(workspace)?;
     readme::readme(workspace)
 }
 

@@ -94,9 +94,8 @@ impl<'a> Consumers<'a> {
         copy_files(&client.join("dist"), &package.join("dist"))
     }
 
-    /// As the tests build them: other features would compile everything once more.
     fn rust(&self) -> Result<()> {
-        run(tools::NEXTEST.command(self.workspace)?.args(["run", "--workspace", "--locked", "--no-run"]))?;
+        tools::build_tests(self.workspace)?;
         let bootstrap = self.folder.join("rust/bootstrap");
         fs::copy(self.rust_example("consume_lambda"), bootstrap)
             .context("the example is not where cargo builds it")?;

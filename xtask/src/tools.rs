@@ -31,6 +31,15 @@ pub const NEXTEST: Tool = Tool {
     options: &["--no-default-features", "--features", "default-no-update"],
 };
 
+/// Builds all tests, and with them the programs and examples that are called as the tests build them: with other features all that
+/// they stand on would be compiled once more.
+///
+/// # Errors
+/// When they cannot be built.
+pub fn build_tests(workspace: &Workspace) -> Result<()> {
+    run(NEXTEST.command(workspace)?.args(["run", "--workspace", "--locked", "--no-run"]))
+}
+
 impl Tool {
     /// A call of this subcommand in the workspace's root, installed first where it is absent.
     ///

@@ -261,7 +261,21 @@ impl Client {
     /// [`Error::Refused`] with status 400 when the cursor is not one of this list. Otherwise as every call of
     /// [`Client`].
     pub async fn jobs(&self, cursor: Option<&str>) -> Result<Page<JobView>, Error> {
-        let page: JobList = self.get(Route::Jobs, cursor).await?;
+        self.jobs_that_begin_with("", cursor).await
+    }
+
+    /// The same of those jobs whose names begin with `prefix`. Others are not read.
+    ///
+    /// # Errors
+    /// As [`Client::jobs`].
+    pub async fn jobs_that_begin_with(
+        &self,
+        prefix: &str,
+        cursor: Option<&str>,
+    ) -> Result<Page<JobView>, Error> {
+        let mut query = vec![("prefix", prefix)];
+        query.extend(cursor.map(|cursor| ("cursor", cursor)));
+        let page: JobList = self.get_with(Route::Jobs, &query).await?;
         Ok(Page { rows: page.jobs, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }
 

@@ -107,7 +107,7 @@ impl Calendars {
             }
             let mut after = None;
             loop {
-                let page = self.store.jobs(client, after).await?;
+                let page = self.store.jobs(client, "", after).await?;
                 if let Some(job) =
                     page.rows.iter().find(|job| job.rules.all_calendars().any(|named| named == id))
                 {

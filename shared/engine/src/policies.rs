@@ -277,7 +277,7 @@ impl Policies {
     async fn users_of(&self, client: &ClientId, id: &PolicyId) -> Result<Vec<JobId>, EngineError> {
         let (mut users, mut after) = (Vec::new(), None);
         loop {
-            let page = self.store.jobs(client, after).await?;
+            let page = self.store.jobs(client, "", after).await?;
             let using = page.rows.into_iter().filter(|job| job.terms.policy.as_ref() == Some(id));
             users.extend(using.map(|job| job.id));
             // Of a job that cannot be read, nobody can tell whether it names the policy.

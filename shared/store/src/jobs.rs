@@ -17,7 +17,7 @@ use tidegate_domain::shard::shard_of;
 use crate::doc::{RulesDoc, TermsDoc, TriggerDoc};
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::launch::{OutboxEntry, keys_of, outbox_row, owed_key_of, remains_of, rows_of};
-use crate::rows::{Query, Update, unbuilt};
+use crate::rows::{Query, Sorted, Update, unbuilt};
 use crate::tables::{EXPIRES_AT, Table};
 use crate::{Create, Page, Result, Store, StoreError, Write};
 
@@ -116,15 +116,20 @@ impl Store {
         self.get(Table::Jobs, &key(client, id), true).await?.as_ref().map(read).transpose()
     }
 
-    /// A page of up to [`PAGE_ROWS`] of a client's jobs, by id; the first when `after` is `None`, else what follows a
-    /// page whose `next` it was. Tombstones are left out, so a page may be short. One-time jobs with a generated id are
+    /// A page of up to [`PAGE_ROWS`] of those of a client's jobs whose ids begin with `prefix`, by id; the first when `after` is
+    /// `None`, else what follows a page whose `next` it was. No other job is read. Tombstones are left out, so a page may be short. One-time jobs with a generated id are
     /// not among them: they are found by it.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
     /// is among the `unreadable` ones of the page.
-    pub async fn jobs(&self, client: &ClientId, after: Option<String>) -> Result<Page<Job>> {
-        let query = Query { limit: Some(PAGE_ROWS), after, ..Query::of(Table::Jobs, client.as_str()) };
+    pub async fn jobs(&self, client: &ClientId, prefix: &str, after: Option<String>) -> Result<Page<Job>> {
+        let sorted = match prefix {
+            "" => Sorted::All,
+            prefix => Sorted::Prefix(prefix.to_owned()),
+        };
+        let query =
+            Query { sorted, limit: Some(PAGE_ROWS), after, ..Query::of(Table::Jobs, client.as_str()) };
         let Page { rows, next, unreadable } = self.query(query).await?.read(Table::Jobs, read);
         let live = |row| match row {
             JobRow::Live(job) => Some(job),

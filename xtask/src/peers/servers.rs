@@ -16,6 +16,7 @@ use crate::peers::redis::{self, Redis};
 use crate::peers::scratch::Scratch;
 use crate::peers::systems::System;
 use crate::port::free_port;
+use crate::tools;
 use crate::workspace::{Workspace, cargo};
 
 /// Names the binary to be played, instead of one that is built.
@@ -123,8 +124,10 @@ fn tidegate(workspace: &Workspace, options: &Options) -> Result<PathBuf> {
         ensure!(binary.is_file(), "{BINARY} names {}, which is no file", binary.display());
         return Ok(binary);
     }
-    let (profile, folder): (&[&str], _) =
-        if options.quick { (&[], "debug") } else { (&["--release"], "release") };
-    run(cargo(workspace).args(["build", "--bin", "tidegate"]).args(profile))?;
-    Ok(workspace.target().join(folder).join("tidegate"))
+    if options.quick {
+        tools::build_tests(workspace)?;
+        return Ok(workspace.target().join("debug/tidegate"));
+    }
+    run(cargo(workspace).args(["build", "--release", "--bin", "tidegate"]))?;
+    Ok(workspace.target().join("release/tidegate"))
 }

@@ -17,9 +17,9 @@ use super::{
 };
 use crate::ApiState;
 use crate::auth::Caller;
-use crate::body::{Body, Cursor, Expected, IdempotencyKey, ListQuery, Precondition, id_to_find};
+use crate::body::{Asked, Body, Cursor, Expected, IdempotencyKey, Precondition, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::job::{JobBody, JobList, JobView, check_job_id, view};
+use crate::wire::job::{JobBody, JobList, JobView, JobsQuery, check_job_id, view};
 use crate::wire::read_only::expectation;
 use crate::wire::spoiled;
 
@@ -53,17 +53,19 @@ pub(super) fn id_by_key(key: &str) -> JobId {
     JobId::generated(number.unwrap_or_default())
 }
 
-/// Lists the client's jobs. One-time jobs with a generated id are not among them: read them by their id.
-#[utoipa::path(get, path = "/v1/jobs", tag = "jobs", params(ListQuery), responses(
+/// Lists the client's jobs, by id: all of them, or those whose ids begin alike, which costs what it shows. One-time jobs with a
+/// generated id are not among them: read them by their id.
+#[utoipa::path(get, path = "/v1/jobs", tag = "jobs", params(JobsQuery), responses(
     (status = 200, description = "A page of jobs", body = JobList),
 ))]
 pub(crate) async fn list_jobs(
     State(state): State<ApiState>,
     Caller(client): Caller,
-    Cursor(cursor): Cursor,
+    Asked(query): Asked<JobsQuery>,
 ) -> Result<Json<JobList>, Problem> {
+    let cursor = Cursor::read(query.cursor.clone())?;
     let given = cursor.is_some();
-    let page = state.engine.store().jobs(&client.id, cursor).await;
+    let page = state.engine.store().jobs(&client.id, query.prefix()?, cursor).await;
     let page = page.map_err(|e| Cursor::refusal(given, "list jobs", &e))?;
     let jobs = page.rows.iter().map(|job| view(job, Vec::new())).collect();
     Ok(Json(JobList {

@@ -12,11 +12,11 @@ use tidegate_domain::rules::{Jitter, Relevancy};
 use tidegate_domain::unknown::Unknown;
 use tidegate_engine::JobDraft;
 use tidegate_protocol::{self as protocol, RunOverlap};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::form::Form;
 use crate::merge::{Members, members_of};
-use crate::problem::{FieldErrors, Problem};
+use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::bounds::{List, Text, bounded_fields};
 use crate::wire::fair;
 use crate::wire::flow::{
@@ -143,6 +143,31 @@ pub(crate) struct JobBody {
     #[serde(default)]
     #[schema(value_type = Option<Vec<String>>, read_only)]
     warnings: Unread<Vec<String>>,
+}
+
+/// Which jobs are asked for.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct JobsQuery {
+    /// The `next_cursor` of the page before; left out for the first.
+    pub(crate) cursor: Option<String>,
+    /// What the ids of the jobs begin with. Left out: all jobs.
+    #[param(example = "nightly-", max_length = 200)]
+    prefix: Option<String>,
+}
+
+impl JobsQuery {
+    /// What the ids begin with that are asked for: nothing when that is not said.
+    pub(crate) fn prefix(&self) -> Result<&str, Problem> {
+        let prefix = self.prefix.as_deref().unwrap_or_default();
+        if prefix.len() > JOB_ID_BYTES {
+            let detail =
+                format!("prefix is {} bytes long, and a job_id has {JOB_ID_BYTES} at the most", prefix.len());
+            return Err(Problem::of_field(Kind::MalformedRequest, "prefix", prefix, detail));
+        }
+        Ok(prefix)
+    }
 }
 
 /// A job that has been checked, as far as its body tells.

@@ -212,6 +212,9 @@ async fn previews_upcoming_firings_bulk_calls_and_calendars() {
     };
     client.put_job("nightly", &only, None).await.unwrap();
     assert_eq!(client.job("nightly").await.unwrap().only_on, only_on);
+    let night = client.jobs_that_begin_with("night", None).await.unwrap().rows;
+    assert_eq!(night.iter().map(|job| &*job.job_id).collect::<Vec<_>>(), ["nightly"]);
+    assert!(client.jobs_that_begin_with("day", None).await.unwrap().rows.is_empty());
     let next = client.upcoming("nightly", Some(1)).await.unwrap().upcoming[0].launch_at.clone();
     let left_out = client.skip_launch("nightly", Some(&next), Some(2)).await.unwrap();
     assert_eq!((left_out.launch_at, left_out.revision), (next.clone(), 3));

@@ -281,3 +281,39 @@ async fn the_events_of_a_run_are_paged_and_belong_to_their_job_and_client() {
     let elsewhere = world.get(&path.replace("/jobs/batch/", "/jobs/other/"), &acme).await;
     assert_eq!(elsewhere.status, StatusCode::NOT_FOUND, "{}", elsewhere.text);
 }
+
+#[tokio::test]
+async fn jobs_whose_ids_begin_alike_are_listed_without_reading_the_others() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    for (prefix, count) in [("day", 130), ("night", 3)] {
+        for number in 0..count {
+            let made = world.put(&format!("/v1/jobs/{prefix}-{number:03}"), &key, &cron_job()).await;
+            assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+        }
+    }
+    let ids = async |query: &str| -> Vec<String> {
+        let (mut ids, mut path) = (Vec::new(), format!("/v1/jobs{query}"));
+        loop {
+            let page = world.get(&path, &key).await;
+            let listed = page.json["jobs"].as_array().unwrap_or_else(|| panic!("{}", page.text));
+            ids.extend(listed.iter().map(|job| job["job_id"].as_str().unwrap().to_owned()));
+            let Some(next) = page.json["next_cursor"].as_str() else { return ids };
+            let joint = if query.is_empty() { "?" } else { "&" };
+            path = format!("/v1/jobs{query}{joint}cursor={next}");
+        }
+    };
+    let before = world.embedded.meter().snapshot();
+    assert_eq!(ids("?prefix=night-").await, ["night-000", "night-001", "night-002"]);
+    let read: f64 =
+        world.embedded.meter().snapshot().since(&before).capacity.values().map(|units| units.read).sum();
+    assert!(read <= 1.0, "three jobs of 133 cost {read} units");
+    assert_eq!(ids("?prefix=day-").await.len(), 130);
+    assert_eq!(ids("?prefix=day-12").await.len(), 10);
+    assert_eq!(ids("?prefix=noon").await, [""; 0]);
+    assert_eq!((ids("").await.len(), ids("?prefix=").await.len()), (133, 133));
+    let long = world.get(&format!("/v1/jobs?prefix={}", "x".repeat(201)), &key).await;
+    assert_eq!((long.status, &long.json["errors"][0]["field"]), (StatusCode::BAD_REQUEST, &json!("prefix")));
+    let other = world.get("/v1/jobs?tag=night", &key).await;
+    assert_eq!(other.status, StatusCode::BAD_REQUEST, "{}", other.text);
+}

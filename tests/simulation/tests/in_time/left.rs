@@ -153,7 +153,7 @@ async fn jobs_of_a_call_that_were_not_come_to_are_answered_so() {
     let answers = within(stage.now(), stage.world.engine.jobs().create_all(&client(), drafts)).await;
     let is_left = |answer: &Result<_, EngineError>| matches!(answer, Err(EngineError::OutOfTime));
     assert!(answers.len() == 2 && answers.iter().all(is_left), "{answers:?}");
-    assert!(stage.world.engine.store().jobs(&client(), None).await.unwrap().rows.is_empty());
+    assert!(stage.world.engine.store().jobs(&client(), "", None).await.unwrap().rows.is_empty());
 }
 
 #[tokio::test]
