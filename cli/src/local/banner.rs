@@ -45,7 +45,7 @@ impl Banner<'_> {
         let Self { api, sqs, admin_key, .. } = self;
         let key = if self.key_given { "<the admin key>" } else { admin_key };
         writeln!(out, "tidegate {} runs on this machine", env!("CARGO_PKG_VERSION"))?;
-        writeln!(out, "  API        {api}   (described at {api}/v1/openapi.json)")?;
+        writeln!(out, "  API        {api}   (described at {api}/v1/docs)")?;
         writeln!(out, "  SQS        {sqs}   (for any AWS SDK: endpoint URL, any region and credentials)")?;
         for queue in self.queues {
             writeln!(out, "  queue      {queue}")?;

@@ -27,7 +27,7 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// What stands at `/` until the dashboard does.
 const FRONT_PAGE: &str = "Tidegate is running.\n\n\
-    The dashboard will be here. The API is described at /v1/openapi.json; /v1/health says that it answers.\n";
+    The dashboard will be here. The API is described at /v1/docs; /v1/health says that it answers.\n";
 
 /// The ports, taken.
 pub(super) struct Listeners {

@@ -28,6 +28,7 @@ mod observe;
 mod openapi;
 mod path;
 mod problem;
+mod reference;
 mod routes;
 pub mod sentences;
 mod state;
@@ -57,7 +58,7 @@ async fn unknown_route(request: Request) -> Problem {
     let (method, path) = (request.method(), request.uri().path());
     Problem::new(
         Kind::UnknownRoute,
-        format!("there is no route {method} {path}; GET /v1/openapi.json lists them all"),
+        format!("there is no route {method} {path}; GET /v1/docs lists them all"),
     )
 }
 

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use axum::Router;
 use axum::response::IntoResponse;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use tidegate_protocol::{
     Dst, EventBridgeTarget, HttpTarget, Interval, LambdaTarget, Problem, Release, SnsTarget, SqsTarget,
     StepFunctionsTarget, Target, Unreadable,
@@ -37,7 +37,7 @@ use crate::wire::sideline::{DrainBody, SidelineBody};
 use crate::wire::target::HttpTargetBody;
 use crate::wire::token::{ExtendBody, FreeBody, ReleaseBody};
 use crate::wire::trigger::EveryBody;
-use crate::{ApiState, webhooks};
+use crate::{ApiState, reference, webhooks};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -199,6 +199,7 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(tokens::extend_tokens))
         .routes(routes!(tokens::free_tokens))
         .routes(routes!(read_openapi))
+        .routes(routes!(read_docs))
         .split_for_parts();
     tell_of_bounds(&mut document);
     tell_of_closed_parts(&mut document);
@@ -230,4 +231,17 @@ pub fn openapi_json() -> &'static str {
 ))]
 async fn read_openapi() -> axum::response::Response {
     ([(CONTENT_TYPE, "application/json")], openapi_json()).into_response()
+}
+
+static PAGE: LazyLock<String> =
+    LazyLock::new(|| reference::page(&serde_json::from_str(openapi_json()).unwrap_or_default()));
+
+/// Shows the same on a page for people.
+#[utoipa::path(get, path = "/v1/docs", tag = "health", security(()), responses(
+    (status = 200, description = "The page", content_type = "text/html", body = String),
+))]
+async fn read_docs() -> axum::response::Response {
+    let headers =
+        [(CONTENT_TYPE, "text/html; charset=utf-8"), (CONTENT_SECURITY_POLICY, reference::CONTENT_POLICY)];
+    (headers, PAGE.as_str()).into_response()
 }

@@ -509,7 +509,7 @@ async fn routes_methods_queries_and_headers_that_there_are_not_are_named() {
     let key = world.register("acme").await;
     let answer = world.get("/v1/job", &key).await;
     assert_eq!(answer.status, StatusCode::NOT_FOUND);
-    assert_eq!(answer.json["detail"], "there is no route GET /v1/job; GET /v1/openapi.json lists them all");
+    assert_eq!(answer.json["detail"], "there is no route GET /v1/job; GET /v1/docs lists them all");
     let answer = world.send(Method::PATCH, "/v1/jobs", Some(&key), &[], "").await;
     assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED);
     assert_eq!(answer.json["detail"], "/v1/jobs takes no PATCH; the header Allow names what it takes");

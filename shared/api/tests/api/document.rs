@@ -62,6 +62,7 @@ async fn every_route_is_in_the_document_and_the_document_names_no_other() {
         "GET /v1/dead-letters",
         "GET /v1/dead-letters/count",
         "GET /v1/dead-letters/{event_id}",
+        "GET /v1/docs",
         "GET /v1/events/{event_id}/explain",
         "GET /v1/events/{event_id}/failures",
         "GET /v1/health",
@@ -278,4 +279,8 @@ async fn health_and_the_document_need_no_key() {
     let document = world.send(Method::GET, "/v1/openapi.json", None, &[], "").await;
     assert_eq!((document.status, document.header("content-type")), (StatusCode::OK, "application/json"));
     assert_eq!(document.text, openapi_json());
+    let page = world.send(Method::GET, "/v1/docs", None, &[], "").await;
+    assert_eq!((page.status, page.header("content-type")), (StatusCode::OK, "text/html; charset=utf-8"));
+    assert!(page.header("content-security-policy").starts_with("default-src 'none'"));
+    assert!(page.text.contains("<code>POST /v1/jobs</code>") && !page.text.contains("<script"));
 }
