@@ -22,7 +22,7 @@ use crate::routes::{
 use crate::wire::bounds::{close, state_bounds};
 use crate::wire::bulk::BulkBody;
 use crate::wire::calendar::CalendarBody;
-use crate::wire::client::{ClientBody, ClientPatch, JobDefaultsBody, RotateBody, SuspendBody};
+use crate::wire::client::{ClientBody, ClientPatch, JobDefaultsBody, QuotasBody, RotateBody, SuspendBody};
 use crate::wire::dead_letter::{DiscardBody, RedriveBody};
 use crate::wire::flow::WindowBody;
 use crate::wire::index::ShardsBody;
@@ -93,6 +93,7 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
     state_bounds::<MisfireBody>(components);
     state_bounds::<PolicyBody>(components);
     state_bounds::<PreviewBody>(components);
+    state_bounds::<QuotasBody>(components);
     state_bounds::<RateBody>(components);
     state_bounds::<RedriveBody>(components);
     state_bounds::<ReleaseBody>(components);

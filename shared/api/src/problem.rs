@@ -39,6 +39,7 @@ pub(crate) enum Kind {
     NotTriggered,
     NotSkipped,
     TooMany,
+    OverQuota,
     RevisionMismatch,
     AlreadyExists,
     BodyTooLarge,
@@ -78,6 +79,7 @@ impl Kind {
             Self::NotTriggered => (StatusCode::CONFLICT, "not-triggered", "The job was not triggered"),
             Self::NotSkipped => (StatusCode::CONFLICT, "not-skipped", "No launch was left out"),
             Self::TooMany => (StatusCode::CONFLICT, "too-many", "There are as many as there may be"),
+            Self::OverQuota => (StatusCode::TOO_MANY_REQUESTS, "over-quota", "The quota is used up"),
             Self::RevisionMismatch => {
                 (StatusCode::PRECONDITION_FAILED, "revision-mismatch", "It has another revision")
             }
@@ -104,11 +106,18 @@ pub(crate) struct Problem {
     kind: Kind,
     detail: String,
     errors: FieldErrors,
+    /// In how many seconds another try is worth it.
+    retry_after: Option<u32>,
 }
 
 impl Problem {
     pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), errors: FieldErrors::default() }
+        Self { kind, detail: detail.into(), errors: FieldErrors::default(), retry_after: None }
+    }
+
+    /// The same, with the seconds after which another try is worth it.
+    pub(crate) fn retried_after(self, seconds: u32) -> Self {
+        Self { retry_after: Some(seconds), ..self }
     }
 
     /// A problem that lies in fields: the detail is what is said about the first.
@@ -123,7 +132,7 @@ impl Problem {
                 rest.len() + further
             ),
         };
-        Self { kind, detail, errors }
+        Self { kind, detail, errors, retry_after: None }
     }
 
     /// A problem that lies in one field.
@@ -182,7 +191,7 @@ impl Problem {
         tracing::warn!(operation, %error, "the store is not available");
         let detail =
             "the store did not answer in time, so the call may or may not have taken effect; send it again";
-        Self::new(Kind::Unavailable, detail)
+        Self::new(Kind::Unavailable, detail).retried_after(1)
     }
 }
 
@@ -208,10 +217,10 @@ impl IntoResponse for Problem {
                     HeaderValue::from_static("Bearer realm=\"tidegate\", error=\"invalid_token\"");
                 headers.insert(WWW_AUTHENTICATE, challenge);
             }
-            Kind::Unavailable => {
-                headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
-            }
             _ => {}
+        }
+        if let Some(seconds) = self.retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }

@@ -25,7 +25,7 @@ struct Operation<'d> {
 pub(crate) fn page(document: &Value) -> String {
     let info = &document["info"];
     let operations = operations(document);
-    let mut tags: Vec<&str> = operations.iter().map(|operation| text(&operation.told["tags"][0])).collect();
+    let mut tags: Vec<&str> = operations.iter().map(|operation| operation.tag()).collect();
     tags.sort_unstable();
     tags.dedup();
     let mut page = format!(
@@ -38,7 +38,7 @@ pub(crate) fn page(document: &Value) -> String {
     );
     for tag in &tags {
         let _ = write!(page, "<h2>{}</h2><ul>", escaped(tag));
-        for operation in operations.iter().filter(|operation| text(&operation.told["tags"][0]) == *tag) {
+        for operation in operations.iter().filter(|operation| operation.tag() == *tag) {
             let id = escaped(text(&operation.told["operationId"]));
             let _ = write!(page, "<li><a href=\"#{id}\"><code>{}</code></a></li>", operation.name());
         }
@@ -46,11 +46,11 @@ pub(crate) fn page(document: &Value) -> String {
     }
     page.push_str("</nav>");
     for tag in tags {
-        let of_tag = operations.iter().filter(|operation| text(&operation.told["tags"][0]) == tag);
+        let of_tag = operations.iter().filter(|operation| operation.tag() == tag);
         of_tag.for_each(|operation| operation.show(&mut page));
     }
     page.push_str("<h2>Bodies</h2>");
-    for (name, schema) in members(&document["components"]["schemas"]) {
+    for (name, schema) in members(document.pointer("/components/schemas").unwrap_or(NOTHING)) {
         show_schema(name, schema, &mut page);
     }
     page
@@ -65,7 +65,11 @@ fn operations(document: &Value) -> Vec<Operation<'_>> {
     all
 }
 
-impl Operation<'_> {
+impl<'d> Operation<'d> {
+    fn tag(&self) -> &'d str {
+        text(self.told.pointer("/tags/0").unwrap_or(NOTHING))
+    }
+
     fn name(&self) -> String {
         format!("{} {}", escaped(&self.method), escaped(self.path))
     }
@@ -272,7 +276,10 @@ mod tests {
         });
         let page = page(&document);
         assert!(page.contains("a &lt; <code>b&lt;c</code> &amp; &quot;d&quot;"), "{page}");
-        assert!(page.contains("GET /v1/&lt;x&gt;") && !page.contains("<x>") && !page.contains("<b>"), "{page}");
+        assert!(
+            page.contains("GET /v1/&lt;x&gt;") && !page.contains("<x>") && !page.contains("<b>"),
+            "{page}"
+        );
         assert!(page.contains("list of integer, to <code>3</code> or null (may be left out)"), "{page}");
         assert!(page.contains("No key is needed."), "{page}");
     }

@@ -1,7 +1,7 @@
 //! Clients and their keys: what the admin, or a key of scope `admin`, may do.
 
 use serde::Serialize;
-use tidegate_protocol::{ClientView, JobDefaults, KeyList, KeyView, NewKey, Scope};
+use tidegate_protocol::{ClientView, JobDefaults, KeyList, KeyView, NewKey, Quotas, Scope};
 
 use crate::client::{Client, Route};
 use crate::error::Error;
@@ -49,6 +49,9 @@ pub struct ClientChange {
     /// What its jobs have that say nothing of it, in the place of all before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub defaults: Option<JobDefaults>,
+    /// What it may take at the most, in the place of all before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quotas: Option<Quotas>,
 }
 
 impl Client {
@@ -68,7 +71,7 @@ impl Client {
         self.get(Route::ClientOf(client_id), None).await
     }
 
-    /// Changes what a client may name, and its defaults, by the admin key; with `expected`, only at that revision.
+    /// Changes what a client may name, its defaults and its quotas, by the admin key; with `expected`, only at that revision.
     ///
     /// # Errors
     /// [`Error::Refused`] with status 404 when none is registered under the name, 412 when it is at another revision, 422 when a

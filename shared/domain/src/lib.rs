@@ -32,6 +32,7 @@ pub mod nesting;
 pub mod occurrence;
 pub mod pack;
 pub mod policy;
+pub mod quota;
 pub mod rate_limit;
 pub mod retry;
 pub mod rules;

@@ -144,6 +144,10 @@ pub const CALENDARS_PER_JOB: usize = 8;
 pub const SKIPPED_LAUNCHES: usize = 50;
 /// Dates and intervals of one exclusion calendar.
 pub const CALENDAR_ENTRIES: usize = 1_000;
+/// Seconds of a minute, in which quotas count.
+pub const MINUTE_SECONDS: i64 = 60;
+/// Jobs that a client may be allowed to write in a minute.
+pub const CREATES_PER_MINUTE: std::ops::RangeInclusive<u32> = 1..=1_000_000;
 /// Jobs in one bulk call.
 pub const BULK_JOBS: usize = 1_000;
 /// The body of a bulk call, in bytes: below what a function's URL takes.

@@ -139,8 +139,12 @@ impl Rules {
     /// # Errors
     /// [`RulesError::Skipped`] when all of those are to come.
     pub fn skipping(mut self, launch_at: DateTime<Utc>, now: DateTime<Utc>) -> Result<Self, RulesError> {
-        if self.skip.len() >= SKIPPED_LAUNCHES && self.skip.first().is_some_and(|oldest| *oldest < now) {
-            self.skip.remove(0);
+        let is_full = self.skip.len() >= SKIPPED_LAUNCHES && !self.skip.contains(&launch_at);
+        if let [oldest, rest @ ..] = &*self.skip
+            && is_full
+            && *oldest < now
+        {
+            self.skip = rest.to_vec();
         }
         self.skip.push(launch_at);
         self.checked()

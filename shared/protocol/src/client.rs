@@ -23,6 +23,9 @@ pub struct ClientView {
     /// What its jobs have that say nothing of it, from when they are written.
     #[serde(default)]
     pub defaults: JobDefaults,
+    /// What it may take at the most.
+    #[serde(default)]
+    pub quotas: Quotas,
     /// That an admin suspended it; null when nobody did.
     #[serde(default)]
     pub suspended: Option<Suspension>,
@@ -64,6 +67,15 @@ pub struct JobDefaults {
     /// Days that it is kept; 14 when left out.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub history_days: Option<u32>,
+}
+
+/// What a client may take at the most; what is left out is not bounded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Quotas {
+    /// How many jobs it may write in a minute of UTC: each that is posted or put, alone or in bulk.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub creates_per_minute: Option<u32>,
 }
 
 /// How far the deletion of a client came.

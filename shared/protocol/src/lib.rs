@@ -39,8 +39,8 @@ mod words;
 
 pub use calendar::{CalendarList, CalendarView, Interval};
 pub use client::{
-    ClientDeletion, ClientView, DeletionStage, JobDefaults, KeyList, KeyView, NewKey, RegisteredClient,
-    Scope, Suspension, WebhookSecret,
+    ClientDeletion, ClientView, DeletionStage, JobDefaults, KeyList, KeyView, NewKey, Quotas,
+    RegisteredClient, Scope, Suspension, WebhookSecret,
 };
 pub use completion::Completion;
 pub use dead_letter::{

@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::job::JobDefaults;
 use tidegate_domain::limits::FORMER_SECRETS;
+use tidegate_domain::quota::Quotas;
 use tidegate_domain::secret::KeptSeconds;
 use tidegate_domain::time::{clamped, seconds, shifted};
 
-use crate::doc::DefaultsDoc;
+use crate::doc::{DefaultsDoc, QuotasDoc};
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Sorted, Update};
 use crate::sidelines::recheck_key;
@@ -32,11 +33,13 @@ pub struct Client {
     pub former_secrets: Vec<FormerSecret>,
     /// What its jobs have that say nothing of it.
     pub defaults: JobDefaults,
+    /// What it may take at the most.
+    pub quotas: Quotas,
     /// That an admin suspended it; `None`: nobody did. Registered without.
     pub suspended: Option<Suspension>,
     /// How far its deletion came; `None`: it is not being deleted. Registered without.
     pub deleting: Option<Deletion>,
-    /// Rises by one with each change of what it may name, of its defaults and of its suspension; starts at 1.
+    /// Rises by one with each change of what it may name, of its defaults and quotas, and of its suspension; starts at 1.
     pub revision: u32,
     /// When it was registered, to the millisecond.
     pub created_at: DateTime<Utc>,
@@ -194,6 +197,7 @@ pub(crate) fn row(client: &Client) -> Row {
         .with("client", text(client.id.as_str()))
         .with("allowed_targets", allowed_targets(client))
         .with("defaults", defaults(client))
+        .with("quotas", quotas(client))
         .with("revision", number(client.revision))
         .with("live_keys", number(1))
         .with("webhook_secret", text(&*client.webhook_secret))
@@ -208,6 +212,11 @@ fn allowed_targets(client: &Client) -> AttributeValue {
 fn defaults(client: &Client) -> AttributeValue {
     // Serialising plain structs to a string has no way to fail.
     text(serde_json::to_string(&DefaultsDoc::from(&client.defaults)).unwrap_or_default())
+}
+
+fn quotas(client: &Client) -> AttributeValue {
+    // Serialising plain structs to a string has no way to fail.
+    text(serde_json::to_string(&QuotasDoc::from(&client.quotas)).unwrap_or_default())
 }
 
 fn former_secrets(client: &Client) -> Option<AttributeValue> {
@@ -225,12 +234,15 @@ fn read(row: &Attributes) -> Result<Client> {
     let deleting = item.find_text("deleting").map(serde_json::from_str).transpose();
     let defaults = item.find_text("defaults").map(serde_json::from_str::<DefaultsDoc>).transpose();
     let defaults = defaults.map_err(|e| e.to_string()).and_then(|doc| doc.unwrap_or_default().read());
+    let quotas = item.find_text("quotas").map(serde_json::from_str::<QuotasDoc>).transpose();
+    let quotas = quotas.map_err(|e| e.to_string()).and_then(|doc| doc.unwrap_or_default().read());
     Ok(Client {
         id: item.id("client")?,
         allowed_targets: item.texts("allowed_targets").into_iter().map(str::to_owned).collect(),
         webhook_secret: item.text("webhook_secret")?.to_owned(),
         former_secrets: former.map_err(|_| item.corrupt("'former_secrets' is no list"))?.unwrap_or_default(),
         defaults: defaults.map_err(|e| item.corrupt(format!("'defaults': {e}")))?,
+        quotas: quotas.map_err(|e| item.corrupt(format!("'quotas': {e}")))?,
         suspended: suspended.map_err(|e| item.corrupt(format!("'suspended': {e}")))?,
         deleting: deleting.map_err(|e| item.corrupt(format!("'deleting': {e}")))?,
         revision: item.number_or("revision", 1)?,
@@ -264,16 +276,18 @@ impl Store {
         self.get(Table::Clients, &client_key(id.as_str()), true).await?.as_ref().map(read).transpose()
     }
 
-    /// Replaces what a client may name and its defaults. `Refused` unless it is at the revision before the one that is given.
+    /// Replaces what a client may name, its defaults and its quotas. `Refused` unless it is at the revision before the one that is given.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn replace_client(&self, client: &Client) -> Result<Write> {
-        let changes = "SET allowed_targets = :allowed, defaults = :defaults, revision = :revision";
+        let changes =
+            "SET allowed_targets = :allowed, defaults = :defaults, quotas = :quotas, revision = :revision";
         let update = Update::new(Table::Clients, client_key(client.id.as_str()), changes)
             .when("revision = :seen")
             .value(":allowed", allowed_targets(client))
             .value(":defaults", defaults(client))
+            .value(":quotas", quotas(client))
             .value(":revision", number(client.revision))
             .value(":seen", number(client.revision.saturating_sub(1)));
         Ok(self.update(update).await?.into())

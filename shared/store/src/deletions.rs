@@ -145,7 +145,7 @@ impl Store {
             self.keys_of(client).await?.rows.iter().map(|key| hash_key(&key.hash)).collect();
         self.remove_rows(Table::Clients, hashes).await?;
         let mut all = Swept { removed: 0, next: None };
-        for kind in ["keys", "calendar", "client-secret", "secret-count"] {
+        for kind in ["keys", "calendar", "client-secret", "secret-count", "creates"] {
             let swept = self.sweep_partition(Table::Clients, format!("{kind}|{client}")).await?;
             all.removed = all.removed.saturating_add(swept.removed);
             all.next = all.next.or(swept.next);

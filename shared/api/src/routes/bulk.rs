@@ -14,6 +14,7 @@ use tidegate_store::clients::Client;
 
 use super::acceptance::{Accepted, Seen, accept};
 use super::jobs::id_by_key;
+use super::quotas::{over_quota, take_creates};
 use super::{id_taken, nothing_to_match, wrong_revision};
 use crate::ApiState;
 use crate::auth::Caller;
@@ -54,6 +55,12 @@ pub(crate) async fn create_jobs(
             }
             Err(problem) => Some(refused(problem)),
         });
+    }
+    let granted = take_creates(&state, &client, drafts.len()).await?;
+    drafts.truncate(granted);
+    // The first of those that may be written are; the others are told when they may.
+    for result in results.iter_mut().filter(|result| result.is_none()).skip(granted) {
+        *result = Some(refused(over_quota(&state, &client)));
     }
     let written = match drafts.is_empty() {
         true => Vec::new(),

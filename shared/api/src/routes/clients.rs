@@ -22,7 +22,9 @@ use crate::ApiState;
 use crate::auth::{Admin, Caller, not_registered, present, registered};
 use crate::body::{Body, Cursor, Expected, ListQuery, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::client::{ClientBody, ClientList, ClientPatch, RotateBody, SuspendBody, view};
+use crate::wire::client::{
+    CheckedClient, CheckedClientPatch, ClientBody, ClientList, ClientPatch, RotateBody, SuspendBody, view,
+};
 use crate::wire::sideline::DrainBody;
 use crate::wire::{instant, spoiled};
 
@@ -38,7 +40,7 @@ pub(crate) async fn register_client(
     let mut errors = FieldErrors::default();
     let checked = body.check(&mut errors);
     errors.into_result(Kind::InvalidBody)?;
-    let Some((id, allowed_targets, defaults)) = checked else {
+    let Some(CheckedClient { id, allowed_targets, defaults, quotas }) = checked else {
         return Err(Problem::new(Kind::InvalidBody, "the body is not that of a client"));
     };
     let api_key = new_api_key(&id)?;
@@ -59,6 +61,7 @@ pub(crate) async fn register_client(
         webhook_secret,
         former_secrets,
         defaults,
+        quotas,
         suspended: None,
         deleting: None,
         revision: 1,
@@ -116,7 +119,7 @@ pub(crate) async fn read_own_client(Caller(client): Caller) -> Response {
     with_revision(StatusCode::OK, client.revision, view(&client))
 }
 
-/// Changes what a client may name, and its defaults. Jobs that are there stay as they are. It holds within 10 seconds.
+/// Changes what a client may name, its defaults, and its quotas. Jobs that are there stay as they are. It holds within 10 seconds.
 #[utoipa::path(patch, path = "/v1/clients/{client_id}", tag = "clients", request_body = ClientPatch,
     params(("client_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
     security(("admin_key" = [])), responses(
@@ -132,7 +135,7 @@ pub(crate) async fn patch_client(
     let mut errors = FieldErrors::default();
     let checked = body.check(&mut errors);
     errors.into_result(Kind::InvalidBody)?;
-    let Some((allowed_targets, defaults)) = checked else {
+    let Some(CheckedClientPatch { allowed_targets, defaults, quotas }) = checked else {
         return Err(Problem::new(Kind::InvalidBody, "the body is not what may change of a client"));
     };
     for _ in 0..WRITE_ROUNDS {
@@ -143,6 +146,7 @@ pub(crate) async fn patch_client(
         let changed = Client {
             allowed_targets: allowed_targets.clone().unwrap_or_else(|| seen.allowed_targets.clone()),
             defaults: defaults.clone().unwrap_or_else(|| seen.defaults.clone()),
+            quotas: quotas.unwrap_or(seen.quotas),
             ..seen.clone()
         };
         if changed == seen {

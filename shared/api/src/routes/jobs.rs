@@ -11,6 +11,7 @@ use tidegate_store::KeyHash;
 use tidegate_store::clients::Client;
 
 use super::acceptance::{Accepted, Seen, accept};
+use super::quotas::take_create;
 use super::{
     exists_already, id_taken, job_path, located, not_found, nothing_to_match, replayed, with_revision,
     wrong_revision,
@@ -41,6 +42,7 @@ pub(crate) async fn create_job(
     let by_key = key.filter(|_| !body.has_id()).map(|key| id_by_key(&key));
     let accepted = accept(&state, &client, by_key.as_ref(), body, &mut Seen::default()).await?;
     let Accepted { id, draft, warnings } = accepted;
+    take_create(&state, &client).await?;
     let written = state.engine.jobs().create(&client.id, by_key.clone().or(id), draft).await;
     let written = written.map_err(|e| Problem::of_engine("create a job", &e))?;
     let is_replayed = by_key.is_some() && matches!(written, Written::Unchanged(_));
@@ -114,6 +116,7 @@ pub(crate) async fn put_job(
     let expected = expectation(by_header, body.revision)?;
     let accepted = accept(&state, &client, Some(&id), body, &mut Seen::default()).await?;
     let Accepted { draft, warnings, .. } = accepted;
+    take_create(&state, &client).await?;
     let written = state.engine.jobs().replace(&client.id, id.clone(), draft, expected).await;
     let written = written.map_err(|e| Problem::of_engine("write a job", &e))?;
     if expected == Expect::Nothing && !matches!(written, Written::Created(_)) {

@@ -16,6 +16,7 @@ pub(crate) mod jobs;
 pub(crate) mod keys;
 pub(crate) mod patches;
 pub(crate) mod policies;
+mod quotas;
 pub(crate) mod runs;
 pub(crate) mod schedules;
 pub(crate) mod secrets;

@@ -38,10 +38,9 @@ pub(crate) async fn skip_launch(
     let launch_at = launch_at.flatten();
     let left_out = state.engine.jobs().skip(&client.id, &id, launch_at, expected).await;
     match left_out.map_err(|e| Problem::of_engine("leave out a launch", &e))? {
-        LeftOut::Launch(job, launch_at) => {
-            let launch_at = instant(launch_at);
-            let told = SkippedLaunch { job_id: job.id.to_string(), revision: job.revision, launch_at };
-            Ok(with_revision(StatusCode::OK, job.revision, told))
+        LeftOut::Launch { revision, launch_at } => {
+            let told = SkippedLaunch { job_id: id.to_string(), revision, launch_at: instant(launch_at) };
+            Ok(with_revision(StatusCode::OK, revision, told))
         }
         LeftOut::RevisionIs(current) => Err(wrong_revision("job", id.as_str(), current)),
         LeftOut::Absent => Err(not_found("job", id.as_str())),

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::job::{Attempts, HistoryDays, JobDefaults};
 use tidegate_domain::limits::{ALLOWED_TARGETS, CLOSED_BECAUSE_BYTES, NAME_BYTES, TARGET_URL_BYTES};
+use tidegate_domain::quota::{CreatesPerMinute, Quotas};
 use tidegate_domain::rules::Relevancy;
 use tidegate_domain::secret::KeptSeconds;
 use tidegate_protocol::{self as protocol, ClientView, DeletionStage};
@@ -34,9 +35,38 @@ pub(crate) struct ClientBody {
     /// What its jobs have that say nothing of it, from when they are written.
     #[serde(default)]
     defaults: JobDefaultsBody,
+    /// What it may take at the most.
+    #[serde(default)]
+    quotas: QuotasBody,
 }
 
 bounded_fields!(ClientBody: client_id, allowed_targets);
+
+/// A client as it is registered, after its check.
+pub(crate) struct CheckedClient {
+    pub(crate) id: ClientId,
+    pub(crate) allowed_targets: Vec<String>,
+    pub(crate) defaults: JobDefaults,
+    pub(crate) quotas: Quotas,
+}
+
+/// What a client may take at the most; what is left out is not bounded.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"creates_per_minute": 600}))]
+pub(crate) struct QuotasBody {
+    /// How many jobs it may write in a minute of UTC: each that is posted or put, alone or in bulk. Over that the answer is 429.
+    #[schema(value_type = Option<u32>)]
+    creates_per_minute: Option<Number<CreatesPerMinute>>,
+}
+
+bounded_fields!(QuotasBody: creates_per_minute);
+
+impl QuotasBody {
+    fn check(&self, errors: &mut FieldErrors) -> Option<Quotas> {
+        Some(Quotas { creates_per_minute: check_given(self.creates_per_minute, errors)? })
+    }
+}
 
 /// What the jobs of a client have that say nothing of it, from when they are written.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -89,9 +119,18 @@ pub(crate) struct ClientPatch {
     /// What its jobs have that say nothing of it, in the place of all before: `{}` for nothing. Jobs that are there stay as they
     /// are until they are written again.
     defaults: Option<JobDefaultsBody>,
+    /// What it may take at the most, in the place of all before: `{}` for no bounds.
+    quotas: Option<QuotasBody>,
 }
 
 bounded_fields!(ClientPatch: allowed_targets);
+
+/// What is to change of a client, after its check.
+pub(crate) struct CheckedClientPatch {
+    pub(crate) allowed_targets: Option<Vec<String>>,
+    pub(crate) defaults: Option<JobDefaults>,
+    pub(crate) quotas: Option<Quotas>,
+}
 
 impl Form for ClientPatch {
     fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
@@ -101,13 +140,12 @@ impl Form for ClientPatch {
 
 impl ClientPatch {
     /// Checks every field; `None` when one is wrong, and then `errors` says which.
-    pub(crate) fn check(
-        &self,
-        errors: &mut FieldErrors,
-    ) -> Option<(Option<Vec<String>>, Option<JobDefaults>)> {
+    pub(crate) fn check(&self, errors: &mut FieldErrors) -> Option<CheckedClientPatch> {
         let patterns = self.allowed_targets.as_ref().map(|listed| check_patterns(listed, errors));
         let defaults = self.defaults.as_ref().map(|defaults| defaults.check(errors));
-        Some((given(patterns)?, given(defaults)?))
+        let quotas = self.quotas.as_ref().map(|quotas| quotas.check(errors));
+        let (allowed_targets, defaults, quotas) = (given(patterns)?, given(defaults)?, given(quotas)?);
+        Some(CheckedClientPatch { allowed_targets, defaults, quotas })
     }
 }
 
@@ -119,14 +157,14 @@ impl Form for ClientBody {
 
 impl ClientBody {
     /// Checks every field; `None` when one is wrong, and then `errors` says which.
-    pub(crate) fn check(self, errors: &mut FieldErrors) -> Option<(ClientId, Vec<String>, JobDefaults)> {
+    pub(crate) fn check(self, errors: &mut FieldErrors) -> Option<CheckedClient> {
         let id = errors.keep("client_id", &*self.client_id, self.client_id.parse());
         let patterns = match &self.allowed_targets {
             Some(listed) => check_patterns(listed, errors),
             None => Some(vec!["*".to_owned()]),
         };
-        let defaults = self.defaults.check(errors);
-        Some((id?, patterns?, defaults?))
+        let (defaults, quotas) = (self.defaults.check(errors), self.quotas.check(errors));
+        Some(CheckedClient { id: id?, allowed_targets: patterns?, defaults: defaults?, quotas: quotas? })
     }
 }
 
@@ -233,6 +271,9 @@ pub(crate) fn view(client: &Client) -> ClientView {
             relevancy_seconds: client.defaults.relevancy.map(Relevancy::seconds),
             history: client.defaults.history.map(history_view),
             history_days: client.defaults.history_days.map(|days| days.get().into()),
+        },
+        quotas: protocol::Quotas {
+            creates_per_minute: client.quotas.creates_per_minute.map(CreatesPerMinute::get),
         },
         suspended: client.suspended.as_ref().map(|suspended| protocol::Suspension {
             since: DateTime::from_timestamp_millis(suspended.since_ms).map(instant).unwrap_or_default(),

@@ -215,8 +215,11 @@ async fn the_client_library_has_the_calls() {
     let admin = Client::new(&*address, &*world.admin_key).unwrap();
     let acme = Client::new(&*address, admin.register_client("acme", &[]).await.unwrap().api_key).unwrap();
     let defaults = JobDefaults { retry: Some(Retry::fixed(9).within(60)), ..JobDefaults::default() };
-    let change =
-        ClientChange { allowed_targets: Some(vec![QUEUE.to_owned()]), defaults: Some(defaults.clone()) };
+    let change = ClientChange {
+        allowed_targets: Some(vec![QUEUE.to_owned()]),
+        defaults: Some(defaults.clone()),
+        quotas: None,
+    };
     let changed = admin.change_client("acme", &change, Some(1)).await.unwrap();
     assert_eq!((changed.revision, &changed.defaults), (2, &defaults));
     assert_eq!(admin.registered_client("acme").await.unwrap(), changed);

@@ -39,6 +39,7 @@ mod page;
 mod patch;
 mod policies;
 mod preview;
+mod quotas;
 mod rules;
 mod runs;
 mod script;

@@ -11,10 +11,15 @@ use super::{JobDraft, Jobs};
 use crate::{EngineError, Expect, Written};
 
 /// What came of leaving out a launch of a job.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeftOut {
-    /// The job, which leaves out this launch, with its jitter.
-    Launch(Job, DateTime<Utc>),
+    /// The job leaves out a launch.
+    Launch {
+        /// The job's revision that leaves it out.
+        revision: u32,
+        /// When it would have been due, with its jitter.
+        launch_at: DateTime<Utc>,
+    },
     /// The job has another revision than was expected: this one. Nothing changed.
     RevisionIs(u32),
     /// There is no such job.
@@ -63,7 +68,7 @@ impl Jobs {
                 let draft = JobDraft { trigger: job.trigger.clone(), rules, terms: job.terms.clone() };
                 match self.put(client, id.clone(), draft, Expect::Revision(job.revision)).await? {
                     Written::Created(job) | Written::Replaced(job) | Written::Unchanged(job) => {
-                        return Ok(LeftOut::Launch(job, launch_at));
+                        return Ok(LeftOut::Launch { revision: job.revision, launch_at });
                     }
                     // Changed or deleted since it was read.
                     Written::RevisionIs(_) | Written::Absent | Written::Taken(_) => {}

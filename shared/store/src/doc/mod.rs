@@ -7,6 +7,7 @@ mod backpressure;
 mod defaults;
 mod flow;
 mod http_call;
+mod quotas;
 mod rest;
 mod retry;
 mod rules;
@@ -17,6 +18,7 @@ mod trigger;
 
 pub(crate) use backpressure::BackpressureDoc;
 pub(crate) use defaults::DefaultsDoc;
+pub(crate) use quotas::QuotasDoc;
 pub use rest::Rest;
 pub use rules::RulesDoc;
 pub(crate) use sideline::{SidelineDoc, SidelinesDoc};

@@ -8,7 +8,7 @@ use super::condition::shape;
 
 /// What updates are called, by the kind of row and the attributes that they write. What has no name here is called by
 /// its attributes.
-const UPDATES: [(&str, &str, &str); 68] = [
+const UPDATES: [(&str, &str, &str); 70] = [
     ("active", "retained_at", "note retained"),
     ("epoch", "epoch_ms", "begin"),
     ("index", "#shards", "raise shards"),
@@ -63,7 +63,7 @@ const UPDATES: [(&str, &str, &str); 68] = [
     ("client", "former_secrets webhook_secret", "replace secrets"),
     ("client", "webhook_secret", "replace secrets"),
     ("client", "live_keys", "count keys"),
-    ("client", "allowed_targets defaults revision", "replace"),
+    ("client", "allowed_targets defaults quotas revision", "replace"),
     ("client", "revision suspended", "suspend"),
     ("client", "deleting revision", "begin deletion"),
     ("client", "deleting", "move deletion"),
@@ -85,6 +85,8 @@ const UPDATES: [(&str, &str, &str); 68] = [
     ("watermark", "woken_to", "keep woken to"),
     ("scan", "lease_end told_at", "break lease"),
     ("secret-count", "secrets", "count"),
+    ("creates", "creates", "take"),
+    ("creates", "creates in_minute", "begin minute"),
 ];
 
 /// A conditional write of a request.

@@ -42,6 +42,7 @@ pub fn registered(secret: &str, created_at: DateTime<Utc>) -> Result<ClientRecor
         webhook_secret: secret.to_owned(),
         former_secrets: Vec::new(),
         defaults: Default::default(),
+        quotas: Default::default(),
         suspended: None,
         deleting: None,
         revision: 1,

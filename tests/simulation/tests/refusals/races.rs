@@ -22,7 +22,7 @@ use tidegate_store::tables::Table;
 use tidegate_store::{Create, Store, Write};
 use tidegate_testkit::{PREFIX, rows};
 
-use super::rows::{api_key, client, registered, run, take, waiting};
+use super::rows::{api_key, client, registered, run, take, take_creates, waiting};
 use super::ticker::{is_lost, part, tick, won};
 use super::{Refused, URL, at};
 
@@ -30,6 +30,9 @@ type Race = (&'static str, for<'a> fn(&'a World, Option<&'static Mutant>) -> Ref
 
 pub(crate) const RACES: &[Race] = &[
     ("at delete: rev = :rev", |world, mutant| Box::pin(place_of_a_later_revision(world, mutant))),
+    ("creates begin minute: attribute_not_exists(in_minute) OR in_minute < :minute", |world, mutant| {
+        Box::pin(minute_that_has_begun(world, mutant))
+    }),
     ("keys transact delete: attribute_exists(pk)", |world, mutant| {
         Box::pin(key_that_was_revoked(world, mutant))
     }),
@@ -148,6 +151,13 @@ async fn rate_that_is_taken(world: &World, mutant: Option<&'static Mutant>) -> R
         async move { Ok(plain.take_rate((&first.0, &first.1), rate, 10, at(0)).await.map(drop)?) };
     let store = racing(world, mutant, meanwhile)?;
     Ok(store.take_rate((&client, &policy), rate, 10, at(0)).await?.events == 0)
+}
+
+/// What another call has taken of the minute would be forgotten.
+async fn minute_that_has_begun(world: &World, mutant: Option<&'static Mutant>) -> Result<bool> {
+    let plain = world.engine.store().clone();
+    let meanwhile = async move { take_creates(&plain, 3, 0).await.map(drop) };
+    Ok(take_creates(&racing(world, mutant, meanwhile)?, 3, 0).await? == 0)
 }
 
 /// It would leave a part that nobody can read.

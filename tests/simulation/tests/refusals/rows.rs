@@ -11,6 +11,7 @@ use tidegate_domain::limits::{CLIENT_KEYS, SECRETS};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::{Policy, PolicyTerms};
+use tidegate_domain::quota::CreatesPerMinute;
 use tidegate_domain::shares::SharePlan;
 use tidegate_domain::sideline::{Sideline, SidelineOf, Sidelines};
 use tidegate_domain::slots::Outcome;
@@ -43,6 +44,8 @@ cases! {
     "client-secret rewrite: revision = :old" => value_that_was_replaced_is_replaced,
     "client-secret transact delete: revision = :seen" => value_that_was_replaced_is_deleted,
     "client-secret transact put: attribute_not_exists(pk)" => second_value,
+    "creates take: creates <= :room" => one_create_too_many,
+    "creates take: in_minute = :minute" => creates_of_another_minute,
     "line delete: cur >= n" => entry_of_which_something_is_left,
     "line exhaust singles: cur = :cur" => rest_of_which_a_group_took_meanwhile,
     "line transact delete: attribute_exists(pk)" => event_that_rejoined_its_line,
@@ -161,6 +164,24 @@ async fn calendar_that_was_replaced_is_deleted(world: &World, store: &Store) -> 
 fn value(name: u32, revision: u32) -> Result<ClientSecret> {
     let (client, id) = (client()?, format!("s{name}").parse()?);
     Ok(ClientSecret { client, id, revision, changed_at: at(0), sealed: "1.AAAA".to_owned() })
+}
+
+/// Takes of a quota of three in a minute.
+pub(crate) async fn take_creates(store: &Store, wanted: u32, second: i64) -> Result<u32> {
+    let most = CreatesPerMinute::new(3)?;
+    Ok(store.take_creates(&client()?, most, wanted, at(second)).await?)
+}
+
+async fn one_create_too_many(world: &World, store: &Store) -> Result<bool> {
+    take_creates(world.engine.store(), 3, 0).await?;
+    Ok(take_creates(store, 1, 0).await? == 0)
+}
+
+/// What is taken in another minute would count as if it were of that, and the next minute begin anew for who comes next.
+async fn creates_of_another_minute(world: &World, store: &Store) -> Result<bool> {
+    take_creates(world.engine.store(), 1, 0).await?;
+    let granted = take_creates(store, 2, 60).await? + take_creates(store, 3, 60).await?;
+    Ok(granted == 3)
 }
 
 async fn second_value(world: &World, store: &Store) -> Result<bool> {
