@@ -37,6 +37,7 @@ const TABLES: &[Table] = &[
             ("index", &[]),
             ("pace", &[]),
             ("policies", &[]),
+            ("quotas", &[]),
             ("ticker", &[]),
             ("targets", &[]),
             ("launch", &[]),
