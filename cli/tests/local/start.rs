@@ -20,7 +20,7 @@ async fn it_serves_the_api_the_queues_and_a_front_page() {
     let addresses = addresses(&mut tidegate);
     let (api, sqs) = (addresses["api"].as_str().unwrap(), addresses["sqs"].as_str().unwrap());
     let front = request(api, "GET / HTTP/1.1", "");
-    assert!(front.starts_with("HTTP/1.1 200") && front.contains("/v1/openapi.json"), "{front}");
+    assert!(front.starts_with("HTTP/1.1 200") && front.contains("/v1/docs"), "{front}");
     let head = "POST / HTTP/1.1\r\nx-amz-target: AmazonSQS.CreateQueue";
     let made = request(sqs, head, r#"{"QueueName":"mine"}"#);
     assert!(made.contains(&format!("{sqs}/000000000000/mine")), "{made}");

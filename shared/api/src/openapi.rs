@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 
 use crate::routes::{
     bulk, calendars, clients, dead_letters, events, health, index, jobs, keys, patches, policies, runs,
-    schedules, secrets, sidelines, skips, targets, tokens, triggers,
+    schedules, secrets, selections, sidelines, skips, targets, tokens, triggers,
 };
 use crate::wire::bounds::{close, state_bounds};
 use crate::wire::bulk::BulkBody;
@@ -33,6 +33,7 @@ use crate::wire::preview::PreviewBody;
 use crate::wire::retry::RetryBody;
 use crate::wire::rules::MisfireBody;
 use crate::wire::secret::SecretBody;
+use crate::wire::selection::SelectionBody;
 use crate::wire::sideline::{DrainBody, SidelineBody};
 use crate::wire::target::HttpTargetBody;
 use crate::wire::token::{ExtendBody, FreeBody, ReleaseBody};
@@ -100,6 +101,7 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
     state_bounds::<RetryBody>(components);
     state_bounds::<RotateBody>(components);
     state_bounds::<SecretBody>(components);
+    state_bounds::<SelectionBody>(components);
     state_bounds::<ShardsBody>(components);
     state_bounds::<SidelineBody>(components);
     state_bounds::<SuspendBody>(components);
@@ -177,6 +179,9 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(jobs::resume_job))
         .routes(routes!(triggers::trigger_job))
         .routes(routes!(skips::skip_launch))
+        .routes(routes!(selections::pause_jobs))
+        .routes(routes!(selections::resume_jobs))
+        .routes(routes!(selections::delete_jobs))
         .routes(routes!(schedules::list_upcoming))
         .routes(routes!(schedules::preview_schedule))
         .routes(routes!(calendars::list_calendars))

@@ -1,13 +1,72 @@
 //! Many jobs in one call.
 
+use serde::Serialize;
 use serde_json::{Value, json};
-use tidegate_protocol::{BulkResult, BulkResults};
+use tidegate_protocol::{BulkResult, BulkResults, SelectedJobs};
 
 use crate::client::{Client, Route};
 use crate::error::Error;
 use crate::job::{Job, Named};
 
+/// Jobs that are meant by what they have in common: those that fit all that is given.
+///
+/// ```
+/// use tidegate_client::Selection;
+///
+/// let mine = Selection { policy_id: Some("reports".to_owned()), dry_run: true, ..Selection::of_prefix("nightly-") };
+/// assert_eq!(serde_json::to_value(mine).unwrap()["prefix"], "nightly-");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Selection {
+    /// What their names begin with; an empty text for any.
+    pub prefix: String,
+    /// The policy that they are under; any when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy_id: Option<String>,
+    /// Whether they are paused; either when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<bool>,
+    /// Only tells which jobs are meant.
+    pub dry_run: bool,
+    /// The `next_cursor` of the call before; the first page when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+impl Selection {
+    /// The jobs whose names begin so.
+    pub fn of_prefix(prefix: impl Into<String>) -> Self {
+        Self { prefix: prefix.into(), ..Self::default() }
+    }
+}
+
 impl Client {
+    /// Pauses the jobs that are meant, of the next 100 whose names begin so; those after them with the answer's `next_cursor`.
+    /// Repeating it is safe.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 422 when a part of it is wrong, 400 when the cursor is not one of this list. Otherwise as
+    /// every call of [`Client`]; some jobs may be paused then.
+    pub async fn pause_jobs(&self, selection: &Selection) -> Result<SelectedJobs, Error> {
+        self.post(Route::PauseJobs, selection).await
+    }
+
+    /// Resumes the jobs that are meant, as [`Client::pause_jobs`] pauses them.
+    ///
+    /// # Errors
+    /// As [`Client::pause_jobs`].
+    pub async fn resume_jobs(&self, selection: &Selection) -> Result<SelectedJobs, Error> {
+        self.post(Route::ResumeJobs, selection).await
+    }
+
+    /// Deletes the jobs that are meant, as [`Client::pause_jobs`] pauses them. What they have waiting is cancelled.
+    ///
+    /// # Errors
+    /// As [`Client::pause_jobs`].
+    pub async fn delete_jobs(&self, selection: &Selection) -> Result<SelectedJobs, Error> {
+        self.post(Route::DeleteJobs, selection).await
+    }
+
     /// Creates up to 1,000 jobs, each with or without a name. The answer has one entry for each, in the same order; a
     /// job that is refused spoils no other.
     ///

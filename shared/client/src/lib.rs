@@ -57,6 +57,7 @@ mod trigger;
 #[cfg(feature = "webhook")]
 mod webhook;
 
+pub use bulk::Selection;
 pub use calendar::Calendar;
 pub use client::{Client, Page};
 #[cfg(feature = "sqs")]
@@ -79,9 +80,9 @@ pub use tidegate_protocol::{
     Firing, ForecastCode, FreeStatus, Freed, Gap, History, Holder, HttpTarget, Interval, JobDefaults,
     JobView, KeyView, Misfire, MisfireRule, NewKey, OnDeadline, OnExpiry, Outcome, Overlap, Pace, Per,
     PolicyStatus, PolicyView, Preview, Problem, Quotas, Rate, ReasonCode, RegisteredClient, Release,
-    ReleaseRule, ReleaseStatus, Released, Retry, Run, RunDetail, RunOverlap, Scope, SecretView, Sideline,
-    SidelineStatus, Sidelines, SkippedLaunch, SqsTarget, StrainedTarget, Target, TriggerView, TriggeredRun,
-    Unreadable, Upcoming, UpcomingFiring, WebhookSecret,
+    ReleaseRule, ReleaseStatus, Released, Retry, Run, RunDetail, RunOverlap, Scope, SecretView, SelectedJobs,
+    Sideline, SidelineStatus, Sidelines, SkippedLaunch, SqsTarget, StrainedTarget, Target, TriggerView,
+    TriggeredRun, Unreadable, Upcoming, UpcomingFiring, WebhookSecret,
 };
 pub use trigger::{Cron, CronFields, Trigger};
 #[cfg(feature = "webhook")]

@@ -219,6 +219,22 @@ pub struct BulkResults {
     pub results: Vec<BulkResult>,
 }
 
+/// What came of jobs that were meant by what they have in common.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SelectedJobs {
+    /// Whether nothing was changed.
+    pub dry_run: bool,
+    /// One for each job that is meant, by their ids, with the status that it would have been answered with alone: 200, 204 for one
+    /// that is deleted, or a refusal.
+    pub results: Vec<BulkResult>,
+    /// What the list has beside that and cannot be read. Left out when there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unreadable: Vec<Unreadable>,
+    /// What to ask for those after it with, as `cursor`; null on the last. A page may have few jobs, or none, and be followed by others.
+    pub next_cursor: Option<String>,
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -50,7 +50,7 @@ pub use dead_letter::{
 pub use event::{Event, EventError};
 pub use explanation::{ExpectationCode, Explanation, ReasonCode};
 pub use flow::{BatchWindow, OnDeadline, Pace, RunOverlap};
-pub use job::{BulkResult, BulkResults, History, JobList, JobView, Misfire, MisfireRule};
+pub use job::{BulkResult, BulkResults, History, JobList, JobView, Misfire, MisfireRule, SelectedJobs};
 pub use policy::{
     Backpressure, Holder, HolderList, OnExpiry, Per, PolicyList, PolicyStatus, PolicyView, Rate,
     StrainedTarget, StrainedTargetList, Unreadable,

@@ -6,30 +6,23 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use axum::Router;
-use axum::body::Body;
 use chrono::{DateTime, SecondsFormat, Utc};
-use http::{Request, StatusCode};
-use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
-use tidegate_api::{ApiState, router};
 use tidegate_domain::job::Trigger;
 use tidegate_domain::limits::BULK_JOBS;
 use tidegate_embedded::ClientOptions;
 use tidegate_engine::clock::SystemClock;
 use tidegate_engine::random::SystemRandom;
 use tidegate_engine::{Engine, JobDraft};
-use tidegate_store::KeyHash;
 use tidegate_testkit::Deployment;
 use tokio::task::JoinSet;
-use tower::ServiceExt as _;
 
+use crate::api::Api;
 use crate::spread::{Spread, of_names, of_rows};
 use crate::{Row, client, embedded, ms, per_second, terms};
 
 /// Callers side by side.
 const CALLERS: u32 = 8;
-const ADMIN_KEY: &str = "the key of this benchmark only";
 
 /// What a DynamoDB partition takes.
 const PARTITION_WRITES_A_SECOND: f64 = 1_000.0;
@@ -43,7 +36,7 @@ pub(crate) async fn run(jobs: u32) -> Result<Vec<Row>> {
 }
 
 async fn in_place(place: &str, folder: Option<&Path>, jobs: u32) -> Result<Vec<Row>> {
-    let api = Api::open(folder).await?;
+    let api = Creator::open(folder).await?;
     // Single calls are a tenth as fast: a share of the jobs tells as much.
     let singles = jobs / 5;
     let launch_at = Utc::now() + chrono::Duration::days(1);
@@ -80,15 +73,14 @@ fn spread_row(jobs: u32, names: &str, spread: Spread, creates_a_second: Option<f
     (format!("{jobs} instants of one minute, {names}: writes per partition key"), result)
 }
 
-/// The API over stores of its own, with one client.
-struct Api {
-    router: Router,
+/// The API over stores of its own, with one client that has a queue.
+struct Creator {
+    api: Api,
     engine: Engine,
-    key: String,
     queue_url: String,
 }
 
-impl Api {
+impl Creator {
     async fn open(folder: Option<&Path>) -> Result<Self> {
         let embedded = embedded(folder, Arc::new(SystemClock))?;
         let deployment = Deployment::on(&embedded, &ClientOptions::default()).await?;
@@ -96,11 +88,7 @@ impl Api {
         let process = deployment.process().private_targets().random(SystemRandom);
         let engine = process.start(Arc::new(SystemClock));
         engine.tick().await?;
-        let router = router(ApiState::new(engine.clone(), Some(KeyHash::of(ADMIN_KEY).as_str())));
-        let client = json!({"client_id": client()?.as_str()}).to_string();
-        let registered = post(&router, "/v1/clients", ADMIN_KEY, client).await?;
-        let key = registered["api_key"].as_str().context("a client without a key")?.to_owned();
-        Ok(Self { router, engine, key, queue_url })
+        Ok(Self { api: Api::over(&engine).await?, engine, queue_url })
     }
 
     /// Creates jobs due in one minute, so many to a call; how long that took.
@@ -109,13 +97,13 @@ impl Api {
         let began = Instant::now();
         for caller in 0..CALLERS {
             let share = jobs / CALLERS + u32::from(caller < jobs % CALLERS);
-            let (router, key) = (self.router.clone(), self.key.clone());
+            let api = self.api.clone();
             let job = json!({
                 "trigger": {"at": launch_at.to_rfc3339_opts(SecondsFormat::Secs, true)},
                 "target": {"sqs": {"queue_url": self.queue_url}},
                 "payload": {"a": 1},
             });
-            callers.spawn(async move { create(&router, &key, share, to_a_call, &job).await });
+            callers.spawn(async move { create(&api, share, to_a_call, &job).await });
         }
         while let Some(done) = callers.join_next().await {
             done??;
@@ -149,35 +137,20 @@ impl Api {
     }
 }
 
-async fn create(router: &Router, key: &str, jobs: u32, to_a_call: u32, job: &Value) -> Result<()> {
+async fn create(api: &Api, jobs: u32, to_a_call: u32, job: &Value) -> Result<()> {
     let mut left = jobs;
     while left > 0 {
         let now = left.min(to_a_call);
         left -= now;
         if to_a_call == 1 {
-            post(router, "/v1/jobs", key, job.to_string()).await?;
+            api.post("/v1/jobs", job).await?;
             continue;
         }
-        let body = json!({"jobs": vec![job; now as usize]}).to_string();
-        let answer = post(router, "/v1/jobs/bulk", key, body).await?;
+        let answer = api.post("/v1/jobs/bulk", &json!({"jobs": vec![job; now as usize]})).await?;
         let results = answer["results"].as_array().context("a bulk call without results")?;
         if results.len() != now as usize || results.iter().any(|result| result["status"] != 201) {
             bail!("a bulk call did not create all of its jobs: {}", answer["results"][0]);
         }
     }
     Ok(())
-}
-
-async fn post(router: &Router, path: &str, key: &str, body: String) -> Result<Value> {
-    let request = Request::post(path)
-        .header("authorization", format!("Bearer {key}"))
-        .header("content-type", "application/json")
-        .body(Body::from(body))?;
-    let response = router.clone().oneshot(request).await?;
-    let status = response.status();
-    let body = response.into_body().collect().await?.to_bytes();
-    if !matches!(status, StatusCode::CREATED | StatusCode::OK) {
-        bail!("{path} answered {status}: {}", String::from_utf8_lossy(&body));
-    }
-    Ok(serde_json::from_slice(&body)?)
 }

@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stdout, reason = "the table is what this is for")]
 
+mod api;
 mod buckets;
 mod creates;
 mod crowd;
@@ -12,6 +13,7 @@ mod emission;
 mod herd;
 mod idle;
 mod idle_policy;
+mod latency;
 mod ledger;
 mod memory;
 mod section;

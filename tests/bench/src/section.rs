@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use tidegate_runtime::{Options, Place, Runtime};
 use tokio::runtime::{Builder, Runtime as Tokio};
 
-use crate::{Row, buckets, creates, emission, herd, idle, idle_policy, memory, throttled};
+use crate::{Row, buckets, creates, emission, herd, idle, idle_policy, latency, memory, throttled};
 
 /// One benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,7 @@ pub(crate) enum Section {
     Memory,
     Idle,
     Creates,
+    Latency,
 }
 
 /// What the command line asks for.
@@ -45,7 +46,7 @@ impl Asked {
 }
 
 impl Section {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Herd,
         Self::Throttled,
         Self::Buckets,
@@ -54,6 +55,7 @@ impl Section {
         Self::Memory,
         Self::Idle,
         Self::Creates,
+        Self::Latency,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -66,6 +68,7 @@ impl Section {
             Self::Memory => "memory",
             Self::Idle => "idle",
             Self::Creates => "creates",
+            Self::Latency => "latency",
         }
     }
 
@@ -74,6 +77,7 @@ impl Section {
         match self {
             Self::Herd => 20_000,
             Self::Throttled => 10_000,
+            Self::Latency => 4_000,
             Self::Buckets | Self::IdlePolicy => 10_000,
             Self::Emission | Self::Creates => 100_000,
             Self::Memory | Self::Idle => 1_000_000,
@@ -86,6 +90,7 @@ impl Section {
         match self {
             Self::Herd => all_cores()?.block_on(in_both_places(Self::Herd, size)),
             Self::Throttled => all_cores()?.block_on(in_both_places(Self::Throttled, size)),
+            Self::Latency => all_cores()?.block_on(in_both_places(Self::Latency, size)),
             Self::Buckets => one_core()?.block_on(buckets::run(size)),
             Self::IdlePolicy => one_core()?.block_on(idle_policy::run(size)),
             Self::Emission => one_core()?.block_on(emission::run(size)),
@@ -113,6 +118,7 @@ async fn in_both_places(section: Section, size: u32) -> Result<Vec<Row>> {
         let runtime = Runtime::start(Options::new(place)).await?;
         let measured = match section {
             Section::Throttled => throttled::run(&runtime, size).await?,
+            Section::Latency => latency::run(&runtime, size).await?,
             _ => herd::run(&runtime, size).await?,
         };
         runtime.stop().await;

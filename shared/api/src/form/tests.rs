@@ -16,6 +16,7 @@ use crate::wire::key::KeyBody;
 use crate::wire::policy::{CloseBody, PolicyBody};
 use crate::wire::preview::PreviewBody;
 use crate::wire::secret::SecretBody;
+use crate::wire::selection::SelectionBody;
 use crate::wire::sideline::{DrainBody, SidelineBody};
 use crate::wire::skip::SkipBody;
 use crate::wire::token::{ExtendBody, FreeBody, ReleaseBody};
@@ -162,5 +163,6 @@ fn a_form_is_what_the_document_says_and_what_serde_reads() {
     check::<ReleaseBody>();
     check::<tidegate_protocol::ReleaseEntry>();
     check::<SecretBody>();
+    check::<SelectionBody>();
     check::<ShardsBody>();
 }

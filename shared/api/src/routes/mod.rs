@@ -20,6 +20,7 @@ mod quotas;
 pub(crate) mod runs;
 pub(crate) mod schedules;
 pub(crate) mod secrets;
+pub(crate) mod selections;
 pub(crate) mod sidelines;
 pub(crate) mod skips;
 pub(crate) mod targets;

@@ -24,6 +24,7 @@ pub(crate) mod retry;
 pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod secret;
+pub(crate) mod selection;
 pub(crate) mod sideline;
 pub(crate) mod skip;
 pub(crate) mod spoiled;

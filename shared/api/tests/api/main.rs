@@ -44,6 +44,7 @@ mod rules;
 mod runs;
 mod script;
 mod secrets;
+mod selections;
 mod sent_back;
 mod services;
 mod sidelining;

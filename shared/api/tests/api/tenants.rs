@@ -145,6 +145,9 @@ impl Two {
                 json!({"event_ids": [self.letter.replace(OWN, owner)]})
             }
             "POST /v1/jobs/{job_id}/skip" => json!({}),
+            "POST /v1/jobs/bulk/pause" | "POST /v1/jobs/bulk/resume" | "POST /v1/jobs/bulk/delete" => {
+                json!({"prefix": owner, "policy_id": format!("{owner}-policy")})
+            }
             "POST /v1/sideline"
             | "POST /v1/jobs/{job_id}/sideline"
             | "POST /v1/clients/{client_id}/sideline"

@@ -1,0 +1,126 @@
+//! Jobs that are paused, resumed and deleted by what they have in common.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+use tidegate_client::{Client, Selection};
+
+use crate::world::{Answer, World, cron_job};
+
+/// A client with jobs by day and by night, of which every other one is under a policy.
+async fn with_jobs(by_day: u32, by_night: u32) -> (World, String) {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    world.put("/v1/policies/small", &key, &json!({"max_in_flight": 3})).await;
+    for (prefix, count) in [("day", by_day), ("night", by_night)] {
+        for number in 0..count {
+            let mut job = cron_job();
+            job["policy_id"] = if number % 2 == 0 { json!("small") } else { Value::Null };
+            let made = world.put(&format!("/v1/jobs/{prefix}-{number:03}"), &key, &job).await;
+            assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+        }
+    }
+    (world, key)
+}
+
+async fn act(world: &World, key: &str, what: &str, body: Value) -> Answer {
+    world.post(&format!("/v1/jobs/bulk/{what}"), key, &body).await
+}
+
+/// The jobs that an answer names, each with its status.
+fn told(answer: &Answer) -> Vec<(String, u64)> {
+    let results = answer.json["results"].as_array().unwrap_or_else(|| panic!("{}", answer.text));
+    let of =
+        |result: &Value| (result["job_id"].as_str().unwrap().to_owned(), result["status"].as_u64().unwrap());
+    results.iter().map(of).collect()
+}
+
+/// The ids of the jobs that are paused.
+async fn paused(world: &World, key: &str) -> Vec<String> {
+    let jobs = world.get("/v1/jobs", key).await.json;
+    let jobs = jobs["jobs"].as_array().unwrap().iter().filter(|job| job["paused"] == true);
+    jobs.map(|job| job["job_id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn jobs_are_paused_and_resumed_by_prefix_policy_and_state() {
+    let (world, key) = with_jobs(2, 4).await;
+    let night = json!({"prefix": "night-"});
+    let before = world.everything().await;
+    let mut dry = night.clone();
+    dry["dry_run"] = json!(true);
+    let meant = act(&world, &key, "pause", dry).await;
+    let all = ["night-000", "night-001", "night-002", "night-003"].map(|id| (id.to_owned(), 200));
+    assert_eq!((told(&meant), &meant.json["dry_run"]), (all.to_vec(), &json!(true)), "{}", meant.text);
+    assert_eq!(world.everything().await, before);
+
+    let done = act(&world, &key, "pause", json!({"prefix": "night-", "policy_id": "small"})).await;
+    assert_eq!(
+        done.json["results"][0],
+        json!({"status": 200, "job_id": "night-000", "revision": 2}),
+        "{}",
+        done.text
+    );
+    assert_eq!(paused(&world, &key).await, ["night-000", "night-002"]);
+    // Those that are paused already are left as they are.
+    let again = act(&world, &key, "pause", night.clone()).await;
+    let revisions: Vec<&Value> =
+        again.json["results"].as_array().unwrap().iter().map(|result| &result["revision"]).collect();
+    assert_eq!(revisions, [2; 4]);
+    let resumed = act(&world, &key, "resume", json!({"prefix": "", "paused": true})).await;
+    assert_eq!(told(&resumed).len(), 4, "{}", resumed.text);
+    assert!(paused(&world, &key).await.is_empty());
+}
+
+#[tokio::test]
+async fn more_than_a_page_of_jobs_is_deleted_page_by_page_and_no_others() {
+    let (world, key) = with_jobs(130, 2).await;
+    let (mut deleted, mut calls, mut body) = (0, 0, json!({"prefix": "day-"}));
+    loop {
+        let answer = act(&world, &key, "delete", body.clone()).await;
+        assert!(told(&answer).iter().all(|(_, status)| *status == 204), "{}", answer.text);
+        (deleted, calls) = (deleted + told(&answer).len(), calls + 1);
+        if answer.json["next_cursor"].is_null() {
+            break;
+        }
+        body["cursor"] = answer.json["next_cursor"].clone();
+    }
+    assert_eq!((deleted, calls), (130, 2));
+    // What was deleted is left out of a page, and no other job is in its place.
+    let left = world.get("/v1/jobs?prefix=night-", &key).await.json;
+    let left: Vec<&Value> = left["jobs"].as_array().unwrap().iter().map(|job| &job["job_id"]).collect();
+    assert_eq!(left, ["night-000", "night-001"]);
+    assert!(told(&act(&world, &key, "delete", json!({"prefix": "day-"})).await).is_empty());
+}
+
+#[tokio::test]
+async fn what_is_meant_must_be_said() {
+    let (world, key) = with_jobs(1, 0).await;
+    let before = world.everything().await;
+    for (body, field) in [
+        (json!({}), "prefix"),
+        (json!({"prefix": "x".repeat(201)}), "prefix"),
+        (json!({"prefix": "", "policy_id": "no policy"}), "policy_id"),
+        (json!({"prefix": "", "tag": "x"}), "tag"),
+        (json!({"prefix": "", "paused": "yes"}), "paused"),
+    ] {
+        let refused = act(&world, &key, "delete", body).await;
+        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", refused.text);
+        assert_eq!(refused.json["errors"][0]["field"], field, "{}", refused.text);
+    }
+    let refused = act(&world, &key, "delete", json!({"prefix": "", "cursor": "?"})).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{}", refused.text);
+    assert_eq!(world.everything().await, before);
+}
+
+#[tokio::test]
+async fn the_library_has_the_calls() {
+    let (world, key) = with_jobs(1, 2).await;
+    let client = Client::new(world.serve().await, key).unwrap();
+    let night = Selection::of_prefix("night-");
+    assert_eq!(client.pause_jobs(&night).await.unwrap().results.len(), 2);
+    let one = Selection { policy_id: Some("small".to_owned()), ..night.clone() };
+    assert_eq!(client.resume_jobs(&one).await.unwrap().results.len(), 1);
+    let dry = client.delete_jobs(&Selection { dry_run: true, paused: Some(true), ..night }).await.unwrap();
+    assert_eq!((dry.dry_run, dry.results.len(), dry.next_cursor), (true, 1, None));
+    assert_eq!(client.jobs(None).await.unwrap().rows.len(), 3);
+}
