@@ -21,7 +21,10 @@ pub fn of(request: &Request, parts: &Parts, body: &[u8]) -> Option<Fault> {
     }
     let may_be_empty = parts.status == StatusCode::NO_CONTENT || request.method == "HEAD";
     let is_json = serde_json::from_slice::<&serde_json::value::RawValue>(body).is_ok();
-    (!may_be_empty && !is_json).then(|| Fault::Answer { status, body: text() })
+    // The only answer for people.
+    let is_page = request.target.starts_with("/v1/docs")
+        && parts.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+    (!may_be_empty && !is_json && !is_page).then(|| Fault::Answer { status, body: text() })
 }
 
 /// What a refusal lacks of a problem that names something.
