@@ -26,11 +26,7 @@ pub fn check(workspace: &Workspace) -> Result<()> {
 
 fn check_each(workspace: &Workspace, times: &mut Times) -> Result<()> {
     times.take("format", || run(cargo(workspace).args(["fmt", "--all", "--check"])))?;
-    times.take("imports", || {
-        layers::check(workspace.metadata())?;
-        modules::check(workspace.root())?;
-        features::check(workspace)
-    })?;
+    times.take("imports", || imports(workspace))?;
     times.take("templates", || {
         run(Venv::sam(workspace)?.program("cfn-lint").args(TEMPLATES).current_dir(workspace.root()))
     })?;
@@ -48,6 +44,16 @@ fn check_each(workspace: &Workspace, times: &mut Times) -> Result<()> {
     times.take("examples", || run(cargo(workspace).args(["test", "--doc", "--workspace", "--locked"])))?;
     times.take("readme", || readme::readme(workspace))?;
     times.take("tests", || run(tools::NEXTEST.command(workspace)?.args(["run", "--workspace", "--locked"])))
+}
+
+/// What the crates take from each other and from elsewhere.
+///
+/// # Errors
+/// When an import, or a feature of what the functions share, is at fault.
+pub fn imports(workspace: &Workspace) -> Result<()> {
+    layers::check(workspace.metadata())?;
+    modules::check(workspace.root())?;
+    features::check(workspace)
 }
 
 /// The packages for consumers in other languages, each by its own checks.

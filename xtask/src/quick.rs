@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::command::{capture, run};
 use crate::times::Times;
 use crate::workspace::{Workspace, cargo};
-use crate::{features, layers, modules, tools};
+use crate::{check, tools};
 
 /// Tests elsewhere that show directly whether a crate does what it is for: their modules in `tests/simulation/tests`.
 const PROOFS: &[(&str, &[&str])] =
@@ -33,11 +33,7 @@ pub fn quick(workspace: &Workspace, names: &[String]) -> Result<()> {
     let packages: Vec<&str> = crates.iter().flat_map(|name| ["-p", name]).collect();
     let mut times = Times::default();
     times.take("format", || run(cargo(workspace).args(["fmt", "--all", "--check"])))?;
-    times.take("imports", || {
-        layers::check(workspace.metadata())?;
-        modules::check(workspace.root())?;
-        features::check(workspace)
-    })?;
+    times.take("imports", || check::imports(workspace))?;
     times.take("lints", || {
         let lints = ["--lib", "--bins", "--locked", "--", "-D", "warnings"];
         run(cargo(workspace).arg("clippy").args(&packages).args(lints))

@@ -13,9 +13,6 @@ use crate::workspace::Workspace;
 
 /// In whose place it calls.
 const CLIENT: &str = "schemathesis";
-/// What it reads before it runs. The key is in its environment, so that no command line shows it.
-const CONFIGURATION: &str =
-    "[headers]\nAuthorization = \"Bearer ${TIDEGATE_E2E_ADMIN_KEY}\"\nTidegate-Client = \"schemathesis\"\n";
 /// What each answer is held to. Not whether a valid form is taken: that a zone or a queue exists is no form. Nor whether a wrong one
 /// is refused, since of a call with many parts each is answered by itself.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,\
@@ -31,8 +28,11 @@ const SEED: &str = "1";
 /// When an answer is not what the document says, or nothing can be played.
 pub fn play(workspace: &Workspace, api_url: &str, admin_key: &str, folder: &Path) -> Result<()> {
     register(workspace, api_url, CLIENT, admin_key)?;
-    fs::write(folder.join("schemathesis.toml"), CONFIGURATION)
-        .context("failed to write its configuration")?;
+    // The key is in its environment, so that no command line shows it.
+    let headers = format!(
+        "[headers]\nAuthorization = \"Bearer ${{TIDEGATE_E2E_ADMIN_KEY}}\"\nTidegate-Client = \"{CLIENT}\"\n"
+    );
+    fs::write(folder.join("schemathesis.toml"), headers).context("failed to write its configuration")?;
     let mut play = Venv::schemathesis(workspace)?.program("schemathesis");
     play.current_dir(folder)
         .arg("run")

@@ -117,8 +117,8 @@ impl Store {
     }
 
     /// A page of up to [`PAGE_ROWS`] of those of a client's jobs whose ids begin with `prefix`, by id; the first when `after` is
-    /// `None`, else what follows a page whose `next` it was. No other job is read. Tombstones are left out, so a page may be short. One-time jobs with a generated id are
-    /// not among them: they are found by it.
+    /// `None`, else what follows a page whose `next` it was. No other job is read. Tombstones are left out, so a page may be short.
+    /// One-time jobs with a generated id are not among them: they are found by it.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it

@@ -67,7 +67,7 @@ pub(crate) async fn list_jobs(
 ) -> Result<Json<JobList>, Problem> {
     let cursor = Cursor::read(query.cursor.clone())?;
     let given = cursor.is_some();
-    let page = state.engine.store().jobs(&client.id, query.prefix()?, cursor).await;
+    let page = state.engine.store().jobs(&client.id, &query.prefix()?, cursor).await;
     let page = page.map_err(|e| Cursor::refusal(given, "list jobs", &e))?;
     let jobs = page.rows.iter().map(|job| view(job, Vec::new())).collect();
     Ok(Json(JobList {

@@ -8,12 +8,12 @@ use tidegate_engine::{EngineError, JobDelete, Written};
 use tidegate_protocol::{BulkResult, SelectedJobs};
 use tidegate_store::clients::Client;
 
-use super::not_found;
+use super::{not_found, wrong_revision};
 use crate::ApiState;
 use crate::auth::Caller;
 use crate::body::{Body, Cursor};
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::bulk::refused;
+use crate::wire::bulk::{refused, stored};
 use crate::wire::selection::SelectionBody;
 use crate::wire::spoiled;
 
@@ -83,8 +83,7 @@ async fn act_on(
     let page = page.map_err(|e| Cursor::refusal(given, "list jobs", &e))?;
     let chosen = page.rows.iter().filter(|job| selection.has(job));
     let results = chosen.map(|job| async move {
-        let done =
-            if body.dry_run { Ok(told(act, job.revision)) } else { done(state, client, job, act).await };
+        let done = if body.dry_run { Ok(told(act, job)) } else { done(state, client, job, act).await };
         let result = done.unwrap_or_else(refused);
         BulkResult { job_id: Some(job.id.to_string()), ..result }
     });
@@ -101,23 +100,25 @@ async fn done(state: &ApiState, client: &Client, job: &Job, act: Act) -> Result<
     let jobs = state.engine.jobs();
     let failed = |e: EngineError| Problem::of_engine("change one of several jobs", &e);
     if act == Act::Delete {
-        let deleted = jobs.delete(&client.id, &job.id, None).await;
-        return match deleted.map_err(failed)? {
+        return match jobs.delete(&client.id, &job.id, None).await.map_err(failed)? {
             // It is gone, whoever deleted it.
-            JobDelete::Done | JobDelete::Absent | JobDelete::RevisionIs(_) => Ok(told(act, job.revision)),
+            JobDelete::Done | JobDelete::Absent => Ok(told(act, job)),
+            JobDelete::RevisionIs(current) => Err(wrong_revision("job", job.id.as_str(), current)),
         };
     }
     match jobs.pause(&client.id, &job.id, act == Act::Pause, None).await.map_err(failed)? {
         Written::Created(job) | Written::Replaced(job) | Written::Unchanged(job) | Written::Taken(job) => {
-            Ok(told(act, job.revision))
+            Ok(told(act, &job))
         }
-        Written::RevisionIs(revision) => Ok(told(act, revision)),
+        Written::RevisionIs(current) => Err(wrong_revision("job", job.id.as_str(), current)),
         Written::Absent => Err(not_found("job", job.id.as_str())),
     }
 }
 
 /// What is answered of a job to which it was done.
-fn told(act: Act, revision: u32) -> BulkResult {
-    let (status, revision) = if act == Act::Delete { (204, None) } else { (200, Some(revision)) };
-    BulkResult { status, job_id: None, revision, warnings: Vec::new(), detail: None, errors: Vec::new() }
+fn told(act: Act, job: &Job) -> BulkResult {
+    match act {
+        Act::Pause | Act::Resume => stored(200, job, Vec::new()),
+        Act::Delete => BulkResult { revision: None, ..stored(204, job, Vec::new()) },
+    }
 }

@@ -153,20 +153,16 @@ pub(crate) struct JobsQuery {
     /// The `next_cursor` of the page before; left out for the first.
     pub(crate) cursor: Option<String>,
     /// What the ids of the jobs begin with. Left out: all jobs.
-    #[param(example = "nightly-", max_length = 200)]
-    prefix: Option<String>,
+    #[param(value_type = Option<String>, example = "nightly-", max_length = 200)]
+    prefix: Option<Text<JOB_ID_BYTES>>,
 }
 
 impl JobsQuery {
     /// What the ids begin with that are asked for: nothing when that is not said.
-    pub(crate) fn prefix(&self) -> Result<&str, Problem> {
-        let prefix = self.prefix.as_deref().unwrap_or_default();
-        if prefix.len() > JOB_ID_BYTES {
-            let detail =
-                format!("prefix is {} bytes long, and a job_id has {JOB_ID_BYTES} at the most", prefix.len());
-            return Err(Problem::of_field(Kind::MalformedRequest, "prefix", prefix, detail));
-        }
-        Ok(prefix)
+    pub(crate) fn prefix(&self) -> Result<String, Problem> {
+        let mut errors = FieldErrors::default();
+        let prefix = self.prefix.as_ref().and_then(|prefix| prefix.check("prefix", &mut errors));
+        errors.into_result(Kind::MalformedRequest).map(|()| prefix.unwrap_or_default())
     }
 }
 

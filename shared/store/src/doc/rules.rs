@@ -64,18 +64,15 @@ impl RulesDoc {
     /// A text that says which part no version of Tidegate would have written: a number or instant out of bounds, or a
     /// malformed name of a calendar.
     pub fn read(&self) -> Result<Rules, String> {
-        let instant = |name: &str, second: Option<i64>| -> Result<Option<DateTime<Utc>>, String> {
-            let read = |second| {
-                DateTime::from_timestamp(second, 0).map(clamped).ok_or(format!("'{name}': no instant"))
-            };
-            second.map(read).transpose()
+        let instant = |name: &str, second: i64| -> Result<DateTime<Utc>, String> {
+            DateTime::from_timestamp(second, 0).map(clamped).ok_or(format!("'{name}': no instant"))
         };
         let names = |name: &str, ids: &[String]| -> Result<Vec<CalendarId>, String> {
             ids.iter().map(|id| id.parse().map_err(|e| format!("'{name}': {e}"))).collect()
         };
         Ok(Rules {
-            start_at: instant("s", self.s)?,
-            end_at: instant("e", self.e)?,
+            start_at: self.s.map(|second| instant("s", second)).transpose()?,
+            end_at: self.e.map(|second| instant("e", second)).transpose()?,
             jitter: Jitter::new(self.j.unwrap_or(0).into()).map_err(|e| e.to_string())?,
             misfire: match self.m {
                 None => Misfire::default(),
@@ -88,11 +85,7 @@ impl RulesDoc {
             },
             calendars: names("x", &self.x)?,
             only_on: names("o", &self.o)?,
-            skip: self
-                .l
-                .iter()
-                .filter_map(|second| instant("l", Some(*second)).transpose())
-                .collect::<Result<_, _>>()?,
+            skip: self.l.iter().map(|second| instant("l", *second)).collect::<Result<_, _>>()?,
             unknown: self.rest.unknown(),
         })
     }
