@@ -179,6 +179,7 @@ impl Engine {
             emission: Arc::clone(&emission),
             queries: Arc::clone(&queries),
             gathered: Gathered::default(),
+            looks: Gathered::default(),
         });
         let policies = Arc::new(Policies {
             store: store.clone(),

@@ -1,44 +1,44 @@
 //! Work of calls that are made side by side: while one piece of it is under way, what other calls bring waits for it to end,
-//! and is done together next. Whoever is alone waits for nobody.
+//! and is done together next, with one answer for all. Whoever is alone waits for nobody.
 
 use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
 /// What calls brought, and nobody has begun.
-pub(crate) struct Gathered<T> {
-    waiting: Mutex<Vec<Waiting<T>>>,
+pub(crate) struct Gathered<T, R = ()> {
+    waiting: Mutex<Vec<Waiting<T, R>>>,
     working: tokio::sync::Mutex<()>,
 }
 
-struct Waiting<T> {
+struct Waiting<T, R> {
     brought: T,
-    /// Told when it was done, and dropped when nobody knows.
-    done: oneshot::Sender<()>,
+    /// Told the answer when it was done, and dropped when nobody knows.
+    done: oneshot::Sender<R>,
 }
 
-impl<T> Default for Gathered<T> {
+impl<T, R> Default for Gathered<T, R> {
     fn default() -> Self {
         Self { waiting: Mutex::default(), working: tokio::sync::Mutex::default() }
     }
 }
 
-impl<T> Gathered<T> {
-    /// Does what `brought` is for, with what other calls brought meanwhile. `false`: nobody knows whether it was done, because
-    /// of another's, or because the call that did it was given up.
+impl<T, R: Clone> Gathered<T, R> {
+    /// Does what `brought` is for, with what other calls brought meanwhile. The work begins after this call. `None`: nobody knows
+    /// whether it was done, because of another's, or because the call that did it was given up.
     ///
     /// # Errors
     /// Of the work, when it was alone.
-    pub(crate) async fn with_others<E, F: Future<Output = Result<(), E>>>(
+    pub(crate) async fn with_others<E, F: Future<Output = Result<R, E>>>(
         &self,
         brought: T,
         work: impl FnOnce(Vec<T>) -> F,
-    ) -> Result<bool, E> {
+    ) -> Result<Option<R>, E> {
         let mut told = self.add(brought);
         let _turn = self.working.lock().await;
         match told.try_recv() {
-            Ok(()) => return Ok(true),
-            Err(TryRecvError::Closed) => return Ok(false),
+            Ok(answer) => return Ok(Some(answer)),
+            Err(TryRecvError::Closed) => return Ok(None),
             // Still among those that wait.
             Err(TryRecvError::Empty) => {}
         }
@@ -46,24 +46,24 @@ impl<T> Gathered<T> {
             self.take_all().into_iter().map(|one| (one.brought, one.done)).unzip();
         let is_alone = brought.len() == 1;
         match work(brought).await {
-            Ok(()) => {
+            Ok(answer) => {
                 for teller in tellers {
-                    let _who_was_given_up_hears_nothing = teller.send(());
+                    let _who_was_given_up_hears_nothing = teller.send(answer.clone());
                 }
-                Ok(true)
+                Ok(Some(answer))
             }
-            Err(_) if !is_alone => Ok(false),
+            Err(_) if !is_alone => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn add(&self, brought: T) -> oneshot::Receiver<()> {
+    fn add(&self, brought: T) -> oneshot::Receiver<R> {
         let (done, told) = oneshot::channel();
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(Waiting { brought, done });
         told
     }
 
-    fn take_all(&self) -> Vec<Waiting<T>> {
+    fn take_all(&self) -> Vec<Waiting<T, R>> {
         std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -78,7 +78,9 @@ mod tests {
     use super::*;
 
     /// Gives numbers to be worked on: the first by itself, held back until the others wait, which are then done together.
-    async fn gathered(others: Result<(), &'static str>) -> (Vec<Vec<u32>>, Vec<Result<bool, &'static str>>) {
+    async fn gathered(
+        others: Result<&'static str, &'static str>,
+    ) -> (Vec<Vec<u32>>, Vec<Result<Option<&'static str>, &'static str>>) {
         let gathered = Gathered::default();
         let done = Mutex::new(Vec::new());
         let go_on = Arc::new(Notify::new());
@@ -87,7 +89,7 @@ mod tests {
             let go_on = Arc::clone(&go_on);
             async move {
                 go_on.notified().await;
-                Ok(())
+                Ok("first")
             }
         });
         let rest = (2..=4).map(|number| {
@@ -102,20 +104,20 @@ mod tests {
 
     #[tokio::test]
     async fn what_comes_meanwhile_is_done_together() {
-        let (done, answers) = gathered(Ok(())).await;
+        let (done, answers) = gathered(Ok("together")).await;
         assert_eq!(done, [vec![1], vec![2, 3, 4]]);
-        assert_eq!(answers, vec![Ok(true); 4]);
+        assert_eq!(answers, [Some("first"), Some("together"), Some("together"), Some("together")].map(Ok));
     }
 
     #[tokio::test]
     async fn what_fails_together_is_known_of_none() {
         let (_, answers) = gathered(Err("refused")).await;
-        assert_eq!(answers, [Ok(true), Ok(false), Ok(false), Ok(false)]);
+        assert_eq!(answers, [Some("first"), None, None, None].map(Ok));
     }
 
     #[tokio::test]
     async fn whoever_is_alone_is_told_why_it_failed() {
-        let alone = Gathered::default().with_others((), |_| async { Err::<(), _>("refused") }).await;
+        let alone = Gathered::<(), ()>::default().with_others((), |_| async { Err("refused") }).await;
         assert_eq!(alone, Err("refused"));
     }
 
@@ -134,6 +136,6 @@ mod tests {
         drop(turn);
         assert!(is_pending(&mut given_up).await);
         drop(given_up);
-        assert_eq!(beside.await, Ok(false));
+        assert_eq!(beside.await, Ok(None));
     }
 }

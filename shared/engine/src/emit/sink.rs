@@ -448,7 +448,8 @@ impl Emission {
     /// # Errors
     /// When it was alone, and the queue did not take it.
     pub(crate) async fn send_ahead_gathered(&self, event: Occurrence) -> Result<bool, EngineError> {
-        self.gathered.with_others(event, |events| async move { self.send_ahead(&events).await }).await
+        let send = |events: Vec<Occurrence>| async move { self.send_ahead(&events).await };
+        Ok(self.gathered.with_others(event, send).await?.is_some())
     }
 
     /// Sends single events before their jobs are written.

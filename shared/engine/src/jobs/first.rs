@@ -109,10 +109,14 @@ impl Jobs {
         self.emission.emit_launches(&behind, true, Emitter::Master).await.map(drop)
     }
 
-    /// The watermark. `None` when there was none: then it begins now, or a first tick that comes late would skip
-    /// what is due before it.
+    /// The watermark, as a look shows it that begins after this call and is shared with the calls beside it. `None` when there
+    /// was none: then it begins now, or a first tick that comes late would skip what is due before it.
     pub(super) async fn watermark_or_first(&self) -> Result<Option<Watermark>, EngineError> {
-        let found = self.store.watermark().await?;
+        let shared = self.looks.with_others((), |_| self.store.watermark()).await?;
+        let found = match shared {
+            Some(found) => found,
+            None => self.store.watermark().await?,
+        };
         if found.is_none() {
             let minute_s = self.clock.now().timestamp().div_euclid(60) * 60;
             self.store.begin_watermark(DateTime::from_timestamp(minute_s, 0).unwrap_or_default()).await?;

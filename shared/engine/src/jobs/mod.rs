@@ -22,6 +22,7 @@ use tidegate_domain::job::{Job, Terms, Trigger, emit_from};
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::rules::Rules;
 use tidegate_store::jobs::JobRow;
+use tidegate_store::ticker::Watermark;
 use tidegate_store::{Create, Store, Write};
 
 use crate::contents::Contents;
@@ -99,6 +100,8 @@ pub struct Jobs {
     pub(crate) queries: Arc<Queries>,
     /// One-time jobs that wait for the write before, to be stored together.
     pub(crate) gathered: Gathered<Job>,
+    /// Looks at the watermark that wait for the look before, to be one.
+    pub(crate) looks: Gathered<(), Option<Watermark>>,
 }
 
 impl Jobs {

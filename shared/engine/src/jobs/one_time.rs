@@ -78,7 +78,7 @@ impl Jobs {
     /// stored.
     pub(super) async fn store_gathered(&self, job: &Job) -> Result<bool, EngineError> {
         let store = |jobs: Vec<Job>| async move { self.store.create_one_times(&jobs).await };
-        Ok(self.gathered.with_others(job.clone(), store).await?)
+        Ok(self.gathered.with_others(job.clone(), store).await?.is_some())
     }
 
     /// Whether a job that is due then may share a write, though its event is under way. Not a throttled one: its event could
