@@ -10,7 +10,8 @@ async fn main() -> anyhow::Result<()> {
     let environment = Environment::read()?;
     let figures = tidegate_aws::log_as_json(&environment);
     let engine = tidegate_aws::engine(&environment, &figures).await;
-    let router = tidegate_api::router(ApiState::new(engine.clone(), environment.admin_key_sha256()));
+    let state = ApiState::new(engine.clone(), environment.admin_key_sha256()).with_targets_named();
+    let router = tidegate_api::router(state);
     let answer = lambda_http::service_fn(move |request: lambda_http::Request| {
         let (engine, router, figures) = (engine.clone(), router.clone(), figures.clone());
         async move {

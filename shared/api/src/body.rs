@@ -14,15 +14,17 @@ use http::header::{CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
 use http::request::Parts;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use tidegate_domain::bounded::{Bounded, PageRows};
 use tidegate_domain::ids::IdError;
 use tidegate_domain::limits::REQUEST_BODY_BYTES;
 use tidegate_engine::{EngineError, Expect};
-use tidegate_store::StoreError;
+use tidegate_store::{PageOf, StoreError};
 use utoipa::IntoParams;
 
 use crate::ApiState;
 use crate::form::{self, Form};
 use crate::problem::{Kind, Problem};
+use crate::wire::number::Number;
 
 /// A JSON body of at most `LIMIT` bytes.
 pub(crate) struct Body<T, const LIMIT: usize = REQUEST_BODY_BYTES>(pub(crate) T);
@@ -89,10 +91,42 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
 pub(crate) struct ListQuery {
     /// The `next_cursor` of the page before; left out for the first.
     cursor: Option<String>,
+    /// The most rows of the page, 1 to 100; 100 when left out.
+    #[param(inline, value_type = Option<PageLimit>)]
+    limit: Option<String>,
+}
+
+/// What the parameter `limit` is described as. An alias, because utoipa asks each type argument that it sees for a schema.
+pub(crate) type PageLimit = Number<PageRows>;
+
+/// The page that the query of a list asks for.
+pub(crate) struct Paged(pub(crate) PageOf);
+
+impl Paged {
+    /// Reads what a query says of its page.
+    pub(crate) fn read(cursor: Option<String>, limit: Option<&str>) -> Result<PageOf, Problem> {
+        let after = Cursor::read(cursor)?;
+        let Some(text) = limit else { return Ok(after.into()) };
+        let rows = text.parse().ok().and_then(|rows| PageRows::checked(rows).ok());
+        let rows = rows.ok_or_else(|| {
+            let detail = format!("{}; leave it out for a whole page", PageRows::refused(text));
+            Problem::of_field(Kind::MalformedRequest, PageRows::NAME, text, detail)
+        })?;
+        Ok(PageOf { after, rows })
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Paged {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Asked(query) = Asked::<ListQuery>::from_request_parts(parts, state).await?;
+        Self::read(query.cursor, query.limit.as_deref()).map(Self)
+    }
 }
 
 /// Where in its list a page begins. Opaque to callers: the store's own text in base64.
-pub(crate) struct Cursor(pub(crate) Option<String>);
+pub(crate) enum Cursor {}
 
 impl Cursor {
     /// Reads what a page gave as its `next_cursor`; `None` when there is none.
@@ -129,15 +163,6 @@ impl Cursor {
             EngineError::Store(error) => Self::refusal(given, operation, error),
             error => Problem::of_engine(operation, error),
         }
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for Cursor {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Asked(query) = Asked::<ListQuery>::from_request_parts(parts, state).await?;
-        Self::read(query.cursor).map(Self)
     }
 }
 

@@ -37,12 +37,14 @@ pub struct ApiState {
     pub(crate) known_emission: Arc<Memory<(), EmissionStatus>>,
     pub(crate) known_queues: Arc<Memory<String, ()>>,
     admin_key_sha256: Option<Arc<str>>,
+    /// What clients may name that are registered without a word of it.
+    targets_unless_said: &'static [&'static str],
     queue_hints: Option<Arc<QueueHints>>,
 }
 
 impl ApiState {
     /// An API over `engine`. The admin key is known by its SHA-256 in hex only; without one, nobody can register
-    /// clients.
+    /// clients. A client that is registered without a list of targets may name any.
     pub fn new(engine: Engine, admin_key_sha256: Option<&str>) -> Self {
         Self {
             engine,
@@ -51,8 +53,20 @@ impl ApiState {
             known_emission: Arc::new(Memory::for_seconds(EMISSION_SECONDS)),
             known_queues: Arc::new(Memory::for_seconds(QUEUE_SECONDS)),
             admin_key_sha256: admin_key_sha256.map(|hex| hex.trim().to_ascii_lowercase().into()),
+            targets_unless_said: &["*"],
             queue_hints: None,
         }
+    }
+
+    /// The same API, in which a client that is registered without a list of targets may name none.
+    #[must_use]
+    pub fn with_targets_named(self) -> Self {
+        Self { targets_unless_said: &[], ..self }
+    }
+
+    /// What a client may name that is registered without a word of it.
+    pub(crate) fn targets_unless_said(&self) -> Vec<String> {
+        self.targets_unless_said.iter().copied().map(str::to_owned).collect()
     }
 
     /// The same API, which asks `hints` about each queue URL that a job names.

@@ -52,7 +52,7 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] with status 404 when there is none of this name. Otherwise as every call of [`Client`].
     pub async fn calendar(&self, calendar_id: &str) -> Result<CalendarView, Error> {
-        self.get(Route::Calendar(calendar_id), None).await
+        self.get(Route::Calendar(calendar_id)).await
     }
 
     /// A page of the client's calendars, by name; the first page when `cursor` is `None`.
@@ -61,7 +61,7 @@ impl Client {
     /// [`Error::Refused`] with status 400 when the cursor is not one of this list. Otherwise as every call of
     /// [`Client`].
     pub async fn calendars(&self, cursor: Option<&str>) -> Result<Page<CalendarView>, Error> {
-        let page: CalendarList = self.get(Route::Calendars, cursor).await?;
+        let page: CalendarList = self.get_page(Route::Calendars, &[], cursor).await?;
         Ok(Page { rows: page.calendars, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }
 

@@ -29,6 +29,8 @@ pub struct Client {
     api_key: String,
     /// In whose place the admin calls.
     in_place_of: Option<String>,
+    /// How many rows the pages of lists have; `None`: as many as there may be.
+    page_rows: Option<u32>,
 }
 
 impl fmt::Debug for Client {
@@ -37,7 +39,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// A page of a list, of up to 100 rows.
+/// A page of a list, of up to 100 rows ([`Client::with_pages_of`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
     /// Its rows, in the order of the list.
@@ -188,7 +190,7 @@ impl Client {
         let timeout = Duration::from_secs(CALL_SECONDS);
         let http = reqwest::Client::builder().timeout(timeout).build()?;
         let base_url = base_url.into().trim_end_matches('/').to_owned();
-        Ok(Self { http, base_url, api_key: api_key.into(), in_place_of: None })
+        Ok(Self { http, base_url, api_key: api_key.into(), in_place_of: None, page_rows: None })
     }
 
     /// A caller by the admin key in the place of a client: it may do all that the client's keys may.
@@ -197,8 +199,14 @@ impl Client {
         Self { in_place_of: Some(client_id.into()), ..self.clone() }
     }
 
-    /// Registers a client, by the admin key. `allowed_targets` are URLs, each with at most one `*`; every address is
-    /// allowed when there are none.
+    /// The same caller, whose lists come in pages of up to so many rows: 1 to 100.
+    #[must_use]
+    pub fn with_pages_of(&self, rows: u32) -> Self {
+        Self { page_rows: Some(rows), ..self.clone() }
+    }
+
+    /// Registers a client, by the admin key. `allowed_targets` are URLs and ARNs, each with at most one `*`; when there are none, the
+    /// client may name no address on AWS, and every one in local mode.
     ///
     /// # Errors
     /// [`Error::Refused`] with status 401 when the key is not the admin's, 409 when the name is taken, 422 when the
@@ -228,16 +236,22 @@ impl Client {
         self.post(Route::WebhookSecret, &body).await
     }
 
-    pub(crate) async fn get<T: DeserializeOwned>(
+    pub(crate) async fn get<T: DeserializeOwned>(&self, route: Route<'_>) -> Result<T, Error> {
+        answer(self.call(Method::GET, &route.path())).await
+    }
+
+    /// A page of a list of which only some is asked for.
+    pub(crate) async fn get_page<T: DeserializeOwned>(
         &self,
         route: Route<'_>,
+        some: &[(&str, &str)],
         cursor: Option<&str>,
     ) -> Result<T, Error> {
-        let mut path = route.path();
-        if let Some(cursor) = cursor {
-            path = format!("{path}?cursor={}", escaped(cursor));
-        }
-        answer(self.call(Method::GET, &path)).await
+        let rows = self.page_rows.map(|rows| rows.to_string());
+        let mut query = some.to_vec();
+        query.extend(cursor.map(|cursor| ("cursor", cursor)));
+        query.extend(rows.as_deref().map(|rows| ("limit", rows)));
+        self.get_with(route, &query).await
     }
 
     /// What is asked with parameters.
@@ -248,7 +262,8 @@ impl Client {
     ) -> Result<T, Error> {
         let query: Vec<String> =
             query.iter().map(|(name, value)| format!("{name}={}", escaped(value))).collect();
-        answer(self.call(Method::GET, &format!("{}?{}", route.path(), query.join("&")))).await
+        let mark = if query.is_empty() { "" } else { "?" };
+        answer(self.call(Method::GET, &format!("{}{mark}{}", route.path(), query.join("&")))).await
     }
 
     /// What asks for `count` firings.

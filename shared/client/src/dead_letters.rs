@@ -89,9 +89,7 @@ impl Client {
         filter: &DeadLetterFilter,
         cursor: Option<&str>,
     ) -> Result<Page<DeadLetter>, Error> {
-        let mut query = filter.query();
-        query.extend(cursor.map(|cursor| ("cursor", cursor)));
-        let page: DeadLetterList = self.get_with(Route::DeadLetters, &query).await?;
+        let page: DeadLetterList = self.get_page(Route::DeadLetters, &filter.query(), cursor).await?;
         Ok(Page { rows: page.dead_letters, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }
 
@@ -108,7 +106,7 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] with status 404 when there is none. Otherwise as every call of [`Client`].
     pub async fn dead_letter(&self, event_id: &str) -> Result<DeadLetterDetail, Error> {
-        self.get(Route::DeadLetter(event_id), None).await
+        self.get(Route::DeadLetter(event_id)).await
     }
 
     /// Sends the events of dead letters again, under the limits of their policies: 1 to 100 ids. The answer has one entry for

@@ -14,7 +14,7 @@ impl Client {
     /// [`Error::Refused`] with status 404 when there is no such job, 400 when the cursor is not one of this list.
     /// Otherwise as every call of [`Client`].
     pub async fn runs(&self, job_id: &str, cursor: Option<&str>) -> Result<Page<Run>, Error> {
-        let page: RunList = self.get(Route::Runs(job_id), cursor).await?;
+        let page: RunList = self.get_page(Route::Runs(job_id), &[], cursor).await?;
         Ok(Page { rows: page.runs, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }
 
@@ -29,7 +29,7 @@ impl Client {
         run_id: &str,
         cursor: Option<&str>,
     ) -> Result<Page<EventRecord>, Error> {
-        let page: EventList = self.get(Route::Events(job_id, run_id), cursor).await?;
+        let page: EventList = self.get_page(Route::Events(job_id, run_id), &[], cursor).await?;
         Ok(Page { rows: page.events, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }
 
@@ -51,9 +51,7 @@ impl Client {
     ) -> Result<Page<EventRecord>, Error> {
         let route = Route::Events(job_id, run_id);
         let statuses = statuses.join(",");
-        let mut query = vec![("status", &*statuses)];
-        query.extend(cursor.map(|cursor| ("cursor", cursor)));
-        let page: EventList = self.get_with(route, &query).await?;
+        let page: EventList = self.get_page(route, &[("status", &statuses)], cursor).await?;
         Ok(Page { rows: page.events, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }
 
@@ -62,7 +60,7 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] with status 404 when there is no such run. Otherwise as every call of [`Client`].
     pub async fn run(&self, job_id: &str, run_id: &str) -> Result<RunDetail, Error> {
-        self.get(Route::Run(job_id, run_id), None).await
+        self.get(Route::Run(job_id, run_id)).await
     }
 
     /// Cancels what is left of a run: no further event of it is admitted, those that are with their consumers end as
@@ -80,7 +78,7 @@ impl Client {
     /// # Errors
     /// As every call of [`Client`].
     pub async fn failed_deliveries(&self, event_id: &str) -> Result<Vec<FailedDelivery>, Error> {
-        let list: FailedDeliveryList = self.get(Route::Failures(event_id), None).await?;
+        let list: FailedDeliveryList = self.get(Route::Failures(event_id)).await?;
         Ok(list.failures)
     }
 
@@ -89,6 +87,6 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] with status 404 when there is no such event. Otherwise as every call of [`Client`].
     pub async fn explain(&self, event_id: &str) -> Result<Explanation, Error> {
-        self.get(Route::Explain(event_id), None).await
+        self.get(Route::Explain(event_id)).await
     }
 }

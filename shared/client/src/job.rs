@@ -251,7 +251,7 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] with status 404 when there is no such job. Otherwise as every call of [`Client`].
     pub async fn job(&self, job_id: &str) -> Result<JobView, Error> {
-        self.get(Route::Job(job_id), None).await
+        self.get(Route::Job(job_id)).await
     }
 
     /// A page of the client's jobs, by name; the first page when `cursor` is `None`. One-time jobs with a generated id
@@ -273,9 +273,7 @@ impl Client {
         prefix: &str,
         cursor: Option<&str>,
     ) -> Result<Page<JobView>, Error> {
-        let mut query = vec![("prefix", prefix)];
-        query.extend(cursor.map(|cursor| ("cursor", cursor)));
-        let page: JobList = self.get_with(Route::Jobs, &query).await?;
+        let page: JobList = self.get_page(Route::Jobs, &[("prefix", prefix)], cursor).await?;
         Ok(Page { rows: page.jobs, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }
 

@@ -60,7 +60,7 @@ impl Client {
     /// # Errors
     /// As every call of [`Client`].
     pub async fn own_client(&self) -> Result<ClientView, Error> {
-        self.get(Route::OwnClient, None).await
+        self.get(Route::OwnClient).await
     }
 
     /// A client by its name, by the admin key.
@@ -68,7 +68,7 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] with status 404 when none is registered under it. Otherwise as every call of [`Client`].
     pub async fn registered_client(&self, client_id: &str) -> Result<ClientView, Error> {
-        self.get(Route::ClientOf(client_id), None).await
+        self.get(Route::ClientOf(client_id)).await
     }
 
     /// Changes what a client may name, its defaults and its quotas, by the admin key; with `expected`, only at that revision.
@@ -128,7 +128,7 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] with status 403 when the key is not for that. Otherwise as every call of [`Client`].
     pub async fn keys(&self) -> Result<Vec<KeyView>, Error> {
-        let list: KeyList = self.get(Route::Keys, None).await?;
+        let list: KeyList = self.get(Route::Keys).await?;
         Ok(list.keys)
     }
 

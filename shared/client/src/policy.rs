@@ -112,7 +112,7 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] with status 404 when there is no such policy. Otherwise as every call of [`Client`].
     pub async fn policy(&self, policy_id: &str) -> Result<PolicyStatus, Error> {
-        self.get(Route::Policy(policy_id), None).await
+        self.get(Route::Policy(policy_id)).await
     }
 
     /// A page of the client's policies, by name; the first page when `cursor` is `None`.
@@ -121,7 +121,7 @@ impl Client {
     /// [`Error::Refused`] with status 400 when the cursor is not one of this list. Otherwise as every call of
     /// [`Client`].
     pub async fn policies(&self, cursor: Option<&str>) -> Result<Page<PolicyView>, Error> {
-        let page: PolicyList = self.get(Route::Policies, cursor).await?;
+        let page: PolicyList = self.get_page(Route::Policies, &[], cursor).await?;
         Ok(Page { rows: page.policies, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }
 
@@ -187,7 +187,7 @@ impl Client {
     /// # Errors
     /// As every call of [`Client`].
     pub async fn strained_targets(&self, cursor: Option<&str>) -> Result<Page<StrainedTarget>, Error> {
-        let list: StrainedTargetList = self.get(Route::Targets, cursor).await?;
+        let list: StrainedTargetList = self.get_page(Route::Targets, &[], cursor).await?;
         Ok(Page { rows: list.targets, unreadable: list.unreadable, next_cursor: list.next_cursor })
     }
 
@@ -196,7 +196,7 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] with status 404 when there is no such policy. Otherwise as every call of [`Client`].
     pub async fn holders(&self, policy_id: &str) -> Result<Vec<Holder>, Error> {
-        let list: HolderList = self.get(Route::Holders(policy_id), None).await?;
+        let list: HolderList = self.get(Route::Holders(policy_id)).await?;
         Ok(list.holders)
     }
 }

@@ -42,7 +42,7 @@ impl Client {
     /// [`Error::Refused`] with status 400 when the cursor is not one of this list. Otherwise as every call of
     /// [`Client`].
     pub async fn secrets(&self, cursor: Option<&str>) -> Result<Page<SecretView>, Error> {
-        let page: SecretList = self.get(Route::Secrets, cursor).await?;
+        let page: SecretList = self.get_page(Route::Secrets, &[], cursor).await?;
         Ok(Page { rows: page.secrets, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }
 

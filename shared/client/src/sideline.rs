@@ -23,7 +23,7 @@ impl Client {
     /// # Errors
     /// As every call of [`Client`].
     pub async fn sidelines(&self) -> Result<Sidelines, Error> {
-        self.get(Route::Sideline, None).await
+        self.get(Route::Sideline).await
     }
 
     /// Sidelines this client: nothing of it is delivered until it is drained. Repeating it is safe.

@@ -10,6 +10,8 @@ use std::ops::RangeInclusive;
 
 use thiserror::Error;
 
+use crate::limits::{PAGE_ROWS, ROWS_ASKED};
+
 /// A whole number that lies within bounds of its own.
 ///
 /// Invariant: there is no value outside [`Bounded::BOUNDS`].
@@ -104,6 +106,11 @@ pub(crate) use bounded;
 bounded! {
     /// The revision of a job, a policy or a calendar, which its first write makes 1.
     Revision(u32), "revision", 1..=u32::MAX
+}
+
+bounded! {
+    /// The most rows of a page of a list.
+    PageRows(u32), "limit", ROWS_ASKED, default PAGE_ROWS as u32
 }
 
 #[cfg(test)]

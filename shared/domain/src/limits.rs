@@ -148,6 +148,8 @@ pub const CALENDAR_ENTRIES: usize = 1_000;
 pub const MINUTE_SECONDS: i64 = 60;
 /// Jobs that a client may be allowed to write in a minute.
 pub const CREATES_PER_MINUTE: std::ops::RangeInclusive<u32> = 1..=1_000_000;
+/// Bytes of JSON that a client may be allowed for the payload of a job: at the least those of `null`.
+pub const QUOTA_PAYLOAD_BYTES: std::ops::RangeInclusive<u32> = 4..=PAYLOAD_BYTES as u32;
 /// Jobs in one bulk call.
 pub const BULK_JOBS: usize = 1_000;
 /// The body of a bulk call, in bytes: below what a function's URL takes.
@@ -175,6 +177,8 @@ pub const GROUPS_PER_PART: u32 = 32;
 pub const OUTCOMES_PER_COMPACTION: usize = 36;
 /// Rows on one page of a list.
 pub const PAGE_ROWS: i32 = 100;
+/// Rows of one page of a list, as it may be asked for.
+pub const ROWS_ASKED: std::ops::RangeInclusive<u32> = 1..=PAGE_ROWS as u32;
 /// Days that runs and events are kept when their client's defaults do not say. What delivery or a repair goes by is never kept
 /// for less.
 pub const HISTORY_DAYS: i64 = 14;

@@ -20,7 +20,7 @@ use tidegate_store::dead_letters::{DEAD_LETTER_SHARDS, DeadLetter, Waited};
 use tidegate_store::doc::{Rest, TermsDoc};
 use tidegate_store::failures::FailedDelivery;
 use tidegate_store::runs::RunRow;
-use tidegate_store::{Page, Store, Write};
+use tidegate_store::{Page, PageOf, Store, Write};
 use tracing::warn;
 
 use crate::contents::Contents;
@@ -126,7 +126,7 @@ impl DeadLetterFilter {
 }
 
 impl DeadLetters {
-    /// A page of up to 100 dead letters, by job, launch and number; jobs are in no order. It may have fewer, or none, and be
+    /// A page of dead letters, by job, launch and number; jobs are in no order. It may have fewer, or none, and be
     /// followed by others: a call reads 1,000 at the most.
     ///
     /// # Errors
@@ -135,9 +135,10 @@ impl DeadLetters {
         &'a self,
         client: &'a ClientId,
         filter: &'a DeadLetterFilter,
-        after: Option<String>,
+        page: impl Into<PageOf>,
     ) -> BoxFuture<'a, Result<Page<DeadLetter>, EngineError>> {
-        Box::pin(self.read(client, filter, after, (PAGE, LOOKED_AT)))
+        let PageOf { after, rows } = page.into();
+        Box::pin(self.read(client, filter, after, (rows.get() as usize, LOOKED_AT)))
     }
 
     /// Counts dead letters, 10,000 at the most.

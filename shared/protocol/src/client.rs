@@ -18,7 +18,7 @@ pub struct ClientView {
     /// Rises by one with each change. It is also the ETag, which `If-Match` takes.
     #[serde(default)]
     pub revision: u32,
-    /// The addresses that its jobs may name.
+    /// The addresses that its jobs may name; none when it is empty.
     pub allowed_targets: Vec<String>,
     /// What its jobs have that say nothing of it, from when they are written.
     #[serde(default)]
@@ -76,6 +76,9 @@ pub struct Quotas {
     /// How many jobs it may write in a minute of UTC: each that is posted or put, alone or in bulk.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub creates_per_minute: Option<u32>,
+    /// How many bytes of JSON the payload of each of its jobs may have, from when it is written.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub payload_bytes: Option<u32>,
 }
 
 /// How far the deletion of a client came.

@@ -5,14 +5,13 @@ use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 use tidegate_domain::calendar::{Calendar, Exclusions};
 use tidegate_domain::ids::{CalendarId, ClientId};
-use tidegate_domain::limits::PAGE_ROWS;
 use tidegate_domain::time::{Window, clamped, parse_zone};
 
 use crate::doc::Rest;
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Update};
 use crate::tables::Table;
-use crate::{Create, Page, Result, Store, StoreError, Write};
+use crate::{Create, Page, PageOf, Result, Store, StoreError, Write};
 
 /// What a calendar excludes, as stored.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -110,14 +109,13 @@ impl Store {
         self.get(Table::Clients, &key(client, id), true).await?.as_ref().map(read).transpose()
     }
 
-    /// A page of up to [`PAGE_ROWS`] of a client's calendars, by name; the first when `after` is `None`, else what
-    /// follows a page whose `next` it was.
+    /// A page of a client's calendars, by name.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
     /// is among the `unreadable` ones of the page.
-    pub async fn calendars(&self, client: &ClientId, after: Option<String>) -> Result<Page<Calendar>> {
-        let query = Query { limit: Some(PAGE_ROWS), after, ..Query::of(Table::Clients, partition(client)) };
+    pub async fn calendars(&self, client: &ClientId, page: impl Into<PageOf>) -> Result<Page<Calendar>> {
+        let query = Query::of(Table::Clients, partition(client)).page(page.into());
         Ok(self.query(query).await?.read(Table::Clients, read))
     }
 

@@ -4,12 +4,12 @@ use std::fmt;
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, SecretId};
-use tidegate_domain::limits::{PAGE_ROWS, SECRETS};
+use tidegate_domain::limits::SECRETS;
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Update};
 use crate::tables::Table;
-use crate::{Page, Result, Store, Write};
+use crate::{Page, PageOf, Result, Store, Write};
 
 /// A client's secret, as it is stored.
 #[derive(Clone, PartialEq, Eq)]
@@ -77,8 +77,7 @@ impl Store {
         self.get(Table::Clients, &key(client, id), true).await?.as_ref().map(read).transpose()
     }
 
-    /// A page of a client's secrets, by name; the first when `after` is `None`, else what follows a page whose `next`
-    /// it was.
+    /// A page of a client's secrets, by name.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
@@ -86,9 +85,9 @@ impl Store {
     pub async fn client_secrets(
         &self,
         client: &ClientId,
-        after: Option<String>,
+        page: impl Into<PageOf>,
     ) -> Result<Page<ClientSecret>> {
-        let query = Query { limit: Some(PAGE_ROWS), after, ..Query::of(Table::Clients, partition(client)) };
+        let query = Query::of(Table::Clients, partition(client)).page(page.into());
         Ok(self.query(query).await?.read(Table::Clients, read))
     }
 

@@ -14,10 +14,10 @@ use tidegate_domain::time::{clamped, seconds, shifted};
 
 use crate::doc::{DefaultsDoc, QuotasDoc};
 use crate::item::{Attributes, Item, Key, Row, number, text};
-use crate::rows::{Query, Sorted, Update};
+use crate::rows::{Query, Update};
 use crate::sidelines::recheck_key;
 use crate::tables::Table;
-use crate::{Page, Result, Store, Write};
+use crate::{Page, PageOf, Result, Store, Write};
 
 /// A client, a tenant of the deployment, as it is stored.
 #[derive(Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Client {
     /// Its name, unique in the deployment.
     pub id: ClientId,
     /// Patterns of the addresses that its jobs may name, as
-    /// [`Target::is_covered_by`](tidegate_domain::target::Target::is_covered_by) reads them. Empty: any address.
+    /// [`Target::is_covered_by`](tidegate_domain::target::Target::is_covered_by) reads them. Empty: none.
     pub allowed_targets: Vec<String>,
     /// What HTTP deliveries are signed with (Standard Webhooks): `whsec_` and the key in base64. Kept out of `Debug`.
     pub webhook_secret: String,
@@ -337,15 +337,13 @@ impl Store {
         Ok(self.update(update).await?.into())
     }
 
-    /// A page of up to [`PAGE_ROWS`](tidegate_domain::limits::PAGE_ROWS) of all clients, by name; the first when
-    /// `after` is `None`, else what follows a page whose `next` it was.
+    /// A page of all clients, by name.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
     /// is among the `unreadable` ones of the page.
-    pub async fn clients(&self, after: Option<String>) -> Result<Page<Client>> {
-        let limit = Some(tidegate_domain::limits::PAGE_ROWS);
-        let query = Query { limit, after, sorted: Sorted::All, ..Query::of(Table::Clients, "client") };
+    pub async fn clients(&self, page: impl Into<PageOf>) -> Result<Page<Client>> {
+        let query = Query::of(Table::Clients, "client").page(page.into());
         Ok(self.query(query).await?.read(Table::Clients, read))
     }
 

@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::{Job, Trigger};
-use tidegate_domain::limits::{AT_ROW_DAYS, PAGE_ROWS, ZONE_SHARDS};
+use tidegate_domain::limits::{AT_ROW_DAYS, ZONE_SHARDS};
 use tidegate_domain::shard::shard_of;
 
 use crate::doc::{RulesDoc, TermsDoc, TriggerDoc};
@@ -19,7 +19,7 @@ use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::launch::{OutboxEntry, keys_of, outbox_row, owed_key_of, remains_of, rows_of};
 use crate::rows::{Query, Sorted, Update, unbuilt};
 use crate::tables::{EXPIRES_AT, Table};
-use crate::{Create, Page, Result, Store, StoreError, Write};
+use crate::{Create, Page, PageOf, Result, Store, StoreError, Write};
 
 /// What lies under a job's id.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,20 +116,18 @@ impl Store {
         self.get(Table::Jobs, &key(client, id), true).await?.as_ref().map(read).transpose()
     }
 
-    /// A page of up to [`PAGE_ROWS`] of those of a client's jobs whose ids begin with `prefix`, by id; the first when `after` is
-    /// `None`, else what follows a page whose `next` it was. No other job is read. Tombstones are left out, so a page may be short.
+    /// A page of those of a client's jobs whose ids begin with `prefix`, by id. No other job is read. Tombstones are left out, so a page may be short.
     /// One-time jobs with a generated id are not among them: they are found by it.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
     /// is among the `unreadable` ones of the page.
-    pub async fn jobs(&self, client: &ClientId, prefix: &str, after: Option<String>) -> Result<Page<Job>> {
+    pub async fn jobs(&self, client: &ClientId, prefix: &str, page: impl Into<PageOf>) -> Result<Page<Job>> {
         let sorted = match prefix {
             "" => Sorted::All,
             prefix => Sorted::Prefix(prefix.to_owned()),
         };
-        let query =
-            Query { sorted, limit: Some(PAGE_ROWS), after, ..Query::of(Table::Jobs, client.as_str()) };
+        let query = Query { sorted, ..Query::of(Table::Jobs, client.as_str()) }.page(page.into());
         let Page { rows, next, unreadable } = self.query(query).await?.read(Table::Jobs, read);
         let live = |row| match row {
             JobRow::Live(job) => Some(job),

@@ -58,6 +58,7 @@ pub use keys::KeyHash;
 pub use pause::Pause;
 use pause::Pauses;
 use tables::{SORT_KEY, Table};
+use tidegate_domain::bounded::PageRows;
 use tidegate_domain::limits::{AT_SHARDS, GROUPS_PER_PART};
 use tracing::warn;
 
@@ -153,6 +154,22 @@ pub struct Page<T> {
     pub next: Option<String>,
     /// Rows of the page that cannot be read, each with the reason; mostly none.
     pub unreadable: Vec<Unreadable>,
+}
+
+/// Which page of a list is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageOf<A = String> {
+    /// What comes before it, as the `next` of the page before says; `None` for the first.
+    pub after: Option<A>,
+    /// The most rows of it.
+    pub rows: PageRows,
+}
+
+impl<A> From<Option<A>> for PageOf<A> {
+    /// A whole page.
+    fn from(after: Option<A>) -> Self {
+        Self { after, rows: PageRows::DEFAULT }
+    }
 }
 
 /// A row of a list that cannot be read. The others of its page can.

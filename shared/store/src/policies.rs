@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, PolicyId};
-use tidegate_domain::limits::{ACTIVE_SHARDS, PAGE_ROWS};
+use tidegate_domain::limits::ACTIVE_SHARDS;
 use tidegate_domain::policy::{OnExpiry, Policy, PolicyTerms, WaitingRuns};
 use tidegate_domain::rate_limit::{Per, RateLimit};
 use tidegate_domain::shard::shard_of;
@@ -13,7 +13,7 @@ use crate::doc::{BackpressureDoc, SidelineDoc};
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Sorted, Update};
 use crate::tables::Table;
-use crate::{Create, Page, Result, Store, Write};
+use crate::{Create, Page, PageOf, Result, Store, Write};
 
 /// Active policies on one page: what is woken between two looks at the clock.
 const ACTIVE_PER_PAGE: i32 = 500;
@@ -132,20 +132,15 @@ impl Store {
         self.get(Table::Policies, &key(client, policy), true).await?.as_ref().map(read).transpose()
     }
 
-    /// A page of up to [`PAGE_ROWS`] of a client's policies, by name; the first when `after` is `None`, else what
-    /// follows a page whose `next` it was.
+    /// A page of a client's policies, by name.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
     /// is among the `unreadable` ones of the page.
-    pub async fn policies(&self, client: &ClientId, after: Option<String>) -> Result<Page<Policy>> {
-        let query = Query {
-            sorted: Sorted::Prefix("policy|".to_owned()),
-            limit: Some(PAGE_ROWS),
-            after,
-            ..Query::of(Table::Policies, client.as_str())
-        };
-        Ok(self.query(query).await?.read(Table::Policies, read))
+    pub async fn policies(&self, client: &ClientId, page: impl Into<PageOf>) -> Result<Page<Policy>> {
+        let sorted = Sorted::Prefix("policy|".to_owned());
+        let query = Query { sorted, ..Query::of(Table::Policies, client.as_str()) };
+        Ok(self.query(query.page(page.into())).await?.read(Table::Policies, read))
     }
 
     /// Writes a policy over the one that was seen. `Refused` when its revision or its plan is another by now, or it is

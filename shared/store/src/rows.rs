@@ -15,7 +15,7 @@ use tidegate_domain::limits::WRITE_ROUNDS;
 
 use crate::item::{Attributes, Item, Key, Row, text};
 use crate::tables::{PARTITION_KEY, SORT_KEY, Table};
-use crate::{Create, Page, Result, Store, StoreError, Write};
+use crate::{Create, Page, PageOf, Result, Store, StoreError, Write};
 
 /// Rows that one batch call of DynamoDB writes, at the most.
 const ROWS_PER_BATCH: usize = 25;
@@ -126,6 +126,11 @@ pub(crate) struct Query {
 }
 
 impl Query {
+    /// A page of a list.
+    pub(crate) fn page(self, PageOf { after, rows }: PageOf) -> Self {
+        Self { limit: i32::try_from(rows.get()).ok(), after, ..self }
+    }
+
     pub(crate) fn of(table: Table, pk: impl Into<String>) -> Self {
         let pk = pk.into();
         Self {

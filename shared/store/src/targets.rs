@@ -6,14 +6,13 @@ use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use tidegate_domain::backpressure::Backpressure;
 use tidegate_domain::ids::ClientId;
-use tidegate_domain::limits::PAGE_ROWS;
 use tidegate_domain::time::{days, shifted};
 
 use crate::doc::BackpressureDoc;
 use crate::item::{Attributes, Item, Key, Row, text};
 use crate::rows::{Query, Update};
 use crate::tables::Table;
-use crate::{Page, Result, Store, Write};
+use crate::{Page, PageOf, Result, Store, Write};
 
 /// For how long a row outlives what it says, in days.
 const KEPT_DAYS: i64 = 1;
@@ -82,8 +81,7 @@ impl Store {
         Ok(self.update(update).await?.into())
     }
 
-    /// A page of up to [`PAGE_ROWS`] of a client's targets that cannot keep up, or could not until `now`, read eventually; the first
-    /// when `after` is `None`, else what follows a page whose `next` it was.
+    /// A page of a client's targets that cannot keep up, or could not until `now`, read eventually.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it is among the
@@ -91,10 +89,10 @@ impl Store {
     pub async fn strained_targets(
         &self,
         client: &ClientId,
-        after: Option<String>,
+        page: impl Into<PageOf>,
         now: DateTime<Utc>,
     ) -> Result<Page<StrainedTarget>> {
-        let query = Query { limit: Some(PAGE_ROWS), after, ..Query::of(Table::Events, partition(client)) };
+        let query = Query::of(Table::Events, partition(client)).page(page.into());
         let mut page = self.query(query).await?.read(Table::Events, read);
         page.rows.retain_mut(|target| match target.backpressure.at(now) {
             Some(present) => {

@@ -312,7 +312,7 @@ impl Cloud {
     /// # Errors
     /// When it is refused.
     pub async fn register(&self, client: &str) -> Result<String> {
-        let registered = json!({"client_id": client});
+        let registered = json!({"client_id": client, "allowed_targets": ["*"]});
         let (status, body) = self.caller().call("POST", "/v1/clients", ADMIN, &registered).await?;
         ensure!(status.is_success(), "{status} {body}");
         Ok(body["api_key"].as_str().context("a client without a key")?.to_owned())

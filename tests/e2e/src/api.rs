@@ -60,13 +60,16 @@ impl Api {
         Self { key: Some(key.to_owned()), ..self.clone() }
     }
 
-    /// Registers a client with the admin key.
+    /// Registers a client with the admin key, whose jobs may name any address.
     ///
     /// # Errors
     /// When the API does not answer as documented.
     pub async fn register(deployed: &Deployed, client_id: &str) -> Result<Registered> {
         let admin = Self::without_key(deployed)?.with_key(deployed.admin_key());
-        let body = admin.post("/v1/clients", json!({"client_id": client_id})).await?.expect(201)?;
+        let body = admin
+            .post("/v1/clients", json!({"client_id": client_id, "allowed_targets": ["*"]}))
+            .await?
+            .expect(201)?;
         ensure!(body["client_id"] == client_id, "registered {client_id}, got {body}");
         let key = body["api_key"].as_str().context("a new client gets no key")?;
         let secret = body["webhook_secret"].as_str().context("a new client gets no webhook secret")?;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::iter;
 
 use tidegate_domain::ids::{CalendarId, JobId, PolicyId, SecretId};
-use tidegate_domain::job::{Job, Terms, Trigger};
+use tidegate_domain::job::{Job, Payload, Terms, Trigger};
 use tidegate_domain::target::Target;
 use tidegate_engine::{JobDraft, QueueCheck};
 use tidegate_store::clients::Client;
@@ -15,6 +15,7 @@ use tidegate_store::clients::Client;
 use super::{job_path, same_id};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::job::JobBody;
+use crate::wire::payload::field_of;
 use crate::wire::read_only::check_paused;
 use crate::wire::target::url_field_of;
 use crate::wire::trigger::Findings;
@@ -112,6 +113,7 @@ async fn check_surroundings(
         refuse_off_the_list(client, name, target)?;
     }
     let mut errors = FieldErrors::default();
+    check_payload(client, &draft.terms.payload, &mut errors);
     check_policy(state, client, &draft.terms, seen, &mut errors).await?;
     for (field, ids) in [("calendars", &draft.rules.calendars), ("only_on", &draft.rules.only_on)] {
         for id in ids {
@@ -140,15 +142,31 @@ fn refuse_off_the_list(client: &Client, name: &str, target: &Target) -> Result<(
     if client.allowed_targets.iter().any(|pattern| target.is_covered_by(pattern)) {
         return Ok(());
     }
+    let (id, address) = (&client.id, target.address());
+    let listed = match &*client.allowed_targets {
+        [] => "none: let the admin name those that it may use".to_owned(),
+        some => {
+            format!("{}: use an address that they cover, or let the admin allow this one", some.join(", "))
+        }
+    };
     let message = format!(
-        "client '{}' may not target '{}'; its allowed_targets are {}: use an address that they cover, or let the admin \
-            allow this one (PATCH /v1/clients/{})",
-        client.id,
-        target.address(),
-        client.allowed_targets.join(", "),
-        client.id
+        "client '{id}' may not target '{address}'; its allowed_targets are {listed} (PATCH /v1/clients/{id})"
     );
     Err(Problem::of_field(Kind::TargetNotAllowed, &url_field_of(name, target), target.address(), message))
+}
+
+/// Checks the payload against the client's quota. It has been within the bounds of all clients before.
+fn check_payload(client: &Client, payload: &Payload, errors: &mut FieldErrors) {
+    let (Some(most), Some(text)) = (client.quotas.payload_bytes, payload.text()) else { return };
+    let (most, bytes, id) = (most.get(), text.len(), &client.id);
+    if u32::try_from(bytes).is_ok_and(|bytes| bytes <= most) {
+        return;
+    }
+    let message = format!(
+        "the payload is {bytes} bytes of JSON; client '{id}' may send {most} (quotas.payload_bytes): store the data elsewhere and \
+         send its address, or let the admin allow more (PATCH /v1/clients/{id})"
+    );
+    errors.add(field_of(payload), (), message);
 }
 
 /// Checks that the policy is there and can hold an event of the job.

@@ -12,7 +12,7 @@ use tidegate_protocol::{CalendarList, CalendarView};
 use super::{exists_already, not_found, nothing_to_match, same_id, with_revision, wrong_revision};
 use crate::ApiState;
 use crate::auth::Caller;
-use crate::body::{Body, Cursor, Expected, ListQuery, Precondition, id_to_find, id_to_write};
+use crate::body::{Body, Cursor, Expected, ListQuery, Paged, Precondition, id_to_find, id_to_write};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::calendar::{CalendarBody, view};
 use crate::wire::read_only::expectation;
@@ -25,10 +25,10 @@ use crate::wire::spoiled;
 pub(crate) async fn list_calendars(
     State(state): State<ApiState>,
     Caller(client): Caller,
-    Cursor(cursor): Cursor,
+    Paged(asked): Paged,
 ) -> Result<Json<CalendarList>, Problem> {
-    let given = cursor.is_some();
-    let page = state.engine.store().calendars(&client.id, cursor).await;
+    let given = asked.after.is_some();
+    let page = state.engine.store().calendars(&client.id, asked).await;
     let page = page.map_err(|e| Cursor::refusal(given, "list calendars", &e))?;
     let calendars = page.rows.iter().map(view).collect();
     Ok(Json(CalendarList {

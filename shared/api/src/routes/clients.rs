@@ -20,7 +20,7 @@ use tidegate_store::{Create, KeyHash, Write};
 use super::{with_revision, wrong_revision};
 use crate::ApiState;
 use crate::auth::{Admin, Caller, not_registered, present, registered};
-use crate::body::{Body, Cursor, Expected, ListQuery, id_to_find};
+use crate::body::{Body, Cursor, Expected, ListQuery, Paged, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::client::{
     CheckedClient, CheckedClientPatch, ClientBody, ClientList, ClientPatch, RotateBody, SuspendBody, view,
@@ -57,7 +57,7 @@ pub(crate) async fn register_client(
     let former_secrets = Vec::new();
     let client = Client {
         id,
-        allowed_targets,
+        allowed_targets: allowed_targets.unwrap_or_else(|| state.targets_unless_said()),
         webhook_secret,
         former_secrets,
         defaults,
@@ -281,10 +281,10 @@ fn random() -> Result<[u8; 32], Problem> {
 pub(crate) async fn list_clients(
     State(state): State<ApiState>,
     _: Admin,
-    Cursor(cursor): Cursor,
+    Paged(asked): Paged,
 ) -> Result<Json<ClientList>, Problem> {
-    let given = cursor.is_some();
-    let page = state.engine.store().clients(cursor).await;
+    let given = asked.after.is_some();
+    let page = state.engine.store().clients(asked).await;
     let page = page.map_err(|e| Cursor::refusal(given, "list clients", &e))?;
     let clients = page.rows.iter().map(view).collect();
     Ok(Json(ClientList {

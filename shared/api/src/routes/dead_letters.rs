@@ -14,7 +14,7 @@ use tracing::warn;
 use super::not_found;
 use crate::ApiState;
 use crate::auth::Caller;
-use crate::body::{Asked, Body, Cursor, id_to_find};
+use crate::body::{Asked, Body, Cursor, Paged, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::dead_letter::{self, Chosen, DeadLetterQuery, DiscardBody, FilterBody, RedriveBody};
 use crate::wire::{instant, spoiled};
@@ -28,11 +28,11 @@ pub(crate) async fn list_dead_letters(
     Caller(client): Caller,
     Asked(query): Asked<DeadLetterQuery>,
 ) -> Result<Json<DeadLetterList>, Problem> {
-    let (cursor, filter) = query.into_parts();
-    let cursor = Cursor::read(cursor)?;
-    let given = cursor.is_some();
+    let ((cursor, limit), filter) = query.into_parts();
+    let asked = Paged::read(cursor, limit.as_deref())?;
+    let given = asked.after.is_some();
     let filter = checked(&filter)?;
-    let page = state.engine.dead_letters().list(&client.id, &filter, cursor).await;
+    let page = state.engine.dead_letters().list(&client.id, &filter, asked).await;
     let page = page.map_err(|e| Cursor::refusal_of_engine(given, "list dead letters", &e))?;
     Ok(Json(DeadLetterList {
         dead_letters: page.rows.iter().map(dead_letter::view).collect(),

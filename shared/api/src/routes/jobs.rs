@@ -18,7 +18,7 @@ use super::{
 };
 use crate::ApiState;
 use crate::auth::Caller;
-use crate::body::{Asked, Body, Cursor, Expected, IdempotencyKey, Precondition, id_to_find};
+use crate::body::{Asked, Body, Cursor, Expected, IdempotencyKey, Paged, Precondition, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::job::{JobBody, JobList, JobView, JobsQuery, check_job_id, view};
 use crate::wire::read_only::expectation;
@@ -65,9 +65,9 @@ pub(crate) async fn list_jobs(
     Caller(client): Caller,
     Asked(query): Asked<JobsQuery>,
 ) -> Result<Json<JobList>, Problem> {
-    let cursor = Cursor::read(query.cursor.clone())?;
-    let given = cursor.is_some();
-    let page = state.engine.store().jobs(&client.id, &query.prefix()?, cursor).await;
+    let asked = Paged::read(query.cursor.clone(), query.limit.as_deref())?;
+    let given = asked.after.is_some();
+    let page = state.engine.store().jobs(&client.id, &query.prefix()?, asked).await;
     let page = page.map_err(|e| Cursor::refusal(given, "list jobs", &e))?;
     let jobs = page.rows.iter().map(|job| view(job, Vec::new())).collect();
     Ok(Json(JobList {

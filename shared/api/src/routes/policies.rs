@@ -16,7 +16,7 @@ use super::{
 };
 use crate::ApiState;
 use crate::auth::Caller;
-use crate::body::{Body, Cursor, Expected, ListQuery, Precondition, id_to_find, id_to_write};
+use crate::body::{Body, Cursor, Expected, ListQuery, Paged, Precondition, id_to_find, id_to_write};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::holder;
 use crate::wire::policy::{self, CheckedPolicy, CloseBody, PolicyBody};
@@ -74,10 +74,10 @@ pub(crate) async fn create_policy(
 pub(crate) async fn list_policies(
     State(state): State<ApiState>,
     Caller(client): Caller,
-    Cursor(cursor): Cursor,
+    Paged(asked): Paged,
 ) -> Result<Json<PolicyList>, Problem> {
-    let given = cursor.is_some();
-    let page = state.engine.store().policies(&client.id, cursor).await;
+    let given = asked.after.is_some();
+    let page = state.engine.store().policies(&client.id, asked).await;
     let page = page.map_err(|e| Cursor::refusal(given, "list policies", &e))?;
     let now = state.engine.clock().now();
     let policies = page.rows.into_iter().map(|policy| policy::view(&policy.at(now))).collect();

@@ -5,12 +5,13 @@ use axum::extract::{Path, State};
 use tidegate_domain::ids::{JobId, RunId};
 use tidegate_engine::RunCancel;
 use tidegate_protocol::{EventList, RunDetail, RunList};
+use tidegate_store::PageOf;
 use tidegate_store::clients::Client;
 
 use super::not_found;
 use crate::ApiState;
 use crate::auth::Caller;
-use crate::body::{Asked, Cursor, ListQuery, id_to_find};
+use crate::body::{Asked, Cursor, ListQuery, Paged, id_to_find};
 use crate::problem::{Kind, Problem};
 use crate::wire::run::{self, EventsQuery};
 use crate::wire::spoiled;
@@ -23,11 +24,11 @@ pub(crate) async fn list_runs(
     State(state): State<ApiState>,
     Caller(client): Caller,
     Path(job): Path<String>,
-    Cursor(cursor): Cursor,
+    Paged(asked): Paged,
 ) -> Result<Json<RunList>, Problem> {
     let job: JobId = id_to_find("job", &job)?;
-    let given = cursor.is_some();
-    let page = state.engine.queries().runs(&client.id, &job, cursor).await;
+    let given = asked.after.is_some();
+    let page = state.engine.queries().runs(&client.id, &job, asked).await;
     let page = page.map_err(|e| Cursor::refusal_of_engine(given, "list runs", &e))?;
     if page.rows.is_empty() && page.unreadable.is_empty() && !given {
         let found = state.engine.jobs().get(&client.id, &job).await;
@@ -117,12 +118,13 @@ pub(crate) async fn list_events(
 ) -> Result<Json<EventList>, Problem> {
     let run = run_of(&job, &run)?;
     let statuses = query.statuses()?;
-    let cursor = Cursor::read(query.cursor)?;
-    let after = cursor.map(|text| text.parse().map_err(|_| Cursor::unknown())).transpose()?;
+    let PageOf { after, rows } = Paged::read(query.cursor, query.limit.as_deref())?;
+    let after = after.map(|text| text.parse().map_err(|_| Cursor::unknown())).transpose()?;
+    let asked = PageOf { after, rows };
     let queries = state.engine.queries();
     let page = match &statuses {
-        Some(statuses) => queries.events_that_are(&client.id, &run, statuses, after).await,
-        None => queries.events(&client.id, &run, after).await,
+        Some(statuses) => queries.events_that_are(&client.id, &run, statuses, asked).await,
+        None => queries.events(&client.id, &run, asked).await,
     };
     let page = page.map_err(|e| Problem::of_engine("list events", &e))?;
     let Some(page) = page else { return Err(not_found("run", &run.to_string())) };

@@ -13,7 +13,7 @@ use tidegate_store::client_secrets::ClientSecret;
 use super::{exists_already, not_found, nothing_to_match, with_revision, wrong_revision};
 use crate::ApiState;
 use crate::auth::Caller;
-use crate::body::{Body, Cursor, Expected, ListQuery, Precondition, id_to_find, id_to_write};
+use crate::body::{Body, Cursor, Expected, ListQuery, Paged, Precondition, id_to_find, id_to_write};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::secret::{SecretBody, view};
 use crate::wire::spoiled;
@@ -25,10 +25,10 @@ use crate::wire::spoiled;
 pub(crate) async fn list_secrets(
     State(state): State<ApiState>,
     Caller(client): Caller,
-    Cursor(cursor): Cursor,
+    Paged(asked): Paged,
 ) -> Result<Json<SecretList>, Problem> {
-    let given = cursor.is_some();
-    let page = state.engine.store().client_secrets(&client.id, cursor).await;
+    let given = asked.after.is_some();
+    let page = state.engine.store().client_secrets(&client.id, asked).await;
     let page = page.map_err(|e| Cursor::refusal(given, "list secrets", &e))?;
     let secrets = page.rows.iter().map(view).collect();
     Ok(Json(SecretList {

@@ -6,7 +6,7 @@ use tidegate_protocol::StrainedTargetList;
 
 use crate::ApiState;
 use crate::auth::Caller;
-use crate::body::{Cursor, ListQuery};
+use crate::body::{Cursor, ListQuery, Paged};
 use crate::problem::Problem;
 use crate::wire::{policy, spoiled};
 
@@ -17,10 +17,10 @@ use crate::wire::{policy, spoiled};
 pub(crate) async fn list_targets(
     State(state): State<ApiState>,
     Caller(client): Caller,
-    Cursor(cursor): Cursor,
+    Paged(asked): Paged,
 ) -> Result<Json<StrainedTargetList>, Problem> {
-    let given = cursor.is_some();
-    let page = state.engine.store().strained_targets(&client.id, cursor, state.engine.clock().now()).await;
+    let given = asked.after.is_some();
+    let page = state.engine.store().strained_targets(&client.id, asked, state.engine.clock().now()).await;
     let page = page.map_err(|e| Cursor::refusal(given, "list targets", &e))?;
     Ok(Json(StrainedTargetList {
         targets: page.rows.iter().map(policy::strained_target).collect(),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::job::{Attempts, HistoryDays, JobDefaults};
 use tidegate_domain::limits::{ALLOWED_TARGETS, CLOSED_BECAUSE_BYTES, NAME_BYTES, TARGET_URL_BYTES};
-use tidegate_domain::quota::{CreatesPerMinute, Quotas};
+use tidegate_domain::quota::{CreatesPerMinute, PayloadBytes, Quotas};
 use tidegate_domain::rules::Relevancy;
 use tidegate_domain::secret::KeptSeconds;
 use tidegate_protocol::{self as protocol, ClientView, DeletionStage};
@@ -28,8 +28,8 @@ pub(crate) struct ClientBody {
     /// Its name: 1 to 32 letters, digits, '-' or '_'.
     #[schema(value_type = String, example = "acme")]
     client_id: Text<NAME_BYTES>,
-    /// The addresses that its jobs may name: URLs and ARNs, in which one '*' stands for any run of characters. Every address,
-    /// when left out.
+    /// The addresses that its jobs may name: URLs and ARNs, in which one '*' stands for any run of characters. When left out: none on
+    /// AWS, every one in local mode.
     #[schema(value_type = Option<Vec<String>>, example = json!(["https://sqs.eu-west-1.amazonaws.com/123456789012/acme-*"]))]
     allowed_targets: Option<List<String, ALLOWED_TARGETS>>,
     /// What its jobs have that say nothing of it, from when they are written.
@@ -45,7 +45,8 @@ bounded_fields!(ClientBody: client_id, allowed_targets);
 /// A client as it is registered, after its check.
 pub(crate) struct CheckedClient {
     pub(crate) id: ClientId,
-    pub(crate) allowed_targets: Vec<String>,
+    /// `None`: it says nothing of them.
+    pub(crate) allowed_targets: Option<Vec<String>>,
     pub(crate) defaults: JobDefaults,
     pub(crate) quotas: Quotas,
 }
@@ -53,18 +54,24 @@ pub(crate) struct CheckedClient {
 /// What a client may take at the most; what is left out is not bounded.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(example = json!({"creates_per_minute": 600}))]
+#[schema(example = json!({"creates_per_minute": 600, "payload_bytes": 16384}))]
 pub(crate) struct QuotasBody {
     /// How many jobs it may write in a minute of UTC: each that is posted or put, alone or in bulk. Over that the answer is 429.
     #[schema(value_type = Option<u32>)]
     creates_per_minute: Option<Number<CreatesPerMinute>>,
+    /// How many bytes of JSON the payload of each of its jobs may have, from when it is written: all of `payloads` together, where a job
+    /// has those.
+    #[schema(value_type = Option<u32>)]
+    payload_bytes: Option<Number<PayloadBytes>>,
 }
 
-bounded_fields!(QuotasBody: creates_per_minute);
+bounded_fields!(QuotasBody: creates_per_minute, payload_bytes);
 
 impl QuotasBody {
     fn check(&self, errors: &mut FieldErrors) -> Option<Quotas> {
-        Some(Quotas { creates_per_minute: check_given(self.creates_per_minute, errors)? })
+        let creates_per_minute = check_given(self.creates_per_minute, errors);
+        let payload_bytes = check_given(self.payload_bytes, errors);
+        Some(Quotas { creates_per_minute: creates_per_minute?, payload_bytes: payload_bytes? })
     }
 }
 
@@ -112,8 +119,8 @@ impl JobDefaultsBody {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClientPatch {
-    /// The addresses that its jobs may name from now on, in the place of all before: `["*"]` for every address. Jobs that are
-    /// there stay as they are.
+    /// The addresses that its jobs may name from now on, in the place of all before: `["*"]` for every address, `[]` for none.
+    /// Jobs that are there stay as they are.
     #[schema(value_type = Option<Vec<String>>, example = json!(["https://acme.example/*"]))]
     allowed_targets: Option<List<String, ALLOWED_TARGETS>>,
     /// What its jobs have that say nothing of it, in the place of all before: `{}` for nothing. Jobs that are there stay as they
@@ -159,10 +166,7 @@ impl ClientBody {
     /// Checks every field; `None` when one is wrong, and then `errors` says which.
     pub(crate) fn check(self, errors: &mut FieldErrors) -> Option<CheckedClient> {
         let id = errors.keep("client_id", &*self.client_id, self.client_id.parse());
-        let patterns = match &self.allowed_targets {
-            Some(listed) => check_patterns(listed, errors),
-            None => Some(vec!["*".to_owned()]),
-        };
+        let patterns = given(self.allowed_targets.as_ref().map(|listed| check_patterns(listed, errors)));
         let (defaults, quotas) = (self.defaults.check(errors), self.quotas.check(errors));
         Some(CheckedClient { id: id?, allowed_targets: patterns?, defaults: defaults?, quotas: quotas? })
     }
@@ -170,10 +174,10 @@ impl ClientBody {
 
 fn check_patterns(patterns: &[String], errors: &mut FieldErrors) -> Option<Vec<String>> {
     let listed = patterns.len();
-    let mut is_right = (1..=ALLOWED_TARGETS).contains(&listed);
+    let mut is_right = listed <= ALLOWED_TARGETS;
     if !is_right {
         let message = format!(
-            "allowed_targets holds {listed} patterns; it must hold 1 to {ALLOWED_TARGETS} (leave it out to allow all)"
+            "allowed_targets holds {listed} patterns; {ALLOWED_TARGETS} is the most (one '*' alone allows all)"
         );
         errors.add("allowed_targets", (), message);
     }
@@ -274,6 +278,7 @@ pub(crate) fn view(client: &Client) -> ClientView {
         },
         quotas: protocol::Quotas {
             creates_per_minute: client.quotas.creates_per_minute.map(CreatesPerMinute::get),
+            payload_bytes: client.quotas.payload_bytes.map(PayloadBytes::get),
         },
         suspended: client.suspended.as_ref().map(|suspended| protocol::Suspension {
             since: DateTime::from_timestamp_millis(suspended.since_ms).map(instant).unwrap_or_default(),

@@ -12,6 +12,7 @@ use tidegate_protocol::{self as protocol, DeadLetterStatus};
 use tidegate_store::dead_letters::DeadLetter;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::body::PageLimit;
 use crate::form::Form;
 use crate::problem::FieldErrors;
 use crate::wire::bounds::{List, bounded_fields};
@@ -47,6 +48,9 @@ pub(crate) struct FilterBody {
 pub(crate) struct DeadLetterQuery {
     /// The `next_cursor` of the page before; left out for the first. Not looked at where letters are counted.
     pub(crate) cursor: Option<String>,
+    /// The most rows of the page, 1 to 100; 100 when left out. Not looked at where letters are counted.
+    #[param(inline, value_type = Option<PageLimit>)]
+    pub(crate) limit: Option<String>,
     /// Of this job.
     job_id: Option<String>,
     /// Of events that this policy throttled.
@@ -62,10 +66,10 @@ pub(crate) struct DeadLetterQuery {
 }
 
 impl DeadLetterQuery {
-    /// Where the page begins, and what fits.
-    pub(crate) fn into_parts(self) -> (Option<String>, FilterBody) {
-        let Self { cursor, job_id, policy_id, status, reason, since, until } = self;
-        (cursor, FilterBody { job_id, policy_id, status, reason, since, until })
+    /// Where the page begins and how long it is, and what fits.
+    pub(crate) fn into_parts(self) -> ((Option<String>, Option<String>), FilterBody) {
+        let Self { cursor, limit, job_id, policy_id, status, reason, since, until } = self;
+        ((cursor, limit), FilterBody { job_id, policy_id, status, reason, since, until })
     }
 }
 

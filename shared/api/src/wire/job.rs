@@ -14,6 +14,7 @@ use tidegate_engine::JobDraft;
 use tidegate_protocol::{self as protocol, RunOverlap};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::body::PageLimit;
 use crate::form::Form;
 use crate::merge::{Members, members_of};
 use crate::problem::{FieldErrors, Kind, Problem};
@@ -152,6 +153,9 @@ pub(crate) struct JobBody {
 pub(crate) struct JobsQuery {
     /// The `next_cursor` of the page before; left out for the first.
     pub(crate) cursor: Option<String>,
+    /// The most rows of the page, 1 to 100; 100 when left out.
+    #[param(inline, value_type = Option<PageLimit>)]
+    pub(crate) limit: Option<String>,
     /// What the ids of the jobs begin with. Left out: all jobs.
     #[param(value_type = Option<String>, example = "nightly-", max_length = 200)]
     prefix: Option<Text<JOB_ID_BYTES>>,

@@ -52,6 +52,15 @@ impl PayloadFields {
     }
 }
 
+/// The field of a body that a payload was given in.
+pub(crate) fn field_of(payload: &Payload) -> &'static str {
+    match payload {
+        Payload::Inline(_) | Payload::InJob => "payload",
+        Payload::List(_) => "payloads",
+        Payload::Template(_) => "payload_template",
+    }
+}
+
 fn check_list(
     list: &[Box<RawValue>],
     counted: Option<Option<Count>>,

@@ -9,6 +9,7 @@ use tidegate_protocol as protocol;
 use tidegate_store::failures::FailedDelivery;
 use utoipa::IntoParams;
 
+use crate::body::PageLimit;
 use crate::problem::{Kind, Problem};
 use crate::sentences;
 use crate::wire::instant;
@@ -20,6 +21,9 @@ use crate::wire::instant;
 pub(crate) struct EventsQuery {
     /// The `next_cursor` of the page before; left out for the first.
     pub(crate) cursor: Option<String>,
+    /// The most rows of the page, 1 to 100; 100 when left out.
+    #[param(inline, value_type = Option<PageLimit>)]
+    pub(crate) limit: Option<String>,
     /// The statuses of the events to list, with commas between them: `waiting`, `in_flight`, `delivered`, `succeeded`, `failed`,
     /// `expired`, `dead`, `stopped`. Left out: all events.
     #[param(example = "failed,expired,dead")]

@@ -404,11 +404,11 @@ async fn a_client_with_a_fault_is_refused_by_its_field_and_nothing_is_written() 
             "is 33 bytes long; 32 is the most",
         ),
         invalid(
-            "no targets",
-            json!({"client_id": "a", "allowed_targets": []}),
+            "too many targets",
+            json!({"client_id": "a", "allowed_targets": vec!["*"; 51]}),
             "allowed_targets",
             Value::Null,
-            "allowed_targets holds 0 patterns; it must hold 1 to 50",
+            "allowed_targets holds 51 patterns; 50 is the most (one '*' alone allows all)",
         ),
         invalid(
             "two stars",
@@ -450,6 +450,26 @@ async fn a_target_off_the_allow_list_is_forbidden() {
     assert_eq!(world.everything().await, before);
     let allowed = with(cron_job(), "/target", json!({"http": {"url": "https://hooks.acme.example/a"}}));
     assert_eq!(world.post("/v1/jobs", &key, &allowed).await.status, StatusCode::CREATED);
+}
+
+#[tokio::test]
+async fn a_client_without_a_word_of_its_targets_may_name_any_here_and_none_on_aws() {
+    let world = World::new().await;
+    let key = world.register("open").await;
+    assert_eq!(world.get("/v1/client", &key).await.json["allowed_targets"], json!(["*"]));
+    let world = World::new().await.with_targets_named();
+    let key = world.register("closed").await;
+    assert_eq!(world.get("/v1/client", &key).await.json["allowed_targets"], json!([]));
+    let refused = world.post("/v1/jobs", &key, &cron_job()).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text);
+    let says =
+        "its allowed_targets are none: let the admin name those that it may use (PATCH /v1/clients/closed)";
+    assert!(refused.text.contains(says), "{}", refused.text);
+    let named = json!({"allowed_targets": [QUEUE]}).to_string();
+    let headers = [("content-type", "application/json")];
+    world.send(Method::PATCH, "/v1/clients/closed", Some(&world.admin_key), &headers, &named).await;
+    world.clock.advance_ms(10_000);
+    assert_eq!(world.post("/v1/jobs", &key, &cron_job()).await.status, StatusCode::CREATED);
 }
 
 #[tokio::test]

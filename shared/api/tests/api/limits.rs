@@ -97,7 +97,7 @@ fn the_guides_name_the_limits_that_hold() {
             format!("| `error` | string, at most {} bytes |", size(RESULT_BYTES)),
         ],
     );
-    says("docs/operations.md", &[format!("one of {} patterns", up_to(ALLOWED_TARGETS))]);
+    says("docs/operations.md", &[format!("one of up to {ALLOWED_TARGETS} patterns")]);
     says("docs/how-to/reminders.md", &[format!("takes up to {} in one call", size(BULK_JOBS))]);
 }
 

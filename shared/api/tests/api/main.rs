@@ -32,6 +32,7 @@ mod jobs;
 mod keys;
 mod limits;
 mod links;
+mod lists;
 mod log;
 mod messages;
 mod no_targets;

@@ -99,14 +99,50 @@ async fn a_quota_changes_while_its_client_writes_and_another_has_its_own() {
     }
 }
 
+#[tokio::test]
+async fn a_payload_over_the_quota_is_refused_in_the_field_that_it_is_in() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    let changed = limit(&world, json!({"payload_bytes": 12})).await;
+    assert_eq!(changed.json["quotas"], json!({"payload_bytes": 12}), "{}", changed.text);
+    for (field, within, over) in [
+        ("payload", json!("x".repeat(10)), json!("x".repeat(11))),
+        ("payloads", json!(["abc", "def"].map(|text| &text[..2])), json!(["abc", "def"])),
+        ("payload_template", json!("{{index}}x"), json!("{{index}}xx")),
+    ] {
+        let job = |payload: &Value| {
+            let mut job = at_job(SOON);
+            job.as_object_mut().unwrap().remove("payload");
+            job.as_object_mut().unwrap().remove("count");
+            job[field] = payload.clone();
+            job
+        };
+        let before = world.everything().await;
+        let refused = world.post("/v1/jobs", &key, &job(&over)).await;
+        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", refused.text);
+        assert_eq!(refused.json["errors"][0]["field"], field);
+        let says = "the payload is 13 bytes of JSON; client 'acme' may send 12 (quotas.payload_bytes)";
+        assert!(refused.text.contains(says), "{}", refused.text);
+        assert_eq!(world.everything().await, before);
+        let taken = world.post("/v1/jobs", &key, &job(&within)).await;
+        assert_eq!(taken.status, StatusCode::CREATED, "{}", taken.text);
+    }
+    for most in [3, 65_537] {
+        let refused = limit(&world, json!({"payload_bytes": most})).await;
+        assert_eq!(refused.json["errors"][0]["field"], "quotas.payload_bytes", "{}", refused.text);
+    }
+}
+
 /// By the library, in whose place the admin calls too.
 #[tokio::test]
 async fn a_quota_holds_under_sixty_four_writers() {
     let (world, key) = limited(100).await;
     let url = world.serve().await;
     let admin = Client::new(&url, &world.admin_key).unwrap();
-    let change =
-        ClientChange { quotas: Some(Quotas { creates_per_minute: Some(150) }), ..ClientChange::default() };
+    let change = ClientChange {
+        quotas: Some(Quotas { creates_per_minute: Some(150), ..Quotas::default() }),
+        ..ClientChange::default()
+    };
     let changed = admin.change_client("acme", &change, None).await.unwrap();
     assert_eq!(changed.quotas.creates_per_minute, Some(150));
     world.clock.advance_ms(10_000);

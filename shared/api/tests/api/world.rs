@@ -75,6 +75,13 @@ impl World {
         Self { router, clock, admin_key, engine, embedded, deployment }
     }
 
+    /// The same, in which clients that are registered without a list of targets may name none, as on AWS.
+    pub fn with_targets_named(self) -> Self {
+        let hash = KeyHash::of(&self.admin_key);
+        let state = ApiState::new(self.engine.clone(), Some(hash.as_str())).with_targets_named();
+        Self { router: router(state), ..self }
+    }
+
     pub async fn register(&self, client: &str) -> String {
         let answer = self.post("/v1/clients", &self.admin_key, &json!({"client_id": client})).await;
         assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text);

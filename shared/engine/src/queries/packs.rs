@@ -13,10 +13,10 @@ use tidegate_domain::pack::{PackId, Singles, SinglesId, SinglesKind};
 use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::slots::{LeaseId, SlotGroup};
 use tidegate_domain::time::{Window, days, seconds, shifted};
-use tidegate_store::Page;
 use tidegate_store::launch::Child;
 use tidegate_store::packs::PackMember;
 use tidegate_store::runs::{RunRow, launch_of_list_key, list_key, run_of_list_key};
+use tidegate_store::{Page, PageOf};
 
 use super::Queries;
 use crate::EngineError;
@@ -119,9 +119,10 @@ impl Queries {
         &self,
         client: &ClientId,
         job: &JobId,
-        after: Option<String>,
+        page: PageOf,
     ) -> Result<Page<RunRow>, EngineError> {
-        let Page { rows, mut next, mut unreadable } = self.store.runs(client, job, after.clone()).await?;
+        let PageOf { after, rows: most } = page.clone();
+        let Page { rows, mut next, mut unreadable } = self.store.runs(client, job, page).await?;
         for row in &mut unreadable {
             if let Some(run) = run_of_list_key(job, &row.sort_key) {
                 row.sort_key = run.to_string();
@@ -170,6 +171,12 @@ impl Queries {
         });
         if !is_all {
             next = runs.keys().next().cloned().or(first);
+        }
+        if runs.len() > most.get() as usize {
+            while runs.len() > most.get() as usize {
+                runs.pop_first();
+            }
+            next = runs.keys().next().cloned();
         }
         Ok(Page { rows: runs.into_values().rev().collect(), next, unreadable })
     }

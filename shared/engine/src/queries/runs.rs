@@ -6,9 +6,9 @@ use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
 use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
 use tidegate_domain::slots::SlotGroup;
-use tidegate_store::Page;
 use tidegate_store::events::HistoryRow;
 use tidegate_store::runs::{RunRow, Tally};
+use tidegate_store::{Page, PageOf};
 
 use super::Queries;
 use crate::EngineError;
@@ -48,10 +48,11 @@ impl Queries {
         &'a self,
         client: &'a ClientId,
         job: &'a JobId,
-        after: Option<String>,
+        page: impl Into<PageOf>,
     ) -> BoxFuture<'a, Result<Page<RunSummary>, EngineError>> {
+        let asked = page.into();
         Box::pin(async move {
-            let page = self.runs_listed(client, job, after).await?;
+            let page = self.runs_listed(client, job, asked).await?;
             let mut rows = Vec::with_capacity(page.rows.len());
             let mut known: BTreeMap<Option<PolicyId>, Vec<SlotGroup>> = BTreeMap::new();
             for run in page.rows {

@@ -18,7 +18,7 @@ use crate::doc::TermsDoc;
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Sorted, Update, Updated};
 use crate::tables::Table;
-use crate::{Create, Page, Result, Store, StoreError, Write};
+use crate::{Create, Page, PageOf, Result, Store, StoreError, Write};
 
 pub use tally::Tally;
 
@@ -455,20 +455,19 @@ impl Store {
         }
     }
 
-    /// A page of up to [`PAGE_ROWS`] of a job's runs, the latest launch first; the first when `after` is `None`, else
-    /// what follows a page whose `next` it was. Runs that still wait in packs of single events have no row here.
+    /// A page of a job's runs, the latest launch first. Runs that still wait in packs of single events have no row here.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
     /// is among the `unreadable` ones of the page.
-    pub async fn runs(&self, client: &ClientId, job: &JobId, after: Option<String>) -> Result<Page<RunRow>> {
-        let query = Query {
-            limit: Some(PAGE_ROWS),
-            descending: true,
-            after,
-            ..Query::of(Table::Runs, format!("{client}|{job}"))
-        };
-        Ok(self.query(query).await?.read(Table::Runs, read))
+    pub async fn runs(
+        &self,
+        client: &ClientId,
+        job: &JobId,
+        page: impl Into<PageOf>,
+    ) -> Result<Page<RunRow>> {
+        let query = Query { descending: true, ..Query::of(Table::Runs, format!("{client}|{job}")) };
+        Ok(self.query(query.page(page.into())).await?.read(Table::Runs, read))
     }
 
     /// Says when the first event of a run was granted a token. The first instant stays: `Refused` when there is one, or

@@ -31,7 +31,8 @@ impl Environment {
         admin_key_sha256: &str,
         processor: Arc<Processor>,
     ) -> Self {
-        let router = tidegate_api::router(ApiState::new(engine.clone(), Some(admin_key_sha256)));
+        let state = ApiState::new(engine.clone(), Some(admin_key_sha256)).with_targets_named();
+        let router = tidegate_api::router(state);
         Self { engine, version, router, processor }
     }
 

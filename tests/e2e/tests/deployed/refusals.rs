@@ -1,6 +1,6 @@
 //! Bad input, through the deployed API: each refusal has its status and a sentence, and leaves nothing behind.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tidegate_e2e::api::{Answer, Api};
@@ -37,6 +37,17 @@ async fn the_deployed_api_is_healthy_and_asks_for_a_key() -> Result<()> {
     is_refusal(&nobody.with_key("tg_nobody_wrong").get("/v1/jobs").await?, 401, "key")?;
     let intruder = nobody.with_key("not the admin key");
     is_refusal(&intruder.post("/v1/clients", json!({"client_id": "eve"})).await?, 401, "admin key")
+}
+
+#[tokio::test]
+#[ignore = "needs a deployed stack: cargo xtask e2e"]
+async fn a_client_may_name_no_target_until_the_admin_says_which() -> Result<()> {
+    let deployed = Deployed::from_environment()?;
+    let admin = Api::without_key(&deployed)?.with_key(deployed.admin_key());
+    let unsaid = admin.post("/v1/clients", json!({"client_id": "unsaid"})).await?.expect(201)?;
+    ensure!(unsaid["allowed_targets"] == json!([]), "registered without a list: {unsaid}");
+    let api = admin.with_key(unsaid["api_key"].as_str().context("a new client gets no key")?);
+    is_refusal(&api.put("/v1/jobs/hook", job(|_| {})).await?, 403, "allowed_targets are none")
 }
 
 #[tokio::test]

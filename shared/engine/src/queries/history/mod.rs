@@ -9,10 +9,9 @@ mod search;
 use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
 use tidegate_domain::ids::{ClientId, EventId, RunId};
-use tidegate_domain::limits::PAGE_ROWS;
 use tidegate_domain::slots::{Outcome, SlotGroup};
-use tidegate_store::Page;
 use tidegate_store::runs::RunRow;
+use tidegate_store::{Page, PageOf};
 
 use super::Queries;
 use crate::EngineError;
@@ -138,13 +137,14 @@ impl Queries {
         &'a self,
         client: &'a ClientId,
         run: &'a RunId,
-        after: Option<u32>,
+        page: impl Into<PageOf<u32>>,
     ) -> BoxFuture<'a, Result<Option<Page<EventRecord>>, EngineError>> {
+        let PageOf { after, rows } = page.into();
         Box::pin(async move {
             let Some(row) = self.find_run(client, run).await? else { return Ok(None) };
             let count = row.terms.count.get();
             let first = after.map_or(0, |index| index.saturating_add(1));
-            let end = count.min(first.saturating_add(PAGE_ROWS as u32));
+            let end = count.min(first.saturating_add(rows.get()));
             let live = self.live(client, &row).await?;
             let page = self.records(client, &row, &live, first..end).await?;
             let next = (end < count).then(|| end.saturating_sub(1).to_string());

@@ -7,19 +7,16 @@ use std::ops::Range;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tidegate_domain::ids::{ClientId, RunId};
-use tidegate_domain::limits::PAGE_ROWS;
 use tidegate_domain::slots::Ended;
-use tidegate_store::Page;
 use tidegate_store::events::{EVENTS_PER_BLOCK, HistoryOf, HistoryRow, OwnRow};
 use tidegate_store::runs::RunRow;
+use tidegate_store::{Page, PageOf};
 
 use super::records::{Place, Records, blank, end, fill, hold, stop};
 use super::{EventRecord, EventStatus};
 use crate::EngineError;
 use crate::queries::Queries;
 
-/// Events of a page.
-const PAGE: usize = PAGE_ROWS as usize;
 /// Blocks that are looked at together, and how often, for one page of events that have to be looked at one by one.
 const BLOCKS_TOGETHER: u32 = 2;
 const LOOKS: usize = 4;
@@ -33,11 +30,12 @@ const PART_LOOKS: usize = 8;
 const BLOCKS_AT_ONCE: usize = 8;
 
 /// What was found from an event on.
-#[derive(Default)]
 struct Found {
     records: Records,
     /// Everything before this event was looked at.
     to: u32,
+    /// The events of a page.
+    most: usize,
 }
 
 /// How events are looked for.
@@ -89,18 +87,20 @@ impl Queries {
         client: &'a ClientId,
         run: &'a RunId,
         statuses: &'a BTreeSet<EventStatus>,
-        after: Option<u32>,
+        page: impl Into<PageOf<u32>>,
     ) -> BoxFuture<'a, Result<Option<Page<EventRecord>>, EngineError>> {
+        let PageOf { after, rows } = page.into();
         Box::pin(async move {
             let Some(row) = self.find_run(client, run).await? else { return Ok(None) };
             let count = row.terms.count.get();
             let from = after.map_or(0, |index| index.saturating_add(1));
             let way = if from < count { Way::of(&row, statuses) } else { Way::Nowhere };
+            let nothing = Found { records: Records::default(), to: from, most: rows.get() as usize };
             let mut found = match &way {
-                Way::Nowhere => Found { to: count, ..Found::default() },
-                Way::Unsuccessful => self.unsuccessful(client, &row, statuses, from).await?,
-                Way::Parts => self.undeliverable(client, &row, from).await?,
-                Way::Forward => self.looked_for(client, &row, statuses, from).await?,
+                Way::Nowhere => Found { to: count, ..nothing },
+                Way::Unsuccessful => self.unsuccessful(client, &row, statuses, nothing).await?,
+                Way::Parts => self.undeliverable(client, &row, nothing).await?,
+                Way::Forward => self.looked_for(client, &row, statuses, nothing).await?,
             };
             let next = found.cut(count);
             if row.redriven.total() > 0 && matches!(way, Way::Unsuccessful | Way::Parts) {
@@ -141,11 +141,10 @@ impl Queries {
         client: &ClientId,
         run: &RunRow,
         statuses: &BTreeSet<EventStatus>,
-        from: u32,
+        mut found: Found,
     ) -> Result<Found, EngineError> {
         let live = self.live(client, run).await?;
-        let (place, count) = (Place::of(run), run.terms.count.get());
-        let mut found = Found { to: from, ..Found::default() };
+        let (place, count, from) = (Place::of(run), run.terms.count.get(), found.to);
         if statuses.contains(&EventStatus::InFlight) {
             for (index, lease) in live.held.range(from..) {
                 let record = found.records.by_index.entry(*index).or_insert_with(|| blank(run, *index));
@@ -166,7 +165,7 @@ impl Queries {
             found.records.unreadable.extend(page.unreadable);
             found.to = read_to.clamp(from, count);
             after = page.next;
-            let is_enough = found.records.by_index.range(..found.to).count() >= PAGE;
+            let is_enough = found.records.by_index.range(..found.to).count() >= found.most;
             if after.is_none() || is_enough || (pages >= ROW_PAGES && found.to > from) {
                 break;
             }
@@ -175,9 +174,13 @@ impl Queries {
     }
 
     /// Events that could not be delivered, of a run that nothing throttles: those of parts that have some.
-    async fn undeliverable(&self, client: &ClientId, run: &RunRow, from: u32) -> Result<Found, EngineError> {
+    async fn undeliverable(
+        &self,
+        client: &ClientId,
+        run: &RunRow,
+        mut found: Found,
+    ) -> Result<Found, EngineError> {
         let (of, count) = (HistoryOf::Run(run.id.clone()), run.terms.count.get());
-        let mut found = Found { to: from, ..Found::default() };
         for _ in 0..PART_LOOKS {
             let events = found.to..behind(found.to, EVENTS_OF_PARTS).min(count);
             let parts = self.store.parts_with(client, &run.id, events.clone()).await?;
@@ -196,7 +199,7 @@ impl Queries {
             while let Some((to, page)) = of_blocks.try_next().await? {
                 found.records.unreadable.extend(page.unreadable);
                 found.add_dead(run, page.rows);
-                if found.records.by_index.len() >= PAGE {
+                if found.records.by_index.len() >= found.most {
                     found.to = to;
                     return Ok(found);
                 }
@@ -215,11 +218,10 @@ impl Queries {
         client: &ClientId,
         run: &RunRow,
         statuses: &BTreeSet<EventStatus>,
-        from: u32,
+        mut found: Found,
     ) -> Result<Found, EngineError> {
         let live = self.live(client, run).await?;
         let count = run.terms.count.get();
-        let mut found = Found { to: from, ..Found::default() };
         for _ in 0..LOOKS {
             let events = found.to..behind(found.to, EVENTS_PER_BLOCK * BLOCKS_TOGETHER).min(count);
             found.to = events.end;
@@ -228,7 +230,7 @@ impl Queries {
                 looked_at.by_index.into_iter().filter(|(_, record)| statuses.contains(&record.status));
             found.records.by_index.extend(sought);
             found.records.unreadable.extend(looked_at.unreadable);
-            if found.records.by_index.len() >= PAGE || found.to >= count {
+            if found.records.by_index.len() >= found.most || found.to >= count {
                 break;
             }
         }
@@ -262,7 +264,7 @@ impl Found {
     /// Leaves what fits in a page; where the next one begins, if there is one.
     fn cut(&mut self, count: u32) -> Option<String> {
         drop(self.records.by_index.split_off(&self.to));
-        let first_left_out = self.records.by_index.keys().nth(PAGE).copied();
+        let first_left_out = self.records.by_index.keys().nth(self.most).copied();
         if let Some(index) = first_left_out {
             drop(self.records.by_index.split_off(&index));
             self.to = index;
