@@ -7,6 +7,7 @@ use chrono::{DateTime, Datelike as _, NaiveDate, NaiveDateTime, NaiveTime, Secon
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::time::Window;
+use tidegate_engine::HeartbeatUrl;
 use tidegate_runtime::ConsumerQueue;
 
 /// The longest window of a dry run, in days. The seconds since its beginning have room for more.
@@ -84,6 +85,10 @@ pub(crate) struct LocalArgs {
     /// Refuse to call HTTP targets on this machine and in its network; only public addresses remain
     #[arg(long)]
     pub(crate) deny_private_targets: bool,
+    /// An address that is called each minute, and with /fail behind it when something is wrong, such as a check of
+    /// Healthchecks: whoever watches it notices when this machine is off
+    #[arg(long, value_name = "URL", env = "TIDEGATE_HEARTBEAT_URL", hide_env_values = true)]
+    pub(crate) heartbeat: Option<HeartbeatUrl>,
     /// How long the demo's consumer works on an event, on average, in milliseconds
     #[arg(long, hide = true, default_value_t = 1500)]
     pub(crate) work_ms: u64,

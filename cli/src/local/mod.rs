@@ -32,7 +32,8 @@ pub(crate) async fn run(args: LocalArgs) -> anyhow::Result<ExitCode> {
     let private_targets = if args.deny_private_targets { PrivateTargets::None } else { PrivateTargets::All };
     let durability = if args.synchronous { Durability::Machine } else { Durability::Process };
     let services = Services::on_one_machine(|name| std::env::var(name).ok());
-    let options = Options { durability, private_targets, services, ..Options::new(place) };
+    let heartbeat = args.heartbeat.clone();
+    let options = Options { durability, private_targets, services, heartbeat, ..Options::new(place) };
     let runtime = Runtime::start(options).await?;
     let admin_key = key::admin_key(given_key, folder.as_deref())?;
     let servers = Servers::start(&runtime, listeners, &admin_key)?;

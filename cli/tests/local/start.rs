@@ -292,3 +292,16 @@ fn an_idle_process_ends_promptly_and_in_good_order() {
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(interrupted.elapsed() < std::time::Duration::from_secs(3), "{:?}", interrupted.elapsed());
 }
+
+#[test]
+fn each_tick_tells_the_address_that_watches_it_and_what_is_none_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let watched = Endpoint::that_answers("HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    let args = ["--output", "json", "--heartbeat", &watched.url];
+    let mut tidegate = Tidegate::start(Some(folder.path()), &args);
+    addresses(&mut tidegate);
+    watched.wait_for_a_call();
+    let refused = Tidegate::start(None, &["--heartbeat", "hc-ping.com/secret"]).output();
+    let says = "it is no URL that begins with https:// or http://";
+    assert!(!refused.status.success() && stderr(&refused).contains(says), "{}", stderr(&refused));
+}

@@ -1,7 +1,9 @@
 //! What `template.yaml` tells the functions.
 
 use thiserror::Error;
-use tidegate_engine::{Config, Endpoints, PrivateTargets, PrivateTargetsError, Services};
+use tidegate_engine::{
+    Config, Endpoints, HeartbeatUrl, HeartbeatUrlError, PrivateTargets, PrivateTargetsError, Services,
+};
 
 /// The environment of a function, as `template.yaml` sets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +18,7 @@ pub struct Environment {
     private_targets: PrivateTargets,
     endpoints: Endpoints,
     admin_key_sha256: Option<String>,
+    heartbeat: Option<HeartbeatUrl>,
 }
 
 /// Why a function cannot start.
@@ -27,6 +30,9 @@ pub enum EnvironmentError {
     /// `TIDEGATE_ALLOW_PRIVATE_TARGETS` is none of what it may be.
     #[error("TIDEGATE_ALLOW_PRIVATE_TARGETS: {0}")]
     PrivateTargets(PrivateTargetsError),
+    /// `TIDEGATE_HEARTBEAT_URL` is no address.
+    #[error("TIDEGATE_HEARTBEAT_URL: {0}")]
+    Heartbeat(HeartbeatUrlError),
 }
 
 impl Environment {
@@ -55,6 +61,10 @@ impl Environment {
             },
             endpoints: Endpoints::from_lookup(&lookup),
             admin_key_sha256: find("TIDEGATE_ADMIN_KEY_SHA256"),
+            heartbeat: match find("TIDEGATE_HEARTBEAT_URL") {
+                Some(text) => Some(text.parse().map_err(EnvironmentError::Heartbeat)?),
+                None => None,
+            },
         })
     }
 
@@ -72,6 +82,11 @@ impl Environment {
     /// call.
     pub fn admin_key_sha256(&self) -> Option<&str> {
         self.admin_key_sha256.as_deref()
+    }
+
+    /// The address that is told of each tick, if there is one; `None` in all functions but the emitter.
+    pub fn heartbeat(&self) -> Option<&HeartbeatUrl> {
+        self.heartbeat.as_ref()
     }
 
     /// What stands in for other services of AWS; mostly nothing does.
@@ -128,6 +143,14 @@ mod tests {
         }
         let wrong = missing(&allowed_by("1")).to_string();
         assert!(wrong.starts_with("TIDEGATE_ALLOW_PRIVATE_TARGETS: '1' is none of true, false"), "{wrong}");
+        let told = |url| environment(&[&all[..], &[("TIDEGATE_HEARTBEAT_URL", url)]].concat());
+        assert_eq!(
+            told("https://hc-ping.com/a").unwrap().heartbeat(),
+            "https://hc-ping.com/a".parse().ok().as_ref()
+        );
+        assert_eq!(told("").unwrap().heartbeat(), None);
+        let wrong = told("hc-ping.com/a").unwrap_err().to_string();
+        assert!(wrong.starts_with("TIDEGATE_HEARTBEAT_URL: it is no URL"), "{wrong}");
         let read = environment(&all).unwrap();
         assert_eq!((read.admin_key_sha256(), read.endpoints()), (None, &Endpoints::default()));
         let emulated = [("AWS_ENDPOINT_URL", "http://localhost:4566")];

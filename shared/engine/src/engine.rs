@@ -18,6 +18,7 @@ use crate::effect_loop::EffectLoop;
 use crate::emit::Emission;
 use crate::gather::Gathered;
 use crate::handle::Handler;
+use crate::heartbeat::{Heartbeat, HeartbeatUrl};
 use crate::index::Index;
 use crate::jobs::Jobs;
 use crate::pauses::Pauses;
@@ -79,6 +80,7 @@ pub struct Engine {
     sidelining: Arc<Sidelining>,
     suspensions: Arc<Suspensions>,
     deletions: Arc<Deletions>,
+    heartbeat: Option<Arc<Heartbeat>>,
 }
 
 /// Single events of one line and minute that are too few for a pack, unless a test says otherwise.
@@ -102,6 +104,12 @@ impl Engine {
     #[must_use]
     pub fn with_few_and_callee(self, few: usize, callee: Arc<dyn Callee>) -> Self {
         Self::build(self.parts, few, Some(callee))
+    }
+
+    /// The same engine, whose ticks tell an address that they were there.
+    #[must_use]
+    pub fn with_heartbeat(self, url: HeartbeatUrl) -> Self {
+        Self { heartbeat: Some(Arc::new(Heartbeat::new(url))), ..self }
     }
 
     fn build(parts: Arc<Parts>, few: usize, callee: Option<Arc<dyn Callee>>) -> Self {
@@ -239,6 +247,7 @@ impl Engine {
             sidelining,
             suspensions,
             deletions,
+            heartbeat: None,
         }
     }
 
@@ -276,7 +285,13 @@ impl Engine {
     /// failed at it. The next tick then goes on from where this one came. A row of a client that cannot be read is no
     /// error: it is counted in the report.
     pub fn tick(&self) -> BoxFuture<'_, Result<TickReport, EngineError>> {
-        Box::pin(self.emission.tick())
+        Box::pin(async move {
+            let ticked = self.emission.tick().await;
+            if let Some(heartbeat) = &self.heartbeat {
+                heartbeat.tell(ticked.as_ref().err(), self.clock().now()).await;
+            }
+            ticked
+        })
     }
 
     /// Handles a message of the dispatch or scan queue. `received` is how often it came, from 1: from 2 on it may be a

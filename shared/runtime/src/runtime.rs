@@ -7,7 +7,9 @@ use tidegate_domain::clock::Clock;
 use tidegate_embedded::{Durability, Embedded, OpenError};
 use tidegate_engine::clock::SystemClock;
 use tidegate_engine::random::{Random, SystemRandom};
-use tidegate_engine::{Config, Engine, EngineError, Parts, PrivateTargets, Services, TickReport};
+use tidegate_engine::{
+    Config, Engine, EngineError, HeartbeatUrl, Parts, PrivateTargets, Services, TickReport,
+};
 use tidegate_store::{Store, StoreError};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -46,13 +48,15 @@ pub struct Options {
     pub private_targets: PrivateTargets,
     /// What stands in for other services of AWS.
     pub services: Services,
+    /// An address that is told of each tick; `None`: nobody is.
+    pub heartbeat: Option<HeartbeatUrl>,
     /// How many handlers poll the dispatch queue. They wait for HTTP targets more than they work: several per core.
     pub handlers: usize,
 }
 
 impl Options {
-    /// The usual ones, with data in `place`: the machine's clock and randomness, private targets, no services of AWS, eight
-    /// handlers.
+    /// The usual ones, with data in `place`: the machine's clock and randomness, private targets, no services of AWS, no
+    /// heartbeat, eight handlers.
     pub fn new(place: Place) -> Self {
         Self {
             place,
@@ -61,6 +65,7 @@ impl Options {
             random: Arc::new(SystemRandom),
             private_targets: PrivateTargets::All,
             services: Services::default(),
+            heartbeat: None,
             handlers: 8,
         }
     }
@@ -121,7 +126,8 @@ impl Runtime {
     /// # Errors
     /// [`OpenError::InUse`] when another process has the folder; otherwise when the stores fail.
     pub async fn start(options: Options) -> Result<Self, StartError> {
-        let Options { place, durability, clock, random, private_targets, services, handlers } = options;
+        let Options { place, durability, clock, random, private_targets, services, heartbeat, handlers } =
+            options;
         let embedded = match &place {
             Place::Memory => Embedded::in_memory(Arc::clone(&clock))?,
             Place::Folder(path) => Embedded::open(path, Arc::clone(&clock), durability)?,
@@ -146,6 +152,10 @@ impl Runtime {
             services,
         };
         let engine = Engine::new(Parts { store, sqs: sqs.clone(), clock, random, config });
+        let engine = match heartbeat {
+            Some(url) => engine.with_heartbeat(url),
+            None => engine,
+        };
         let taken_over = engine.emission().take_over().await?;
         if released > 0 || taken_over != TickReport::default() {
             info!(

@@ -70,7 +70,7 @@ async fn pages_of_any_size_hold_what_whole_pages_do() {
         (("/v1/jobs/packed/runs", "runs"), 8),
         ((&*events, "events"), 5),
         ((&*dead, "events"), 3),
-        (("/v1/dead-letters", "dead_letters"), 3),
+        (("/v1/dead-letters", "dead_letters"), 5),
         (("/v1/targets", "targets"), 0),
     ] {
         let whole = walk(&world, &key, list, 100).await;

@@ -237,7 +237,7 @@ pub(super) async fn body_upto(
 }
 
 /// What all calls out of the deployment have in common.
-pub(super) fn client_builder() -> reqwest::ClientBuilder {
+pub(crate) fn client_builder() -> reqwest::ClientBuilder {
     // A second call in one process finds the provider in place, which is as good.
     let _already_there = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
