@@ -116,7 +116,14 @@ async fn play_with(seed: u64, journal: &Path, is_passed_over: &dyn Fn(&Fault) ->
             summary.tally = stage.tally;
             summary.minutes += u64::from(step == Step::Minute && outcome.is_none());
             steps.push(step);
-            let Some(fault) = outcome else { continue };
+            let Some(fault) = outcome else {
+                if stage.is_shut_out() {
+                    // Nearly all that such a client sends is refused alike.
+                    stage = stage.afresh().await?;
+                    steps.clear();
+                }
+                continue;
+            };
             if is_passed_over(&fault) {
                 // Nothing can be said of what such a world does next.
                 summary.passed_over += 1;

@@ -4,8 +4,10 @@ use std::panic::AssertUnwindSafe;
 
 use anyhow::{Context, Result, ensure};
 use axum::Router;
+use axum::body::Bytes;
 use chrono::{DateTime, SecondsFormat, Utc};
 use futures::FutureExt as _;
+use http::StatusCode;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tidegate_api::{ApiState, router};
@@ -61,6 +63,7 @@ pub struct Stage {
     key: String,
     /// Deliveries that answers were drawn for: each is of a job of its own.
     deliveries: u64,
+    is_shut_out: bool,
 }
 
 /// What came of an input or of a minute.
@@ -95,6 +98,7 @@ impl Stage {
             endpoint,
             key: String::new(),
             deliveries: 0,
+            is_shut_out: false,
         };
         stage.furnish().await?;
         stage.world.engine.tick().await?;
@@ -248,10 +252,19 @@ impl Stage {
         Ok(())
     }
 
+    /// Remembers the runs of a job. An input of the admin's may have suspended or deleted the client: then there is nothing more to learn.
     async fn learn_runs(&mut self) -> Result<()> {
-        let path = "/v1/jobs/hook/runs".to_owned();
-        self.ask("GET", &path, None).await?;
+        let (request, status, body) = self.call("GET", "/v1/jobs/hook/runs", None).await?;
+        self.is_shut_out = status == StatusCode::FORBIDDEN;
+        if !self.is_shut_out {
+            self.learn_of(&request, status, &body)?;
+        }
         Ok(())
+    }
+
+    /// Whether the client's key was refused at the end of the last minute, for good or until an admin resumes it.
+    pub fn is_shut_out(&self) -> bool {
+        self.is_shut_out
     }
 
     /// What the client has before anything arrives: its key, a policy whose events go to its queue, one whose events go to
@@ -297,6 +310,23 @@ impl Stage {
 
     /// A request that must succeed.
     async fn ask(&mut self, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
+        let (request, status, body) = self.call(method, path, body).await?;
+        self.learn_of(&request, status, &body)
+    }
+
+    fn learn_of(&mut self, request: &Request, status: StatusCode, body: &Bytes) -> Result<Value> {
+        ensure!(status.is_success(), "{request}\nis answered {status}: {body:?}");
+        let answer = serde_json::from_slice(body)?;
+        self.learn(&answer);
+        Ok(answer)
+    }
+
+    async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<(Request, StatusCode, Bytes)> {
         let headers =
             body.iter().map(|_| ("content-type".to_owned(), "application/json".to_owned())).collect();
         let key = if path == "/v1/clients" { Key::Admin } else { Key::Client };
@@ -311,11 +341,7 @@ impl Stage {
         };
         let http = request.build(&self.key, ADMIN_KEY).context("failed to build a request")?;
         let (parts, body) = self.router.clone().oneshot(http).await?.into_parts();
-        let body = body.collect().await?.to_bytes();
-        ensure!(parts.status.is_success(), "{request}\nis answered {}: {body:?}", parts.status);
-        let answer = serde_json::from_slice(&body)?;
-        self.learn(&answer);
-        Ok(answer)
+        Ok((request, parts.status, body.collect().await?.to_bytes()))
     }
 }
 
