@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use tidegate_protocol::{BulkResult, BulkResults, SelectedJobs};
+use tidegate_protocol::{BulkResult, BulkResults, JobList, JobView, SelectedJobs};
 
-use crate::client::{Client, Route};
+use crate::client::{Client, Page, Route};
 use crate::error::Error;
 use crate::job::{Job, Named};
 
@@ -26,7 +26,10 @@ pub struct Selection {
     /// Whether they are paused; either when `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
-    /// Only tells which jobs are meant.
+    /// Where they send their events: a URL or an ARN, with at most one `*`; anywhere when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Only tells which jobs are meant. Not looked at where they are listed.
     pub dry_run: bool,
     /// The `next_cursor` of the call before; the first page when `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,6 +44,22 @@ impl Selection {
 }
 
 impl Client {
+    /// A page of the jobs that are meant, by name: of the next 1,000 whose names begin so. It may have few rows, or none: the list
+    /// ends where `next_cursor` is `None`.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 400 when a part of it is wrong or the cursor is not one of this list. Otherwise as every call
+    /// of [`Client`].
+    pub async fn selected_jobs(&self, selection: &Selection) -> Result<Page<JobView>, Error> {
+        let Selection { prefix, policy_id, paused, target, dry_run: _, cursor } = selection;
+        let mut some = vec![("prefix", &**prefix)];
+        some.extend(policy_id.as_deref().map(|policy| ("policy_id", policy)));
+        some.extend(paused.map(|paused| ("paused", if paused { "true" } else { "false" })));
+        some.extend(target.as_deref().map(|target| ("target", target)));
+        let page: JobList = self.get_page(Route::Jobs, &some, cursor.as_deref()).await?;
+        Ok(Page { rows: page.jobs, unreadable: page.unreadable, next_cursor: page.next_cursor })
+    }
+
     /// Pauses the jobs that are meant, of the next 100 whose names begin so; those after them with the answer's `next_cursor`.
     /// Repeating it is safe.
     ///

@@ -4,11 +4,12 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::StatusCode;
+use tidegate_domain::bounded::PageRows;
 use tidegate_domain::ids::JobId;
 use tidegate_domain::job::Job;
 use tidegate_engine::{Expect, JobDelete, Written};
-use tidegate_store::KeyHash;
 use tidegate_store::clients::Client;
+use tidegate_store::{KeyHash, Page, PageOf, StoreError};
 
 use super::acceptance::{Accepted, Seen, accept};
 use super::quotas::take_create;
@@ -20,9 +21,13 @@ use crate::ApiState;
 use crate::auth::Caller;
 use crate::body::{Asked, Body, Cursor, Expected, IdempotencyKey, Paged, Precondition, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::job::{JobBody, JobList, JobView, JobsQuery, check_job_id, view};
+use crate::wire::job::{JobBody, JobList, JobView, check_job_id, view};
 use crate::wire::read_only::expectation;
+use crate::wire::selection::{JobsQuery, Selection};
 use crate::wire::spoiled;
+
+/// Jobs that are looked at for one page of those that are asked for.
+const LOOKED_AT: u32 = 1_000;
 
 /// Creates a job. The same job posted again under the same id, or without one under the same `Idempotency-Key`, is answered with
 /// 200.
@@ -55,8 +60,9 @@ pub(super) fn id_by_key(key: &str) -> JobId {
     JobId::generated(number.unwrap_or_default())
 }
 
-/// Lists the client's jobs, by id: all of them, or those whose ids begin alike, which costs what it shows. One-time jobs with a
-/// generated id are not among them: read them by their id.
+/// Lists the client's jobs, by id: all of them, or those that fit all that is given. Of a `prefix` no other jobs are read; by policy,
+/// target and state up to 1,000 jobs are looked at for each page, which may show few of them, or none, and have a `next_cursor`: the
+/// list ends where that is null. One-time jobs with a generated id are not among them: read them by their id.
 #[utoipa::path(get, path = "/v1/jobs", tag = "jobs", params(JobsQuery), responses(
     (status = 200, description = "A page of jobs", body = JobList),
 ))]
@@ -67,7 +73,7 @@ pub(crate) async fn list_jobs(
 ) -> Result<Json<JobList>, Problem> {
     let asked = Paged::read(query.cursor.clone(), query.limit.as_deref())?;
     let given = asked.after.is_some();
-    let page = state.engine.store().jobs(&client.id, &query.prefix()?, asked).await;
+    let page = selected(&state, &client, &query.check()?, asked).await;
     let page = page.map_err(|e| Cursor::refusal(given, "list jobs", &e))?;
     let jobs = page.rows.iter().map(|job| view(job, Vec::new())).collect();
     Ok(Json(JobList {
@@ -75,6 +81,38 @@ pub(crate) async fn list_jobs(
         unreadable: spoiled::views(page.unreadable, ""),
         next_cursor: Cursor::next_of(page.next),
     }))
+}
+
+/// A page of the jobs that are asked for, of the next few whose ids begin so.
+async fn selected(
+    state: &ApiState,
+    client: &Client,
+    selection: &Selection,
+    asked: PageOf,
+) -> Result<Page<Job>, StoreError> {
+    let (most, mut looked_at) = (asked.rows.get(), 0);
+    let mut found = Page::new(Vec::new(), asked.after);
+    loop {
+        let missing = u64::from(most).saturating_sub(found.rows.len() as u64);
+        // Of all jobs no more are read than are missing: none but those that were deleted is left out.
+        let rows =
+            if selection.has_all() { PageRows::new(missing).unwrap_or_default() } else { PageRows::DEFAULT };
+        let asked = PageOf { after: found.next.take(), rows };
+        let page = state.engine.store().jobs(&client.id, &selection.prefix, asked).await?;
+        looked_at += rows.get();
+        found.rows.extend(page.rows.into_iter().filter(|job| selection.has(job)));
+        found.unreadable.extend(page.unreadable);
+        found.next = page.next;
+        if found.rows.len() > most as usize {
+            found.rows.truncate(most as usize);
+            let last = found.rows.last().map(|job| job.id.to_string());
+            found.unreadable.retain(|row| Some(&row.sort_key) < last.as_ref());
+            found.next = last;
+        }
+        if found.next.is_none() || found.rows.len() >= most as usize || looked_at >= LOOKED_AT {
+            return Ok(found);
+        }
+    }
 }
 
 /// Shows a job.

@@ -244,7 +244,8 @@ impl SuspendBody {
     }
 }
 
-fn pattern_fault(pattern: &str) -> Option<String> {
+/// What is wrong with a pattern of targets, if anything is.
+pub(crate) fn pattern_fault(pattern: &str) -> Option<String> {
     if pattern.is_empty() {
         return Some("is empty; give a URL or an ARN, with '*' for the part that may vary".to_owned());
     }

@@ -12,12 +12,11 @@ use tidegate_domain::rules::{Jitter, Relevancy};
 use tidegate_domain::unknown::Unknown;
 use tidegate_engine::JobDraft;
 use tidegate_protocol::{self as protocol, RunOverlap};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
-use crate::body::PageLimit;
 use crate::form::Form;
 use crate::merge::{Members, members_of};
-use crate::problem::{FieldErrors, Kind, Problem};
+use crate::problem::{FieldErrors, Problem};
 use crate::wire::bounds::{List, Text, bounded_fields};
 use crate::wire::fair;
 use crate::wire::flow::{
@@ -144,30 +143,6 @@ pub(crate) struct JobBody {
     #[serde(default)]
     #[schema(value_type = Option<Vec<String>>, read_only)]
     warnings: Unread<Vec<String>>,
-}
-
-/// Which jobs are asked for.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct JobsQuery {
-    /// The `next_cursor` of the page before; left out for the first.
-    pub(crate) cursor: Option<String>,
-    /// The most rows of the page, 1 to 100; 100 when left out.
-    #[param(inline, value_type = Option<PageLimit>)]
-    pub(crate) limit: Option<String>,
-    /// What the ids of the jobs begin with. Left out: all jobs.
-    #[param(value_type = Option<String>, example = "nightly-", max_length = 200)]
-    prefix: Option<Text<JOB_ID_BYTES>>,
-}
-
-impl JobsQuery {
-    /// What the ids begin with that are asked for: nothing when that is not said.
-    pub(crate) fn prefix(&self) -> Result<String, Problem> {
-        let mut errors = FieldErrors::default();
-        let prefix = self.prefix.as_ref().and_then(|prefix| prefix.check("prefix", &mut errors));
-        errors.into_result(Kind::MalformedRequest).map(|()| prefix.unwrap_or_default())
-    }
 }
 
 /// A job that has been checked, as far as its body tells.

@@ -72,6 +72,83 @@ async fn jobs_are_paused_and_resumed_by_prefix_policy_and_state() {
 }
 
 #[tokio::test]
+async fn jobs_are_listed_by_what_they_have_in_common() {
+    let (world, key) = with_jobs(130, 4).await;
+    let mut hook = cron_job();
+    hook["target"] = json!({"http": {"url": "https://hooks.acme.example/a"}});
+    world.put("/v1/jobs/night-hook", &key, &hook).await;
+    act(&world, &key, "pause", json!({"prefix": "night-00"})).await;
+    let listed = async |query: &str, most: usize| {
+        let (mut ids, mut pages, mut next) = (Vec::new(), 0, String::new());
+        loop {
+            let page = world.get(&format!("/v1/jobs?{query}&limit={most}{next}"), &key).await;
+            assert_eq!(page.status, StatusCode::OK, "{}", page.text);
+            let jobs = page.json["jobs"].as_array().unwrap();
+            assert!(jobs.len() <= most, "{query}: {} of {most}", jobs.len());
+            ids.extend(jobs.iter().map(|job| job["job_id"].as_str().unwrap().to_owned()));
+            pages += 1;
+            match page.json["next_cursor"].as_str() {
+                Some(cursor) => next = format!("&cursor={cursor}"),
+                None => return (ids, pages),
+            }
+        }
+    };
+    let night = ["night-000", "night-001", "night-002", "night-003"];
+    // What lies behind 130 others is on the first page.
+    assert_eq!(listed("paused=true", 100).await, (night.map(str::to_owned).to_vec(), 1));
+    assert_eq!(listed("paused=true&policy_id=small", 1).await.0, [night[0], night[2]]);
+    for target in ["https://hooks.acme.example/*", "https://hooks.acme.example/a"] {
+        assert_eq!(listed(&format!("target={target}"), 100).await, (vec!["night-hook".to_owned()], 1));
+    }
+    let (small, pages) = listed("policy_id=small", 10).await;
+    assert_eq!((small.len(), pages), (67, 7));
+    assert_eq!(listed("policy_id=nobody", 100).await.0, [""; 0]);
+    let all = listed("", 7).await.0;
+    assert!(all.len() == 135 && all.is_sorted(), "{all:?}");
+    for (query, says) in [
+        ("policy_id=no policy", "policy_id"),
+        ("target=hooks", "target is 'hooks', which no address matches"),
+        ("paused=yes", "not `true` or `false`"),
+    ] {
+        let refused = world.get(&format!("/v1/jobs?{}", query.replace(' ', "%20")), &key).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{}", refused.text);
+        assert!(refused.text.contains(says), "{}", refused.text);
+    }
+}
+
+/// A page that begins with jobs that were deleted shows those that are there.
+#[tokio::test]
+async fn deleted_jobs_leave_no_empty_pages() {
+    let (world, key) = with_jobs(130, 2).await;
+    let mut body = json!({"prefix": "day-"});
+    while !body["cursor"].is_null() || body.get("cursor").is_none() {
+        let answer = act(&world, &key, "delete", body.clone()).await;
+        body["cursor"] = answer.json["next_cursor"].clone();
+    }
+    let left = world.get("/v1/jobs?limit=1", &key).await.json;
+    assert_eq!(left["jobs"][0]["job_id"], "night-000", "{left}");
+}
+
+/// Those whose events go to a host that is in trouble.
+#[tokio::test]
+async fn jobs_are_paused_by_their_target() {
+    let (world, key) = with_jobs(2, 0).await;
+    let mut hook = cron_job();
+    hook["target"] = json!({"http": {"url": "https://hooks.acme.example/a"}});
+    world.put("/v1/jobs/hook", &key, &hook).await;
+    let body = json!({"prefix": "", "target": "https://hooks.acme.example/*"});
+    assert_eq!(told(&act(&world, &key, "pause", body).await), [("hook".to_owned(), 200)]);
+    assert_eq!(paused(&world, &key).await, ["hook"]);
+    let client = Client::new(world.serve().await, key).unwrap();
+    let target = Some("https://hooks.acme.example/*".to_owned());
+    let meant = Selection { target, paused: Some(true), ..Selection::of_prefix("h") };
+    let found = client.selected_jobs(&meant).await.unwrap();
+    assert_eq!((found.rows.len(), &*found.rows[0].job_id, found.next_cursor), (1, "hook", None));
+    let by_day = Selection { policy_id: Some("small".to_owned()), ..Selection::of_prefix("day-") };
+    assert_eq!(client.selected_jobs(&by_day).await.unwrap().rows.len(), 1);
+}
+
+#[tokio::test]
 async fn more_than_a_page_of_jobs_is_deleted_page_by_page_and_no_others() {
     let (world, key) = with_jobs(130, 2).await;
     let (mut deleted, mut calls, mut body) = (0, 0, json!({"prefix": "day-"}));
@@ -100,6 +177,7 @@ async fn what_is_meant_must_be_said() {
         (json!({}), "prefix"),
         (json!({"prefix": "x".repeat(201)}), "prefix"),
         (json!({"prefix": "", "policy_id": "no policy"}), "policy_id"),
+        (json!({"prefix": "", "target": "hooks"}), "target"),
         (json!({"prefix": "", "tag": "x"}), "tag"),
         (json!({"prefix": "", "paused": "yes"}), "paused"),
     ] {
