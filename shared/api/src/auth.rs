@@ -152,8 +152,9 @@ fn scope_of(method: &Method, path: &str) -> Scope {
         ("keys" | "webhook-secret", _) => Scope::Admin,
         ("secrets", name) if !name.is_empty() => Scope::Admin,
         ("tokens", "release" | "extend") => Scope::Release,
-        // It asks, and changes nothing.
+        // They ask, and change nothing.
         ("schedules", "preview") => Scope::Read,
+        ("calendars", rest) if rest.ends_with("/preview") => Scope::Read,
         _ if *method == Method::GET || *method == Method::HEAD => Scope::Read,
         _ => Scope::Schedule,
     }

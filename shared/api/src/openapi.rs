@@ -186,6 +186,7 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(schedules::preview_schedule))
         .routes(routes!(calendars::list_calendars))
         .routes(routes!(calendars::read_calendar, calendars::put_calendar, calendars::delete_calendar))
+        .routes(routes!(calendars::preview_calendar))
         .routes(routes!(secrets::list_secrets))
         .routes(routes!(secrets::put_secret, secrets::delete_secret))
         .routes(routes!(index::read_index))

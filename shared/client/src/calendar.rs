@@ -1,7 +1,7 @@
 //! Exclusion calendars: days and stretches on which the jobs that name them do not launch.
 
 use serde::Serialize;
-use tidegate_protocol::{CalendarList, CalendarView, Interval};
+use tidegate_protocol::{CalendarChange, CalendarList, CalendarView, Interval, LaunchChange};
 
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
@@ -63,6 +63,23 @@ impl Client {
     pub async fn calendars(&self, cursor: Option<&str>) -> Result<Page<CalendarView>, Error> {
         let page: CalendarList = self.get_page(Route::Calendars, &[], cursor).await?;
         Ok(Page { rows: page.calendars, unreadable: page.unreadable, next_cursor: page.next_cursor })
+    }
+
+    /// What the jobs that name a calendar would gain and lose if it were put so: those of a page of the client's jobs, which may have few
+    /// rows, or none; the list ends where `next_cursor` is `None`. Nothing is changed.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 422 when a field is wrong, 400 when the cursor is not one of this list. Otherwise as every call
+    /// of [`Client`].
+    pub async fn preview_calendar(
+        &self,
+        calendar_id: &str,
+        calendar: &Calendar,
+        cursor: Option<&str>,
+    ) -> Result<Page<LaunchChange>, Error> {
+        let page: CalendarChange =
+            self.post_for_page(Route::PreviewCalendar(calendar_id), calendar, cursor).await?;
+        Ok(Page { rows: page.jobs, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }
 
     /// Deletes a calendar that no job names; with `expected`, only at that revision.

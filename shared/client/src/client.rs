@@ -78,6 +78,7 @@ pub(crate) enum Route<'a> {
     Holders(&'a str),
     Calendars,
     Calendar(&'a str),
+    PreviewCalendar(&'a str),
     Secrets,
     Secret(&'a str),
     Jobs,
@@ -133,6 +134,7 @@ impl Route<'_> {
             Self::Holders(id) => ("policies", &[id], "/holders"),
             Self::Calendars => ("calendars", &[], ""),
             Self::Calendar(id) => ("calendars", &[id], ""),
+            Self::PreviewCalendar(id) => ("calendars", &[id], "/preview"),
             Self::Secrets => ("secrets", &[], ""),
             Self::Secret(id) => ("secrets", &[id], ""),
             Self::Jobs => ("jobs", &[], ""),
@@ -165,6 +167,13 @@ impl Route<'_> {
         let names: String = names.iter().map(|name| format!("/{}", escaped(name))).collect();
         format!("/v1/{collection}{names}{what}")
     }
+}
+
+/// A route with parameters.
+fn asked(route: Route<'_>, query: &[(&str, &str)]) -> String {
+    let query: Vec<String> = query.iter().map(|(name, value)| format!("{name}={}", escaped(value))).collect();
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("{}{mark}{}", route.path(), query.join("&"))
 }
 
 /// A name as a part of a path: whatever is no plain character is escaped, so that no name reaches another route.
@@ -247,11 +256,25 @@ impl Client {
         some: &[(&str, &str)],
         cursor: Option<&str>,
     ) -> Result<T, Error> {
+        answer(self.call(Method::GET, &self.page_of(route, some, cursor))).await
+    }
+
+    /// The same of what is asked with a body.
+    pub(crate) async fn post_for_page<T: DeserializeOwned>(
+        &self,
+        route: Route<'_>,
+        body: &impl Serialize,
+        cursor: Option<&str>,
+    ) -> Result<T, Error> {
+        answer(self.call(Method::POST, &self.page_of(route, &[], cursor)).json(body)).await
+    }
+
+    fn page_of(&self, route: Route<'_>, some: &[(&str, &str)], cursor: Option<&str>) -> String {
         let rows = self.page_rows.map(|rows| rows.to_string());
         let mut query = some.to_vec();
         query.extend(cursor.map(|cursor| ("cursor", cursor)));
         query.extend(rows.as_deref().map(|rows| ("limit", rows)));
-        self.get_with(route, &query).await
+        asked(route, &query)
     }
 
     /// What is asked with parameters.
@@ -260,10 +283,7 @@ impl Client {
         route: Route<'_>,
         query: &[(&str, &str)],
     ) -> Result<T, Error> {
-        let query: Vec<String> =
-            query.iter().map(|(name, value)| format!("{name}={}", escaped(value))).collect();
-        let mark = if query.is_empty() { "" } else { "?" };
-        answer(self.call(Method::GET, &format!("{}{mark}{}", route.path(), query.join("&")))).await
+        answer(self.call(Method::GET, &asked(route, query))).await
     }
 
     /// What asks for `count` firings.

@@ -78,11 +78,11 @@ pub use tidegate_protocol::{
     DeadLetterCounts, DeadLetterDetail, DeadLetterResult, DeadLetterStatus, Dst, Event, EventError,
     EventRecord, Every, ExpectationCode, Explanation, ExtendStatus, Extended, FailedDelivery, FieldError,
     Firing, ForecastCode, FreeStatus, Freed, Gap, History, Holder, HttpTarget, Interval, JobDefaults,
-    JobView, KeyView, Misfire, MisfireRule, NewKey, OnDeadline, OnExpiry, Outcome, Overlap, Pace, Per,
-    PolicyStatus, PolicyView, Preview, Problem, Quotas, Rate, ReasonCode, RegisteredClient, Release,
-    ReleaseRule, ReleaseStatus, Released, Retry, Run, RunDetail, RunOverlap, Scope, SecretView, SelectedJobs,
-    Sideline, SidelineStatus, Sidelines, SkippedLaunch, SqsTarget, StrainedTarget, Target, TriggerView,
-    TriggeredRun, Unreadable, Upcoming, UpcomingFiring, WebhookSecret,
+    JobView, KeyView, LaunchChange, Misfire, MisfireRule, NewKey, OnDeadline, OnExpiry, Outcome, Overlap,
+    Pace, Per, PolicyStatus, PolicyView, Preview, Problem, Quotas, Rate, ReasonCode, RegisteredClient,
+    Release, ReleaseRule, ReleaseStatus, Released, Retry, Run, RunDetail, RunOverlap, Scope, SecretView,
+    SelectedJobs, Sideline, SidelineStatus, Sidelines, SkippedLaunch, SqsTarget, StrainedTarget, Target,
+    TriggerView, TriggeredRun, Unreadable, Upcoming, UpcomingFiring, WebhookSecret,
 };
 pub use trigger::{Cron, CronFields, Trigger};
 #[cfg(feature = "webhook")]

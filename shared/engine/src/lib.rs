@@ -98,7 +98,8 @@ pub use jobs::{JobDelete, JobDraft, Jobs, LeftOut, RunCancel, Triggered};
 pub use policies::{Policies, PolicyDelete};
 pub use queries::{
     EmissionStatus, EventRecord, EventStatus, ExpectationBasis, Explanation, ForecastBasis, Holder,
-    LeaseSpan, Load, Observer, PolicyStatus, Queries, Reason, RunDetail, RunState, RunSummary, SoFar,
+    LaunchChange, LeaseSpan, Load, Observer, PolicyStatus, Queries, Reason, RunDetail, RunState, RunSummary,
+    SoFar,
 };
 pub use queues::{Config, Handled, QueueCheck, Queues, Redelivery, message};
 pub use reach::{PrivateTargets, PrivateTargetsError};

@@ -32,6 +32,38 @@ pub struct Interval {
     pub to: String,
 }
 
+/// What a job would gain and lose by a change of a calendar. A job that is paused gains and loses nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LaunchChange {
+    /// The job, which names the calendar.
+    pub job_id: String,
+    /// Launches within 400 days that are left out as things stand, and would be made.
+    pub gained: u32,
+    /// The first of them, up to 20, in UTC.
+    pub first_gained: Vec<String>,
+    /// Launches within 400 days that are to come as things stand, and would be left out.
+    pub lost: u32,
+    /// The first of them, up to 20, in UTC.
+    pub first_lost: Vec<String>,
+    /// The last launch that was compared, where the days that change have more than 5,000; null: all were.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub compared_to: Option<String>,
+}
+
+/// What a change of a calendar would do, by the jobs of a page that name it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CalendarChange {
+    /// The jobs, by id: those that name the calendar, of a page of the client's jobs. It may be empty and be followed by others.
+    pub jobs: Vec<LaunchChange>,
+    /// What the page has beside that and cannot be read. Left out when there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unreadable: Vec<Unreadable>,
+    /// What to ask the next page with; null on the last.
+    pub next_cursor: Option<String>,
+}
+
 /// A page of calendars.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

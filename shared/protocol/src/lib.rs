@@ -37,7 +37,7 @@ mod tokens;
 mod trigger;
 mod words;
 
-pub use calendar::{CalendarList, CalendarView, Interval};
+pub use calendar::{CalendarChange, CalendarList, CalendarView, Interval, LaunchChange};
 pub use client::{
     ClientDeletion, ClientView, DeletionStage, JobDefaults, KeyList, KeyView, NewKey, Quotas,
     RegisteredClient, Scope, Suspension, WebhookSecret,

@@ -4,17 +4,17 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::StatusCode;
-use tidegate_domain::calendar::Calendar;
+use tidegate_domain::calendar::{Calendar, Exclusions};
 use tidegate_domain::ids::CalendarId;
 use tidegate_engine::{CalendarDelete, Written};
-use tidegate_protocol::{CalendarList, CalendarView};
+use tidegate_protocol::{CalendarChange, CalendarList, CalendarView};
 
 use super::{exists_already, not_found, nothing_to_match, same_id, with_revision, wrong_revision};
 use crate::ApiState;
 use crate::auth::Caller;
 use crate::body::{Body, Cursor, Expected, ListQuery, Paged, Precondition, id_to_find, id_to_write};
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::calendar::{CalendarBody, view};
+use crate::wire::calendar::{CalendarBody, change_view, view};
 use crate::wire::read_only::expectation;
 use crate::wire::spoiled;
 
@@ -70,13 +70,7 @@ pub(crate) async fn put_calendar(
     Body(body): Body<CalendarBody>,
 ) -> Result<Response, Problem> {
     let id: CalendarId = id_to_write("calendar_id", &id)?;
-    let mut errors = FieldErrors::default();
-    let exclusions = body.check(&mut errors);
-    errors.into_result(Kind::InvalidBody)?;
-    same_id("calendar_id", body.calendar_id.as_deref(), id.as_str())?;
-    let Some(exclusions) = exclusions else {
-        return Err(Problem::new(Kind::InvalidBody, "the body is not that of a calendar"));
-    };
+    let exclusions = checked(&body, &id)?;
     let expected = expectation(by_header, body.revision)?;
     let written = state.engine.calendars().put(&client.id, id.clone(), exclusions, expected).await;
     let shown = |status, calendar: &Calendar| with_revision(status, calendar.revision, view(calendar));
@@ -87,6 +81,40 @@ pub(crate) async fn put_calendar(
         Written::Taken(_) => Err(exists_already("calendar", id.as_str())),
         Written::Absent => Err(nothing_to_match("calendar", id.as_str())),
     }
+}
+
+/// Says which launches the jobs that name a calendar would gain and lose within 400 days, if it were put so. Nothing is changed. Up to 100
+/// of the client's jobs are looked at for each page; one-time jobs with a generated id are not.
+#[utoipa::path(post, path = "/v1/calendars/{calendar_id}/preview", tag = "calendars", request_body = CalendarBody,
+    params(("calendar_id" = String, Path), ListQuery), responses(
+    (status = 200, description = "What would change", body = CalendarChange),
+))]
+pub(crate) async fn preview_calendar(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path(id): Path<String>,
+    Paged(asked): Paged,
+    Body(body): Body<CalendarBody>,
+) -> Result<Json<CalendarChange>, Problem> {
+    let id: CalendarId = id_to_write("calendar_id", &id)?;
+    let exclusions = checked(&body, &id)?;
+    let given = asked.after.is_some();
+    let page = state.engine.queries().calendar_change(&client.id, &id, exclusions, asked).await;
+    let page = page.map_err(|e| Cursor::refusal_of_engine(given, "preview a calendar", &e))?;
+    Ok(Json(CalendarChange {
+        jobs: page.rows.iter().map(change_view).collect(),
+        unreadable: spoiled::views(page.unreadable, ""),
+        next_cursor: Cursor::next_of(page.next),
+    }))
+}
+
+/// What a body says that a calendar lists.
+fn checked(body: &CalendarBody, id: &CalendarId) -> Result<Exclusions, Problem> {
+    let mut errors = FieldErrors::default();
+    let exclusions = body.check(&mut errors);
+    errors.into_result(Kind::InvalidBody)?;
+    same_id("calendar_id", body.calendar_id.as_deref(), id.as_str())?;
+    exclusions.ok_or_else(|| Problem::new(Kind::InvalidBody, "the body is not that of a calendar"))
 }
 
 /// Deletes a calendar that no job names.

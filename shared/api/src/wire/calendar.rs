@@ -6,7 +6,8 @@ use tidegate_domain::bounded::Revision;
 use tidegate_domain::calendar::{Calendar, Exclusions};
 use tidegate_domain::limits::{CALENDAR_ENTRIES, NAME_BYTES};
 use tidegate_domain::time::{Window, parse_zone};
-use tidegate_protocol::{CalendarView, Interval};
+use tidegate_engine::LaunchChange;
+use tidegate_protocol::{self as protocol, CalendarView, Interval};
 use utoipa::ToSchema;
 
 use crate::form::Form;
@@ -18,6 +19,8 @@ use crate::wire::when::{bounded, read_instant};
 
 /// A year with a 29 February, to read days of every year in.
 const LEAP_YEAR: &str = "2028-";
+/// Launches that a change of a calendar is shown by.
+const SHOWN: usize = 20;
 
 /// A calendar as a client defines it: the days and stretches on which the jobs that name it do not launch.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -125,6 +128,20 @@ fn read_date(text: &str) -> Option<Date> {
         return Some(Date::Yearly(month.parse().ok()?, day.parse().ok()?));
     }
     day(text).map(Date::Once)
+}
+
+/// What a job would gain and lose, as it is answered.
+pub(crate) fn change_view(change: &LaunchChange) -> protocol::LaunchChange {
+    let number = |launches: &[DateTime<Utc>]| u32::try_from(launches.len()).unwrap_or(u32::MAX);
+    let first = |launches: &[DateTime<Utc>]| launches.iter().take(SHOWN).copied().map(instant).collect();
+    protocol::LaunchChange {
+        job_id: change.job.to_string(),
+        gained: number(&change.gained),
+        first_gained: first(&change.gained),
+        lost: number(&change.lost),
+        first_lost: first(&change.lost),
+        compared_to: change.compared_to.map(instant),
+    }
 }
 
 /// A calendar as it is answered.

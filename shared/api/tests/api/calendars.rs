@@ -2,6 +2,7 @@
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
+use tidegate_client::{Calendar, Client, Interval};
 
 use crate::world::{World, cron_job};
 
@@ -104,4 +105,114 @@ async fn a_calendar_with_a_fault_is_refused_by_its_field_and_nothing_is_written(
     let named = world.put("/v1/calendars/a%20b", &key, &json!({"dates": ["12-25"]})).await;
     assert_eq!(named.json["errors"][0]["field"], "calendar_id", "{}", named.text);
     assert_eq!(world.everything().await, before);
+}
+
+/// A client with jobs on, off and beside a calendar that has Christmas.
+async fn with_calendar(world: &World) -> String {
+    let key = world.register("acme").await;
+    for (id, dates) in [("holidays", json!(["2026-12-25"])), ("closed", json!(["12-24"]))] {
+        let put = world.put(&format!("/v1/calendars/{id}"), &key, &json!({"dates": dates})).await;
+        assert_eq!(put.status, StatusCode::CREATED, "{}", put.text);
+    }
+    let minutely = json!({"cron": "* * * * *", "zone": "Europe/Berlin"});
+    for (id, trigger, rules) in [
+        ("a-daily", cron_job()["trigger"].clone(), json!({"calendars": ["holidays"]})),
+        ("b-both", cron_job()["trigger"].clone(), json!({"calendars": ["closed", "holidays"]})),
+        ("c-minutely", minutely.clone(), json!({"only_on": ["holidays"]})),
+        ("d-often", json!({"rate": {"every_seconds": 10}}), json!({"only_on": ["holidays"]})),
+        ("e-beside", minutely.clone(), json!({"calendars": ["closed"]})),
+        ("f-paused", minutely, json!({"calendars": ["holidays"]})),
+    ] {
+        let mut job = cron_job();
+        job["trigger"] = trigger;
+        job.as_object_mut().unwrap().extend(rules.as_object().unwrap().clone());
+        let put = world.put(&format!("/v1/jobs/{id}"), &key, &job).await;
+        assert_eq!(put.status, StatusCode::CREATED, "{}", put.text);
+    }
+    world.send(Method::POST, "/v1/jobs/f-paused/pause", Some(&key), &[], "").await;
+    key
+}
+
+#[tokio::test]
+async fn a_change_of_a_calendar_shows_what_its_jobs_would_gain_and_lose() {
+    let world = World::new().await;
+    let key = with_calendar(&world).await;
+    let before = world.everything().await;
+    let moved = json!({"dates": ["2026-12-24"]});
+    let preview = world.post("/v1/calendars/holidays/preview", &key, &moved).await;
+    assert_eq!(preview.status, StatusCode::OK, "{}", preview.text);
+    assert_eq!(world.everything().await, before);
+    let jobs = preview.json["jobs"].as_array().unwrap();
+    let (christmas, eve) = (json!(["2026-12-25T09:00:00Z"]), json!(["2026-12-24T09:00:00Z"]));
+    let told = |job_id: &str, gained: &Value, lost: &Value| {
+        json!({
+            "job_id": job_id, "gained": gained.as_array().unwrap().len(), "first_gained": gained,
+            "lost": lost.as_array().unwrap().len(), "first_lost": lost, "compared_to": null
+        })
+    };
+    assert_eq!(jobs[0], told("a-daily", &christmas, &eve));
+    // What another calendar leaves out anyway is not lost.
+    assert_eq!(jobs[1], told("b-both", &christmas, &json!([])));
+    let minutely = &jobs[2];
+    assert_eq!((&minutely["gained"], &minutely["lost"]), (&json!(1_440), &json!(1_440)), "{minutely}");
+    assert_eq!(minutely["first_gained"].as_array().unwrap().len(), 20);
+    // The days of the job's zone, which begin an hour before those of UTC.
+    assert_eq!(minutely["first_gained"][0], "2026-12-23T23:00:00Z");
+    assert_eq!(minutely["first_lost"][0], "2026-12-24T23:00:00Z");
+    assert_eq!(
+        (&jobs[3]["job_id"], jobs[3]["compared_to"].is_string()),
+        (&json!("d-often"), true),
+        "{}",
+        jobs[3]
+    );
+    assert_eq!(jobs[4], told("f-paused", &json!([]), &json!([])));
+    assert_eq!(jobs.len(), 5, "{}", preview.text);
+
+    // It tells the truth: what was lost is left out once the calendar is put so, and what was gained is made.
+    world.put("/v1/calendars/holidays", &key, &moved).await;
+    let upcoming = world.get("/v1/jobs/a-daily/upcoming?count=40", &key).await.json;
+    let skipped = |at: &str| {
+        let firings = upcoming["upcoming"].as_array().unwrap();
+        firings.iter().find(|firing| firing["launch_at"] == at).unwrap()["skipped"].clone()
+    };
+    assert_eq!(
+        (skipped("2026-12-24T09:00:00Z"), skipped("2026-12-25T09:00:00Z")),
+        (json!("excluded"), Value::Null)
+    );
+    let same = world.post("/v1/calendars/holidays/preview", &key, &moved).await.json;
+    let changes = |job: &Value| job["gained"] != 0 || job["lost"] != 0;
+    assert!(!same["jobs"].as_array().unwrap().iter().any(changes), "{same}");
+}
+
+#[tokio::test]
+async fn every_way_in_which_a_calendar_changes_is_previewed_page_by_page() {
+    let world = World::new().await;
+    let key = with_calendar(&world).await;
+    let client = Client::new(world.serve().await, &*key).unwrap().with_pages_of(2);
+    let eve = "2026-12-24T09:00:00Z".to_owned();
+    let stretch = Interval { from: "2026-12-24T08:00:00Z".to_owned(), to: "2026-12-24T10:00:00Z".to_owned() };
+    let christmas = || Calendar::of_dates(["2026-12-25"]);
+    for (change, gained, lost) in [
+        (Calendar { intervals: vec![stretch], ..christmas() }, vec![], vec![eve.clone()]),
+        (Calendar::of_dates(["2026-12-25", "12-24"]), vec![], vec![eve, "2027-12-24T09:00:00Z".to_owned()]),
+        (Calendar { zone: Some("Pacific/Auckland".to_owned()), ..christmas() }, vec![], vec![]),
+        (Calendar::of_dates(["2020-01-01"]), vec!["2026-12-25T09:00:00Z".to_owned()], vec![]),
+    ] {
+        let first = client.preview_calendar("holidays", &change, None).await.unwrap();
+        let daily = &first.rows[0];
+        assert_eq!(
+            (&*daily.job_id, &daily.first_gained, &daily.first_lost),
+            ("a-daily", &gained, &lost),
+            "{change:?}"
+        );
+        assert_eq!(first.rows.len(), 2);
+        let second =
+            client.preview_calendar("holidays", &change, first.next_cursor.as_deref()).await.unwrap();
+        assert_eq!(second.rows[0].job_id, "c-minutely");
+    }
+    let nobody = client.preview_calendar("nobody", &christmas(), None).await.unwrap();
+    assert!(nobody.rows.is_empty());
+    let wrong =
+        client.preview_calendar("holidays", &Calendar::of_dates(["tomorrow"]), None).await.unwrap_err();
+    assert_eq!(wrong.problem().unwrap().errors[0].field, "dates[0]");
 }

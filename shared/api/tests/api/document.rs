@@ -84,6 +84,7 @@ async fn every_route_is_in_the_document_and_the_document_names_no_other() {
         "PATCH /v1/clients/{client_id}",
         "PATCH /v1/jobs/{job_id}",
         "PATCH /v1/policies/{policy_id}",
+        "POST /v1/calendars/{calendar_id}/preview",
         "POST /v1/clients",
         "POST /v1/clients/{client_id}/drain",
         "POST /v1/clients/{client_id}/keys",

@@ -135,7 +135,9 @@ impl Two {
             "POST /v1/policies" => json!({"policy_id": format!("{owner}-policy"), "max_in_flight": 7}),
             "PUT /v1/policies/{policy_id}" | "PATCH /v1/policies/{policy_id}" => json!({"max_in_flight": 7}),
             "POST /v1/policies/{policy_id}/close" => json!({"until": "2026-11-21T13:00:00Z"}),
-            "PUT /v1/calendars/{calendar_id}" => json!({"dates": ["01-01"]}),
+            "PUT /v1/calendars/{calendar_id}" | "POST /v1/calendars/{calendar_id}/preview" => {
+                json!({"dates": ["01-01"]})
+            }
             "PUT /v1/secrets/{secret_id}" => json!({"value": "another"}),
             "POST /v1/schedules/preview" => json!({"trigger": {"cron": "0 9 * * *"}}),
             "POST /v1/tokens/release" | "POST /v1/tokens/extend" | "POST /v1/tokens/free" => {

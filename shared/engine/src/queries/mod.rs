@@ -2,6 +2,7 @@
 //!
 //! Rows are read one by one, without locks. Deliberately absent: anything that writes or sends.
 
+mod calendar_change;
 mod dry_run;
 mod explain;
 mod forecast;
@@ -20,6 +21,7 @@ use tidegate_store::Store;
 
 use crate::contents::Contents;
 use crate::throttle::Throttle;
+pub use calendar_change::LaunchChange;
 pub use dry_run::Observer;
 pub use explain::{ExpectationBasis, Explanation, Holder, LeaseSpan, Reason};
 pub use forecast::{ForecastBasis, SoFar};

@@ -1,0 +1,168 @@
+//! What a change of a calendar would do to the jobs that name it, before it is made.
+//!
+//! Only what lies near a day or a stretch that the change touches is compared, so that a launch of every minute is looked at around
+//! Christmas and not on each day until then.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use chrono::{DateTime, Datelike as _, NaiveDate, NaiveTime, Utc};
+use futures::future::BoxFuture;
+use tidegate_domain::calendar::{Exclusions, OpenDays};
+use tidegate_domain::ids::{CalendarId, ClientId, JobId};
+use tidegate_domain::job::Job;
+use tidegate_domain::time::{Window, days, seconds, shifted};
+use tidegate_store::launch::Child;
+use tidegate_store::{Page, PageOf};
+
+use super::Queries;
+use crate::EngineError;
+use crate::scan::evaluate::evaluate;
+use crate::scan::{Decision, plan_at_once};
+
+/// How far ahead launches are compared, in days.
+const AHEAD_DAYS: i64 = 400;
+/// Launches of one job that are compared.
+const COMPARED: usize = 5_000;
+/// Launches that are computed together.
+const TOGETHER: usize = 50;
+/// How far the days of a zone may lie from those of UTC, in seconds.
+const ZONE_SECONDS: i64 = 15 * 3_600;
+const DAY_SECONDS: i64 = 86_400;
+
+/// Which launches a job would gain and lose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchChange {
+    /// The job.
+    pub job: JobId,
+    /// Launches that are left out as things stand, and would be made.
+    pub gained: Vec<DateTime<Utc>>,
+    /// Launches that are to come as things stand, and would be left out.
+    pub lost: Vec<DateTime<Utc>>,
+    /// Where it has too many launches to compare them all: the last one that was compared.
+    pub compared_to: Option<DateTime<Utc>>,
+}
+
+impl Queries {
+    /// What the jobs that name a calendar would gain and lose by a change of it, within 400 days: those of a page of the client's jobs.
+    /// One-time jobs with a generated id are not looked at. Nothing is changed.
+    ///
+    /// # Errors
+    /// When the store does not answer, or a calendar that a job names cannot be read.
+    pub fn calendar_change<'a>(
+        &'a self,
+        client: &'a ClientId,
+        id: &'a CalendarId,
+        change: Exclusions,
+        page: impl Into<PageOf>,
+    ) -> BoxFuture<'a, Result<Page<LaunchChange>, EngineError>> {
+        let page = page.into();
+        Box::pin(async move {
+            let now = self.clock.now();
+            let (former, change) = (self.contents.listed(client, id).await?, Arc::new(change));
+            let stretches = touched(former.as_deref(), &change, now);
+            let mut known = BTreeMap::from([(id.clone(), former)]);
+            let Page { rows, next, unreadable } = self.store.jobs(client, "", page).await?;
+            let mut changes = Vec::new();
+            for job in rows {
+                if !job.rules.all_calendars().any(|named| named == id) {
+                    continue;
+                }
+                for named in job.rules.all_calendars() {
+                    if !known.contains_key(named) {
+                        known.insert(named.clone(), self.contents.listed(client, named).await?);
+                    }
+                }
+                let listed = |named: &CalendarId| known.get(named).cloned().flatten();
+                let changed =
+                    |named: &CalendarId| if named == id { Some(Arc::clone(&change)) } else { listed(named) };
+                let open = (OpenDays::of(&job.rules, listed), OpenDays::of(&job.rules, changed));
+                changes.push(compare(&job, &open, &stretches, now));
+            }
+            Ok(Page { rows: changes, next, unreadable })
+        })
+    }
+}
+
+/// The stretches in which a change of a calendar may matter, in order, without overlaps.
+fn touched(former: Option<&Exclusions>, change: &Exclusions, now: DateTime<Utc>) -> Vec<Window> {
+    let nothing = Exclusions::default();
+    let former = former.unwrap_or(&nothing);
+    let end = shifted(now, days(AHEAD_DAYS));
+    let years = now.year().saturating_sub(1)..=end.year();
+    let all_days = |list: &Exclusions| -> BTreeSet<NaiveDate> {
+        let of =
+            |(month, day): &(u8, u8), year| NaiveDate::from_ymd_opt(year, (*month).into(), (*day).into());
+        let yearly = list.yearly.iter().flat_map(|date| years.clone().filter_map(move |year| of(date, year)));
+        list.dates.iter().copied().chain(yearly).collect()
+    };
+    let (was, is) = (all_days(former), all_days(change));
+    // The days of another zone are other days, though they are called the same.
+    let dates: Vec<NaiveDate> = match former.zone == change.zone {
+        true => was.symmetric_difference(&is).copied().collect(),
+        false => was.union(&is).copied().collect(),
+    };
+    let of_day = |date: NaiveDate| {
+        let midnight = date.and_time(NaiveTime::MIN).and_utc();
+        (shifted(midnight, seconds(-ZONE_SECONDS)), shifted(midnight, seconds(DAY_SECONDS + ZONE_SECONDS)))
+    };
+    let ends = |list: &Exclusions| -> BTreeSet<(DateTime<Utc>, DateTime<Utc>)> {
+        list.intervals.iter().map(|window| (window.from(), window.to())).collect()
+    };
+    let (was, is) = (ends(former), ends(change));
+    let mut all: Vec<_> =
+        dates.into_iter().map(of_day).chain(was.symmetric_difference(&is).copied()).collect();
+    all.sort_unstable();
+    let mut merged: Vec<(DateTime<Utc>, DateTime<Utc>)> = Vec::new();
+    for (from, to) in
+        all.into_iter().map(|(from, to)| (from.max(now), to.min(end))).filter(|(from, to)| from < to)
+    {
+        match merged.last_mut() {
+            Some((_, last)) if from <= *last => *last = to.max(*last),
+            _ => merged.push((from, to)),
+        }
+    }
+    merged.into_iter().filter_map(|(from, to)| Window::new(from, to).ok()).collect()
+}
+
+fn compare(
+    job: &Job,
+    (was, is): &(OpenDays, OpenDays),
+    stretches: &[Window],
+    now: DateTime<Utc>,
+) -> LaunchChange {
+    let (child, plan) = (Child::of(job), plan_at_once(now, false));
+    let mut change =
+        LaunchChange { job: job.id.clone(), gained: Vec::new(), lost: Vec::new(), compared_to: None };
+    let mut left = COMPARED;
+    for stretch in stretches {
+        let mut after = shifted(stretch.from(), seconds(-1));
+        loop {
+            let mut firings = child.cadence.upcoming(after, TOGETHER.min(left));
+            let last = firings.last().map(|firing| firing.launch_at);
+            firings.retain(|firing| stretch.contains(firing.launch_at));
+            left = left.saturating_sub(firings.len());
+            let decided = |open| -> Vec<Decision> {
+                let mut decisions = Vec::with_capacity(firings.len());
+                evaluate(&child, &firings, open, &plan, &mut decisions);
+                decisions
+            };
+            for (was, is) in decided(was).into_iter().zip(decided(is)) {
+                match (was.skip_reason, is.skip_reason) {
+                    (Some(_), None) => change.gained.push(is.launch_at),
+                    (None, Some(_)) => change.lost.push(was.launch_at),
+                    _ => {}
+                }
+            }
+            match last {
+                Some(last) if last < stretch.to() && left > 0 => after = last,
+                Some(last) if left == 0 => {
+                    change.compared_to = Some(last);
+                    return change;
+                }
+                _ => break,
+            }
+        }
+    }
+    change
+}
