@@ -300,7 +300,7 @@ pub(super) fn unanswered(error: &reqwest::Error, timeout: StdDuration) -> Sent {
 }
 
 /// An error and what caused it, down to the first cause.
-fn causes<'e>(error: &'e reqwest::Error) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
+pub(crate) fn causes<'e>(error: &'e reqwest::Error) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
     let mut next: Option<&'e (dyn StdError + 'static)> = Some(error);
     iter::from_fn(move || {
         let error = next?;
