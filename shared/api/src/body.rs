@@ -24,7 +24,7 @@ use utoipa::IntoParams;
 use crate::ApiState;
 use crate::form::{self, Form};
 use crate::problem::{Kind, Problem};
-use crate::wire::number::Number;
+use crate::wire::number::PageLimit;
 
 /// A JSON body of at most `LIMIT` bytes.
 pub(crate) struct Body<T, const LIMIT: usize = REQUEST_BODY_BYTES>(pub(crate) T);
@@ -96,9 +96,6 @@ pub(crate) struct ListQuery {
     limit: Option<String>,
 }
 
-/// What the parameter `limit` is described as. An alias, because utoipa asks each type argument that it sees for a schema.
-pub(crate) type PageLimit = Number<PageRows>;
-
 /// The page that the query of a list asks for.
 pub(crate) struct Paged(pub(crate) PageOf);
 
@@ -107,9 +104,8 @@ impl Paged {
     pub(crate) fn read(cursor: Option<String>, limit: Option<&str>) -> Result<PageOf, Problem> {
         let after = Cursor::read(cursor)?;
         let Some(text) = limit else { return Ok(after.into()) };
-        let rows = text.parse().ok().and_then(|rows| PageRows::checked(rows).ok());
-        let rows = rows.ok_or_else(|| {
-            let detail = format!("{}; leave it out for a whole page", PageRows::refused(text));
+        let rows = PageRows::read(text).map_err(|refused| {
+            let detail = format!("{refused}; leave it out for a whole page");
             Problem::of_field(Kind::MalformedRequest, PageRows::NAME, text, detail)
         })?;
         Ok(PageOf { after, rows })

@@ -61,10 +61,9 @@ impl Environment {
             },
             endpoints: Endpoints::from_lookup(&lookup),
             admin_key_sha256: find("TIDEGATE_ADMIN_KEY_SHA256"),
-            heartbeat: match find("TIDEGATE_HEARTBEAT_URL") {
-                Some(text) => Some(text.parse().map_err(EnvironmentError::Heartbeat)?),
-                None => None,
-            },
+            heartbeat: find("TIDEGATE_HEARTBEAT_URL")
+                .map(|text| text.parse().map_err(EnvironmentError::Heartbeat))
+                .transpose()?,
         })
     }
 

@@ -150,17 +150,14 @@ pub async fn engine(environment: &Environment, figures: &Figures) -> Engine {
     let counted = Counted::new(figures.under_way(), own_queues);
     let dynamodb = aws_sdk_dynamodb::config::Builder::from(&sdk).interceptor(counted.clone()).build();
     let sqs = aws_sdk_sqs::config::Builder::from(&sdk).interceptor(counted).build();
-    let engine = Engine::new(Parts {
+    let parts = Parts {
         store: Store::new(aws_sdk_dynamodb::Client::from_conf(dynamodb), environment.table_prefix()),
         sqs: aws_sdk_sqs::Client::from_conf(sqs),
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),
         config,
-    });
-    match environment.heartbeat() {
-        Some(url) => engine.with_heartbeat(url.clone()),
-        None => engine,
-    }
+    };
+    Engine::new(parts).with_heartbeat(environment.heartbeat().cloned())
 }
 
 #[cfg(test)]

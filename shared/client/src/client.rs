@@ -292,8 +292,9 @@ impl Client {
         route: Route<'_>,
         count: Option<u32>,
     ) -> Result<T, Error> {
-        let query = count.map(|count| format!("?count={count}")).unwrap_or_default();
-        answer(self.call(Method::GET, &format!("{}{query}", route.path()))).await
+        let count = count.map(|count| count.to_string());
+        let query: Vec<_> = count.iter().map(|count| ("count", &**count)).collect();
+        self.get_with(route, &query).await
     }
 
     /// A POST whose path says all.

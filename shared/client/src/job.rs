@@ -3,9 +3,10 @@
 use serde::Serialize;
 use serde_json::Value;
 use tidegate_protocol::{
-    BatchWindow, History, JobList, JobView, Misfire, Retry, RunOverlap, SkippedLaunch, Target, TriggeredRun,
+    BatchWindow, History, JobView, Misfire, Retry, RunOverlap, SkippedLaunch, Target, TriggeredRun,
 };
 
+use crate::bulk::Selection;
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
 use crate::trigger::Trigger;
@@ -273,8 +274,8 @@ impl Client {
         prefix: &str,
         cursor: Option<&str>,
     ) -> Result<Page<JobView>, Error> {
-        let page: JobList = self.get_page(Route::Jobs, &[("prefix", prefix)], cursor).await?;
-        Ok(Page { rows: page.jobs, unreadable: page.unreadable, next_cursor: page.next_cursor })
+        let cursor = cursor.map(str::to_owned);
+        self.selected_jobs(&Selection { cursor, ..Selection::of_prefix(prefix) }).await
     }
 
     /// Deletes a job; with `expected`, only at that revision. What it has waiting is cancelled.

@@ -27,6 +27,14 @@ pub trait Bounded: Copy {
     /// When it lies outside the bounds.
     fn checked(value: i128) -> Result<Self, OutOfBounds>;
 
+    /// Takes a number that is written as text.
+    ///
+    /// # Errors
+    /// When it is no whole number, or lies outside the bounds.
+    fn read(text: &str) -> Result<Self, OutOfBounds> {
+        text.parse().ok().and_then(|value| Self::checked(value).ok()).ok_or_else(|| Self::refused(text))
+    }
+
     /// What is said of a value that lies outside the bounds, or is no whole number at all.
     fn refused(value: impl Display) -> OutOfBounds {
         OutOfBounds { name: Self::NAME, value: value.to_string(), bounds: Self::BOUNDS }
@@ -110,7 +118,7 @@ bounded! {
 
 bounded! {
     /// The most rows of a page of a list.
-    PageRows(u32), "limit", ROWS_ASKED, default PAGE_ROWS as u32
+    PageRows(u8), "limit", ROWS_ASKED, default PAGE_ROWS as u8
 }
 
 #[cfg(test)]

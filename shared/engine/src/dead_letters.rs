@@ -138,7 +138,7 @@ impl DeadLetters {
         page: impl Into<PageOf>,
     ) -> BoxFuture<'a, Result<Page<DeadLetter>, EngineError>> {
         let PageOf { after, rows } = page.into();
-        Box::pin(self.read(client, filter, after, (rows.get() as usize, LOOKED_AT)))
+        Box::pin(self.read(client, filter, after, (rows.get().into(), LOOKED_AT)))
     }
 
     /// Counts dead letters, 10,000 at the most.

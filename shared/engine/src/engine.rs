@@ -106,10 +106,10 @@ impl Engine {
         Self::build(self.parts, few, Some(callee))
     }
 
-    /// The same engine, whose ticks tell an address that they were there.
+    /// The same engine, whose ticks tell an address that they were there, if there is one.
     #[must_use]
-    pub fn with_heartbeat(self, url: HeartbeatUrl) -> Self {
-        Self { heartbeat: Some(Arc::new(Heartbeat::new(url))), ..self }
+    pub fn with_heartbeat(self, url: Option<HeartbeatUrl>) -> Self {
+        Self { heartbeat: url.map(Heartbeat::new).map(Arc::new), ..self }
     }
 
     fn build(parts: Arc<Parts>, few: usize, callee: Option<Arc<dyn Callee>>) -> Self {

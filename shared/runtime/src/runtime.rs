@@ -151,11 +151,8 @@ impl Runtime {
             private_targets,
             services,
         };
-        let engine = Engine::new(Parts { store, sqs: sqs.clone(), clock, random, config });
-        let engine = match heartbeat {
-            Some(url) => engine.with_heartbeat(url),
-            None => engine,
-        };
+        let parts = Parts { store, sqs: sqs.clone(), clock, random, config };
+        let engine = Engine::new(parts).with_heartbeat(heartbeat);
         let taken_over = engine.emission().take_over().await?;
         if released > 0 || taken_over != TickReport::default() {
             info!(

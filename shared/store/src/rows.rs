@@ -128,7 +128,7 @@ pub(crate) struct Query {
 impl Query {
     /// A page of a list.
     pub(crate) fn page(self, PageOf { after, rows }: PageOf) -> Self {
-        Self { limit: i32::try_from(rows.get()).ok(), after, ..self }
+        Self { limit: Some(rows.get().into()), after, ..self }
     }
 
     pub(crate) fn of(table: Table, pk: impl Into<String>) -> Self {

@@ -90,26 +90,26 @@ async fn selected(
     selection: &Selection,
     asked: PageOf,
 ) -> Result<Page<Job>, StoreError> {
-    let (most, mut looked_at) = (asked.rows.get(), 0);
+    let (most, mut looked_at) = (usize::from(asked.rows.get()), 0);
     let mut found = Page::new(Vec::new(), asked.after);
     loop {
-        let missing = u64::from(most).saturating_sub(found.rows.len() as u64);
+        let missing = most.saturating_sub(found.rows.len()) as u64;
         // Of all jobs no more are read than are missing: none but those that were deleted is left out.
         let rows =
             if selection.has_all() { PageRows::new(missing).unwrap_or_default() } else { PageRows::DEFAULT };
         let asked = PageOf { after: found.next.take(), rows };
         let page = state.engine.store().jobs(&client.id, &selection.prefix, asked).await?;
-        looked_at += rows.get();
+        looked_at += u32::from(rows.get());
         found.rows.extend(page.rows.into_iter().filter(|job| selection.has(job)));
         found.unreadable.extend(page.unreadable);
         found.next = page.next;
-        if found.rows.len() > most as usize {
-            found.rows.truncate(most as usize);
+        if found.rows.len() > most {
+            found.rows.truncate(most);
             let last = found.rows.last().map(|job| job.id.to_string());
             found.unreadable.retain(|row| Some(&row.sort_key) < last.as_ref());
             found.next = last;
         }
-        if found.next.is_none() || found.rows.len() >= most as usize || looked_at >= LOOKED_AT {
+        if found.next.is_none() || found.rows.len() >= most || looked_at >= LOOKED_AT {
             return Ok(found);
         }
     }

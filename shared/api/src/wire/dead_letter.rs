@@ -12,11 +12,10 @@ use tidegate_protocol::{self as protocol, DeadLetterStatus};
 use tidegate_store::dead_letters::DeadLetter;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::body::PageLimit;
 use crate::form::Form;
 use crate::problem::FieldErrors;
 use crate::wire::bounds::{List, bounded_fields};
-use crate::wire::number::{Number, check_given};
+use crate::wire::number::{Number, PageLimit, check_given};
 use crate::wire::when::read_instant;
 use crate::wire::{instant, run, target};
 

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
-use tidegate_domain::bounded::Bounded;
+use tidegate_domain::bounded::{Bounded, PageRows};
 
 use crate::problem::FieldErrors;
 
@@ -16,6 +16,9 @@ pub(crate) struct Number<L> {
     given: i128,
     limit: PhantomData<L>,
 }
+
+/// What the parameter `limit` of a list is described as. An alias, because utoipa asks each type argument that it sees for a schema.
+pub(crate) type PageLimit = Number<PageRows>;
 
 impl<L: Bounded> Number<L> {
     /// The number, if it lies within its bounds; otherwise notes that it does not.

@@ -9,10 +9,10 @@ use tidegate_protocol as protocol;
 use tidegate_store::failures::FailedDelivery;
 use utoipa::IntoParams;
 
-use crate::body::PageLimit;
 use crate::problem::{Kind, Problem};
 use crate::sentences;
 use crate::wire::instant;
+use crate::wire::number::PageLimit;
 
 /// Which events of a run are asked for.
 #[derive(Debug, Deserialize, IntoParams)]

@@ -7,11 +7,11 @@ use tidegate_domain::job::Job;
 use tidegate_domain::limits::{JOB_ID_BYTES, NAME_BYTES, TARGET_URL_BYTES};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::body::PageLimit;
 use crate::form::Form;
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::bounds::{Text, bounded_fields};
 use crate::wire::client::pattern_fault;
+use crate::wire::number::PageLimit;
 
 /// The jobs that are meant: those that fit all that is given.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -67,10 +67,13 @@ impl JobsQuery {
         let mut errors = FieldErrors::default();
         let prefix =
             self.prefix.as_ref().map_or(Some(String::new()), |prefix| prefix.check("prefix", &mut errors));
-        let selection =
-            Selection::check(prefix, (self.policy_id.as_deref(), self.target.as_deref()), &mut errors);
+        let selection = Selection::check(
+            prefix,
+            (self.policy_id.as_deref(), self.target.as_deref()),
+            self.paused,
+            &mut errors,
+        );
         errors.into_result(Kind::MalformedRequest)?;
-        let selection = selection.map(|selection| Selection { paused: self.paused, ..selection });
         selection.ok_or_else(|| Problem::new(Kind::MalformedRequest, "the query says no jobs"))
     }
 }
@@ -85,10 +88,11 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// Checks what is said of jobs, of which any may be paused or not.
+    /// Checks what is said of jobs.
     fn check(
         prefix: Option<String>,
         (policy, target): (Option<&str>, Option<&str>),
+        paused: Option<bool>,
         errors: &mut FieldErrors,
     ) -> Option<Self> {
         let policy = match policy {
@@ -100,7 +104,7 @@ impl Selection {
             errors.add("target", pattern, format!("target {fault}"));
             return None;
         }
-        Some(Self { prefix: prefix?, policy: policy?, paused: None, target: target.map(str::to_owned) })
+        Some(Self { prefix: prefix?, policy: policy?, paused, target: target.map(str::to_owned) })
     }
 
     /// Whether every job is meant whose id begins as it must.
@@ -126,8 +130,6 @@ impl SelectionBody {
     /// What the jobs have in common; `None` when a field is wrong, and then `errors` says which.
     pub(crate) fn check(&self, errors: &mut FieldErrors) -> Option<Selection> {
         let prefix = self.prefix.check("prefix", errors);
-        let selection =
-            Selection::check(prefix, (self.policy_id.as_deref(), self.target.as_deref()), errors)?;
-        Some(Selection { paused: self.paused, ..selection })
+        Selection::check(prefix, (self.policy_id.as_deref(), self.target.as_deref()), self.paused, errors)
     }
 }

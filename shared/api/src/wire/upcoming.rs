@@ -29,9 +29,7 @@ pub(crate) struct UpcomingQuery {
 impl UpcomingQuery {
     pub(crate) fn check(&self, errors: &mut FieldErrors) -> Option<usize> {
         let Some(text) = &self.count else { return Some(FiringCount::DEFAULT.get() as usize) };
-        let count = text.parse().ok().and_then(|count| FiringCount::checked(count).ok());
-        let count = count.ok_or_else(|| FiringCount::refused(text));
-        errors.keep("count", &**text, count).map(|count| count.get() as usize)
+        errors.keep("count", &**text, FiringCount::read(text)).map(|count| count.get() as usize)
     }
 }
 

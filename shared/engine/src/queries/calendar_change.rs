@@ -4,6 +4,7 @@
 //! Christmas and not on each day until then.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use std::sync::Arc;
 
 use chrono::{DateTime, Datelike as _, NaiveDate, NaiveTime, Utc};
@@ -24,11 +25,10 @@ use crate::scan::{Decision, plan_at_once};
 const AHEAD_DAYS: i64 = 400;
 /// Launches of one job that are compared.
 const COMPARED: usize = 5_000;
-/// Launches that are computed together.
-const TOGETHER: usize = 50;
 /// How far the days of a zone may lie from those of UTC, in seconds.
 const ZONE_SECONDS: i64 = 15 * 3_600;
-const DAY_SECONDS: i64 = 86_400;
+/// How far the end of a day of any zone may lie from the midnight in UTC that it begins with, in seconds.
+const DAY_END_SECONDS: i64 = 86_400 + ZONE_SECONDS;
 
 /// Which launches a job would gain and lose.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +104,7 @@ fn touched(former: Option<&Exclusions>, change: &Exclusions, now: DateTime<Utc>)
     };
     let of_day = |date: NaiveDate| {
         let midnight = date.and_time(NaiveTime::MIN).and_utc();
-        (shifted(midnight, seconds(-ZONE_SECONDS)), shifted(midnight, seconds(DAY_SECONDS + ZONE_SECONDS)))
+        (shifted(midnight, seconds(-ZONE_SECONDS)), shifted(midnight, seconds(DAY_END_SECONDS)))
     };
     let ends = |list: &Exclusions| -> BTreeSet<(DateTime<Utc>, DateTime<Utc>)> {
         list.intervals.iter().map(|window| (window.from(), window.to())).collect()
@@ -135,34 +135,36 @@ fn compare(
     let mut change =
         LaunchChange { job: job.id.clone(), gained: Vec::new(), lost: Vec::new(), compared_to: None };
     let mut left = COMPARED;
-    for stretch in stretches {
-        let mut after = shifted(stretch.from(), seconds(-1));
-        loop {
-            let mut firings = child.cadence.upcoming(after, TOGETHER.min(left));
-            let last = firings.last().map(|firing| firing.launch_at);
-            firings.retain(|firing| stretch.contains(firing.launch_at));
-            left = left.saturating_sub(firings.len());
-            let decided = |open| -> Vec<Decision> {
-                let mut decisions = Vec::with_capacity(firings.len());
-                evaluate(&child, &firings, open, &plan, &mut decisions);
-                decisions
-            };
-            for (was, is) in decided(was).into_iter().zip(decided(is)) {
-                match (was.skip_reason, is.skip_reason) {
-                    (Some(_), None) => change.gained.push(is.launch_at),
-                    (None, Some(_)) => change.lost.push(was.launch_at),
-                    _ => {}
-                }
+    for day in stretches.iter().flat_map(days_of) {
+        let mut firings = child.cadence.firings(day);
+        firings.truncate(left);
+        left = left.saturating_sub(firings.len());
+        let decided = |open| -> Vec<Decision> {
+            let mut decisions = Vec::with_capacity(firings.len());
+            evaluate(&child, &firings, open, &plan, &mut decisions);
+            decisions
+        };
+        for (was, is) in decided(was).into_iter().zip(decided(is)) {
+            match (was.skip_reason, is.skip_reason) {
+                (Some(_), None) => change.gained.push(is.launch_at),
+                (None, Some(_)) => change.lost.push(was.launch_at),
+                _ => {}
             }
-            match last {
-                Some(last) if last < stretch.to() && left > 0 => after = last,
-                Some(last) if left == 0 => {
-                    change.compared_to = Some(last);
-                    return change;
-                }
-                _ => break,
-            }
+        }
+        if left == 0 {
+            change.compared_to = firings.last().map(|firing| firing.launch_at);
+            break;
         }
     }
     change
+}
+
+/// A stretch in pieces of a day at the most: so much of a job that launches every second is computed at once.
+fn days_of(stretch: &Window) -> impl Iterator<Item = Window> + use<> {
+    let end = stretch.to();
+    let piece = move |from: DateTime<Utc>| {
+        let to = end.min(shifted(from, days(1)));
+        Window::new(from, to).ok().filter(|_| from < to)
+    };
+    iter::successors(piece(stretch.from()), move |day| piece(day.to()))
 }

@@ -121,7 +121,7 @@ impl Queries {
         job: &JobId,
         page: PageOf,
     ) -> Result<Page<RunRow>, EngineError> {
-        let PageOf { after, rows: most } = page.clone();
+        let (after, most) = (page.after.clone(), usize::from(page.rows.get()));
         let Page { rows, mut next, mut unreadable } = self.store.runs(client, job, page).await?;
         for row in &mut unreadable {
             if let Some(run) = run_of_list_key(job, &row.sort_key) {
@@ -172,8 +172,8 @@ impl Queries {
         if !is_all {
             next = runs.keys().next().cloned().or(first);
         }
-        if runs.len() > most.get() as usize {
-            while runs.len() > most.get() as usize {
+        if runs.len() > most {
+            while runs.len() > most {
                 runs.pop_first();
             }
             next = runs.keys().next().cloned();

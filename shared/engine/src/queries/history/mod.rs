@@ -144,7 +144,7 @@ impl Queries {
             let Some(row) = self.find_run(client, run).await? else { return Ok(None) };
             let count = row.terms.count.get();
             let first = after.map_or(0, |index| index.saturating_add(1));
-            let end = count.min(first.saturating_add(rows.get()));
+            let end = count.min(first.saturating_add(rows.get().into()));
             let live = self.live(client, &row).await?;
             let page = self.records(client, &row, &live, first..end).await?;
             let next = (end < count).then(|| end.saturating_sub(1).to_string());

@@ -95,7 +95,7 @@ impl Queries {
             let count = row.terms.count.get();
             let from = after.map_or(0, |index| index.saturating_add(1));
             let way = if from < count { Way::of(&row, statuses) } else { Way::Nowhere };
-            let nothing = Found { records: Records::default(), to: from, most: rows.get() as usize };
+            let nothing = Found { records: Records::default(), to: from, most: rows.get().into() };
             let mut found = match &way {
                 Way::Nowhere => Found { to: count, ..nothing },
                 Way::Unsuccessful => self.unsuccessful(client, &row, statuses, nothing).await?,
