@@ -60,6 +60,19 @@ impl Client {
         Ok(Page { rows: page.jobs, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }
 
+    /// A page of the jobs whose names begin with `prefix`. Others are not read.
+    ///
+    /// # Errors
+    /// As [`Client::jobs`].
+    pub async fn jobs_that_begin_with(
+        &self,
+        prefix: &str,
+        cursor: Option<&str>,
+    ) -> Result<Page<JobView>, Error> {
+        let cursor = cursor.map(str::to_owned);
+        self.selected_jobs(&Selection { cursor, ..Selection::of_prefix(prefix) }).await
+    }
+
     /// Pauses the jobs that are meant, of the next 100 whose names begin so; those after them with the answer's `next_cursor`.
     /// Repeating it is safe.
     ///

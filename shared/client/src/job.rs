@@ -6,7 +6,6 @@ use tidegate_protocol::{
     BatchWindow, History, JobView, Misfire, Retry, RunOverlap, SkippedLaunch, Target, TriggeredRun,
 };
 
-use crate::bulk::Selection;
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
 use crate::trigger::Trigger;
@@ -263,19 +262,6 @@ impl Client {
     /// [`Client`].
     pub async fn jobs(&self, cursor: Option<&str>) -> Result<Page<JobView>, Error> {
         self.jobs_that_begin_with("", cursor).await
-    }
-
-    /// The same of those jobs whose names begin with `prefix`. Others are not read.
-    ///
-    /// # Errors
-    /// As [`Client::jobs`].
-    pub async fn jobs_that_begin_with(
-        &self,
-        prefix: &str,
-        cursor: Option<&str>,
-    ) -> Result<Page<JobView>, Error> {
-        let cursor = cursor.map(str::to_owned);
-        self.selected_jobs(&Selection { cursor, ..Selection::of_prefix(prefix) }).await
     }
 
     /// Deletes a job; with `expected`, only at that revision. What it has waiting is cancelled.
