@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use aws_smithy_runtime_api::client::http::SharedHttpConnector;
 use tidegate_domain::clock::Clock;
 
+use crate::backup::{self, Backup, BackupError};
 use crate::connector::{self, ClientOptions, Seam, Services};
 use crate::dynamodb::DynamoDb;
 use crate::faults::{FaultPlan, Faults};
@@ -81,9 +82,7 @@ impl Embedded {
 
     fn new(dynamodb: DynamoDb, sqs: Sqs, folder: Option<Folder>) -> Self {
         let faults = RwLock::default();
-        Self {
-            services: Arc::new(Services { dynamodb, sqs, meter: Meter::default(), faults, _folder: folder }),
-        }
+        Self { services: Arc::new(Services { dynamodb, sqs, meter: Meter::default(), faults, folder }) }
     }
 
     /// A DynamoDB client with the default options.
@@ -131,6 +130,15 @@ impl Embedded {
     /// Ends the fault plan of [`Embedded::inject`].
     pub fn inject_nothing(&self) {
         *self.services.faults.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Copies the data folder to `to`, which must not exist, or be empty: a data folder like this one as of one instant, with all
+    /// that was answered before it. Requests are served meanwhile. Blocks its thread for as long as the disk takes.
+    ///
+    /// # Errors
+    /// When the data is in memory, `to` is not such a folder, or the disk fails. Then `to` is as it was.
+    pub fn back_up(&self, to: &Path) -> Result<Backup, BackupError> {
+        backup::back_up(&self.services, to)
     }
 
     /// Deletes the items whose TTL has passed, from every table; returns how many. AWS does this within days, so nothing

@@ -10,10 +10,17 @@ use std::path::{Path, PathBuf};
 use tracing::warn;
 
 const LOCK: &str = "tidegate.lock";
-const TABLES: &str = "dynamodb.db";
-const QUEUES: &str = "sqs.db";
+/// The file of the tables.
+pub(crate) const TABLES: &str = "dynamodb.db";
+/// The file of the queues.
+pub(crate) const QUEUES: &str = "sqs.db";
+const ADMIN_KEY: &str = "admin-key";
+const DEMO_KEY: &str = "demo-client-key";
+const DEMO_BOOK: &str = "demo-book.jsonl";
+/// The files beside tables and queues that a copy of the folder needs.
+pub(crate) const KEPT_BESIDE: [&str; 3] = [ADMIN_KEY, DEMO_KEY, DEMO_BOOK];
 /// What the names of files in a data folder begin with; SQLite adds endings to those of its files.
-const OWN_NAMES: [&str; 6] = [LOCK, TABLES, QUEUES, "admin-key", "demo-client-key", "demo-book.jsonl"];
+const OWN_NAMES: [&str; 7] = [LOCK, TABLES, QUEUES, ADMIN_KEY, DEMO_KEY, DEMO_BOOK, "running.json"];
 
 /// What the answers of the services in a folder outlast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,6 +58,11 @@ impl Folder {
         Ok(Some(Self { path: path.to_owned(), _lock: lock }))
     }
 
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The file of the tables, there and private.
     pub(crate) fn tables(&self) -> io::Result<PathBuf> {
         self.database(TABLES)
@@ -67,6 +79,23 @@ impl Folder {
         open_private(OpenOptions::new().create(true).truncate(false).write(true), &file)?;
         Ok(file)
     }
+}
+
+/// The address of a database in a folder, for SQLite: locked once for this process, not for each transaction. Any number of
+/// connections of the process may use it side by side.
+pub(crate) fn address(file: &Path) -> String {
+    let path = file.to_string_lossy();
+    match cfg!(unix) {
+        true => {
+            format!("file:{}?vfs=unix-excl", path.replace('%', "%25").replace('?', "%3f").replace('#', "%23"))
+        }
+        false => path.into_owned(),
+    }
+}
+
+/// Whether a folder is a data folder: it has tables in it.
+pub fn holds_data(folder: &Path) -> bool {
+    folder.join(TABLES).is_file()
 }
 
 /// Opens a file that only its owner may read and write, also when it was there with another mode.

@@ -14,6 +14,7 @@
 )]
 
 mod around;
+mod backup;
 mod connector;
 mod dynamodb;
 mod embedded;
@@ -25,9 +26,10 @@ mod reply;
 mod sqs;
 
 pub use around::around;
+pub use backup::{Backup, BackupError};
 pub use connector::ClientOptions;
 pub use embedded::{Embedded, OpenError};
 pub use faults::{Call, Fault, FaultPlan, Faults, Refusal, Service};
-pub use folder::{Durability, open_private};
+pub use folder::{Durability, holds_data, open_private};
 pub use meter::{Meter, QueueUse, Units, Usage};
 pub use sqs::{OwnQueues, QueueName, place_of_queues};

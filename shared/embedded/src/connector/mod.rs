@@ -35,7 +35,7 @@ pub(crate) struct Services {
     /// The faults of clients that have none of their own.
     pub(crate) faults: RwLock<Option<Faults>>,
     /// Held as long as anyone can reach the services.
-    pub(crate) _folder: Option<Folder>,
+    pub(crate) folder: Option<Folder>,
 }
 
 /// The connector of one client: the services, and the faults that this client meets.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use dynoxide::Database;
 use tidegate_domain::clock::Clock;
 
-use crate::folder::Durability;
+use crate::folder::{self, Durability};
 use crate::meter::Meter;
 use crate::reply::Reply;
 use writer::Writer;
@@ -39,7 +39,7 @@ impl DynamoDb {
     /// The tables in `file`, created when missing. The library offers no other clock than the machine's here, so TTL goes
     /// by that.
     pub(crate) fn open(file: &Path, durability: Durability) -> Result<Self, dynoxide::DynoxideError> {
-        let address = unshared(file);
+        let address = folder::address(file);
         let db = Database::new(&address)?;
         match durability {
             // The pair leaves the file at `synchronous=NORMAL`.
@@ -65,20 +65,17 @@ impl DynamoDb {
         dispatch::serve((&self.db, self.writer.as_ref()), operation, body, token, meter).await
     }
 
+    /// Does `work` while nothing is written to the tables of a folder; what is to be written meanwhile waits.
+    pub(crate) fn while_held<R>(&self, work: impl FnOnce() -> rusqlite::Result<R>) -> rusqlite::Result<R> {
+        match &self.writer {
+            Some(writer) => writer.while_held(work),
+            None => work(),
+        }
+    }
+
     /// Deletes the items whose TTL has passed; returns how many.
     pub(crate) fn sweep_ttl(&self) -> Result<usize, dynoxide::DynoxideError> {
         self.db.sweep_ttl()
-    }
-}
-
-/// The address of a file that this process has for itself: SQLite locks it once, not for each transaction.
-fn unshared(file: &Path) -> String {
-    let path = file.to_string_lossy();
-    match cfg!(unix) {
-        true => {
-            format!("file:{}?vfs=unix-excl", path.replace('%', "%25").replace('?', "%3f").replace('#', "%23"))
-        }
-        false => path.into_owned(),
     }
 }
 

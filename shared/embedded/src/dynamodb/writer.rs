@@ -114,6 +114,15 @@ impl Writer {
         answer.await.unwrap_or_else(|_| Err(cut_short("who was to make it was stopped")))
     }
 
+    /// Does `work` while nobody writes to the tables, past this writer neither: SQLite lets one connection write at a time.
+    pub(super) fn while_held<R>(&self, work: impl FnOnce() -> rusqlite::Result<R>) -> rusqlite::Result<R> {
+        let tables = self.tables();
+        tables.begin()?;
+        let worked = work();
+        tables.storage.conn().execute_batch("ROLLBACK")?;
+        worked
+    }
+
     fn line(&self) -> MutexGuard<'_, Line> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -179,12 +188,7 @@ impl Drop for Lead {
 impl Tables {
     fn commit(&self, writes: &mut [Box<dyn Waiting>]) -> rusqlite::Result<()> {
         let conn = self.storage.conn();
-        self.is_shared.store(false, Ordering::Relaxed);
-        if !conn.is_autocommit() {
-            // A write before ended in a panic.
-            conn.execute_batch("ROLLBACK")?;
-        }
-        conn.execute_batch("BEGIN IMMEDIATE")?;
+        self.begin()?;
         self.is_shared.store(true, Ordering::Relaxed);
         let is_kept = match writes {
             [alone] => Ok(alone.write(&self.storage)),
@@ -196,6 +200,17 @@ impl Tables {
             conn.execute_batch("ROLLBACK")?;
         }
         ended
+    }
+
+    /// Begins a transaction that no other connection writes beside.
+    fn begin(&self) -> rusqlite::Result<()> {
+        let conn = self.storage.conn();
+        self.is_shared.store(false, Ordering::Relaxed);
+        if !conn.is_autocommit() {
+            // A write before ended in a panic.
+            conn.execute_batch("ROLLBACK")?;
+        }
+        conn.execute_batch("BEGIN IMMEDIATE")
     }
 
     fn in_a_savepoint(&self, write: &mut dyn Waiting) -> rusqlite::Result<()> {
@@ -230,7 +245,7 @@ mod tests {
     impl Bench {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
-            let address = super::super::unshared(&folder.path().join("tables.db"));
+            let address = crate::folder::address(&folder.path().join("tables.db"));
             let reader = Database::new(&address).unwrap();
             let table = json!({
                 "TableName": "jobs", "BillingMode": "PAY_PER_REQUEST",
@@ -336,6 +351,24 @@ mod tests {
         assert!(beside.is_err() && told.is_err() && led.is_err());
         bench.put(&["later"]).await.unwrap();
         assert_eq!(["beside", "later"].map(|key| bench.has(key)), [false, true]);
+    }
+
+    #[test]
+    fn nothing_is_written_while_it_is_held() {
+        let bench = Bench::new();
+        std::thread::scope(|threads| {
+            let held = bench.writer.while_held(|| {
+                let write = threads.spawn(|| bench.put(&["late"]).now_or_never().unwrap());
+                while !bench.writer.line().is_led && !write.is_finished() {
+                    std::thread::yield_now();
+                }
+                // A write that nothing holds is made long before so many looks are.
+                assert!((0..1_000).all(|_| !bench.has("late")), "a write was made");
+                Ok(write)
+            });
+            held.unwrap().join().unwrap().unwrap();
+        });
+        assert!(bench.has("late"));
     }
 
     #[tokio::test]

@@ -33,6 +33,7 @@ mod wire;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
+use chrono::{DateTime, Utc};
 use tidegate_domain::clock::Clock;
 
 use crate::folder::Durability;
@@ -104,6 +105,12 @@ impl Sqs {
         for queue in self.lock().queues.values() {
             queue.wake.notify_waiters();
         }
+    }
+
+    /// Does `work` while no request changes a queue, and tells it what time that is; requests meanwhile wait.
+    pub(crate) fn while_held<R>(&self, work: impl FnOnce(DateTime<Utc>) -> R) -> R {
+        let _store = self.lock();
+        work(self.clock.now())
     }
 
     fn now_ms(&self) -> i64 {

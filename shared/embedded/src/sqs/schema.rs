@@ -9,7 +9,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
-use crate::folder::Durability;
+use crate::folder::{self, Durability};
 
 /// Ready to be received: a standard queue's message with a rank.
 pub(super) const READY: i64 = 0;
@@ -73,15 +73,13 @@ PRAGMA user_version = 1;
 /// A connection with the tables in place: to a file, or in memory.
 pub(super) fn connect(file: Option<(&Path, Durability)>) -> rusqlite::Result<Connection> {
     let conn = match file {
-        Some((file, _)) => Connection::open(file)?,
+        Some((file, _)) => Connection::open(folder::address(file))?,
         None => Connection::open_in_memory()?,
     };
     let synchronous = match file {
         Some((_, Durability::Machine)) => "FULL",
         Some((_, Durability::Process)) | None => "NORMAL",
     };
-    // The data folder is this process's alone: without shared locks SQLite asks the system for less.
-    conn.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     conn.pragma_update(None, "journal_mode", "WAL")?;
     conn.pragma_update(None, "synchronous", synchronous)?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
