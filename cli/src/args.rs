@@ -10,6 +10,8 @@ use tidegate_domain::time::Window;
 use tidegate_engine::HeartbeatUrl;
 use tidegate_runtime::ConsumerQueue;
 
+/// Where data lies when nobody says.
+pub(crate) const DEFAULT_FOLDER: &str = ".tidegate";
 /// The longest window of a dry run, in days. The seconds since its beginning have room for more.
 const WINDOW_DAYS: i64 = 100 * 366;
 /// The years that a dry run can begin and end in.
@@ -27,6 +29,13 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run everything on this machine, in one process: API, scheduler, tables and queues. No AWS account is needed.
     Local(LocalArgs),
+    /// Copy the data folder of tidegate local, while it runs or when it is stopped: what was answered before is in the copy.
+    ///
+    /// The copy is of one instant and is a data folder itself: start it with tidegate local --data FOLDER in the place of the
+    /// original, not beside it, since both deliver. When the original went on after the backup, run tidegate repair --apply
+    /// --data FOLDER first, so that no token is given twice. The copy holds webhook secrets and payloads in clear, as the
+    /// original does. What is left when it is killed halfway is called .NAME.unfinished-* and may be deleted.
+    Backup(BackupArgs),
     /// Tell what a file of jobs would take of AWS in a window: units, requests, dollars, peaks, lateness, limits.
     ///
     /// The rows and the window are those of dry-run. --policies names the policies of the jobs, one JSON object to a line, as
@@ -95,6 +104,19 @@ pub(crate) struct LocalArgs {
     /// The lease of the demo's policy, in seconds, 10 at the least
     #[arg(long, hide = true, default_value_t = 15)]
     pub(crate) lease_seconds: u32,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct BackupArgs {
+    /// The folder that becomes the copy: it must not exist, or be empty
+    #[arg(value_name = "FOLDER")]
+    pub(crate) to: PathBuf,
+    /// The data folder to copy
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_FOLDER, env = "TIDEGATE_DATA", hide_env_values = true)]
+    pub(crate) data: PathBuf,
+    /// How stdout reads: json is one object
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
 }
 
 #[derive(Debug, Clone, Args)]

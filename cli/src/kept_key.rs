@@ -1,4 +1,4 @@
-//! Keys that are kept in the data folder, for its owner's eyes only.
+//! Keys that are made here and kept in the data folder, for its owner's eyes only.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -6,6 +6,13 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use tidegate_embedded::open_private;
+
+/// A key that nobody can guess: what its kind begins with, and 64 hexadecimal digits.
+pub(crate) fn new(prefix: &str) -> anyhow::Result<String> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).context("failed to draw a key")?;
+    Ok(bytes.iter().fold(prefix.to_owned(), |key, byte| format!("{key}{byte:02x}")))
+}
 
 /// A key that was kept; `None` when none was, or the process died before it was whole.
 pub(crate) fn read(file: &Path) -> anyhow::Result<Option<String>> {

@@ -1,11 +1,12 @@
 //! The `tidegate` binary: `tidegate local` runs a whole Tidegate in one process, `--demo` shows what it does;
-//! `tidegate dry-run` tells what a file of jobs would launch, `tidegate forecast` what that would take of AWS; `tidegate repair`
-//! brings restored tables together again.
+//! `tidegate backup` copies its data folder; `tidegate dry-run` tells what a file of jobs would launch, `tidegate forecast` what
+//! that would take of AWS; `tidegate repair` brings restored tables together again.
 //!
 //! Deliberately absent: rules of scheduling and throttling (the engine's), and calls to a deployed Tidegate (any HTTP
 //! client's, or those of `tidegate-client`).
 
 mod args;
+mod backup;
 mod demo;
 mod dry_run;
 mod forecast;
@@ -13,6 +14,7 @@ mod kept_key;
 mod local;
 mod logging;
 mod repair;
+mod running;
 mod stop;
 
 use std::io::Write as _;
@@ -38,6 +40,10 @@ fn main() -> ExitCode {
         Command::Local(args) => {
             logging::start(if args.demo { Level::WARN } else { Level::INFO });
             run_on(&mut Builder::new_multi_thread(), local::run(args))
+        }
+        Command::Backup(args) => {
+            logging::start(Level::WARN);
+            run_on(&mut Builder::new_current_thread(), backup::run(args))
         }
         Command::Forecast(args) => {
             logging::start(Level::WARN);

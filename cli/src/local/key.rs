@@ -10,6 +10,9 @@ use crate::kept_key;
 /// The file of the admin key.
 const FILE: &str = "admin-key";
 
+/// What an admin key begins with that is made here.
+const PREFIX: &str = "tgadmin_";
+
 /// The variable that may hold the admin key. Neither it nor a file shows in the list of processes, as an argument would.
 const VARIABLE: &str = "TIDEGATE_ADMIN_KEY";
 /// The fewest characters of an admin key. Keys that are made here have 64 hexadecimal digits; a person's key is at least
@@ -49,20 +52,14 @@ pub(super) fn admin_key(given: Option<String>, folder: Option<&Path>) -> anyhow:
     if let Some(key) = given {
         return Ok(key);
     }
-    let Some(folder) = folder else { return new_key() };
+    let Some(folder) = folder else { return kept_key::new(PREFIX) };
     let file = folder.join(FILE);
     if let Some(key) = kept_key::read(&file)? {
         return Ok(key);
     }
-    let key = new_key()?;
+    let key = kept_key::new(PREFIX)?;
     kept_key::keep(&file, &key)?;
     Ok(key)
-}
-
-fn new_key() -> anyhow::Result<String> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).context("failed to draw an admin key")?;
-    Ok(bytes.iter().fold("tgadmin_".to_owned(), |key, byte| format!("{key}{byte:02x}")))
 }
 
 #[cfg(test)]

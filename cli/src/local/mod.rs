@@ -1,5 +1,6 @@
 //! `tidegate local`: the runtime, its two servers on loopback, and an end in good order.
 
+pub(crate) mod backups;
 mod banner;
 mod key;
 mod queue_urls;
@@ -12,13 +13,11 @@ use tidegate_engine::{PrivateTargets, Services};
 use tidegate_runtime::{Durability, Options, Place, Runtime};
 use tracing::info;
 
-use crate::args::{LocalArgs, Output};
-use crate::{demo, stop};
+use crate::args::{DEFAULT_FOLDER, LocalArgs, Output};
+use crate::running::Running;
+use crate::{demo, kept_key, stop};
 use banner::Banner;
 use servers::{Listeners, Servers};
-
-/// Where data lies when nobody says.
-const DEFAULT_FOLDER: &str = ".tidegate";
 
 /// Runs until it is told to end, or `--for` is over. The code tells whether a demo kept its promises.
 pub(crate) async fn run(args: LocalArgs) -> anyhow::Result<ExitCode> {
@@ -36,7 +35,12 @@ pub(crate) async fn run(args: LocalArgs) -> anyhow::Result<ExitCode> {
     let options = Options { durability, private_targets, services, heartbeat, ..Options::new(place) };
     let runtime = Runtime::start(options).await?;
     let admin_key = key::admin_key(given_key, folder.as_deref())?;
-    let servers = Servers::start(&runtime, listeners, &admin_key)?;
+    let owner_key = kept_key::new("tgowner_")?;
+    let backups = backups::router(runtime.embedded().clone(), &owner_key);
+    let servers = Servers::start(&runtime, listeners, &admin_key, backups)?;
+    if let Some(folder) = &folder {
+        Running { api: servers.api_url().to_owned(), owner_key }.keep(folder)?;
+    }
     let mut queues = Vec::new();
     for queue in &args.queues {
         queues.push(runtime.create_queue(queue).await?);

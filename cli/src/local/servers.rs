@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
-use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use serde_json::json;
@@ -61,7 +61,13 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    pub(super) fn start(runtime: &Runtime, listeners: Listeners, admin_key: &str) -> anyhow::Result<Self> {
+    /// `beside` has the routes on the API's port that are no part of the API.
+    pub(super) fn start(
+        runtime: &Runtime,
+        listeners: Listeners,
+        admin_key: &str,
+        beside: Router,
+    ) -> anyhow::Result<Self> {
         let Listeners { api, sqs } = listeners;
         let (api_url, sqs_url) = (url(&api)?, url(&sqs)?);
         let (stop, stopped) = watch::channel(false);
@@ -71,7 +77,8 @@ impl Servers {
         };
         let state = ApiState::new(runtime.engine().clone(), Some(KeyHash::of(admin_key).as_str()));
         let state = state.with_queue_hints(queue_urls::hints(&sqs_url));
-        let router: Router = tidegate_api::router(state).route("/", get(|| async { FRONT_PAGE }));
+        let router: Router =
+            tidegate_api::router(state).merge(beside).route("/", get(|| async { FRONT_PAGE }));
         let limits = Limits::default();
         let serve_api = loopback::serve(api, router, limits, refuse, stopped());
         let serve_sqs = runtime.embedded().serve_sqs(sqs, limits, stopped());
@@ -103,10 +110,14 @@ impl Servers {
 
 /// Answers a request that this server does not serve as the API answers what it refuses.
 fn refuse(refusal: &Refusal) -> Response {
-    let (status, detail) = (refusal.status(), refusal.to_string());
+    let what = ("not-served-here", "The request is not served here");
+    problem(refusal.status(), what, &refusal.to_string())
+}
+
+/// What is wrong with a request: what kind of problem it is and its title, and what this one is.
+pub(super) fn problem(status: StatusCode, (kind, title): (&str, &str), detail: &str) -> Response {
     let body = json!({
-        "type": "urn:tidegate:problem:not-served-here", "title": "The request is not served here",
-        "status": status.as_u16(), "detail": detail,
+        "type": format!("urn:tidegate:problem:{kind}"), "title": title, "status": status.as_u16(), "detail": detail,
     });
     let problem = [(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"))];
     (status, problem, body.to_string()).into_response()

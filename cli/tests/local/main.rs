@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what a helper cannot do is a failed test")]
 
+mod backup;
 mod demo;
 mod endpoint;
 mod hostile;
