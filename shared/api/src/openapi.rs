@@ -6,8 +6,8 @@ use axum::Router;
 use axum::response::IntoResponse;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use tidegate_protocol::{
-    Dst, EventBridgeTarget, HttpTarget, Interval, LambdaTarget, Problem, Release, SnsTarget, SqsTarget,
-    StepFunctionsTarget, Target, Unreadable,
+    Dst, EarlyClose, EventBridgeTarget, HttpTarget, Interval, LambdaTarget, Problem, Release, SnsTarget,
+    SqsTarget, StepFunctionsTarget, Target, Unreadable,
 };
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Content, Ref, RefOr, Response};
@@ -112,6 +112,7 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
 fn tell_of_closed_parts(document: &mut utoipa::openapi::OpenApi) {
     let components = document.components.get_or_insert_default();
     close::<Dst>(components);
+    close::<EarlyClose>(components);
     close::<EventBridgeTarget>(components);
     close::<HttpTarget>(components);
     close::<Interval>(components);

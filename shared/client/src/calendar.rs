@@ -1,7 +1,9 @@
 //! Exclusion calendars: days and stretches on which the jobs that name them do not launch.
 
 use serde::Serialize;
-use tidegate_protocol::{CalendarChange, CalendarList, CalendarView, Interval, LaunchChange};
+use tidegate_protocol::{
+    CalendarChange, CalendarList, CalendarView, EarlyClose, Interval, LaunchChange, Weekday,
+};
 
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
@@ -9,18 +11,24 @@ use crate::error::Error;
 /// An exclusion calendar.
 ///
 /// ```
-/// use tidegate_client::Calendar;
+/// use tidegate_client::{Calendar, Weekday};
 ///
 /// let holidays = Calendar { zone: Some("Europe/Berlin".to_owned()), ..Calendar::of_dates(["2026-12-24", "12-25"]) };
 /// assert_eq!(holidays.dates.len(), 2);
+/// let weekends = Calendar { weekdays: vec![Weekday::Sat, Weekday::Sun], ..Calendar::default() };
+/// assert!(weekends.dates.is_empty());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Calendar {
     /// Days, such as `2026-12-25`, or `12-25` for every year.
     pub dates: Vec<String>,
+    /// Days of every week.
+    pub weekdays: Vec<Weekday>,
+    /// Days that it has only from a time on.
+    pub early_close: Vec<EarlyClose>,
     /// Stretches of real time, whatever the zone.
     pub intervals: Vec<Interval>,
-    /// The IANA zone whose days the dates are; that of each job when `None`.
+    /// The IANA zone whose days these are, and whose clocks its early closes go by; that of each job when `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
 }

@@ -75,14 +75,15 @@ pub use policy::Policy;
 pub use preview::PreviewQuery;
 pub use tidegate_protocol::{
     At, Backoff, Backpressure, BatchWindow, BulkResult, CalendarView, ClientView, Completion, DeadLetter,
-    DeadLetterCounts, DeadLetterDetail, DeadLetterResult, DeadLetterStatus, Dst, Event, EventError,
-    EventRecord, Every, ExpectationCode, Explanation, ExtendStatus, Extended, FailedDelivery, FieldError,
-    Firing, ForecastCode, FreeStatus, Freed, Gap, History, Holder, HttpTarget, Interval, JobDefaults,
-    JobView, KeyView, LaunchChange, Misfire, MisfireRule, NewKey, OnDeadline, OnExpiry, Outcome, Overlap,
-    Pace, Per, PolicyStatus, PolicyView, Preview, Problem, Quotas, Rate, ReasonCode, RegisteredClient,
-    Release, ReleaseRule, ReleaseStatus, Released, Retry, Run, RunDetail, RunOverlap, Scope, SecretView,
-    SelectedJobs, Sideline, SidelineStatus, Sidelines, SkippedLaunch, SqsTarget, StrainedTarget, Target,
-    TriggerView, TriggeredRun, Unreadable, Upcoming, UpcomingFiring, WebhookSecret,
+    DeadLetterCounts, DeadLetterDetail, DeadLetterResult, DeadLetterStatus, Dst, EarlyClose, Event,
+    EventError, EventRecord, Every, ExpectationCode, Explanation, ExtendStatus, Extended, FailedDelivery,
+    FieldError, Firing, ForecastCode, FreeStatus, Freed, Gap, History, Holder, HttpTarget, Interval,
+    JobDefaults, JobView, KeyView, LaunchChange, Misfire, MisfireRule, NewKey, OnDeadline, OnExpiry, Outcome,
+    Overlap, Pace, Per, PolicyStatus, PolicyView, Preview, Problem, Quotas, Rate, ReasonCode,
+    RegisteredClient, Release, ReleaseRule, ReleaseStatus, Released, Retry, Run, RunDetail, RunOverlap,
+    Scope, SecretView, SelectedJobs, Sideline, SidelineStatus, Sidelines, SkippedLaunch, SqsTarget,
+    StrainedTarget, Target, TriggerView, TriggeredRun, Unreadable, Upcoming, UpcomingFiring, WebhookSecret,
+    Weekday,
 };
 pub use trigger::{Cron, CronFields, Trigger};
 #[cfg(feature = "webhook")]

@@ -1,9 +1,9 @@
-//! Calendars: named lists of dates and intervals on which jobs do not launch, or on which alone they do, shared by a
+//! Calendars: named lists of days and intervals on which jobs do not launch, or on which alone they do, shared by a
 //! client's jobs.
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Datelike, NaiveDate, Utc};
+use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, Utc, WeekdaySet};
 use chrono_tz::Tz;
 use thiserror::Error;
 
@@ -35,38 +35,75 @@ pub struct Calendar {
     pub id: CalendarId,
     /// Rises by one with each change; starts at 1.
     pub revision: u32,
-    /// What it lists: at least one date or interval.
+    /// What it lists: at least one day or interval.
     pub exclusions: Exclusions,
 }
 
-/// The dates and intervals of a calendar. What they mean says the job that names it: it launches on none of them, or on them
+/// The days and intervals of a calendar. What they mean says the job that names it: it launches on none of them, or on them
 /// alone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Exclusions {
-    /// Whose days the dates are; `None`: those of the zone of the job.
+    /// Whose days these are, and whose clocks an early close goes by; `None`: those of the zone of the job.
     pub zone: Option<Tz>,
     /// Single days, in order once they are checked.
     pub dates: Vec<NaiveDate>,
     /// Month (1 to 12) and day (1 to 31) of days that come every year. February 29 comes in leap years only.
     pub yearly: Vec<(u8, u8)>,
+    /// Days of every week.
+    pub weekdays: WeekdaySet,
+    /// Days that it has only from a time of day on, in order once they are checked.
+    pub early_close: Vec<EarlyClose>,
     /// Stretches of real time, each without its last instant.
     pub intervals: Vec<Window>,
     /// What a newer version stored beside that, kept as it is.
     pub unknown: Unknown,
 }
 
+/// A day of one year, or of every.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Day {
+    /// A date.
+    Once(NaiveDate),
+    /// Month (1 to 12) and day (1 to 31). February 29 comes in leap years only.
+    Yearly(u8, u8),
+}
+
+impl Day {
+    /// The date that it is in a year; `None` when it does not come in it.
+    pub fn in_year(self, year: i32) -> Option<NaiveDate> {
+        match self {
+            Self::Once(date) => Some(date).filter(|date| date.year() == year),
+            Self::Yearly(month, day) => NaiveDate::from_ymd_opt(year, month.into(), day.into()),
+        }
+    }
+}
+
+/// A day that a calendar has only from a time on. What the clocks of the zone show counts: where it begins at 02:30 and they are
+/// put back from 03:00 to 02:00, the second 02:00 lies before it again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EarlyClose {
+    /// The day.
+    pub day: Day,
+    /// The first time of that day that the calendar has.
+    pub from: NaiveTime,
+}
+
+impl EarlyClose {
+    fn contains(&self, day: NaiveDate, time: NaiveTime) -> bool {
+        self.from <= time && self.day.in_year(day.year()) == Some(day)
+    }
+}
+
 /// Why a calendar is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CalendarError {
-    /// It excludes nothing: no date, no day of every year, no interval.
-    #[error("calendar is empty: give 'dates', 'intervals' or both")]
+    /// It has nothing: no day of one year, of every year or of every week, no early close, no interval.
+    #[error("calendar is empty: give 'dates', 'weekdays', 'early_close' or 'intervals'")]
     Empty,
-    /// It has more dates and intervals than [`CALENDAR_ENTRIES`].
-    #[error(
-        "calendar has {found} dates and intervals; {CALENDAR_ENTRIES} is the most: make two calendars of it"
-    )]
+    /// It has more entries than [`CALENDAR_ENTRIES`].
+    #[error("calendar has {found} entries; {CALENDAR_ENTRIES} is the most: make two calendars of it")]
     TooMany {
-        /// How many dates and intervals there are.
+        /// How many days, early closes and intervals there are.
         found: usize,
     },
 }
@@ -82,21 +119,32 @@ impl Exclusions {
         self.dates.dedup();
         self.yearly.sort_unstable();
         self.yearly.dedup();
+        self.early_close.sort_unstable();
+        self.early_close.dedup();
         self.intervals.sort_unstable_by_key(|window| (window.from(), window.to()));
         self.intervals.dedup();
-        match self.dates.len() + self.yearly.len() + self.intervals.len() {
+        match self.entries() {
             0 => Err(CalendarError::Empty),
             found if found > CALENDAR_ENTRIES => Err(CalendarError::TooMany { found }),
             _ => Ok(self),
         }
     }
 
-    /// Whether a launch lies on one of them. `zone` is that of its job, whose days count unless the calendar has a zone of
-    /// its own.
+    /// How many there are.
+    fn entries(&self) -> usize {
+        let days = self.dates.len() + self.yearly.len() + usize::from(self.weekdays.len());
+        days + self.early_close.len() + self.intervals.len()
+    }
+
+    /// Whether a launch lies on one of them. `zone` is that of its job, whose days and clocks count unless the calendar has a
+    /// zone of its own.
     pub fn contains(&self, launch_at: DateTime<Utc>, zone: Tz) -> bool {
-        let day = clamped(launch_at).with_timezone(&WallClock::of(self.zone.unwrap_or(zone))).date_naive();
+        let local = clamped(launch_at).with_timezone(&WallClock::of(self.zone.unwrap_or(zone)));
+        let (day, time) = (local.date_naive(), local.time());
         self.dates.binary_search(&day).is_ok()
             || self.yearly.binary_search(&(day.month() as u8, day.day() as u8)).is_ok()
+            || self.weekdays.contains(day.weekday())
+            || self.early_close.iter().any(|early| early.contains(day, time))
             || self.intervals.iter().any(|window| window.contains(launch_at))
     }
 }
@@ -140,6 +188,7 @@ impl OpenDays {
 
 #[cfg(test)]
 mod tests {
+    use chrono::Weekday;
     use proptest::prelude::*;
 
     use super::*;
@@ -181,8 +230,71 @@ mod tests {
         let first = NaiveDate::from_ymd_opt(2026, 1, 1).unwrap();
         let dates: Vec<_> = first.iter_days().take(CALENDAR_ENTRIES + 1).collect();
         let found = dates.len();
-        let many = Exclusions { dates, ..Exclusions::default() };
+        let many = Exclusions { dates: dates.clone(), ..Exclusions::default() };
         assert_eq!(many.checked(), Err(CalendarError::TooMany { found }));
+        let most = Exclusions { dates: dates[..CALENDAR_ENTRIES - 1].to_vec(), ..Exclusions::default() };
+        let weekdays = [Weekday::Sat, Weekday::Sun].into_iter().collect();
+        let many = Exclusions { weekdays, ..most.clone() };
+        assert_eq!(many.checked(), Err(CalendarError::TooMany { found }));
+        let early_close = vec![early(Day::Yearly(12, 24), "13:00"), early(Day::Yearly(12, 31), "13:00")];
+        let many = Exclusions { early_close, ..most.clone() };
+        assert_eq!(many.checked(), Err(CalendarError::TooMany { found }));
+        assert!(most.checked().is_ok());
+    }
+
+    fn early(day: Day, from: &str) -> EarlyClose {
+        EarlyClose { day, from: from.parse().unwrap() }
+    }
+
+    #[test]
+    fn days_of_every_week_are_those_of_the_zone() {
+        let weekdays = [Weekday::Sat, Weekday::Sun].into_iter().collect();
+        let weekends = Exclusions { weekdays, ..Exclusions::default() }.checked().unwrap();
+        for (at, of_new_york, of_utc) in [
+            // A Friday.
+            ("2026-11-27T23:59:59Z", false, false),
+            ("2026-11-28T00:00:00Z", false, true),
+            ("2026-11-28T05:00:00Z", true, true),
+            ("2026-11-30T04:59:59Z", true, false),
+            ("2026-11-30T05:00:00Z", false, false),
+        ] {
+            let found = [Tz::America__New_York, Tz::UTC].map(|zone| weekends.contains(instant(at), zone));
+            assert_eq!(found, [of_new_york, of_utc], "{at}");
+        }
+        let each = Exclusions { weekdays: WeekdaySet::ALL, ..Exclusions::default() }.checked().unwrap();
+        assert!(each.contains(instant("2026-11-27T23:59:59Z"), Tz::UTC));
+    }
+
+    /// The clocks of Berlin go from 02:00 to 03:00 on 29 March 2026, and from 03:00 back to 02:00 on 25 October.
+    #[test]
+    fn an_early_close_goes_by_what_the_clocks_show() {
+        let date = |text: &str| Day::Once(text.parse().unwrap());
+        let early_close = vec![
+            early(Day::Yearly(12, 24), "13:00"),
+            early(date("2026-03-29"), "02:30"),
+            early(date("2026-10-25"), "02:30"),
+            early(Day::Yearly(2, 29), "00:00"),
+        ];
+        let closes = Exclusions { early_close, ..Exclusions::default() }.checked().unwrap();
+        for (at, shown, closed) in [
+            ("2026-12-24T11:59:59Z", "2026-12-24 12:59:59", false),
+            ("2026-12-24T12:00:00Z", "2026-12-24 13:00:00", true),
+            ("2026-12-24T22:59:59Z", "2026-12-24 23:59:59", true),
+            ("2026-12-24T23:00:00Z", "2026-12-25 00:00:00", false),
+            ("2027-12-24T12:00:00Z", "2027-12-24 13:00:00", true),
+            ("2026-03-29T00:59:59Z", "2026-03-29 01:59:59", false),
+            ("2026-03-29T01:00:00Z", "2026-03-29 03:00:00", true),
+            ("2027-03-29T12:00:00Z", "2027-03-29 14:00:00", false),
+            ("2026-10-25T00:30:00Z", "2026-10-25 02:30:00", true),
+            ("2026-10-25T01:00:00Z", "2026-10-25 02:00:00", false),
+            ("2026-10-25T01:30:00Z", "2026-10-25 02:30:00", true),
+            ("2027-02-28T23:30:00Z", "2027-03-01 00:30:00", false),
+            ("2028-02-28T23:30:00Z", "2028-02-29 00:30:00", true),
+        ] {
+            let local = instant(at).with_timezone(&WallClock::of(Tz::Europe__Berlin));
+            assert_eq!(local.format("%F %T").to_string(), shown);
+            assert_eq!(closes.contains(instant(at), Tz::Europe__Berlin), closed, "{shown}");
+        }
     }
 
     fn listing(dates: &[NaiveDate]) -> Arc<Exclusions> {
@@ -232,6 +344,37 @@ mod tests {
                 };
                 let made = !lists(&excluded) && only_on.as_deref().is_none_or(lists);
                 prop_assert_eq!(open.excludes(at, zone), !made, "{}", local);
+            }
+        }
+
+        /// The reference reads what the clocks show as text, over a month in which they are put back by half an hour.
+        #[test]
+        fn a_calendar_has_the_launches_on_its_days_and_after_its_early_closes(
+            weekdays in proptest::collection::btree_set(0_u8..7, 0..3),
+            closes in proptest::collection::vec((0_u64..30, 0_u32..24, any::<bool>()), 0..4),
+        ) {
+            const NAMES: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+            let zone = Tz::Australia__Lord_Howe;
+            let date = |number: u64| NaiveDate::from_ymd_opt(2027, 3, 20).unwrap() + chrono::Days::new(number);
+            let close = |(number, hour, yearly): &(u64, u32, bool)| {
+                let date = date(*number);
+                let day = if *yearly { Day::Yearly(date.month() as u8, date.day() as u8) } else { Day::Once(date) };
+                EarlyClose { day, from: NaiveTime::from_hms_opt(*hour, 30, 0).unwrap() }
+            };
+            let days = weekdays.iter().map(|day| Weekday::try_from(*day).unwrap());
+            let early_close = closes.iter().map(close).collect();
+            let calendar = Exclusions { weekdays: days.collect(), early_close, ..Exclusions::default() };
+            let start = instant("2027-03-19T00:00:00Z");
+            for half in 0..32 * 48 {
+                let at = start + chrono::TimeDelta::minutes(30 * half);
+                let shown = at.with_timezone(&WallClock::of(zone)).format("%a %F %R").to_string();
+                let (weekday, shown) = shown.split_once(' ').unwrap();
+                let on_a_weekday = weekdays.iter().any(|day| NAMES[usize::from(*day)] == weekday);
+                let closed = closes.iter().any(|(number, hour, _)| {
+                    let from = format!("{} {hour:02}:30", date(*number));
+                    shown[..10] == from[..10] && *shown >= *from
+                });
+                prop_assert_eq!(calendar.contains(at, zone), on_a_weekday || closed, "{}", shown);
             }
         }
     }

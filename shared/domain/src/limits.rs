@@ -142,7 +142,7 @@ pub const RELEVANCY_SECONDS: std::ops::RangeInclusive<u32> = 1..=30 * 86_400;
 pub const CALENDARS_PER_JOB: usize = 8;
 /// Launches of one job that its client leaves out.
 pub const SKIPPED_LAUNCHES: usize = 50;
-/// Dates and intervals of one exclusion calendar.
+/// Days, early closes and intervals of one exclusion calendar.
 pub const CALENDAR_ENTRIES: usize = 1_000;
 /// Seconds of a minute, in which quotas count.
 pub const MINUTE_SECONDS: i64 = 60;

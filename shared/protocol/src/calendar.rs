@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::policy::Unreadable;
+use crate::words::words;
 
 /// A calendar as it is answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,12 +13,52 @@ pub struct CalendarView {
     pub calendar_id: String,
     /// Rises by one with each change. It is also the ETag, which `If-Match` takes.
     pub revision: u32,
-    /// The zone whose days the dates are; that of each job when null.
+    /// The zone whose days these are, and whose clocks its early closes go by; that of each job when null.
     pub zone: Option<String>,
     /// Its days: those of one year first, then those of every year.
     pub dates: Vec<String>,
+    /// The days of every week that it has, from Monday on.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required))]
+    pub weekdays: Vec<Weekday>,
+    /// The days that it has only from a time on.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required))]
+    pub early_close: Vec<EarlyClose>,
     /// Its stretches of real time, in UTC.
     pub intervals: Vec<Interval>,
+}
+
+words! {
+    /// A day of the week.
+    Weekday {
+        /// Monday.
+        Mon = "mon",
+        /// Tuesday.
+        Tue = "tue",
+        /// Wednesday.
+        Wed = "wed",
+        /// Thursday.
+        Thu = "thu",
+        /// Friday.
+        Fri = "fri",
+        /// Saturday.
+        Sat = "sat",
+        /// Sunday.
+        Sun = "sun",
+    }
+}
+
+/// A day that a calendar has only from a time on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct EarlyClose {
+    /// The day, such as `2026-12-24`, or `12-24` for every year.
+    #[cfg_attr(feature = "openapi", schema(example = "12-24"))]
+    pub date: String,
+    /// The first time of that day that the calendar has, as the clocks of the zone show it.
+    #[cfg_attr(feature = "openapi", schema(example = "13:00"))]
+    pub from: String,
 }
 
 /// A stretch of time.

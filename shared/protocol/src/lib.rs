@@ -8,7 +8,7 @@
 //! | the API answers | [`JobView`], [`CalendarView`], [`SecretView`], [`PolicyView`], [`PolicyStatus`], [`Holder`], [`ClientView`], [`RegisteredClient`] |
 //! | the API answers | [`Run`], [`RunDetail`], [`EventRecord`], [`Explanation`], [`Preview`], [`Upcoming`], what came of tokens and of bulk calls; lists of these |
 //! | the API refuses with | [`Problem`] |
-//! | both: parts of answers that clients send too | [`Target`], [`BatchWindow`], [`Misfire`], [`Rate`], [`Interval`], [`At`], [`Every`], [`Dst`], and the words in them |
+//! | both: parts of answers that clients send too | [`Target`], [`BatchWindow`], [`Misfire`], [`Rate`], [`Interval`], [`EarlyClose`], [`At`], [`Every`], [`Dst`], and the words in them |
 //!
 //! Fields are only ever added: whoever reads an answer or a message of ours ignores what it does not know, and a word of a
 //! later version is read as `Other`. What clients send us is read strictly: a member or word that is not known is a typo. The
@@ -37,7 +37,7 @@ mod tokens;
 mod trigger;
 mod words;
 
-pub use calendar::{CalendarChange, CalendarList, CalendarView, Interval, LaunchChange};
+pub use calendar::{CalendarChange, CalendarList, CalendarView, EarlyClose, Interval, LaunchChange, Weekday};
 pub use client::{
     ClientDeletion, ClientView, DeletionStage, JobDefaults, KeyList, KeyView, NewKey, Quotas,
     RegisteredClient, Scope, Suspension, WebhookSecret,

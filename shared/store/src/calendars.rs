@@ -1,9 +1,9 @@
 //! Exclusion calendars, by client.
 
-use chrono::NaiveDate;
+use chrono::{NaiveDate, NaiveTime, Weekday, WeekdaySet};
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
-use tidegate_domain::calendar::{Calendar, Exclusions};
+use tidegate_domain::calendar::{Calendar, Day, EarlyClose, Exclusions};
 use tidegate_domain::ids::{CalendarId, ClientId};
 use tidegate_domain::time::{Window, clamped, parse_zone};
 
@@ -25,6 +25,12 @@ struct ExclusionsDoc {
     /// Month and day.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     y: Vec<(u8, u8)>,
+    /// Days of every week: 1 is Monday, 7 is Sunday.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    w: Vec<u8>,
+    /// Early closes: the date as above, or month and day as `12-24`, and the time as `13:00`.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    e: Vec<(String, String)>,
     /// Intervals in seconds since the epoch.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     i: Vec<(i64, i64)>,
@@ -40,6 +46,8 @@ impl From<&Exclusions> for ExclusionsDoc {
             z: exclusions.zone.map(|zone| zone.name().to_owned()),
             d: exclusions.dates.iter().map(ToString::to_string).collect(),
             y: exclusions.yearly.clone(),
+            w: exclusions.weekdays.iter(Weekday::Mon).map(|day| day.number_from_monday() as u8).collect(),
+            e: exclusions.early_close.iter().map(stored_close).collect(),
             i: exclusions.intervals.iter().map(seconds).collect(),
             rest: Rest::from(&exclusions.unknown),
         }
@@ -60,10 +68,41 @@ impl ExclusionsDoc {
             zone,
             dates: dates.map_err(|e: chrono::ParseError| e.to_string())?,
             yearly: self.y.clone(),
+            weekdays: self.w.iter().map(|number| read_weekday(*number)).collect::<Read<WeekdaySet>>()?,
+            early_close: self.e.iter().map(read_close).collect::<Read<_>>()?,
             intervals: self.i.iter().map(window).collect::<std::result::Result<_, _>>()?,
             unknown: self.rest.unknown(),
         })
     }
+}
+
+/// What a part of the document means, or why it cannot be read.
+type Read<T> = std::result::Result<T, String>;
+
+/// How the time of an early close is written.
+const TIME: &str = "%H:%M";
+
+fn stored_close(early: &EarlyClose) -> (String, String) {
+    let day = match early.day {
+        Day::Once(date) => date.to_string(),
+        Day::Yearly(month, day) => format!("{month:02}-{day:02}"),
+    };
+    (day, early.from.format(TIME).to_string())
+}
+
+fn read_close((day, from): &(String, String)) -> Read<EarlyClose> {
+    let yearly = day.split_once('-').and_then(|(month, day)| Some((month.parse().ok()?, day.parse().ok()?)));
+    let day = match yearly {
+        Some((month, day)) => Day::Yearly(month, day),
+        None => Day::Once(day.parse().map_err(|_| format!("'{day}' is no day"))?),
+    };
+    let from = NaiveTime::parse_from_str(from, TIME).map_err(|e| format!("'{from}': {e}"))?;
+    Ok(EarlyClose { day, from })
+}
+
+fn read_weekday(number: u8) -> Read<Weekday> {
+    let from_0 = number.checked_sub(1).and_then(|number| Weekday::try_from(number).ok());
+    from_0.ok_or_else(|| format!("{number} is no day of the week"))
 }
 
 fn partition(client: &ClientId) -> String {
@@ -145,5 +184,46 @@ impl Store {
         let values = Attributes::from([(":seen".to_owned(), number(calendar.revision))]);
         let key = key(&calendar.client, &calendar.id);
         self.remove_when(Table::Clients, &key, "revision = :seen", values).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exclusions_read_back_and_their_stored_form_is_pinned() {
+        let christmas = NaiveDate::from_ymd_opt(2026, 12, 24).unwrap();
+        let at = |hour| NaiveTime::from_hms_opt(hour, 30, 0).unwrap();
+        let early_close = vec![
+            EarlyClose { day: Day::Once(christmas), from: at(13) },
+            EarlyClose { day: Day::Yearly(2, 29), from: at(0) },
+        ];
+        let weekdays = [Weekday::Sun, Weekday::Mon].into_iter().collect();
+        let dates = vec![christmas];
+        let yearly = vec![(1, 1)];
+        let all = Exclusions { dates, yearly, weekdays, early_close, ..Exclusions::default() };
+        for (exclusions, pinned) in [
+            (
+                all.clone(),
+                r#"{"d":["2026-12-24"],"y":[[1,1]],"w":[1,7],"e":[["2026-12-24","13:30"],["02-29","00:30"]]}"#,
+            ),
+            (Exclusions { weekdays, ..Exclusions::default() }, r#"{"w":[1,7]}"#),
+            // As rows were before there were days of every week.
+            (Exclusions { dates: all.dates, ..Exclusions::default() }, r#"{"d":["2026-12-24"]}"#),
+        ] {
+            let text = serde_json::to_string(&ExclusionsDoc::from(&exclusions)).unwrap();
+            assert_eq!(text, pinned);
+            assert_eq!(serde_json::from_str::<ExclusionsDoc>(pinned).unwrap().read(), Ok(exclusions));
+        }
+    }
+
+    #[test]
+    fn what_no_calendar_can_mean_is_not_read() {
+        for bad in
+            [r#"{"w":[0]}"#, r#"{"w":[8]}"#, r#"{"e":[["soon","13:00"]]}"#, r#"{"e":[["12-24","25:00"]]}"#]
+        {
+            assert!(serde_json::from_str::<ExclusionsDoc>(bad).unwrap().read().is_err(), "{bad}");
+        }
     }
 }

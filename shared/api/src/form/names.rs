@@ -286,6 +286,18 @@ pub(super) const FOREIGN: &[Foreign] = &[
     (CALENDAR, &["id", "name"], "write 'calendar_id'"),
     (CALENDAR, &["days", "holidays", "exclude", "excluded"], "write 'dates'"),
     (CALENDAR, &["periods", "ranges", "windows"], "write 'intervals'"),
+    (
+        CALENDAR,
+        &["days_of_week", "week_days", "weekly", "weekends"],
+        "write 'weekdays', such as [\"sat\", \"sun\"]",
+    ),
+    (
+        CALENDAR,
+        &["early_closes", "early_closing", "half_days", "half_holidays"],
+        "write 'early_close', such as [{\"date\": \"12-24\", \"from\": \"13:00\"}]",
+    ),
+    (&["EarlyClose"], &["day"], "write 'date'"),
+    (&["EarlyClose"], &["time", "at", "start", "close", "closes_at"], "write 'from'"),
     (CALENDAR, &["timezone", "time_zone", "tz"], "write 'zone'"),
     (&["Interval"], &["start", "begin", "start_at"], "write 'from'"),
     (&["Interval"], &["end", "until", "end_at"], "write 'to'"),

@@ -48,7 +48,7 @@ fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
 }
 
 /// Members whose words answers have too: serde reads one of a later version, which the form refuses.
-const OPEN_WORDS: [&str; 12] = [
+const OPEN_WORDS: [&str; 13] = [
     "backoff",
     "body",
     "gap",
@@ -61,10 +61,11 @@ const OPEN_WORDS: [&str; 12] = [
     "per",
     "release",
     "rule",
+    "weekdays/0",
 ];
 /// Members whose objects answers have too: serde passes over a member of a later version, which the form refuses.
-const OPEN_OBJECTS: [&str; 7] =
-    ["dst", "event_bridge", "intervals/0", "lambda", "sns", "sqs", "step_functions"];
+const OPEN_OBJECTS: [&str; 8] =
+    ["dst", "early_close/0", "event_bridge", "intervals/0", "lambda", "sns", "sqs", "step_functions"];
 
 /// Whether serde is laxer than the form with this value in this place.
 fn is_open(place: &str, value: &Value) -> bool {

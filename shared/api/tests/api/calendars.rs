@@ -2,7 +2,7 @@
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use tidegate_client::{Calendar, Client, Interval};
+use tidegate_client::{Calendar, Client, EarlyClose, Interval, Weekday};
 
 use crate::world::{World, cron_job};
 
@@ -11,13 +11,16 @@ async fn a_calendar_is_put_read_listed_and_deleted_under_its_revision() {
     let world = World::new().await;
     let key = world.register("acme").await;
     let body = json!({
-        "dates": ["12-25", "2026-12-24", "2026-12-24"], "zone": "Europe/Berlin",
+        "dates": ["12-25", "2026-12-24", "2026-12-24"], "zone": "Europe/Berlin", "weekdays": ["sun", "sat", "sun"],
+        "early_close": [{"date": "12-24", "from": "00:30"}, {"date": "2026-12-31", "from": "13:00"}],
         "intervals": [{"from": "2026-12-31T23:00:00+01:00", "to": "2027-01-01T12:00:00Z"}]
     });
     let put = world.put("/v1/calendars/holidays", &key, &body).await;
     assert_eq!((put.status, put.header("etag")), (StatusCode::CREATED, "\"1\""), "{}", put.text);
     let shown = json!({
         "calendar_id": "holidays", "revision": 1, "zone": "Europe/Berlin", "dates": ["2026-12-24", "12-25"],
+        "weekdays": ["sat", "sun"],
+        "early_close": [{"date": "2026-12-31", "from": "13:00"}, {"date": "12-24", "from": "00:30"}],
         "intervals": [{"from": "2026-12-31T22:00:00Z", "to": "2027-01-01T12:00:00Z"}]
     });
     assert_eq!(put.json, shown);
@@ -73,8 +76,35 @@ async fn a_calendar_with_a_fault_is_refused_by_its_field_and_nothing_is_written(
     let first = chrono::NaiveDate::from_ymd_opt(2026, 1, 1).unwrap();
     let many: Vec<String> = first.iter_days().take(1_001).map(|day| day.to_string()).collect();
     let interval = |from: &str, to: &str| json!({"intervals": [{"from": from, "to": to}]});
+    let early = |date: &str, from: &str| json!({"early_close": [{"date": date, "from": from}]});
     for (body, field, says) in [
-        (json!({}), "dates", "calendar is empty: give 'dates', 'intervals' or both"),
+        (json!({}), "dates", "calendar is empty: give 'dates', 'weekdays', 'early_close' or 'intervals'"),
+        (
+            json!({"weekdays": ["sat", "Sunday"]}),
+            "weekdays[1]",
+            "weekdays[1] must be \"mon\", \"tue\", \"wed\", \"thu\", \"fri\", \"sat\" or \"sun\", not \"Sunday\"",
+        ),
+        (json!({"weekends": true}), "weekends", "write 'weekdays', such as [\"sat\", \"sun\"]"),
+        (early("12-24", "1 pm"), "early_close[0].from", "from '1 pm' is no time of day; write 13:00"),
+        (early("12-24", "9:00"), "early_close[0].from", "from '9:00' is no time of day; write 13:00"),
+        (early("12-24", "24:00"), "early_close[0].from", "is no time of day"),
+        (
+            early("24.12.", "13:00"),
+            "early_close[0].date",
+            "is no day; write 2026-12-25, or 12-25 for every year",
+        ),
+        (early("1969-12-31", "13:00"), "early_close[0].date", "is out of range"),
+        (
+            json!({"early_close": [{"date": "12-24"}]}),
+            "early_close[0].from",
+            "early_close[0].from is missing",
+        ),
+        (
+            json!({"early_close": [{"date": "12-24", "from": "13:00", "to": "14:00"}]}),
+            "early_close[0].to",
+            "has no field 'to'",
+        ),
+        (json!({"half_days": ["12-24"]}), "half_days", "write 'early_close', such as [{\"date\": \"12-24\""),
         (
             json!({"dates": ["2026-02-29"]}),
             "dates[0]",
@@ -85,7 +115,7 @@ async fn a_calendar_with_a_fault_is_refused_by_its_field_and_nothing_is_written(
         (json!({"dates": ["christmas"]}), "dates[0]", "is no day"),
         (json!({"dates": ["25.12.2026"]}), "dates[0]", "is no day"),
         (json!({"dates": ["12-25"], "zone": "Europe/Berln"}), "zone", "did you mean 'Europe/Berlin'?"),
-        (json!({"dates": many}), "dates", "calendar has 1001 dates and intervals; 1000 is the most"),
+        (json!({"dates": many}), "dates", "calendar has 1001 entries; 1000 is the most"),
         (
             interval("2026-12-01", "2026-12-02T00:00:00Z"),
             "intervals[0].from",
@@ -215,4 +245,93 @@ async fn every_way_in_which_a_calendar_changes_is_previewed_page_by_page() {
     let wrong =
         client.preview_calendar("holidays", &Calendar::of_dates(["tomorrow"]), None).await.unwrap_err();
     assert_eq!(wrong.problem().unwrap().errors[0].field, "dates[0]");
+}
+
+/// A job for nine o'clock, but for the holidays.
+fn each_day() -> Value {
+    let mut job = cron_job();
+    job["trigger"] = json!({"cron": "0 9 * * *", "zone": "Europe/London"});
+    job["calendars"] = json!(["holidays"]);
+    job
+}
+
+#[tokio::test]
+async fn a_change_of_the_days_of_every_week_is_previewed_and_tells_the_truth() {
+    let world = World::new().await;
+    let key = with_calendar(&world).await;
+    let client = Client::new(world.serve().await, &*key).unwrap();
+    world.put("/v1/jobs/a-daily", &key, &each_day()).await;
+    let launches = async || {
+        let upcoming = client.upcoming("a-daily", Some(400)).await.unwrap().upcoming;
+        upcoming.into_iter().map(|firing| (firing.launch_at, firing.skipped)).collect::<Vec<_>>()
+    };
+    let weekends = vec![Weekday::Sat, Weekday::Sun];
+    let christmas = || Calendar::of_dates(["2026-12-25"]);
+    let early = |date: &str, from: &str| EarlyClose { date: date.to_owned(), from: from.to_owned() };
+    for change in [
+        Calendar { weekdays: weekends.clone(), ..christmas() },
+        Calendar { weekdays: vec![Weekday::Sun, Weekday::Mon], ..Calendar::default() },
+        // The same days in a zone in which nine o'clock is still the day before.
+        Calendar {
+            weekdays: vec![Weekday::Sun, Weekday::Mon],
+            zone: Some("Pacific/Honolulu".to_owned()),
+            ..Calendar::default()
+        },
+        Calendar {
+            early_close: vec![early("12-24", "09:00"), early("2026-12-28", "09:01"), early("12-31", "08:59")],
+            zone: Some("UTC".to_owned()),
+            ..christmas()
+        },
+        Calendar { early_close: vec![early("12-31", "09:01")], ..Calendar::default() },
+        Calendar {
+            weekdays: weekends,
+            early_close: vec![early("2026-12-25", "00:00")],
+            ..Calendar::default()
+        },
+        christmas(),
+    ] {
+        let preview = client.preview_calendar("holidays", &change, None).await.unwrap();
+        let told = &preview.rows[0];
+        let before = launches().await;
+        client.put_calendar("holidays", &change, None).await.unwrap();
+        let pairs: Vec<_> = before.into_iter().zip(launches().await).collect();
+        let made = |is: fn(&Option<String>, &Option<String>) -> bool| -> Vec<String> {
+            let changed = pairs.iter().filter(|((_, was), (_, now))| is(was, now));
+            changed.map(|((launch, _), _)| launch.clone()).collect()
+        };
+        let gained = made(|was, now| was.is_some() && now.is_none());
+        let lost = made(|was, now| was.is_none() && now.is_some());
+        assert_eq!((told.gained as usize, told.lost as usize), (gained.len(), lost.len()), "{change:?}");
+        assert_eq!(told.first_gained, gained[..gained.len().min(20)], "{change:?}");
+        assert_eq!(told.first_lost, lost[..lost.len().min(20)], "{change:?}");
+        assert!(!gained.is_empty() || !lost.is_empty(), "{change:?}");
+    }
+}
+
+#[tokio::test]
+async fn business_days_are_what_a_calendar_of_weekends_and_holidays_leaves() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    let calendar = json!({
+        "dates": ["2026-11-26"], "weekdays": ["sat", "sun"],
+        "early_close": [{"date": "2026-11-27", "from": "09:30"}], "zone": "UTC"
+    });
+    world.put("/v1/calendars/closed", &key, &calendar).await;
+    for (id, cron) in [("early", "0 9 * * *"), ("late", "30 9 * * *")] {
+        let mut job = cron_job();
+        job["trigger"] = json!({"cron": cron, "zone": "UTC"});
+        job["calendars"] = json!(["closed"]);
+        assert_eq!(world.put(&format!("/v1/jobs/{id}"), &key, &job).await.status, StatusCode::CREATED);
+    }
+    let open = async |id: &str| -> Vec<String> {
+        let upcoming = world.get(&format!("/v1/jobs/{id}/upcoming?count=10"), &key).await.json;
+        let firings =
+            upcoming["upcoming"].as_array().unwrap().iter().filter(|firing| firing["skipped"].is_null());
+        firings.map(|firing| firing["launch_at"].as_str().unwrap()[..10].to_owned()).collect()
+    };
+    // From Sunday 22 to Tuesday 1: the 26th is a holiday, and the 27th closes at half past nine.
+    let early = ["23", "24", "25", "27", "30"].map(|day| format!("2026-11-{day}"));
+    assert_eq!(open("early").await, [&early[..], &["2026-12-01".to_owned()]].concat());
+    let late = ["23", "24", "25", "30"].map(|day| format!("2026-11-{day}"));
+    assert_eq!(open("late").await, [&late[..], &["2026-12-01".to_owned()]].concat());
 }

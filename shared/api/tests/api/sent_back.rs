@@ -143,6 +143,10 @@ async fn policies_and_calendars_are_put_back() {
         ),
         ("/v1/calendars/dates", json!({"dates": ["2026-12-25", "01-01"], "zone": "Europe/Berlin"})),
         (
+            "/v1/calendars/week",
+            json!({"weekdays": ["sun", "mon"], "early_close": [{"date": "12-24", "from": "13:00"}]}),
+        ),
+        (
             "/v1/calendars/stretch",
             json!({"intervals": [{"from": "2026-12-01T00:00:00Z", "to": "2026-12-02T00:00:00Z"}]}),
         ),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Datelike as _, NaiveDate, NaiveTime, Utc};
 use futures::future::BoxFuture;
-use tidegate_domain::calendar::{Exclusions, OpenDays};
+use tidegate_domain::calendar::{Day, Exclusions, OpenDays};
 use tidegate_domain::ids::{CalendarId, ClientId, JobId};
 use tidegate_domain::job::Job;
 use tidegate_domain::time::{Window, days, seconds, shifted};
@@ -89,18 +89,11 @@ fn touched(former: Option<&Exclusions>, change: &Exclusions, now: DateTime<Utc>)
     let nothing = Exclusions::default();
     let former = former.unwrap_or(&nothing);
     let end = shifted(now, days(AHEAD_DAYS));
-    let years = now.year().saturating_sub(1)..=end.year();
-    let all_days = |list: &Exclusions| -> BTreeSet<NaiveDate> {
-        let of =
-            |(month, day): &(u8, u8), year| NaiveDate::from_ymd_opt(year, (*month).into(), (*day).into());
-        let yearly = list.yearly.iter().flat_map(|date| years.clone().filter_map(move |year| of(date, year)));
-        list.dates.iter().copied().chain(yearly).collect()
-    };
-    let (was, is) = (all_days(former), all_days(change));
+    let (was, is) = (all_days(former, (now, end)), all_days(change, (now, end)));
     // The days of another zone are other days, though they are called the same.
-    let dates: Vec<NaiveDate> = match former.zone == change.zone {
-        true => was.symmetric_difference(&is).copied().collect(),
-        false => was.union(&is).copied().collect(),
+    let dates: BTreeSet<NaiveDate> = match former.zone == change.zone {
+        true => was.symmetric_difference(&is).map(|(date, _)| *date).collect(),
+        false => was.union(&is).map(|(date, _)| *date).collect(),
     };
     let of_day = |date: NaiveDate| {
         let midnight = date.and_time(NaiveTime::MIN).and_utc();
@@ -123,6 +116,21 @@ fn touched(former: Option<&Exclusions>, change: &Exclusions, now: DateTime<Utc>)
         }
     }
     merged.into_iter().filter_map(|(from, to)| Window::new(from, to).ok()).collect()
+}
+
+/// The days of a calendar that may lie between two instants in some zone, each with the time from which on the calendar has it.
+fn all_days(
+    list: &Exclusions,
+    (from, to): (DateTime<Utc>, DateTime<Utc>),
+) -> BTreeSet<(NaiveDate, NaiveTime)> {
+    let (first, last) = (shifted(from, days(-2)).date_naive(), shifted(to, days(2)).date_naive());
+    let dated = |day: Day| (first.year()..=last.year()).filter_map(move |year| day.in_year(year));
+    let weekly = first.iter_days().take_while(|day| *day <= last);
+    let weekly = weekly.filter(|day| list.weekdays.contains(day.weekday()));
+    let yearly = list.yearly.iter().flat_map(|(month, day)| dated(Day::Yearly(*month, *day)));
+    let whole = list.dates.iter().copied().chain(yearly).chain(weekly);
+    let early = list.early_close.iter().flat_map(|close| dated(close.day).map(|date| (date, close.from)));
+    whole.map(|date| (date, NaiveTime::MIN)).chain(early).collect()
 }
 
 fn compare(

@@ -29,7 +29,9 @@ pub fn for_field(dice: &Dice, name: &str, known: &Known) -> Json {
         "url" if dice.chance(200) => Json::text(addresses::foreign(dice)),
         "url" | "u" => Json::text(addresses::endpoint(dice, known)),
         "allowed_targets" => Json::text(addresses::pattern(dice)),
-        "at" | "after" | "anchor" | "until" | "from" | "to" | "dates" => Json::text(instants::instant(dice)),
+        "at" | "after" | "anchor" | "until" | "from" | "to" | "date" | "dates" => {
+            Json::text(instants::instant(dice))
+        }
         _ if name.ends_with("_at") => Json::text(instants::instant(dice)),
         "token" | "tokens" => Json::text(addresses::token(dice, known)),
         _ if name.ends_with("_id")

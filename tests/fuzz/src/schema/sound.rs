@@ -22,6 +22,7 @@ const CRONS: &[&str] = &[
 ];
 const RATES: &[&str] = &["1 minute", "90s", "5 minutes", "2h", "1 day"];
 const DATES: &[&str] = &["2026-11-21", "2026-12-25", "12-25", "02-29", "2026-11-22"];
+const TIMES: &[&str] = &["00:00", "12:00", "12:30", "23:59"];
 const TOPICS: &[&str] =
     &["arn:aws:sns:eu-west-1:123456789012:orders", "arn:aws:sns:eu-west-1:123456789012:orders.fifo"];
 const NAMES: &[&str] = &["nightly", "minutely", "small", "hooks", "holidays", "a", "b-1", "c_2"];
@@ -73,7 +74,7 @@ pub(crate) fn text(dice: &Dice, name: &str, known: &Known) -> Json {
         "zone" => any_of(dice, ZONES),
         "cron" | "expression" => any_of(dice, CRONS),
         "rate" | "Text" => any_of(dice, RATES),
-        "dates" => any_of(dice, DATES),
+        "dates" | "date" => any_of(dice, DATES),
         "queue_url" => known.queue_url.clone(),
         "url" => known.endpoint.clone(),
         "bus_arn" => "arn:aws:events:eu-west-1:123456789012:event-bus/orders".to_owned(),
@@ -135,8 +136,10 @@ pub(crate) fn beside(dice: &Dice, schema: &str, field: &str) -> Vec<&'static str
 pub(crate) fn settled(dice: &Dice, schema: &str, value: Json) -> Json {
     let Json::Object(mut members) = value else { return value };
     choose(dice, choices_of(schema), &mut members);
-    if schema == "JobBody" {
-        settle_job(dice, &mut members);
+    match schema {
+        "JobBody" => settle_job(dice, &mut members),
+        "EarlyClose" => settle_early_close(dice, &mut members),
+        _ => {}
     }
     Json::Object(members)
 }
@@ -150,6 +153,13 @@ fn choose(dice: &Dice, choices: &[Choice], members: &mut Vec<(String, Json)>) {
         let is = |choice: &Choice| choice.field == name || choice.with.contains(&name.as_str());
         is(chosen) || !choices.iter().any(is)
     });
+}
+
+/// Its `from` is a time of day, where others are instants.
+fn settle_early_close(dice: &Dice, members: &mut [(String, Json)]) {
+    for (_, from) in members.iter_mut().filter(|(name, _)| name == "from") {
+        *from = Json::text(any_of(dice, TIMES));
+    }
 }
 
 fn settle_job(dice: &Dice, members: &mut Vec<(String, Json)>) {
