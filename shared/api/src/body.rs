@@ -39,11 +39,14 @@ impl<T: Form, const LIMIT: usize> FromRequest<ApiState> for Body<T, LIMIT> {
     }
 }
 
-fn declared_as_json(headers: &HeaderMap) -> Result<(), Problem> {
+/// What a body is declared as, without parameters.
+pub(crate) fn media_type(headers: &HeaderMap) -> Option<String> {
     let declared = headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or("unreadable"));
-    let essence =
-        declared.and_then(|text| text.split(';').next()).map(|text| text.trim().to_ascii_lowercase());
-    match essence {
+    declared.and_then(|text| text.split(';').next()).map(|text| text.trim().to_ascii_lowercase())
+}
+
+fn declared_as_json(headers: &HeaderMap) -> Result<(), Problem> {
+    match media_type(headers) {
         Some(essence) if essence == "application/json" || essence.ends_with("+json") => Ok(()),
         Some(essence) => Err(Problem::new(
             Kind::UnsupportedMediaType,

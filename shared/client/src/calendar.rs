@@ -55,6 +55,24 @@ impl Client {
         self.put(Route::Calendar(calendar_id), calendar, expected).await
     }
 
+    /// Creates or replaces a calendar by what an iCalendar file lists: text as calendar programs export it. `zone` is the zone whose
+    /// days its all-day events are, that of each job when `None`, and by whose clocks its times without a zone go. Repeating it is
+    /// safe.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 412 when it is at another revision than `expected`, 413 when the file is too large, 422 when an
+    /// event can be no day or interval. Otherwise as every call of [`Client`].
+    pub async fn import_calendar(
+        &self,
+        calendar_id: &str,
+        file: impl Into<String>,
+        zone: Option<&str>,
+        expected: Option<u32>,
+    ) -> Result<CalendarView, Error> {
+        let query: Vec<_> = zone.iter().map(|zone| ("zone", *zone)).collect();
+        self.put_file(Route::Calendar(calendar_id), &query, ("text/calendar", file.into()), expected).await
+    }
+
     /// A calendar, by its name.
     ///
     /// # Errors

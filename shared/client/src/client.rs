@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use reqwest::header::{DATE, HeaderMap, HeaderName, IF_MATCH, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, IF_MATCH, RETRY_AFTER};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -372,6 +372,18 @@ impl Client {
         expected: Option<u32>,
     ) -> Result<T, Error> {
         answer(matching(self.call(Method::PUT, &route.path()).json(body), expected)).await
+    }
+
+    /// The same of a text that is no JSON, with what it is declared as.
+    pub(crate) async fn put_file<T: DeserializeOwned>(
+        &self,
+        route: Route<'_>,
+        query: &[(&str, &str)],
+        (media_type, text): (&str, String),
+        expected: Option<u32>,
+    ) -> Result<T, Error> {
+        let call = self.call(Method::PUT, &asked(route, query)).header(CONTENT_TYPE, media_type);
+        answer(matching(call.body(text), expected)).await
     }
 
     pub(crate) async fn patch<T: DeserializeOwned>(

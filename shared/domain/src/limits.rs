@@ -144,6 +144,8 @@ pub const CALENDARS_PER_JOB: usize = 8;
 pub const SKIPPED_LAUNCHES: usize = 50;
 /// Days, early closes and intervals of one exclusion calendar.
 pub const CALENDAR_ENTRIES: usize = 1_000;
+/// An iCalendar file of days, in bytes: with half a kilobyte for each of [`CALENDAR_ENTRIES`] there is room left.
+pub const CALENDAR_FILE_BYTES: usize = 1024 * 1024;
 /// Seconds of a minute, in which quotas count.
 pub const MINUTE_SECONDS: i64 = 60;
 /// Jobs that a client may be allowed to write in a minute.
@@ -224,6 +226,7 @@ pub const HTTP_STATUSES: usize = 20;
 const _: () = assert!(LOOK_AHEAD_SECONDS + HANDOVER_SECONDS + 60 < SQS_DELAY_SECONDS);
 const _: () = assert!(INLINE_PAYLOAD_BYTES < PAYLOAD_BYTES && PAYLOAD_BYTES < REQUEST_BODY_BYTES);
 const _: () = assert!(REQUEST_BODY_BYTES < BULK_BODY_BYTES && BULK_BODY_BYTES < 6_000_000);
+const _: () = assert!(512 * CALENDAR_ENTRIES < CALENDAR_FILE_BYTES && CALENDAR_FILE_BYTES < BULK_BODY_BYTES);
 const _: () = assert!(HTTP_EVENTS_PER_CHUNK <= EVENTS_PER_CHUNK);
 const _: () = assert!((*WINDOW_SECONDS.end() as i64) < HISTORY_DAYS * 86_400);
 const _: () = assert!((*RETRY_AGE_SECONDS.end() as i64) < HISTORY_DAYS * 86_400);

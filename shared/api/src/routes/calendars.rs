@@ -1,22 +1,31 @@
 //! Exclusion calendars: put, read, listed and deleted by the client whose they are.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Path, Request, State};
 use axum::response::Response;
 use http::StatusCode;
 use tidegate_domain::calendar::{Calendar, Exclusions};
 use tidegate_domain::ids::CalendarId;
-use tidegate_engine::{CalendarDelete, Written};
+use tidegate_domain::limits::CALENDAR_FILE_BYTES;
+use tidegate_engine::{CalendarDelete, Expect, Written};
 use tidegate_protocol::{CalendarChange, CalendarList, CalendarView};
 
 use super::{exists_already, not_found, nothing_to_match, same_id, with_revision, wrong_revision};
 use crate::ApiState;
 use crate::auth::Caller;
-use crate::body::{Body, Cursor, Expected, ListQuery, Paged, Precondition, id_to_find, id_to_write};
+use crate::body::{
+    Asked, Body, Cursor, Expected, ListQuery, Paged, Precondition, collect, id_to_find, id_to_write,
+    media_type,
+};
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::calendar::{CalendarBody, change_view, view};
+use crate::wire::calendar::{CalendarBody, PreviewChangeQuery, PutCalendarQuery, change_view, view};
+use crate::wire::ics;
 use crate::wire::read_only::expectation;
 use crate::wire::spoiled;
+
+/// What an iCalendar file is declared as.
+const ICALENDAR: &str = "text/calendar";
 
 /// Lists the client's calendars.
 #[utoipa::path(get, path = "/v1/calendars", tag = "calendars", params(ListQuery), responses(
@@ -55,8 +64,11 @@ pub(crate) async fn read_calendar(
 }
 
 /// Creates or replaces a calendar. What GET answers can be put back. It acts on every job that names it, from the next launches that are planned.
-#[utoipa::path(put, path = "/v1/calendars/{calendar_id}", tag = "calendars", request_body = CalendarBody,
-    params(("calendar_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected"),
+/// An iCalendar file of up to 1 MiB does as well: its all-day events become dates, those of every year days of every year, its timed
+/// events intervals, and an event that can be none of these is refused by its name.
+#[utoipa::path(put, path = "/v1/calendars/{calendar_id}", tag = "calendars",
+    request_body(description = "The calendar", content((CalendarBody = "application/json"), (String = "text/calendar"))),
+    params(("calendar_id" = String, Path), PutCalendarQuery, ("if-match" = Option<String>, Header, description = "The ETag that is expected"),
         ("if-none-match" = Option<String>, Header, description = "`*`: create it, and answer 412 when it exists already")),
     responses(
         (status = 200, description = "The calendar", body = CalendarView, headers(("etag" = String))),
@@ -67,11 +79,12 @@ pub(crate) async fn put_calendar(
     Caller(client): Caller,
     Path(id): Path<String>,
     Precondition(by_header): Precondition,
-    Body(body): Body<CalendarBody>,
+    Asked(query): Asked<PutCalendarQuery>,
+    sent: Sent,
 ) -> Result<Response, Problem> {
     let id: CalendarId = id_to_write("calendar_id", &id)?;
-    let exclusions = checked(&body, &id)?;
-    let expected = expectation(by_header, body.revision)?;
+    let exclusions = sent.check(query.zone.as_deref(), &id)?;
+    let expected = sent.expectation(by_header)?;
     let written = state.engine.calendars().put(&client.id, id.clone(), exclusions, expected).await;
     let shown = |status, calendar: &Calendar| with_revision(status, calendar.revision, view(calendar));
     match written.map_err(|e| Problem::of_engine("write a calendar", &e))? {
@@ -85,19 +98,21 @@ pub(crate) async fn put_calendar(
 
 /// Says which launches the jobs that name a calendar would gain and lose within 400 days, if it were put so. Nothing is changed. Up to 100
 /// of the client's jobs are looked at for each page; one-time jobs with a generated id are not.
-#[utoipa::path(post, path = "/v1/calendars/{calendar_id}/preview", tag = "calendars", request_body = CalendarBody,
-    params(("calendar_id" = String, Path), ListQuery), responses(
+#[utoipa::path(post, path = "/v1/calendars/{calendar_id}/preview", tag = "calendars",
+    request_body(description = "The calendar", content((CalendarBody = "application/json"), (String = "text/calendar"))),
+    params(("calendar_id" = String, Path), PreviewChangeQuery), responses(
     (status = 200, description = "What would change", body = CalendarChange),
 ))]
 pub(crate) async fn preview_calendar(
     State(state): State<ApiState>,
     Caller(client): Caller,
     Path(id): Path<String>,
-    Paged(asked): Paged,
-    Body(body): Body<CalendarBody>,
+    Asked(query): Asked<PreviewChangeQuery>,
+    sent: Sent,
 ) -> Result<Json<CalendarChange>, Problem> {
     let id: CalendarId = id_to_write("calendar_id", &id)?;
-    let exclusions = checked(&body, &id)?;
+    let asked = Paged::read(query.cursor, query.limit.as_deref())?;
+    let exclusions = sent.check(query.zone.as_deref(), &id)?;
     let given = asked.after.is_some();
     let page = state.engine.queries().calendar_change(&client.id, &id, exclusions, asked).await;
     let page = page.map_err(|e| Cursor::refusal_of_engine(given, "preview a calendar", &e))?;
@@ -108,13 +123,54 @@ pub(crate) async fn preview_calendar(
     }))
 }
 
-/// What a body says that a calendar lists.
-fn checked(body: &CalendarBody, id: &CalendarId) -> Result<Exclusions, Problem> {
-    let mut errors = FieldErrors::default();
-    let exclusions = body.check(&mut errors);
-    errors.into_result(Kind::InvalidBody)?;
-    same_id("calendar_id", body.calendar_id.as_deref(), id.as_str())?;
-    exclusions.ok_or_else(|| Problem::new(Kind::InvalidBody, "the body is not that of a calendar"))
+/// A calendar as it is sent: the document, or an iCalendar file.
+pub(crate) enum Sent {
+    Document(CalendarBody),
+    File(Bytes),
+}
+
+impl FromRequest<ApiState> for Sent {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &ApiState) -> Result<Self, Problem> {
+        if media_type(request.headers()).as_deref() == Some(ICALENDAR) {
+            return collect(request.into_body(), CALENDAR_FILE_BYTES).await.map(Self::File);
+        }
+        let Body(body): Body<CalendarBody> = Body::from_request(request, state).await?;
+        Ok(Self::Document(body))
+    }
+}
+
+impl Sent {
+    /// What it says that the calendar lists. `zone` is what the query says of it.
+    fn check(&self, zone: Option<&str>, id: &CalendarId) -> Result<Exclusions, Problem> {
+        let mut errors = FieldErrors::default();
+        let exclusions = match (self, zone) {
+            (Self::File(file), zone) => ics::read(file, zone, &mut errors),
+            (Self::Document(body), None) => body.check(&mut errors),
+            (Self::Document(_), Some(zone)) => {
+                errors.add(
+                    "zone",
+                    zone,
+                    "zone is said in the body, beside 'dates'; take it out of the query",
+                );
+                None
+            }
+        };
+        errors.into_result(Kind::InvalidBody)?;
+        if let Self::Document(body) = self {
+            same_id("calendar_id", body.calendar_id.as_deref(), id.as_str())?;
+        }
+        exclusions.ok_or_else(|| Problem::new(Kind::InvalidBody, "the body is not that of a calendar"))
+    }
+
+    /// What it expects to find, by its headers and by itself.
+    fn expectation(self, by_header: Expect) -> Result<Expect, Problem> {
+        match self {
+            Self::Document(body) => expectation(by_header, body.revision),
+            Self::File(_) => Ok(by_header),
+        }
+    }
 }
 
 /// Deletes a calendar that no job names.

@@ -8,13 +8,13 @@ use tidegate_domain::limits::{CALENDAR_ENTRIES, NAME_BYTES};
 use tidegate_domain::time::{Window, parse_zone};
 use tidegate_engine::LaunchChange;
 use tidegate_protocol::{self as protocol, CalendarView, Interval};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::form::Form;
 use crate::problem::FieldErrors;
 use crate::wire::bounds::{Text, bounded_fields};
 use crate::wire::instant;
-use crate::wire::number::Number;
+use crate::wire::number::{Number, PageLimit};
 use crate::wire::when::{bounded, read_instant};
 
 /// A year with a 29 February, to read days of every year in.
@@ -57,6 +57,31 @@ pub(crate) struct CalendarBody {
 }
 
 bounded_fields!(CalendarBody: calendar_id, revision);
+
+/// What is said of an iCalendar file beside it.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PutCalendarQuery {
+    /// With an iCalendar file: the IANA zone whose days its all-day events are, and by whose clocks its times without a zone go.
+    #[param(example = "Europe/Berlin")]
+    pub(crate) zone: Option<String>,
+}
+
+/// The same, with the page of jobs that is asked for.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PreviewChangeQuery {
+    /// With an iCalendar file: the IANA zone whose days its all-day events are, and by whose clocks its times without a zone go.
+    #[param(example = "Europe/Berlin")]
+    pub(crate) zone: Option<String>,
+    /// The `next_cursor` of the page before; left out for the first.
+    pub(crate) cursor: Option<String>,
+    /// The most rows of the page, 1 to 100; 100 when left out.
+    #[param(inline, value_type = Option<PageLimit>)]
+    pub(crate) limit: Option<String>,
+}
 
 impl Form for CalendarBody {
     fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {

@@ -12,6 +12,7 @@ pub(crate) mod explain;
 pub(crate) mod fair;
 pub(crate) mod flow;
 pub(crate) mod holder;
+pub(crate) mod ics;
 pub(crate) mod index;
 pub(crate) mod job;
 pub(crate) mod key;

@@ -3,8 +3,12 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tidegate_client::{Calendar, Client, EarlyClose, Interval, Weekday};
+use tidegate_domain::limits::CALENDAR_FILE_BYTES;
 
 use crate::world::{World, cron_job};
+
+/// What an iCalendar file is declared as.
+const ICALENDAR: (&str, &str) = ("content-type", "text/calendar; charset=utf-8");
 
 #[tokio::test]
 async fn a_calendar_is_put_read_listed_and_deleted_under_its_revision() {
@@ -334,4 +338,83 @@ async fn business_days_are_what_a_calendar_of_weekends_and_holidays_leaves() {
     assert_eq!(open("early").await, [&early[..], &["2026-12-01".to_owned()]].concat());
     let late = ["23", "24", "25", "30"].map(|day| format!("2026-11-{day}"));
     assert_eq!(open("late").await, [&late[..], &["2026-12-01".to_owned()]].concat());
+}
+
+const HOLIDAYS: &str = "BEGIN:VCALENDAR\r\nPRODID:-//Google Inc//Google Calendar 70.9054//EN\r\nVERSION:2.0\r\n\
+    X-WR-CALNAME:Feiertage\r\nBEGIN:VEVENT\r\nDTSTART;VALUE=DATE:20261225\r\nDTEND;VALUE=DATE:20261227\r\n\
+    UID:1@google.com\r\nSUMMARY:Weihnachten\r\nEND:VEVENT\r\nBEGIN:VEVENT\r\nDTSTART;VALUE=DATE:20200101\r\n\
+    RRULE:FREQ=YEARLY\r\nSUMMARY:Neujahr\r\nEND:VEVENT\r\nBEGIN:VEVENT\r\nDTSTART:20261231T130000\r\n\
+    DTEND:20261231T180000\r\nSUMMARY:Silvester\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n";
+
+#[tokio::test]
+async fn an_icalendar_file_is_put_as_the_calendar_that_it_lists() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    let client = Client::new(world.serve().await, &*key).unwrap();
+    let made = client.import_calendar("holidays", HOLIDAYS, Some("Europe/Berlin"), None).await.unwrap();
+    assert_eq!((made.revision, made.zone.as_deref()), (1, Some("Europe/Berlin")));
+    assert_eq!(made.dates, ["2026-12-25", "2026-12-26", "01-01"]);
+    let [interval] = &made.intervals[..] else { panic!("{made:?}") };
+    assert_eq!((&*interval.from, &*interval.to), ("2026-12-31T12:00:00Z", "2026-12-31T17:00:00Z"));
+    assert_eq!(client.calendar("holidays").await.unwrap(), made);
+    // It is the calendar that it would be as a document, and takes the place of what was there.
+    let shown = world.get("/v1/calendars/holidays", &key).await.json;
+    assert_eq!(world.put("/v1/calendars/holidays", &key, &shown).await.json, shown);
+    world.put("/v1/calendars/holidays", &key, &json!({"weekdays": ["sun"]})).await;
+    world.put("/v1/jobs/daily", &key, &each_day()).await;
+    let path = "/v1/calendars/holidays/preview?zone=UTC&limit=1";
+    let preview = world.send(Method::POST, path, Some(&key), &[ICALENDAR], HOLIDAYS).await;
+    assert_eq!(preview.status, StatusCode::OK, "{}", preview.text);
+    assert_eq!(preview.json["jobs"][0]["first_lost"][0], "2026-12-25T09:00:00Z", "{}", preview.text);
+    assert_eq!(preview.json["jobs"][0]["first_gained"][0], "2026-11-22T09:00:00Z", "{}", preview.text);
+    let stale = client.import_calendar("holidays", HOLIDAYS, Some("UTC"), Some(1)).await.unwrap_err();
+    assert_eq!(stale.problem().unwrap().status, 412);
+    let replaced = client.import_calendar("holidays", HOLIDAYS, Some("UTC"), Some(2)).await.unwrap();
+    assert_eq!((replaced.revision, replaced.weekdays), (3, vec![]));
+}
+
+#[tokio::test]
+async fn an_icalendar_file_with_a_fault_is_refused_and_nothing_is_written() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    let before = world.everything().await;
+    let fourth = HOLIDAYS.replace("FREQ=YEARLY", "FREQ=YEARLY;BYDAY=4TH");
+    for (path, file, field, says) in [
+        (
+            "holidays",
+            HOLIDAYS,
+            "VEVENT[2].DTSTART",
+            "event 'Silvester': DTSTART '20261231T130000' has no zone; give",
+        ),
+        (
+            "holidays?zone=UTC",
+            &*fourth,
+            "VEVENT[1].RRULE",
+            "event 'Neujahr': RRULE 'FREQ=YEARLY;BYDAY=4TH' is not",
+        ),
+        ("holidays?zone=Europe/Berln", HOLIDAYS, "zone", "did you mean 'Europe/Berlin'?"),
+        ("holidays", "{\"dates\": [\"12-25\"]}", "(body)", "which is none of iCalendar"),
+        ("holidays", "", "(body)", "the file has no event"),
+    ] {
+        let path = format!("/v1/calendars/{path}");
+        let answer = world.send(Method::PUT, &path, Some(&key), &[ICALENDAR], file).await;
+        assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", answer.text);
+        assert_eq!(answer.json["errors"][0]["field"], field, "{}", answer.text);
+        let message = answer.json["errors"][0]["message"].as_str().unwrap();
+        assert!(message.contains(says), "{message}");
+    }
+    let put = async |query: &str, kind: &str, body: &str| {
+        let path = format!("/v1/calendars/holidays{query}");
+        world.send(Method::PUT, &path, Some(&key), &[("content-type", kind)], body).await
+    };
+    let document = put("?zone=UTC", "application/json", "{\"dates\": [\"12-25\"]}").await;
+    assert_eq!(document.json["errors"][0]["field"], "zone", "{}", document.text);
+    assert_eq!(put("?zoen=UTC", "text/calendar", HOLIDAYS).await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(put("", "text/plain", HOLIDAYS).await.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    let padded = |bytes: usize| format!("{HOLIDAYS}{}", " ".repeat(bytes - HOLIDAYS.len()));
+    let large = put("?zone=UTC", "text/calendar", &padded(CALENDAR_FILE_BYTES + 1)).await;
+    assert_eq!(large.status, StatusCode::PAYLOAD_TOO_LARGE, "{}", large.text);
+    assert_eq!(world.everything().await, before);
+    let most = put("?zone=UTC", "text/calendar", &padded(CALENDAR_FILE_BYTES)).await;
+    assert_eq!(most.status, StatusCode::CREATED, "{}", most.text);
 }
