@@ -8,7 +8,6 @@ use tidegate_domain::calendar::Exclusions;
 use tidegate_domain::flow::Flow;
 use tidegate_domain::ids::{CalendarId, JobId, ONE_TIME_PREFIX};
 use tidegate_domain::job::{Count, History, HistoryDays, Payload, Terms, Trigger};
-use tidegate_domain::rules::Rules;
 use tidegate_domain::target::Target;
 use tidegate_domain::time::{Expression, Rate, parse_zone};
 use tidegate_engine::JobDraft;
@@ -84,7 +83,7 @@ fn short(row: &Map<String, Value>, from: DateTime<Utc>) -> Result<Row, String> {
             Trigger::Rate { rate, anchored: true }
         }
     };
-    let draft = JobDraft { trigger, rules: Rules::default(), terms: terms()? };
+    let draft = JobDraft::new(trigger, terms()?);
     Ok(Row::Job(Box::new(JobRow { id, draft, zone, paused: false, is_named: true })))
 }
 

@@ -16,8 +16,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::routes::{
-    bulk, calendars, clients, dead_letters, events, health, index, jobs, keys, patches, policies, runs,
-    schedules, secrets, selections, sidelines, skips, targets, tokens, triggers,
+    backfills, bulk, calendars, clients, dead_letters, events, health, index, jobs, keys, patches, policies,
+    runs, schedules, secrets, selections, sidelines, skips, targets, tokens, triggers,
 };
 use crate::wire::bounds::{close, state_bounds};
 use crate::wire::bulk::BulkBody;
@@ -32,6 +32,7 @@ use crate::wire::policy::{CloseBody, PolicyBody, RateBody};
 use crate::wire::preview::PreviewBody;
 use crate::wire::retry::RetryBody;
 use crate::wire::rules::MisfireBody;
+use crate::wire::run::CancelBody;
 use crate::wire::secret::SecretBody;
 use crate::wire::selection::SelectionBody;
 use crate::wire::sideline::{DrainBody, SidelineBody};
@@ -78,6 +79,7 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
     let components = document.components.get_or_insert_default();
     state_bounds::<BulkBody>(components);
     state_bounds::<CalendarBody>(components);
+    state_bounds::<CancelBody>(components);
     state_bounds::<ClientBody>(components);
     state_bounds::<ClientPatch>(components);
     state_bounds::<CloseBody>(components);
@@ -180,10 +182,14 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(jobs::resume_job))
         .routes(routes!(triggers::trigger_job))
         .routes(routes!(skips::skip_launch))
+        .routes(routes!(backfills::backfill_job))
         .routes(routes!(selections::pause_jobs))
         .routes(routes!(selections::resume_jobs))
         .routes(routes!(selections::delete_jobs))
         .routes(routes!(schedules::list_upcoming))
+        .routes(routes!(schedules::look_ahead))
+        .routes(routes!(runs::list_all_runs))
+        .routes(routes!(runs::cancel_runs))
         .routes(routes!(schedules::preview_schedule))
         .routes(routes!(calendars::list_calendars))
         .routes(routes!(calendars::read_calendar, calendars::put_calendar, calendars::delete_calendar))

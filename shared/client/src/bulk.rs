@@ -29,6 +29,9 @@ pub struct Selection {
     /// Where they send their events: a URL or an ARN, with at most one `*`; anywhere when `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
+    /// A tag that they have; any when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
     /// Only tells which jobs are meant. Not looked at where they are listed.
     pub dry_run: bool,
     /// The `next_cursor` of the call before; the first page when `None`.
@@ -51,11 +54,12 @@ impl Client {
     /// [`Error::Refused`] with status 400 when a part of it is wrong or the cursor is not one of this list. Otherwise as every call
     /// of [`Client`].
     pub async fn selected_jobs(&self, selection: &Selection) -> Result<Page<JobView>, Error> {
-        let Selection { prefix, policy_id, paused, target, dry_run: _, cursor } = selection;
+        let Selection { prefix, policy_id, paused, target, tag, dry_run: _, cursor } = selection;
         let mut some = vec![("prefix", &**prefix)];
         some.extend(policy_id.as_deref().map(|policy| ("policy_id", policy)));
         some.extend(paused.map(|paused| ("paused", if paused { "true" } else { "false" })));
         some.extend(target.as_deref().map(|target| ("target", target)));
+        some.extend(tag.as_deref().map(|tag| ("tag", tag)));
         let page: JobList = self.get_page(Route::Jobs, &some, cursor.as_deref()).await?;
         Ok(Page { rows: page.jobs, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }

@@ -87,6 +87,9 @@ pub struct Job {
     /// Launches that are left out, as the trigger says them: at most 50 RFC 3339 instants.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skip: Vec<String>,
+    /// Words by which it is found again: at most 10 of 1 to 64 letters, digits and `- _ . : / @ = +`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -142,6 +145,7 @@ impl Job {
             calendars: Vec::new(),
             only_on: Vec::new(),
             skip: Vec::new(),
+            tags: Vec::new(),
         }
     }
 

@@ -37,6 +37,8 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod across;
+mod backfill;
 mod bulk;
 mod calendar;
 mod client;
@@ -57,6 +59,8 @@ mod trigger;
 #[cfg(feature = "webhook")]
 mod webhook;
 
+pub use across::{AheadQuery, RunsWanted};
+pub use backfill::Backfill;
 pub use bulk::Selection;
 pub use calendar::Calendar;
 pub use client::{Client, Page};
@@ -74,14 +78,15 @@ pub use message::{Message, MessageError};
 pub use policy::Policy;
 pub use preview::PreviewQuery;
 pub use tidegate_protocol::{
-    At, Backoff, Backpressure, BatchWindow, BulkResult, CalendarView, ClientView, Completion, DeadLetter,
-    DeadLetterCounts, DeadLetterDetail, DeadLetterResult, DeadLetterStatus, Dst, EarlyClose, Event,
-    EventError, EventRecord, Every, ExpectationCode, Explanation, ExtendStatus, Extended, FailedDelivery,
-    FieldError, Firing, ForecastCode, FreeStatus, Freed, Gap, History, Holder, HttpTarget, Interval,
-    JobDefaults, JobView, KeyView, LaunchChange, Misfire, MisfireRule, NewKey, OnDeadline, OnExpiry, Outcome,
-    Overlap, Pace, Per, PolicyStatus, PolicyView, Preview, Problem, Quotas, Rate, ReasonCode,
-    RegisteredClient, Release, ReleaseRule, ReleaseStatus, Released, Retry, Run, RunDetail, RunOverlap,
-    Scope, SecretView, SelectedJobs, Sideline, SidelineStatus, Sidelines, SkippedLaunch, SqsTarget,
+    Ahead, At, BackfilledLaunch, Backoff, Backpressure, BatchWindow, BulkResult, CalendarView, CancelledRun,
+    CancelledRuns, ClientView, Completion, DeadLetter, DeadLetterCounts, DeadLetterDetail, DeadLetterResult,
+    DeadLetterStatus, Dst, EarlyClose, Event, EventError, EventRecord, Every, ExpectationCode, Explanation,
+    ExtendStatus, Extended, FailedDelivery, FieldError, Firing, ForecastCode, FreeStatus, Freed, Gap,
+    History, Holder, HttpTarget, Interval, JobAhead, JobDefaults, JobView, KeyView, LaunchBackfill,
+    LaunchChange, LimitedBy, Misfire, MisfireRule, NewKey, OnDeadline, OnExpiry, Outcome, Overlap, Pace, Per,
+    PolicyAhead, PolicyStatus, PolicyView, Preview, Problem, Quotas, Rate, ReasonCode, RegisteredClient,
+    Release, ReleaseRule, ReleaseStatus, Released, Retry, Run, RunDetail, RunOverlap, Scope, SecretView,
+    SelectedJobs, Sideline, SidelineStatus, Sidelines, SkippedLaunch, SqsTarget, StepAhead, StrainAhead,
     StrainedTarget, Target, TriggerView, TriggeredRun, Unreadable, Upcoming, UpcomingFiring, WebhookSecret,
     Weekday,
 };

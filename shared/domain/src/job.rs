@@ -14,6 +14,7 @@ use crate::limits::{
 use crate::nesting::levels;
 use crate::retry::{Retry, Tries};
 use crate::rules::{Relevancy, Rules};
+use crate::tags::Tags;
 use crate::target::Target;
 use crate::time::{Cadence, CronSpec, Instants, Rate, ShardedKey, days, shifted};
 use crate::unknown::Unknown;
@@ -35,6 +36,8 @@ pub struct Job {
     pub paused: bool,
     /// What each firing delivers.
     pub terms: Terms,
+    /// By which its client finds it again.
+    pub tags: Tags,
     /// Where its children lie in the index, at most [`MAX_CHILDREN`](crate::limits::MAX_CHILDREN); none of a job for
     /// instants.
     pub children: Vec<ShardedKey>,

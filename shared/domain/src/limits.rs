@@ -142,6 +142,22 @@ pub const RELEVANCY_SECONDS: std::ops::RangeInclusive<u32> = 1..=30 * 86_400;
 pub const CALENDARS_PER_JOB: usize = 8;
 /// Launches of one job that its client leaves out.
 pub const SKIPPED_LAUNCHES: usize = 50;
+/// Tags of one job.
+pub const TAGS_PER_JOB: usize = 10;
+/// The longest tag, in bytes.
+pub const TAG_BYTES: usize = 64;
+/// How long a stretch of time may be whose launches are counted, in days.
+pub const AHEAD_DAYS: i64 = 31;
+/// How many steps it may be counted in.
+pub const AHEAD_STEPS: usize = 1_500;
+/// The shortest and the longest of such steps, in seconds.
+pub const STEP_SECONDS: std::ops::RangeInclusive<u32> = 60..=86_400;
+/// How long an event may be said to hold its token, in milliseconds.
+pub const HELD_MS: std::ops::RangeInclusive<u32> = 1..=86_400_000;
+/// How far back launches may be made after all, in days.
+pub const BACKFILL_DAYS: i64 = 366;
+/// Launches that one call makes after all.
+pub const BACKFILL_LAUNCHES: usize = 10 * AT_INSTANTS;
 /// Days, early closes and intervals of one exclusion calendar.
 pub const CALENDAR_ENTRIES: usize = 1_000;
 /// An iCalendar file of days, in bytes: with half a kilobyte for each of [`CALENDAR_ENTRIES`] there is room left.

@@ -94,12 +94,13 @@ pub use error::EngineError;
 pub use expect::{Expect, Written};
 pub use heartbeat::{HeartbeatUrl, HeartbeatUrlError};
 pub use index::Index;
-pub use jobs::{JobDelete, JobDraft, Jobs, LeftOut, RunCancel, Triggered};
+pub use jobs::{Backfill, Backfilled, JobDelete, JobDraft, Jobs, LeftOut, RunCancel, Triggered};
 pub use policies::{Policies, PolicyDelete};
 pub use queries::{
-    EmissionStatus, EventRecord, EventStatus, ExpectationBasis, Explanation, ForecastBasis, Holder,
-    LaunchChange, LeaseSpan, Load, Observer, PolicyStatus, Queries, Reason, RunDetail, RunState, RunSummary,
-    SoFar,
+    Ahead, AheadWanted, Due, EmissionStatus, EventRecord, EventStatus, ExpectationBasis, Explanation,
+    ForecastBasis, Holder, JobAhead, JobsAlike, LaunchChange, LeaseSpan, Load, Observer, PastLaunch,
+    PolicyAhead, PolicyStatus, PolicyStrain, Queries, Reason, RunDetail, RunPlace, RunState, RunSummary,
+    RunsWanted, SoFar,
 };
 pub use queues::{Config, Handled, QueueCheck, Queues, Redelivery, message};
 pub use reach::{PrivateTargets, PrivateTargetsError};

@@ -93,6 +93,10 @@ pub struct JobView<P = Value> {
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required))]
     pub skip: Vec<String>,
+    /// Words by which it is found again.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required))]
+    pub tags: Vec<String>,
     /// Whether it is paused: launches then deliver nothing and are recorded as runs with the reason `paused`.
     pub paused: bool,
     /// When this revision was written.
@@ -256,7 +260,7 @@ mod tests {
             "payload": null, "payloads": [1, {"b": "two"}], "history": "failures", "max_attempts": 5,
             "retry": {"backoff": "exponential", "wait_seconds": 2, "ceiling_seconds": 60, "max_age_seconds": 600},
             "start_at": null, "end_at": null, "jitter_seconds": 0, "misfire": {"rule": "all", "max": 100},
-            "relevancy_seconds": null, "calendars": [], "only_on": [], "skip": [], "paused": false, "changed_at": "2026-11-21T12:00:00Z",
+            "relevancy_seconds": null, "calendars": [], "only_on": [], "skip": [], "tags": [], "paused": false, "changed_at": "2026-11-21T12:00:00Z",
             "warnings": []
         })
     }

@@ -16,6 +16,7 @@
 //!
 //! Deliberately absent: checks, rules and clocks. Instants are texts as RFC 3339 has them.
 
+mod ahead;
 mod calendar;
 mod client;
 mod completion;
@@ -37,6 +38,7 @@ mod tokens;
 mod trigger;
 mod words;
 
+pub use ahead::{Ahead, JobAhead, LimitedBy, PolicyAhead, StepAhead, StrainAhead};
 pub use calendar::{CalendarChange, CalendarList, CalendarView, EarlyClose, Interval, LaunchChange, Weekday};
 pub use client::{
     ClientDeletion, ClientView, DeletionStage, JobDefaults, KeyList, KeyView, NewKey, Quotas,
@@ -60,8 +62,8 @@ pub use problem::{FieldError, Problem};
 pub use release::{Outcome, Release, ReleaseEntry, ReleaseMessage};
 pub use retry::{Backoff, Retry};
 pub use run::{
-    EventList, EventRecord, FailedDelivery, FailedDeliveryList, ForecastCode, Run, RunDetail, RunList,
-    SkippedLaunch, TriggeredRun,
+    BackfilledLaunch, CancelledRun, CancelledRuns, EventList, EventRecord, FailedDelivery,
+    FailedDeliveryList, ForecastCode, LaunchBackfill, Run, RunDetail, RunList, SkippedLaunch, TriggeredRun,
 };
 pub use secret::{SecretList, SecretView};
 pub use sideline::{Sideline, SidelineStatus, Sidelines};

@@ -9,6 +9,10 @@ use crate::words::words;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Run {
+    /// The job that it is a run of; empty in answers of earlier versions.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(example = "nightly"))]
+    pub job_id: String,
     /// Its id, `<job>.<revision>.<launch second>`.
     #[cfg_attr(feature = "openapi", schema(example = "nightly.3.1790000000"))]
     pub run_id: String,
@@ -73,6 +77,69 @@ pub struct SkippedLaunch {
     /// When it would have been due, RFC 3339, with the job's jitter.
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub launch_at: String,
+}
+
+/// A launch of a job that is made after all.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BackfilledLaunch {
+    /// The run that it is, `<job>.<revision>.<launch second>`. A single event under a policy can be looked up once it has
+    /// reached its policy, some seconds later.
+    #[cfg_attr(feature = "openapi", schema(example = "nightly.4.1790000000"))]
+    pub run_id: String,
+    /// When it was due, RFC 3339, with the job's jitter.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub launch_at: String,
+    /// Why it was missed, where only those were asked for; otherwise null.
+    pub missed: Option<String>,
+}
+
+/// Launches of a job that a call makes after all.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LaunchBackfill {
+    /// The job.
+    #[cfg_attr(feature = "openapi", schema(example = "nightly"))]
+    pub job_id: String,
+    /// The job's revision that they are launches of; where none is made, the one that it has; in a dry run the next.
+    pub revision: u32,
+    /// Whether they are only told.
+    pub dry_run: bool,
+    /// The launches, in order of time: up to 480.
+    pub launches: Vec<BackfilledLaunch>,
+    /// The `since` to go on with; null when those are all.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub next_since: Option<String>,
+}
+
+/// What came of a run that was meant by what it has in common with others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CancelledRun {
+    /// The run.
+    #[cfg_attr(feature = "openapi", schema(example = "nightly.3.1790000000"))]
+    pub run_id: String,
+    /// The HTTP status that cancelling it alone would have been answered with: 200, or a refusal.
+    #[cfg_attr(feature = "openapi", schema(example = 200))]
+    pub status: u16,
+    /// Why it was not cancelled, when it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// What came of runs that were meant by what they have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CancelledRuns {
+    /// Whether nothing was cancelled.
+    pub dry_run: bool,
+    /// One for each run that is meant: by the ids of their jobs, of each the latest first.
+    pub results: Vec<CancelledRun>,
+    /// What the list has beside that and cannot be read. Left out when there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unreadable: Vec<Unreadable>,
+    /// What to ask for those after it with, as `cursor`; null on the last. A page may have few runs, or none, and be followed by others.
+    pub next_cursor: Option<String>,
 }
 
 /// An event of a run.

@@ -14,7 +14,7 @@ use tidegate_domain::job::{Job, Trigger};
 use tidegate_domain::limits::{AT_ROW_DAYS, ZONE_SHARDS};
 use tidegate_domain::shard::shard_of;
 
-use crate::doc::{RulesDoc, TermsDoc, TriggerDoc};
+use crate::doc::{RulesDoc, TermsDoc, TriggerDoc, read_tags, tags_attribute};
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::launch::{OutboxEntry, keys_of, outbox_row, owed_key_of, remains_of, rows_of};
 use crate::rows::{Query, Sorted, Update, unbuilt};
@@ -66,6 +66,7 @@ fn row(job: &Job) -> Result<Row> {
         .with("terms", text(json(&TermsDoc::from(&job.terms))?))
         .with_some("rules", rules)
         .with_some("paused", job.paused.then(|| number(1)))
+        .with_some("tags", tags_attribute(&job.tags))
         .with_some("children", (!places.is_empty()).then(|| text(places.join(","))))
         .with("since", number(job.emit_from.timestamp()))
         .with("changed_at", number(job.changed_at.timestamp_millis()))
@@ -99,6 +100,7 @@ pub(crate) fn read(row: &Attributes) -> Result<JobRow> {
         terms: terms.read().map_err(|e| item.corrupt(format!("'terms': {e}")))?,
         rules: rules.read().map_err(|e| item.corrupt(format!("'rules': {e}")))?,
         paused: item.number_or("paused", 0)? == 1,
+        tags: read_tags(item)?,
         children: places.map(|place| item.parsed("children", place)).collect::<Result<_>>()?,
         emit_from: item.instant_s("since")?,
         changed_at: item.instant_ms("changed_at")?,
@@ -167,19 +169,14 @@ impl Store {
         Ok(created)
     }
 
-    /// Writes a job over what was `seen` under its id, with its rows in the time index and its outbox row: everything
+    /// Writes a job over what was `seen` under its id, with its rows in the time index and the launches that are `owed` of it: everything
     /// or nothing. Refused when the row is no longer as seen. Of a job and of its rows that go on, attributes that this
     /// version does not know stay; over a tombstone, the job is new.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
     /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
-    pub async fn write_job(
-        &self,
-        job: &Job,
-        seen: Option<&JobRow>,
-        outbox: Option<&OutboxEntry>,
-    ) -> Result<Write> {
+    pub async fn write_job(&self, job: &Job, seen: Option<&JobRow>, owed: &[OutboxEntry]) -> Result<Write> {
         let new_keys = keys_of(job, self.spread);
         let kept: HashSet<(&str, &str)> = new_keys.iter().map(|k| (&*k.pk, &*k.sk)).collect();
         let rows = rows_of(job, self.spread)?;
@@ -204,8 +201,8 @@ impl Store {
                 items.push(self.end_item_of(&key, void)?);
             }
         }
-        if let Some(outbox) = outbox {
-            items.push(self.put_item_of(Table::Launch, outbox_row(job, outbox)?)?);
+        for outbox in owed {
+            items.push(self.put_item_of(Table::Launch, outbox_row(outbox)?)?);
         }
         self.transact(Table::Jobs, items).await
     }

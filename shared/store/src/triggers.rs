@@ -6,13 +6,12 @@
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, JobId, RunId};
-use tidegate_domain::job::Job;
 use tidegate_domain::limits::{HISTORY_DAYS, IDEMPOTENCY_HOURS};
 use tidegate_domain::time::{Window, days, seconds, shifted};
 
 use crate::item::{Item, Key, Row, number};
 use crate::keys::KeyHash;
-use crate::launch::{OutboxEntry, outbox_row};
+use crate::launch::{Child, OutboxEntry, outbox_row};
 use crate::rows::{Query, Sorted};
 use crate::tables::Table;
 use crate::{Result, Store, Write};
@@ -37,25 +36,26 @@ fn key_of_key(client: &ClientId, job: &JobId, key: &KeyHash) -> Key {
 }
 
 impl Store {
-    /// Notes that a job is triggered, and that the master owes the launch: everything or nothing. `once` is the job with
-    /// the instant as its only trigger, `owed` its launch. With a key, a later call finds the launch by it.
+    /// Notes that a job is triggered, and that the master owes the launch: everything or nothing. With a key, a later call
+    /// finds the launch by it.
     /// `Refused` when the job has a triggered launch at that instant already, or the key was used.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
     /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
-    pub async fn trigger(&self, once: &Job, owed: &OutboxEntry, key: Option<&KeyHash>) -> Result<Write> {
+    pub async fn trigger(&self, owed: &OutboxEntry, key: Option<&KeyHash>) -> Result<Write> {
         let (launch_at, written_at) = (owed.window.from(), owed.written_at);
-        let launch = Row::new(&key_of_launch(&once.client, &once.id, launch_at))
-            .with("rev", number(once.revision))
+        let Child { client, job, revision, .. } = &owed.child;
+        let launch = Row::new(&key_of_launch(client, job, launch_at))
+            .with("rev", number(*revision))
             .expiring(shifted(launch_at, days(HISTORY_DAYS)));
         let mut items = vec![
             self.put_new_item_of(Table::Launch, launch)?,
-            self.put_item_of(Table::Launch, outbox_row(once, owed)?)?,
+            self.put_item_of(Table::Launch, outbox_row(owed)?)?,
         ];
         if let Some(key) = key {
-            let used = Row::new(&key_of_key(&once.client, &once.id, key))
-                .with("rev", number(once.revision))
+            let used = Row::new(&key_of_key(client, job, key))
+                .with("rev", number(*revision))
                 .with("launch_s", number(launch_at.timestamp()))
                 .expiring(shifted(written_at, seconds(IDEMPOTENCY_HOURS * 3_600)));
             items.push(self.put_new_item_of(Table::Launch, used)?);

@@ -113,6 +113,7 @@ impl Maker {
             rules: Rules::default(),
             paused: false,
             terms: self.terms.clone(),
+            tags: Default::default(),
             emit_from: self.stored_at - Duration::minutes(10),
             changed_at: self.stored_at,
         }

@@ -50,8 +50,8 @@ pub(super) const FOREIGN: &[Foreign] = &[
     ),
     (
         JOB,
-        &["tags", "labels", "metadata", "annotations"],
-        "there are no tags; put what you look a job up by into its 'job_id', and what the consumer needs into 'payload'",
+        &["tag", "labels", "metadata", "annotations"],
+        "write 'tags', such as {\"tags\": [\"team:books\"]}, for what you look jobs up by; what the consumer needs goes into 'payload'",
     ),
     (
         JOB,

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::names::FOREIGN;
 use super::schema::{Kind, Schema};
 use super::{Form, read};
+use crate::wire::backfill::BackfillBody;
 use crate::wire::bulk::BulkBody;
 use crate::wire::calendar::CalendarBody;
 use crate::wire::client::{ClientBody, ClientPatch, RotateBody, SuspendBody};
@@ -15,6 +16,7 @@ use crate::wire::job::JobBody;
 use crate::wire::key::KeyBody;
 use crate::wire::policy::{CloseBody, PolicyBody};
 use crate::wire::preview::PreviewBody;
+use crate::wire::run::CancelBody;
 use crate::wire::secret::SecretBody;
 use crate::wire::selection::SelectionBody;
 use crate::wire::sideline::{DrainBody, SidelineBody};
@@ -143,8 +145,10 @@ fn each_foreign_name_belongs_to_an_object_of_the_document_that_has_no_such_field
 
 #[test]
 fn a_form_is_what_the_document_says_and_what_serde_reads() {
+    check::<BackfillBody>();
     check::<BulkBody>();
     check::<CalendarBody>();
+    check::<CancelBody>();
     check::<ClientBody>();
     check::<ClientPatch>();
     check::<DiscardBody>();

@@ -5,6 +5,7 @@
 //! every check has passed.
 
 mod acceptance;
+pub(crate) mod backfills;
 pub(crate) mod bulk;
 pub(crate) mod calendars;
 pub(crate) mod clients;

@@ -1,20 +1,29 @@
 //! What came of a job: its runs, the events of each, and what is left of a run cancelled.
 
+use std::collections::BTreeSet;
+
 use axum::Json;
 use axum::extract::{Path, State};
+use futures::stream::{self, StreamExt as _};
+use http::StatusCode;
 use tidegate_domain::ids::{JobId, RunId};
-use tidegate_engine::RunCancel;
-use tidegate_protocol::{EventList, RunDetail, RunList};
-use tidegate_store::PageOf;
+use tidegate_domain::job::Job;
+use tidegate_engine::{RunCancel, RunState, RunSummary, RunsWanted};
+use tidegate_protocol::{CancelledRun, CancelledRuns, EventList, RunDetail, RunList};
 use tidegate_store::clients::Client;
+use tidegate_store::{Page, PageOf};
 
 use super::not_found;
 use crate::ApiState;
 use crate::auth::Caller;
-use crate::body::{Asked, Cursor, ListQuery, Paged, id_to_find};
-use crate::problem::{Kind, Problem};
-use crate::wire::run::{self, EventsQuery};
+use crate::body::{Asked, Body, Cursor, ListQuery, Paged, id_to_find};
+use crate::problem::{FieldErrors, Kind, Problem};
+use crate::wire::run::{self, CancelBody, EventsQuery, RunsQuery};
+use crate::wire::selection::Selection;
 use crate::wire::spoiled;
+
+/// Runs that are cancelled at once.
+const CANCELLED_AT_ONCE: usize = 8;
 
 /// Lists a job's runs, the latest first. They outlive their job.
 #[utoipa::path(get, path = "/v1/jobs/{job_id}/runs", tag = "runs", params(("job_id" = String, Path), ListQuery), responses(
@@ -44,6 +53,89 @@ pub(crate) async fn list_runs(
     }))
 }
 
+/// Lists the runs of all jobs, or of those that have something in common, that were due in a stretch of time: by the ids of their
+/// jobs, of each job the latest first. Without a stretch, those of the last 24 hours.
+///
+/// Up to 1,000 jobs are looked at for a page: it may show few runs, or none, and have a `next_cursor`; the list ends where that is
+/// null. Runs of one-time jobs with a generated id and of jobs that were deleted are not among them: they are found by their job.
+#[utoipa::path(get, path = "/v1/runs", tag = "runs", params(RunsQuery), responses(
+    (status = 200, description = "A page of runs", body = RunList),
+))]
+pub(crate) async fn list_all_runs(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Asked(query): Asked<RunsQuery>,
+) -> Result<Json<RunList>, Problem> {
+    let window = query.window(state.engine.clock().now())?;
+    let (selection, states) = (query.selection()?, query.states()?);
+    let page = Paged::read(query.cursor, query.limit.as_deref())?;
+    let page =
+        across(&state, &client, &selection, RunsWanted { window, states: states.as_ref() }, page).await?;
+    Ok(Json(RunList {
+        runs: page.rows.into_iter().map(run::view).collect(),
+        unreadable: spoiled::views(page.unreadable, ""),
+        next_cursor: Cursor::next_of(page.next),
+    }))
+}
+
+/// Cancels runs that wait or are under way, of all jobs or of those that have something in common, that were due in a stretch of
+/// time: a page of them with each call, so call it again with `next_cursor` until that is null. Each run is answered as it would be
+/// alone. With `dry_run` nothing is cancelled. Repeating it is safe.
+#[utoipa::path(post, path = "/v1/runs/cancel", tag = "runs", request_body = CancelBody, responses(
+    (status = 200, description = "The runs, and what came of each", body = CancelledRuns),
+))]
+pub(crate) async fn cancel_runs(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Body(body): Body<CancelBody>,
+) -> Result<Json<CancelledRuns>, Problem> {
+    let mut errors = FieldErrors::default();
+    let meant = body.check(&mut errors);
+    errors.into_result(Kind::InvalidBody)?;
+    let Some((selection, window)) = meant else {
+        return Err(Problem::new(Kind::InvalidBody, "the body says no runs"));
+    };
+    let states = BTreeSet::from([RunState::Waiting, RunState::Running]);
+    let page = Paged::read(body.cursor.clone(), None)?;
+    let page =
+        across(&state, &client, &selection, RunsWanted { window, states: Some(&states) }, page).await?;
+    let results = page.rows.iter().map(|run| async {
+        let done = if body.dry_run { Ok(()) } else { cancel(&state, &client, &run.id).await };
+        let (status, detail) = match done {
+            Ok(()) => (StatusCode::OK, None),
+            Err(problem) => {
+                let (status, detail, _) = problem.into_parts();
+                (status, Some(detail))
+            }
+        };
+        CancelledRun { run_id: run.id.to_string(), status: status.as_u16(), detail }
+    });
+    let results: Vec<_> = results.collect();
+    Ok(Json(CancelledRuns {
+        dry_run: body.dry_run,
+        results: stream::iter(results).buffered(CANCELLED_AT_ONCE).collect().await,
+        unreadable: spoiled::views(page.unreadable, ""),
+        next_cursor: Cursor::next_of(page.next),
+    }))
+}
+
+/// A page of the runs of jobs that have something in common.
+async fn across(
+    state: &ApiState,
+    client: &Client,
+    selection: &Selection,
+    wanted: RunsWanted<'_>,
+    page: PageOf,
+) -> Result<Page<RunSummary>, Problem> {
+    let PageOf { after, rows } = page;
+    let after = after.map(|text| text.parse().map_err(|_| Cursor::unknown())).transpose()?;
+    let given = after.is_some();
+    let is_meant = |job: &Job| selection.has(job);
+    let jobs = selection.jobs(&is_meant);
+    let page = state.engine.queries().runs_across(&client.id, jobs, wanted, PageOf { after, rows }).await;
+    page.map_err(|e| Cursor::refusal_of_engine(given, "list runs", &e))
+}
+
 /// Shows a run: how far it has come, how fast it goes, and when it is expected to end.
 #[utoipa::path(get, path = "/v1/jobs/{job_id}/runs/{run_id}", tag = "runs",
     params(("job_id" = String, Path), ("run_id" = String, Path)), responses(
@@ -70,17 +162,20 @@ pub(crate) async fn cancel_run(
     Path((job, run)): Path<(String, String)>,
 ) -> Result<Json<RunDetail>, Problem> {
     let run = run_of(&job, &run)?;
-    let cancelled = state.engine.jobs().cancel_run(&client.id, &run).await;
+    cancel(&state, &client, &run).await?;
+    detail(&state, &client, &run).await
+}
+
+async fn cancel(state: &ApiState, client: &Client, run: &RunId) -> Result<(), Problem> {
+    let cancelled = state.engine.jobs().cancel_run(&client.id, run).await;
     match cancelled.map_err(|e| Problem::of_engine("cancel a run", &e))? {
-        RunCancel::Done => detail(&state, &client, &run).await,
+        RunCancel::Done => Ok(()),
         RunCancel::Absent => Err(not_found("run", &run.to_string())),
         RunCancel::Over => {
-            let view = detail(&state, &client, &run).await?;
-            let Some(refusal) = run::why_not_cancelled(&view.0.run) else { return Ok(view) };
-            Err(Problem::new(
-                Kind::RunOver,
-                format!("run '{run}' {refusal}; there is nothing left to cancel"),
-            ))
+            let view = detail(state, client, run).await?;
+            let Some(refusal) = run::why_not_cancelled(&view.0.run) else { return Ok(()) };
+            let detail = format!("run '{run}' {refusal}; there is nothing left to cancel");
+            Err(Problem::new(Kind::RunOver, detail))
         }
     }
 }

@@ -3,13 +3,15 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use tidegate_domain::ids::JobId;
-use tidegate_protocol::{Preview, Upcoming};
+use tidegate_domain::job::Job;
+use tidegate_protocol::{Ahead, Preview, Upcoming};
 
 use super::not_found;
 use crate::ApiState;
 use crate::auth::Caller;
-use crate::body::{Asked, Body, id_to_find};
+use crate::body::{Asked, Body, Cursor, Paged, id_to_find};
 use crate::problem::{FieldErrors, Kind, Problem};
+use crate::wire::ahead::{self, AheadQuery};
 use crate::wire::preview::{self, PreviewBody};
 use crate::wire::trigger::Findings;
 use crate::wire::upcoming::{self, UpcomingQuery};
@@ -35,6 +37,29 @@ pub(crate) async fn list_upcoming(
     let firings = state.engine.queries().upcoming(&job, now, count.unwrap_or_default()).await;
     let firings = firings.map_err(|e| Problem::of_engine("look ahead", &e))?;
     Ok(Json(upcoming::view(&job, &firings)))
+}
+
+/// What a client's jobs are going to do: how many launches and events of each are due, how many in each step of time, and how many
+/// under each policy, with a warning where its rate, or its tokens, cannot keep up with what is due.
+///
+/// Up to 100 jobs that have launches then are on a page, of up to 1,000 that are looked at: a page may have few, or none, and be
+/// followed by others, whose launches come on top. One-time jobs with a generated id are not counted.
+#[utoipa::path(get, path = "/v1/upcoming", tag = "schedules", params(AheadQuery), responses(
+    (status = 200, description = "What is due", body = Ahead),
+))]
+pub(crate) async fn look_ahead(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Asked(query): Asked<AheadQuery>,
+) -> Result<Json<Ahead>, Problem> {
+    let asked = Paged::read(query.cursor.clone(), query.limit.as_deref())?;
+    let given = asked.after.is_some();
+    let wanted = query.wanted(state.engine.clock().now())?;
+    let selection = query.selection()?;
+    let is_meant = |job: &Job| selection.has(job);
+    let found = state.engine.queries().ahead(&client.id, selection.jobs(&is_meant), wanted, asked).await;
+    let found = found.map_err(|e| Cursor::refusal_of_engine(given, "look ahead", &e))?;
+    Ok(Json(ahead::view(found, wanted)))
 }
 
 /// Says what a trigger means, when it fires, and what may not be as meant. Nothing is stored; an expression that never

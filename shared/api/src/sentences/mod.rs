@@ -3,6 +3,7 @@
 //!
 //! Deliberately absent: decisions. A sentence says what the data says and nothing more.
 
+mod ahead;
 mod event;
 mod run;
 
@@ -10,6 +11,7 @@ use chrono::{DateTime, Duration, Utc};
 use tidegate_domain::rate_limit::RateLimit;
 use tidegate_engine::SoFar;
 
+pub use ahead::strain;
 pub use event::{because, expectation};
 pub use run::forecast;
 

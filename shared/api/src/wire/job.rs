@@ -7,8 +7,11 @@ use tidegate_domain::bounded::Revision;
 use tidegate_domain::flow::{Cost, Flow, MaxFailures, Priority};
 use tidegate_domain::ids::{JobId, ONE_TIME_PREFIX, PolicyId};
 use tidegate_domain::job::{Attempts, Count, History, Job, JobDefaults, Payload, Terms};
-use tidegate_domain::limits::{CALENDARS_PER_JOB, FAIR_BY_BYTES, JOB_ID_BYTES, SKIPPED_LAUNCHES};
+use tidegate_domain::limits::{
+    CALENDARS_PER_JOB, FAIR_BY_BYTES, JOB_ID_BYTES, SKIPPED_LAUNCHES, TAGS_PER_JOB,
+};
 use tidegate_domain::rules::{Jitter, Relevancy};
+use tidegate_domain::tags::Tags;
 use tidegate_domain::unknown::Unknown;
 use tidegate_engine::JobDraft;
 use tidegate_protocol::{self as protocol, RunOverlap};
@@ -126,6 +129,10 @@ pub(crate) struct JobBody {
     #[serde(default)]
     #[schema(value_type = Vec<String>, example = json!(["2026-12-24T09:00:00Z"]))]
     skip: List<String, SKIPPED_LAUNCHES>,
+    /// Words by which it is found again: at most 10 of 1 to 64 letters, digits and `- _ . : / @ = +`.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>, example = json!(["team:books"]))]
+    tags: List<String, TAGS_PER_JOB>,
     /// The revision that is expected, as in `If-Match`. Not looked at when posted.
     #[schema(value_type = Option<u32>)]
     pub(crate) revision: Option<Number<Revision>>,
@@ -154,7 +161,7 @@ pub(crate) struct CheckedJob {
 }
 
 bounded_fields!(
-    JobBody: job_id, count, cost, priority, fair_by, max_failures, max_attempts, jitter_seconds, relevancy_seconds, calendars, only_on, skip, revision
+    JobBody: job_id, count, cost, priority, fair_by, max_failures, max_attempts, jitter_seconds, relevancy_seconds, calendars, only_on, skip, tags, revision
 );
 
 impl Form for JobBody {
@@ -196,6 +203,7 @@ impl JobBody {
             skip: &self.skip,
         };
         let rules = rules.check(now, errors);
+        let tags = check_tags(&self.tags, errors);
         if let (Some(trigger), Some(rules)) = (&trigger, &rules)
             && let Some((field, message)) = never_fires_within(trigger, rules, now)
         {
@@ -211,7 +219,7 @@ impl JobBody {
         if let (Some(trigger), Some(rules), Some(terms)) = (&trigger, &rules, &terms) {
             check_deadline(&terms.flow, trigger, rules, errors);
         }
-        let draft = JobDraft { trigger: trigger?, rules: rules?, terms: terms? };
+        let draft = JobDraft { trigger: trigger?, rules: rules?, terms: terms?, tags: tags? };
         Some(CheckedJob { id: id?, draft })
     }
 
@@ -365,10 +373,21 @@ pub(crate) fn view(job: &Job, mut warnings: Vec<String>) -> JobView {
         calendars: job.rules.calendars.iter().map(ToString::to_string).collect(),
         only_on: job.rules.only_on.iter().map(ToString::to_string).collect(),
         skip: job.rules.skip.iter().copied().map(instant).collect(),
+        tags: job.tags.iter().map(str::to_owned).collect(),
         paused: job.paused,
         changed_at: instant(job.changed_at),
         warnings,
     }
+}
+
+fn check_tags(words: &[String], errors: &mut FieldErrors) -> Option<Tags> {
+    for (place, word) in words.iter().enumerate() {
+        if let Err(error) = Tags::check(word) {
+            errors.add(format!("tags[{place}]"), &**word, error.to_string());
+            return None;
+        }
+    }
+    errors.keep("tags", (), Tags::new(words))
 }
 
 /// A job as its client would send it, without what only answers have and without what follows from the rest: what a patch

@@ -3,6 +3,8 @@
 //! Reading is in two stages. `form` judges the form by the schemas that are derived here; `check` turns a body into
 //! domain values and collects every fault. Nothing here asks the store: whether a queue or policy exists is the routes' part.
 
+pub(crate) mod ahead;
+pub(crate) mod backfill;
 pub(crate) mod bounds;
 pub(crate) mod bulk;
 pub(crate) mod calendar;

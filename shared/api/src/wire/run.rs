@@ -2,17 +2,24 @@
 
 use std::collections::BTreeSet;
 
+use chrono::{DateTime, Utc};
 use serde::Deserialize;
+use tidegate_domain::limits::{JOB_ID_BYTES, NAME_BYTES, TAG_BYTES, TARGET_URL_BYTES};
 use tidegate_domain::occurrence::StopReason;
+use tidegate_domain::time::{Window, days, shifted, whole_second};
 use tidegate_engine::{EventRecord, EventStatus, ForecastBasis, RunDetail, RunState, RunSummary};
 use tidegate_protocol as protocol;
 use tidegate_store::failures::FailedDelivery;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
-use crate::problem::{Kind, Problem};
+use crate::form::Form;
+use crate::problem::{FieldErrors, Kind, Problem};
 use crate::sentences;
+use crate::wire::bounds::{Text, bounded_fields};
 use crate::wire::instant;
 use crate::wire::number::PageLimit;
+use crate::wire::selection::{Said, Selection};
+use crate::wire::when::{read_of_query, read_window, window_of_query};
 
 /// Which events of a run are asked for.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -46,9 +53,124 @@ impl EventsQuery {
     }
 }
 
+/// Which runs of all jobs are asked for: those that fit all that is given.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct RunsQuery {
+    /// The `next_cursor` of the page before; left out for the first.
+    pub(crate) cursor: Option<String>,
+    /// The most rows of the page, 1 to 100; 100 when left out.
+    #[param(inline, value_type = Option<PageLimit>)]
+    pub(crate) limit: Option<String>,
+    /// Those that were due at this instant or later, in ISO 8601 with its offset; a day before `until` when left out.
+    #[param(value_type = Option<String>, format = DateTime)]
+    since: Option<String>,
+    /// Those that were due before this instant; now when left out.
+    #[param(value_type = Option<String>, format = DateTime)]
+    until: Option<String>,
+    /// The states of the runs to list, with commas between them: `waiting`, `running`, `finished`, `stopped`. Left out: all runs.
+    #[param(example = "waiting,running")]
+    state: Option<String>,
+    /// What the ids of their jobs begin with; no others are read. Left out: any.
+    #[param(value_type = Option<String>, example = "nightly-", max_length = 200)]
+    prefix: Option<Text<JOB_ID_BYTES>>,
+    /// The policy that their jobs are under.
+    #[param(value_type = Option<String>, max_length = 32)]
+    policy_id: Option<Text<NAME_BYTES>>,
+    /// Whether their jobs are paused.
+    paused: Option<bool>,
+    /// Where their jobs send events: a URL or an ARN, in which one '*' stands for any run of characters.
+    #[param(value_type = Option<String>, example = "https://hooks.acme.example/*", max_length = 512)]
+    target: Option<Text<TARGET_URL_BYTES>>,
+    /// A tag that their jobs have.
+    #[param(value_type = Option<String>, example = "team:books", max_length = 64)]
+    tag: Option<Text<TAG_BYTES>>,
+}
+
+impl RunsQuery {
+    /// What the jobs have in common whose runs are asked for.
+    pub(crate) fn selection(&self) -> Result<Selection, Problem> {
+        let Self { policy_id, target, tag, paused, .. } = self;
+        let said = Said::of(policy_id.as_ref(), target.as_ref(), tag.as_ref(), *paused);
+        Selection::of_query(self.prefix.as_ref(), said)
+    }
+
+    /// When they were due.
+    pub(crate) fn window(&self, now: DateTime<Utc>) -> Result<Window, Problem> {
+        let until = read_of_query("until", self.until.as_deref())?.unwrap_or(whole_second(now));
+        let since = read_of_query("since", self.since.as_deref())?.unwrap_or(shifted(until, -days(1)));
+        window_of_query(since, until)
+    }
+
+    /// The states that are asked for; `None` for all runs.
+    pub(crate) fn states(&self) -> Result<Option<BTreeSet<RunState>>, Problem> {
+        let Some(text) = &self.state else { return Ok(None) };
+        let named = |word: &str| {
+            RunState::named(word).ok_or_else(|| {
+                let words = RunState::ALL.map(RunState::as_str).join(", ");
+                let detail =
+                    format!("state has '{word}'; give one or several of {words}, with commas between them");
+                Problem::of_field(Kind::MalformedRequest, "state", text.as_str(), detail)
+            })
+        };
+        text.split(',').map(|word| named(word.trim())).collect::<Result<_, _>>().map(Some)
+    }
+}
+
+/// Runs that are to be cancelled: those that wait or run and fit all that is given.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"prefix": "nightly-", "since": "2026-12-24T00:00:00Z", "until": "2026-12-25T00:00:00Z", "dry_run": true}))]
+pub(crate) struct CancelBody {
+    /// What the ids of their jobs begin with; an empty text for any.
+    #[schema(value_type = String)]
+    prefix: Text<JOB_ID_BYTES>,
+    /// Those that were due at this instant or later, in ISO 8601 with its offset.
+    #[schema(format = DateTime)]
+    since: String,
+    /// Those that were due before this instant.
+    #[schema(format = DateTime)]
+    until: String,
+    /// The policy that their jobs are under.
+    #[schema(value_type = Option<String>)]
+    policy_id: Option<Text<NAME_BYTES>>,
+    /// Where their jobs send events: a URL or an ARN, in which one '*' stands for any run of characters.
+    #[schema(value_type = Option<String>, example = "https://hooks.acme.example/*")]
+    target: Option<Text<TARGET_URL_BYTES>>,
+    /// A tag that their jobs have.
+    #[schema(value_type = Option<String>, example = "team:books")]
+    tag: Option<Text<TAG_BYTES>>,
+    /// Only tells which runs are meant.
+    #[serde(default)]
+    pub(crate) dry_run: bool,
+    /// The `next_cursor` of the call before; left out for the first.
+    pub(crate) cursor: Option<String>,
+}
+
+bounded_fields!(CancelBody: prefix, policy_id, target, tag);
+
+impl Form for CancelBody {
+    fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
+        self.check(errors);
+    }
+}
+
+impl CancelBody {
+    /// The runs that are meant; `None` when a field is wrong, and then `errors` says which.
+    pub(crate) fn check(&self, errors: &mut FieldErrors) -> Option<(Selection, Window)> {
+        let prefix = self.prefix.check("prefix", errors);
+        let said = Said::of(self.policy_id.as_ref(), self.target.as_ref(), self.tag.as_ref(), None);
+        let selection = Selection::check(prefix, said, errors);
+        let window = read_window((&self.since, &self.until), errors);
+        Some((selection?, window?))
+    }
+}
+
 /// A run as it is answered.
 pub(crate) fn view(run: RunSummary) -> protocol::Run {
     protocol::Run {
+        job_id: run.id.job().to_string(),
         run_id: run.id.to_string(),
         launch_at: instant(run.id.launch_at()),
         count: run.count,

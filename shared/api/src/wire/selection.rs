@@ -4,7 +4,9 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use tidegate_domain::ids::PolicyId;
 use tidegate_domain::job::Job;
-use tidegate_domain::limits::{JOB_ID_BYTES, NAME_BYTES, TARGET_URL_BYTES};
+use tidegate_domain::limits::{JOB_ID_BYTES, NAME_BYTES, TAG_BYTES, TARGET_URL_BYTES};
+use tidegate_domain::tags::Tags;
+use tidegate_engine::JobsAlike;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::form::Form;
@@ -29,6 +31,9 @@ pub(crate) struct SelectionBody {
     /// Where they send their events: a URL or an ARN, in which one '*' stands for any run of characters.
     #[schema(value_type = Option<String>, example = "https://hooks.acme.example/*")]
     target: Option<Text<TARGET_URL_BYTES>>,
+    /// A tag that they have.
+    #[schema(value_type = Option<String>, example = "team:books")]
+    tag: Option<Text<TAG_BYTES>>,
     /// Only tells which jobs are meant.
     #[serde(default)]
     pub(crate) dry_run: bool,
@@ -36,7 +41,7 @@ pub(crate) struct SelectionBody {
     pub(crate) cursor: Option<String>,
 }
 
-bounded_fields!(SelectionBody: prefix, policy_id, target);
+bounded_fields!(SelectionBody: prefix, policy_id, target, tag);
 
 /// Which jobs are asked for: those that fit all that is given.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -59,22 +64,17 @@ pub(crate) struct JobsQuery {
     /// Where they send their events: a URL or an ARN, in which one '*' stands for any run of characters.
     #[param(value_type = Option<String>, example = "https://hooks.acme.example/*", max_length = 512)]
     target: Option<Text<TARGET_URL_BYTES>>,
+    /// A tag that they have.
+    #[param(value_type = Option<String>, example = "team:books", max_length = 64)]
+    tag: Option<Text<TAG_BYTES>>,
 }
 
 impl JobsQuery {
     /// What the jobs have in common that are asked for.
     pub(crate) fn check(&self) -> Result<Selection, Problem> {
-        let mut errors = FieldErrors::default();
-        let prefix =
-            self.prefix.as_ref().map_or(Some(String::new()), |prefix| prefix.check("prefix", &mut errors));
-        let selection = Selection::check(
-            prefix,
-            (self.policy_id.as_deref(), self.target.as_deref()),
-            self.paused,
-            &mut errors,
-        );
-        errors.into_result(Kind::MalformedRequest)?;
-        selection.ok_or_else(|| Problem::new(Kind::MalformedRequest, "the query says no jobs"))
+        let Self { policy_id, target, tag, paused, .. } = self;
+        let said = Said::of(policy_id.as_ref(), target.as_ref(), tag.as_ref(), *paused);
+        Selection::of_query(self.prefix.as_ref(), said)
     }
 }
 
@@ -85,17 +85,54 @@ pub(crate) struct Selection {
     policy: Option<PolicyId>,
     paused: Option<bool>,
     target: Option<String>,
+    tag: Option<String>,
+}
+
+/// What is said of jobs beside how their ids begin.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Said<'a> {
+    policy_id: Option<&'a str>,
+    target: Option<&'a str>,
+    tag: Option<&'a str>,
+    paused: Option<bool>,
+}
+
+impl<'a> Said<'a> {
+    pub(crate) fn of(
+        policy_id: Option<&'a Text<NAME_BYTES>>,
+        target: Option<&'a Text<TARGET_URL_BYTES>>,
+        tag: Option<&'a Text<TAG_BYTES>>,
+        paused: Option<bool>,
+    ) -> Self {
+        Self {
+            policy_id: policy_id.map(|text| &**text),
+            target: target.map(|text| &**text),
+            tag: tag.map(|text| &**text),
+            paused,
+        }
+    }
 }
 
 impl Selection {
+    /// What a query says of jobs.
+    pub(crate) fn of_query(prefix: Option<&Text<JOB_ID_BYTES>>, said: Said<'_>) -> Result<Self, Problem> {
+        let mut errors = FieldErrors::default();
+        let prefix = prefix.map_or(Some(String::new()), |prefix| prefix.check("prefix", &mut errors));
+        let selection = Self::check(prefix, said, &mut errors);
+        errors.into_result(Kind::MalformedRequest)?;
+        selection.ok_or_else(|| Problem::new(Kind::MalformedRequest, "the query says no jobs"))
+    }
+
     /// Checks what is said of jobs.
-    fn check(
+    pub(crate) fn check(
         prefix: Option<String>,
-        (policy, target): (Option<&str>, Option<&str>),
-        paused: Option<bool>,
+        Said { policy_id, target, tag, paused }: Said<'_>,
         errors: &mut FieldErrors,
     ) -> Option<Self> {
-        let policy = match policy {
+        if let Some(tag) = tag {
+            errors.keep("tag", tag, Tags::check(tag))?;
+        }
+        let policy = match policy_id {
             Some(text) => errors.keep("policy_id", text, text.parse()).map(Some),
             None => Some(None),
         };
@@ -104,12 +141,18 @@ impl Selection {
             errors.add("target", pattern, format!("target {fault}"));
             return None;
         }
-        Some(Self { prefix: prefix?, policy: policy?, paused, target: target.map(str::to_owned) })
+        let [target, tag] = [target, tag].map(|text| text.map(str::to_owned));
+        Some(Self { prefix: prefix?, policy: policy?, paused, target, tag })
+    }
+
+    /// How the engine is told of the jobs: `is_meant` is [`Self::has`] of this selection.
+    pub(crate) fn jobs<'a>(&'a self, is_meant: &'a (dyn Fn(&Job) -> bool + Sync)) -> JobsAlike<'a> {
+        JobsAlike { prefix: &self.prefix, is_meant }
     }
 
     /// Whether every job is meant whose id begins as it must.
     pub(crate) fn has_all(&self) -> bool {
-        self.policy.is_none() && self.paused.is_none() && self.target.is_none()
+        self.policy.is_none() && self.paused.is_none() && self.target.is_none() && self.tag.is_none()
     }
 
     /// Whether a job whose id begins as it must is meant.
@@ -117,6 +160,7 @@ impl Selection {
         self.policy.as_ref().is_none_or(|policy| job.terms.policy.as_ref() == Some(policy))
             && self.paused.is_none_or(|paused| job.paused == paused)
             && self.target.as_ref().is_none_or(|pattern| job.terms.target.is_covered_by(pattern))
+            && self.tag.as_ref().is_none_or(|tag| job.tags.has(tag))
     }
 }
 
@@ -130,6 +174,8 @@ impl SelectionBody {
     /// What the jobs have in common; `None` when a field is wrong, and then `errors` says which.
     pub(crate) fn check(&self, errors: &mut FieldErrors) -> Option<Selection> {
         let prefix = self.prefix.check("prefix", errors);
-        Selection::check(prefix, (self.policy_id.as_deref(), self.target.as_deref()), self.paused, errors)
+        let Self { policy_id, target, tag, paused, .. } = self;
+        let said = Said::of(policy_id.as_ref(), target.as_ref(), tag.as_ref(), *paused);
+        Selection::check(prefix, said, errors)
     }
 }

@@ -5,9 +5,9 @@
 use chrono::{DateTime, LocalResult, NaiveDateTime, SecondsFormat, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 use tidegate_domain::limits::AT_HORIZON_DAYS;
-use tidegate_domain::time::{WallClock, clamped, days, shifted, whole_second, within_bounds};
+use tidegate_domain::time::{WallClock, Window, clamped, days, shifted, whole_second, within_bounds};
 
-use crate::problem::{ECHOED_CHARACTERS, cut};
+use crate::problem::{ECHOED_CHARACTERS, FieldErrors, Kind, Problem, cut};
 use crate::wire::instant;
 use crate::wire::unreadable::why_unreadable;
 
@@ -65,6 +65,32 @@ pub(crate) fn read_instant(name: &str, text: &str) -> Result<DateTime<Utc>, Stri
         Written::Instant(at) => Ok(whole_second(at)),
         Written::Local(_) => Err(no_offset(name, text)),
     }
+}
+
+/// Reads two instants that a stretch of time begins and ends at, in the fields `since` and `until`; `None` when they are none, and
+/// then `errors` says so.
+pub(crate) fn read_window((since, until): (&str, &str), errors: &mut FieldErrors) -> Option<Window> {
+    let from = errors.keep("since", since, read_instant("since", since));
+    let to = errors.keep("until", until, read_instant("until", until));
+    errors.keep("until", until, window_between(from?, to?))
+}
+
+fn window_between(from: DateTime<Utc>, to: DateTime<Utc>) -> Result<Window, String> {
+    let refused = || format!("until {} is not after since {}; exchange them", instant(to), instant(from));
+    Window::new(from, to).ok().filter(|_| from < to).ok_or_else(refused)
+}
+
+/// An instant of a query, which may be left out.
+pub(crate) fn read_of_query(name: &str, text: Option<&str>) -> Result<Option<DateTime<Utc>>, Problem> {
+    let Some(text) = text else { return Ok(None) };
+    let read = read_instant(name, text);
+    read.map(Some).map_err(|detail| Problem::of_field(Kind::MalformedRequest, name, text, detail))
+}
+
+/// The stretch of time of a query.
+pub(crate) fn window_of_query(from: DateTime<Utc>, to: DateTime<Utc>) -> Result<Window, Problem> {
+    window_between(from, to)
+        .map_err(|detail| Problem::of_field(Kind::MalformedRequest, "until", instant(to), detail))
 }
 
 /// The same for one that bounds what is to come: it lies within the horizon.

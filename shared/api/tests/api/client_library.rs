@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use tidegate_client::{
-    BatchWindow, Calendar, Client, DeadLetterFilter, DeadLetterStatus, Event, ExpectationCode, ForecastCode,
-    FreeStatus, Interval, Job, OnDeadline, OnExpiry, Outcome, Pace, Per, Policy, PreviewQuery, Rate,
-    ReasonCode, Release, ReleaseStatus, RunOverlap, Target, Trigger,
+    Backfill, BatchWindow, Calendar, Client, DeadLetterFilter, DeadLetterStatus, Event, ExpectationCode,
+    ForecastCode, FreeStatus, Interval, Job, OnDeadline, OnExpiry, Outcome, Pace, Per, Policy, PreviewQuery,
+    Rate, ReasonCode, Release, ReleaseStatus, RunOverlap, Target, Trigger,
 };
 
 use crate::world::{QUEUE, World};
@@ -219,6 +219,11 @@ async fn previews_upcoming_firings_bulk_calls_and_calendars() {
     let left_out = client.skip_launch("nightly", Some(&next), Some(2)).await.unwrap();
     assert_eq!((left_out.launch_at, left_out.revision), (next.clone(), 3));
     assert_eq!(client.job("nightly").await.unwrap().skip, [next]);
+    let mut week = Backfill::all("2026-11-14T00:00:00Z", "2026-11-21T00:00:00Z");
+    week.dry_run = true;
+    let told = client.backfill_job("nightly", &week, Some(3)).await.unwrap();
+    // Of the days of the calendar, none lies in that week.
+    assert_eq!((told.revision, told.launches.len(), told.dry_run), (3, 0, true));
     assert!(client.delete_calendar("holidays", None).await.is_err());
     client.delete_job("nightly", None).await.unwrap();
     client.delete_calendar("holidays", Some(1)).await.unwrap();

@@ -386,12 +386,7 @@ async fn names_that_other_systems_use_are_told_what_they_are_called_here() {
         ("/v1/jobs", job("/schedule"), "schedule", "write 'trigger.cron', such as"),
         ("/v1/jobs", job("/expression"), "expression", "write 'trigger.cron', such as"),
         ("/v1/jobs", job("/enabled"), "enabled", "pause a job with POST /v1/jobs/{job_id}/pause"),
-        (
-            "/v1/jobs",
-            job("/tags"),
-            "tags",
-            "there are no tags; put what you look a job up by into its 'job_id'",
-        ),
+        ("/v1/jobs", job("/labels"), "labels", "write 'tags', such as"),
         ("/v1/jobs", job("/url"), "url", "write 'target.http.url', such as"),
         ("/v1/jobs", job("/queue"), "queue", "write 'target.sqs.queue_url'"),
         (

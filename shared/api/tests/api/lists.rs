@@ -119,6 +119,72 @@ async fn a_short_page_costs_what_it_shows() {
     assert!(short <= 0.5 && whole >= 2.0, "2 jobs cost {short}, all of them {whole} read units");
 }
 
+/// Read units of a page of ten rows of each list, where a client has `stored` of everything.
+async fn units_of_pages(stored: usize) -> Vec<(&'static str, f64)> {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    let hook = Hook::answering(&vec![410; stored]).await;
+    for number in 0..stored {
+        let policy = json!({"max_in_flight": 2});
+        let written = [
+            world.put(&format!("/v1/policies/p-{number:03}"), &key, &policy).await,
+            world.put(&format!("/v1/jobs/j-{number:03}"), &key, &cron_job()).await,
+            world.put(&format!("/v1/calendars/c-{number:03}"), &key, &json!({"dates": ["2026-12-25"]})).await,
+            world.put(&format!("/v1/secrets/s-{number:03}"), &key, &json!({"value": "v"})).await,
+        ];
+        for made in written {
+            assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+        }
+    }
+    let mut minutely = cron_job();
+    minutely["trigger"] = json!({"cron": "* * * * *", "zone": "UTC"});
+    for (name, job) in [("a-batch", hook.job(stored as u32)), ("a-minutely", minutely)] {
+        let made = world.put(&format!("/v1/jobs/{name}"), &key, &job).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+    }
+    world.minutes(stored).await;
+    let runs = world.get("/v1/jobs/a-batch/runs", &key).await.json;
+    let events = format!("/v1/jobs/a-batch/runs/{}/events", runs["runs"][0]["run_id"].as_str().unwrap());
+    let units = async |path: &str| -> f64 {
+        let before = world.embedded.meter().snapshot();
+        let page = world.get(path, &key).await;
+        assert_eq!(page.status, StatusCode::OK, "{path}: {}", page.text);
+        world.embedded.meter().snapshot().since(&before).read_units()
+    };
+    // The key and its client are known by then.
+    units("/v1/jobs").await;
+    let mut all = Vec::new();
+    for (path, _) in BUDGETS {
+        all.push((path, units(&path.replace("RUN", &events)).await));
+    }
+    all
+}
+
+/// Pages of ten rows, and the read units that each may take.
+const BUDGETS: [(&str, f64); 12] = [
+    ("/v1/jobs?limit=10", 0.5),
+    ("/v1/jobs?limit=10&prefix=j-", 0.5),
+    ("/v1/policies?limit=10", 0.5),
+    ("/v1/calendars?limit=10", 0.5),
+    ("/v1/secrets?limit=10", 0.5),
+    ("/v1/dead-letters?limit=10", 4.0),
+    ("/v1/targets?limit=10", 0.5),
+    ("/v1/jobs/a-minutely/runs?limit=10", 1.5),
+    ("/v1/runs?limit=10&prefix=a-m", 2.0),
+    ("/v1/upcoming?limit=10&prefix=j-", 1.0),
+    ("RUN?limit=10", 3.0),
+    ("RUN?limit=10&status=dead", 5.0),
+];
+
+/// Lists cost what they show, not what is stored.
+#[tokio::test]
+async fn a_page_of_ten_costs_the_same_whatever_is_stored() {
+    let (few, many) = (units_of_pages(12).await, units_of_pages(80).await);
+    for ((path, most), ((_, few), (_, many))) in BUDGETS.into_iter().zip(few.into_iter().zip(many)) {
+        assert!(few <= most && many <= most, "{path}: {few} of 12, {many} of 80, {most} is the budget");
+    }
+}
+
 #[tokio::test]
 async fn every_list_with_a_cursor_takes_a_limit() {
     let world = World::new().await;

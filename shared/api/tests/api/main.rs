@@ -1,8 +1,10 @@
 //! The API as its callers see it: requests in, answers out, over the embedded stores.
 #![cfg(test)]
 
+mod across;
 mod attempts;
 mod auth;
+mod backfills;
 mod backpressure;
 mod bad_input;
 mod bad_schedules;

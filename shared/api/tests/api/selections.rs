@@ -1,10 +1,10 @@
 //! Jobs that are paused, resumed and deleted by what they have in common.
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use tidegate_client::{Client, Selection};
+use tidegate_client::{Client, Job, Selection, Target, Trigger};
 
-use crate::world::{Answer, World, cron_job};
+use crate::world::{Answer, QUEUE, World, at_job, cron_job};
 
 /// A client with jobs by day and by night, of which every other one is under a policy.
 async fn with_jobs(by_day: u32, by_night: u32) -> (World, String) {
@@ -178,7 +178,8 @@ async fn what_is_meant_must_be_said() {
         (json!({"prefix": "x".repeat(201)}), "prefix"),
         (json!({"prefix": "", "policy_id": "no policy"}), "policy_id"),
         (json!({"prefix": "", "target": "hooks"}), "target"),
-        (json!({"prefix": "", "tag": "x"}), "tag"),
+        (json!({"prefix": "", "tag": "two words"}), "tag"),
+        (json!({"prefix": "", "label": "x"}), "label"),
         (json!({"prefix": "", "paused": "yes"}), "paused"),
     ] {
         let refused = act(&world, &key, "delete", body).await;
@@ -201,4 +202,70 @@ async fn the_library_has_the_calls() {
     let dry = client.delete_jobs(&Selection { dry_run: true, paused: Some(true), ..night }).await.unwrap();
     assert_eq!((dry.dry_run, dry.results.len(), dry.next_cursor), (true, 1, None));
     assert_eq!(client.jobs(None).await.unwrap().rows.len(), 3);
+}
+
+#[tokio::test]
+async fn jobs_are_found_by_their_tags() {
+    let (world, key) = with_jobs(3, 2).await;
+    for (id, tags) in [("day-000", json!(["team:books", "b", "b"])), ("day-002", json!(["team:books"]))] {
+        let mut job = cron_job();
+        job["tags"] = tags;
+        let put = world.put(&format!("/v1/jobs/{id}"), &key, &job).await;
+        assert_eq!(put.status, StatusCode::OK, "{}", put.text);
+    }
+    let mut once = at_job("2026-11-22T12:00:00Z");
+    once["tags"] = json!(["team:books"]);
+    let once = world.post("/v1/jobs", &key, &once).await.json;
+    let path = format!("/v1/jobs/{}", once["job_id"].as_str().unwrap());
+    assert_eq!(world.get(&path, &key).await.json["tags"], json!(["team:books"]));
+    world.send(Method::POST, &format!("{path}/pause"), Some(&key), &[], "").await;
+    assert_eq!(world.get(&path, &key).await.json["tags"], json!(["team:books"]), "a change keeps them");
+
+    let found = async |path: &str, rows: &str| {
+        let page = world.get(path, &key).await;
+        assert_eq!(page.status, StatusCode::OK, "{}", page.text);
+        let ids =
+            page.json[rows].as_array().unwrap().iter().map(|row| row["job_id"].as_str().unwrap().to_owned());
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(found("/v1/jobs?tag=team:books", "jobs").await, ["day-000", "day-002"]);
+    assert_eq!(found("/v1/jobs?tag=b", "jobs").await, ["day-000"]);
+    assert_eq!(
+        found("/v1/upcoming?tag=team:books&until=2026-11-24T00:00:00Z", "jobs").await,
+        ["day-000", "day-002"]
+    );
+    assert_eq!(found("/v1/runs?tag=nothing", "runs").await, [""; 0]);
+    assert_eq!(world.get("/v1/jobs/day-000", &key).await.json["tags"], json!(["b", "team:books"]));
+
+    let paused = act(&world, &key, "pause", json!({"prefix": "", "tag": "team:books"})).await;
+    assert_eq!(told(&paused), [("day-000".to_owned(), 200), ("day-002".to_owned(), 200)]);
+    let patch = json!({"tags": []}).to_string();
+    let headers = [("content-type", "application/json")];
+    let patched = world.send(Method::PATCH, "/v1/jobs/day-000", Some(&key), &headers, &patch).await;
+    assert_eq!((patched.status, &patched.json["tags"]), (StatusCode::OK, &json!([])), "{}", patched.text);
+    assert_eq!(patched.json["paused"], true);
+    assert_eq!(found("/v1/jobs?tag=team:books", "jobs").await, ["day-002"]);
+
+    let client = Client::new(world.serve().await, &key).unwrap();
+    let mut job = Job::new(Trigger::cron("0 9 * * *", "UTC"), Target::sqs(QUEUE));
+    job.tags = vec!["from:library".to_owned()];
+    assert_eq!(client.put_job("tagged", &job, None).await.unwrap().tags, ["from:library"]);
+    let tagged = Selection { tag: Some("from:library".to_owned()), ..Selection::default() };
+    assert_eq!(client.selected_jobs(&tagged).await.unwrap().rows.len(), 1);
+
+    let many: Vec<String> = (0..11).map(|number| format!("t{number}")).collect();
+    for (tags, field) in
+        [(json!(["two words"]), "tags[0]"), (json!(["a", ""]), "tags[1]"), (json!(many), "tags")]
+    {
+        let mut job = cron_job();
+        job["tags"] = tags;
+        let refused = world.put("/v1/jobs/wrong", &key, &job).await;
+        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", refused.text);
+        assert_eq!(refused.json["errors"][0]["field"], field, "{}", refused.text);
+    }
+    let refused = world.get("/v1/jobs?tag=two%20words", &key).await;
+    assert_eq!(
+        (refused.status, &refused.json["errors"][0]["field"]),
+        (StatusCode::BAD_REQUEST, &json!("tag"))
+    );
 }

@@ -146,7 +146,13 @@ impl Two {
             "POST /v1/dead-letters/redrive" | "POST /v1/dead-letters/discard" => {
                 json!({"event_ids": [self.letter.replace(OWN, owner)]})
             }
+            "POST /v1/runs/cancel" => {
+                json!({"prefix": owner, "since": "2026-11-20T00:00:00Z", "until": "2026-11-22T00:00:00Z"})
+            }
             "POST /v1/jobs/{job_id}/skip" => json!({}),
+            "POST /v1/jobs/{job_id}/backfill" => {
+                json!({"since": "2026-11-20T00:00:00Z", "until": "2026-11-21T00:00:00Z"})
+            }
             "POST /v1/jobs/bulk/pause" | "POST /v1/jobs/bulk/resume" | "POST /v1/jobs/bulk/delete" => {
                 json!({"prefix": owner, "policy_id": format!("{owner}-policy")})
             }

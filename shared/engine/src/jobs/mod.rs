@@ -3,6 +3,7 @@
 //! Accepted means durable (I8): a job, its rows in the index and the outbox row of its first launches are written
 //! before the call is answered. Launches that are too near for the emitter are emitted here.
 
+mod backfill;
 mod bulk;
 mod cancel;
 mod delete;
@@ -21,7 +22,9 @@ use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::{Job, Terms, Trigger, emit_from};
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::rules::Rules;
+use tidegate_domain::tags::Tags;
 use tidegate_store::jobs::JobRow;
+use tidegate_store::launch::OutboxEntry;
 use tidegate_store::ticker::Watermark;
 use tidegate_store::{Create, Store, Write};
 
@@ -35,6 +38,7 @@ use crate::random::Random;
 use crate::throttle::Throttle;
 use crate::tokens::Tokens;
 use crate::{EngineError, Expect, Written};
+pub use backfill::{Backfill, Backfilled};
 pub use cancel::RunCancel;
 use first::outbox_of;
 pub use skip::LeftOut;
@@ -58,12 +62,20 @@ pub struct JobDraft {
     pub rules: Rules,
     /// What each firing delivers.
     pub terms: Terms,
+    /// By which its client finds it again.
+    pub tags: Tags,
 }
 
 impl JobDraft {
     /// A job without special rules.
     pub fn new(trigger: Trigger, terms: Terms) -> Self {
-        Self { trigger, rules: Rules::default(), terms }
+        Self { trigger, rules: Rules::default(), terms, tags: Tags::default() }
+    }
+
+    /// What a stored job says.
+    fn of(job: &Job) -> Self {
+        let Job { trigger, rules, terms, tags, .. } = job.clone();
+        Self { trigger, rules, terms, tags }
     }
 
     /// Whether a stored job launches as it would: same trigger, same rules. An anchor that the client left open counts
@@ -199,7 +211,7 @@ impl Jobs {
                 (None | Some(JobRow::Deleted { .. }), Expect::Revision(_)) => return Ok(Written::Absent),
                 _ => {}
             }
-            if self.write_in_step(&mut job, seen.as_ref()).await? == Write::Done {
+            if self.write_in_step(&mut job, seen.as_ref(), &[]).await? == Write::Done {
                 return Ok(match seen {
                     Some(JobRow::Live(_)) => Written::Replaced(job),
                     _ => Written::Created(job),
@@ -213,9 +225,21 @@ impl Jobs {
     fn new_job(&self, client: &ClientId, id: JobId, revision: u32, draft: JobDraft) -> Job {
         let now = self.clock.now();
         let emit_from = emit_from(now);
-        let JobDraft { trigger, rules, terms } = draft;
+        let JobDraft { trigger, rules, terms, tags } = draft;
         let (client, children, paused) = (client.clone(), Vec::new(), false);
-        Job { client, id, revision, trigger, rules, paused, terms, children, emit_from, changed_at: now }
+        Job {
+            client,
+            id,
+            revision,
+            trigger,
+            rules,
+            paused,
+            terms,
+            tags,
+            children,
+            emit_from,
+            changed_at: now,
+        }
     }
 
     /// A one-time job in one or two plain writes, without a transaction. Only ever creates.
@@ -224,13 +248,13 @@ impl Jobs {
         if let Some(outbox) = &outbox
             && generated
         {
-            self.store.put_outbox(job, outbox).await?;
+            self.store.put_outbox(outbox).await?;
         }
         let created = match generated {
             true if outbox.is_none() && self.store_gathered(job).await? => Create::Done,
             true => self.store.create_one_time(job).await?,
             false if outbox.is_some() => {
-                let written = self.store.write_job(job, None, outbox.as_ref()).await?;
+                let written = self.store.write_job(job, None, outbox.as_slice()).await?;
                 if written == Write::Done { Create::Done } else { Create::Exists }
             }
             false => self.store.create_keyed_at(job).await?,
@@ -242,8 +266,14 @@ impl Jobs {
         Ok(created)
     }
 
-    /// Writes a job over what was seen, with everything that belongs to a change.
-    async fn write_in_step(&self, job: &mut Job, seen: Option<&JobRow>) -> Result<Write, EngineError> {
+    /// Writes a job over what was seen, with everything that belongs to a change, and with the launches beside its own that are
+    /// `owed` of it from then on.
+    async fn write_in_step(
+        &self,
+        job: &mut Job,
+        seen: Option<&JobRow>,
+        owed: &[OutboxEntry],
+    ) -> Result<Write, EngineError> {
         let old = match seen {
             Some(JobRow::Live(old)) => Some(old),
             _ => None,
@@ -258,7 +288,8 @@ impl Jobs {
             self.tokens.recheck_packs(old).await?;
         }
         let outbox = outbox_of(job, old);
-        let written = self.store.write_job(job, seen, outbox.as_ref()).await?;
+        let all: Vec<OutboxEntry> = outbox.iter().chain(owed).cloned().collect();
+        let written = self.store.write_job(job, seen, &all).await?;
         if written == Write::Done {
             if old.is_some() {
                 self.stop_waiting_runs(job, &job.id, Some(job)).await?;
@@ -311,5 +342,5 @@ fn keep_anchor(old: &Trigger, new: &mut Trigger) {
 }
 
 fn same_content(old: &Job, new: &Job) -> bool {
-    old.terms == new.terms && old.trigger == new.trigger && old.rules == new.rules
+    old.terms == new.terms && old.trigger == new.trigger && old.rules == new.rules && old.tags == new.tags
 }

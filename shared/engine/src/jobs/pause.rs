@@ -38,15 +38,11 @@ impl Jobs {
                     self.finish_change(&old).await?;
                     return Ok(Written::Unchanged(old));
                 }
-                let draft = JobDraft {
-                    trigger: old.trigger.clone(),
-                    rules: old.rules.clone(),
-                    terms: old.terms.clone(),
-                };
-                let mut job = Job { paused, ..self.new_job(client, id.clone(), old.revision + 1, draft) };
+                let next = self.new_job(client, id.clone(), old.revision + 1, JobDraft::of(&old));
+                let mut job = Job { paused, ..next };
                 let written = match id.one_time_shard() {
                     Some(_) => self.replace_one_time(&job, &old).await?,
-                    None => self.write_in_step(&mut job, Some(&JobRow::Live(old))).await?,
+                    None => self.write_in_step(&mut job, Some(&JobRow::Live(old)), &[]).await?,
                 };
                 if written == Write::Done {
                     return Ok(Written::Replaced(job));

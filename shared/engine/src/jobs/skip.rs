@@ -65,7 +65,7 @@ impl Jobs {
                 let Ok(rules) = job.rules.clone().skipping(scheduled_at, self.clock.now()) else {
                     return Ok(LeftOut::TooMany);
                 };
-                let draft = JobDraft { trigger: job.trigger.clone(), rules, terms: job.terms.clone() };
+                let draft = JobDraft { rules, ..JobDraft::of(&job) };
                 match self.put(client, id.clone(), draft, Expect::Revision(job.revision)).await? {
                     Written::Created(job) | Written::Replaced(job) | Written::Unchanged(job) => {
                         return Ok(LeftOut::Launch { revision: job.revision, launch_at });

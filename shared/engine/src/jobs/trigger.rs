@@ -3,11 +3,11 @@
 use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
 use tidegate_domain::ids::{ClientId, JobId, RunId};
-use tidegate_domain::job::{Job, Trigger};
+use tidegate_domain::job::Job;
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::occurrence::SkipReason;
 use tidegate_domain::rules::Rules;
-use tidegate_domain::time::{Window, seconds, shifted};
+use tidegate_domain::time::{Cadence, Instants, Window, seconds, shifted};
 use tidegate_store::launch::{Child, OutboxEntry, Part};
 use tidegate_store::{KeyHash, Write};
 use tracing::warn;
@@ -74,8 +74,12 @@ impl Jobs {
                     Some(_) => return Ok(Triggered::Excluded),
                     None => {}
                 }
-                let Some((once, owed)) = only_at(&job, launch_at, now) else { break };
-                if self.store.trigger(&once, &owed, key.as_ref()).await? == Write::Done {
+                let Some(owed) =
+                    Instants::new([launch_at]).ok().and_then(|at| owed_at(&job, Part::Triggered, at, now))
+                else {
+                    break;
+                };
+                if self.store.trigger(&owed, key.as_ref()).await? == Write::Done {
                     // It is owed: whatever fails now, the next tick pays it.
                     if let Err(error) = self.emission.publish(&owed, false, Emitter::Master).await {
                         warn!(%error, job = %id, "a triggered launch is left to the next tick");
@@ -98,17 +102,16 @@ impl Jobs {
     }
 }
 
-/// A job that launches at one instant and has no other rules, and the launch that is owed of it.
-fn only_at(job: &Job, launch_at: DateTime<Utc>, now: DateTime<Utc>) -> Option<(Job, OutboxEntry)> {
-    let window = Window::new(launch_at, shifted(launch_at, seconds(1))).ok()?;
-    let once = Job {
-        trigger: Trigger::at(launch_at),
+/// Launches of a job at instants, beside what its trigger and its rules say: they are owed from `now` on.
+pub(super) fn owed_at(job: &Job, part: Part, instants: Instants, now: DateTime<Utc>) -> Option<OutboxEntry> {
+    let window = Window::new(instants.first(), shifted(instants.last(), seconds(1))).ok()?;
+    let child = Child {
+        cadence: Cadence::At(instants),
+        part,
         rules: Rules::default(),
         paused: false,
-        children: Vec::new(),
         emit_from: window.to(),
-        ..job.clone()
+        ..Child::of(job)
     };
-    let child = Child { part: Part::Triggered, ..Child::of(&once) };
-    Some((once, OutboxEntry { child, window, written_at: now }))
+    Some(OutboxEntry { child, window, written_at: now })
 }

@@ -2,6 +2,8 @@
 //!
 //! Rows are read one by one, without locks. Deliberately absent: anything that writes or sends.
 
+mod across;
+mod ahead;
 mod calendar_change;
 mod dry_run;
 mod explain;
@@ -10,6 +12,7 @@ mod health;
 pub(crate) mod history;
 mod load;
 mod packs;
+mod past;
 mod run_state;
 mod runs;
 mod upcoming;
@@ -21,6 +24,8 @@ use tidegate_store::Store;
 
 use crate::contents::Contents;
 use crate::throttle::Throttle;
+pub use across::{JobsAlike, RunPlace, RunsWanted};
+pub use ahead::{Ahead, AheadWanted, Due, JobAhead, PolicyAhead, PolicyStrain};
 pub use calendar_change::LaunchChange;
 pub use dry_run::Observer;
 pub use explain::{ExpectationBasis, Explanation, Holder, LeaseSpan, Reason};
@@ -28,6 +33,7 @@ pub use forecast::{ForecastBasis, SoFar};
 pub use health::EmissionStatus;
 pub use history::{EventRecord, EventStatus};
 pub use load::{Load, PolicyStatus};
+pub use past::PastLaunch;
 pub use run_state::{RunState, RunSummary};
 pub use runs::RunDetail;
 

@@ -24,7 +24,7 @@ pub struct RunSummary {
 }
 
 /// Where a run stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RunState {
     /// None of its events was delivered yet.
     Waiting,
@@ -37,6 +37,14 @@ pub enum RunState {
 }
 
 impl RunState {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Waiting, Self::Running, Self::Finished, Self::Stopped];
+
+    /// The state of a name; `None` when there is none of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == name)
+    }
+
     /// Its name in the API.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -119,7 +119,7 @@ impl Session<'_> {
         self.found(FindingKind::FirstLaunchesOwed, &job.client, &job.id, detail);
         if self.apply {
             let outbox = OutboxEntry { child, window, written_at: job.changed_at };
-            self.store.owe_first_launches(job, &outbox).await?;
+            self.store.owe_first_launches(&outbox).await?;
         }
         Ok(())
     }

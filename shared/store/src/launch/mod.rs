@@ -16,6 +16,7 @@ use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::rules::Rules;
 use tidegate_domain::time::{AtMinute, Cadence, ChildKey, Window, clamped};
 
+use crate::doc::read_tags;
 use crate::item::{Attributes, Item, Key, Row, number};
 use crate::rows::{Query, Update};
 use crate::tables::Table;
@@ -103,6 +104,8 @@ pub enum Part {
     Minute(AtMinute),
     /// One that somebody triggered, beside what the job's trigger says: of a row of the outbox.
     Triggered,
+    /// Some that are made after all, of a revision for which that was asked: of a row of the outbox.
+    Backfilled,
 }
 
 /// Launches that the master must emit itself: those between the arrival of a job and its `emit_from`. The row stays
@@ -255,6 +258,7 @@ impl Store {
             rules: child.rules,
             paused: child.paused,
             terms: child.terms,
+            tags: read_tags(Item::new(Table::Launch, &row))?,
             children: Vec::new(),
             emit_from: child.emit_from,
             changed_at: Item::new(Table::Launch, &row).instant_ms("changed_at")?,
@@ -288,7 +292,7 @@ impl Store {
         outbox: Option<&OutboxEntry>,
     ) -> Result<Write> {
         if let Some(outbox) = outbox {
-            let mut items = vec![self.put_item_of(Table::Launch, outbox_row(job, outbox)?)?];
+            let mut items = vec![self.put_item_of(Table::Launch, outbox_row(outbox)?)?];
             for row in rows_of(job, self.spread)? {
                 items.push(self.update_item_of(over_revision(row, seen))?);
             }
@@ -305,8 +309,8 @@ impl Store {
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
-    pub async fn put_outbox(&self, job: &Job, outbox: &OutboxEntry) -> Result<()> {
-        self.put(Table::Launch, outbox_row(job, outbox)?).await
+    pub async fn put_outbox(&self, outbox: &OutboxEntry) -> Result<()> {
+        self.put(Table::Launch, outbox_row(outbox)?).await
     }
 
     /// A page of the outbox, of one shard (0 to `OUTBOX_SHARDS`): as many rows as DynamoDB gives in one answer (1 MB).

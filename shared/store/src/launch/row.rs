@@ -5,13 +5,14 @@ use chrono::{DateTime, NaiveDateTime, Utc};
 use chrono_tz::Tz;
 use tidegate_domain::job::{Job, Terms, Trigger};
 use tidegate_domain::limits::{AT_ROW_DAYS, HISTORY_DAYS};
+use tidegate_domain::rules::Rules;
 use tidegate_domain::time::{
     AtMinute, Cadence, ChildKey, CompiledCron, Instants, Rate, Window, clamped, days, parse_zone, shifted,
 };
 
 use super::shard::{at_key, child_key, owed_key};
 use super::{Child, OutboxEntry, Part};
-use crate::doc::{RulesDoc, TermsDoc};
+use crate::doc::{RulesDoc, TermsDoc, tags_attribute};
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::tables::Table;
 use crate::{Result, Spread, StoreError};
@@ -30,14 +31,18 @@ fn terms_attribute(terms: &Terms) -> Result<AttributeValue> {
 
 /// What every row of a job says.
 fn common(key: &Key, job: &Job) -> Result<Row> {
-    let rules = RulesDoc::from(&job.rules);
+    let row = terms_row(key, &job.terms.to_travel(), &job.rules, job.paused)?;
+    Ok(row.with("rev", number(job.revision)).with("since", number(job.emit_from.timestamp())))
+}
+
+/// What a row says of the terms and rules that it launches under.
+fn terms_row(key: &Key, terms: &Terms, rules: &Rules, paused: bool) -> Result<Row> {
+    let rules = RulesDoc::from(rules);
     let rules = (rules != RulesDoc::default()).then(|| json(&rules)).transpose()?;
     Ok(Row::new(key)
-        .with("rev", number(job.revision))
-        .with("since", number(job.emit_from.timestamp()))
-        .with("terms", terms_attribute(&job.terms.to_travel())?)
+        .with("terms", terms_attribute(terms)?)
         .with_some("rules", rules)
-        .with_some("paused", job.paused.then(|| number(1))))
+        .with_some("paused", paused.then(|| number(1))))
 }
 
 fn rate_text(rate: &Rate) -> AttributeValue {
@@ -102,19 +107,23 @@ fn at_row(job: &Job, instants: &Instants, minute: AtMinute, spread: Spread) -> R
         // The row is the whole job: it keeps a large payload too.
         Some(_) => Ok(row
             .with("changed_at", number(job.changed_at.timestamp_millis()))
-            .with("terms", terms_attribute(&job.terms)?)),
+            .with("terms", terms_attribute(&job.terms)?)
+            .with_some("tags", tags_attribute(&job.tags))),
         None => Ok(row),
     }
 }
 
-pub(crate) fn outbox_row(job: &Job, outbox: &OutboxEntry) -> Result<Row> {
-    let is_triggered = outbox.child.part == Part::Triggered;
-    let row = common(&owed_key(&outbox.child), job)?
+pub(crate) fn outbox_row(outbox: &OutboxEntry) -> Result<Row> {
+    let child = &outbox.child;
+    let row = terms_row(&owed_key(child), &child.terms, &child.rules, child.paused)?
+        .with("rev", number(child.revision))
+        .with("since", number(child.emit_from.timestamp()))
         .with("from_s", number(outbox.window.from().timestamp()))
         .with("written_at", number(outbox.written_at.timestamp_millis()))
-        .with_some("triggered", is_triggered.then(|| number(1)))
+        .with_some("triggered", (child.part == Part::Triggered).then(|| number(1)))
+        .with_some("backfilled", (child.part == Part::Backfilled).then(|| number(1)))
         .expiring(shifted(outbox.written_at, days(HISTORY_DAYS)));
-    Ok(match &outbox.child.cadence {
+    Ok(match &child.cadence {
         Cadence::Cron { cron, zone } => row.with("cron", text(cron.encode())).with("zone", text(zone.name())),
         Cadence::Rate(rate) => row.with("rate", rate_text(rate)),
         Cadence::At(instants) => row.with("due", due(instants.iter())),
@@ -189,7 +198,11 @@ pub(super) fn read_indexed(row: &Attributes) -> Result<Child> {
 pub(super) fn read_owed(row: &Attributes) -> Result<OutboxEntry> {
     let item = Item::read(Table::Launch, row)?;
     let zone = item.find_text("zone").map(parse_zone).transpose().map_err(|e| item.corrupt(e.to_string()))?;
-    let part = if item.number_or("triggered", 0)? == 1 { Part::Triggered } else { Part::All };
+    let part = match (item.number_or("triggered", 0)?, item.number_or("backfilled", 0)?) {
+        (1, _) => Part::Triggered,
+        (_, 1) => Part::Backfilled,
+        _ => Part::All,
+    };
     let child = read_child(item, zone, part)?;
     let window = Window::new(item.instant_s("from_s")?, child.emit_from);
     let window = window.map_err(|e| item.corrupt(e.to_string()))?;

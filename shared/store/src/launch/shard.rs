@@ -126,12 +126,17 @@ pub(super) fn child_key(client: &ClientId, job: &JobId, zone: Tz, place: &Sharde
     )
 }
 
-/// The key of a debt: one row for the first launches of a job, and one for each launch that was triggered.
+/// The key of a debt: one row for the first launches of a job, one for each launch that was triggered, and one for some that are made
+/// after all.
 pub(super) fn owed_key(child: &Child) -> Key {
     let key = outbox_key(&child.client, &child.job);
     match (&child.part, &child.cadence) {
         (Part::Triggered, Cadence::At(instants)) => {
             Key::new(key.pk, format!("{:012}|{}", instants.first().timestamp(), key.sk))
+        }
+        (Part::Backfilled, Cadence::At(instants)) => {
+            let first = instants.first().timestamp();
+            Key::new(key.pk, format!("{first:012}|{:010}|{}", child.revision, key.sk))
         }
         _ => key,
     }

@@ -69,6 +69,8 @@ fn kind_of(item: Item<'_>) -> Result<IndexKind> {
     Ok(match parts.as_slice() {
         ["AT", ..] if item.find_text("void").is_some() => IndexKind::Other,
         ["AT", ..] => IndexKind::Minute,
+        // What was triggered is owed whatever its job says now.
+        ["OUTBOX", ..] if sk.split('|').count() > 2 => IndexKind::Other,
         ["OUTBOX", ..] => IndexKind::Outbox,
         ["ZONE", ..] => IndexKind::Zone,
         [zone, expression, shard] => {
@@ -205,7 +207,7 @@ impl Store {
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
-    pub async fn owe_first_launches(&self, job: &Job, outbox: &OutboxEntry) -> Result<Create> {
-        self.put_new(Table::Launch, outbox_row(job, outbox)?).await
+    pub async fn owe_first_launches(&self, outbox: &OutboxEntry) -> Result<Create> {
+        self.put_new(Table::Launch, outbox_row(outbox)?).await
     }
 }

@@ -12,7 +12,7 @@ use tidegate_domain::limits::{HISTORY_DAYS, PAGE_ROWS};
 use tidegate_domain::occurrence::{Occurrence, SkipReason};
 use tidegate_domain::pack::{SinglesId, SinglesKind};
 use tidegate_domain::slots::Outcome;
-use tidegate_domain::time::{days, shifted};
+use tidegate_domain::time::{Window, days, shifted};
 
 use crate::doc::TermsDoc;
 use crate::item::{Attributes, Item, Key, Row, number, text};
@@ -467,6 +467,25 @@ impl Store {
         page: impl Into<PageOf>,
     ) -> Result<Page<RunRow>> {
         let query = Query { descending: true, ..Query::of(Table::Runs, format!("{client}|{job}")) };
+        Ok(self.query(query.page(page.into())).await?.read(Table::Runs, read))
+    }
+
+    /// A page of a job's runs that launched in a window, the earliest first. Runs that still wait in packs of single events have
+    /// no row here, and one row of skipped occurrences stands at the first of them.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
+    /// is among the `unreadable` ones of the page.
+    pub async fn runs_within(
+        &self,
+        client: &ClientId,
+        job: &JobId,
+        window: Window,
+        page: impl Into<PageOf>,
+    ) -> Result<Page<RunRow>> {
+        let place = |at: DateTime<Utc>| format!("{:012}|", at.timestamp());
+        let sorted = Sorted::Between(place(window.from()), place(window.to()));
+        let query = Query { sorted, ..Query::of(Table::Runs, format!("{client}|{job}")) };
         Ok(self.query(query.page(page.into())).await?.read(Table::Runs, read))
     }
 

@@ -73,6 +73,7 @@ coverage! {
     Redriven: "dead letters that were redriven",
     Sidelined: "jobs and clients that were sidelined",
     Discarded: "dead letters that were discarded",
+    Backfilled: "launches that were made after all",
 }
 
 /// How often each took place. Histories in which something did not happen leave it out.

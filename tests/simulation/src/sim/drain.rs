@@ -19,6 +19,7 @@ use super::checkers::{Violation, i3_exact_ids, i5_tokens_return, i6_times, i7_no
 use super::coverage::CoveredFault;
 use super::history::History;
 use super::model::{PendingCall, PendingPolicyCall, PolicyModel};
+use super::pending_calls::backfilled;
 use super::processes::{Done, Treatment, poll_round};
 use crate::world::Received;
 
@@ -112,10 +113,14 @@ async fn keep_promises(history: &mut History) -> Result<()> {
                 let result = engine.jobs().pause(&client, &id, paused, None).await;
                 Done::Put { answers: vec![(job, result)] }
             }
+            (PendingCall::Backfill { window, expected }, Some(id)) => {
+                let result = backfilled(&engine, &client, &id, window, expected).await;
+                Done::Put { answers: vec![(job, result)] }
+            }
             (PendingCall::Delete, Some(id)) => {
                 Done::Deleted { job, result: engine.jobs().delete(&client, &id, None).await }
             }
-            (PendingCall::Pause(_) | PendingCall::Delete, None) => continue,
+            (PendingCall::Pause(_) | PendingCall::Backfill { .. } | PendingCall::Delete, None) => continue,
         };
         history.ended(&format!("the last call for job {job}"), done)?;
         i8_accepted::written(job, history.model.jobs[job].pending_call.is_none())?;

@@ -507,7 +507,9 @@ impl History {
                     self.model.jobs[job].busy = false;
                     match result {
                         Ok(Written::Created(new) | Written::Replaced(new) | Written::Unchanged(new)) => {
-                            self.model.jobs[job].told(Some(new));
+                            for _ in 0..self.model.jobs[job].told(Some(new)) {
+                                self.count(CoveredFault::Backfilled);
+                            }
                         }
                         Ok(other) => {
                             return Err(i8_accepted::refused(name, &format!("{other:?}")).into());
@@ -520,7 +522,7 @@ impl History {
                 self.note(format!("{name}: {result:?}"));
                 self.model.jobs[job].busy = false;
                 match result {
-                    Ok(JobDelete::Done | JobDelete::Absent) => self.model.jobs[job].told(None),
+                    Ok(JobDelete::Done | JobDelete::Absent) => drop(self.model.jobs[job].told(None)),
                     Ok(JobDelete::RevisionIs(_)) | Err(_) => {}
                 }
             }

@@ -86,11 +86,19 @@ pub(crate) enum JobChange {
     Replace,
     PauseOrResume,
     Delete,
+    Backfill,
 }
 
 /// The changes of jobs that can be replaced.
-pub(crate) const JOB_CHANGES: [(JobChange, u64); 3] =
-    [(JobChange::Replace, 49), (JobChange::PauseOrResume, 30), (JobChange::Delete, 21)];
+pub(crate) const JOB_CHANGES: [(JobChange, u64); 4] = [
+    (JobChange::Replace, 44),
+    (JobChange::PauseOrResume, 27),
+    (JobChange::Delete, 19),
+    (JobChange::Backfill, 10),
+];
+/// How long a stretch is whose launches are made after all, and how long ago it ended, in seconds.
+pub(crate) const BACKFILLED: RangeInclusive<u64> = 1..=300;
+pub(crate) const BACKFILLED_AGO: RangeInclusive<u64> = 0..=60;
 /// The changes of one-time jobs with a generated id: they cannot be replaced.
 pub(crate) const NAMELESS_CHANGES: [(JobChange, u64); 2] =
     [(JobChange::PauseOrResume, 30), (JobChange::Delete, 70)];

@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Duration, Utc};
 use chrono_tz::Tz;
 use croner::Cron;
+use tidegate_domain::flow::Overlap;
 use tidegate_domain::ids::{ClientId, EventId, JobId, PolicyId, RunId};
 use tidegate_domain::job::{Job, Trigger};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::policy::{OnExpiry, Policy, PolicyTerms};
-use tidegate_domain::time::{Instants, seconds, shifted};
+use tidegate_domain::time::{Instants, Window, seconds, shifted};
 use tidegate_engine::{Engine, EngineError, JobDraft, Written};
 
 use super::coverage::CoveredFault;
@@ -154,6 +155,11 @@ pub(crate) enum PendingCall {
     /// That it is paused, or goes on.
     Pause(bool),
     Delete,
+    /// That its launches of a window are made after all, of the revision behind the one that it has.
+    Backfill {
+        window: Window,
+        expected: u32,
+    },
 }
 
 /// A revision that a client was told of.
@@ -168,6 +174,8 @@ pub(crate) struct Revision {
     had: Option<Instants>,
     /// It took the place of another: what was due up to the change was that one's.
     replaces: bool,
+    /// Launches before it that are made after all, without jitter.
+    backfilled: Vec<DateTime<Utc>>,
 }
 
 /// A job of a client's.
@@ -217,13 +225,13 @@ impl JobModel {
         self.revisions.last().is_some_and(|revision| revision.job.paused)
     }
 
-    /// The client was told that the job is like this now; `None`: gone.
-    pub(crate) fn told(&mut self, job: Option<Job>) {
+    /// The client was told that the job is like this now; `None`: gone. Answers how many launches are made after all thereby.
+    pub(crate) fn told(&mut self, job: Option<Job>) -> usize {
         let unchanged =
             matches!((&job, self.revisions.last()), (Some(a), Some(b)) if a.revision == b.job.revision);
         let (pending_call, wished) = (self.pending_call.take(), self.wished.take());
         if unchanged {
-            return;
+            return 0;
         }
         let (mut had, replaces) = (None, self.is_live());
         if let Some(last) = self.revisions.last_mut().filter(|last| last.ended.is_none()) {
@@ -235,13 +243,20 @@ impl JobModel {
         }
         if let Some(job) = job {
             self.id = Some(job.id.clone());
+            let window = match &pending_call {
+                Some(PendingCall::Backfill { window, .. }) => Some(*window),
+                _ => None,
+            };
             let cron = match pending_call {
                 Some(PendingCall::Put(draft)) => draft.cron,
                 // A pause changes no trigger.
                 _ => self.revisions.last().and_then(|last| last.cron.clone()),
             };
-            self.revisions.push(Revision { job, cron, ended: None, had, replaces });
+            let mut revision = Revision { job, cron, ended: None, had, replaces, backfilled: Vec::new() };
+            revision.backfilled = window.map(|window| revision.firings_in(window)).unwrap_or_default();
+            self.revisions.push(revision);
         }
+        self.revisions.last().map_or(0, |last| if last.ended.is_none() { last.backfilled.len() } else { 0 })
     }
 
     /// The occurrences that must be delivered or recorded, up to an instant.
@@ -260,7 +275,20 @@ impl Revision {
             if let Trigger::At(instants) = &self.job.trigger { from.min(instants.first()) } else { from };
         let firings = oracle::firings(&self.job.trigger, self.cron.as_ref(), from, to).into_iter();
         let own = firings.filter(|firing| self.is_own(*firing));
-        own.map(|firing| self.occurrence(firing + self.offset())).collect()
+        let own = own.map(|firing| self.occurrence(firing + self.offset()));
+        let backfilled = self.backfilled.iter().map(|firing| {
+            let mut occurrence = self.occurrence(*firing + self.offset());
+            occurrence.terms.flow.overlap = Overlap::Allow;
+            occurrence
+        });
+        own.chain(backfilled).collect()
+    }
+
+    /// What its trigger says of a window of launches.
+    fn firings_in(&self, window: Window) -> Vec<DateTime<Utc>> {
+        let (from, to) = (window.from() - self.offset(), window.to() - self.offset());
+        let firings = oracle::firings(&self.job.trigger, self.cron.as_ref(), from, to).into_iter();
+        firings.filter(|firing| oracle::is_within(&self.job.rules, *firing)).collect()
     }
 
     fn is_own(&self, scheduled_at: DateTime<Utc>) -> bool {
@@ -287,6 +315,9 @@ impl Revision {
     /// Whether it may launch at an instant at all.
     pub(crate) fn may_launch_at(&self, launch_at: DateTime<Utc>) -> bool {
         let scheduled_at = launch_at - self.offset();
+        if self.backfilled.contains(&scheduled_at) {
+            return true;
+        }
         let next = scheduled_at + Duration::seconds(1);
         let launches = !oracle::firings(&self.job.trigger, self.cron.as_ref(), scheduled_at, next).is_empty();
         let is_instant = matches!(self.job.trigger, Trigger::At(_));

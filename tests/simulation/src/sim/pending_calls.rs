@@ -2,15 +2,16 @@
 
 use anyhow::Result;
 use chrono::DateTime;
-use tidegate_domain::job::{Count, Terms, Trigger};
-use tidegate_domain::rules::Rules;
-use tidegate_engine::JobDraft;
+use tidegate_domain::ids::{ClientId, JobId};
+use tidegate_domain::job::{Count, Job, Terms, Trigger};
+use tidegate_domain::time::{Window, seconds};
+use tidegate_engine::{Backfill, Backfilled, Engine, EngineError, JobDraft, Written};
 
 use super::coverage::CoveredFault;
 use super::history::History;
 use super::mix::{
-    CLOSED_FOR, IN_BULK, JOB_CHANGES, JobChange, NAMELESS_CHANGES, PAUSED_CHANGES, POLICY_CHANGES,
-    PolicyChange,
+    BACKFILLED, BACKFILLED_AGO, CLOSED_FOR, IN_BULK, JOB_CHANGES, JobChange, NAMELESS_CHANGES,
+    PAUSED_CHANGES, POLICY_CHANGES, PolicyChange,
 };
 use super::model::{Draft, JobModel, PendingCall, PendingPolicyCall};
 use super::processes::{About, Call, Done};
@@ -54,12 +55,19 @@ impl History {
             let pending_call = match change {
                 JobChange::PauseOrResume => PendingCall::Pause(!self.model.jobs[job].is_paused()),
                 JobChange::Delete => PendingCall::Delete,
+                JobChange::Backfill => {
+                    let until = now - seconds(self.dice.within(BACKFILLED_AGO).cast_signed());
+                    let since = until - seconds(self.dice.within(BACKFILLED).cast_signed());
+                    let expected = self.model.jobs[job].revisions.last().map_or(0, |last| last.job.revision);
+                    PendingCall::Backfill { window: Window::new(since, until)?, expected }
+                }
                 JobChange::Replace => {
                     let terms = setup::terms(&self.dice, &self.model, &client, &self.stage)?;
                     // Without an id, a cron job whose creation was not answered would fire for ever unknown.
                     let once = self.model.jobs[job].id.is_none();
                     let (trigger, cron) = setup::trigger(&self.dice, &self.model.zones, now, once)?;
-                    let job = JobDraft { trigger, rules: setup::rules(&self.dice, now)?, terms };
+                    let rules = setup::rules(&self.dice, now)?;
+                    let job = JobDraft { rules, ..JobDraft::new(trigger, terms) };
                     PendingCall::Put(Box::new(Draft { job, cron }))
                 }
             };
@@ -99,13 +107,20 @@ impl History {
                     Done::Put { answers: vec![(job, result)] }
                 });
             }
+            (PendingCall::Backfill { window, expected }, Some(id)) => {
+                let name = format!("a backfill of job {job} {id}, {} to {}", window.from(), window.to());
+                self.begin(Call { process, name, about, seconds: 29 }, async move {
+                    let result = backfilled(&engine, &client, &id, window, expected).await;
+                    Done::Put { answers: vec![(job, result)] }
+                });
+            }
             (PendingCall::Delete, Some(id)) => {
                 let name = format!("a deletion of job {job} {id}");
                 self.begin(Call { process, name, about, seconds: 29 }, async move {
                     Done::Deleted { job, result: engine.jobs().delete(&client, &id, None).await }
                 });
             }
-            (PendingCall::Pause(_) | PendingCall::Delete, None) => {}
+            (PendingCall::Pause(_) | PendingCall::Backfill { .. } | PendingCall::Delete, None) => {}
         }
     }
 
@@ -122,7 +137,7 @@ impl History {
         let (trigger, cron) = setup::trigger(&self.dice, &self.model.zones, now, true)?;
         let terms = setup::terms(&self.dice, &self.model, &client, &self.stage)?;
         let terms = Terms { count: Count::new(1)?, ..terms };
-        let draft = Draft { job: JobDraft { trigger, rules: Rules::default(), terms }, cron };
+        let draft = Draft { job: JobDraft::new(trigger, terms), cron };
         let (process, engine) = self.process();
         for _ in numbers.clone() {
             let mut job = JobModel::new(client.clone(), None);
@@ -196,8 +211,27 @@ impl History {
     }
 }
 
+/// A job whose launches of a window are made after all. A call whose answer was lost has made the next revision.
+pub(crate) async fn backfilled(
+    engine: &Engine,
+    client: &ClientId,
+    id: &JobId,
+    window: Window,
+    expected: u32,
+) -> Result<Written<Job>, EngineError> {
+    let backfill = Backfill { window, only_missed: false, dry_run: false };
+    let done = engine.jobs().backfill(client, id, backfill, Some(expected)).await?;
+    let Some(job) = engine.jobs().get(client, id).await? else { return Ok(Written::Absent) };
+    Ok(match done {
+        Backfilled::Launches { .. } => Written::Replaced(job),
+        Backfilled::RevisionIs(_) if job.revision == expected.saturating_add(1) => Written::Replaced(job),
+        Backfilled::RevisionIs(revision) => Written::RevisionIs(revision),
+        Backfilled::Absent | Backfilled::OneTime => Written::Absent,
+    })
+}
+
 fn drafted(draft: &JobDraft) -> String {
-    let JobDraft { trigger, rules, terms } = draft;
+    let JobDraft { trigger, rules, terms, .. } = draft;
     let when = match trigger {
         Trigger::Cron { spec, zone } => format!("{:?} {zone}", spec.canonical()),
         other => format!("{other:?}"),

@@ -41,7 +41,7 @@ impl JobSpec {
     /// # Errors
     /// When the URL is none of a queue.
     pub fn new(trigger: Trigger, queue_url: &str) -> Result<Self> {
-        let draft = JobDraft { trigger, rules: Rules::default(), terms: terms(queue_url)? };
+        let draft = JobDraft::new(trigger, terms(queue_url)?);
         Ok(Self { id: None, draft })
     }
 

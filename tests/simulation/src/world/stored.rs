@@ -25,6 +25,7 @@ pub fn one_time(draft: &JobDraft, launch_at: DateTime<Utc>, shard: u32, number: 
         rules: draft.rules.clone(),
         paused: false,
         terms: draft.terms.clone(),
+        tags: draft.tags.clone(),
         children: Vec::new(),
         emit_from: launch_at - Duration::hours(1),
         changed_at: launch_at - Duration::hours(2),

@@ -196,7 +196,7 @@ async fn the_outbox_is_left_to_the_next_tick() {
         let window = Window::new(stage.now(), job.emit_from).unwrap();
         let outbox =
             OutboxEntry { child: Child::of(&job), window, written_at: stage.now() - Duration::minutes(10) };
-        stage.world.engine.store().owe_first_launches(&job, &outbox).await.unwrap();
+        stage.world.engine.store().owe_first_launches(&outbox).await.unwrap();
     }
     stage.world.advance(60);
     let left = async || {

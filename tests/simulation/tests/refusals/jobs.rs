@@ -56,7 +56,7 @@ async fn second_one_time_job(world: &World, store: &Store) -> Result<bool> {
 /// The same in a transaction.
 async fn second_job(world: &World, store: &Store) -> Result<bool> {
     let second = Job { trigger: Trigger::at(at(7_200)), ..report(world).await? };
-    Ok(is_refused(store.write_job(&second, None, None).await?))
+    Ok(is_refused(store.write_job(&second, None, &[]).await?))
 }
 
 async fn report(world: &World) -> Result<Job> {
@@ -72,8 +72,8 @@ async fn job_that_was_replaced(world: &World, store: &Store) -> Result<bool> {
     world.create(JobSpec::cron("0 3 * * *", "UTC", URL)?.named("report")).await?;
     let seen = plain.job(&"acme".parse()?, &"report".parse()?).await?;
     let Some(JobRow::Live(job)) = &seen else { anyhow::bail!("no job") };
-    plain.write_job(&next(job), seen.as_ref(), None).await?;
-    Ok(is_refused(store.write_job(&next(job), seen.as_ref(), None).await?))
+    plain.write_job(&next(job), seen.as_ref(), &[]).await?;
+    Ok(is_refused(store.write_job(&next(job), seen.as_ref(), &[]).await?))
 }
 
 /// Two calls use the id of a deleted job again.
@@ -85,8 +85,8 @@ async fn job_over_a_tombstone_that_is_gone(world: &World, store: &Store) -> Resu
     plain.delete_job(&job, at(0)).await?;
     let tombstone = plain.job(&client, &id).await?;
     let again = next(&next(&job));
-    plain.write_job(&again, tombstone.as_ref(), None).await?;
-    Ok(is_refused(store.write_job(&again, tombstone.as_ref(), None).await?))
+    plain.write_job(&again, tombstone.as_ref(), &[]).await?;
+    Ok(is_refused(store.write_job(&again, tombstone.as_ref(), &[]).await?))
 }
 
 /// A request that was held up on its way: whoever looks for unused zones sees the latest use.
@@ -102,14 +102,14 @@ async fn second_launch_of_an_instant(world: &World, store: &Store) -> Result<boo
     let once = one_time_job(world).await?;
     let child = Child { part: Part::Triggered, ..Child::of(&once) };
     let owed = OutboxEntry { child, window: Window::new(at(3_600), at(3_601))?, written_at: at(0) };
-    world.engine.store().trigger(&once, &owed, None).await?;
-    Ok(is_refused(store.trigger(&once, &owed, None).await?))
+    world.engine.store().trigger(&owed, None).await?;
+    Ok(is_refused(store.trigger(&owed, None).await?))
 }
 
 async fn launches_that_are_owed_of_a_later_revision(world: &World, store: &Store) -> Result<bool> {
     let former = one_time_job(world).await?;
     let child = Child::of(&next(&former));
     let outbox = OutboxEntry { child, window: Window::new(at(0), at(60))?, written_at: at(0) };
-    world.engine.store().put_outbox(&next(&former), &outbox).await?;
+    world.engine.store().put_outbox(&outbox).await?;
     Ok(is_refused(store.ack_outbox(&Child::of(&former)).await?))
 }

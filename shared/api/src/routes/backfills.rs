@@ -1,0 +1,58 @@
+//! Making launches of a job after all that are over.
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use http::StatusCode;
+use tidegate_domain::ids::JobId;
+use tidegate_engine::Backfilled;
+use tidegate_protocol::LaunchBackfill;
+
+use super::{not_found, with_revision, wrong_revision};
+use crate::ApiState;
+use crate::auth::Caller;
+use crate::body::{Body, Expected, id_to_find};
+use crate::problem::{FieldErrors, Kind, Problem};
+use crate::wire::backfill::{BackfillBody, view};
+
+/// Makes launches of a job after all that were due in a window: those of its trigger as it is now, but for those that its calendars
+/// leave out, or only those of them that were missed. They are launches of a new revision that says the same, so events of the same
+/// launch that were delivered before have other ids, and what is recorded stays. They go through the job's policy as all its runs
+/// do, also while it is paused; its relevancy window, the window of its runs and its rule for runs that overlap do not count for
+/// them. A call makes up to 480 launches: go on at `next_since`. With `If-Match` the call is safe to repeat.
+#[utoipa::path(post, path = "/v1/jobs/{job_id}/backfill", tag = "jobs", request_body = BackfillBody,
+    params(("job_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
+    responses(
+        (status = 200, description = "The launches that would be made, or that none is", body = LaunchBackfill, headers(("etag" = String))),
+        (status = 202, description = "The launches, which are stored and under way", body = LaunchBackfill, headers(("etag" = String))),
+))]
+pub(crate) async fn backfill_job(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Path(id): Path<String>,
+    Expected(expected): Expected,
+    Body(body): Body<BackfillBody>,
+) -> Result<Response, Problem> {
+    let id: JobId = id_to_find("job", &id)?;
+    let mut errors = FieldErrors::default();
+    let backfill = body.check(state.engine.clock().now(), &mut errors);
+    errors.into_result(Kind::InvalidBody)?;
+    let Some(backfill) = backfill else {
+        return Err(Problem::new(Kind::InvalidBody, "the body says no launches"));
+    };
+    let done = state.engine.jobs().backfill(&client.id, &id, backfill, expected).await;
+    match done.map_err(|e| Problem::of_engine("make launches after all", &e))? {
+        Backfilled::Launches { revision, launches, next_from } => {
+            let nothing = backfill.dry_run || launches.is_empty();
+            let status = if nothing { StatusCode::OK } else { StatusCode::ACCEPTED };
+            Ok(with_revision(status, revision, view(&id, backfill, (revision, launches), next_from)))
+        }
+        Backfilled::RevisionIs(current) => Err(wrong_revision("job", id.as_str(), current)),
+        Backfilled::Absent => Err(not_found("job", id.as_str())),
+        Backfilled::OneTime => {
+            let detail = format!(
+                "job '{id}' is a one-time job with a generated id, which has one run; post another one to run it again"
+            );
+            Err(Problem::new(Kind::NotTriggered, detail))
+        }
+    }
+}
