@@ -26,7 +26,7 @@ async fn a_job_is_answered_as_it_was_understood() {
         "payload": {"report": "daily"}, "history": "all", "max_attempts": null,
         "retry": {"backoff": "exponential", "wait_seconds": 2, "ceiling_seconds": 3600, "max_age_seconds": 86400},
         "start_at": null, "end_at": null, "jitter_seconds": 0, "misfire": {"rule": "all", "max": 100},
-        "relevancy_seconds": null, "calendars": [], "only_on": [], "skip": [], "paused": false, "changed_at": "2026-11-21T12:00:00Z", "warnings": []
+        "relevancy_seconds": null, "calendars": [], "only_on": [], "skip": [], "tags": [], "paused": false, "changed_at": "2026-11-21T12:00:00Z", "warnings": []
     });
     let description = answer.json["description"].as_str().unwrap();
     assert!(
@@ -314,6 +314,6 @@ async fn jobs_whose_ids_begin_alike_are_listed_without_reading_the_others() {
     assert_eq!((ids("").await.len(), ids("?prefix=").await.len()), (133, 133));
     let long = world.get(&format!("/v1/jobs?prefix={}", "x".repeat(201)), &key).await;
     assert_eq!((long.status, &long.json["errors"][0]["field"]), (StatusCode::BAD_REQUEST, &json!("prefix")));
-    let other = world.get("/v1/jobs?tag=night", &key).await;
+    let other = world.get("/v1/jobs?label=night", &key).await;
     assert_eq!(other.status, StatusCode::BAD_REQUEST, "{}", other.text);
 }

@@ -171,7 +171,7 @@ const BUDGETS: [(&str, f64); 12] = [
     ("/v1/targets?limit=10", 0.5),
     ("/v1/jobs/a-minutely/runs?limit=10", 1.5),
     ("/v1/runs?limit=10&prefix=a-m", 2.0),
-    ("/v1/upcoming?limit=10&prefix=j-", 1.0),
+    ("/v1/upcoming?limit=10&prefix=j-&until=2026-11-24T00:00:00Z", 1.0),
     ("RUN?limit=10", 3.0),
     ("RUN?limit=10&status=dead", 5.0),
 ];

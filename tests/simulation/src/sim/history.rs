@@ -58,6 +58,8 @@ pub(crate) struct History {
     steps: Vec<(Step, u64)>,
     /// Whether clocks jump.
     pub(crate) jumps: bool,
+    /// Whether launches are made after all.
+    pub(crate) backfills: bool,
     pub(crate) step: u64,
     /// Jobs that came with others in one call.
     pub(crate) in_bulk: usize,
@@ -88,6 +90,7 @@ impl History {
             watch: Watch::new(&stage.chaos),
             dice,
             jumps,
+            backfills: seed.is_multiple_of(3),
             ticked_at: stage.clock.now(),
             stage,
             model,

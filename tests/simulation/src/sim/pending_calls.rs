@@ -10,8 +10,8 @@ use tidegate_engine::{Backfill, Backfilled, Engine, EngineError, JobDraft, Writt
 use super::coverage::CoveredFault;
 use super::history::History;
 use super::mix::{
-    BACKFILLED, BACKFILLED_AGO, CLOSED_FOR, IN_BULK, JOB_CHANGES, JobChange, NAMELESS_CHANGES,
-    PAUSED_CHANGES, POLICY_CHANGES, PolicyChange,
+    BACKFILLED, BACKFILLED_AGO, CLOSED_FOR, IN_BULK, JOB_CHANGES, JOB_CHANGES_AND_BACKFILLS, JobChange,
+    NAMELESS_CHANGES, PAUSED_CHANGES, POLICY_CHANGES, PolicyChange,
 };
 use super::model::{Draft, JobModel, PendingCall, PendingPolicyCall};
 use super::processes::{About, Call, Done};
@@ -50,7 +50,11 @@ impl History {
             if !live && nameless && !self.model.jobs[job].revisions.is_empty() {
                 return Ok(());
             }
-            let changes: &[(JobChange, u64)] = if nameless { &NAMELESS_CHANGES } else { &JOB_CHANGES };
+            let changes: &[(JobChange, u64)] = match nameless {
+                true => &NAMELESS_CHANGES,
+                false if self.backfills => &JOB_CHANGES_AND_BACKFILLS,
+                false => &JOB_CHANGES,
+            };
             let change = if live { *self.dice.weighted(changes) } else { JobChange::Replace };
             let pending_call = match change {
                 JobChange::PauseOrResume => PendingCall::Pause(!self.model.jobs[job].is_paused()),
