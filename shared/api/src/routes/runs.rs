@@ -100,9 +100,9 @@ pub(crate) async fn cancel_runs(
     let page =
         across(&state, &client, &selection, RunsWanted { window, states: Some(&states) }, page).await?;
     let results = page.rows.iter().map(|run| async {
-        let done = if body.dry_run { Ok(()) } else { cancel(&state, &client, &run.id).await };
+        let done = if body.dry_run { Ok(None) } else { cancel(&state, &client, &run.id).await };
         let (status, detail) = match done {
-            Ok(()) => (StatusCode::OK, None),
+            Ok(_) => (StatusCode::OK, None),
             Err(problem) => {
                 let (status, detail, _) = problem.into_parts();
                 (status, Some(detail))
@@ -162,18 +162,21 @@ pub(crate) async fn cancel_run(
     Path((job, run)): Path<(String, String)>,
 ) -> Result<Json<RunDetail>, Problem> {
     let run = run_of(&job, &run)?;
-    cancel(&state, &client, &run).await?;
-    detail(&state, &client, &run).await
+    match cancel(&state, &client, &run).await? {
+        Some(seen) => Ok(seen),
+        None => detail(&state, &client, &run).await,
+    }
 }
 
-async fn cancel(state: &ApiState, client: &Client, run: &RunId) -> Result<(), Problem> {
+/// Cancels a run. Of one that was cancelled before, the answer is how it was seen.
+async fn cancel(state: &ApiState, client: &Client, run: &RunId) -> Result<Option<Json<RunDetail>>, Problem> {
     let cancelled = state.engine.jobs().cancel_run(&client.id, run).await;
     match cancelled.map_err(|e| Problem::of_engine("cancel a run", &e))? {
-        RunCancel::Done => Ok(()),
+        RunCancel::Done => Ok(None),
         RunCancel::Absent => Err(not_found("run", &run.to_string())),
         RunCancel::Over => {
             let view = detail(state, client, run).await?;
-            let Some(refusal) = run::why_not_cancelled(&view.0.run) else { return Ok(()) };
+            let Some(refusal) = run::why_not_cancelled(&view.0.run) else { return Ok(Some(view)) };
             let detail = format!("run '{run}' {refusal}; there is nothing left to cancel");
             Err(Problem::new(Kind::RunOver, detail))
         }
