@@ -53,12 +53,11 @@ pub(super) async fn anywhere(seed: u64, share: f64) -> Result<Report> {
     let step = (3.0 / share).sqrt().floor().max(1.0) as usize;
     for (name, kind, function) in VICTIMS {
         let (mut killed, mut timed_out, mut repeated, mut places) = (0, 0, 0, 0);
-        // Calls and parts make few requests, and batches very many.
+        // Calls and parts make few requests, ticks and batches very many.
         let step = match kind {
             Kind::Call => step.min(2),
             Kind::Part => step.min(4),
-            Kind::Tick => step,
-            Kind::Batch => 2 * step - 1,
+            Kind::Tick | Kind::Batch => 2 * step - 1,
         };
         for requests in (0..MOST_REQUESTS).step_by(step) {
             let found = match kind {
