@@ -59,7 +59,7 @@ impl Stage {
 
     /// A row as the job that it would be, had it been created just before the window.
     pub(crate) fn job(&self, row: JobRow) -> Job {
-        let JobDraft { trigger, rules, terms, tags } = row.draft;
+        let JobDraft { trigger, rules, terms, tags, expect } = row.draft;
         // No LaunchExpression of an empty deployment is split: it has one shard.
         let children = trigger.cadence().children().into_iter().map(|key| ShardedKey { key, shard: 0 });
         Job {
@@ -72,6 +72,7 @@ impl Stage {
             paused: row.paused,
             terms,
             tags,
+            expect,
             // A launch that its flexible window moves into the window of the run is due before it by its trigger.
             emit_from: self.opened_at - Duration::seconds(JITTER_SECONDS.into()),
             changed_at: self.opened_at,

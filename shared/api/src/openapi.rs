@@ -16,8 +16,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::routes::{
-    backfills, bulk, calendars, clients, dead_letters, events, health, index, jobs, keys, patches, policies,
-    runs, schedules, secrets, selections, sidelines, skips, targets, tokens, triggers,
+    backfills, bulk, calendars, clients, dead_letters, events, health, index, jobs, keys, overdue, patches,
+    policies, runs, schedules, secrets, selections, sidelines, skips, targets, tokens, triggers,
 };
 use crate::wire::bounds::{close, state_bounds};
 use crate::wire::bulk::BulkBody;
@@ -28,6 +28,7 @@ use crate::wire::flow::WindowBody;
 use crate::wire::index::ShardsBody;
 use crate::wire::job::JobBody;
 use crate::wire::key::KeyBody;
+use crate::wire::overdue::ExpectBody;
 use crate::wire::policy::{CloseBody, PolicyBody, RateBody};
 use crate::wire::preview::PreviewBody;
 use crate::wire::retry::RetryBody;
@@ -88,6 +89,7 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
     state_bounds::<HttpTargetBody>(components);
     state_bounds::<DiscardBody>(components);
     state_bounds::<DrainBody>(components);
+    state_bounds::<ExpectBody>(components);
     state_bounds::<ExtendBody>(components);
     state_bounds::<FreeBody>(components);
     state_bounds::<JobBody>(components);
@@ -190,6 +192,7 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(schedules::look_ahead))
         .routes(routes!(runs::list_all_runs))
         .routes(routes!(runs::cancel_runs))
+        .routes(routes!(overdue::list_overdue))
         .routes(routes!(schedules::preview_schedule))
         .routes(routes!(calendars::list_calendars))
         .routes(routes!(calendars::read_calendar, calendars::put_calendar, calendars::delete_calendar))

@@ -1,11 +1,11 @@
 //! What Tidegate sends to endpoints, for the OpenAPI document: no routes of its own.
 
-use tidegate_protocol::{Completion, Event};
+use tidegate_protocol::{Completion, Event, LaunchOverdue};
 use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Document;
 
 #[derive(OpenApi)]
-#[openapi(paths(event, completion), components(schemas(Event, Completion)))]
+#[openapi(paths(event, completion, overdue), components(schemas(Event, Completion, LaunchOverdue)))]
 struct Webhooks;
 
 /// An event of a job whose target is an endpoint. The same body is the text of a message where the target is a queue.
@@ -39,6 +39,21 @@ fn event() {}
 ))]
 #[expect(dead_code, reason = "it stands for its description")]
 fn completion() {}
+
+/// A launch that was not over when its job expects it, to the endpoint that the client's `alerts` name.
+#[utoipa::path(post, path = "overdue", tag = "webhooks", security(()), request_body = LaunchOverdue,
+    params(
+        ("webhook-id" = String, Header, description = "The id of the alert, the idempotency key"),
+        ("webhook-timestamp" = i64, Header, description = "When it is sent, in seconds since the epoch"),
+        ("webhook-signature" = String, Header, description = "As that of an event"),
+    ),
+    responses(
+        (status = "2XX", description = "It is taken"),
+        (status = "4XX", description = "It is not sent again, but after 408, 425 and 429"),
+        (status = "5XX", description = "It is sent again"),
+))]
+#[expect(dead_code, reason = "it stands for its description")]
+fn overdue() {}
 
 /// Adds them to a document, with what their bodies are.
 pub(crate) fn add_to(document: &mut Document) {

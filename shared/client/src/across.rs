@@ -1,7 +1,7 @@
 //! What jobs that have something in common did, and what they are going to do.
 
 use serde::Serialize;
-use tidegate_protocol::{Ahead, CancelledRuns, Run, RunList};
+use tidegate_protocol::{Ahead, CancelledRuns, OverdueLaunch, OverdueList, Run, RunList};
 
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
@@ -96,6 +96,23 @@ impl Client {
     /// every call of [`Client`]; some runs may be cancelled then.
     pub async fn cancel_runs(&self, wanted: &RunsWanted) -> Result<CancelledRuns, Error> {
         self.post(Route::CancelRuns, wanted).await
+    }
+
+    /// A page of the launches from `since` up to, not including, `until`, two RFC 3339 instants, that were not over when their job
+    /// expects it: the latest first. The list ends where `next_cursor` is `None`.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 400 when an instant is wrong or the cursor is not one of this list. Otherwise as every call of
+    /// [`Client`].
+    pub async fn overdue(
+        &self,
+        since: &str,
+        until: &str,
+        cursor: Option<&str>,
+    ) -> Result<Page<OverdueLaunch>, Error> {
+        let page: OverdueList =
+            self.get_page(Route::Overdue, &[("since", since), ("until", until)], cursor).await?;
+        Ok(Page { rows: page.launches, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }
 
     /// What jobs are going to do: a page of up to 100 jobs, with what is due of them by step of time and by policy. The list ends

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use tidegate_protocol::{
-    BatchWindow, History, JobView, Misfire, Retry, RunOverlap, SkippedLaunch, Target, TriggeredRun,
+    BatchWindow, Expected, History, JobView, Misfire, Retry, RunOverlap, SkippedLaunch, Target, TriggeredRun,
 };
 
 use crate::client::{Client, Page, Route};
@@ -90,6 +90,9 @@ pub struct Job {
     /// Words by which it is found again: at most 10 of 1 to 64 letters, digits and `- _ . : / @ = +`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// When each launch is expected to be over; nobody watches when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expect: Option<Expected>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -146,6 +149,7 @@ impl Job {
             only_on: Vec::new(),
             skip: Vec::new(),
             tags: Vec::new(),
+            expect: None,
         }
     }
 

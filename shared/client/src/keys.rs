@@ -1,7 +1,7 @@
 //! Clients and their keys: what the admin, or a key of scope `admin`, may do.
 
 use serde::Serialize;
-use tidegate_protocol::{ClientView, JobDefaults, KeyList, KeyView, NewKey, Quotas, Scope};
+use tidegate_protocol::{ClientView, JobDefaults, KeyList, KeyView, NewKey, Quotas, Scope, Target};
 
 use crate::client::{Client, Route};
 use crate::error::Error;
@@ -52,6 +52,9 @@ pub struct ClientChange {
     /// What it may take at the most, in the place of all before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quotas: Option<Quotas>,
+    /// Who is told from now on of launches that were not over in time; `Some(None)` for nobody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alerts: Option<Option<Target>>,
 }
 
 impl Client {

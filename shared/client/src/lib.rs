@@ -80,15 +80,15 @@ pub use preview::PreviewQuery;
 pub use tidegate_protocol::{
     Ahead, At, BackfilledLaunch, Backoff, Backpressure, BatchWindow, BulkResult, CalendarView, CancelledRun,
     CancelledRuns, ClientView, Completion, DeadLetter, DeadLetterCounts, DeadLetterDetail, DeadLetterResult,
-    DeadLetterStatus, Dst, EarlyClose, Event, EventError, EventRecord, Every, ExpectationCode, Explanation,
-    ExtendStatus, Extended, FailedDelivery, FieldError, Firing, ForecastCode, FreeStatus, Freed, Gap,
-    History, Holder, HttpTarget, Interval, JobAhead, JobDefaults, JobView, KeyView, LaunchBackfill,
-    LaunchChange, LimitedBy, Misfire, MisfireRule, NewKey, OnDeadline, OnExpiry, Outcome, Overlap, Pace, Per,
-    PolicyAhead, PolicyStatus, PolicyView, Preview, Problem, Quotas, Rate, ReasonCode, RegisteredClient,
-    Release, ReleaseRule, ReleaseStatus, Released, Retry, Run, RunDetail, RunOverlap, Scope, SecretView,
-    SelectedJobs, Sideline, SidelineStatus, Sidelines, SkippedLaunch, SqsTarget, StepAhead, StrainAhead,
-    StrainedTarget, Target, TriggerView, TriggeredRun, Unreadable, Upcoming, UpcomingFiring, WebhookSecret,
-    Weekday,
+    DeadLetterStatus, Dst, EarlyClose, Event, EventError, EventRecord, Every, ExpectationCode, Expected,
+    Explanation, ExtendStatus, Extended, FailedDelivery, FieldError, Firing, ForecastCode, FreeStatus, Freed,
+    Gap, History, Holder, HttpTarget, Interval, JobAhead, JobDefaults, JobView, KeyView, LaunchBackfill,
+    LaunchChange, LaunchOverdue, LimitedBy, Misfire, MisfireRule, NewKey, OnDeadline, OnExpiry, Outcome,
+    OverdueLaunch, OverdueState, Overlap, Pace, Per, PolicyAhead, PolicyStatus, PolicyView, Preview, Problem,
+    Quotas, Rate, ReasonCode, RegisteredClient, Release, ReleaseRule, ReleaseStatus, Released, Retry, Run,
+    RunDetail, RunOverlap, Scope, SecretView, SelectedJobs, Sideline, SidelineStatus, Sidelines,
+    SkippedLaunch, SqsTarget, StepAhead, StrainAhead, StrainedTarget, Target, TriggerView, TriggeredRun,
+    Unreadable, Upcoming, UpcomingFiring, WebhookSecret, Weekday,
 };
 pub use trigger::{Cron, CronFields, Trigger};
 #[cfg(feature = "webhook")]

@@ -8,8 +8,8 @@ use crate::bounded::{OutOfBounds, bounded};
 use crate::flow::Flow;
 use crate::ids::{ClientId, JobId, PolicyId};
 use crate::limits::{
-    CLIENT_HISTORY_DAYS, DEFAULT_HAND_OVERS, EVENTS_PER_RUN, HANDOVER_SECONDS, HISTORY_DAYS, JSON_DEPTH,
-    LOOK_AHEAD_SECONDS, MAX_ATTEMPTS, PAYLOAD_BYTES,
+    CLIENT_HISTORY_DAYS, DEFAULT_HAND_OVERS, EVENTS_PER_RUN, EXPECT_SECONDS, HANDOVER_SECONDS, HISTORY_DAYS,
+    JSON_DEPTH, LOOK_AHEAD_SECONDS, MAX_ATTEMPTS, PAYLOAD_BYTES,
 };
 use crate::nesting::levels;
 use crate::retry::{Retry, Tries};
@@ -38,6 +38,8 @@ pub struct Job {
     pub terms: Terms,
     /// By which its client finds it again.
     pub tags: Tags,
+    /// How long after its instant each launch is expected to be over; `None`: nobody watches.
+    pub expect: Option<ExpectedSeconds>,
     /// Where its children lie in the index, at most [`MAX_CHILDREN`](crate::limits::MAX_CHILDREN); none of a job for
     /// instants.
     pub children: Vec<ShardedKey>,
@@ -163,6 +165,10 @@ bounded! {
 bounded! {
     /// Days that what happened is kept: runs, records of events, dead letters.
     HistoryDays(u16), "history_days", CLIENT_HISTORY_DAYS, default HISTORY_DAYS as u16
+}
+bounded! {
+    /// How long after its instant a launch is expected to be over, in seconds.
+    ExpectedSeconds(u32), "expect.within_seconds", EXPECT_SECONDS
 }
 bounded! {
     /// The most deliveries of one event.

@@ -184,6 +184,8 @@ pub const EXPRESSION_SHARDS: u32 = 64;
 pub const ZONE_SHARDS: u32 = 4;
 /// Partitions of the outbox: launches that the master must emit.
 pub const OUTBOX_SHARDS: u32 = 4;
+/// Partitions of the watches: launches that are expected to be over in time.
+pub const WATCH_SHARDS: u32 = 4;
 /// Partitions of the list of active policies.
 pub const ACTIVE_SHARDS: u32 = 4;
 /// Events of a run that one slot group takes from the line at once.
@@ -202,6 +204,8 @@ pub const ROWS_ASKED: std::ops::RangeInclusive<u32> = 1..=PAGE_ROWS as u32;
 pub const HISTORY_DAYS: i64 = 14;
 /// The same when they do.
 pub const CLIENT_HISTORY_DAYS: std::ops::RangeInclusive<u32> = 1..=365;
+/// How long after its instant a launch may be expected to be over, in seconds: up to a week.
+pub const EXPECT_SECONDS: std::ops::RangeInclusive<u32> = 1..=604_800;
 /// Hours that an idempotency key leads to what a call with it did, at the least.
 pub const IDEMPOTENCY_HOURS: i64 = 24;
 /// Rounds of one conditional write before the work goes to the queue.

@@ -76,7 +76,7 @@ impl StopReason {
         [Self::Cancelled, Self::Deadline, Self::FailureLimit, Self::PayloadGone, Self::PolicyDeleted];
 
     /// Its word in rows and in the API, which never changes.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Cancelled => "cancelled",
             Self::Deadline => "deadline",
@@ -103,7 +103,7 @@ impl SkipReason {
     ];
 
     /// Its word in rows and in the API, which never changes.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Paused => "paused",
             Self::MisfireSkipped => "misfire_skipped",

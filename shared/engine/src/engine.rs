@@ -33,6 +33,7 @@ use crate::suspension::Suspensions;
 use crate::throttle::Throttle;
 use crate::token_key::TokenKeys;
 use crate::tokens::Tokens;
+use crate::watches::Watches;
 use crate::{EngineError, TickReport};
 
 /// What an engine is made of.
@@ -218,9 +219,16 @@ impl Engine {
         });
         let dead_letters = Arc::new(DeadLetters {
             store: store.clone(),
+            clock: Arc::clone(&clock),
+            contents: Arc::clone(&contents),
+            queues: Arc::clone(&queues),
+        });
+        let watches = Arc::new(Watches {
+            store: store.clone(),
             clock,
             contents: Arc::clone(&contents),
             queues: Arc::clone(&queues),
+            queries: Arc::clone(&queries),
         });
         let calendars = Arc::new(Calendars { store, contents });
         let handler = Arc::new(Handler {
@@ -230,6 +238,7 @@ impl Engine {
             tokens: Arc::clone(&tokens),
             emission: Arc::clone(&emission),
             deletions: Arc::clone(&deletions),
+            watches,
         });
         Self {
             parts,

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use chrono::DateTime;
 use futures::future::join_all;
-use tidegate_domain::ids::{ClientId, PolicyId, RunId};
+use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
 use tidegate_domain::sideline::SidelineOf;
 use tidegate_domain::slots::Outcome;
+use tidegate_domain::time::clamped;
 use tidegate_domain::token::Token;
 use tracing::{error, warn};
 
@@ -21,6 +22,7 @@ use crate::figures::POISON;
 use crate::queues::message::{Chunk, Message};
 use crate::queues::{Handled, Outgoing, Queues};
 use crate::tokens::Tokens;
+use crate::watches::Watches;
 use crate::{EngineError, Panicked, contain, deadline};
 
 /// How often a message comes that fails for what is in it, before it is set aside.
@@ -34,6 +36,7 @@ pub(crate) struct Handler {
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) emission: Arc<Emission>,
     pub(crate) deletions: Arc<Deletions>,
+    pub(crate) watches: Arc<Watches>,
 }
 
 impl Handler {
@@ -141,6 +144,25 @@ impl Handler {
                     None => self.delivery.call_back(&client, &run, failures).await,
                 }
             }
+            Message::Look { client, job, due_s } => {
+                let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
+                let job: JobId = job.parse().map_err(|e| bad(format!("'job': {e}")))?;
+                let due = DateTime::from_timestamp(due_s, 0).map(clamped);
+                let due = due.ok_or_else(|| bad("'due_s': no instant".to_owned()))?;
+                self.watches.look(&client, &job, due).await
+            }
+            Message::Overdue { client, run, failures, due_s } => {
+                let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
+                let run: RunId = run.parse().map_err(|e| bad(format!("'run': {e}")))?;
+                let due_at = due_s.and_then(|second| DateTime::from_timestamp(second, 0));
+                match due_at.filter(|due_at| self.queues.is_early(*due_at)) {
+                    Some(due_at) => {
+                        let again = Message::overdue(&client, &run, failures, Some(due_at));
+                        self.queues.dispatch(&[Outgoing::at(&client, again, due_at)]).await
+                    }
+                    None => self.delivery.tell_overdue(&client, &run, failures).await,
+                }
+            }
             Message::Wake { client, policy, due_s } => {
                 let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
                 let policy: PolicyId = policy.parse().map_err(|e| bad(format!("'policy': {e}")))?;
@@ -236,7 +258,10 @@ fn whose(body: &str) -> String {
         }
         Ok(Message::Sent(sent)) => format!("client {}, a chunk that was sent", text(&sent.chunk.client)),
         Ok(Message::Event(event)) => format!("pack {}, token {}", text(&event.pack), text(&event.token)),
-        Ok(Message::Callback { client, run, .. }) => format!("client {}, run {}", text(&client), text(&run)),
+        Ok(Message::Callback { client, run, .. } | Message::Overdue { client, run, .. }) => {
+            format!("client {}, run {}", text(&client), text(&run))
+        }
+        Ok(Message::Look { client, job, .. }) => format!("client {}, job {}", text(&client), text(&job)),
         Ok(Message::Wake { client, policy, .. } | Message::Retain { client, policy, .. }) => {
             format!("client {}, policy {}", text(&client), text(&policy))
         }

@@ -1,6 +1,7 @@
 //! The zones and shards of the time index, as jobs come and go.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, Utc};
@@ -38,11 +39,19 @@ pub struct Index {
     zones: Mutex<HashMap<Tz, DateTime<Utc>>>,
     /// The shape, and when it was read. One that is out of date has fewer shards: they are all read.
     shape: Mutex<Option<(DateTime<Utc>, Arc<IndexShape>)>>,
+    /// Whether this process has said that there are watches.
+    watched: AtomicBool,
 }
 
 impl Index {
     pub(crate) fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock, zones: Mutex::default(), shape: Mutex::default() }
+        Self {
+            store,
+            clock,
+            zones: Mutex::default(),
+            shape: Mutex::default(),
+            watched: AtomicBool::new(false),
+        }
     }
 
     /// Makes sure that scans look at a zone. Before the children are written: a scan reads the zones before it reads them.
@@ -54,6 +63,15 @@ impl Index {
         }
         self.store.add_zone(zone, now).await?;
         locked(&self.zones).insert(zone, now);
+        Ok(())
+    }
+
+    /// Makes sure that ticks look for watches. Before the first is written.
+    pub(crate) async fn use_watches(&self) -> Result<(), EngineError> {
+        if !self.watched.load(Ordering::Relaxed) {
+            self.store.add_watches().await?;
+            self.watched.store(true, Ordering::Relaxed);
+        }
         Ok(())
     }
 

@@ -80,6 +80,7 @@ mod suspension;
 mod throttle;
 mod token_key;
 mod tokens;
+mod watches;
 
 pub use calendars::{CalendarDelete, Calendars};
 pub use contain::{Panicked, contain, panics_contained};

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::Unreadable;
 use crate::job::History;
 use crate::retry::Retry;
+use crate::target::Target;
 use crate::words::words;
 
 /// A client as it is answered.
@@ -26,6 +27,9 @@ pub struct ClientView {
     /// What it may take at the most.
     #[serde(default)]
     pub quotas: Quotas,
+    /// Who is told of launches that were not over in time; null: nobody.
+    #[serde(default)]
+    pub alerts: Option<Target>,
     /// That an admin suspended it; null when nobody did.
     #[serde(default)]
     pub suspended: Option<Suspension>,

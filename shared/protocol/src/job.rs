@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::flow::{BatchWindow, RunOverlap};
+use crate::overdue::Expected;
 use crate::policy::Unreadable;
 use crate::problem::FieldError;
 use crate::retry::Retry;
@@ -97,6 +98,9 @@ pub struct JobView<P = Value> {
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required))]
     pub tags: Vec<String>,
+    /// When each launch is expected to be over; null: nobody watches.
+    #[serde(default)]
+    pub expect: Option<Expected>,
     /// Whether it is paused: launches then deliver nothing and are recorded as runs with the reason `paused`.
     pub paused: bool,
     /// When this revision was written.
@@ -260,7 +264,8 @@ mod tests {
             "payload": null, "payloads": [1, {"b": "two"}], "history": "failures", "max_attempts": 5,
             "retry": {"backoff": "exponential", "wait_seconds": 2, "ceiling_seconds": 60, "max_age_seconds": 600},
             "start_at": null, "end_at": null, "jitter_seconds": 0, "misfire": {"rule": "all", "max": 100},
-            "relevancy_seconds": null, "calendars": [], "only_on": [], "skip": [], "tags": [], "paused": false, "changed_at": "2026-11-21T12:00:00Z",
+            "relevancy_seconds": null, "calendars": [], "only_on": [], "skip": [], "tags": [],
+            "expect": {"within_seconds": 900}, "paused": false, "changed_at": "2026-11-21T12:00:00Z",
             "warnings": []
         })
     }

@@ -3,7 +3,7 @@
 //!
 //! | who sends it | types |
 //! | --- | --- |
-//! | a target receives | [`Event`], [`Completion`] |
+//! | a target receives | [`Event`], [`Completion`], [`LaunchOverdue`] |
 //! | a consumer sends, by a call or a message | [`Release`], [`ReleaseMessage`] |
 //! | the API answers | [`JobView`], [`CalendarView`], [`SecretView`], [`PolicyView`], [`PolicyStatus`], [`Holder`], [`ClientView`], [`RegisteredClient`] |
 //! | the API answers | [`Run`], [`RunDetail`], [`EventRecord`], [`Explanation`], [`Preview`], [`Upcoming`], what came of tokens and of bulk calls; lists of these |
@@ -25,6 +25,7 @@ mod event;
 mod explanation;
 mod flow;
 mod job;
+mod overdue;
 mod policy;
 mod preview;
 mod problem;
@@ -53,6 +54,7 @@ pub use event::{Event, EventError};
 pub use explanation::{ExpectationCode, Explanation, ReasonCode};
 pub use flow::{BatchWindow, OnDeadline, Pace, RunOverlap};
 pub use job::{BulkResult, BulkResults, History, JobList, JobView, Misfire, MisfireRule, SelectedJobs};
+pub use overdue::{Expected, LaunchOverdue, OverdueLaunch, OverdueList, OverdueState};
 pub use policy::{
     Backpressure, Holder, HolderList, OnExpiry, Per, PolicyList, PolicyStatus, PolicyView, Rate,
     StrainedTarget, StrainedTargetList, Unreadable,

@@ -10,9 +10,10 @@ use tidegate_domain::job::JobDefaults;
 use tidegate_domain::limits::FORMER_SECRETS;
 use tidegate_domain::quota::Quotas;
 use tidegate_domain::secret::KeptSeconds;
+use tidegate_domain::target::Target;
 use tidegate_domain::time::{clamped, seconds, shifted};
 
-use crate::doc::{DefaultsDoc, QuotasDoc};
+use crate::doc::{DefaultsDoc, QuotasDoc, read_told, told_json};
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Update};
 use crate::sidelines::recheck_key;
@@ -35,6 +36,8 @@ pub struct Client {
     pub defaults: JobDefaults,
     /// What it may take at the most.
     pub quotas: Quotas,
+    /// Who is told of launches that were not over in time; `None`: nobody.
+    pub alerts: Option<Target>,
     /// That an admin suspended it; `None`: nobody did. Registered without.
     pub suspended: Option<Suspension>,
     /// How far its deletion came; `None`: it is not being deleted. Registered without.
@@ -198,6 +201,7 @@ pub(crate) fn row(client: &Client) -> Row {
         .with("allowed_targets", allowed_targets(client))
         .with("defaults", defaults(client))
         .with("quotas", quotas(client))
+        .with_some("alerts", alerts(client))
         .with("revision", number(client.revision))
         .with("live_keys", number(1))
         .with("webhook_secret", text(&*client.webhook_secret))
@@ -219,6 +223,10 @@ fn quotas(client: &Client) -> AttributeValue {
     text(serde_json::to_string(&QuotasDoc::from(&client.quotas)).unwrap_or_default())
 }
 
+fn alerts(client: &Client) -> Option<AttributeValue> {
+    client.alerts.as_ref().map(|target| text(told_json(target)))
+}
+
 fn former_secrets(client: &Client) -> Option<AttributeValue> {
     if client.former_secrets.is_empty() {
         return None;
@@ -236,6 +244,7 @@ fn read(row: &Attributes) -> Result<Client> {
     let defaults = defaults.map_err(|e| e.to_string()).and_then(|doc| doc.unwrap_or_default().read());
     let quotas = item.find_text("quotas").map(serde_json::from_str::<QuotasDoc>).transpose();
     let quotas = quotas.map_err(|e| e.to_string()).and_then(|doc| doc.unwrap_or_default().read());
+    let alerts = item.find_text("alerts").map(read_told).transpose();
     Ok(Client {
         id: item.id("client")?,
         allowed_targets: item.texts("allowed_targets").into_iter().map(str::to_owned).collect(),
@@ -243,6 +252,7 @@ fn read(row: &Attributes) -> Result<Client> {
         former_secrets: former.map_err(|_| item.corrupt("'former_secrets' is no list"))?.unwrap_or_default(),
         defaults: defaults.map_err(|e| item.corrupt(format!("'defaults': {e}")))?,
         quotas: quotas.map_err(|e| item.corrupt(format!("'quotas': {e}")))?,
+        alerts: alerts.map_err(|e| item.corrupt(format!("'alerts': {e}")))?,
         suspended: suspended.map_err(|e| item.corrupt(format!("'suspended': {e}")))?,
         deleting: deleting.map_err(|e| item.corrupt(format!("'deleting': {e}")))?,
         revision: item.number_or("revision", 1)?,
@@ -276,13 +286,18 @@ impl Store {
         self.get(Table::Clients, &client_key(id.as_str()), true).await?.as_ref().map(read).transpose()
     }
 
-    /// Replaces what a client may name, its defaults and its quotas. `Refused` unless it is at the revision before the one that is given.
+    /// Replaces what a client may name, its defaults, its quotas, and whom its alerts go to. `Refused` unless it is at the revision before the one that is given.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn replace_client(&self, client: &Client) -> Result<Write> {
-        let changes =
+        let alerts = alerts(client);
+        let sets =
             "SET allowed_targets = :allowed, defaults = :defaults, quotas = :quotas, revision = :revision";
+        let changes = match &alerts {
+            Some(_) => format!("{sets}, alerts = :alerts"),
+            None => format!("{sets} REMOVE alerts"),
+        };
         let update = Update::new(Table::Clients, client_key(client.id.as_str()), changes)
             .when("revision = :seen")
             .value(":allowed", allowed_targets(client))
@@ -290,6 +305,10 @@ impl Store {
             .value(":quotas", quotas(client))
             .value(":revision", number(client.revision))
             .value(":seen", number(client.revision.saturating_sub(1)));
+        let update = match alerts {
+            Some(alerts) => update.value(":alerts", alerts),
+            None => update,
+        };
         Ok(self.update(update).await?.into())
     }
 

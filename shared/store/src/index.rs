@@ -20,6 +20,8 @@ const SHARDS_PREFIX: &str = "shards|";
 const ZONE_PREFIX: &str = "zone|";
 /// Stands before the names of clients that are being deleted: ticks look after them, and read this row anyway.
 pub(crate) const DELETING_PREFIX: &str = "deleting|";
+/// Says that some job is watched: until the first one is, ticks do not look.
+const WATCHED: &str = "watched";
 
 /// The shape of the index.
 ///
@@ -33,6 +35,8 @@ pub struct IndexShape {
     pub unreadable: Vec<String>,
     /// The clients that are being deleted.
     pub deleting: Vec<ClientId>,
+    /// Whether there may be watches. It never falls back.
+    pub watched: bool,
     shards: BTreeMap<String, u32>,
 }
 
@@ -74,6 +78,8 @@ impl Store {
                     Ok(zone) => shape.zones.push((zone, item.instant_s(attribute).unwrap_or_default())),
                     Err(_) => shape.unreadable.push(zone.to_owned()),
                 }
+            } else if attribute == WATCHED {
+                shape.watched = true;
             } else if let Some(client) = attribute.strip_prefix(DELETING_PREFIX) {
                 shape.deleting.extend(client.parse::<ClientId>());
             } else if let Some(name) = attribute.strip_prefix(SHARDS_PREFIX) {
@@ -83,6 +89,17 @@ impl Store {
         }
         shape.zones.sort_unstable_by_key(|(zone, _)| zone.name());
         Ok(shape)
+    }
+
+    /// Has ticks look for watches from now on. Repeating it changes nothing.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
+    pub async fn add_watches(&self) -> Result<()> {
+        let update = Update::new(Table::Ticker, key(), "SET #watched = :one")
+            .name("#watched", WATCHED)
+            .value(":one", number(1));
+        self.update(update).await.map(drop)
     }
 
     /// Adds a zone to those in use, or says that it is still wanted: its instant becomes `now`, and never an earlier

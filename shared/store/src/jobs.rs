@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::types::{Delete, Put, TransactWriteItem};
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use tidegate_domain::ids::{ClientId, JobId};
-use tidegate_domain::job::{Job, Trigger};
+use tidegate_domain::job::{ExpectedSeconds, Job, Trigger};
 use tidegate_domain::limits::{AT_ROW_DAYS, ZONE_SHARDS};
 use tidegate_domain::shard::shard_of;
 
@@ -67,6 +67,7 @@ fn row(job: &Job) -> Result<Row> {
         .with_some("rules", rules)
         .with_some("paused", job.paused.then(|| number(1)))
         .with_some("tags", tags_attribute(&job.tags))
+        .with_some("expect", job.expect.map(|within| number(within.get())))
         .with_some("children", (!places.is_empty()).then(|| text(places.join(","))))
         .with("since", number(job.emit_from.timestamp()))
         .with("changed_at", number(job.changed_at.timestamp_millis()))
@@ -101,10 +102,17 @@ pub(crate) fn read(row: &Attributes) -> Result<JobRow> {
         rules: rules.read().map_err(|e| item.corrupt(format!("'rules': {e}")))?,
         paused: item.number_or("paused", 0)? == 1,
         tags: read_tags(item)?,
+        expect: read_expect(item)?,
         children: places.map(|place| item.parsed("children", place)).collect::<Result<_>>()?,
         emit_from: item.instant_s("since")?,
         changed_at: item.instant_ms("changed_at")?,
     }))
+}
+
+fn read_expect(item: Item<'_>) -> Result<Option<ExpectedSeconds>> {
+    let within = item.find_number::<u32>("expect")?;
+    let within = within.map(|within| ExpectedSeconds::new(within.into())).transpose();
+    within.map_err(|e| item.corrupt(format!("'expect': {e}")))
 }
 
 impl Store {

@@ -30,6 +30,7 @@ pub mod jobs;
 pub mod keys;
 pub mod launch;
 pub mod line;
+pub mod overdue;
 pub mod pace;
 pub mod packs;
 mod pause;
@@ -46,6 +47,7 @@ pub mod tables;
 pub mod targets;
 pub mod ticker;
 mod triggers;
+pub mod watches;
 
 mod error;
 

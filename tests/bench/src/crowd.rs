@@ -114,6 +114,7 @@ impl Maker {
             paused: false,
             terms: self.terms.clone(),
             tags: Default::default(),
+            expect: None,
             emit_from: self.stored_at - Duration::minutes(10),
             changed_at: self.stored_at,
         }

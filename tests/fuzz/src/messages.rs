@@ -45,11 +45,15 @@ pub enum Kind {
     Drain,
     /// A step of the deletion of a client.
     Delete,
+    /// A look at launches that should be over.
+    Look,
+    /// A launch that was not over in time.
+    Overdue,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Chunk,
         Self::Sent,
         Self::Arrival,
@@ -61,6 +65,8 @@ impl Kind {
         Self::Release,
         Self::Drain,
         Self::Delete,
+        Self::Look,
+        Self::Overdue,
     ];
 
     /// The kind of a message. A new one does not compile until it is listed here, and then it is drawn.
@@ -77,6 +83,8 @@ impl Kind {
             Message::Release { .. } => Self::Release,
             Message::Drain { .. } => Self::Drain,
             Message::Delete { .. } => Self::Delete,
+            Message::Look { .. } => Self::Look,
+            Message::Overdue { .. } => Self::Overdue,
         }
     }
 }
@@ -246,6 +254,16 @@ fn sound(kind: Kind, dice: &Dice, known: &Known, now_s: i64) -> Result<Message> 
             client,
             run: known.runs.any(dice),
             failures: dice.pick(&[0, 0, 1, 4, 19, 20, 254, 255]).copied().unwrap_or_default(),
+            due_s: dice.chance(300).then(|| numbers::whole(dice)),
+        },
+        Kind::Look => {
+            let due_s = if dice.chance(300) { numbers::whole(dice) } else { now_s };
+            Message::Look { client, job: known.jobs.any(dice), due_s }
+        }
+        Kind::Overdue => Message::Overdue {
+            client,
+            run: known.runs.any(dice),
+            failures: dice.pick(&[0, 0, 1, 19, 255]).copied().unwrap_or_default(),
             due_s: dice.chance(300).then(|| numbers::whole(dice)),
         },
         Kind::Release => Message::Release {

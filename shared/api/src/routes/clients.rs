@@ -40,7 +40,7 @@ pub(crate) async fn register_client(
     let mut errors = FieldErrors::default();
     let checked = body.check(&mut errors);
     errors.into_result(Kind::InvalidBody)?;
-    let Some(CheckedClient { id, allowed_targets, defaults, quotas }) = checked else {
+    let Some(CheckedClient { id, allowed_targets, defaults, quotas, alerts }) = checked else {
         return Err(Problem::new(Kind::InvalidBody, "the body is not that of a client"));
     };
     let api_key = new_api_key(&id)?;
@@ -62,6 +62,7 @@ pub(crate) async fn register_client(
         former_secrets,
         defaults,
         quotas,
+        alerts,
         suspended: None,
         deleting: None,
         revision: 1,
@@ -119,7 +120,7 @@ pub(crate) async fn read_own_client(Caller(client): Caller) -> Response {
     with_revision(StatusCode::OK, client.revision, view(&client))
 }
 
-/// Changes what a client may name, its defaults, and its quotas. Jobs that are there stay as they are. It holds within 10 seconds.
+/// Changes what a client may name, its defaults, its quotas, and whom its alerts go to. Jobs that are there stay as they are. It holds within 10 seconds.
 #[utoipa::path(patch, path = "/v1/clients/{client_id}", tag = "clients", request_body = ClientPatch,
     params(("client_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
     security(("admin_key" = [])), responses(
@@ -135,7 +136,7 @@ pub(crate) async fn patch_client(
     let mut errors = FieldErrors::default();
     let checked = body.check(&mut errors);
     errors.into_result(Kind::InvalidBody)?;
-    let Some(CheckedClientPatch { allowed_targets, defaults, quotas }) = checked else {
+    let Some(CheckedClientPatch { allowed_targets, defaults, quotas, alerts }) = checked else {
         return Err(Problem::new(Kind::InvalidBody, "the body is not what may change of a client"));
     };
     for _ in 0..WRITE_ROUNDS {
@@ -147,6 +148,7 @@ pub(crate) async fn patch_client(
             allowed_targets: allowed_targets.clone().unwrap_or_else(|| seen.allowed_targets.clone()),
             defaults: defaults.clone().unwrap_or_else(|| seen.defaults.clone()),
             quotas: quotas.unwrap_or(seen.quotas),
+            alerts: alerts.clone().unwrap_or_else(|| seen.alerts.clone()),
             ..seen.clone()
         };
         if changed == seen {

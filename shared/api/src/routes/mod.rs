@@ -15,6 +15,7 @@ pub(crate) mod health;
 pub(crate) mod index;
 pub(crate) mod jobs;
 pub(crate) mod keys;
+pub(crate) mod overdue;
 pub(crate) mod patches;
 pub(crate) mod policies;
 mod quotas;

@@ -8,6 +8,7 @@ use tidegate_domain::limits::{ALLOWED_TARGETS, CLOSED_BECAUSE_BYTES, NAME_BYTES,
 use tidegate_domain::quota::{CreatesPerMinute, PayloadBytes, Quotas};
 use tidegate_domain::rules::Relevancy;
 use tidegate_domain::secret::KeptSeconds;
+use tidegate_domain::target::Target;
 use tidegate_protocol::{self as protocol, ClientView, DeletionStage};
 use tidegate_store::clients::{Client, Deletion, Stage};
 use utoipa::ToSchema;
@@ -16,10 +17,11 @@ use crate::form::Form;
 use crate::problem::FieldErrors;
 use crate::wire::bounds::{List, Text, bounded_fields};
 use crate::wire::flow::given;
-use crate::wire::instant;
-use crate::wire::job::{history, history_view};
+use crate::wire::job::{history, history_view, said};
 use crate::wire::number::{Number, check_given};
 use crate::wire::retry::{RetryBody, retry_view};
+use crate::wire::target::TargetBody;
+use crate::wire::{instant, target};
 
 /// A client as an admin registers it.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -38,6 +40,8 @@ pub(crate) struct ClientBody {
     /// What it may take at the most.
     #[serde(default)]
     quotas: QuotasBody,
+    /// Who is told of launches that were not over when their job's `expect` says: a queue or an endpoint. Nobody when left out.
+    alerts: Option<TargetBody>,
 }
 
 bounded_fields!(ClientBody: client_id, allowed_targets);
@@ -49,6 +53,7 @@ pub(crate) struct CheckedClient {
     pub(crate) allowed_targets: Option<Vec<String>>,
     pub(crate) defaults: JobDefaults,
     pub(crate) quotas: Quotas,
+    pub(crate) alerts: Option<Target>,
 }
 
 /// What a client may take at the most; what is left out is not bounded.
@@ -128,6 +133,10 @@ pub(crate) struct ClientPatch {
     defaults: Option<JobDefaultsBody>,
     /// What it may take at the most, in the place of all before: `{}` for no bounds.
     quotas: Option<QuotasBody>,
+    /// Who is told from now on of launches that were not over when their job's `expect` says; null for nobody.
+    #[serde(default, deserialize_with = "said")]
+    #[schema(value_type = Option<TargetBody>)]
+    alerts: Option<Option<TargetBody>>,
 }
 
 bounded_fields!(ClientPatch: allowed_targets);
@@ -137,6 +146,8 @@ pub(crate) struct CheckedClientPatch {
     pub(crate) allowed_targets: Option<Vec<String>>,
     pub(crate) defaults: Option<JobDefaults>,
     pub(crate) quotas: Option<Quotas>,
+    /// `None`: they stay as they are.
+    pub(crate) alerts: Option<Option<Target>>,
 }
 
 impl Form for ClientPatch {
@@ -151,8 +162,9 @@ impl ClientPatch {
         let patterns = self.allowed_targets.as_ref().map(|listed| check_patterns(listed, errors));
         let defaults = self.defaults.as_ref().map(|defaults| defaults.check(errors));
         let quotas = self.quotas.as_ref().map(|quotas| quotas.check(errors));
+        let alerts = self.alerts.as_ref().map(|alerts| check_alerts(alerts.as_ref(), errors));
         let (allowed_targets, defaults, quotas) = (given(patterns)?, given(defaults)?, given(quotas)?);
-        Some(CheckedClientPatch { allowed_targets, defaults, quotas })
+        Some(CheckedClientPatch { allowed_targets, defaults, quotas, alerts: given(alerts)? })
     }
 }
 
@@ -168,8 +180,14 @@ impl ClientBody {
         let id = errors.keep("client_id", &*self.client_id, self.client_id.parse());
         let patterns = given(self.allowed_targets.as_ref().map(|listed| check_patterns(listed, errors)));
         let (defaults, quotas) = (self.defaults.check(errors), self.quotas.check(errors));
-        Some(CheckedClient { id: id?, allowed_targets: patterns?, defaults: defaults?, quotas: quotas? })
+        let alerts = check_alerts(self.alerts.as_ref(), errors);
+        let (defaults, quotas) = (defaults?, quotas?);
+        Some(CheckedClient { id: id?, allowed_targets: patterns?, defaults, quotas, alerts: alerts? })
     }
+}
+
+fn check_alerts(alerts: Option<&TargetBody>, errors: &mut FieldErrors) -> Option<Option<Target>> {
+    given(alerts.map(|target| target::check_untokened(target, "alerts", errors)))
 }
 
 fn check_patterns(patterns: &[String], errors: &mut FieldErrors) -> Option<Vec<String>> {
@@ -281,6 +299,7 @@ pub(crate) fn view(client: &Client) -> ClientView {
             creates_per_minute: client.quotas.creates_per_minute.map(CreatesPerMinute::get),
             payload_bytes: client.quotas.payload_bytes.map(PayloadBytes::get),
         },
+        alerts: client.alerts.as_ref().map(|told| target::view(told, false)),
         suspended: client.suspended.as_ref().map(|suspended| protocol::Suspension {
             since: DateTime::from_timestamp_millis(suspended.since_ms).map(instant).unwrap_or_default(),
             because: suspended.because.clone(),

@@ -26,6 +26,7 @@ use crate::wire::flow::{
     FlowFields, WindowBody, check_deadline, check_has_policy, given, overlap_view, window_view,
 };
 use crate::wire::number::{Number, check_given};
+use crate::wire::overdue::{ExpectBody, check_is_recorded, expected_view};
 use crate::wire::payload::{CheckedPayload, PayloadFields};
 use crate::wire::read_only::Unread;
 use crate::wire::retry::{RetryBody, retry_view};
@@ -133,6 +134,8 @@ pub(crate) struct JobBody {
     #[serde(default)]
     #[schema(value_type = Vec<String>, example = json!(["team:books"]))]
     tags: List<String, TAGS_PER_JOB>,
+    /// When each launch is expected to be over; nobody watches when left out.
+    expect: Option<ExpectBody>,
     /// The revision that is expected, as in `If-Match`. Not looked at when posted.
     #[schema(value_type = Option<u32>)]
     pub(crate) revision: Option<Number<Revision>>,
@@ -204,6 +207,7 @@ impl JobBody {
         };
         let rules = rules.check(now, errors);
         let tags = check_tags(&self.tags, errors);
+        let expect = self.expect.as_ref().map(|expect| expect.check(errors));
         if let (Some(trigger), Some(rules)) = (&trigger, &rules)
             && let Some((field, message)) = never_fires_within(trigger, rules, now)
         {
@@ -219,7 +223,11 @@ impl JobBody {
         if let (Some(trigger), Some(rules), Some(terms)) = (&trigger, &rules, &terms) {
             check_deadline(&terms.flow, trigger, rules, errors);
         }
-        let draft = JobDraft { trigger: trigger?, rules: rules?, terms: terms?, tags: tags? };
+        if let (Some(terms), Some(_)) = (&terms, &expect) {
+            check_is_recorded(terms, errors);
+        }
+        let (tags, expect) = (tags?, given(expect)?);
+        let draft = JobDraft { trigger: trigger?, rules: rules?, terms: terms?, tags, expect };
         Some(CheckedJob { id: id?, draft })
     }
 
@@ -306,7 +314,9 @@ pub(crate) fn check_job_id(text: &str, errors: &mut FieldErrors) -> Option<JobId
 }
 
 /// What is said of a field, be it null; what is left out is not read at all.
-fn said<'de, D: Deserializer<'de>, T: Deserialize<'de>>(reader: D) -> Result<Option<Option<T>>, D::Error> {
+pub(crate) fn said<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    reader: D,
+) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(reader).map(Some)
 }
 
@@ -374,6 +384,7 @@ pub(crate) fn view(job: &Job, mut warnings: Vec<String>) -> JobView {
         only_on: job.rules.only_on.iter().map(ToString::to_string).collect(),
         skip: job.rules.skip.iter().copied().map(instant).collect(),
         tags: job.tags.iter().map(str::to_owned).collect(),
+        expect: job.expect.map(expected_view),
         paused: job.paused,
         changed_at: instant(job.changed_at),
         warnings,

@@ -19,6 +19,7 @@ pub(crate) mod index;
 pub(crate) mod job;
 pub(crate) mod key;
 pub(crate) mod number;
+pub(crate) mod overdue;
 pub(crate) mod payload;
 pub(crate) mod policy;
 pub(crate) mod preview;

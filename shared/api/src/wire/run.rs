@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use tidegate_domain::limits::{JOB_ID_BYTES, NAME_BYTES, TAG_BYTES, TARGET_URL_BYTES};
 use tidegate_domain::occurrence::StopReason;
-use tidegate_domain::time::{Window, days, shifted, whole_second};
+use tidegate_domain::time::Window;
 use tidegate_engine::{EventRecord, EventStatus, ForecastBasis, RunDetail, RunState, RunSummary};
 use tidegate_protocol as protocol;
 use tidegate_store::failures::FailedDelivery;
@@ -19,7 +19,7 @@ use crate::wire::bounds::{Text, bounded_fields};
 use crate::wire::instant;
 use crate::wire::number::PageLimit;
 use crate::wire::selection::{Said, Selection};
-use crate::wire::when::{read_of_query, read_window, window_of_query};
+use crate::wire::when::{read_window, window_back};
 
 /// Which events of a run are asked for.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -98,9 +98,7 @@ impl RunsQuery {
 
     /// When they were due.
     pub(crate) fn window(&self, now: DateTime<Utc>) -> Result<Window, Problem> {
-        let until = read_of_query("until", self.until.as_deref())?.unwrap_or(whole_second(now));
-        let since = read_of_query("since", self.since.as_deref())?.unwrap_or(shifted(until, -days(1)));
-        window_of_query(since, until)
+        window_back(self.since.as_deref(), self.until.as_deref(), now)
     }
 
     /// The states that are asked for; `None` for all runs.

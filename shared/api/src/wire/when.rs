@@ -93,6 +93,17 @@ pub(crate) fn window_of_query(from: DateTime<Utc>, to: DateTime<Utc>) -> Result<
         .map_err(|detail| Problem::of_field(Kind::MalformedRequest, "until", instant(to), detail))
 }
 
+/// A stretch of a query that looks back: of a day, up to now, unless it says otherwise.
+pub(crate) fn window_back(
+    since: Option<&str>,
+    until: Option<&str>,
+    now: DateTime<Utc>,
+) -> Result<Window, Problem> {
+    let until = read_of_query("until", until)?.unwrap_or(whole_second(now));
+    let since = read_of_query("since", since)?.unwrap_or(shifted(until, -days(1)));
+    window_of_query(since, until)
+}
+
 /// The same for one that bounds what is to come: it lies within the horizon.
 pub(crate) fn read_ahead(name: &str, text: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, String> {
     let at = read_instant(name, text)?;

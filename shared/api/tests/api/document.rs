@@ -75,6 +75,7 @@ async fn every_route_is_in_the_document_and_the_document_names_no_other() {
         "GET /v1/jobs/{job_id}/upcoming",
         "GET /v1/keys",
         "GET /v1/openapi.json",
+        "GET /v1/overdue",
         "GET /v1/policies",
         "GET /v1/policies/{policy_id}",
         "GET /v1/policies/{policy_id}/holders",

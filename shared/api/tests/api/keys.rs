@@ -2,7 +2,7 @@
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use tidegate_client::{ApiKey, Client, ClientChange, Error, JobDefaults, Policy, Retry, Scope};
+use tidegate_client::{ApiKey, Client, ClientChange, Error, JobDefaults, Policy, Retry, Scope, Target};
 
 use crate::world::{Answer, QUEUE, World, cron_job};
 
@@ -217,10 +217,15 @@ async fn the_client_library_has_the_calls() {
     let change = ClientChange {
         allowed_targets: Some(vec![QUEUE.to_owned()]),
         defaults: Some(defaults.clone()),
-        quotas: None,
+        alerts: Some(Some(Target::sqs(QUEUE))),
+        ..ClientChange::default()
     };
     let changed = admin.change_client("acme", &change, Some(1)).await.unwrap();
     assert_eq!((changed.revision, &changed.defaults), (2, &defaults));
+    assert_eq!(changed.alerts, Some(Target::sqs(QUEUE)));
+    let untold = ClientChange { alerts: Some(None), ..ClientChange::default() };
+    let changed = admin.change_client("acme", &untold, Some(2)).await.unwrap();
+    assert_eq!((changed.revision, &changed.alerts), (3, &None));
     assert_eq!(admin.registered_client("acme").await.unwrap(), changed);
     let workers = acme.create_key(&ApiKey::for_scopes([Scope::Release])).await.unwrap();
     assert_eq!(acme.keys().await.unwrap().len(), 2);

@@ -138,7 +138,10 @@ async fn units_of_pages(stored: usize) -> Vec<(&'static str, f64)> {
     }
     let mut minutely = cron_job();
     minutely["trigger"] = json!({"cron": "* * * * *", "zone": "UTC"});
-    for (name, job) in [("a-batch", hook.job(stored as u32)), ("a-minutely", minutely)] {
+    let mut overdue = minutely.clone();
+    (overdue["policy_id"], overdue["expect"]) = (json!("p-000"), json!({"within_seconds": 1}));
+    let jobs = [("a-batch", hook.job(stored as u32)), ("a-minutely", minutely), ("z-overdue", overdue)];
+    for (name, job) in jobs {
         let made = world.put(&format!("/v1/jobs/{name}"), &key, &job).await;
         assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
     }
@@ -161,7 +164,7 @@ async fn units_of_pages(stored: usize) -> Vec<(&'static str, f64)> {
 }
 
 /// Pages of ten rows, and the read units that each may take.
-const BUDGETS: [(&str, f64); 12] = [
+const BUDGETS: [(&str, f64); 13] = [
     ("/v1/jobs?limit=10", 0.5),
     ("/v1/jobs?limit=10&prefix=j-", 0.5),
     ("/v1/policies?limit=10", 0.5),
@@ -172,6 +175,7 @@ const BUDGETS: [(&str, f64); 12] = [
     ("/v1/jobs/a-minutely/runs?limit=10", 1.5),
     ("/v1/runs?limit=10&prefix=a-m", 2.0),
     ("/v1/upcoming?limit=10&prefix=j-&until=2026-11-24T00:00:00Z", 1.0),
+    ("/v1/overdue?limit=10", 0.5),
     ("RUN?limit=10", 3.0),
     ("RUN?limit=10&status=dead", 5.0),
 ];

@@ -38,6 +38,7 @@ mod lists;
 mod log;
 mod messages;
 mod no_targets;
+mod overdue;
 mod page;
 mod patch;
 mod policies;

@@ -10,16 +10,17 @@ use http::{HeaderMap, StatusCode};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tidegate_engine::Handled;
-use tidegate_protocol::{Completion, Event};
+use tidegate_protocol::{Completion, Event, LaunchOverdue};
 use tokio::net::TcpListener;
 
 use crate::page::Page;
 use crate::world::{QUEUE, World, at_job, batch};
 
 const MESSAGES: Page = Page(include_str!("../../../../docs/messages.md"));
-const SCHEMAS: [(&str, &str); 3] = [
+const SCHEMAS: [(&str, &str); 4] = [
     ("event.json", include_str!("../../../../docs/schemas/event.json")),
     ("completion.json", include_str!("../../../../docs/schemas/completion.json")),
+    ("overdue.json", include_str!("../../../../docs/schemas/overdue.json")),
     ("release.json", include_str!("../../../../docs/schemas/release.json")),
 ];
 
@@ -125,6 +126,18 @@ fn each_field_of_a_completion_is_in_the_table_the_schema_and_the_sample_and_no_o
     let sample = section.blocks("json")[0];
     let completion: Completion = serde_json::from_str(sample).unwrap();
     assert_eq!(serde_json::to_string(&completion).unwrap(), sample);
+}
+
+#[test]
+fn each_field_of_an_alert_is_in_the_table_the_schema_and_the_sample_and_no_other() {
+    let section = MESSAGES.section("## The alert of an overdue launch");
+    agrees(section, &schema("overdue.json"));
+    let sample = section.blocks("json")[0];
+    let alert: LaunchOverdue = serde_json::from_str(sample).unwrap();
+    assert_eq!(serde_json::to_string(&alert).unwrap(), sample);
+    let bare = serde_json::to_value(alert).unwrap();
+    assert_eq!(section.names(|_| true), fields(&bare));
+    assert_eq!(section.names(|kind| kind.contains("or null")), nulls(&bare));
 }
 
 #[tokio::test]

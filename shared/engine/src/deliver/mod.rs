@@ -20,6 +20,7 @@ pub(crate) mod granted;
 mod held_back;
 pub(crate) mod http;
 mod lambda;
+mod overdue;
 mod request;
 mod sidelined;
 mod sidelined_in_line;

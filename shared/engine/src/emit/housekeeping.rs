@@ -1,5 +1,6 @@
 //! Housekeeping: what a tick does beside its emission. It tells workers of parts that nobody works on, emits what dead
-//! masters left in the outbox, wakes the active policies, and once a day has the rows kept for longer of what waits in them.
+//! masters left in the outbox, wakes the active policies, has the jobs looked at whose launches should be over, and once a day has
+//! the rows kept for longer of what waits in policies.
 //!
 //! It never stands before emission, and gets on however little time is left for it: parts and outbox rows vanish as they
 //! are done, and the waking of policies keeps a cursor. Doing any of it twice changes nothing.
@@ -7,7 +8,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, PolicyId};
-use tidegate_domain::limits::{ACTIVE_SHARDS, OUTBOX_SHARDS};
+use tidegate_domain::limits::{ACTIVE_SHARDS, OUTBOX_SHARDS, WATCH_SHARDS};
 use tidegate_domain::time::{days, seconds};
 use tidegate_store::Unreadable;
 use tidegate_store::clients::Deletion;
@@ -63,6 +64,8 @@ pub(crate) struct Waking {
     unkept: usize,
     /// The clients that are being deleted, as far as the tick has seen.
     pub(super) deleting: Vec<ClientId>,
+    /// Whether there may be watches, as far as the tick has seen.
+    pub(super) watched: bool,
 }
 
 impl Waking {
@@ -82,7 +85,7 @@ impl Waking {
         // Around, and then the first shard again, for what lies before the cursor.
         let left = ACTIVE_SHARDS + u32::from(after.is_some());
         let (fence, began_at, is_kept) = (Some(fence), Some(now), woken_to.is_some());
-        Self { shard, after, left, fence, began_at, is_kept, unkept: 0, deleting: Vec::new() }
+        Self { shard, after, left, fence, began_at, is_kept, ..Self::default() }
     }
 
     /// Whether a policy became active since the tick began. A time that is still to come is of a clock that was ahead, and
@@ -113,7 +116,39 @@ impl Emission {
         let published = self.publish_outbox(grace_seconds, until, report).await;
         let woken = self.wake_active(waking, until, report).await;
         let deletions = self.wake_deletions(&std::mem::take(&mut waking.deleting)).await;
-        parts.and(published).and(woken).and(deletions)
+        let watches = match std::mem::take(&mut waking.watched) {
+            true => self.wake_watches(until).await,
+            false => Ok(()),
+        };
+        parts.and(published).and(woken).and(deletions).and(watches)
+    }
+
+    /// Has the jobs looked at of which a launch should be over by now. What a tick does not come to is due in the next.
+    async fn wake_watches(&self, until: DateTime<Utc>) -> Result<(), EngineError> {
+        let now = self.clock.now();
+        for shard in 0..WATCH_SHARDS {
+            let mut after = None;
+            loop {
+                let page = self.store.due_watches(shard, now, after).await?;
+                for row in &page.unreadable {
+                    error!(watch = row.sort_key, reason = row.reason, "a watch cannot be read");
+                }
+                let looks: Vec<_> = page
+                    .rows
+                    .into_iter()
+                    .map(|watch| Outgoing::now(&watch.client, Message::look(&watch)))
+                    .collect();
+                self.queues.dispatch(&looks).await?;
+                after = page.next;
+                if self.clock.now() >= until {
+                    return Ok(());
+                }
+                if after.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Has deletions of clients go on whose message seems to be lost, and forgets those that have ended. While no client is being

@@ -101,7 +101,7 @@ impl Emission {
             let step_began_at = self.clock.now();
             let plan = self.plan_step(watermark, from, step_seconds);
             let walked = self.walk(plan, (None, None), None).await?;
-            waking.deleting = walked.deleting;
+            (waking.deleting, waking.watched) = (walked.deleting, walked.watched);
             report.add(walked.counts);
             report.add_scan(walked.scan);
             let to = plan.window.to();

@@ -28,6 +28,8 @@ pub(crate) struct Walked {
     pub(crate) is_left: bool,
     /// The clients that are being deleted.
     pub(crate) deleting: Vec<ClientId>,
+    /// Whether there may be watches.
+    pub(crate) watched: bool,
 }
 
 impl Emission {
@@ -83,7 +85,8 @@ impl Emission {
         if !walked.is_left {
             self.resolve_emission(&plan, &mut emission, None).await?;
         }
-        (walked.counts, walked.scan, walked.deleting) = (emission.counts, scan.report, scan.deleting);
+        (walked.counts, walked.scan) = (emission.counts, scan.report);
+        (walked.deleting, walked.watched) = (scan.deleting, scan.watched);
         if let Some(oldest) = walked.counts.oldest_launch {
             figures::lateness(self.clock.now() - oldest);
         }

@@ -19,13 +19,14 @@ use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
 use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{ClientId, JobId};
-use tidegate_domain::job::{Job, Terms, Trigger, emit_from};
+use tidegate_domain::job::{ExpectedSeconds, Job, Terms, Trigger, emit_from};
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::rules::Rules;
 use tidegate_domain::tags::Tags;
 use tidegate_store::jobs::JobRow;
 use tidegate_store::launch::OutboxEntry;
 use tidegate_store::ticker::Watermark;
+use tidegate_store::watches::Watch;
 use tidegate_store::{Create, Store, Write};
 
 use crate::contents::Contents;
@@ -64,18 +65,20 @@ pub struct JobDraft {
     pub terms: Terms,
     /// By which its client finds it again.
     pub tags: Tags,
+    /// How long after its instant each launch is expected to be over; `None`: nobody watches.
+    pub expect: Option<ExpectedSeconds>,
 }
 
 impl JobDraft {
     /// A job without special rules.
     pub fn new(trigger: Trigger, terms: Terms) -> Self {
-        Self { trigger, rules: Rules::default(), terms, tags: Tags::default() }
+        Self { trigger, rules: Rules::default(), terms, tags: Tags::default(), expect: None }
     }
 
     /// What a stored job says.
     fn of(job: &Job) -> Self {
-        let Job { trigger, rules, terms, tags, .. } = job.clone();
-        Self { trigger, rules, terms, tags }
+        let Job { trigger, rules, terms, tags, expect, .. } = job.clone();
+        Self { trigger, rules, terms, tags, expect }
     }
 
     /// Whether a stored job launches as it would: same trigger, same rules. An anchor that the client left open counts
@@ -134,7 +137,7 @@ impl Jobs {
         Box::pin(async move {
             let id = match id {
                 Some(id) => id,
-                None => match one_time_instant(&draft) {
+                None => match one_time_instant(&draft).filter(|_| is_plain(&draft)) {
                     Some(launch_at) => {
                         let job = self.one_time_job(client, launch_at, draft);
                         return self.create_one_time(job).await;
@@ -175,7 +178,7 @@ impl Jobs {
         expect: Expect,
     ) -> Result<Written<Job>, EngineError> {
         let mut found = None;
-        if one_time_instant(&draft).is_some() && !matches!(expect, Expect::Revision(_)) {
+        if one_time_instant(&draft).is_some() && is_plain(&draft) && !matches!(expect, Expect::Revision(_)) {
             if expect == Expect::Anything {
                 // Where there is a job, or was one, a call that dies between two writes would leave a launch of a revision
                 // that never was.
@@ -225,7 +228,7 @@ impl Jobs {
     fn new_job(&self, client: &ClientId, id: JobId, revision: u32, draft: JobDraft) -> Job {
         let now = self.clock.now();
         let emit_from = emit_from(now);
-        let JobDraft { trigger, rules, terms, tags } = draft;
+        let JobDraft { trigger, rules, terms, tags, expect } = draft;
         let (client, children, paused) = (client.clone(), Vec::new(), false);
         Job {
             client,
@@ -236,6 +239,7 @@ impl Jobs {
             paused,
             terms,
             tags,
+            expect,
             children,
             emit_from,
             changed_at: now,
@@ -287,6 +291,10 @@ impl Jobs {
             self.emit_what_is_behind(old, job.changed_at).await?;
             self.tokens.recheck_packs(old).await?;
         }
+        if let Some(watch) = Watch::first(job) {
+            self.index.use_watches().await?;
+            self.store.put_watch(&watch).await?;
+        }
         let outbox = outbox_of(job, old);
         let all: Vec<OutboxEntry> = outbox.iter().chain(owed).cloned().collect();
         let written = self.store.write_job(job, seen, &all).await?;
@@ -320,6 +328,11 @@ fn one_time_instant(draft: &JobDraft) -> Option<DateTime<Utc>> {
     }
 }
 
+/// Whether a one-time job may be stored in plain writes: nobody watches it, so nothing is written beside it.
+fn is_plain(draft: &JobDraft) -> bool {
+    draft.expect.is_none()
+}
+
 /// A job that is sent again stays paused, and an anchor that it leaves open stays where it was. What a newer version stored
 /// of it stays too: nobody who speaks to this version can have said anything about that.
 fn keep_what_was_left_open(old: &Job, new: &mut Job) {
@@ -342,5 +355,9 @@ fn keep_anchor(old: &Trigger, new: &mut Trigger) {
 }
 
 fn same_content(old: &Job, new: &Job) -> bool {
-    old.terms == new.terms && old.trigger == new.trigger && old.rules == new.rules && old.tags == new.tags
+    old.terms == new.terms
+        && old.trigger == new.trigger
+        && old.rules == new.rules
+        && old.tags == new.tags
+        && old.expect == new.expect
 }

@@ -67,6 +67,18 @@ impl Queries {
         })
     }
 
+    /// Where a run stands; `None` when there is no such run.
+    pub(crate) async fn run_summary(
+        &self,
+        client: &ClientId,
+        run: &RunId,
+    ) -> Result<Option<RunSummary>, EngineError> {
+        let Some(row) = self.find_run(client, run).await? else { return Ok(None) };
+        let groups = if says_all(&row) { Vec::new() } else { self.groups_of(client, &row).await? };
+        let live = Live::of(&row, &groups);
+        Ok(Some(self.summary(client, row, &live).await?))
+    }
+
     /// A run with how it gets on; `None` when there is no such run.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ use tidegate_domain::sideline::SidelineOf;
 use tidegate_domain::time::{ceil_second, clamped};
 use tidegate_store::FORMAT;
 use tidegate_store::doc::{Rest, TermsDoc};
+use tidegate_store::watches::Watch;
 
 use crate::EngineError;
 
@@ -87,6 +88,28 @@ pub enum Message {
         /// The client whose run it is.
         client: String,
         /// The id of the run.
+        run: String,
+        /// How often telling failed before.
+        #[serde(skip_serializing_if = "is_zero", default)]
+        failures: u8,
+        /// When it is to be told, in seconds since the epoch; absent: now.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        due_s: Option<i64>,
+    },
+    /// A launch of a job should be over by now: it is to be looked at whether it is.
+    Look {
+        /// The client whose job it is.
+        client: String,
+        /// The name of the job.
+        job: String,
+        /// The instant of the watch, in seconds since the epoch.
+        due_s: i64,
+    },
+    /// A launch was not over in time, and its client is to be told.
+    Overdue {
+        /// The client whose launch it is.
+        client: String,
+        /// The id of the run that it is, or would be.
         run: String,
         /// How often telling failed before.
         #[serde(skip_serializing_if = "is_zero", default)]
@@ -292,6 +315,24 @@ impl Message {
     ) -> Self {
         let due_s = due_at.map(|due_at| due_at.timestamp());
         Self::Callback { client: client.to_string(), run: run.to_string(), failures, due_s }
+    }
+
+    /// Has a job looked at of which a launch should be over.
+    pub(crate) fn look(watch: &Watch) -> Self {
+        let Watch { client, job, due, .. } = watch;
+        Self::Look { client: client.to_string(), job: job.to_string(), due_s: due.timestamp() }
+    }
+
+    /// Has a client told that a launch was not over in time; telling failed `failures` times. Not before `due_at`, where it is
+    /// given.
+    pub(crate) fn overdue(
+        client: &ClientId,
+        run: &RunId,
+        failures: u8,
+        due_at: Option<DateTime<Utc>>,
+    ) -> Self {
+        let due_s = due_at.map(|due_at| due_at.timestamp());
+        Self::Overdue { client: client.to_string(), run: run.to_string(), failures, due_s }
     }
 
     /// The same kind of message with other events.

@@ -153,7 +153,10 @@ impl Outgoing {
                 format!("client {}, job {job}, sent", self.client)
             }
             Message::Event(GrantedEvent { pack, .. }) => format!("client {}, pack {pack}", self.client),
-            Message::Callback { run, .. } => format!("client {}, run {run}", self.client),
+            Message::Callback { run, .. } | Message::Overdue { run, .. } => {
+                format!("client {}, run {run}", self.client)
+            }
+            Message::Look { job, .. } => format!("client {}, job {job}", self.client),
             Message::Wake { policy, .. } | Message::Retain { policy, .. } => {
                 format!("client {}, policy {policy}", self.client)
             }

@@ -7,9 +7,10 @@ use tidegate_domain::ids::{CalendarId, ClientId, JobId};
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::AT_GRACE_SECONDS;
 use tidegate_domain::policy::PolicyRef;
-use tidegate_domain::time::{LaunchExpression, Window, seconds, shifted};
+use tidegate_domain::time::{LaunchExpression, Window, seconds, shifted, whole_second};
 use tidegate_store::launch::{Child, OutboxEntry};
 use tidegate_store::repair::{IndexKind, IndexedRow};
+use tidegate_store::watches::Watch;
 
 use super::RepairError;
 use super::known::Known;
@@ -89,9 +90,22 @@ impl Session<'_> {
             }
         }
         self.look_at_each(jobs.iter().map(|job| self.owe_first_launches(job))).await?;
+        self.watch(jobs).await?;
         let store = self.store;
         let gaps = jobs.iter().zip(&gaps).filter(|(_, gaps)| !gaps.is_empty());
         self.write_all(gaps.map(|(job, gaps)| store.fill_index(job, gaps))).await
+    }
+
+    /// Watches, from where launches are emitted again, the jobs that expect theirs to be over in time. Where one is watched already, the
+    /// two become one.
+    async fn watch(&self, jobs: &[Job]) -> Result<(), RepairError> {
+        let store = self.store;
+        let from = |job: &Job| Watch::from(job, self.back_to.max(whole_second(job.changed_at)));
+        let watches: Vec<Watch> = jobs.iter().filter_map(from).collect();
+        if self.apply && !watches.is_empty() {
+            store.add_watches().await?;
+        }
+        self.write_all(watches.iter().map(|watch| store.put_watch(watch))).await
     }
 
     /// The launches of a job up to its `emit_from` were the master's, and no tick comes back to them.

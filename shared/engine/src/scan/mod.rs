@@ -96,6 +96,8 @@ pub(crate) struct Scan<'e> {
     pub(crate) report: ScanReport,
     /// The clients that are being deleted, as the shape of the index says.
     pub(crate) deleting: Vec<ClientId>,
+    /// Whether there may be watches, as it says as well.
+    pub(crate) watched: bool,
 }
 
 impl<'e> Scan<'e> {
@@ -110,6 +112,7 @@ impl<'e> Scan<'e> {
             decisions: Vec::new(),
             report: ScanReport::default(),
             deleting: Vec::new(),
+            watched: false,
         }
     }
 
@@ -118,6 +121,7 @@ impl<'e> Scan<'e> {
     pub(crate) async fn shards(&mut self, sink: &impl Sink) -> Result<Vec<Shard>, EngineError> {
         let shape = self.store.index_shape().await?;
         self.deleting.clone_from(&shape.deleting);
+        self.watched = shape.watched;
         for zone in &shape.unreadable {
             error!(zone, "the jobs of a zone do not launch: this version does not know it");
         }

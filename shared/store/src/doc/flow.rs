@@ -99,6 +99,19 @@ impl From<&Flow> for FlowDoc {
     }
 }
 
+/// An address that somebody is told at, as a flow that has its completion and nothing else.
+pub(crate) fn told_json(target: &Target) -> String {
+    let told = Flow { on_completion: Some(target.clone()), ..Flow::default() };
+    // Serialising a plain struct to a string has no way to fail.
+    serde_json::to_string(&FlowDoc::from(&told)).unwrap_or_default()
+}
+
+/// The address that [`told_json`] came from.
+pub(crate) fn read_told(text: &str) -> Result<Target, String> {
+    let told: FlowDoc = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    told.on_completion()?.ok_or_else(|| "no address".to_owned())
+}
+
 impl FlowDoc {
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()

@@ -19,6 +19,7 @@ mod trigger;
 
 pub(crate) use backpressure::BackpressureDoc;
 pub(crate) use defaults::DefaultsDoc;
+pub(crate) use flow::{read_told, told_json};
 pub(crate) use quotas::QuotasDoc;
 pub use rest::Rest;
 pub use rules::RulesDoc;

@@ -259,6 +259,8 @@ impl Store {
             paused: child.paused,
             terms: child.terms,
             tags: read_tags(Item::new(Table::Launch, &row))?,
+            // One that is watched has a row of its own.
+            expect: None,
             children: Vec::new(),
             emit_from: child.emit_from,
             changed_at: Item::new(Table::Launch, &row).instant_ms("changed_at")?,

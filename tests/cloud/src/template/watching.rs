@@ -38,12 +38,14 @@ fn of_ours(metrics: BTreeSet<Metric>) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_metric_of_ours_is_on_the_dashboard_and_all_but_conflicts_have_an_alarm() {
+fn every_metric_of_ours_is_on_the_dashboard_and_all_but_two_have_an_alarm() {
     let template = template();
     let mut written: BTreeSet<String> = tidegate_aws::metrics().map(str::to_owned).collect();
     assert_eq!(of_ours(shown(&template)), written);
     // A conflict is repeated, and says nothing of a deployment's health.
     assert!(written.remove("Conflicts"));
+    // The client whose launch it is is told of each.
+    assert!(written.remove("Overdue"));
     assert_eq!(of_ours(alarmed(&template)), written);
     let stack = json!([{"Name": "Stack", "Value": {"Ref": "AWS::StackName"}}]);
     for (name, alarm) in alarms(&template).filter(|(_, alarm)| alarm["Namespace"] == "Tidegate") {

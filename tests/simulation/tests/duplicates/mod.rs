@@ -35,7 +35,7 @@ macro_rules! kinds {
     };
 }
 
-kinds! { Chunk Arrival Sent Wake Retain Scan Drain Delete Event Callback Release }
+kinds! { Chunk Arrival Sent Wake Retain Scan Drain Delete Event Callback Look Overdue Release }
 
 /// Plays the scene of a kind. How often its messages came again, and what was seen of it in the end.
 async fn played(kind: Kind, repeats: Repeats) -> (usize, Seen) {
@@ -94,6 +94,8 @@ come_twice! {
     a_step_of_a_deletion_comes_twice of Delete
     a_granted_event_comes_twice of Event
     the_end_of_a_run_comes_twice of Callback
+    a_look_comes_twice of Look
+    an_overdue_launch_comes_twice of Overdue
     a_deferred_release_comes_twice of Release
     a_release_message_comes_twice of OfReleaseQueue
 }

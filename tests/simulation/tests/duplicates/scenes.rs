@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::Duration;
 use tidegate_domain::clock::Clock as _;
-use tidegate_domain::job::{Job, Payload};
+use tidegate_domain::job::{ExpectedSeconds, Job, Payload};
 use tidegate_domain::retry::{Backoff, RedrivePace, Retry, RetryWait};
 use tidegate_domain::sideline::SidelineOf;
 use tidegate_domain::target::Target;
 use tidegate_embedded::{Call, Fault, FaultPlan, Refusal, Service};
 use tidegate_engine::{DeadLetterFilter, Redriven, Sidelined};
 use tidegate_simulation::world::{JobSpec, stored};
+use tidegate_store::ClientRecord;
 
 use super::Kind;
 use super::stage::{Stage, client, refused};
@@ -32,6 +33,7 @@ pub(crate) async fn play(stage: &mut Stage) {
         Kind::Delete => deleted(stage).await,
         Kind::Event => granted(stage).await,
         Kind::Callback => ends(stage).await,
+        Kind::Look | Kind::Overdue => overdue(stage).await,
         Kind::Release | Kind::OfReleaseQueue => batches(stage).await,
     }
 }
@@ -212,6 +214,24 @@ async fn ends(stage: &mut Stage) {
             |job: JobSpec| job.of(9).unwrap().under("small").unwrap().attempts(2).unwrap().with(told);
         stage.job(job, 1, job_of).await;
     }
+    stage.end().await;
+}
+
+/// Launches that a paused policy keeps from being over in time, of which the client is told, and one that is over.
+async fn overdue(stage: &mut Stage) {
+    let now = stage.world.clock.now();
+    let record = stored::registered("whsec_AAAA", now).unwrap();
+    let record = ClientRecord { alerts: Some(Target::sqs(&stage.ends).unwrap()), ..record };
+    stage.world.engine.store().create_client(&record, &stored::api_key("key", now).unwrap()).await.unwrap();
+    stage.policy("small", 2).await;
+    let id = "small".parse().unwrap();
+    stage.world.engine.policies().pause(&client(), &id, true, None).await.unwrap();
+    let expecting = |job: JobSpec| job.with(|draft| draft.expect = ExpectedSeconds::new(60).ok());
+    stage.job("held", 40, |job| expecting(job.of(3).unwrap().under("small").unwrap())).await;
+    stage.job("single", 100, |job| expecting(job.under("small").unwrap())).await;
+    stage.job("in-time", 40, expecting).await;
+    stage.pass(400).await;
+    stage.world.engine.policies().pause(&client(), &id, false, None).await.unwrap();
     stage.end().await;
 }
 

@@ -41,7 +41,7 @@ pub(crate) enum Repeats {
 pub(crate) struct Seen {
     /// Events by their ids, whichever of their deliveries: without token.
     pub(crate) events: BTreeMap<String, Value>,
-    /// Ends of runs that were told, by their ids.
+    /// Ends of runs, and launches that were not over in time, that were told, by their ids.
     ends: BTreeMap<String, Value>,
     records: BTreeSet<String>,
 }
@@ -173,7 +173,7 @@ impl Stage {
     async fn note_ends(&mut self) {
         for text in queue::take_all(&self.world.deployment.sqs, &self.ends).await.unwrap() {
             let mut end: Value = serde_json::from_str(&text).unwrap();
-            for instant in ["started_at", "finished_at"] {
+            for instant in ["started_at", "finished_at", "seen_at"] {
                 end.as_object_mut().unwrap().remove(instant);
             }
             self.told.insert(end["id"].to_string(), end);
