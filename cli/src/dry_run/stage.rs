@@ -52,6 +52,7 @@ impl Stage {
                 release_dead_letter_queue_url: NO_QUEUE.to_owned(),
                 private_targets: PrivateTargets::None,
                 services: Services::default(),
+                samples: false,
             },
         });
         Ok(Self { embedded, engine, clock, client, opened_at: now })

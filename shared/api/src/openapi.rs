@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 
 use crate::routes::{
     backfills, bulk, calendars, clients, dead_letters, events, health, index, jobs, keys, overdue, patches,
-    policies, runs, schedules, secrets, selections, sidelines, skips, targets, tokens, triggers,
+    policies, runs, samples, schedules, secrets, selections, sidelines, skips, targets, tokens, triggers,
 };
 use crate::wire::bounds::{close, state_bounds};
 use crate::wire::bulk::BulkBody;
@@ -177,6 +177,7 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(sidelines::drain_client))
         .routes(routes!(targets::list_targets))
         .routes(routes!(policies::list_holders))
+        .routes(routes!(samples::read_samples))
         .routes(routes!(jobs::create_job, jobs::list_jobs))
         .routes(routes!(jobs::read_job, jobs::put_job, patches::patch_job, jobs::delete_job))
         .routes(routes!(bulk::create_jobs))

@@ -103,6 +103,7 @@ impl Environment {
             release_dead_letter_queue_url: self.release_dead_letter_queue_url.clone(),
             private_targets: self.private_targets.clone(),
             services: Services::default(),
+            samples: true,
         }
     }
 }

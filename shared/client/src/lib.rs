@@ -84,11 +84,11 @@ pub use tidegate_protocol::{
     Explanation, ExtendStatus, Extended, FailedDelivery, FieldError, Firing, ForecastCode, FreeStatus, Freed,
     Gap, History, Holder, HttpTarget, Interval, JobAhead, JobDefaults, JobView, KeyView, LaunchBackfill,
     LaunchChange, LaunchOverdue, LimitedBy, Misfire, MisfireRule, NewKey, OnDeadline, OnExpiry, Outcome,
-    OverdueLaunch, OverdueState, Overlap, Pace, Per, PolicyAhead, PolicyStatus, PolicyView, Preview, Problem,
-    Quotas, Rate, ReasonCode, RegisteredClient, Release, ReleaseRule, ReleaseStatus, Released, Retry, Run,
-    RunDetail, RunOverlap, Scope, SecretView, SelectedJobs, Sideline, SidelineStatus, Sidelines,
-    SkippedLaunch, SqsTarget, StepAhead, StrainAhead, StrainedTarget, Target, TriggerView, TriggeredRun,
-    Unreadable, Upcoming, UpcomingFiring, WebhookSecret, Weekday,
+    OverdueLaunch, OverdueState, Overlap, Pace, Per, Percentiles, PolicyAhead, PolicySample, PolicySamples,
+    PolicyStatus, PolicyView, Preview, Problem, Quotas, Rate, ReasonCode, RegisteredClient, Release,
+    ReleaseRule, ReleaseStatus, Released, Retry, Run, RunDetail, RunOverlap, Scope, SecretView, SelectedJobs,
+    Sideline, SidelineStatus, Sidelines, SkippedLaunch, SqsTarget, StepAhead, StrainAhead, StrainedTarget,
+    Target, TriggerView, TriggeredRun, Unreadable, Upcoming, UpcomingFiring, WebhookSecret, Weekday,
 };
 pub use trigger::{Cron, CronFields, Trigger};
 #[cfg(feature = "webhook")]

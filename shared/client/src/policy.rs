@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tidegate_protocol::{
-    Holder, HolderList, OnExpiry, PolicyList, PolicyStatus, PolicyView, Rate, StrainedTarget,
+    Holder, HolderList, OnExpiry, PolicyList, PolicySamples, PolicyStatus, PolicyView, Rate, StrainedTarget,
     StrainedTargetList,
 };
 
@@ -113,6 +113,22 @@ impl Client {
     /// [`Error::Refused`] with status 404 when there is no such policy. Otherwise as every call of [`Client`].
     pub async fn policy(&self, policy_id: &str) -> Result<PolicyStatus, Error> {
         self.get(Route::Policy(policy_id)).await
+    }
+
+    /// What went on in a policy from `since` up to, not including, `until`, two RFC 3339 instants at most 7 days apart: minute by
+    /// minute.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 404 when there is no such policy, and nothing is kept of one, 400 when an instant is wrong.
+    /// Otherwise as every call of [`Client`].
+    pub async fn policy_samples(
+        &self,
+        policy_id: &str,
+        since: &str,
+        until: &str,
+    ) -> Result<PolicySamples, Error> {
+        let query = [("since", since), ("until", until)];
+        self.get_with(Route::PolicySamples(policy_id), &query).await
     }
 
     /// A page of the client's policies, by name; the first page when `cursor` is `None`.

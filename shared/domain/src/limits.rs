@@ -206,6 +206,8 @@ pub const HISTORY_DAYS: i64 = 14;
 pub const CLIENT_HISTORY_DAYS: std::ops::RangeInclusive<u32> = 1..=365;
 /// How long after its instant a launch may be expected to be over, in seconds: up to a week.
 pub const EXPECT_SECONDS: std::ops::RangeInclusive<u32> = 1..=604_800;
+/// The longest stretch for which is shown what went on in a policy, in days.
+pub const SAMPLE_WINDOW_DAYS: i64 = 7;
 /// Hours that an idempotency key leads to what a call with it did, at the least.
 pub const IDEMPOTENCY_HOURS: i64 = 24;
 /// Rounds of one conditional write before the work goes to the queue.

@@ -27,6 +27,7 @@ use crate::queries::Queries;
 use crate::queues::{Config, Handled, Queues};
 use crate::random::Random;
 use crate::regions::Regions;
+use crate::samples::Samples;
 use crate::secrets::Secrets;
 use crate::sidelining::Sidelining;
 use crate::suspension::Suspensions;
@@ -119,6 +120,7 @@ impl Engine {
         let store = store.with_pauses(pauses.clone());
         let http = HttpTarget::new(config.private_targets.clone()).answered_by(callee);
         let aws = AwsCaller::new(config.services.clone());
+        let keeps_samples = config.samples;
         let regions = Arc::new(Regions::new(sqs.clone()));
         let queues = Arc::new(Queues::new(sqs, Arc::clone(&regions), Arc::clone(&clock), pauses, config));
         let contents = Arc::new(Contents::new(store.clone(), Arc::clone(&clock)));
@@ -190,6 +192,11 @@ impl Engine {
             gathered: Gathered::default(),
             looks: Gathered::default(),
         });
+        let samples = keeps_samples.then(|| Samples {
+            store: store.clone(),
+            clock: Arc::clone(&clock),
+            throttle: Arc::clone(&throttle),
+        });
         let policies = Arc::new(Policies {
             store: store.clone(),
             clock: Arc::clone(&clock),
@@ -239,6 +246,7 @@ impl Engine {
             emission: Arc::clone(&emission),
             deletions: Arc::clone(&deletions),
             watches,
+            samples,
         });
         Self {
             parts,

@@ -21,6 +21,7 @@ use crate::emit::Emission;
 use crate::figures::POISON;
 use crate::queues::message::{Chunk, Message};
 use crate::queues::{Handled, Outgoing, Queues};
+use crate::samples::Samples;
 use crate::tokens::Tokens;
 use crate::watches::Watches;
 use crate::{EngineError, Panicked, contain, deadline};
@@ -37,6 +38,8 @@ pub(crate) struct Handler {
     pub(crate) emission: Arc<Emission>,
     pub(crate) deletions: Arc<Deletions>,
     pub(crate) watches: Arc<Watches>,
+    /// `None`: what goes on in policies is not kept.
+    pub(crate) samples: Option<Samples>,
 }
 
 impl Handler {
@@ -176,7 +179,13 @@ impl Handler {
                     None if due_at.is_some() => {
                         self.tokens.admit_paced(&client, &policy, Left::ToTheTick).await
                     }
-                    None => self.tokens.reconcile_policy(&client, &policy, Left::ToTheTick).await,
+                    None => {
+                        self.tokens.reconcile_policy(&client, &policy, Left::ToTheTick).await?;
+                        if let Some(samples) = &self.samples {
+                            samples.keep(&client, &policy).await;
+                        }
+                        Ok(())
+                    }
                 }
             }
             Message::Drain { client, job } => {

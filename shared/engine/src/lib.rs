@@ -71,6 +71,7 @@ mod queues;
 mod reach;
 mod regions;
 mod repair;
+mod samples;
 mod scan;
 mod sealing;
 mod secrets;

@@ -32,6 +32,7 @@ mod problem;
 mod release;
 mod retry;
 mod run;
+mod samples;
 mod secret;
 mod sideline;
 mod target;
@@ -67,6 +68,7 @@ pub use run::{
     BackfilledLaunch, CancelledRun, CancelledRuns, EventList, EventRecord, FailedDelivery,
     FailedDeliveryList, ForecastCode, LaunchBackfill, Run, RunDetail, RunList, SkippedLaunch, TriggeredRun,
 };
+pub use samples::{Percentiles, PolicySample, PolicySamples};
 pub use secret::{SecretList, SecretView};
 pub use sideline::{Sideline, SidelineStatus, Sidelines};
 pub use target::{

@@ -150,6 +150,7 @@ impl Runtime {
             release_dead_letter_queue_url: release.dead_letters_url,
             private_targets,
             services,
+            samples: true,
         };
         let parts = Parts { store, sqs: sqs.clone(), clock, random, config };
         let engine = Engine::new(parts).with_heartbeat(heartbeat);

@@ -39,6 +39,7 @@ mod quotas;
 pub mod repair;
 mod rows;
 pub mod runs;
+pub mod samples;
 pub mod scans;
 mod secrets;
 pub mod sidelines;

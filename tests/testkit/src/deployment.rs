@@ -44,6 +44,7 @@ impl Deployment {
             release_dead_letter_queue_url: queue::create(&sqs, DEAD_RELEASES).await?,
             private_targets: PrivateTargets::None,
             services: Services::default(),
+            samples: false,
         };
         Ok(Self { sqs, dynamodb, config })
     }

@@ -75,6 +75,13 @@ impl Process {
         self
     }
 
+    /// With what goes on in policies kept.
+    #[must_use]
+    pub fn samples(mut self) -> Self {
+        self.config.samples = true;
+        self
+    }
+
     /// With other services of AWS that are reached so.
     #[must_use]
     pub fn services(mut self, services: Services) -> Self {

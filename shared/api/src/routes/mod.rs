@@ -20,6 +20,7 @@ pub(crate) mod patches;
 pub(crate) mod policies;
 mod quotas;
 pub(crate) mod runs;
+pub(crate) mod samples;
 pub(crate) mod schedules;
 pub(crate) mod secrets;
 pub(crate) mod selections;

@@ -27,6 +27,7 @@ pub(crate) mod read_only;
 pub(crate) mod retry;
 pub(crate) mod rules;
 pub(crate) mod run;
+pub(crate) mod samples;
 pub(crate) mod secret;
 pub(crate) mod selection;
 pub(crate) mod sideline;

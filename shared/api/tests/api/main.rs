@@ -46,6 +46,7 @@ mod preview;
 mod quotas;
 mod rules;
 mod runs;
+mod samples;
 mod script;
 mod secrets;
 mod selections;

@@ -67,7 +67,7 @@ impl World {
         for name in ["jobs", "done"] {
             deployment.queue(name).await.unwrap();
         }
-        let engine = deployment.process().private_targets().services(services).start(clock.clone());
+        let engine = deployment.process().private_targets().samples().services(services).start(clock.clone());
         // Made by whoever needs it first: what a refused call leaves unchanged is then all there is.
         engine.tokens().key().await.unwrap();
         let admin_key = "the-admin-key".to_owned();

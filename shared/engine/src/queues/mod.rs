@@ -56,6 +56,8 @@ pub struct Config {
     pub private_targets: PrivateTargets,
     /// How the services are reached that targets other than queues and endpoints are in. By default they are not.
     pub services: Services,
+    /// Whether is kept, minute by minute, what goes on in policies: a write unit and some reads for each in which something does.
+    pub samples: bool,
 }
 
 impl Config {
@@ -69,6 +71,7 @@ impl Config {
             release_dead_letter_queue_url,
             private_targets: _,
             services: _,
+            samples: _,
         } = self;
         [
             dispatch_queue_url,
