@@ -79,6 +79,7 @@ const RARE: &[Unused] = &[
         "launches of a client whose jobs have just changed",
     ),
     rare(&["handler"], &["dynamodb:BatchGetItem"], "-launch", "one-time jobs that arrive together"),
+    rare(&["handler"], &["dynamodb:DeleteItem"], "-launch", "watches of launches that should be over"),
     rare(
         &["handler"],
         &["dynamodb:GetItem", "dynamodb:PutItem"],

@@ -349,3 +349,30 @@ async fn what_throttles_for_a_while_loses_nothing() {
     let came = |cloud: &Cloud| cloud.arrivals.count_of(CLIENT) == 1;
     assert!(cloud.until(Duration::from_secs(600), came).await.is_some());
 }
+
+/// What only a watched job or a busy policy has functions do, their roles allow.
+#[tokio::test(start_paused = true)]
+async fn launches_that_should_be_over_are_looked_at_and_busy_policies_sampled() {
+    let (cloud, key, queue) = region(options()).await;
+    let put = async |path: &str, body: Value| {
+        let (status, answer) = cloud.caller().call("PUT", path, &key, &body).await.unwrap();
+        assert_eq!(status, StatusCode::CREATED, "{answer}");
+    };
+    put("/v1/policies/small", json!({"max_in_flight": 2, "lease_seconds": 3600})).await;
+    let mut watched = json!({
+        "trigger": {"cron": "* * * * *"}, "target": {"sqs": {"queue_url": queue}}, "expect": {"within_seconds": 60},
+    });
+    put("/v1/jobs/in-time", watched.clone()).await;
+    watched["policy_id"] = json!("small");
+    put("/v1/jobs/never-released", watched).await;
+    cloud.until_instant(began_at() + chrono::Duration::minutes(10)).await;
+    let got = async |path: &str| cloud.caller().call("GET", path, &key, &Value::Null).await.unwrap().1;
+    let listed = got("/v1/overdue").await;
+    let launches = listed["launches"].as_array().unwrap();
+    assert!(launches.len() >= 5, "{listed}");
+    assert!(launches.iter().all(|launch| launch["job_id"] == "never-released"), "{listed}");
+    let shown = got("/v1/policies/small/samples").await;
+    assert!(shown["samples"].as_array().unwrap().len() >= 5, "{shown}");
+    assert_eq!(cloud.not_allowed(), std::collections::BTreeSet::new());
+    assert!(cloud.dead_letters().await.unwrap().is_empty());
+}

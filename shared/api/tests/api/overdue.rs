@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
+use tidegate_client::Client;
 use tidegate_embedded::{Call, Fault, FaultPlan};
 use tidegate_protocol::{LaunchOverdue, OverdueLaunch};
 
@@ -91,6 +92,9 @@ async fn a_run_that_does_not_end_in_time_is_recorded_and_told_once() {
     assert_eq!(messages.len(), 1);
     assert_eq!((messages[0].id.as_str(), messages[0].run_id.as_str()), ("slow.1.1795263000.overdue", run));
     assert_eq!((messages[0].client_id.as_str(), messages[0].state.as_str()), ("acme", "running"));
+    let library = Client::new(world.serve().await, &*key).unwrap();
+    let page = library.overdue("2026-11-21T12:10:00Z", "2026-11-21T12:10:01Z", None).await.unwrap();
+    assert_eq!((page.rows, page.next_cursor), (listed.clone(), None));
     // It ends, and what was seen stays.
     release_all(&world, &key).await;
     world.minutes(5).await;
