@@ -111,6 +111,7 @@ const RARE: &[Unused] = &[
         "messages that failed and are to come again later",
     ),
     rare(&["master"], &["dynamodb:BatchWriteItem"], "-events", "why what a release granted cannot be sent"),
+    rare(&["master"], &["dynamodb:BatchGetItem"], "-jobs", "bulk calls of a client whose jobs are counted"),
     rare(&["master"], &["dynamodb:BatchGetItem"], "-events", "what is said of events that lie apart"),
     rare(
         &["master"],

@@ -17,12 +17,13 @@ use utoipa_axum::routes;
 
 use crate::routes::{
     backfills, bulk, calendars, clients, dead_letters, events, health, index, jobs, keys, overdue, patches,
-    policies, runs, samples, schedules, secrets, selections, sidelines, skips, targets, tokens, triggers,
+    policies, quotas, runs, samples, schedules, secrets, selections, sidelines, skips, targets, tokens,
+    triggers,
 };
 use crate::wire::bounds::{close, state_bounds};
 use crate::wire::bulk::BulkBody;
 use crate::wire::calendar::CalendarBody;
-use crate::wire::client::{ClientBody, ClientPatch, JobDefaultsBody, QuotasBody, RotateBody, SuspendBody};
+use crate::wire::client::{ClientBody, ClientPatch, JobDefaultsBody, RotateBody, SuspendBody};
 use crate::wire::dead_letter::{DiscardBody, RedriveBody};
 use crate::wire::flow::WindowBody;
 use crate::wire::index::ShardsBody;
@@ -31,6 +32,7 @@ use crate::wire::key::KeyBody;
 use crate::wire::overdue::ExpectBody;
 use crate::wire::policy::{CloseBody, PolicyBody, RateBody};
 use crate::wire::preview::PreviewBody;
+use crate::wire::quota::QuotasBody;
 use crate::wire::retry::RetryBody;
 use crate::wire::rules::MisfireBody;
 use crate::wire::run::CancelBody;
@@ -153,6 +155,8 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(clients::suspend_client))
         .routes(routes!(clients::resume_client))
         .routes(routes!(clients::read_own_client))
+        .routes(routes!(quotas::read_own_usage))
+        .routes(routes!(quotas::read_usage))
         .routes(routes!(keys::create_key, keys::list_keys))
         .routes(routes!(keys::revoke_key))
         .routes(routes!(keys::create_key_for, keys::list_keys_of))

@@ -1,7 +1,9 @@
 //! Clients and their keys: what the admin, or a key of scope `admin`, may do.
 
 use serde::Serialize;
-use tidegate_protocol::{ClientView, JobDefaults, KeyList, KeyView, NewKey, Quotas, Scope, Target};
+use tidegate_protocol::{
+    ClientUsage, ClientView, JobDefaults, KeyList, KeyView, NewKey, Quotas, Scope, Target,
+};
 
 use crate::client::{Client, Route};
 use crate::error::Error;
@@ -72,6 +74,22 @@ impl Client {
     /// [`Error::Refused`] with status 404 when none is registered under it. Otherwise as every call of [`Client`].
     pub async fn registered_client(&self, client_id: &str) -> Result<ClientView, Error> {
         self.get(Route::ClientOf(client_id)).await
+    }
+
+    /// How much the client whose key this is has of what its quotas bound.
+    ///
+    /// # Errors
+    /// As every call of [`Client`].
+    pub async fn own_usage(&self) -> Result<ClientUsage, Error> {
+        self.get(Route::OwnUsage).await
+    }
+
+    /// How much a client has of what its quotas bound, by the admin key.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 404 when none is registered under the name. Otherwise as every call of [`Client`].
+    pub async fn usage_of(&self, client_id: &str) -> Result<ClientUsage, Error> {
+        self.get(Route::UsageOf(client_id)).await
     }
 
     /// Changes what a client may name, its defaults and its quotas, by the admin key; with `expected`, only at that revision.

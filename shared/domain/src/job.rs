@@ -94,6 +94,22 @@ impl Trigger {
         }
     }
 
+    /// The zone of a cron trigger; `None`: it is another one.
+    pub fn cron_zone(&self) -> Option<Tz> {
+        match self {
+            Self::Cron { zone, .. } => Some(*zone),
+            Self::Rate { .. } | Self::At(_) => None,
+        }
+    }
+
+    /// The instant of a trigger that launches once; `None`: it launches more often.
+    pub fn only_instant(&self) -> Option<DateTime<Utc>> {
+        match self {
+            Self::At(instants) => instants.only(),
+            Self::Cron { .. } | Self::Rate { .. } => None,
+        }
+    }
+
     /// The zone whose days it goes by: UTC for rates and instants.
     pub fn zone(&self) -> Tz {
         match self {

@@ -168,6 +168,28 @@ pub const MINUTE_SECONDS: i64 = 60;
 pub const CREATES_PER_MINUTE: std::ops::RangeInclusive<u32> = 1..=1_000_000;
 /// Bytes of JSON that a client may be allowed for the payload of a job: at the least those of `null`.
 pub const QUOTA_PAYLOAD_BYTES: std::ops::RangeInclusive<u32> = 4..=PAYLOAD_BYTES as u32;
+/// Jobs that a client may be allowed to have.
+pub const QUOTA_JOBS: std::ops::RangeInclusive<u32> = 0..=10_000_000;
+/// Policies, or calendars, that a client may be allowed to have.
+pub const QUOTA_NAMED: std::ops::RangeInclusive<u32> = 0..=100_000;
+/// Zones that the jobs of a client may be allowed to have: each stands in the row that its writes take from.
+pub const QUOTA_ZONES: std::ops::RangeInclusive<u32> = 0..=600;
+/// Seconds after a count of what a client has in which nobody counts it anew.
+pub const COUNT_AGAIN_SECONDS: i64 = 10;
+/// Milliseconds that are added to that for each row that was counted, so that a client that is at its quota pays little for it.
+pub const COUNT_AGAIN_MS_PER_ROW: i64 = 2;
+/// The most seconds after a count in which nobody counts anew.
+pub const COUNT_AGAIN_MOST_SECONDS: i64 = 3_600;
+/// Seconds after which whoever counts is taken to be dead.
+pub const COUNT_CLAIM_SECONDS: i64 = 60;
+/// Seconds after a quota was set in which calls may still go on that know nothing of it: it is counted once more then.
+pub const COUNT_SETTLED_SECONDS: i64 = 120;
+/// Seconds after which what a client has is counted anew, whatever was taken.
+pub const COUNT_KEPT_SECONDS: i64 = 86_400;
+/// Zones that are taken in one write, so that its expression is not too long.
+pub const ZONES_PER_TAKE: usize = 32;
+/// Minutes that are given back in one write, for the same reason.
+pub const MINUTES_PER_TAKE: usize = 60;
 /// Jobs in one bulk call.
 pub const BULK_JOBS: usize = 1_000;
 /// The body of a bulk call, in bytes: below what a function's URL takes.

@@ -25,6 +25,7 @@ use crate::pauses::Pauses;
 use crate::policies::Policies;
 use crate::queries::Queries;
 use crate::queues::{Config, Handled, Queues};
+use crate::quotas::QuotaTaker;
 use crate::random::Random;
 use crate::regions::Regions;
 use crate::samples::Samples;
@@ -79,6 +80,7 @@ pub struct Engine {
     secrets: Arc<Secrets>,
     dead_letters: Arc<DeadLetters>,
     queries: Arc<Queries>,
+    quotas: Arc<QuotaTaker>,
     sidelining: Arc<Sidelining>,
     suspensions: Arc<Suspensions>,
     deletions: Arc<Deletions>,
@@ -178,6 +180,7 @@ impl Engine {
             contents: Arc::clone(&contents),
             throttle: Arc::clone(&throttle),
         });
+        let quotas = Arc::new(QuotaTaker { store: store.clone(), clock: Arc::clone(&clock) });
         let jobs = Arc::new(Jobs {
             store: store.clone(),
             clock: Arc::clone(&clock),
@@ -261,6 +264,7 @@ impl Engine {
             secrets,
             dead_letters,
             queries,
+            quotas,
             sidelining,
             suspensions,
             deletions,
@@ -387,6 +391,11 @@ impl Engine {
     /// What admins do to take clients away.
     pub fn deletions(&self) -> &Deletions {
         &self.deletions
+    }
+
+    /// What clients take of their quotas.
+    pub fn quotas(&self) -> &QuotaTaker {
+        &self.quotas
     }
 
     /// What clients ask, and what changes nothing.

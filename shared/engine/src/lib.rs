@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | a minute begins | [`Engine::tick`] |
 //! | messages arrive | [`Engine::handle_all`], [`Engine::handle_releases`] |
-//! | clients call | [`Engine::jobs`], [`Engine::policies`], [`Engine::calendars`], [`Engine::secrets`], [`Engine::dead_letters`], [`Engine::sidelining`], [`Engine::tokens`], [`Engine::queries`] |
+//! | clients call | [`Engine::jobs`], [`Engine::policies`], [`Engine::calendars`], [`Engine::secrets`], [`Engine::dead_letters`], [`Engine::sidelining`], [`Engine::tokens`], [`Engine::quotas`], [`Engine::queries`] |
 //!
 //! [`Engine`] only puts the parts together. A part has the clients and other parts that it needs; imports run from the end of
 //! this list to its beginning, which `cargo xtask check` holds:
@@ -23,6 +23,7 @@
 //! | `tokens` | arrivals, wake-ups, releases: asks `throttle`, and has the effects carried out |
 //! | `emit` | from jobs and the clock to messages and lines |
 //! | `queries` | what clients ask |
+//! | `quotas` | what clients take of their quotas before they write |
 //! | `jobs`, `policies`, `calendars`, `dead_letters`, `sidelining` | what clients change |
 //! | `handle` | which message is whose |
 //! | `repair` | brings tables together again that were restored from snapshots of different instants |
@@ -68,6 +69,7 @@ mod pauses;
 mod policies;
 mod queries;
 mod queues;
+mod quotas;
 mod reach;
 mod regions;
 mod repair;
@@ -105,6 +107,7 @@ pub use queries::{
     RunsWanted, SoFar,
 };
 pub use queues::{Config, Handled, QueueCheck, Queues, Redelivery, message};
+pub use quotas::{QuotaTaker, Usage};
 pub use reach::{PrivateTargets, PrivateTargetsError};
 pub use repair::{
     DEFAULT_LOOK_BACK_SECONDS, Finding, FindingKind, Repair, RepairError, RepairOptions, RepairReport,

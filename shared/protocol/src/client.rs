@@ -83,6 +83,71 @@ pub struct Quotas {
     /// How many bytes of JSON the payload of each of its jobs may have, from when it is written.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub payload_bytes: Option<u32>,
+    /// How many jobs it may have at once, but for one-time jobs without a `job_id`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub jobs: Option<u32>,
+    /// How many one-time jobs may wait for their launch, with a `job_id` or without.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub one_time_jobs: Option<u32>,
+    /// How many policies it may have.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub policies: Option<u32>,
+    /// How many calendars it may have.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub calendars: Option<u32>,
+    /// How many zones the cron triggers of all its jobs may have together.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub zones: Option<u32>,
+    /// How many events one launch of each of its jobs may have, from when it is written.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub events_per_launch: Option<u32>,
+    /// The most that `max_in_flight` of each of its policies may be, from when it is written.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tokens: Option<u32>,
+}
+
+words! {
+    /// A quota that writes take of.
+    QuotaName {
+        /// Jobs that are written in a minute of UTC.
+        CreatesPerMinute = "creates_per_minute",
+        /// Jobs.
+        Jobs = "jobs",
+        /// One-time jobs that wait.
+        OneTimeJobs = "one_time_jobs",
+        /// Policies.
+        Policies = "policies",
+        /// Calendars.
+        Calendars = "calendars",
+        /// Zones of cron triggers.
+        Zones = "zones",
+    }
+}
+
+/// How much a client has of what its quotas bound.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ClientUsage {
+    /// Its name.
+    pub client_id: String,
+    /// Each quota of it that writes take of; empty when it has none.
+    pub quotas: Vec<QuotaUsage>,
+}
+
+/// How much of a quota is used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct QuotaUsage {
+    /// Which.
+    pub quota: QuotaName,
+    /// How much there may be.
+    pub most: u32,
+    /// How much there is: never less than that, and more where something was deleted, or taken and not written, since it was last
+    /// counted. Null when it was not counted yet, which the next write does.
+    pub used: Option<u64>,
+    /// When that was last counted; null when it was not, or is never, as for what a minute or a launch ends.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub counted_at: Option<String>,
 }
 
 /// How far the deletion of a client came.

@@ -43,8 +43,8 @@ mod words;
 pub use ahead::{Ahead, JobAhead, LimitedBy, PolicyAhead, StepAhead, StrainAhead};
 pub use calendar::{CalendarChange, CalendarList, CalendarView, EarlyClose, Interval, LaunchChange, Weekday};
 pub use client::{
-    ClientDeletion, ClientView, DeletionStage, JobDefaults, KeyList, KeyView, NewKey, Quotas,
-    RegisteredClient, Scope, Suspension, WebhookSecret,
+    ClientDeletion, ClientUsage, ClientView, DeletionStage, JobDefaults, KeyList, KeyView, NewKey, QuotaName,
+    QuotaUsage, Quotas, RegisteredClient, Scope, Suspension, WebhookSecret,
 };
 pub use completion::Completion;
 pub use dead_letter::{

@@ -105,7 +105,7 @@ fn read_weekday(number: u8) -> Read<Weekday> {
     from_0.ok_or_else(|| format!("{number} is no day of the week"))
 }
 
-fn partition(client: &ClientId) -> String {
+pub(crate) fn partition(client: &ClientId) -> String {
     format!("calendar|{client}")
 }
 

@@ -3,7 +3,7 @@
 //! A deleted job leaves a tombstone for a while: its revision goes on if the id is used again, so that no occurrence of
 //! the new job has the identity of one of the old.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use tidegate_domain::time::{days, shifted};
 
 use aws_sdk_dynamodb::types::{Delete, Put, TransactWriteItem};
@@ -44,6 +44,9 @@ impl JobRow {
     }
 }
 
+/// The attribute with the trigger: what has none is a tombstone.
+pub(crate) const WHEN: &str = "when";
+
 pub(crate) fn key(client: &ClientId, job: &JobId) -> Key {
     Key::new(client.as_str(), job.as_str())
 }
@@ -62,7 +65,7 @@ fn row(job: &Job) -> Result<Row> {
     let places: Vec<String> = job.children.iter().map(ToString::to_string).collect();
     Ok(Row::new(&key(&job.client, &job.id))
         .with("rev", number(job.revision))
-        .with("when", text(json(&TriggerDoc::from(&job.trigger))?))
+        .with(WHEN, text(json(&TriggerDoc::from(&job.trigger))?))
         .with("terms", text(json(&TermsDoc::from(&job.terms))?))
         .with_some("rules", rules)
         .with_some("paused", job.paused.then(|| number(1)))
@@ -84,7 +87,7 @@ fn expires_at(job: &Job) -> Option<DateTime<Utc>> {
 pub(crate) fn read(row: &Attributes) -> Result<JobRow> {
     let item = Item::read(Table::Jobs, row)?;
     let revision = item.number("rev")?;
-    let Some(when) = item.find_text("when") else { return Ok(JobRow::Deleted { revision }) };
+    let Some(when) = item.find_text(WHEN) else { return Ok(JobRow::Deleted { revision }) };
     let trigger: TriggerDoc = serde_json::from_str(when).map_err(|e| item.corrupt(e.to_string()))?;
     let terms: TermsDoc =
         serde_json::from_str(item.text("terms")?).map_err(|e| item.corrupt(e.to_string()))?;
@@ -124,6 +127,28 @@ impl Store {
     /// be read.
     pub async fn job(&self, client: &ClientId, id: &JobId) -> Result<Option<JobRow>> {
         self.get(Table::Jobs, &key(client, id), true).await?.as_ref().map(read).transpose()
+    }
+
+    /// Those jobs of a client that are there of some ids, all different, read consistently. One that cannot be read is not among them:
+    /// whoever writes it is told.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses a call or does not answer.
+    pub async fn jobs_of(&self, client: &ClientId, ids: &[&JobId]) -> Result<HashMap<JobId, Job>> {
+        let rows: Vec<Attributes> = match ids {
+            [] => Vec::new(),
+            [one] => self.get(Table::Jobs, &key(client, one), true).await?.into_iter().collect(),
+            many => {
+                let keys: Vec<Key> = many.iter().map(|id| key(client, id)).collect();
+                let keys: Vec<&Key> = keys.iter().collect();
+                self.get_all(Table::Jobs, &keys, true).await?.into_values().collect()
+            }
+        };
+        let jobs = rows.iter().filter_map(|row| match read(row) {
+            Ok(JobRow::Live(job)) => Some((job.id.clone(), job)),
+            _ => None,
+        });
+        Ok(jobs.collect())
     }
 
     /// A page of those of a client's jobs whose ids begin with `prefix`, by id. No other job is read. Tombstones are left out, so a page may be short.

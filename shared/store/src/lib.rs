@@ -35,7 +35,7 @@ pub mod pace;
 pub mod packs;
 mod pause;
 pub mod policies;
-mod quotas;
+pub mod quotas;
 pub mod repair;
 mod rows;
 pub mod runs;

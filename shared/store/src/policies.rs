@@ -18,8 +18,11 @@ use crate::{Create, Page, PageOf, Result, Store, Write};
 /// Active policies on one page: what is woken between two looks at the clock.
 const ACTIVE_PER_PAGE: i32 = 500;
 
+/// What the sort keys of policies begin with.
+pub(crate) const POLICY: &str = "policy|";
+
 fn key(client: &ClientId, policy: &PolicyId) -> Key {
-    Key::new(client.as_str(), format!("policy|{policy}"))
+    Key::new(client.as_str(), format!("{POLICY}{policy}"))
 }
 
 fn row(policy: &Policy) -> Row {
@@ -138,7 +141,7 @@ impl Store {
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
     /// is among the `unreadable` ones of the page.
     pub async fn policies(&self, client: &ClientId, page: impl Into<PageOf>) -> Result<Page<Policy>> {
-        let sorted = Sorted::Prefix("policy|".to_owned());
+        let sorted = Sorted::Prefix(POLICY.to_owned());
         let query = Query { sorted, ..Query::of(Table::Policies, client.as_str()) };
         Ok(self.query(query.page(page.into())).await?.read(Table::Policies, read))
     }

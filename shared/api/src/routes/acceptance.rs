@@ -114,6 +114,7 @@ async fn check_surroundings(
     }
     let mut errors = FieldErrors::default();
     check_payload(client, &draft.terms.payload, &mut errors);
+    check_events(client, &draft.terms, &mut errors);
     check_policy(state, client, &draft.terms, seen, &mut errors).await?;
     for (field, ids) in [("calendars", &draft.rules.calendars), ("only_on", &draft.rules.only_on)] {
         for id in ids {
@@ -167,6 +168,24 @@ fn check_payload(client: &Client, payload: &Payload, errors: &mut FieldErrors) {
          send its address, or let the admin allow more (PATCH /v1/clients/{id})"
     );
     errors.add(field_of(payload), (), message);
+}
+
+/// Checks how many events a launch has against the client's quota.
+fn check_events(client: &Client, terms: &Terms, errors: &mut FieldErrors) {
+    let (count, id) = (terms.count.get(), &client.id);
+    let Some(most) = client.quotas.events_per_launch.map(|most| most.get()).filter(|most| count > *most)
+    else {
+        return;
+    };
+    let field = match terms.payload {
+        Payload::List(_) => "payloads",
+        _ => "count",
+    };
+    let message = format!(
+        "a launch has {count} events; client '{id}' may have {most} (quotas.events_per_launch): make several jobs, or let the admin \
+         allow more (PATCH /v1/clients/{id})"
+    );
+    errors.add(field, count, message);
 }
 
 /// Checks that the policy is there and can hold an event of the job.

@@ -8,13 +8,13 @@ use serde_json::value::RawValue;
 use tidegate_domain::ids::JobId;
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::BULK_BODY_BYTES;
-use tidegate_engine::Written;
+use tidegate_engine::{JobDraft, Written};
 use tidegate_protocol::{BulkResult, BulkResults};
 use tidegate_store::clients::Client;
 
 use super::acceptance::{Accepted, Seen, accept};
 use super::jobs::id_by_key;
-use super::quotas::{over_quota, take_creates};
+use super::quotas::{ask_of_job, gone_meanwhile, stored_jobs, take_all};
 use super::{id_taken, nothing_to_match, wrong_revision};
 use crate::ApiState;
 use crate::auth::Caller;
@@ -56,25 +56,68 @@ pub(crate) async fn create_jobs(
             Err(problem) => Some(refused(problem)),
         });
     }
-    let granted = take_creates(&state, &client, drafts.len()).await?;
-    drafts.truncate(granted);
-    // The first of those that may be written are; the others are told when they may.
-    for result in results.iter_mut().filter(|result| result.is_none()).skip(granted) {
-        *result = Some(refused(over_quota(&state, &client)));
-    }
-    let written = match drafts.is_empty() {
-        true => Vec::new(),
-        false => state.engine.jobs().create_all(&client.id, drafts).await,
-    };
-    let written =
-        written.into_iter().map(|written| written.map_err(|e| Problem::of_engine("create jobs", &e)));
-    let mut written = written.zip(warnings).map(|(written, warnings)| answer(written?, warnings));
+    let written = write_all(&state, &client, drafts).await?;
+    let mut written = written.into_iter().zip(warnings).map(|(written, warnings)| answer(written?, warnings));
     let missing = || Err(Problem::internal("create jobs", &"an answer is missing"));
     let results = results.into_iter().map(|result| match result {
         Some(refused) => refused,
         None => written.next().unwrap_or_else(missing).unwrap_or_else(refused),
     });
     Ok(Json(BulkResults { results: results.collect() }))
+}
+
+/// Which of the answers is that of a job.
+enum Place {
+    Refused(Problem),
+    New,
+    Again(JobId),
+}
+
+/// Writes those jobs that the quotas of the client allow, the first of them, and says of each what came of it.
+async fn write_all(
+    state: &ApiState,
+    client: &Client,
+    drafts: Vec<(Option<JobId>, JobDraft)>,
+) -> Result<Vec<Result<Written<Job>, Problem>>, Problem> {
+    let ids: Vec<&JobId> = drafts.iter().filter_map(|(id, _)| id.as_ref()).collect();
+    let stored = stored_jobs(state, client, &ids).await?;
+    let ask = |(id, draft): &(Option<JobId>, JobDraft)| {
+        ask_of_job(&draft.trigger, id.is_some(), id.as_ref().and_then(|id| stored.get(id)))
+    };
+    let asks: Vec<_> = drafts.iter().map(ask).collect();
+    let (mut new, mut again, mut places) = (Vec::new(), Vec::new(), Vec::new());
+    for ((id, draft), refused) in drafts.into_iter().zip(take_all(state, client, &asks).await?) {
+        places.push(match (refused, id) {
+            (Some(problem), _) => Place::Refused(problem),
+            (None, Some(id)) if stored.contains_key(&id) => {
+                again.push((id.clone(), draft));
+                Place::Again(id)
+            }
+            (None, id) => {
+                new.push((id, draft));
+                Place::New
+            }
+        });
+    }
+    let mut new = match new.is_empty() {
+        true => Vec::new(),
+        false => state.engine.jobs().create_all(&client.id, new).await,
+    }
+    .into_iter();
+    let mut again = state.engine.jobs().create_all_again(&client.id, again).await.into_iter();
+    let missing = || Problem::internal("create jobs", &"an answer is missing");
+    let written = places.into_iter().map(|place| {
+        let (name, written) = match place {
+            Place::Refused(problem) => return Err(problem),
+            Place::New => (String::new(), new.next()),
+            Place::Again(id) => (id.to_string(), again.next()),
+        };
+        match written.ok_or_else(missing)?.map_err(|e| Problem::of_engine("create jobs", &e))? {
+            Written::Absent => Err(gone_meanwhile("job", &name)),
+            written => Ok(written),
+        }
+    });
+    Ok(written.collect())
 }
 
 async fn accept_part(

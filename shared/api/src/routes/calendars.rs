@@ -7,11 +7,13 @@ use axum::response::Response;
 use http::StatusCode;
 use tidegate_domain::calendar::{Calendar, Exclusions};
 use tidegate_domain::ids::CalendarId;
-use tidegate_domain::limits::CALENDAR_FILE_BYTES;
+use tidegate_domain::limits::{CALENDAR_FILE_BYTES, WRITE_ROUNDS};
+use tidegate_domain::quota::Counted;
 use tidegate_engine::{CalendarDelete, Expect, Written};
 use tidegate_protocol::{CalendarChange, CalendarList, CalendarView};
 
-use super::{exists_already, not_found, nothing_to_match, same_id, with_revision, wrong_revision};
+use super::quotas::{is_overtaken, take_if_new};
+use super::{contended, exists_already, not_found, nothing_to_match, same_id, with_revision, wrong_revision};
 use crate::ApiState;
 use crate::auth::Caller;
 use crate::body::{
@@ -85,9 +87,30 @@ pub(crate) async fn put_calendar(
     let id: CalendarId = id_to_write("calendar_id", &id)?;
     let exclusions = sent.check(query.zone.as_deref(), &id)?;
     let expected = sent.expectation(by_header)?;
-    let written = state.engine.calendars().put(&client.id, id.clone(), exclusions, expected).await;
+    for _ in 0..WRITE_ROUNDS {
+        // Only a client whose calendars are counted needs to know whether it is there.
+        let there = match client.quotas.calendars {
+            Some(_) => state.engine.store().calendar(&client.id, &id).await,
+            None => Ok(None),
+        };
+        let there = there.map_err(|e| Problem::of_store("read a calendar", &e))?;
+        let seen = there.map(|calendar| calendar.revision);
+        if seen.is_some() && expected == Expect::Nothing {
+            return Err(exists_already("calendar", id.as_str()));
+        }
+        let over = take_if_new(&state, &client, Counted::Calendars, seen, expected).await?;
+        let written = state.engine.calendars().put(&client.id, id.clone(), exclusions.clone(), over).await;
+        let written = written.map_err(|e| Problem::of_engine("write a calendar", &e))?;
+        if !is_overtaken(&written, seen, expected) {
+            return answer_put(written, &id);
+        }
+    }
+    Err(contended("calendar", id.as_str()))
+}
+
+fn answer_put(written: Written<Calendar>, id: &CalendarId) -> Result<Response, Problem> {
     let shown = |status, calendar: &Calendar| with_revision(status, calendar.revision, view(calendar));
-    match written.map_err(|e| Problem::of_engine("write a calendar", &e))? {
+    match written {
         Written::Created(calendar) => Ok(shown(StatusCode::CREATED, &calendar)),
         Written::Replaced(calendar) | Written::Unchanged(calendar) => Ok(shown(StatusCode::OK, &calendar)),
         Written::RevisionIs(current) => Err(wrong_revision("calendar", id.as_str(), current)),

@@ -10,6 +10,7 @@ use http::StatusCode;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::key::Scopes;
 use tidegate_domain::limits::{FORMER_SECRETS, WRITE_ROUNDS};
+use tidegate_domain::quota::Quotas;
 use tidegate_domain::secret::KeptSeconds;
 use tidegate_domain::time::{seconds, shifted};
 use tidegate_protocol::{ClientView, RegisteredClient, WebhookSecret};
@@ -61,7 +62,7 @@ pub(crate) async fn register_client(
         webhook_secret,
         former_secrets,
         defaults,
-        quotas,
+        quotas: quotas.in_place_of(&Quotas::default(), created_at),
         alerts,
         suspended: None,
         deleting: None,
@@ -139,6 +140,7 @@ pub(crate) async fn patch_client(
     let Some(CheckedClientPatch { allowed_targets, defaults, quotas, alerts }) = checked else {
         return Err(Problem::new(Kind::InvalidBody, "the body is not what may change of a client"));
     };
+    let now = state.engine.clock().now();
     for _ in 0..WRITE_ROUNDS {
         let seen = present(&state, &id).await?;
         if expected.is_some_and(|expected| expected != seen.revision) {
@@ -147,7 +149,7 @@ pub(crate) async fn patch_client(
         let changed = Client {
             allowed_targets: allowed_targets.clone().unwrap_or_else(|| seen.allowed_targets.clone()),
             defaults: defaults.clone().unwrap_or_else(|| seen.defaults.clone()),
-            quotas: quotas.unwrap_or(seen.quotas),
+            quotas: quotas.map_or(seen.quotas, |quotas| quotas.in_place_of(&seen.quotas, now)),
             alerts: alerts.clone().unwrap_or_else(|| seen.alerts.clone()),
             ..seen.clone()
         };
@@ -157,6 +159,9 @@ pub(crate) async fn patch_client(
         let changed = Client { revision: seen.revision.saturating_add(1), ..changed };
         let written = state.engine.store().replace_client(&changed).await;
         if written.map_err(|e| Problem::of_store("change a client", &e))? == Write::Done {
+            if changed.quotas.counted_since != seen.quotas.counted_since {
+                state.engine.quotas().count_all(&changed).await;
+            }
             return Ok(with_revision(StatusCode::OK, changed.revision, view(&changed)));
         }
     }

@@ -7,15 +7,17 @@ use http::StatusCode;
 use tidegate_domain::bounded::PageRows;
 use tidegate_domain::ids::JobId;
 use tidegate_domain::job::Job;
+use tidegate_domain::limits::WRITE_ROUNDS;
+use tidegate_domain::quota::Ask;
 use tidegate_engine::{Expect, JobDelete, Written};
 use tidegate_store::clients::Client;
 use tidegate_store::{KeyHash, Page, PageOf, StoreError};
 
 use super::acceptance::{Accepted, Seen, accept};
-use super::quotas::take_create;
+use super::quotas::{ask_of_job, gone_meanwhile, is_overtaken, only_over, stored_jobs, take};
 use super::{
-    exists_already, id_taken, job_path, located, not_found, nothing_to_match, replayed, with_revision,
-    wrong_revision,
+    contended, exists_already, id_taken, job_path, located, not_found, nothing_to_match, replayed,
+    with_revision, wrong_revision,
 };
 use crate::ApiState;
 use crate::auth::Caller;
@@ -47,9 +49,18 @@ pub(crate) async fn create_job(
     let by_key = key.filter(|_| !body.has_id()).map(|key| id_by_key(&key));
     let accepted = accept(&state, &client, by_key.as_ref(), body, &mut Seen::default()).await?;
     let Accepted { id, draft, warnings } = accepted;
-    take_create(&state, &client).await?;
-    let written = state.engine.jobs().create(&client.id, by_key.clone().or(id), draft).await;
+    let id = by_key.clone().or(id);
+    let stored = stored_jobs(&state, &client, id.as_ref().as_slice()).await?;
+    let stored = id.as_ref().and_then(|id| stored.get(id));
+    take(&state, &client, ask_of_job(&draft.trigger, id.is_some(), stored)).await?;
+    let written = match (stored, &id) {
+        (Some(_), Some(id)) => state.engine.jobs().create_again(&client.id, id, draft).await,
+        _ => state.engine.jobs().create(&client.id, id.clone(), draft).await,
+    };
     let written = written.map_err(|e| Problem::of_engine("create a job", &e))?;
+    if let (Written::Absent, Some(id)) = (&written, &id) {
+        return Err(gone_meanwhile("job", id.as_str()));
+    }
     let is_replayed = by_key.is_some() && matches!(written, Written::Unchanged(_));
     answer(written, "", warnings).map(|response| if is_replayed { replayed(response) } else { response })
 }
@@ -154,13 +165,30 @@ pub(crate) async fn put_job(
     let expected = expectation(by_header, body.revision)?;
     let accepted = accept(&state, &client, Some(&id), body, &mut Seen::default()).await?;
     let Accepted { draft, warnings, .. } = accepted;
-    take_create(&state, &client).await?;
-    let written = state.engine.jobs().replace(&client.id, id.clone(), draft, expected).await;
-    let written = written.map_err(|e| Problem::of_engine("write a job", &e))?;
-    if expected == Expect::Nothing && !matches!(written, Written::Created(_)) {
-        return Err(exists_already("job", id.as_str()));
+    let mut is_create = true;
+    for _ in 0..WRITE_ROUNDS {
+        let stored = stored_jobs(&state, &client, &[&id]).await?.remove(&id);
+        let seen = stored.as_ref().map(|job| job.revision);
+        if seen.is_some() && expected == Expect::Nothing {
+            return Err(exists_already("job", id.as_str()));
+        }
+        let ask = ask_of_job(&draft.trigger, true, stored.as_ref());
+        // A job that is expected to be there is not made where there is none.
+        let adds = ask.adds.filter(|_| !matches!(expected, Expect::Revision(_)));
+        take(&state, &client, Ask { is_create, adds, ..ask }).await?;
+        is_create = false;
+        let over = only_over(seen, expected);
+        let written = state.engine.jobs().replace(&client.id, id.clone(), draft.clone(), over).await;
+        let written = written.map_err(|e| Problem::of_engine("write a job", &e))?;
+        if is_overtaken(&written, seen, expected) {
+            continue;
+        }
+        if expected == Expect::Nothing && !matches!(written, Written::Created(_)) {
+            return Err(exists_already("job", id.as_str()));
+        }
+        return answer(written, id.as_str(), warnings);
     }
-    answer(written, id.as_str(), warnings)
+    Err(contended("job", id.as_str()))
 }
 
 /// Deletes a job. Nothing of it is delivered from then on; its history stays for as long as it would have.

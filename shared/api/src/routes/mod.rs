@@ -18,7 +18,7 @@ pub(crate) mod keys;
 pub(crate) mod overdue;
 pub(crate) mod patches;
 pub(crate) mod policies;
-mod quotas;
+pub(crate) mod quotas;
 pub(crate) mod runs;
 pub(crate) mod samples;
 pub(crate) mod schedules;
@@ -130,4 +130,10 @@ fn same_id(field: &str, in_body: Option<&str>, in_path: &str) -> Result<(), Prob
         }
         _ => Ok(()),
     }
+}
+
+/// That others wrote again and again in between.
+fn contended(what: &str, id: &str) -> Problem {
+    let detail = format!("{what} '{id}' was changed by other calls again and again; send this one again");
+    Problem::new(Kind::ChangedMeanwhile, detail)
 }

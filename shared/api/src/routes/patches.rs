@@ -13,7 +13,8 @@ use tidegate_protocol::PolicyView;
 use tidegate_store::clients::Client;
 
 use super::acceptance::{Accepted, Seen, accept};
-use super::{jobs, not_found, policies, same_id, wrong_revision};
+use super::quotas::{ask_of_change, take};
+use super::{contended, jobs, not_found, policies, same_id, wrong_revision};
 use crate::ApiState;
 use crate::auth::Caller;
 use crate::body::{Expected, id_to_find};
@@ -61,6 +62,7 @@ pub(crate) async fn patch_job(
         }
         let accepted = accept(&state, &client, Some(&id), body, &mut Seen::default()).await?;
         let Accepted { draft, warnings, .. } = accepted;
+        take(&state, &client, ask_of_change(&draft.trigger, Some(&job))).await?;
         let seen = Expect::Revision(job.revision);
         let written = state.engine.jobs().replace(&client.id, id.clone(), draft, seen).await;
         match written.map_err(|e| Problem::of_engine("write a job", &e))? {
@@ -101,7 +103,7 @@ pub(crate) async fn patch_policy(
         if expected.is_other_than(policy.revision) {
             return Err(wrong_revision("policy", id.as_str(), policy.revision));
         }
-        let checked = policies::check(&body, &policies::policy_path(&id), policy.paused)?;
+        let checked = policies::check(&client, &body, &policies::policy_path(&id), policy.paused)?;
         same_id("policy_id", checked.id.as_ref().map(PolicyId::as_str), id.as_str())?;
         let seen = Some(policy.revision);
         let written = state.engine.policies().replace(&client.id, &id, checked.terms, seen).await;
@@ -119,9 +121,4 @@ fn generated(id: &JobId) -> Problem {
         "job '{id}' has a generated id and cannot be changed; delete it and create it anew, with a job_id if it may change"
     );
     Problem::of_field(Kind::InvalidBody, "job_id", id.as_str(), message)
-}
-
-fn contended(what: &str, id: &str) -> Problem {
-    let detail = format!("{what} '{id}' was changed by other calls again and again; send this one again");
-    Problem::new(Kind::ChangedMeanwhile, detail)
 }

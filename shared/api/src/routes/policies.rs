@@ -6,13 +6,17 @@ use axum::response::Response;
 use chrono::{DateTime, Utc};
 use http::StatusCode;
 use tidegate_domain::ids::PolicyId;
+use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::policy::Policy;
+use tidegate_domain::quota::Counted;
 use tidegate_engine::{Expect, PolicyDelete, Written};
 use tidegate_protocol::{HolderList, PolicyList, PolicyStatus, PolicyView};
 use tidegate_store::clients::Client;
 
+use super::quotas::{is_overtaken, take_if_new};
 use super::{
-    exists_already, id_taken, located, not_found, nothing_to_match, same_id, with_revision, wrong_revision,
+    contended, exists_already, id_taken, located, not_found, nothing_to_match, same_id, with_revision,
+    wrong_revision,
 };
 use crate::ApiState;
 use crate::auth::Caller;
@@ -29,12 +33,32 @@ pub(super) fn policy_path(id: &PolicyId) -> String {
 }
 
 /// Checks a policy of the path `path`, which is paused at present or not.
-pub(super) fn check(body: &PolicyBody, path: &str, is_paused: bool) -> Result<CheckedPolicy, Problem> {
+pub(super) fn check(
+    client: &Client,
+    body: &PolicyBody,
+    path: &str,
+    is_paused: bool,
+) -> Result<CheckedPolicy, Problem> {
     let mut errors = FieldErrors::default();
     let checked = body.check(&mut errors);
     check_paused(body.paused, is_paused, path, &mut errors);
+    if let Some((checked, most)) = checked.as_ref().zip(client.quotas.tokens) {
+        check_tokens(client, checked.terms.max_in_flight(), most.get(), &mut errors);
+    }
     errors.into_result(Kind::InvalidBody)?;
     checked.ok_or_else(|| Problem::new(Kind::InvalidBody, "the body is not that of a policy"))
+}
+
+/// Checks the limit of a policy against its client's quota.
+fn check_tokens(client: &Client, limit: u32, most: u32, errors: &mut FieldErrors) {
+    if limit > most {
+        let id = &client.id;
+        let message = format!(
+            "max_in_flight is {limit}; a policy of client '{id}' may have {most} (quotas.tokens): lower it, or let the admin allow \
+             more (PATCH /v1/clients/{id})"
+        );
+        errors.add("max_in_flight", limit, message);
+    }
 }
 
 /// Creates a policy. The same policy posted again gets the same answer.
@@ -47,13 +71,22 @@ pub(crate) async fn create_policy(
     Caller(client): Caller,
     Body(body): Body<PolicyBody>,
 ) -> Result<Response, Problem> {
-    let CheckedPolicy { id, terms } = check(&body, "/v1/policies/<policy_id>", false)?;
+    let CheckedPolicy { id, terms } = check(&client, &body, "/v1/policies/<policy_id>", false)?;
     let Some(id) = id else {
         let message = "policy_id is missing; give the policy a name that jobs refer to";
         return Err(Problem::of_field(Kind::InvalidBody, "policy_id", (), message));
     };
-    let written = state.engine.policies().create(&client.id, id.clone(), terms).await;
-    match written.map_err(|e| Problem::of_engine("create a policy", &e))? {
+    let written = match counted(&state, &client, &id).await? {
+        // As where it is found there by the write, which might make it anew.
+        Some(there) if there.terms == terms => Written::Unchanged(there),
+        Some(there) => Written::Taken(there),
+        None => {
+            take_if_new(&state, &client, Counted::Policies, None, Expect::Nothing).await?;
+            let written = state.engine.policies().create(&client.id, id.clone(), terms).await;
+            written.map_err(|e| Problem::of_engine("create a policy", &e))?
+        }
+    };
+    match written {
         Written::Created(policy) => {
             let response = with_revision(StatusCode::CREATED, policy.revision, policy::view(&policy));
             Ok(located(response, &policy_path(&policy.id)))
@@ -65,6 +98,15 @@ pub(crate) async fn create_policy(
         Written::RevisionIs(current) => Err(wrong_revision("policy", id.as_str(), current)),
         Written::Absent => Err(not_found("policy", id.as_str())),
     }
+}
+
+/// The policy of a name, where the policies of the client are counted.
+async fn counted(state: &ApiState, client: &Client, id: &PolicyId) -> Result<Option<Policy>, Problem> {
+    if client.quotas.policies.is_none() {
+        return Ok(None);
+    }
+    let there = state.engine.store().policy(&client.id, id).await;
+    there.map_err(|e| Problem::of_store("read a policy", &e))
 }
 
 /// Lists the client's policies.
@@ -131,11 +173,22 @@ pub(crate) async fn put_policy(
     };
     let there = there.map_err(|e| Problem::of_store("read a policy", &e))?;
     let CheckedPolicy { id: in_body, terms } =
-        check(&body, &policy_path(&id), there.is_some_and(|policy| policy.paused))?;
+        check(&client, &body, &policy_path(&id), there.is_some_and(|policy| policy.paused))?;
     same_id("policy_id", in_body.as_ref().map(PolicyId::as_str), id.as_str())?;
     let expected = expectation(by_header, body.revision)?;
-    let put = state.engine.policies().put(&client.id, &id, terms, expected).await;
-    answer_put(put.map_err(|e| Problem::of_engine("write a policy", &e))?, &id, expected)
+    for _ in 0..WRITE_ROUNDS {
+        let seen = counted(&state, &client, &id).await?.map(|policy| policy.revision);
+        if seen.is_some() && expected == Expect::Nothing {
+            return Err(exists_already("policy", id.as_str()));
+        }
+        let over = take_if_new(&state, &client, Counted::Policies, seen, expected).await?;
+        let put = state.engine.policies().put(&client.id, &id, terms, over).await;
+        let put = put.map_err(|e| Problem::of_engine("write a policy", &e))?;
+        if !is_overtaken(&put, seen, expected) {
+            return answer_put(put, &id, expected);
+        }
+    }
+    Err(contended("policy", id.as_str()))
 }
 
 fn answer_put(written: Written<Policy>, id: &PolicyId, expected: Expect) -> Result<Response, Problem> {

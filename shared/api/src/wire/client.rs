@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::job::{Attempts, HistoryDays, JobDefaults};
 use tidegate_domain::limits::{ALLOWED_TARGETS, CLOSED_BECAUSE_BYTES, NAME_BYTES, TARGET_URL_BYTES};
-use tidegate_domain::quota::{CreatesPerMinute, PayloadBytes, Quotas};
+use tidegate_domain::quota::Quotas;
 use tidegate_domain::rules::Relevancy;
 use tidegate_domain::secret::KeptSeconds;
 use tidegate_domain::target::Target;
@@ -19,6 +19,7 @@ use crate::wire::bounds::{List, Text, bounded_fields};
 use crate::wire::flow::given;
 use crate::wire::job::{history, history_view, said};
 use crate::wire::number::{Number, check_given};
+use crate::wire::quota::{self, QuotasBody};
 use crate::wire::retry::{RetryBody, retry_view};
 use crate::wire::target::TargetBody;
 use crate::wire::{instant, target};
@@ -54,30 +55,6 @@ pub(crate) struct CheckedClient {
     pub(crate) defaults: JobDefaults,
     pub(crate) quotas: Quotas,
     pub(crate) alerts: Option<Target>,
-}
-
-/// What a client may take at the most; what is left out is not bounded.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(example = json!({"creates_per_minute": 600, "payload_bytes": 16384}))]
-pub(crate) struct QuotasBody {
-    /// How many jobs it may write in a minute of UTC: each that is posted or put, alone or in bulk. Over that the answer is 429.
-    #[schema(value_type = Option<u32>)]
-    creates_per_minute: Option<Number<CreatesPerMinute>>,
-    /// How many bytes of JSON the payload of each of its jobs may have, from when it is written: all of `payloads` together, where a job
-    /// has those.
-    #[schema(value_type = Option<u32>)]
-    payload_bytes: Option<Number<PayloadBytes>>,
-}
-
-bounded_fields!(QuotasBody: creates_per_minute, payload_bytes);
-
-impl QuotasBody {
-    fn check(&self, errors: &mut FieldErrors) -> Option<Quotas> {
-        let creates_per_minute = check_given(self.creates_per_minute, errors);
-        let payload_bytes = check_given(self.payload_bytes, errors);
-        Some(Quotas { creates_per_minute: creates_per_minute?, payload_bytes: payload_bytes? })
-    }
 }
 
 /// What the jobs of a client have that say nothing of it, from when they are written.
@@ -295,10 +272,7 @@ pub(crate) fn view(client: &Client) -> ClientView {
             history: client.defaults.history.map(history_view),
             history_days: client.defaults.history_days.map(|days| days.get().into()),
         },
-        quotas: protocol::Quotas {
-            creates_per_minute: client.quotas.creates_per_minute.map(CreatesPerMinute::get),
-            payload_bytes: client.quotas.payload_bytes.map(PayloadBytes::get),
-        },
+        quotas: quota::view(&client.quotas),
         alerts: client.alerts.as_ref().map(|told| target::view(told, false)),
         suspended: client.suspended.as_ref().map(|suspended| protocol::Suspension {
             since: DateTime::from_timestamp_millis(suspended.since_ms).map(instant).unwrap_or_default(),

@@ -23,6 +23,7 @@ pub(crate) mod overdue;
 pub(crate) mod payload;
 pub(crate) mod policy;
 pub(crate) mod preview;
+pub(crate) mod quota;
 pub(crate) mod read_only;
 pub(crate) mod retry;
 pub(crate) mod rules;

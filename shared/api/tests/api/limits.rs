@@ -98,7 +98,16 @@ fn the_guides_name_the_limits_that_hold() {
             format!("| `error` | string, at most {} bytes |", size(RESULT_BYTES)),
         ],
     );
-    says("docs/operations.md", &[format!("one of up to {ALLOWED_TARGETS} patterns")]);
+    says(
+        "docs/operations.md",
+        &[
+            format!("one of up to {ALLOWED_TARGETS} patterns"),
+            format!("counts until {AT_ROW_DAYS} days after its launch"),
+            format!(
+                "at the most once in {COUNT_AGAIN_SECONDS} seconds and {COUNT_AGAIN_MS_PER_ROW} ms for each row"
+            ),
+        ],
+    );
     says("docs/how-to/reminders.md", &[format!("takes up to {} in one call", size(BULK_JOBS))]);
 }
 
@@ -109,6 +118,7 @@ fn the_descriptions_of_the_document_name_the_limits_that_hold() {
         &[
             format!("Its name: {} letters, digits, '-' or '_'", up_to(NAME_BYTES)),
             format!("Its name: {} letters, digits and", up_to(JOB_ID_BYTES)),
+            format!("is one of them until {AT_ROW_DAYS} days after its launch"),
             format!("{} jobs, each as it would be posted alone.", up_to(BULK_JOBS)),
             format!("The whole body may have {} MiB.", BULK_BODY_BYTES >> 20),
             format!("An iCalendar file of up to {} MiB", CALENDAR_FILE_BYTES >> 20),

@@ -54,6 +54,7 @@ mod sent_back;
 mod services;
 mod sidelining;
 mod skips;
+mod stored_quotas;
 mod suspension;
 mod tenants;
 mod throttling;

@@ -10,7 +10,7 @@ use crate::world::{Answer, World, at_job, cron_job};
 
 const SOON: &str = "2026-11-22T12:00:00Z";
 
-async fn limit(world: &World, quotas: Value) -> Answer {
+pub async fn limit(world: &World, quotas: Value) -> Answer {
     let body = json!({"quotas": quotas}).to_string();
     let headers = [("content-type", "application/json")];
     let changed =

@@ -12,7 +12,7 @@ use super::{JobDraft, Jobs, is_plain, one_time_instant};
 use crate::{EngineError, Written, deadline};
 
 /// Jobs that are written at once.
-const WRITES_AT_ONCE: usize = 16;
+pub(super) const WRITES_AT_ONCE: usize = 16;
 /// One-time jobs that are stored in one go, before the watermark is looked at for all of them.
 const ONE_TIMES_AT_ONCE: usize = 100;
 

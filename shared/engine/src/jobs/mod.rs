@@ -3,6 +3,7 @@
 //! Accepted means durable (I8): a job, its rows in the index and the outbox row of its first launches are written
 //! before the call is answered. Launches that are too near for the emitter are emitted here.
 
+mod again;
 mod backfill;
 mod bulk;
 mod cancel;
@@ -322,10 +323,7 @@ impl Jobs {
 
 /// The instant of a job that launches once.
 fn one_time_instant(draft: &JobDraft) -> Option<DateTime<Utc>> {
-    match &draft.trigger {
-        Trigger::At(instants) => instants.only(),
-        _ => None,
-    }
+    draft.trigger.only_instant()
 }
 
 /// Whether a one-time job may be stored in plain writes: nobody watches it, so nothing is written beside it.

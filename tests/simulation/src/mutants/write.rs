@@ -8,7 +8,7 @@ use super::condition::shape;
 
 /// What updates are called, by the kind of row and the attributes that they write. What has no name here is called by
 /// its attributes.
-const UPDATES: [(&str, &str, &str); 70] = [
+const UPDATES: [(&str, &str, &str); 87] = [
     ("active", "retained_at", "note retained"),
     ("epoch", "epoch_ms", "begin"),
     ("index", "#shards", "raise shards"),
@@ -86,7 +86,28 @@ const UPDATES: [(&str, &str, &str); 70] = [
     ("scan", "lease_end told_at", "break lease"),
     ("secret-count", "secrets", "count"),
     ("creates", "creates", "take"),
+    ("creates", "jobs jobs_now jobs_since", "take"),
+    ("creates", "#back# waiting", "take"),
+    ("creates", "#zone#", "take"),
+    ("creates", "#zone# zones", "take"),
     ("creates", "creates in_minute", "begin minute"),
+    ("creates", "creates in_minute jobs_before jobs_now", "begin minute"),
+    ("creates", "#passed# creates in_minute waiting", "begin minute"),
+    ("creates", "jobs_next jobs_since", "claim count"),
+    ("creates", "jobs jobs_before jobs_next jobs_now jobs_since", "claim count"),
+    ("creates", "creates in_minute jobs jobs_before jobs_next jobs_now jobs_since", "claim count"),
+    ("creates", "zones zones_next", "claim count"),
+    ("creates", "zones_next", "claim count"),
+    ("creates", "jobs jobs_before jobs_counted jobs_next jobs_now jobs_since", "finish count"),
+    (
+        "creates",
+        "creates in_minute jobs jobs_before jobs_counted jobs_next jobs_now jobs_since",
+        "finish count",
+    ),
+    ("creates", "creates in_minute zones zones_counted zones_next", "finish count"),
+    ("creates", "jobs jobs_counted jobs_next", "finish count"),
+    ("creates", "zones zones_counted zones_next", "finish count"),
+    ("creates", "#zone# zones zones_counted zones_next", "finish count"),
 ];
 
 /// A conditional write of a request.

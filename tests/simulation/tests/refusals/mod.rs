@@ -3,6 +3,7 @@
 
 mod jobs;
 mod letters;
+mod quotas;
 mod races;
 mod repair;
 mod rows;
@@ -16,6 +17,7 @@ use std::pin::Pin;
 use anyhow::Result;
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
+use tidegate_domain::quota::{Ask, Quotas};
 use tidegate_simulation::World;
 use tidegate_simulation::mutants::{Fate, Mutant};
 use tidegate_store::{Create, Store, Write};
@@ -48,6 +50,13 @@ fn is_there(create: Create) -> bool {
     create == Create::Exists
 }
 
+/// Takes what is asked for of the quotas of the client, at a second: how many are granted.
+async fn take_of_quotas(store: &Store, quotas: &Quotas, asks: &[Ask], second: i64) -> Result<usize> {
+    let asks: Vec<&Ask> = asks.iter().collect();
+    let (refused, _) = store.take_of_quotas(&rows::client()?, quotas, &asks, at(second)).await?;
+    Ok(refused.iter().filter(|refused| refused.is_none()).count())
+}
+
 /// Changes a row as no process does.
 async fn tamper(world: &World, table: &str, (pk, sk): (&str, &str), update: &str) -> Result<()> {
     let values = [
@@ -72,6 +81,7 @@ fn all_cases() -> impl Iterator<Item = &'static Case> {
     jobs::CASES
         .iter()
         .chain(letters::CASES)
+        .chain(quotas::CASES)
         .chain(rows::CASES)
         .chain(runs::CASES)
         .chain(ticker::CASES)
@@ -102,7 +112,7 @@ async fn each_clause_refuses_what_it_is_there_for() {
 #[tokio::test]
 async fn each_clause_refuses_what_comes_between_two_requests_of_a_call() {
     let mut failed = Vec::new();
-    for (name, race) in races::RACES {
+    for (name, race) in races::RACES.iter().chain(quotas::RACES) {
         let world = World::new().await.unwrap();
         let with = race(&world, None).await;
         let world = World::new().await.unwrap();
@@ -130,7 +140,7 @@ fn what_the_table_says_is_tried_is_tried() {
         let is_tried = slots::Case::of(mutant).is_some()
             || all_cases()
                 .map(|(name, _)| name)
-                .chain(races::RACES.iter().map(|(name, _)| name))
+                .chain(races::RACES.iter().chain(quotas::RACES).map(|(name, _)| name))
                 .any(|name| *name == mutant.name);
         assert!(is_tried || mutant.fate != Fate::Refusal, "{}", mutant.name);
     }

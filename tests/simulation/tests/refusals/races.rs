@@ -26,11 +26,11 @@ use super::rows::{api_key, client, registered, run, take, take_creates, waiting}
 use super::ticker::{is_lost, part, tick, won};
 use super::{Refused, URL, at};
 
-type Race = (&'static str, for<'a> fn(&'a World, Option<&'static Mutant>) -> Refused<'a>);
+pub(crate) type Race = (&'static str, for<'a> fn(&'a World, Option<&'static Mutant>) -> Refused<'a>);
 
 pub(crate) const RACES: &[Race] = &[
     ("at delete: rev = :rev", |world, mutant| Box::pin(place_of_a_later_revision(world, mutant))),
-    ("creates begin minute: attribute_not_exists(in_minute) OR in_minute < :minute", |world, mutant| {
+    ("creates begin minute: attribute_not_exists(in_minute)", |world, mutant| {
         Box::pin(minute_that_has_begun(world, mutant))
     }),
     ("keys transact delete: attribute_exists(pk)", |world, mutant| {
@@ -52,7 +52,7 @@ pub(crate) const RACES: &[Race] = &[
 ];
 
 /// The tables as a process sees them when something happens between its first request and its second.
-fn racing<F>(world: &World, mutant: Option<&'static Mutant>, meanwhile: F) -> Result<Store>
+pub(crate) fn racing<F>(world: &World, mutant: Option<&'static Mutant>, meanwhile: F) -> Result<Store>
 where
     F: Future<Output = Result<()>> + Send + 'static,
 {

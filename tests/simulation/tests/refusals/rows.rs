@@ -11,7 +11,7 @@ use tidegate_domain::limits::{CLIENT_KEYS, SECRETS};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::{Policy, PolicyTerms};
-use tidegate_domain::quota::CreatesPerMinute;
+use tidegate_domain::quota::{Ask, CreatesPerMinute, Quotas};
 use tidegate_domain::shares::SharePlan;
 use tidegate_domain::sideline::{Sideline, SidelineOf, Sidelines};
 use tidegate_domain::slots::Outcome;
@@ -25,7 +25,7 @@ use tidegate_store::line::{LineEntry, Pending, Portion, Take};
 use tidegate_store::sidelines::SidelinedChunk;
 use tidegate_store::{ClientRecord, Store};
 
-use super::{URL, at, cases, is_refused, is_there};
+use super::{URL, at, cases, is_refused, is_there, take_of_quotas};
 
 cases! {
     "active delete: touched_at = :seen" => policy_that_became_active_again,
@@ -44,7 +44,7 @@ cases! {
     "client-secret rewrite: revision = :old" => value_that_was_replaced_is_replaced,
     "client-secret transact delete: revision = :seen" => value_that_was_replaced_is_deleted,
     "client-secret transact put: attribute_not_exists(pk)" => second_value,
-    "creates take: creates <= :room" => one_create_too_many,
+    "creates take: creates <= :creates_room" => one_create_too_many,
     "creates take: in_minute = :minute" => creates_of_another_minute,
     "line delete: cur >= n" => entry_of_which_something_is_left,
     "line exhaust singles: cur = :cur" => rest_of_which_a_group_took_meanwhile,
@@ -167,9 +167,9 @@ fn value(name: u32, revision: u32) -> Result<ClientSecret> {
 }
 
 /// Takes of a quota of three in a minute.
-pub(crate) async fn take_creates(store: &Store, wanted: u32, second: i64) -> Result<u32> {
-    let most = CreatesPerMinute::new(3)?;
-    Ok(store.take_creates(&client()?, most, wanted, at(second)).await?)
+pub(crate) async fn take_creates(store: &Store, wanted: usize, second: i64) -> Result<usize> {
+    let quotas = Quotas { creates_per_minute: CreatesPerMinute::new(3).ok(), ..Quotas::default() };
+    take_of_quotas(store, &quotas, &vec![Ask { is_create: true, ..Ask::default() }; wanted], second).await
 }
 
 async fn one_create_too_many(world: &World, store: &Store) -> Result<bool> {
