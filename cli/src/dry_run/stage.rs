@@ -71,6 +71,7 @@ impl Stage {
             trigger,
             rules,
             paused: row.paused,
+            paused_because: None,
             terms,
             tags,
             expect,

@@ -9,8 +9,11 @@ use chrono::DateTime;
 use http::Method;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use http::request::Parts;
+use tidegate_domain::change::Author;
 use tidegate_domain::ids::ClientId;
+use tidegate_domain::job::HistoryDays;
 use tidegate_domain::key::Scope;
+use tidegate_engine::author::called_by;
 use tidegate_store::KeyHash;
 use tidegate_store::clients::{Client, Suspension};
 use tidegate_store::keys::ApiKey;
@@ -82,6 +85,7 @@ impl FromRequestParts<ApiState> for Caller {
             return Err(is_suspended(&client, suspended));
         }
         tracing::Span::current().record("client", client.id.as_str());
+        called_by(key.hash.id(), client.defaults.history_days.unwrap_or_default());
         Ok(Self(client))
     }
 }
@@ -103,6 +107,7 @@ async fn in_place_of(state: &ApiState, hash: &KeyHash, named: &HeaderValue) -> R
     }
     let client = present(state, named.to_str().unwrap_or_default()).await?;
     tracing::Span::current().record("client", client.id.as_str());
+    called_by(Author::ADMIN, client.defaults.history_days.unwrap_or_default());
     Ok(Caller(client))
 }
 
@@ -189,6 +194,7 @@ impl FromRequestParts<ApiState> for Admin {
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
         let hash = KeyHash::of(bearer(parts, "the admin key")?);
         if state.is_admin(&hash) {
+            called_by(Author::ADMIN, HistoryDays::default());
             return Ok(Self);
         }
         Err(Problem::new(

@@ -39,6 +39,23 @@ impl<T: Form, const LIMIT: usize> FromRequest<ApiState> for Body<T, LIMIT> {
     }
 }
 
+/// A JSON body that may be left out.
+pub(crate) struct MaybeBody<T>(pub(crate) Option<T>);
+
+impl<T: Form> FromRequest<ApiState> for MaybeBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &ApiState) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let bytes = collect(body, REQUEST_BODY_BYTES).await?;
+        if bytes.is_empty() {
+            return Ok(Self(None));
+        }
+        declared_as_json(&parts.headers)?;
+        form::read(&bytes, state.engine.clock().now()).map(Some).map(Self)
+    }
+}
+
 /// What a body is declared as, without parameters.
 pub(crate) fn media_type(headers: &HeaderMap) -> Option<String> {
     let declared = headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or("unreadable"));

@@ -39,6 +39,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::from_fn;
 
+pub use observe::came_from;
 pub use openapi::openapi_json;
 pub use state::{ApiState, QueueHint};
 

@@ -58,7 +58,8 @@ pub(crate) fn members_of(view: &impl Serialize) -> Result<Members, Problem> {
     Ok(members)
 }
 
-fn raw(value: &impl Serialize) -> Result<Box<RawValue>, Problem> {
+/// A document as text.
+pub(crate) fn raw(value: &impl Serialize) -> Result<Box<RawValue>, Problem> {
     to_raw_value(value).map_err(|error| Problem::internal("write a merged document", &error))
 }
 

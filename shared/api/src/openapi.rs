@@ -16,9 +16,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::routes::{
-    backfills, bulk, calendars, clients, dead_letters, events, health, index, jobs, keys, overdue, patches,
-    policies, quotas, runs, samples, schedules, secrets, selections, sidelines, skips, targets, tokens,
-    triggers,
+    backfills, bulk, calendars, changes, clients, dead_letters, events, health, index, jobs, keys, overdue,
+    patches, policies, quotas, reschedules, runs, samples, schedules, secrets, selections, sidelines, skips,
+    targets, tokens, triggers, versions,
 };
 use crate::wire::bounds::{close, state_bounds};
 use crate::wire::bulk::BulkBody;
@@ -28,6 +28,7 @@ use crate::wire::dead_letter::{DiscardBody, RedriveBody};
 use crate::wire::flow::WindowBody;
 use crate::wire::index::ShardsBody;
 use crate::wire::job::JobBody;
+use crate::wire::job_calls::{PauseBody, RescheduleBody, RollbackBody};
 use crate::wire::key::KeyBody;
 use crate::wire::overdue::ExpectBody;
 use crate::wire::policy::{CloseBody, PolicyBody, RateBody};
@@ -98,13 +99,16 @@ fn tell_of_bounds(document: &mut utoipa::openapi::OpenApi) {
     state_bounds::<JobDefaultsBody>(components);
     state_bounds::<KeyBody>(components);
     state_bounds::<MisfireBody>(components);
+    state_bounds::<PauseBody>(components);
     state_bounds::<PolicyBody>(components);
     state_bounds::<PreviewBody>(components);
     state_bounds::<QuotasBody>(components);
     state_bounds::<RateBody>(components);
     state_bounds::<RedriveBody>(components);
     state_bounds::<ReleaseBody>(components);
+    state_bounds::<RescheduleBody>(components);
     state_bounds::<RetryBody>(components);
+    state_bounds::<RollbackBody>(components);
     state_bounds::<RotateBody>(components);
     state_bounds::<SecretBody>(components);
     state_bounds::<SelectionBody>(components);
@@ -188,6 +192,11 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(jobs::pause_job))
         .routes(routes!(jobs::resume_job))
         .routes(routes!(triggers::trigger_job))
+        .routes(routes!(reschedules::reschedule_job))
+        .routes(routes!(versions::list_versions))
+        .routes(routes!(versions::read_version))
+        .routes(routes!(versions::roll_back))
+        .routes(routes!(changes::list_changes))
         .routes(routes!(skips::skip_launch))
         .routes(routes!(backfills::backfill_job))
         .routes(routes!(selections::pause_jobs))

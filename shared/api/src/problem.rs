@@ -38,6 +38,7 @@ pub(crate) enum Kind {
     RunOver,
     NotTriggered,
     NotSkipped,
+    NotRescheduled,
     TooMany,
     OverQuota,
     RevisionMismatch,
@@ -78,6 +79,7 @@ impl Kind {
             Self::RunOver => (StatusCode::CONFLICT, "run-over", "The run is over"),
             Self::NotTriggered => (StatusCode::CONFLICT, "not-triggered", "The job was not triggered"),
             Self::NotSkipped => (StatusCode::CONFLICT, "not-skipped", "No launch was left out"),
+            Self::NotRescheduled => (StatusCode::CONFLICT, "not-rescheduled", "The job was not rescheduled"),
             Self::TooMany => (StatusCode::CONFLICT, "too-many", "There are as many as there may be"),
             Self::OverQuota => (StatusCode::TOO_MANY_REQUESTS, "over-quota", "The quota is used up"),
             Self::RevisionMismatch => {

@@ -32,6 +32,9 @@ pub struct Selection {
     /// A tag that they have; any when `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
+    /// Why they are paused: at most 200 bytes. Only where they are to be paused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
     /// Only tells which jobs are meant. Not looked at where they are listed.
     pub dry_run: bool,
     /// The `next_cursor` of the call before; the first page when `None`.
@@ -54,7 +57,7 @@ impl Client {
     /// [`Error::Refused`] with status 400 when a part of it is wrong or the cursor is not one of this list. Otherwise as every call
     /// of [`Client`].
     pub async fn selected_jobs(&self, selection: &Selection) -> Result<Page<JobView>, Error> {
-        let Selection { prefix, policy_id, paused, target, tag, dry_run: _, cursor } = selection;
+        let Selection { prefix, policy_id, paused, target, tag, because: _, dry_run: _, cursor } = selection;
         let mut some = vec![("prefix", &**prefix)];
         some.extend(policy_id.as_deref().map(|policy| ("policy_id", policy)));
         some.extend(paused.map(|paused| ("paused", if paused { "true" } else { "false" })));

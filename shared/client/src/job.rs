@@ -1,7 +1,7 @@
 //! Jobs: what is to happen, and when.
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tidegate_protocol::{
     BatchWindow, Expected, History, JobView, Misfire, Retry, RunOverlap, SkippedLaunch, Target, TriggeredRun,
 };
@@ -289,6 +289,50 @@ impl Client {
     /// every call of [`Client`].
     pub async fn pause_job(&self, job_id: &str, expected: Option<u32>) -> Result<JobView, Error> {
         self.act(Route::PauseJob(job_id), expected).await
+    }
+
+    /// The same for a reason, which the job shows as `paused_because` while it is paused: at most 200 bytes. One that is paused
+    /// already has the new reason.
+    ///
+    /// # Errors
+    /// As [`Self::pause_job`], and [`Error::Refused`] with status 422 when the reason is too long.
+    pub async fn pause_job_because(
+        &self,
+        job_id: &str,
+        because: &str,
+        expected: Option<u32>,
+    ) -> Result<JobView, Error> {
+        self.act_with(Route::PauseJob(job_id), &json!({"because": because}), expected).await
+    }
+
+    /// Lets a job fire at other times, and leaves everything else of it as it is. With `expected`, only at that revision.
+    /// Repeating it is safe.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 404 when there is no such job, 409 when it is a one-time job without an id of its own, 412 when
+    /// it is at another revision, 422 when the trigger is wrong. Otherwise as every call of [`Client`].
+    pub async fn reschedule_job(
+        &self,
+        job_id: &str,
+        trigger: &Trigger,
+        expected: Option<u32>,
+    ) -> Result<JobView, Error> {
+        self.act_with(Route::Reschedule(job_id), &json!({"trigger": trigger}), expected).await
+    }
+
+    /// Moves the instants of a job that are to come by so many seconds. With `expected`, only at that revision, and repeating it is
+    /// safe.
+    ///
+    /// # Errors
+    /// As [`Self::reschedule_job`], and [`Error::Refused`] with status 409 when it has no instant that is to come.
+    pub async fn delay_job(
+        &self,
+        job_id: &str,
+        delay_seconds: u32,
+        expected: Option<u32>,
+    ) -> Result<JobView, Error> {
+        let body = json!({"delay_seconds": delay_seconds});
+        self.act_with(Route::Reschedule(job_id), &body, expected).await
     }
 
     /// Resumes a job. Launches that fell due in the meantime are not delivered later. With `expected`, only at that

@@ -41,6 +41,7 @@ mod across;
 mod backfill;
 mod bulk;
 mod calendar;
+mod change;
 mod client;
 mod consumer;
 mod dead_letters;
@@ -63,6 +64,7 @@ pub use across::{AheadQuery, RunsWanted};
 pub use backfill::Backfill;
 pub use bulk::Selection;
 pub use calendar::Calendar;
+pub use change::ChangesWanted;
 pub use client::{Client, Page};
 #[cfg(feature = "sqs")]
 pub use consumer::QueueConsumer;
@@ -79,17 +81,17 @@ pub use policy::Policy;
 pub use preview::PreviewQuery;
 pub use tidegate_protocol::{
     Ahead, At, BackfilledLaunch, Backoff, Backpressure, BatchWindow, BulkResult, CalendarView, CancelledRun,
-    CancelledRuns, ClientUsage, ClientView, Completion, DeadLetter, DeadLetterCounts, DeadLetterDetail,
-    DeadLetterResult, DeadLetterStatus, Dst, EarlyClose, Event, EventError, EventRecord, Every,
-    ExpectationCode, Expected, Explanation, ExtendStatus, Extended, FailedDelivery, FieldError, Firing,
-    ForecastCode, FreeStatus, Freed, Gap, History, Holder, HttpTarget, Interval, JobAhead, JobDefaults,
-    JobView, KeyView, LaunchBackfill, LaunchChange, LaunchOverdue, LimitedBy, Misfire, MisfireRule, NewKey,
-    OnDeadline, OnExpiry, Outcome, OverdueLaunch, OverdueState, Overlap, Pace, Per, Percentiles, PolicyAhead,
-    PolicySample, PolicySamples, PolicyStatus, PolicyView, Preview, Problem, QuotaName, QuotaUsage, Quotas,
-    Rate, ReasonCode, RegisteredClient, Release, ReleaseRule, ReleaseStatus, Released, Retry, Run, RunDetail,
-    RunOverlap, Scope, SecretView, SelectedJobs, Sideline, SidelineStatus, Sidelines, SkippedLaunch,
-    SqsTarget, StepAhead, StrainAhead, StrainedTarget, Target, TriggerView, TriggeredRun, Unreadable,
-    Upcoming, UpcomingFiring, WebhookSecret, Weekday,
+    CancelledRuns, Change, ClientUsage, ClientView, Completion, DeadLetter, DeadLetterCounts,
+    DeadLetterDetail, DeadLetterResult, DeadLetterStatus, Dst, EarlyClose, Event, EventError, EventRecord,
+    Every, ExpectationCode, Expected, Explanation, ExtendStatus, Extended, FailedDelivery, FieldError,
+    Firing, ForecastCode, FreeStatus, Freed, Gap, History, Holder, HttpTarget, Interval, JobAhead,
+    JobDefaults, JobVersion, JobView, KeyView, LaunchBackfill, LaunchChange, LaunchOverdue, LimitedBy,
+    Misfire, MisfireRule, NewKey, OnDeadline, OnExpiry, Outcome, OverdueLaunch, OverdueState, Overlap, Pace,
+    Per, Percentiles, PolicyAhead, PolicySample, PolicySamples, PolicyStatus, PolicyView, Preview, Problem,
+    QuotaName, QuotaUsage, Quotas, Rate, ReasonCode, RegisteredClient, Release, ReleaseRule, ReleaseStatus,
+    Released, Retry, Run, RunDetail, RunOverlap, Scope, SecretView, SelectedJobs, Sideline, SidelineStatus,
+    Sidelines, SkippedLaunch, SqsTarget, StepAhead, StrainAhead, StrainedTarget, Target, TriggerView,
+    TriggeredRun, Unreadable, Upcoming, UpcomingFiring, WebhookSecret, Weekday,
 };
 pub use trigger::{Cron, CronFields, Trigger};
 #[cfg(feature = "webhook")]

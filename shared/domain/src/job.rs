@@ -8,8 +8,8 @@ use crate::bounded::{OutOfBounds, bounded};
 use crate::flow::Flow;
 use crate::ids::{ClientId, JobId, PolicyId};
 use crate::limits::{
-    CLIENT_HISTORY_DAYS, DEFAULT_HAND_OVERS, EVENTS_PER_RUN, EXPECT_SECONDS, HANDOVER_SECONDS, HISTORY_DAYS,
-    JSON_DEPTH, LOOK_AHEAD_SECONDS, MAX_ATTEMPTS, PAYLOAD_BYTES,
+    CLIENT_HISTORY_DAYS, DEFAULT_HAND_OVERS, DELAY_SECONDS, EVENTS_PER_RUN, EXPECT_SECONDS, HANDOVER_SECONDS,
+    HISTORY_DAYS, JSON_DEPTH, LOOK_AHEAD_SECONDS, MAX_ATTEMPTS, PAYLOAD_BYTES,
 };
 use crate::nesting::levels;
 use crate::retry::{Retry, Tries};
@@ -34,6 +34,8 @@ pub struct Job {
     pub rules: Rules,
     /// Whether it is paused: its launches are recorded as skipped.
     pub paused: bool,
+    /// Why it is paused, in the words of whoever did it; `None` when nobody said, and while it is not paused.
+    pub paused_because: Option<String>,
     /// What each firing delivers.
     pub terms: Terms,
     /// By which its client finds it again.
@@ -185,6 +187,10 @@ bounded! {
 bounded! {
     /// How long after its instant a launch is expected to be over, in seconds.
     ExpectedSeconds(u32), "expect.within_seconds", EXPECT_SECONDS
+}
+bounded! {
+    /// By how much the instants of a job are moved, in seconds.
+    DelaySeconds(u32), "delay_seconds", DELAY_SECONDS
 }
 bounded! {
     /// The most deliveries of one event.

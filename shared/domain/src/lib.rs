@@ -20,6 +20,7 @@ pub mod arn;
 pub mod backpressure;
 pub mod bounded;
 pub mod calendar;
+pub mod change;
 pub mod clock;
 pub mod demand;
 pub mod fair;

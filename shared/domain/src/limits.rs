@@ -73,7 +73,7 @@ pub const BACKPRESSURE_STEP_SECONDS: u32 = 10;
 pub const BACKPRESSURE_RECOVERY_SECONDS: u32 = 30;
 /// How often nothing is sent for a time that doubles, from 2 seconds on, once a limit cannot be halved: up to 64 seconds.
 pub const BACKPRESSURE_WAITS: u8 = 6;
-/// The longest text that says why a policy or a target is closed or slowed, in bytes of UTF-8.
+/// The longest text that says why a policy or a target is closed or slowed, or a job paused, in bytes of UTF-8.
 pub const CLOSED_BECAUSE_BYTES: usize = 200;
 /// For how long a webhook secret that was replaced may be signed with beside the new one, in seconds.
 pub const FORMER_SECRET_SECONDS: std::ops::RangeInclusive<u32> = 0..=7 * 86_400;
@@ -230,6 +230,14 @@ pub const CLIENT_HISTORY_DAYS: std::ops::RangeInclusive<u32> = 1..=365;
 pub const EXPECT_SECONDS: std::ops::RangeInclusive<u32> = 1..=604_800;
 /// The longest stretch for which is shown what went on in a policy, in days.
 pub const SAMPLE_WINDOW_DAYS: i64 = 7;
+/// Days that changes of what a client has are told, at the least: its history days when these are more.
+pub const CHANGE_DAYS: u16 = 90;
+/// Versions of a job that one call tells.
+pub const VERSIONS_TOLD: u8 = 25;
+/// How many versions back a call looks for one: each is a read.
+pub const VERSIONS_SEARCHED: usize = 200;
+/// How far a job of instants may be moved by a call, in seconds.
+pub const DELAY_SECONDS: std::ops::RangeInclusive<u32> = 1..=366 * 86_400;
 /// Hours that an idempotency key leads to what a call with it did, at the least.
 pub const IDEMPOTENCY_HOURS: i64 = 24;
 /// Rounds of one conditional write before the work goes to the queue.
@@ -282,5 +290,8 @@ const _: () = assert!((CATCH_UP_SECONDS as i64) < AT_ROW_DAYS * 86_400 && HISTOR
 const _: () = assert!(AWS_CALL_SECONDS <= DELIVERY_SECONDS && 2 * PAYLOAD_BYTES < AWS_BATCH_BYTES);
 // What a chunk says of one job beside its payload: its target, and who is told of its end.
 const _: () = assert!(2 * (2 * HTTP_HEADERS_BYTES + TARGET_URL_BYTES) < CHUNK_BYTES / 4);
-// One transaction writes a job, its new children, the removal of its old ones, its outbox row and its place in a zone's list.
-const _: () = assert!(2 * MAX_CHILDREN + 4 <= 100);
+/// Rows that one transaction writes at the most.
+pub const TRANSACTION_ROWS: usize = 100;
+// One transaction writes a job, what is recorded of its change, its new children, the removal of its old ones, its outbox row and
+// its place in the list of a zone. Where it is in the list of another zone as well, one row may be too many: see `Store::write_job`.
+const _: () = assert!(2 * MAX_CHILDREN + 4 <= TRANSACTION_ROWS);

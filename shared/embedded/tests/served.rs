@@ -1,13 +1,18 @@
 //! The queues over HTTP, where that differs from in process: the end of the server, and other protocols.
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::response::Response;
+use axum::{Router, routing};
 use chrono::Utc;
 use tidegate_domain::clock::ManualClock;
 use tidegate_embedded::Embedded;
-use tidegate_embedded::loopback::Limits;
+use tidegate_embedded::loopback::{self, Limits, Refusal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -165,6 +170,22 @@ async fn connections_beyond_the_limit_wait_for_a_place() {
     assert!(timeout(SHORT, reply(&mut second)).await.is_err(), "the only place is taken");
     drop(first);
     assert!(reply(&mut second).await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn a_request_says_by_whose_connection_it_came() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let told = async |ConnectInfo(peer): ConnectInfo<SocketAddr>| peer.to_string();
+    let router = Router::new().route("/", routing::post(told));
+    let refuse = |_: &Refusal| Response::new(Body::empty());
+    tokio::spawn(loopback::serve(listener, router, Limits::default(), refuse, std::future::pending()));
+    for _ in 0..2 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        post(&mut stream, "x-forwarded-for: 203.0.113.7\r\n", "").await;
+        let told = reply(&mut stream).await;
+        assert!(told.ends_with(&stream.local_addr().unwrap().to_string()), "{told}");
+    }
 }
 
 /// Where the queues are served.

@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use tidegate_domain::calendar::{Calendar, Exclusions};
+use tidegate_domain::change::What;
+use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{CalendarId, ClientId, JobId};
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_store::{Create, Store, Write};
 
+use crate::author;
 use crate::contents::Contents;
 use crate::{EngineError, Expect, Written};
 
@@ -29,6 +32,7 @@ pub enum CalendarDelete {
 /// Creates, changes and deletes calendars.
 pub struct Calendars {
     pub(crate) store: Store,
+    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) contents: Arc<Contents>,
 }
 
@@ -72,11 +76,16 @@ impl Calendars {
                     revision: revision + 1,
                     exclusions: exclusions.clone(),
                 };
-                if seen.is_none() {
-                    if self.store.create_calendar(&calendar).await? == Create::Done {
+                let now = self.clock.now();
+                let Some(seen) = seen else {
+                    let change = author::change(What::Created, now);
+                    if self.store.create_calendar(&calendar, &change).await? == Create::Done {
                         return Ok(Written::Created(calendar));
                     }
-                } else if self.store.replace_calendar(&calendar).await? == Write::Done {
+                    continue;
+                };
+                let change = author::change(What::Changed, now);
+                if self.store.replace_calendar(&calendar, &seen, &change).await? == Write::Done {
                     self.contents.mark_dirty(client).await?;
                     return Ok(Written::Replaced(calendar));
                 }
@@ -122,7 +131,8 @@ impl Calendars {
                     break;
                 }
             }
-            Ok(match self.store.delete_calendar(&seen).await? {
+            let change = author::change(What::Deleted, self.clock.now());
+            Ok(match self.store.delete_calendar(&seen, &change).await? {
                 Write::Done => CalendarDelete::Done,
                 Write::Refused => match self.store.calendar(client, id).await? {
                     Some(now_seen) => CalendarDelete::RevisionIs(now_seen.revision),

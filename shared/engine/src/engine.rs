@@ -235,12 +235,12 @@ impl Engine {
         });
         let watches = Arc::new(Watches {
             store: store.clone(),
-            clock,
+            clock: Arc::clone(&clock),
             contents: Arc::clone(&contents),
             queues: Arc::clone(&queues),
             queries: Arc::clone(&queries),
         });
-        let calendars = Arc::new(Calendars { store, contents });
+        let calendars = Arc::new(Calendars { store, clock, contents });
         let handler = Arc::new(Handler {
             queues: Arc::clone(&queues),
             delivery,

@@ -43,6 +43,7 @@
     )
 )]
 
+pub mod author;
 pub mod clock;
 pub mod random;
 
@@ -102,9 +103,9 @@ pub use jobs::{Backfill, Backfilled, JobDelete, JobDraft, Jobs, LeftOut, RunCanc
 pub use policies::{Policies, PolicyDelete};
 pub use queries::{
     Ahead, AheadWanted, Due, EmissionStatus, EventRecord, EventStatus, ExpectationBasis, Explanation,
-    ForecastBasis, Holder, JobAhead, JobsAlike, LaunchChange, LeaseSpan, Load, Observer, PastLaunch,
-    PolicyAhead, PolicyStatus, PolicyStrain, Queries, Reason, RunDetail, RunPlace, RunState, RunSummary,
-    RunsWanted, SoFar,
+    ForecastBasis, Holder, JobAhead, JobVersion, JobsAlike, LaunchChange, LeaseSpan, Load, Observer,
+    PastLaunch, PolicyAhead, PolicyStatus, PolicyStrain, Queries, Reason, RunDetail, RunPlace, RunState,
+    RunSummary, RunsWanted, SoFar,
 };
 pub use queues::{Config, Handled, QueueCheck, Queues, Redelivery, message};
 pub use quotas::{QuotaTaker, Usage};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
 use tidegate_domain::backpressure::Backpressure;
+use tidegate_domain::change::What;
 use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{ClientId, JobId, PolicyId};
 use tidegate_domain::limits::WRITE_ROUNDS;
@@ -13,6 +14,7 @@ use tidegate_domain::shares::SharePlan;
 use tidegate_domain::sideline::Sideline;
 use tidegate_store::{Create, Store, Write};
 
+use crate::author;
 use crate::effect::Effect;
 use crate::effect_loop::{EffectLoop, Left};
 use crate::queries::{Load, Queries};
@@ -64,7 +66,8 @@ impl Policies {
     ) -> BoxFuture<'a, Result<Written<Policy>, EngineError>> {
         Box::pin(async move {
             // Rows of a former policy of this name go on with their fencing numbers: every plan of its comes before this one.
-            let first_plan = self.clock.now().timestamp().unsigned_abs();
+            let now = self.clock.now();
+            let first_plan = now.timestamp().unsigned_abs();
             let plan = SharePlan::new(first_plan, terms.max_in_flight());
             let policy = Policy {
                 client: client.clone(),
@@ -76,7 +79,7 @@ impl Policies {
                 sidelined: None,
                 plan,
             };
-            if self.store.create_policy(&policy).await? == Create::Done {
+            if self.store.create_policy(&policy, &author::change(What::Created, now)).await? == Create::Done {
                 self.throttle.groups_in_step(&policy).await?;
                 return Ok(Written::Created(self.sidelined_with_client(policy).await?));
             }
@@ -130,7 +133,12 @@ impl Policies {
         terms: PolicyTerms,
         expected: Option<u32>,
     ) -> BoxFuture<'a, Result<Written<Policy>, EngineError>> {
-        Box::pin(self.change(client, id, expected, move |old| Policy { terms, ..old.clone() }))
+        Box::pin(
+            self.change(client, id, expected, Some(What::Changed), move |old| Policy {
+                terms,
+                ..old.clone()
+            }),
+        )
     }
 
     /// Pauses a policy, or lets it go on, at the `expected` revision; `None`: at any. Nothing is admitted while it is
@@ -145,7 +153,8 @@ impl Policies {
         paused: bool,
         expected: Option<u32>,
     ) -> BoxFuture<'a, Result<Written<Policy>, EngineError>> {
-        Box::pin(self.change(client, id, expected, move |old| Policy { paused, ..old.clone() }))
+        let what = if paused { What::Paused } else { What::Resumed };
+        Box::pin(self.change(client, id, expected, Some(what), move |old| Policy { paused, ..old.clone() }))
     }
 
     /// Closes a policy until an instant, or opens it at once where that is `None`, at the `expected` revision; `None`: at any. Nothing
@@ -163,7 +172,8 @@ impl Policies {
         Box::pin(async move {
             let backpressure = closed.map(|(until, because)| Backpressure::closed_by_client(until, because));
             let change = |old: &Policy| Policy { backpressure: backpressure.clone(), ..old.clone() };
-            let written = self.change(client, id, expected, change).await?;
+            let what = if closed.is_some() { What::Closed } else { What::Opened };
+            let written = self.change(client, id, expected, Some(what), change).await?;
             if let Some((until, _)) = closed {
                 self.throttle.wake_at(&PolicyRef::new(client, id), until).await?;
             }
@@ -186,7 +196,7 @@ impl Policies {
                     let sidelined = change(old.sidelined.as_ref());
                     Policy { sidelined, ..old.clone() }
                 };
-                self.change(client, &policy.id, None, next).await?;
+                self.change(client, &policy.id, None, None, next).await?;
             }
             after = page.next;
             if after.is_none() {
@@ -200,17 +210,19 @@ impl Policies {
         let client = self.store.recheck(&policy.client).await?.sidelines.client;
         let Some(held) = client.filter(Sideline::is_held) else { return Ok(policy) };
         let next = |old: &Policy| Policy { sidelined: Some(held.clone()), ..old.clone() };
-        Ok(match self.change(&policy.client, &policy.id, None, next).await? {
+        Ok(match self.change(&policy.client, &policy.id, None, None, next).await? {
             Written::Replaced(policy) | Written::Unchanged(policy) => policy,
             _ => policy,
         })
     }
 
+    /// Changes a policy, which is recorded as `what`; `None`: it is not, since it follows from something else.
     async fn change(
         &self,
         client: &ClientId,
         id: &PolicyId,
         expected: Option<u32>,
+        what: Option<What>,
         change: impl Fn(&Policy) -> Policy,
     ) -> Result<Written<Policy>, EngineError> {
         for _ in 0..WRITE_ROUNDS {
@@ -227,8 +239,10 @@ impl Policies {
             new.revision = old.revision + 1;
             new.plan = old.plan.changed(old.limit(), new.limit());
             // On the list first: should we die half way, the next tick brings the shares into step.
-            self.store.touch_active(client, id, self.clock.now()).await?;
-            if self.store.replace_policy(&new, &old).await? == Write::Done {
+            let now = self.clock.now();
+            self.store.touch_active(client, id, now).await?;
+            let recorded = what.map(|what| author::change(what, now));
+            if self.store.replace_policy(&new, &old, recorded.as_ref()).await? == Write::Done {
                 self.throttle.memory.keep_snapshot(client, id, self.clock.now(), (&new).into());
                 self.tokens.reconcile_policy(client, id, Left::ToAWake).await?;
                 return Ok(Written::Replaced(new));
@@ -266,7 +280,8 @@ impl Policies {
             let groups = self.throttle.groups_as_they_are(&policy).await?;
             let compactions = groups.into_iter().map(|group| Effect::Compact(Box::new(group)));
             self.effects.carry_out(compactions.collect()).await?;
-            match self.store.delete_policy(&policy).await? {
+            let change = author::change(What::Deleted, self.clock.now());
+            match self.store.delete_policy(&policy, &change).await? {
                 // Its slot groups stay: should a policy of this name come again, no fencing number is given twice.
                 Write::Done => Ok(PolicyDelete::Done),
                 Write::Refused => Ok(PolicyDelete::RevisionIs(policy.revision + 1)),

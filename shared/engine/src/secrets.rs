@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use chrono::{DateTime, Utc};
 use futures::future::{BoxFuture, join_all};
 use lru::LruCache;
+use tidegate_domain::change::What;
 use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{ClientId, SecretId};
 use tidegate_domain::limits::{SECRET_SECONDS, WRITE_ROUNDS};
@@ -25,7 +26,7 @@ use crate::contain::locked;
 use crate::random::Random;
 use crate::sealing::Sealing;
 use crate::token_key::TokenKeys;
-use crate::{EngineError, Expect, Written};
+use crate::{EngineError, Expect, Written, author};
 
 /// What the key is for that secrets are encrypted with. It is derived from that of tokens.
 const PURPOSE: &[u8] = b"tidegate client secrets 1";
@@ -127,9 +128,11 @@ impl Secrets {
                     _ => {}
                 }
                 let secret = self.sealed(client, &id, revision.saturating_add(1), &value).await?;
+                let what = if seen.is_some() { What::Changed } else { What::Created };
+                let change = author::change(what, secret.changed_at);
                 let written = match &seen {
-                    None => self.store.create_client_secret(&secret).await?,
-                    Some(_) => self.store.replace_client_secret(&secret).await?,
+                    None => self.store.create_client_secret(&secret, &change).await?,
+                    Some(_) => self.store.replace_client_secret(&secret, &change).await?,
                 };
                 self.forget(client, &id);
                 match (written, seen) {
@@ -163,7 +166,8 @@ impl Secrets {
                 if expected.is_some_and(|expected| expected != seen.revision) {
                     return Ok(SecretDelete::RevisionIs(seen.revision));
                 }
-                if self.store.delete_client_secret(&seen).await? == Write::Done {
+                let change = author::change(What::Deleted, self.clock.now());
+                if self.store.delete_client_secret(&seen, &change).await? == Write::Done {
                     self.forget(client, id);
                     return Ok(SecretDelete::Done);
                 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use tidegate_domain::change::{Change, What};
 use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{SIDELINED_JOBS, WRITE_ROUNDS};
@@ -15,6 +16,7 @@ use tidegate_domain::sideline::{Sideline, SidelineOf, Sidelines};
 use tidegate_store::{Store, Write};
 
 use crate::EngineError;
+use crate::author;
 use crate::contents::Contents;
 use crate::policies::Policies;
 use crate::queues::{Outgoing, Queues};
@@ -81,7 +83,7 @@ impl Sidelining {
                 _ => Sideline::new(now, because),
             };
             let change = |known: Option<&Sideline>| Some(hold(known));
-            if !self.change(client, of, change).await? {
+            if !self.change(client, of, change, &author::change(What::Sidelined, now)).await? {
                 return Ok(Sidelined::TooMany);
             }
             match job.as_ref().and_then(|job| Some((&job.id, job.terms.policy.as_ref()?))) {
@@ -111,7 +113,7 @@ impl Sidelining {
         Box::pin(async move {
             let now = self.clock.now();
             let change = |known: Option<&Sideline>| known.map(|known| known.draining(pace, now));
-            self.change(client, of, change).await?;
+            self.change(client, of, change, &author::change(What::Drained, now)).await?;
             if *of == SidelineOf::Client {
                 self.policies.sideline_all(client, change).await?;
             }
@@ -160,6 +162,7 @@ impl Sidelining {
         client: &ClientId,
         of: &SidelineOf,
         change: impl Fn(Option<&Sideline>) -> Option<Sideline>,
+        recorded: &Change,
     ) -> Result<bool, EngineError> {
         for _ in 0..WRITE_ROUNDS {
             let seen = self.store.recheck(client).await?;
@@ -171,7 +174,8 @@ impl Sidelining {
             if next.jobs.len() > SIDELINED_JOBS {
                 return Ok(false);
             }
-            if self.store.replace_sidelines(client, &next, &seen).await? == Write::Done {
+            let recorded = Some((of, recorded));
+            if self.store.replace_sidelines(client, &next, &seen, recorded).await? == Write::Done {
                 return Ok(true);
             }
         }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use tidegate_domain::change::What;
 use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::WRITE_ROUNDS;
@@ -15,6 +16,7 @@ use tidegate_store::clients::{Client, Suspension};
 use tidegate_store::{Store, Write};
 
 use crate::EngineError;
+use crate::author;
 use crate::sidelining::Sidelining;
 
 /// What admins do to stop clients.
@@ -54,7 +56,8 @@ impl Suspensions {
                 let held_before = suspension.held_before;
                 let revision = seen.revision.saturating_add(1);
                 let changed = Client { suspended: Some(suspension), revision, ..seen };
-                if self.store.replace_suspension(&changed).await? == Write::Refused {
+                let change = author::change(What::Suspended, self.clock.now());
+                if self.store.replace_suspension(&changed, &change).await? == Write::Refused {
                     continue;
                 }
                 if !held_before {
@@ -87,7 +90,8 @@ impl Suspensions {
                 }
                 let changed =
                     Client { suspended: None, revision: seen.revision.saturating_add(1), ..seen.clone() };
-                if self.store.replace_suspension(&changed).await? == Write::Done {
+                let change = author::change(What::Resumed, self.clock.now());
+                if self.store.replace_suspension(&changed, &change).await? == Write::Done {
                     return Ok(Some(changed));
                 }
             }

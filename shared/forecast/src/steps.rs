@@ -34,7 +34,7 @@ pub enum Step {
     NamedOneTimeJob,
     /// A call of the API that creates jobs.
     CreateCall,
-    /// A job with several instants is created: a row of its own, and its places in lists.
+    /// A job with several instants is created: a row of its own, what is recorded of that, and its places in lists.
     ListedJob,
     /// The row of one of the instants of such a job.
     ListedInstant,
@@ -164,7 +164,7 @@ impl Step {
             Self::OneTimeJob => Cost::tables(1.0, 0.0).keeps(INSTANT_BYTES, INSTANT_DAYS),
             Self::NamedOneTimeJob => Cost::tables(2.0, 0.0).keeps(2.0 * INSTANT_BYTES, INSTANT_DAYS),
             Self::CreateCall => Cost::tables(0.0, 1.0).functions(1.0, 0.008).logs(CALL_LOG_BYTES),
-            Self::ListedJob => Cost::tables(2.0, 1.0).keeps(INSTANT_BYTES, INSTANT_DAYS),
+            Self::ListedJob => Cost::tables(4.0, 1.0).keeps(INSTANT_BYTES, INSTANT_DAYS),
             Self::ListedInstant => Cost::tables(2.0, 0.0).keeps(INSTANT_BYTES, INSTANT_DAYS),
             Self::RowUnit => Cost::tables(1.0, 0.0).keeps(1_024.0, INSTANT_DAYS),
             Self::RowRead => Cost::tables(0.0, 1.0),

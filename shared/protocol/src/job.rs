@@ -103,6 +103,9 @@ pub struct JobView<P = Value> {
     pub expect: Option<Expected>,
     /// Whether it is paused: launches then deliver nothing and are recorded as runs with the reason `paused`.
     pub paused: bool,
+    /// Why it is paused, in the words of whoever did it. Left out while it is not paused, and when nobody said.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub paused_because: Option<String>,
     /// When this revision was written.
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub changed_at: String,

@@ -6,7 +6,7 @@
 //! | a target receives | [`Event`], [`Completion`], [`LaunchOverdue`] |
 //! | a consumer sends, by a call or a message | [`Release`], [`ReleaseMessage`] |
 //! | the API answers | [`JobView`], [`CalendarView`], [`SecretView`], [`PolicyView`], [`PolicyStatus`], [`Holder`], [`ClientView`], [`RegisteredClient`] |
-//! | the API answers | [`Run`], [`RunDetail`], [`EventRecord`], [`Explanation`], [`Preview`], [`Upcoming`], what came of tokens and of bulk calls; lists of these |
+//! | the API answers | [`Change`], [`JobVersion`], [`Run`], [`RunDetail`], [`EventRecord`], [`Explanation`], [`Preview`], [`Upcoming`], what came of tokens and of bulk calls; lists of these |
 //! | the API refuses with | [`Problem`] |
 //! | both: parts of answers that clients send too | [`Target`], [`BatchWindow`], [`Misfire`], [`Rate`], [`Interval`], [`EarlyClose`], [`At`], [`Every`], [`Dst`], and the words in them |
 //!
@@ -18,6 +18,7 @@
 
 mod ahead;
 mod calendar;
+mod change;
 mod client;
 mod completion;
 mod dead_letter;
@@ -42,6 +43,7 @@ mod words;
 
 pub use ahead::{Ahead, JobAhead, LimitedBy, PolicyAhead, StepAhead, StrainAhead};
 pub use calendar::{CalendarChange, CalendarList, CalendarView, EarlyClose, Interval, LaunchChange, Weekday};
+pub use change::{Change, ChangeList, JobVersion, JobVersionList};
 pub use client::{
     ClientDeletion, ClientUsage, ClientView, DeletionStage, JobDefaults, KeyList, KeyView, NewKey, QuotaName,
     QuotaUsage, Quotas, RegisteredClient, Scope, Suspension, WebhookSecret,

@@ -4,9 +4,11 @@ use chrono::{NaiveDate, NaiveTime, Weekday, WeekdaySet};
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 use tidegate_domain::calendar::{Calendar, Day, EarlyClose, Exclusions};
+use tidegate_domain::change::{Change, Kind, calendar_fields_that_differ};
 use tidegate_domain::ids::{CalendarId, ClientId};
 use tidegate_domain::time::{Window, clamped, parse_zone};
 
+use crate::changes::{ChangeRow, Changed, Told, change_row};
 use crate::doc::Rest;
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Update};
@@ -138,6 +140,37 @@ fn read(row: &Attributes) -> Result<Calendar> {
     })
 }
 
+/// What is recorded of a change from one version of a calendar, or nothing, to another, or nothing.
+fn change_of(old: Option<&Calendar>, new: Option<&Calendar>, change: &Change) -> Result<Option<Row>> {
+    let Some(calendar) = new.or(old) else { return Ok(None) };
+    let changed = Changed {
+        client: &calendar.client,
+        kind: Kind::Calendar,
+        id: calendar.id.as_str(),
+        revision: new.map(|new| new.revision),
+    };
+    let fields = old.zip(new).map(|(old, new)| calendar_fields_that_differ(&old.exclusions, &new.exclusions));
+    let told = Told {
+        before_revision: old.map(|old| old.revision),
+        fields: fields.unwrap_or_default(),
+        before: old.map(row).transpose()?,
+        after: new.map(row).transpose()?,
+    };
+    Ok(Some(change_row(changed, change, told)))
+}
+
+impl ChangeRow {
+    /// What a calendar said before and after the change; `None`: it was not there, or it is no change of a calendar.
+    ///
+    /// # Errors
+    /// `StoreError::Corrupt` when one of them cannot be read.
+    pub fn calendars(&self) -> Result<(Option<Calendar>, Option<Calendar>)> {
+        let is_one = self.kind == Kind::Calendar.as_str();
+        let told = |row: &Option<Attributes>| row.as_ref().filter(|_| is_one).map(read).transpose();
+        Ok((told(&self.before)?, told(&self.after)?))
+    }
+}
+
 impl Store {
     /// A calendar, read consistently; `None` when the client has none of this name.
     ///
@@ -158,32 +191,46 @@ impl Store {
         Ok(self.query(query).await?.read(Table::Clients, read))
     }
 
-    /// Adds a calendar. `Exists` when the client has one of this name, which stays as it is.
+    /// Adds a calendar, and records the change: both or neither. `Exists` when the client has one of this name, which stays as it
+    /// is.
     ///
     /// # Errors
-    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
-    pub async fn create_calendar(&self, calendar: &Calendar) -> Result<Create> {
-        self.put_new(Table::Clients, row(calendar)?).await
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
+    /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
+    pub async fn create_calendar(&self, calendar: &Calendar, change: &Change) -> Result<Create> {
+        let put = self.put_new_item_of(Table::Clients, row(calendar)?)?;
+        Ok(match self.recorded(put, change_of(None, Some(calendar), change)?).await? {
+            Write::Done => Create::Done,
+            Write::Refused => Create::Exists,
+        })
     }
 
-    /// Writes a calendar over its predecessor, `calendar.revision - 1`. `Refused` when another revision is stored, or
-    /// none.
+    /// Writes a calendar over the one that was seen, and records the change: both or neither. `Refused` when another revision is
+    /// stored, or none.
     ///
     /// # Errors
-    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
-    pub async fn replace_calendar(&self, calendar: &Calendar) -> Result<Write> {
+    /// As [`Self::create_calendar`].
+    pub async fn replace_calendar(
+        &self,
+        calendar: &Calendar,
+        seen: &Calendar,
+        change: &Change,
+    ) -> Result<Write> {
         let update = Update::rewrite(Table::Clients, row(calendar)?).when("revision = :old");
-        Ok(self.update(update.value(":old", number(calendar.revision - 1))).await?.into())
+        let update = self.update_item_of(update.value(":old", number(seen.revision)))?;
+        self.recorded(update, change_of(Some(seen), Some(calendar), change)?).await
     }
 
-    /// Removes a calendar at the revision that was seen. `Refused` when another revision is stored, or none.
+    /// Removes a calendar at the revision that was seen, and records the change: both or neither. `Refused` when another revision
+    /// is stored, or none.
     ///
     /// # Errors
-    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
-    pub async fn delete_calendar(&self, calendar: &Calendar) -> Result<Write> {
+    /// As [`Self::create_calendar`].
+    pub async fn delete_calendar(&self, calendar: &Calendar, change: &Change) -> Result<Write> {
         let values = Attributes::from([(":seen".to_owned(), number(calendar.revision))]);
         let key = key(&calendar.client, &calendar.id);
-        self.remove_when(Table::Clients, &key, "revision = :seen", values).await
+        let gone = self.delete_when_item_of(Table::Clients, &key, "revision = :seen", values)?;
+        self.recorded(gone, change_of(Some(calendar), None, change)?).await
     }
 }
 

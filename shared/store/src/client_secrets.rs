@@ -3,9 +3,11 @@
 use std::fmt;
 
 use chrono::{DateTime, Utc};
+use tidegate_domain::change::{Change, Kind};
 use tidegate_domain::ids::{ClientId, SecretId};
 use tidegate_domain::limits::SECRETS;
 
+use crate::changes::{Changed, named_row};
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Update};
 use crate::tables::Table;
@@ -67,6 +69,13 @@ fn read(row: &Attributes) -> Result<ClientSecret> {
     })
 }
 
+/// What is recorded of a change of a secret: its name and its revisions, never its value.
+fn change_of(secret: &ClientSecret, (before, after): (Option<u32>, Option<u32>), change: &Change) -> Row {
+    let (client, id) = (&secret.client, secret.id.as_str());
+    let fields = before.and(after).map(|_| "value").into_iter().collect();
+    named_row(Changed { client, kind: Kind::Secret, id, revision: after }, before, fields, change)
+}
+
 impl Store {
     /// A secret of a client, read consistently; `None` when it has none of this name.
     ///
@@ -91,12 +100,12 @@ impl Store {
         Ok(self.query(query).await?.read(Table::Clients, read))
     }
 
-    /// Adds a secret. `Refused` when the client has one of this name, or [`SECRETS`] of others.
+    /// Adds a secret, and records the change: both or neither. `Refused` when the client has one of this name, or [`SECRETS`] of others.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
     /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
-    pub async fn create_client_secret(&self, secret: &ClientSecret) -> Result<Write> {
+    pub async fn create_client_secret(&self, secret: &ClientSecret, change: &Change) -> Result<Write> {
         let counted = Update::new(
             Table::Clients,
             count_key(&secret.client),
@@ -107,26 +116,33 @@ impl Store {
             .value(":none", number(0))
             .value(":one", number(1))
             .value(":most", number(SECRETS));
-        let items = vec![self.put_new_item_of(Table::Clients, row(secret))?, self.update_item_of(counted)?];
+        let items = vec![
+            self.put_new_item_of(Table::Clients, row(secret))?,
+            self.update_item_of(counted)?,
+            self.put_item_of(Table::Jobs, change_of(secret, (None, Some(secret.revision)), change))?,
+        ];
         self.transact(Table::Clients, items).await
     }
 
-    /// Writes a secret over its predecessor, `secret.revision - 1`. `Refused` when another revision is stored, or none.
+    /// Writes a secret over its predecessor, `secret.revision - 1`, and records the change: both or neither. `Refused` when another
+    /// revision is stored, or none.
     ///
     /// # Errors
-    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
-    pub async fn replace_client_secret(&self, secret: &ClientSecret) -> Result<Write> {
+    /// As [`Self::create_client_secret`].
+    pub async fn replace_client_secret(&self, secret: &ClientSecret, change: &Change) -> Result<Write> {
         let update = Update::rewrite(Table::Clients, row(secret)).when("revision = :old");
         let before = secret.revision.saturating_sub(1);
-        Ok(self.update(update.value(":old", number(before))).await?.into())
+        let update = self.update_item_of(update.value(":old", number(before)))?;
+        let revisions = (Some(before), Some(secret.revision));
+        self.recorded(update, Some(change_of(secret, revisions, change))).await
     }
 
-    /// Removes a secret at the revision that was seen. `Refused` when another revision is stored, or none.
+    /// Removes a secret at the revision that was seen, and records the change: both or neither. `Refused` when another revision is stored, or none.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
     /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
-    pub async fn delete_client_secret(&self, secret: &ClientSecret) -> Result<Write> {
+    pub async fn delete_client_secret(&self, secret: &ClientSecret, change: &Change) -> Result<Write> {
         let seen = Attributes::from([(":seen".to_owned(), number(secret.revision))]);
         let key = key(&secret.client, &secret.id);
         let counted = Update::new(
@@ -137,6 +153,7 @@ impl Store {
         let items = vec![
             self.delete_when_item_of(Table::Clients, &key, "revision = :seen", seen)?,
             self.update_item_of(counted.value(":one", number(1)))?,
+            self.put_item_of(Table::Jobs, change_of(secret, (Some(secret.revision), None), change))?,
         ];
         self.transact(Table::Clients, items).await
     }

@@ -5,6 +5,7 @@ use std::{fmt, iter};
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use tidegate_domain::change::{Change, Kind};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::job::JobDefaults;
 use tidegate_domain::limits::FORMER_SECRETS;
@@ -13,6 +14,7 @@ use tidegate_domain::secret::KeptSeconds;
 use tidegate_domain::target::Target;
 use tidegate_domain::time::{clamped, seconds, shifted};
 
+use crate::changes::{Changed, named_row};
 use crate::doc::{DefaultsDoc, QuotasDoc, read_told, told_json};
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Update};
@@ -260,6 +262,27 @@ fn read(row: &Attributes) -> Result<Client> {
     })
 }
 
+/// What is recorded of a change of a client: its revisions, and the names of the fields that differ, never a secret.
+pub(crate) fn change_of(
+    client: &Client,
+    (before, after): (Option<u32>, Option<u32>),
+    fields: Vec<&'static str>,
+    change: &Change,
+) -> Row {
+    let id = client.id.as_str();
+    let changed = Changed { client: &client.id, kind: Kind::Client, id, revision: after };
+    named_row(changed, before, fields, change)
+}
+
+fn fields_that_differ(old: &Client, new: &Client) -> Vec<&'static str> {
+    let fields = [
+        ("allowed_targets", new.allowed_targets != old.allowed_targets),
+        ("defaults", new.defaults != old.defaults),
+        ("quotas", new.quotas != old.quotas),
+    ];
+    fields.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+}
+
 impl Store {
     /// A client by its name, read eventually; `None` when none is registered under it.
     ///
@@ -286,11 +309,13 @@ impl Store {
         self.get(Table::Clients, &client_key(id.as_str()), true).await?.as_ref().map(read).transpose()
     }
 
-    /// Replaces what a client may name, its defaults, its quotas, and whom its alerts go to. `Refused` unless it is at the revision before the one that is given.
+    /// Replaces what a client may name, its defaults, its quotas, and whom its alerts go to, and records the change from what was `seen`: both or neither.
+    /// `Refused` unless it is at the revision before the one that is given.
     ///
     /// # Errors
-    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
-    pub async fn replace_client(&self, client: &Client) -> Result<Write> {
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
+    /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
+    pub async fn replace_client(&self, client: &Client, seen: &Client, change: &Change) -> Result<Write> {
         let alerts = alerts(client);
         let sets =
             "SET allowed_targets = :allowed, defaults = :defaults, quotas = :quotas, revision = :revision";
@@ -309,14 +334,17 @@ impl Store {
             Some(alerts) => update.value(":alerts", alerts),
             None => update,
         };
-        Ok(self.update(update).await?.into())
+        let revisions = (Some(seen.revision), Some(client.revision));
+        let recorded = change_of(client, revisions, fields_that_differ(seen, client), change);
+        self.recorded(self.update_item_of(update)?, Some(recorded)).await
     }
 
-    /// Suspends a client, or ends that. `Refused` unless it is at the revision before the one that is given.
+    /// Suspends a client, or ends that, and records the change: both or neither. `Refused` unless it is at the revision before the
+    /// one that is given.
     ///
     /// # Errors
-    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
-    pub async fn replace_suspension(&self, client: &Client) -> Result<Write> {
+    /// As [`Self::replace_client`].
+    pub async fn replace_suspension(&self, client: &Client, change: &Change) -> Result<Write> {
         let changes = match &client.suspended {
             Some(_) => "SET revision = :revision, suspended = :suspended",
             None => "SET revision = :revision REMOVE suspended",
@@ -332,14 +360,22 @@ impl Store {
             }
             None => update,
         };
-        Ok(self.update(update).await?.into())
+        let revisions = (Some(client.revision.saturating_sub(1)), Some(client.revision));
+        let recorded = change_of(client, revisions, vec!["suspended"], change);
+        self.recorded(self.update_item_of(update)?, Some(recorded)).await
     }
 
-    /// Replaces the webhook secrets of a client. `Refused` unless the present one is still the one that was seen.
+    /// Replaces the webhook secrets of a client, and records that: both or neither. `Refused` unless the present one is still the one
+    /// that was seen.
     ///
     /// # Errors
-    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
-    pub async fn replace_webhook_secrets(&self, client: &Client, seen: &str) -> Result<Write> {
+    /// As [`Self::replace_client`].
+    pub async fn replace_webhook_secrets(
+        &self,
+        client: &Client,
+        seen: &str,
+        change: &Change,
+    ) -> Result<Write> {
         let former = former_secrets(client);
         let changes = match &former {
             Some(_) => "SET webhook_secret = :secret, former_secrets = :former",
@@ -353,7 +389,9 @@ impl Store {
             Some(former) => update.value(":former", former),
             None => update,
         };
-        Ok(self.update(update).await?.into())
+        // It makes no revision.
+        let recorded = change_of(client, (None, None), vec!["webhook_secret"], change);
+        self.recorded(self.update_item_of(update)?, Some(recorded)).await
     }
 
     /// A page of all clients, by name.

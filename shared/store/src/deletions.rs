@@ -8,6 +8,7 @@
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::ClientId;
 
+use crate::changes;
 use crate::clients::{Client, Deletion, Stage, client_key};
 use crate::item::{Attributes, Item, Key, number, text};
 use crate::keys::hash_key;
@@ -118,7 +119,7 @@ impl Store {
     pub async fn sweep(&self, client: &ClientId, stage: Stage, after: Option<String>) -> Result<Swept> {
         let Some(table) = stage.table() else {
             return match stage {
-                Stage::Jobs => self.sweep_partition(Table::Jobs, client.to_string()).await,
+                Stage::Jobs => self.sweep_jobs(client).await,
                 _ => self.sweep_own(client).await,
             };
         };
@@ -137,6 +138,14 @@ impl Store {
         let removed = keys.len() as u64;
         self.remove_rows(table, keys).await?;
         Ok(Swept { removed, next: page.next.map(|_| "more".to_owned()) })
+    }
+
+    /// Removes jobs, and what is recorded of changes.
+    async fn sweep_jobs(&self, client: &ClientId) -> Result<Swept> {
+        let jobs = self.sweep_partition(Table::Jobs, client.to_string()).await?;
+        let recorded = self.sweep_partition(Table::Jobs, changes::partition(client)).await?;
+        let removed = jobs.removed.saturating_add(recorded.removed);
+        Ok(Swept { removed, next: jobs.next.or(recorded.next) })
     }
 
     /// Removes what lies beside a client's own row: keys, calendars, secrets.

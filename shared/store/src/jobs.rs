@@ -6,18 +6,20 @@
 use std::collections::{HashMap, HashSet};
 use tidegate_domain::time::{days, shifted};
 
-use aws_sdk_dynamodb::types::{Delete, Put, TransactWriteItem};
+use aws_sdk_dynamodb::types::TransactWriteItem;
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
+use tidegate_domain::change::{Change, Kind, fields_that_differ};
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::{ExpectedSeconds, Job, Trigger};
-use tidegate_domain::limits::{AT_ROW_DAYS, ZONE_SHARDS};
+use tidegate_domain::limits::{AT_ROW_DAYS, TRANSACTION_ROWS, ZONE_SHARDS};
 use tidegate_domain::shard::shard_of;
 
+use crate::changes::{ChangeRow, Changed, Told, change_row};
 use crate::doc::{RulesDoc, TermsDoc, TriggerDoc, read_tags, tags_attribute};
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::launch::{OutboxEntry, keys_of, outbox_row, owed_key_of, remains_of, rows_of};
-use crate::rows::{Query, Sorted, Update, unbuilt};
+use crate::rows::{Query, Sorted, Update};
 use crate::tables::{EXPIRES_AT, Table};
 use crate::{Create, Page, PageOf, Result, Store, StoreError, Write};
 
@@ -31,6 +33,8 @@ pub enum JobRow {
     Deleted {
         /// The revision that its deletion was.
         revision: u32,
+        /// When it was deleted, to the millisecond.
+        changed_at: DateTime<Utc>,
     },
 }
 
@@ -39,7 +43,15 @@ impl JobRow {
     pub fn revision(&self) -> u32 {
         match self {
             Self::Live(job) => job.revision,
-            Self::Deleted { revision } => *revision,
+            Self::Deleted { revision, .. } => *revision,
+        }
+    }
+
+    /// When that was written, to the millisecond.
+    pub fn changed_at(&self) -> DateTime<Utc> {
+        match self {
+            Self::Live(job) => job.changed_at,
+            Self::Deleted { changed_at, .. } => *changed_at,
         }
     }
 }
@@ -69,6 +81,7 @@ fn row(job: &Job) -> Result<Row> {
         .with("terms", text(json(&TermsDoc::from(&job.terms))?))
         .with_some("rules", rules)
         .with_some("paused", job.paused.then(|| number(1)))
+        .with_some("paused_because", job.paused_because.as_deref().map(text))
         .with_some("tags", tags_attribute(&job.tags))
         .with_some("expect", job.expect.map(|within| number(within.get())))
         .with_some("children", (!places.is_empty()).then(|| text(places.join(","))))
@@ -87,7 +100,10 @@ fn expires_at(job: &Job) -> Option<DateTime<Utc>> {
 pub(crate) fn read(row: &Attributes) -> Result<JobRow> {
     let item = Item::read(Table::Jobs, row)?;
     let revision = item.number("rev")?;
-    let Some(when) = item.find_text(WHEN) else { return Ok(JobRow::Deleted { revision }) };
+    let Some(when) = item.find_text(WHEN) else {
+        let changed_at = item.find_instant_ms("changed_at")?.unwrap_or_default();
+        return Ok(JobRow::Deleted { revision, changed_at });
+    };
     let trigger: TriggerDoc = serde_json::from_str(when).map_err(|e| item.corrupt(e.to_string()))?;
     let terms: TermsDoc =
         serde_json::from_str(item.text("terms")?).map_err(|e| item.corrupt(e.to_string()))?;
@@ -104,6 +120,7 @@ pub(crate) fn read(row: &Attributes) -> Result<JobRow> {
         terms: terms.read().map_err(|e| item.corrupt(format!("'terms': {e}")))?,
         rules: rules.read().map_err(|e| item.corrupt(format!("'rules': {e}")))?,
         paused: item.number_or("paused", 0)? == 1,
+        paused_because: item.find_text("paused_because").map(str::to_owned),
         tags: read_tags(item)?,
         expect: read_expect(item)?,
         children: places.map(|place| item.parsed("children", place)).collect::<Result<_>>()?,
@@ -118,7 +135,54 @@ fn read_expect(item: Item<'_>) -> Result<Option<ExpectedSeconds>> {
     within.map_err(|e| item.corrupt(format!("'expect': {e}")))
 }
 
+fn tombstone(key: &Key, revision: u32, deleted_at: DateTime<Utc>) -> Row {
+    Row::new(key).with("rev", number(revision)).with("changed_at", number(deleted_at.timestamp_millis()))
+}
+
+/// What is recorded of a change of a job, before which something was `seen`; `new`: what it says then, unless it is gone.
+pub(crate) fn change_of_job(
+    (client, id, revision): (&ClientId, &JobId, u32),
+    seen: Option<&JobRow>,
+    new: Option<&Job>,
+    change: &Change,
+) -> Result<Row> {
+    let before = match seen {
+        Some(JobRow::Live(old)) => Some(row(old)?),
+        Some(JobRow::Deleted { revision, changed_at }) => {
+            Some(tombstone(&key(client, id), *revision, *changed_at))
+        }
+        None => None,
+    };
+    let fields = match (seen, new) {
+        (Some(JobRow::Live(old)), Some(new)) => fields_that_differ(old, new),
+        _ => Vec::new(),
+    };
+    let told = Told { before_revision: seen.map(JobRow::revision), fields, before, after: None };
+    let changed = Changed { client, kind: Kind::Job, id: id.as_str(), revision: Some(revision) };
+    Ok(change_row(changed, change, told))
+}
+
+impl ChangeRow {
+    /// What lay under the job's id before the change; `None`: nothing, or it is no change of a job.
+    ///
+    /// # Errors
+    /// `StoreError::Corrupt` when it cannot be read.
+    pub fn job_before(&self) -> Result<Option<JobRow>> {
+        self.before.as_ref().filter(|_| self.kind == Kind::Job.as_str()).map(read).transpose()
+    }
+}
+
 impl Store {
+    /// What is recorded of the change that made a revision of a job, or that deleted it; `None` when nothing was, or is kept.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, `StoreError::Corrupt` when the row cannot
+    /// be read.
+    pub async fn job_change(&self, client: &ClientId, id: &JobId, row: &JobRow) -> Result<Option<ChangeRow>> {
+        let changed = Changed { client, kind: Kind::Job, id: id.as_str(), revision: Some(row.revision()) };
+        self.change_of(changed, row.revision(), row.changed_at()).await
+    }
+
     /// What lies under a job's id, read consistently; `None` when there was never a job, or its tombstone has expired.
     /// A one-time job with a generated id has no such row: [`Store::one_time`] finds it.
     ///
@@ -203,13 +267,19 @@ impl Store {
     }
 
     /// Writes a job over what was `seen` under its id, with its rows in the time index and the launches that are `owed` of it: everything
-    /// or nothing. Refused when the row is no longer as seen. Of a job and of its rows that go on, attributes that this
+    /// or nothing. With them what is recorded of the `change`, whose instant is that of the job; `None`: nothing is. Refused when the row is no longer as seen. Of a job and of its rows that go on, attributes that this
     /// version does not know stay; over a tombstone, the job is new.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
     /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
-    pub async fn write_job(&self, job: &Job, seen: Option<&JobRow>, owed: &[OutboxEntry]) -> Result<Write> {
+    pub async fn write_job(
+        &self,
+        job: &Job,
+        seen: Option<&JobRow>,
+        owed: &[OutboxEntry],
+        change: Option<&Change>,
+    ) -> Result<Write> {
         let new_keys = keys_of(job, self.spread);
         let kept: HashSet<(&str, &str)> = new_keys.iter().map(|k| (&*k.pk, &*k.sk)).collect();
         let rows = rows_of(job, self.spread)?;
@@ -226,7 +296,10 @@ impl Store {
                 items.push(self.put_item_of(Table::Launch, row)?);
             }
         }
-        items.extend(self.zone_items(job, seen)?);
+        if let Some(change) = change {
+            let of = (&job.client, &job.id, job.revision);
+            items.push(self.put_item_of(Table::Jobs, change_of_job(of, seen, Some(job), change)?)?);
+        }
         if let Some(JobRow::Live(old)) = seen {
             let gone =
                 remains_of(old, self.spread).into_iter().filter(|(k, _)| !kept.contains(&(&*k.pk, &*k.sk)));
@@ -237,10 +310,19 @@ impl Store {
         for outbox in owed {
             items.push(self.put_item_of(Table::Launch, outbox_row(outbox)?)?);
         }
+        let mut zone = self.zone_items(job, seen)?;
+        if items.len().saturating_add(zone.len()) > TRANSACTION_ROWS
+            && let Some(key) = zone_key_of(job)
+        {
+            // One row too many. Whoever is listed in a zone without a job there only keeps the zone in use.
+            self.put(Table::Launch, Row::new(&key)).await?;
+            zone = zone.into_iter().skip(1).collect();
+        }
+        items.extend(zone);
         self.transact(Table::Jobs, items).await
     }
 
-    /// A job's place in the list of its zone, and the end of the one that it had in another.
+    /// A job's place in the list of its zone, and then the end of the one that it had in another.
     fn zone_items(&self, job: &Job, seen: Option<&JobRow>) -> Result<Vec<TransactWriteItem>> {
         let old = match seen {
             Some(JobRow::Live(old)) => zone_key_of(old),
@@ -296,18 +378,23 @@ impl Store {
         Ok(false)
     }
 
-    /// Replaces a job by its tombstone and removes its rows from the time index and the outbox: everything or nothing.
-    /// `Refused` when the job is no longer at `job.revision`.
+    /// Replaces a job by its tombstone, as of the instant of the `change`, removes its rows from the time index and the outbox, and
+    /// records the change: everything or nothing. `Refused` when the job is no longer at `job.revision`.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
     /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
-    pub async fn delete_job(&self, job: &Job, now: DateTime<Utc>) -> Result<Write> {
-        let tombstone = Row::new(&key(&job.client, &job.id))
-            .with("rev", number(job.revision + 1))
-            .with("changed_at", number(now.timestamp_millis()))
-            .expiring(shifted(now, days(2 * i64::from(job.terms.history_days.at_least_default().get()))));
-        let mut items = vec![self.guarded_put(Table::Jobs, tombstone, Some(job.revision))?];
+    pub async fn delete_job(&self, job: &Job, change: &Change) -> Result<Write> {
+        let revision = job.revision.saturating_add(1);
+        let kept = days(2 * i64::from(job.terms.history_days.at_least_default().get()));
+        let tombstone =
+            tombstone(&key(&job.client, &job.id), revision, change.at).expiring(shifted(change.at, kept));
+        let of = (&job.client, &job.id, revision);
+        let recorded = change_of_job(of, Some(&JobRow::Live(job.clone())), None, change)?;
+        let mut items = vec![
+            self.guarded_put(Table::Jobs, tombstone, Some(job.revision))?,
+            self.put_item_of(Table::Jobs, recorded)?,
+        ];
         for (key, void) in remains_of(job, self.spread) {
             items.push(self.end_item_of(&key, void)?);
         }
@@ -318,37 +405,12 @@ impl Store {
         self.transact(Table::Jobs, items).await
     }
 
-    pub(crate) fn put_new_item_of(&self, table: Table, row: Row) -> Result<TransactWriteItem> {
-        self.put_when_item_of(table, row, "attribute_not_exists(pk)", Attributes::new())
-    }
-
-    /// A put in the place of the revision that was seen, or of nothing.
-    pub(crate) fn guarded_put(&self, table: Table, row: Row, seen: Option<u32>) -> Result<TransactWriteItem> {
-        match seen {
-            None => self.put_new_item_of(table, row),
-            Some(seen) => {
-                let seen = Attributes::from([(":seen".to_owned(), number(seen))]);
-                self.put_when_item_of(table, row, "rev = :seen", seen)
-            }
-        }
-    }
-
-    pub(crate) fn put_item_of(&self, table: Table, row: Row) -> Result<TransactWriteItem> {
-        let put = Put::builder().table_name(self.name(table)).set_item(Some(row.into_attributes()));
-        Ok(TransactWriteItem::builder().put(put.build().map_err(unbuilt(table))?).build())
-    }
-
     /// Removes a row of the index, or makes it void.
     fn end_item_of(&self, key: &Key, void: Option<Row>) -> Result<TransactWriteItem> {
         match void {
             Some(void) => self.put_item_of(Table::Launch, void),
             None => self.delete_item_of(Table::Launch, key),
         }
-    }
-
-    pub(crate) fn delete_item_of(&self, table: Table, key: &Key) -> Result<TransactWriteItem> {
-        let delete = Delete::builder().table_name(self.name(table)).set_key(Some(key.attributes()));
-        Ok(TransactWriteItem::builder().delete(delete.build().map_err(unbuilt(table))?).build())
     }
 }
 

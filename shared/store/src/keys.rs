@@ -5,10 +5,12 @@
 
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
+use tidegate_domain::change::{Change, Kind};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::key::Scopes;
 use tidegate_domain::limits::CLIENT_KEYS;
 
+use crate::changes::{Changed, named_row};
 use crate::clients::{self, Client, client_key};
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Update};
@@ -115,17 +117,24 @@ fn read(row: &Attributes) -> Result<ApiKey> {
     })
 }
 
+/// What is recorded of a key that is made or revoked: never the key.
+fn change_of(client: &ClientId, id: &str, change: &Change) -> Row {
+    named_row(Changed { client, kind: Kind::Key, id, revision: None }, None, Vec::new(), change)
+}
+
 impl Store {
-    /// Registers a client with its first key: both or neither. `Exists` when the name is taken.
+    /// Registers a client with its first key, and records the change: all or nothing. `Exists` when the name is taken.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
     /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
-    pub async fn create_client(&self, client: &Client, key: &ApiKey) -> Result<Create> {
+    pub async fn create_client(&self, client: &Client, key: &ApiKey, change: &Change) -> Result<Create> {
         let mut items = vec![self.put_new_item_of(Table::Clients, clients::row(client))?];
         for row in rows(key) {
             items.push(self.put_item_of(Table::Clients, row)?);
         }
+        let recorded = clients::change_of(client, (None, Some(client.revision)), Vec::new(), change);
+        items.push(self.put_item_of(Table::Jobs, recorded)?);
         Ok(match self.transact(Table::Clients, items).await? {
             Write::Done => Create::Done,
             Write::Refused => Create::Exists,
@@ -142,12 +151,12 @@ impl Store {
         self.get_once_there(Table::Clients, &hash_key(hash)).await?.as_ref().map(read).transpose()
     }
 
-    /// Gives a client another key. `Refused` when it has [`CLIENT_KEYS`], or is not there.
+    /// Gives a client another key, and records the change: both or neither. `Refused` when it has [`CLIENT_KEYS`], or is not there.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
     /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
-    pub async fn create_key(&self, key: &ApiKey) -> Result<Write> {
+    pub async fn create_key(&self, key: &ApiKey, change: &Change) -> Result<Write> {
         let counted =
             Update::new(Table::Clients, client_key(key.client.as_str()), "SET live_keys = live_keys + :one")
                 .when("live_keys < :most")
@@ -157,6 +166,8 @@ impl Store {
         for row in rows(key) {
             items.push(self.put_item_of(Table::Clients, row)?);
         }
+        let recorded = change_of(&key.client, key.hash.id(), change);
+        items.push(self.put_item_of(Table::Jobs, recorded)?);
         self.transact(Table::Clients, items).await
     }
 
@@ -170,12 +181,12 @@ impl Store {
         Ok(self.query(of_client).await?.read(Table::Clients, read))
     }
 
-    /// Revokes a key of a client by its name, and tells its hash; `None` when the client has no such key.
+    /// Revokes a key of a client by its name, records the change with it, and tells its hash; `None` when the client has no such key.
     ///
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
     /// with others after `WRITE_ROUNDS` more attempts: nothing is written then. `StoreError::Corrupt` when the row cannot be read.
-    pub async fn revoke_key(&self, client: &ClientId, id: &str) -> Result<Option<KeyHash>> {
+    pub async fn revoke_key(&self, client: &ClientId, id: &str, change: &Change) -> Result<Option<KeyHash>> {
         let listed = listed_key(client, id);
         let Some(row) = self.get(Table::Clients, &listed, true).await? else { return Ok(None) };
         let hash = KeyHash(Item::read(Table::Clients, &row)?.text("hash")?.to_owned());
@@ -187,6 +198,7 @@ impl Store {
             self.delete_when_item_of(Table::Clients, &listed, &is_there, Attributes::new())?,
             self.delete_item_of(Table::Clients, &hash_key(&hash))?,
             self.update_item_of(counted)?,
+            self.put_item_of(Table::Jobs, change_of(client, id, change))?,
         ];
         Ok((self.transact(Table::Clients, items).await? == Write::Done).then_some(hash))
     }

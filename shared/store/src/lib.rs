@@ -16,6 +16,7 @@
 
 mod aside;
 pub mod calendars;
+pub mod changes;
 pub mod client_secrets;
 pub mod clients;
 mod create;
@@ -30,6 +31,7 @@ pub mod jobs;
 pub mod keys;
 pub mod launch;
 pub mod line;
+mod one_times;
 pub mod overdue;
 pub mod pace;
 pub mod packs;
@@ -47,6 +49,7 @@ pub mod slots;
 pub mod tables;
 pub mod targets;
 pub mod ticker;
+mod transact;
 mod triggers;
 pub mod watches;
 

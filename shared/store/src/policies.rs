@@ -2,6 +2,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
+use tidegate_domain::change::{Change, Kind, policy_fields_that_differ};
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::limits::ACTIVE_SHARDS;
 use tidegate_domain::policy::{OnExpiry, Policy, PolicyTerms, WaitingRuns};
@@ -9,6 +10,7 @@ use tidegate_domain::rate_limit::{Per, RateLimit};
 use tidegate_domain::shard::shard_of;
 use tidegate_domain::shares::SharePlan;
 
+use crate::changes::{ChangeRow, Changed, Told, change_row};
 use crate::doc::{BackpressureDoc, SidelineDoc};
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Sorted, Update};
@@ -117,13 +119,46 @@ fn read_active(row: &Attributes) -> Result<ActivePolicy> {
     })
 }
 
-impl Store {
-    /// Adds a policy. `Exists` when the client has one of this name, which stays as it is.
+/// What is recorded of a change from one version of a policy, or nothing, to another, or nothing.
+fn change_of(old: Option<&Policy>, new: Option<&Policy>, change: &Change) -> Option<Row> {
+    let policy = new.or(old)?;
+    let changed = Changed {
+        client: &policy.client,
+        kind: Kind::Policy,
+        id: policy.id.as_str(),
+        revision: new.map(|new| new.revision),
+    };
+    let fields = old.zip(new).map(|(old, new)| policy_fields_that_differ(old, new)).unwrap_or_default();
+    let before_revision = old.map(|old| old.revision);
+    let told = Told { before_revision, fields, before: old.map(row), after: new.map(row) };
+    Some(change_row(changed, change, told))
+}
+
+impl ChangeRow {
+    /// What a policy said before and after the change; `None`: it was not there, or it is no change of a policy.
     ///
     /// # Errors
-    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
-    pub async fn create_policy(&self, policy: &Policy) -> Result<Create> {
-        self.put_new(Table::Policies, row(policy)).await
+    /// `StoreError::Corrupt` when one of them cannot be read.
+    pub fn policies(&self) -> Result<(Option<Policy>, Option<Policy>)> {
+        let is_one = self.kind == Kind::Policy.as_str();
+        let told = |row: &Option<Attributes>| row.as_ref().filter(|_| is_one).map(read).transpose();
+        Ok((told(&self.before)?, told(&self.after)?))
+    }
+}
+
+impl Store {
+    /// Adds a policy, and records the change: both or neither. `Exists` when the client has one of this name, which stays as it
+    /// is.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
+    /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
+    pub async fn create_policy(&self, policy: &Policy, change: &Change) -> Result<Create> {
+        let put = self.put_new_item_of(Table::Policies, row(policy))?;
+        Ok(match self.recorded(put, change_of(None, Some(policy), change)).await? {
+            Write::Done => Create::Done,
+            Write::Refused => Create::Exists,
+        })
     }
 
     /// A policy, read consistently; `None` when the client has none of this name.
@@ -146,14 +181,26 @@ impl Store {
         Ok(self.query(query.page(page.into())).await?.read(Table::Policies, read))
     }
 
-    /// Writes a policy over the one that was seen. `Refused` when its revision or its plan is another by now, or it is
-    /// gone.
+    /// Writes a policy over the one that was seen, and records the `change`, if there is one: both or neither. `Refused` when its
+    /// revision or its plan is another by now, or it is gone.
     ///
     /// # Errors
-    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
-    pub async fn replace_policy(&self, policy: &Policy, seen: &Policy) -> Result<Write> {
-        let update = Update::rewrite(Table::Policies, row(policy)).when(AS_SEEN);
-        Ok(self.update(with_seen(update, seen)).await?.into())
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
+    /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
+    pub async fn replace_policy(
+        &self,
+        policy: &Policy,
+        seen: &Policy,
+        change: Option<&Change>,
+    ) -> Result<Write> {
+        let update = with_seen(Update::rewrite(Table::Policies, row(policy)).when(AS_SEEN), seen);
+        match change {
+            None => Ok(self.update(update).await?.into()),
+            Some(change) => {
+                let update = self.update_item_of(update)?;
+                self.recorded(update, change_of(Some(seen), Some(policy), change)).await
+            }
+        }
     }
 
     /// Shares a policy's limit out anew. `Refused` unless the policy and its plan are still those that were seen.
@@ -169,14 +216,17 @@ impl Store {
         Ok(self.update(with_seen(update, seen)).await?.into())
     }
 
-    /// Removes a policy at the revision that was seen. `Refused` when another revision is stored, or none.
+    /// Removes a policy at the revision that was seen, and records the change: both or neither. `Refused` when another revision is
+    /// stored, or none.
     ///
     /// # Errors
-    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
-    pub async fn delete_policy(&self, policy: &Policy) -> Result<Write> {
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
+    /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
+    pub async fn delete_policy(&self, policy: &Policy, change: &Change) -> Result<Write> {
         let values = Attributes::from([(":seen".to_owned(), number(policy.revision))]);
         let key = key(&policy.client, &policy.id);
-        self.remove_when(Table::Policies, &key, "revision = :seen", values).await
+        let gone = self.delete_when_item_of(Table::Policies, &key, "revision = :seen", values)?;
+        self.recorded(gone, change_of(Some(policy), None, change)).await
     }
 
     /// Puts a policy on the list that each tick looks after, or says at `now` that it is still in use. Call it *before*

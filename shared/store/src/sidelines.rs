@@ -5,9 +5,11 @@
 //! read. Of what waits under a policy the policy's row says so.
 
 use chrono::{DateTime, Utc};
+use tidegate_domain::change::{Change, Kind};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::sideline::{Sideline, SidelineOf, Sidelines};
 
+use crate::changes::{Changed, named_row};
 use crate::doc::SidelinesDoc;
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Update};
@@ -60,6 +62,15 @@ fn read(row: &Attributes) -> Result<SidelinedChunk> {
     })
 }
 
+/// What is recorded of a client or a job that is sidelined, or drained.
+fn change_of(client: &ClientId, of: &SidelineOf, change: &Change) -> Row {
+    let (kind, id) = match of {
+        SidelineOf::Client => (Kind::Client, client.as_str()),
+        SidelineOf::Job(id) => (Kind::Job, id.as_str()),
+    };
+    named_row(Changed { client, kind, id, revision: None }, None, Vec::new(), change)
+}
+
 impl Store {
     /// What is said of a client before its chunks are sent, read consistently. What cannot be read has every job looked up, and
     /// nothing sent.
@@ -96,15 +107,18 @@ impl Store {
         Ok(Recheck { until, sidelines: sidelines.unwrap_or_default(), seen })
     }
 
-    /// Says what of a client is sidelined from now on. `Refused` unless it is still as it was `seen`.
+    /// Says what of a client is sidelined from now on, and records the change of one, if there is one: both or neither. `Refused`
+    /// unless it is still as it was `seen`.
     ///
     /// # Errors
-    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
+    /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
     pub async fn replace_sidelines(
         &self,
         client: &ClientId,
         sidelines: &Sidelines,
         seen: &Recheck,
+        change: Option<(&SidelineOf, &Change)>,
     ) -> Result<Write> {
         let update = Update::new(Table::Clients, recheck_key(client), "SET sidelined = :new")
             .value(":new", text(SidelinesDoc::encode(sidelines)));
@@ -112,7 +126,13 @@ impl Store {
             Some(seen) => update.when("sidelined = :seen").value(":seen", text(seen)),
             None => update.when("attribute_not_exists(sidelined)"),
         };
-        Ok(self.update(update).await?.into())
+        match change {
+            None => Ok(self.update(update).await?.into()),
+            Some((of, change)) => {
+                let update = self.update_item_of(update)?;
+                self.recorded(update, Some(change_of(client, of, change))).await
+            }
+        }
     }
 
     /// Sets a chunk aside under a client or a job. The same once more takes the place of the first.

@@ -112,6 +112,7 @@ impl Maker {
             trigger,
             rules: Rules::default(),
             paused: false,
+            paused_because: None,
             terms: self.terms.clone(),
             tags: Default::default(),
             expect: None,

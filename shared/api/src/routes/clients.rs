@@ -7,12 +7,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use chrono::DateTime;
 use http::StatusCode;
+use tidegate_domain::change::What;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::key::Scopes;
 use tidegate_domain::limits::{FORMER_SECRETS, WRITE_ROUNDS};
 use tidegate_domain::quota::Quotas;
 use tidegate_domain::secret::KeptSeconds;
 use tidegate_domain::time::{seconds, shifted};
+use tidegate_engine::author;
 use tidegate_protocol::{ClientView, RegisteredClient, WebhookSecret};
 use tidegate_store::clients::{Client, FormerSecret};
 use tidegate_store::keys::ApiKey;
@@ -69,7 +71,8 @@ pub(crate) async fn register_client(
         revision: 1,
         created_at,
     };
-    let created = state.engine.store().create_client(&client, &key).await;
+    let change = author::change(What::Created, created_at);
+    let created = state.engine.store().create_client(&client, &key, &change).await;
     match created.map_err(|e| Problem::of_store("register a client", &e))? {
         Create::Done => {
             let shown = view(&client);
@@ -157,7 +160,8 @@ pub(crate) async fn patch_client(
             return Ok(with_revision(StatusCode::OK, seen.revision, view(&seen)));
         }
         let changed = Client { revision: seen.revision.saturating_add(1), ..changed };
-        let written = state.engine.store().replace_client(&changed).await;
+        let change = author::change(What::Changed, state.engine.clock().now());
+        let written = state.engine.store().replace_client(&changed, &seen, &change).await;
         if written.map_err(|e| Problem::of_store("change a client", &e))? == Write::Done {
             if changed.quotas.counted_since != seen.quotas.counted_since {
                 state.engine.quotas().count_all(&changed).await;
@@ -256,7 +260,8 @@ pub(crate) async fn rotate_webhook_secret(
         let (now, seen) = (state.engine.clock().now(), client.webhook_secret.clone());
         let changed = client.with_webhook_secret(webhook_secret.clone(), kept, now);
         let changed = changed.map_err(|oldest| too_many_secrets(&oldest))?;
-        let written = state.engine.store().replace_webhook_secrets(&changed, &seen).await;
+        let change = author::change(What::Changed, now);
+        let written = state.engine.store().replace_webhook_secrets(&changed, &seen, &change).await;
         if written.map_err(|e| Problem::of_store("replace a webhook secret", &e))? == Write::Done {
             let former_until = (kept.get() > 0).then(|| instant(shifted(now, seconds(kept.get().into()))));
             return Ok((StatusCode::CREATED, Json(WebhookSecret { webhook_secret, former_until })));

@@ -9,7 +9,7 @@ use tidegate_domain::ids::JobId;
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::quota::Ask;
-use tidegate_engine::{Expect, JobDelete, Written};
+use tidegate_engine::{EngineError, Expect, JobDelete, Written};
 use tidegate_store::clients::Client;
 use tidegate_store::{KeyHash, Page, PageOf, StoreError};
 
@@ -21,9 +21,12 @@ use super::{
 };
 use crate::ApiState;
 use crate::auth::Caller;
-use crate::body::{Asked, Body, Cursor, Expected, IdempotencyKey, Paged, Precondition, id_to_find};
+use crate::body::{
+    Asked, Body, Cursor, Expected, IdempotencyKey, MaybeBody, Paged, Precondition, id_to_find,
+};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::job::{JobBody, JobList, JobView, check_job_id, view};
+use crate::wire::job_calls::PauseBody;
 use crate::wire::read_only::expectation;
 use crate::wire::selection::{JobsQuery, Selection};
 use crate::wire::spoiled;
@@ -213,8 +216,9 @@ pub(crate) async fn delete_job(
 }
 
 /// Pauses a job. A launch that falls due while it is paused delivers nothing and is recorded as a run with the reason
-/// `paused`; runs that were launched before go on.
-#[utoipa::path(post, path = "/v1/jobs/{job_id}/pause", tag = "jobs",
+/// `paused`; runs that were launched before go on. The body may say why, and may be left out: GET shows it as `paused_because`
+/// while the job is paused. Pausing it again for another reason replaces the reason.
+#[utoipa::path(post, path = "/v1/jobs/{job_id}/pause", tag = "jobs", request_body = Option<PauseBody>,
     params(("job_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
     responses(
         (status = 200, description = "The job, paused", body = JobView, headers(("etag" = String))),
@@ -224,8 +228,18 @@ pub(crate) async fn pause_job(
     Caller(client): Caller,
     Path(id): Path<String>,
     Expected(expected): Expected,
+    MaybeBody(body): MaybeBody<PauseBody>,
 ) -> Result<Response, Problem> {
-    set_paused(&state, &client, &id, true, expected).await
+    let mut errors = FieldErrors::default();
+    let because = body.unwrap_or_default().check(&mut errors).flatten();
+    errors.into_result(Kind::InvalidBody)?;
+    let id: JobId = id_to_find("job", &id)?;
+    let jobs = state.engine.jobs();
+    let written = match &because {
+        Some(because) => jobs.pause_because(&client.id, &id, because, expected).await,
+        None => jobs.pause(&client.id, &id, true, expected).await,
+    };
+    answer_paused(written, &id)
 }
 
 /// Resumes a job. Launches that fell due in the meantime are not delivered later.
@@ -240,18 +254,12 @@ pub(crate) async fn resume_job(
     Path(id): Path<String>,
     Expected(expected): Expected,
 ) -> Result<Response, Problem> {
-    set_paused(&state, &client, &id, false, expected).await
+    let id: JobId = id_to_find("job", &id)?;
+    let written = state.engine.jobs().pause(&client.id, &id, false, expected).await;
+    answer_paused(written, &id)
 }
 
-async fn set_paused(
-    state: &ApiState,
-    client: &Client,
-    id: &str,
-    paused: bool,
-    expected: Option<u32>,
-) -> Result<Response, Problem> {
-    let id: JobId = id_to_find("job", id)?;
-    let written = state.engine.jobs().pause(&client.id, &id, paused, expected).await;
+fn answer_paused(written: Result<Written<Job>, EngineError>, id: &JobId) -> Result<Response, Problem> {
     match written.map_err(|e| Problem::of_engine("pause or resume a job", &e))? {
         Written::Absent => Err(not_found("job", id.as_str())),
         written => answer(written, id.as_str(), Vec::new()),

@@ -3,7 +3,9 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use http::StatusCode;
+use tidegate_domain::change::What;
 use tidegate_domain::limits::CLIENT_KEYS;
+use tidegate_engine::author;
 use tidegate_protocol::{KeyList, NewKey};
 use tidegate_store::clients::Client;
 use tidegate_store::keys::ApiKey;
@@ -114,7 +116,8 @@ async fn create(
         expires_at,
         created_at: state.engine.clock().now(),
     };
-    let created = state.engine.store().create_key(&key).await;
+    let change = author::change(What::Created, key.created_at);
+    let created = state.engine.store().create_key(&key, &change).await;
     match created.map_err(|e| Problem::of_store("make a key", &e))? {
         Write::Done => Ok((StatusCode::CREATED, Json(NewKey { key: view(&key), api_key }))),
         Write::Refused => {
@@ -138,7 +141,8 @@ async fn revoke(state: &ApiState, client: &Client, id: &str) -> Result<StatusCod
     if !KeyHash::is_id(id) {
         return Err(not_found("key", &cut(id, ECHOED_CHARACTERS)));
     }
-    let revoked = state.engine.store().revoke_key(&client.id, id).await;
+    let change = author::change(What::Deleted, state.engine.clock().now());
+    let revoked = state.engine.store().revoke_key(&client.id, id, &change).await;
     match revoked.map_err(|e| Problem::of_store("revoke a key", &e))? {
         Some(hash) => {
             state.known_keys.forget(&hash);

@@ -5,8 +5,10 @@
 
 use axum::extract::{Path, State};
 use axum::response::Response;
+use chrono::{DateTime, Utc};
+use tidegate_domain::change::What;
 use tidegate_domain::ids::{JobId, PolicyId};
-use tidegate_domain::job::JobDefaults;
+use tidegate_domain::job::{Job, JobDefaults};
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_engine::{Expect, Written};
 use tidegate_protocol::PolicyView;
@@ -45,26 +47,41 @@ pub(crate) async fn patch_job(
     patch: Patch,
 ) -> Result<Response, Problem> {
     let id: JobId = id_to_find("job", &id)?;
-    // What the job says holds, also where it says nothing.
-    let client = Client { defaults: JobDefaults::default(), ..client };
-    for _ in 0..WRITE_ROUNDS {
-        let found = state.engine.jobs().get(&client.id, &id).await;
-        let found = found.map_err(|e| Problem::of_engine("read a job", &e))?;
-        let Some(job) = found else { return Err(not_found("job", id.as_str())) };
+    let change = |job: &Job| {
         if id.one_time_shard().is_some() {
             return Err(generated(&id));
         }
-        let merged = patch.applied_to(job::as_sent(&job)?)?;
-        let body: JobBody = form::read(merged.get().as_bytes(), state.engine.clock().now())?;
+        let merged = patch.applied_to(job::as_sent(job)?)?;
+        form::read(merged.get().as_bytes(), state.engine.clock().now())
+    };
+    change_job(&state, client, &id, by_header, What::Changed, change).await
+}
+
+/// Writes what `change` makes of a job over the revision that it was made of, checked like a PUT: anew while other writes come in
+/// between, unless a revision is expected.
+pub(super) async fn change_job(
+    state: &ApiState,
+    client: Client,
+    id: &JobId,
+    by_header: Option<u32>,
+    what: What,
+    change: impl Fn(&Job) -> Result<JobBody, Problem>,
+) -> Result<Response, Problem> {
+    let client = with_its_own(client);
+    for _ in 0..WRITE_ROUNDS {
+        let found = state.engine.jobs().get(&client.id, id).await;
+        let found = found.map_err(|e| Problem::of_engine("read a job", &e))?;
+        let Some(job) = found else { return Err(not_found("job", id.as_str())) };
+        let body = change(&job)?;
         let expected = expectation(by_header.into(), body.revision)?;
         if expected.is_other_than(job.revision) {
             return Err(wrong_revision("job", id.as_str(), job.revision));
         }
-        let accepted = accept(&state, &client, Some(&id), body, &mut Seen::default()).await?;
+        let accepted = accept(state, &client, Some(id), body, &mut Seen::default()).await?;
         let Accepted { draft, warnings, .. } = accepted;
-        take(&state, &client, ask_of_change(&draft.trigger, Some(&job))).await?;
+        take(state, &client, ask_of_change(&draft.trigger, Some(&job))).await?;
         let seen = Expect::Revision(job.revision);
-        let written = state.engine.jobs().replace(&client.id, id.clone(), draft, seen).await;
+        let written = state.engine.jobs().replace_as(&client.id, id.clone(), draft, seen, what).await;
         match written.map_err(|e| Problem::of_engine("write a job", &e))? {
             Written::RevisionIs(_) | Written::Absent if expected == Expect::Anything => {}
             Written::Absent => return Err(not_found("job", id.as_str())),
@@ -72,6 +89,17 @@ pub(crate) async fn patch_job(
         }
     }
     Err(contended("job", id.as_str()))
+}
+
+/// A client in whose jobs what they say holds, also where they say nothing. How long their history is kept, none of them says.
+pub(super) fn with_its_own(client: Client) -> Client {
+    let history_days = client.defaults.history_days;
+    Client { defaults: JobDefaults { history_days, ..JobDefaults::default() }, ..client }
+}
+
+/// A job as the body that its client would send.
+pub(super) fn body_of(job: &Job, now: DateTime<Utc>) -> Result<JobBody, Problem> {
+    form::read(job::text_as_sent(job)?.get().as_bytes(), now)
 }
 
 /// Changes some fields of a policy, by a JSON merge patch (RFC 7396): null takes a field out, which brings back its
@@ -116,7 +144,7 @@ pub(crate) async fn patch_policy(
     Err(contended("policy", id.as_str()))
 }
 
-fn generated(id: &JobId) -> Problem {
+pub(super) fn generated(id: &JobId) -> Problem {
     let message = format!(
         "job '{id}' has a generated id and cannot be changed; delete it and create it anew, with a job_id if it may change"
     );

@@ -21,9 +21,10 @@ use crate::wire::spoiled;
 const AT_ONCE: usize = 8;
 
 /// What is done to the jobs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Act {
-    Pause,
+    /// For a reason, if one is given.
+    Pause(Option<String>),
     Resume,
     Delete,
 }
@@ -38,7 +39,10 @@ pub(crate) async fn pause_jobs(
     Caller(client): Caller,
     Body(body): Body<SelectionBody>,
 ) -> Result<Json<SelectedJobs>, Problem> {
-    act_on(&state, &client, &body, Act::Pause).await
+    let mut errors = FieldErrors::default();
+    let because = body.because(&mut errors);
+    errors.into_result(Kind::InvalidBody)?;
+    act_on(&state, &client, &body, Act::Pause(because.flatten())).await
 }
 
 /// Resumes the jobs that fit all that is given, as `/v1/jobs/bulk/pause` pauses them.
@@ -73,6 +77,10 @@ async fn act_on(
 ) -> Result<Json<SelectedJobs>, Problem> {
     let mut errors = FieldErrors::default();
     let selection = body.check(&mut errors);
+    if let (Act::Resume | Act::Delete, Some(Some(because))) = (&act, body.because(&mut errors)) {
+        let message = "because goes with the call to pause jobs; leave it out";
+        errors.add("because", because, message);
+    }
     errors.into_result(Kind::InvalidBody)?;
     let Some(selection) = selection else {
         return Err(Problem::new(Kind::InvalidBody, "the body says no jobs"));
@@ -82,6 +90,7 @@ async fn act_on(
     let page = state.engine.store().jobs(&client.id, &selection.prefix, cursor).await;
     let page = page.map_err(|e| Cursor::refusal(given, "list jobs", &e))?;
     let chosen = page.rows.iter().filter(|job| selection.has(job));
+    let act = &act;
     let results = chosen.map(|job| async move {
         let done = if body.dry_run { Ok(told(act, job)) } else { done(state, client, job, act).await };
         let result = done.unwrap_or_else(refused);
@@ -96,17 +105,21 @@ async fn act_on(
     }))
 }
 
-async fn done(state: &ApiState, client: &Client, job: &Job, act: Act) -> Result<BulkResult, Problem> {
+async fn done(state: &ApiState, client: &Client, job: &Job, act: &Act) -> Result<BulkResult, Problem> {
     let jobs = state.engine.jobs();
     let failed = |e: EngineError| Problem::of_engine("change one of several jobs", &e);
-    if act == Act::Delete {
+    if *act == Act::Delete {
         return match jobs.delete(&client.id, &job.id, None).await.map_err(failed)? {
             // It is gone, whoever deleted it.
             JobDelete::Done | JobDelete::Absent => Ok(told(act, job)),
             JobDelete::RevisionIs(current) => Err(wrong_revision("job", job.id.as_str(), current)),
         };
     }
-    match jobs.pause(&client.id, &job.id, act == Act::Pause, None).await.map_err(failed)? {
+    let written = match act {
+        Act::Pause(Some(because)) => jobs.pause_because(&client.id, &job.id, because, None).await,
+        _ => jobs.pause(&client.id, &job.id, *act != Act::Resume, None).await,
+    };
+    match written.map_err(failed)? {
         Written::Created(job) | Written::Replaced(job) | Written::Unchanged(job) | Written::Taken(job) => {
             Ok(told(act, &job))
         }
@@ -116,9 +129,9 @@ async fn done(state: &ApiState, client: &Client, job: &Job, act: Act) -> Result<
 }
 
 /// What is answered of a job to which it was done.
-fn told(act: Act, job: &Job) -> BulkResult {
+fn told(act: &Act, job: &Job) -> BulkResult {
     match act {
-        Act::Pause | Act::Resume => stored(200, job, Vec::new()),
+        Act::Pause(_) | Act::Resume => stored(200, job, Vec::new()),
         Act::Delete => BulkResult { revision: None, ..stored(204, job, Vec::new()) },
     }
 }

@@ -18,7 +18,7 @@ use tidegate_protocol::{self as protocol, RunOverlap};
 use utoipa::ToSchema;
 
 use crate::form::Form;
-use crate::merge::{Members, members_of};
+use crate::merge::{Members, members_of, raw};
 use crate::problem::{FieldErrors, Problem};
 use crate::wire::bounds::{List, Text, bounded_fields};
 use crate::wire::fair;
@@ -144,6 +144,10 @@ pub(crate) struct JobBody {
     /// Not looked at.
     #[serde(default)]
     #[schema(value_type = Option<String>, read_only)]
+    paused_because: Unread<String>,
+    /// Not looked at.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, read_only)]
     description: Unread<String>,
     /// Not looked at.
     #[serde(default)]
@@ -179,6 +183,11 @@ impl JobBody {
     /// Whether it names its job.
     pub(crate) fn has_id(&self) -> bool {
         self.job_id.is_some()
+    }
+
+    /// The same job with another trigger.
+    pub(crate) fn with_trigger(self, trigger: TriggerBody) -> Self {
+        Self { trigger, ..self }
     }
 
     /// Checks every field; `None` when one is wrong, and then the findings say which.
@@ -386,6 +395,8 @@ pub(crate) fn view(job: &Job, mut warnings: Vec<String>) -> JobView {
         tags: job.tags.iter().map(str::to_owned).collect(),
         expect: job.expect.map(expected_view),
         paused: job.paused,
+        // A process of an earlier version resumes a job and leaves the reason where it was.
+        paused_because: job.paused_because.clone().filter(|_| job.paused),
         changed_at: instant(job.changed_at),
         warnings,
     }
@@ -405,11 +416,16 @@ fn check_tags(words: &[String], errors: &mut FieldErrors) -> Option<Tags> {
 /// is merged into.
 pub(crate) fn as_sent(job: &Job) -> Result<Members, Problem> {
     let view = JobView { trigger: trigger::as_sent(&job.trigger), ..view(job, Vec::new()) };
-    let mut follows = vec!["revision", "description", "paused", "changed_at", "warnings"];
+    let mut follows = vec!["revision", "description", "paused", "paused_because", "changed_at", "warnings"];
     if view.payloads.is_some() || view.count == 1 {
         follows.push("count");
     }
     let mut members = members_of(&view)?;
     members.retain(|name, _| !follows.contains(&name.as_str()));
     Ok(members)
+}
+
+/// The same as the text of a body.
+pub(crate) fn text_as_sent(job: &Job) -> Result<Box<RawValue>, Problem> {
+    raw(&as_sent(job)?)
 }

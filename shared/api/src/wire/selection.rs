@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use tidegate_domain::ids::PolicyId;
 use tidegate_domain::job::Job;
-use tidegate_domain::limits::{JOB_ID_BYTES, NAME_BYTES, TAG_BYTES, TARGET_URL_BYTES};
+use tidegate_domain::limits::{CLOSED_BECAUSE_BYTES, JOB_ID_BYTES, NAME_BYTES, TAG_BYTES, TARGET_URL_BYTES};
 use tidegate_domain::tags::Tags;
 use tidegate_engine::JobsAlike;
 use utoipa::{IntoParams, ToSchema};
@@ -13,6 +13,7 @@ use crate::form::Form;
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::bounds::{Text, bounded_fields};
 use crate::wire::client::pattern_fault;
+use crate::wire::job_calls::check_because;
 use crate::wire::number::PageLimit;
 
 /// The jobs that are meant: those that fit all that is given.
@@ -34,6 +35,9 @@ pub(crate) struct SelectionBody {
     /// A tag that they have.
     #[schema(value_type = Option<String>, example = "team:books")]
     tag: Option<Text<TAG_BYTES>>,
+    /// Why they are paused, for those who look at them: at most 200 bytes. Only where they are to be paused.
+    #[schema(value_type = Option<String>)]
+    because: Option<Text<CLOSED_BECAUSE_BYTES>>,
     /// Only tells which jobs are meant.
     #[serde(default)]
     pub(crate) dry_run: bool,
@@ -41,7 +45,7 @@ pub(crate) struct SelectionBody {
     pub(crate) cursor: Option<String>,
 }
 
-bounded_fields!(SelectionBody: prefix, policy_id, target, tag);
+bounded_fields!(SelectionBody: prefix, policy_id, target, tag, because);
 
 /// Which jobs are asked for: those that fit all that is given.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -167,10 +171,16 @@ impl Selection {
 impl Form for SelectionBody {
     fn note_faults(self, _: DateTime<Utc>, errors: &mut FieldErrors) {
         self.check(errors);
+        self.because(errors);
     }
 }
 
 impl SelectionBody {
+    /// Why the jobs are paused, if that is said; `None` when it is too long, and then `errors` says so.
+    pub(crate) fn because(&self, errors: &mut FieldErrors) -> Option<Option<String>> {
+        check_because(self.because.as_ref(), errors)
+    }
+
     /// What the jobs have in common; `None` when a field is wrong, and then `errors` says which.
     pub(crate) fn check(&self, errors: &mut FieldErrors) -> Option<Selection> {
         let prefix = self.prefix.check("prefix", errors);

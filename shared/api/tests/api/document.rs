@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tidegate_api::openapi_json;
+use tidegate_domain::change::{Kind, What};
 use tidegate_domain::occurrence::{SkipReason, StopReason};
 use tidegate_embedded::{Call, Fault, FaultPlan};
 
@@ -54,6 +55,7 @@ async fn every_route_is_in_the_document_and_the_document_names_no_other() {
         "DELETE /v1/secrets/{secret_id}",
         "GET /v1/calendars",
         "GET /v1/calendars/{calendar_id}",
+        "GET /v1/changes",
         "GET /v1/client",
         "GET /v1/clients",
         "GET /v1/clients/{client_id}",
@@ -74,6 +76,8 @@ async fn every_route_is_in_the_document_and_the_document_names_no_other() {
         "GET /v1/jobs/{job_id}/runs/{run_id}",
         "GET /v1/jobs/{job_id}/runs/{run_id}/events",
         "GET /v1/jobs/{job_id}/upcoming",
+        "GET /v1/jobs/{job_id}/versions",
+        "GET /v1/jobs/{job_id}/versions/{revision}",
         "GET /v1/keys",
         "GET /v1/openapi.json",
         "GET /v1/overdue",
@@ -108,7 +112,9 @@ async fn every_route_is_in_the_document_and_the_document_names_no_other() {
         "POST /v1/jobs/{job_id}/backfill",
         "POST /v1/jobs/{job_id}/drain",
         "POST /v1/jobs/{job_id}/pause",
+        "POST /v1/jobs/{job_id}/reschedule",
         "POST /v1/jobs/{job_id}/resume",
+        "POST /v1/jobs/{job_id}/rollback",
         "POST /v1/jobs/{job_id}/runs/{run_id}/cancel",
         "POST /v1/jobs/{job_id}/sideline",
         "POST /v1/jobs/{job_id}/skip",
@@ -192,6 +198,18 @@ fn each_reason_why_a_run_is_not_delivered_is_in_the_document() {
     let reasons = SkipReason::ALL.map(SkipReason::as_str).into_iter();
     let reasons: BTreeSet<&str> = reasons.chain(StopReason::ALL.map(StopReason::as_str)).collect();
     assert_eq!(listed, reasons);
+}
+
+#[test]
+fn each_word_of_a_change_is_in_the_document() {
+    let document: Value = serde_json::from_str(openapi_json()).unwrap();
+    let told = &document["components"]["schemas"]["Change"]["properties"];
+    let words = |field: &str| -> Vec<String> {
+        let description = told[field]["description"].as_str().unwrap();
+        description.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    };
+    assert_eq!(words("what"), What::ALL.map(What::as_str));
+    assert_eq!(words("kind"), Kind::ALL.map(Kind::as_str));
 }
 
 fn references(value: &Value) -> Vec<&str> {

@@ -3,6 +3,8 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tidegate_client::{ApiKey, Client, ClientChange, Error, JobDefaults, Policy, Retry, Scope, Target};
+use tidegate_domain::change::{Change, What};
+use tidegate_domain::clock::Clock as _;
 
 use crate::world::{Answer, QUEUE, World, cron_job};
 
@@ -82,7 +84,9 @@ async fn another_process_forgets_a_revoked_key_within_seconds() {
     assert_eq!(world.get("/v1/jobs", &key).await.status, StatusCode::OK);
     // Another process revokes it: this one is not told.
     let id = tidegate_store::KeyHash::of(&key).id().to_owned();
-    assert!(world.engine.store().revoke_key(&acme.parse().unwrap(), &id).await.unwrap().is_some());
+    let change = Change::by_nobody(What::Deleted, world.clock.now());
+    let store = world.engine.store();
+    assert!(store.revoke_key(&acme.parse().unwrap(), &id, &change).await.unwrap().is_some());
     world.clock.advance_ms(11_000);
     assert_eq!(world.get("/v1/jobs", &key).await.status, StatusCode::UNAUTHORIZED);
 }

@@ -88,6 +88,10 @@ fn the_guides_name_the_limits_that_hold() {
             format!("a file of up to {} MiB", CALENDAR_FILE_BYTES >> 20),
             format!("the next firings of a job ({})", bounds::<FiringCount>()),
             format!("takes {} jobs and {} MiB.", up_to(BULK_JOBS), BULK_BODY_BYTES >> 20),
+            format!("takes a reason of at most {CLOSED_BECAUSE_BYTES} bytes"),
+            format!("is moved by so much, up to {} days;", DELAY_SECONDS.end() / 86_400),
+            format!("Up to {VERSIONS_TOLD} are on a page, and"),
+            format!("find the latest {VERSIONS_SEARCHED}."),
         ],
     );
     says(
@@ -106,6 +110,7 @@ fn the_guides_name_the_limits_that_hold() {
             format!(
                 "at the most once in {COUNT_AGAIN_SECONDS} seconds and {COUNT_AGAIN_MS_PER_ROW} ms for each row"
             ),
+            format!("They are kept for {CHANGE_DAYS} days, or for the client's `history_days`"),
         ],
     );
     says("docs/how-to/reminders.md", &[format!("takes up to {} in one call", size(BULK_JOBS))]);
@@ -135,6 +140,8 @@ fn the_descriptions_of_the_document_name_the_limits_that_hold() {
             format!("does not launch: at most {CALENDARS_PER_JOB} names"),
             format!("after the launch it ends: up to {} days", WindowSeconds::BOUNDS.end() / 86_400),
             format!("{} different ones.", up_to(AT_INSTANTS)),
+            format!("Up to {VERSIONS_TOLD} are on a page"),
+            format!("Changes are kept for {CHANGE_DAYS} days"),
         ],
     );
 }
@@ -158,6 +165,7 @@ fn the_client_library_names_the_limits_that_hold() {
             format!("The next firings of a job: {firings}, or {default} when `count`"),
         ],
     );
+    says("shared/client/src/change.rs", &[format!("versions of a job, up to {VERSIONS_TOLD},")]);
     says("shared/client/src/bulk.rs", &[format!("Creates up to {} jobs", size(BULK_JOBS))]);
     says(
         "shared/client/src/tokens.rs",

@@ -119,7 +119,11 @@ async fn what_comes_of_a_patch_is_checked_like_a_put() {
         patch(&world, "/v1/jobs/job", &other, &json!({"count": 2})).await.status,
         StatusCode::NOT_FOUND
     );
-    assert_eq!(world.everything().await.len(), before.len() + 3, "but for the other client");
+    assert_eq!(
+        world.everything().await.len(),
+        before.len() + 4,
+        "but for the other client, and the record of it"
+    );
     assert_eq!(world.get("/v1/jobs/job", &key).await.json["revision"], 1);
 }
 

@@ -233,7 +233,7 @@ async fn what_was_set_aside_after_its_job_had_drained_is_drained_by_a_tick() {
     assert!(world.receive().await.is_empty());
     let (store, client) = (world.engine.store(), "acme".parse().unwrap());
     let seen = store.recheck(&client).await.unwrap();
-    store.replace_sidelines(&client, &Sidelines::default(), &seen).await.unwrap();
+    store.replace_sidelines(&client, &Sidelines::default(), &seen, None).await.unwrap();
     world.minutes(5).await;
     let first = world.receive().await;
     world.post("/v1/tokens/release", &key, &release(&first)).await;

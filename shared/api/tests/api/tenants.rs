@@ -117,6 +117,7 @@ impl Two {
             ("{calendar_id}", "acme-days"),
             ("{secret_id}", "acme-secret"),
             ("{client_id}", OWN),
+            ("{revision}", "1"),
         ];
         let path = ids.iter().fold(operation.path.clone(), |path, (name, id)| path.replace(name, id));
         let path = path.replace(OWN, owner).replace("{key_id}", &key_id);
@@ -150,6 +151,9 @@ impl Two {
                 json!({"prefix": owner, "since": "2026-11-20T00:00:00Z", "until": "2026-11-22T00:00:00Z"})
             }
             "POST /v1/jobs/{job_id}/skip" => json!({}),
+            "POST /v1/jobs/{job_id}/pause" => json!({"because": "curiosity"}),
+            "POST /v1/jobs/{job_id}/rollback" => json!({"revision": 1}),
+            "POST /v1/jobs/{job_id}/reschedule" => json!({"trigger": {"rate": "1 hour"}}),
             "POST /v1/jobs/{job_id}/backfill" => {
                 json!({"since": "2026-11-20T00:00:00Z", "until": "2026-11-21T00:00:00Z"})
             }

@@ -15,6 +15,7 @@ use tidegate_embedded::{Call, ClientOptions, Embedded, Fault, FaultPlan};
 use tidegate_engine::{Engine, Services};
 use tidegate_store::KeyHash;
 use tidegate_store::tables::Table;
+use tidegate_testkit::rows::Row;
 use tidegate_testkit::{Deployment, PREFIX, queue};
 use tokio::net::TcpListener;
 use tower::ServiceExt as _;
@@ -121,7 +122,10 @@ impl World {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.body(Body::from(body.to_owned())).unwrap();
+        self.request(request.body(Body::from(body.to_owned())).unwrap()).await
+    }
+
+    pub async fn request(&self, request: Request<Body>) -> Answer {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
@@ -178,12 +182,23 @@ impl World {
             let name = format!("{PREFIX}-{}", table.name());
             let pages = dynamodb.scan().table_name(name).into_paginator().items().send();
             for row in pages.collect::<Result<Vec<_>, _>>().await.unwrap() {
-                rows.push(format!("{table:?}: {:?}", row.into_iter().collect::<BTreeMap<_, _>>()));
+                rows.push(format!("{table:?}: {}", shown(&row)));
             }
         }
         rows.sort();
         rows
     }
+}
+
+/// A row, with what is in it, in the order of the names.
+fn shown(row: &Row) -> String {
+    let members = row.iter().map(|(name, value)| match value.as_m() {
+        Ok(row) => (name, format!("M({})", shown(row))),
+        Err(value) => (name, format!("{value:?}")),
+    });
+    let members: BTreeMap<_, _> = members.collect();
+    let members: Vec<String> = members.iter().map(|(name, value)| format!("\"{name}\": {value}")).collect();
+    format!("{{{}}}", members.join(", "))
 }
 
 /// A job of one launch at noon, when the tests begin, under the policy `small`.

@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::Request;
+use axum::extract::{ConnectInfo, Request};
 use axum::http::Response;
 use axum::middleware::{self, Next};
 use futures::stream::{self, StreamExt};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
@@ -49,7 +51,7 @@ impl Default for Limits {
 }
 
 /// Serves `router` until `shutdown` resolves, then ends the requests that are under way. What [`Refusal`](super::Refusal)
-/// describes is answered by `refuse`.
+/// describes is answered by `refuse`. Each request says whose connection it came by, as `ConnectInfo`.
 ///
 /// # Errors
 /// Never at present: a connection that fails ends alone.
@@ -77,8 +79,8 @@ pub async fn serve(
             () = &mut shutdown => break,
             next = next => next,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 warn!(%error, "a connection could not be accepted");
                 sleep(REST).await;
@@ -87,7 +89,12 @@ pub async fn serve(
         };
         // Answers are small and awaited: nothing is gained by collecting them.
         let _unchanged = stream.set_nodelay(true);
-        let serving = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router.clone()));
+        let router = TowerToHyperService::new(router.clone());
+        let told = service_fn(move |mut request: hyper::Request<Incoming>| {
+            request.extensions_mut().insert(ConnectInfo(peer));
+            router.call(request)
+        });
+        let serving = http.serve_connection(TokioIo::new(stream), told);
         let serving = connections.watch(serving);
         tokio::spawn(async move {
             if let Err(error) = serving.await {

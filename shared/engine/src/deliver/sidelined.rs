@@ -128,7 +128,7 @@ impl Delivery {
             };
             if sideline.is_some() {
                 let next = seen.sidelines.clone().with(of, moved.clone());
-                if self.store.replace_sidelines(client, &next, &seen).await? == Write::Refused {
+                if self.store.replace_sidelines(client, &next, &seen, None).await? == Write::Refused {
                     continue;
                 }
             }

@@ -5,6 +5,7 @@
 
 use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
+use tidegate_domain::change::What;
 use tidegate_domain::flow::{Flow, Overlap};
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::{Job, Terms};
@@ -89,9 +90,12 @@ impl Jobs {
                     return Ok(Backfilled::Launches { revision, launches, next_from });
                 }
                 let next = self.new_job(client, id.clone(), revision, JobDraft::of(&old));
-                let mut job = Job { paused: old.paused, ..next };
+                let (paused, paused_because) = (old.paused, old.paused_because.clone());
+                let mut job = Job { paused, paused_because, ..next };
                 let owed = owed_of(&job, &launches);
-                if self.write_in_step(&mut job, Some(&JobRow::Live(old)), &owed).await? == Write::Done {
+                let seen = JobRow::Live(old);
+                let written = self.write_in_step(&mut job, Some(&seen), &owed, What::Backfilled).await?;
+                if written == Write::Done {
                     self.publish_owed(&job, &owed).await;
                     return Ok(Backfilled::Launches { revision, launches, next_from });
                 }

@@ -2,6 +2,7 @@
 
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt, TryStreamExt};
+use tidegate_domain::change::What;
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::WRITE_ROUNDS;
@@ -12,6 +13,7 @@ use tidegate_store::Write;
 use super::JobDelete;
 use super::Jobs;
 use crate::EngineError;
+use crate::author;
 use crate::effect::{Effect, WaitingRun};
 
 /// Runs that are stopped at once.
@@ -49,9 +51,10 @@ impl Jobs {
                 self.tokens.recheck_packs(&job).await?;
                 // Before the deletion: whoever repeats a call that died in between still finds the job.
                 self.stop_waiting_runs(&job, id, None).await?;
+                let change = author::change(What::Deleted, deleted_at);
                 let deleted = match one_time {
-                    true => self.store.delete_one_time(&job).await.map(|()| Write::Done)?,
-                    false => self.store.delete_job(&job, deleted_at).await?,
+                    true => self.store.delete_one_time(&job, &change).await.map(|()| Write::Done)?,
+                    false => self.store.delete_job(&job, &change).await?,
                 };
                 if deleted == Write::Done {
                     self.stop_waiting_runs(&job, id, None).await?;

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
+use tidegate_domain::change::What;
 use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::{ExpectedSeconds, Job, Terms, Trigger, emit_from};
@@ -30,6 +31,7 @@ use tidegate_store::ticker::Watermark;
 use tidegate_store::watches::Watch;
 use tidegate_store::{Create, Store, Write};
 
+use crate::author;
 use crate::contents::Contents;
 use crate::effect_loop::EffectLoop;
 use crate::emit::Emission;
@@ -146,7 +148,7 @@ impl Jobs {
                     None => JobId::generated(self.random.next_u128()),
                 },
             };
-            match self.put(client, id, draft, Expect::Nothing).await? {
+            match self.put(client, id, draft, Expect::Nothing, What::Changed).await? {
                 Written::Replaced(job) => Ok(Written::Created(job)),
                 other => Ok(other),
             }
@@ -168,7 +170,22 @@ impl Jobs {
         draft: JobDraft,
         expected: impl Into<Expect>,
     ) -> BoxFuture<'a, Result<Written<Job>, EngineError>> {
-        Box::pin(self.put(client, id, draft, expected.into()))
+        Box::pin(self.put(client, id, draft, expected.into(), What::Changed))
+    }
+
+    /// The same as [`Self::replace`], where more is known of why it is changed than that it is.
+    ///
+    /// # Errors
+    /// As [`Self::replace`]. Repeating the call is safe.
+    pub fn replace_as<'a>(
+        &'a self,
+        client: &'a ClientId,
+        id: JobId,
+        draft: JobDraft,
+        expected: impl Into<Expect>,
+        what: What,
+    ) -> BoxFuture<'a, Result<Written<Job>, EngineError>> {
+        Box::pin(self.put(client, id, draft, expected.into(), what))
     }
 
     async fn put(
@@ -177,6 +194,7 @@ impl Jobs {
         id: JobId,
         draft: JobDraft,
         expect: Expect,
+        what: What,
     ) -> Result<Written<Job>, EngineError> {
         let mut found = None;
         if one_time_instant(&draft).is_some() && is_plain(&draft) && !matches!(expect, Expect::Revision(_)) {
@@ -215,7 +233,7 @@ impl Jobs {
                 (None | Some(JobRow::Deleted { .. }), Expect::Revision(_)) => return Ok(Written::Absent),
                 _ => {}
             }
-            if self.write_in_step(&mut job, seen.as_ref(), &[]).await? == Write::Done {
+            if self.write_in_step(&mut job, seen.as_ref(), &[], what).await? == Write::Done {
                 return Ok(match seen {
                     Some(JobRow::Live(_)) => Written::Replaced(job),
                     _ => Written::Created(job),
@@ -230,7 +248,7 @@ impl Jobs {
         let now = self.clock.now();
         let emit_from = emit_from(now);
         let JobDraft { trigger, rules, terms, tags, expect } = draft;
-        let (client, children, paused) = (client.clone(), Vec::new(), false);
+        let (client, children, paused, paused_because) = (client.clone(), Vec::new(), false, None);
         Job {
             client,
             id,
@@ -238,6 +256,7 @@ impl Jobs {
             trigger,
             rules,
             paused,
+            paused_because,
             terms,
             tags,
             expect,
@@ -259,7 +278,8 @@ impl Jobs {
             true if outbox.is_none() && self.store_gathered(job).await? => Create::Done,
             true => self.store.create_one_time(job).await?,
             false if outbox.is_some() => {
-                let written = self.store.write_job(job, None, outbox.as_slice()).await?;
+                // A one-time job is made by the thousand, and is itself what is recorded of that.
+                let written = self.store.write_job(job, None, outbox.as_slice(), None).await?;
                 if written == Write::Done { Create::Done } else { Create::Exists }
             }
             false => self.store.create_keyed_at(job).await?,
@@ -272,12 +292,13 @@ impl Jobs {
     }
 
     /// Writes a job over what was seen, with everything that belongs to a change, and with the launches beside its own that are
-    /// `owed` of it from then on.
+    /// `owed` of it from then on. Recorded as `what`; where nothing was, what changes nothing else creates.
     async fn write_in_step(
         &self,
         job: &mut Job,
         seen: Option<&JobRow>,
         owed: &[OutboxEntry],
+        what: What,
     ) -> Result<Write, EngineError> {
         let old = match seen {
             Some(JobRow::Live(old)) => Some(old),
@@ -298,7 +319,9 @@ impl Jobs {
         }
         let outbox = outbox_of(job, old);
         let all: Vec<OutboxEntry> = outbox.iter().chain(owed).cloned().collect();
-        let written = self.store.write_job(job, seen, &all).await?;
+        let what = if old.is_none() && what == What::Changed { What::Created } else { what };
+        let change = author::change(what, job.changed_at);
+        let written = self.store.write_job(job, seen, &all, Some(&change)).await?;
         if written == Write::Done {
             if old.is_some() {
                 self.stop_waiting_runs(job, &job.id, Some(job)).await?;
@@ -335,6 +358,7 @@ fn is_plain(draft: &JobDraft) -> bool {
 /// of it stays too: nobody who speaks to this version can have said anything about that.
 fn keep_what_was_left_open(old: &Job, new: &mut Job) {
     new.paused = old.paused;
+    new.paused_because.clone_from(&old.paused_because);
     new.terms.unknown.clone_from(&old.terms.unknown);
     new.terms.flow.unknown.clone_from(&old.terms.flow.unknown);
     new.rules.unknown.clone_from(&old.rules.unknown);

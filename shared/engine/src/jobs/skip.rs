@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
+use tidegate_domain::change::What;
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::{UPCOMING_FIRINGS, WRITE_ROUNDS};
@@ -66,7 +67,8 @@ impl Jobs {
                     return Ok(LeftOut::TooMany);
                 };
                 let draft = JobDraft { rules, ..JobDraft::of(&job) };
-                match self.put(client, id.clone(), draft, Expect::Revision(job.revision)).await? {
+                let seen = Expect::Revision(job.revision);
+                match self.put(client, id.clone(), draft, seen, What::LaunchSkipped).await? {
                     Written::Created(job) | Written::Replaced(job) | Written::Unchanged(job) => {
                         return Ok(LeftOut::Launch { revision: job.revision, launch_at });
                     }

@@ -16,6 +16,7 @@ mod past;
 mod run_state;
 mod runs;
 mod upcoming;
+mod versions;
 
 use std::sync::Arc;
 
@@ -36,6 +37,7 @@ pub use load::{Load, PolicyStatus};
 pub use past::PastLaunch;
 pub use run_state::{RunState, RunSummary};
 pub use runs::RunDetail;
+pub use versions::JobVersion;
 
 /// Answers what clients ask.
 pub struct Queries {

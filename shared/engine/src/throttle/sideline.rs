@@ -55,7 +55,7 @@ impl Throttle {
         next.plan = policy.plan.changed(policy.limit(), next.limit());
         // On the list first: should we die half way, the next tick brings the shares into step.
         self.store.touch_active(&policy.client, &policy.id, self.clock.now()).await?;
-        if self.store.replace_policy(&next, &policy).await? == Write::Refused {
+        if self.store.replace_policy(&next, &policy, None).await? == Write::Refused {
             // It was changed at the same time: the next look sees to it.
             return Ok(policy);
         }

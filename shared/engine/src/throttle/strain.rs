@@ -71,6 +71,6 @@ impl Throttle {
         next.plan = seen.plan.changed(seen.limit(), next.limit());
         // On the list first: should we die half way, the next tick brings the shares into step.
         self.store.touch_active(&seen.client, &seen.id, self.clock.now()).await?;
-        Ok((self.store.replace_policy(&next, seen).await? == Write::Done).then_some(next))
+        Ok((self.store.replace_policy(&next, seen, None).await? == Write::Done).then_some(next))
     }
 }

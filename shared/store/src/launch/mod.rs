@@ -17,8 +17,8 @@ use tidegate_domain::rules::Rules;
 use tidegate_domain::time::{AtMinute, Cadence, ChildKey, Window, clamped};
 
 use crate::doc::read_tags;
-use crate::item::{Attributes, Item, Key, Row, number};
-use crate::rows::{Query, Update};
+use crate::item::{Attributes, Item, Key, number};
+use crate::rows::Query;
 use crate::tables::Table;
 use crate::{Create, Page, Result, Spread, Store, Write};
 
@@ -257,6 +257,7 @@ impl Store {
             trigger: Trigger::At(instants),
             rules: child.rules,
             paused: child.paused,
+            paused_because: Item::new(Table::Launch, &row).find_text("paused_because").map(str::to_owned),
             terms: child.terms,
             tags: read_tags(Item::new(Table::Launch, &row))?,
             // One that is watched has a row of its own.
@@ -265,46 +266,6 @@ impl Store {
             emit_from: child.emit_from,
             changed_at: Item::new(Table::Launch, &row).instant_ms("changed_at")?,
         }))
-    }
-
-    /// Makes the row of a one-time job void, so that no later job is stored there as if it were the first. Repeating it
-    /// changes nothing.
-    ///
-    /// # Errors
-    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
-    pub async fn delete_one_time(&self, job: &Job) -> Result<()> {
-        for (_, void) in remains_of(job, self.spread) {
-            if let Some(void) = void {
-                self.put(Table::Launch, void).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes a changed one-time job over its former revision `seen`, and its outbox row: neither is there without the
-    /// other. `Refused` when it is no longer at that revision.
-    ///
-    /// # Errors
-    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
-    /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
-    pub async fn replace_one_time(
-        &self,
-        job: &Job,
-        seen: &Job,
-        outbox: Option<&OutboxEntry>,
-    ) -> Result<Write> {
-        if let Some(outbox) = outbox {
-            let mut items = vec![self.put_item_of(Table::Launch, outbox_row(outbox)?)?];
-            for row in rows_of(job, self.spread)? {
-                items.push(self.update_item_of(over_revision(row, seen))?);
-            }
-            return self.transact(Table::Launch, items).await;
-        }
-        let mut written = Write::Refused;
-        for row in rows_of(job, self.spread)? {
-            written = self.update(over_revision(row, seen)).await?.into();
-        }
-        Ok(written)
     }
 
     /// Writes the outbox row of a new job that is not written in a transaction. Repeating it changes nothing.
@@ -346,11 +307,6 @@ impl Store {
         let key = shard::owed_key(child);
         self.remove_when(Table::Launch, &key, "rev = :rev", values).await
     }
-}
-
-/// A row of a one-time job in the place of the revision that was seen.
-fn over_revision(row: Row, seen: &Job) -> Update {
-    Update::rewrite(Table::Launch, row).when("rev = :seen").value(":seen", number(seen.revision))
 }
 
 /// The key of a one-time job whose id says where it lies, and the minute that it is of.

@@ -108,6 +108,7 @@ fn at_row(job: &Job, instants: &Instants, minute: AtMinute, spread: Spread) -> R
         Some(_) => Ok(row
             .with("changed_at", number(job.changed_at.timestamp_millis()))
             .with("terms", terms_attribute(&job.terms)?)
+            .with_some("paused_because", job.paused_because.as_deref().map(text))
             .with_some("tags", tags_attribute(&job.tags))),
         None => Ok(row),
     }

@@ -9,6 +9,7 @@ use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
 use tidegate_domain::time::{ChildKey, LaunchExpression, parse_zone};
 
+use crate::changes::is_change;
 use crate::item::{Attributes, Item, Key, Row, number};
 use crate::jobs::{self, JobRow, zone_key_of};
 use crate::launch::{OutboxEntry, RowKey, keys_of, outbox_row, owed_key_of, owner_of, rows_of};
@@ -105,7 +106,9 @@ impl Store {
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer. A row that cannot be read is no error: it
     /// is among the `unreadable` ones of the page.
     pub async fn all_of_jobs(&self, after: Option<String>) -> Result<Page<Job>> {
-        let page = self.scan(Table::Jobs, after).await?.read(Table::Jobs, jobs::read);
+        let mut page = self.scan(Table::Jobs, after).await?;
+        page.rows.retain(|row| !is_change(row));
+        let page = page.read(Table::Jobs, jobs::read);
         let Page { rows, next, unreadable } = page;
         let live = |row| match row {
             JobRow::Live(job) => Some(job),

@@ -24,6 +24,7 @@ pub fn one_time(draft: &JobDraft, launch_at: DateTime<Utc>, shard: u32, number: 
         trigger: draft.trigger.clone(),
         rules: draft.rules.clone(),
         paused: false,
+        paused_because: None,
         terms: draft.terms.clone(),
         tags: draft.tags.clone(),
         expect: draft.expect,

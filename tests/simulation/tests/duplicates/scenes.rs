@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::Duration;
+use tidegate_domain::change::{Change, What};
 use tidegate_domain::clock::Clock as _;
 use tidegate_domain::job::{ExpectedSeconds, Job, Payload};
 use tidegate_domain::retry::{Backoff, RedrivePace, Retry, RetryWait};
@@ -181,7 +182,13 @@ async fn deleted(stage: &mut Stage) {
     let now = stage.world.clock.now();
     let (record, key) =
         (stored::registered("whsec_AAAA", now).unwrap(), stored::api_key("key", now).unwrap());
-    stage.world.engine.store().create_client(&record, &key).await.unwrap();
+    stage
+        .world
+        .engine
+        .store()
+        .create_client(&record, &key, &Change::by_nobody(What::Created, now))
+        .await
+        .unwrap();
     stage.world.policy("small", 2, 600).await.unwrap();
     stage.job("gone", 40, |job| job.of(7).unwrap()).await;
     stage.job("held", 1, |job| job.of(7).unwrap().under("small").unwrap()).await;
@@ -222,7 +229,8 @@ async fn overdue(stage: &mut Stage) {
     let now = stage.world.clock.now();
     let record = stored::registered("whsec_AAAA", now).unwrap();
     let record = ClientRecord { alerts: Some(Target::sqs(&stage.ends).unwrap()), ..record };
-    stage.world.engine.store().create_client(&record, &stored::api_key("key", now).unwrap()).await.unwrap();
+    let (key, change) = (stored::api_key("key", now).unwrap(), Change::by_nobody(What::Created, now));
+    stage.world.engine.store().create_client(&record, &key, &change).await.unwrap();
     stage.policy("small", 2).await;
     let id = "small".parse().unwrap();
     stage.world.engine.policies().pause(&client(), &id, true, None).await.unwrap();

@@ -22,7 +22,7 @@ use tidegate_store::tables::Table;
 use tidegate_store::{Create, Store, Write};
 use tidegate_testkit::{PREFIX, rows};
 
-use super::rows::{api_key, client, registered, run, take, take_creates, waiting};
+use super::rows::{api_key, changed, client, registered, run, take, take_creates, waiting};
 use super::ticker::{is_lost, part, tick, won};
 use super::{Refused, URL, at};
 
@@ -87,11 +87,11 @@ where
 /// Of two calls that revoke a key at once, the second would count a key away that is there.
 async fn key_that_was_revoked(world: &World, mutant: Option<&'static Mutant>) -> Result<bool> {
     let (plain, acme) = (world.engine.store().clone(), client()?);
-    plain.create_client(&registered("whsec_AAAA")?, &api_key("first")?).await?;
+    plain.create_client(&registered("whsec_AAAA")?, &api_key("first")?, &changed()).await?;
     let id = api_key("first")?.hash.id().to_owned();
     let (other, same) = (acme.clone(), id.clone());
-    let meanwhile = async move { Ok(plain.revoke_key(&other, &same).await.map(drop)?) };
-    Ok(racing(world, mutant, meanwhile)?.revoke_key(&acme, &id).await?.is_none())
+    let meanwhile = async move { Ok(plain.revoke_key(&other, &same, &changed()).await.map(drop)?) };
+    Ok(racing(world, mutant, meanwhile)?.revoke_key(&acme, &id, &changed()).await?.is_none())
 }
 
 /// A run is stopped, and a group takes events of it at the same time: they are not counted as left out.
@@ -182,11 +182,12 @@ async fn place_of_a_later_revision(world: &World, mutant: Option<&'static Mutant
     world.create(JobSpec::cron("0 3 * * *", "UTC", URL)?.named("report")).await?;
     let id = world.create(JobSpec::at(at(3_600), URL)?).await?.parse()?;
     let of_another = plain.one_time(&client()?, &id).await?.context("no job")?;
-    plain.delete_one_time(&of_another).await?;
+    plain.delete_one_time(&of_another, &changed()).await?;
     let job = Job { id: "report".parse()?, ..of_another };
     let later = Job { revision: job.revision + 1, ..job.clone() };
     let seen = job.clone();
-    let meanwhile = async move { Ok(plain.replace_one_time(&later, &seen, None).await.map(drop)?) };
+    let meanwhile =
+        async move { Ok(plain.replace_one_time(&later, &seen, None, &changed()).await.map(drop)?) };
     let created = racing(world, mutant, meanwhile)?.create_keyed_at(&job).await?;
     ensure!(created == Create::Exists, "there was no job of this id");
     let rows = world.embedded.dynamodb().scan().table_name(format!("{PREFIX}-launch")).send().await?;

@@ -4,6 +4,7 @@ use anyhow::{Context as _, Result};
 use chrono::Duration;
 use tidegate_domain::backpressure::{Backpressure, Sign};
 use tidegate_domain::calendar::{Calendar, Exclusions};
+use tidegate_domain::change::{Change, What};
 use tidegate_domain::flow::Overlap;
 use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::job::HistoryDays;
@@ -30,18 +31,18 @@ use super::{URL, at, cases, is_refused, is_there, take_of_quotas};
 cases! {
     "active delete: touched_at = :seen" => policy_that_became_active_again,
     "active note retained: attribute_exists(pk)" => note_of_a_policy_that_is_idle,
-    "calendar delete: revision = :seen" => calendar_that_was_replaced_is_deleted,
-    "calendar put: attribute_not_exists(pk)" => second_calendar,
-    "calendar rewrite: revision = :old" => calendar_that_was_replaced_is_replaced,
-    "client replace: revision = :seen" => client_that_was_changed,
+    "calendar transact delete: revision = :seen" => calendar_that_was_replaced_is_deleted,
+    "calendar transact put: attribute_not_exists(pk)" => second_calendar,
+    "calendar transact rewrite: revision = :old" => calendar_that_was_replaced_is_replaced,
+    "client transact replace: revision = :seen" => client_that_was_changed,
     "client begin deletion: revision = :seen" => client_that_was_changed_is_deleted,
     "client move deletion: deleting = :seen" => step_of_a_deletion_that_was_taken,
     "client delete: deleting = :seen" => deletion_that_goes_on_is_ended,
-    "client suspend: revision = :seen" => client_that_was_changed_is_suspended,
-    "client replace secrets: webhook_secret = :seen" => secret_that_was_replaced,
+    "client transact suspend: revision = :seen" => client_that_was_changed_is_suspended,
+    "client transact replace secrets: webhook_secret = :seen" => secret_that_was_replaced,
     "client transact count keys: live_keys < :most" => key_beyond_the_most,
     "client transact put: attribute_not_exists(pk)" => second_client,
-    "client-secret rewrite: revision = :old" => value_that_was_replaced_is_replaced,
+    "client-secret transact rewrite: revision = :old" => value_that_was_replaced_is_replaced,
     "client-secret transact delete: revision = :seen" => value_that_was_replaced_is_deleted,
     "client-secret transact put: attribute_not_exists(pk)" => second_value,
     "creates take: creates <= :creates_room" => one_create_too_many,
@@ -52,8 +53,10 @@ cases! {
     "line decide overlap: ov = :seen" => rule_that_has_spoken,
     "line take range: attribute_not_exists(g#) OR g# < :grant" => range_that_was_taken,
     "pace claim wake: attribute_not_exists(wake_at) OR wake_at <= :now OR wake_at > :due" => later_wake,
-    "policy delete: revision = :seen" => policy_that_was_replaced_is_deleted,
-    "policy put: attribute_not_exists(pk)" => second_policy,
+    "policy transact delete: revision = :seen" => policy_that_was_replaced_is_deleted,
+    "policy transact put: attribute_not_exists(pk)" => second_policy,
+    "policy transact rewrite: plan_number = :plan" => policy_whose_plan_moved_on_is_changed,
+    "policy transact rewrite: revision = :revision" => policy_that_was_replaced_is_changed,
     "policy rewrite: plan_number = :plan" => policy_whose_plan_moved_on_is_replaced,
     "policy rewrite: revision = :revision" => policy_that_was_replaced_is_replaced,
     "policy replace plan: plan_number = :plan" => plan_that_moved_on,
@@ -63,6 +66,8 @@ cases! {
     "dirty mark: attribute_not_exists(dirty_until) OR dirty_until < :until" => earlier_mark,
     "dirty sideline: attribute_not_exists(sidelined)" => first_sideline_that_is_a_second,
     "dirty sideline: sidelined = :seen" => sideline_that_follows_another,
+    "dirty transact sideline: attribute_not_exists(sidelined)" => first_sideline_that_is_a_recorded_second,
+    "dirty transact sideline: sidelined = :seen" => recorded_sideline_that_follows_another,
     "sidelined delete: draw = :seen" => chunk_that_was_set_aside_anew,
     "event put: attribute_not_exists(pk) OR tries <= :tries" => end_of_an_earlier_delivery,
     "said put: attribute_not_exists(fence) OR fence <= :fence" => word_of_a_former_lease,
@@ -91,6 +96,10 @@ async fn note_of_a_policy_that_is_idle(_: &World, store: &Store) -> Result<bool>
     Ok(is_refused(store.note_retained(&client()?, &"small".parse()?, at(0)).await?))
 }
 
+pub(crate) fn changed() -> Change {
+    Change::by_nobody(What::Changed, at(0))
+}
+
 fn policy(revision: u32, plan: u64) -> Result<Policy> {
     Ok(Policy {
         client: client()?,
@@ -105,31 +114,42 @@ fn policy(revision: u32, plan: u64) -> Result<Policy> {
 }
 
 async fn second_policy(world: &World, store: &Store) -> Result<bool> {
-    world.engine.store().create_policy(&policy(1, 1)?).await?;
-    Ok(is_there(store.create_policy(&policy(1, 1)?).await?))
+    world.engine.store().create_policy(&policy(1, 1)?, &changed()).await?;
+    Ok(is_there(store.create_policy(&policy(1, 1)?, &changed()).await?))
 }
 
 /// A policy whose client has replaced it, and whose plan was brought forward since.
 async fn replaced(world: &World) -> Result<()> {
     let plain = world.engine.store();
-    plain.create_policy(&policy(1, 1)?).await?;
-    anyhow::ensure!(!is_refused(plain.replace_policy(&policy(2, 2)?, &policy(1, 1)?).await?));
+    plain.create_policy(&policy(1, 1)?, &changed()).await?;
+    anyhow::ensure!(!is_refused(plain.replace_policy(&policy(2, 2)?, &policy(1, 1)?, None).await?));
     Ok(())
 }
 
 async fn policy_that_was_replaced_is_replaced(world: &World, store: &Store) -> Result<bool> {
     replaced(world).await?;
-    Ok(is_refused(store.replace_policy(&policy(2, 3)?, &policy(1, 2)?).await?))
+    Ok(is_refused(store.replace_policy(&policy(2, 3)?, &policy(1, 2)?, None).await?))
 }
 
 async fn policy_whose_plan_moved_on_is_replaced(world: &World, store: &Store) -> Result<bool> {
     replaced(world).await?;
-    Ok(is_refused(store.replace_policy(&policy(3, 2)?, &policy(2, 1)?).await?))
+    Ok(is_refused(store.replace_policy(&policy(3, 2)?, &policy(2, 1)?, None).await?))
+}
+
+/// The same of changes that are recorded.
+async fn policy_that_was_replaced_is_changed(world: &World, store: &Store) -> Result<bool> {
+    replaced(world).await?;
+    Ok(is_refused(store.replace_policy(&policy(2, 3)?, &policy(1, 2)?, Some(&changed())).await?))
+}
+
+async fn policy_whose_plan_moved_on_is_changed(world: &World, store: &Store) -> Result<bool> {
+    replaced(world).await?;
+    Ok(is_refused(store.replace_policy(&policy(3, 2)?, &policy(2, 1)?, Some(&changed())).await?))
 }
 
 async fn policy_that_was_replaced_is_deleted(world: &World, store: &Store) -> Result<bool> {
     replaced(world).await?;
-    Ok(is_refused(store.delete_policy(&policy(1, 2)?).await?))
+    Ok(is_refused(store.delete_policy(&policy(1, 2)?, &changed()).await?))
 }
 
 async fn plan_of_a_policy_that_was_replaced(world: &World, store: &Store) -> Result<bool> {
@@ -147,18 +167,18 @@ fn calendar(revision: u32) -> Result<Calendar> {
 }
 
 async fn second_calendar(world: &World, store: &Store) -> Result<bool> {
-    world.engine.store().create_calendar(&calendar(1)?).await?;
-    Ok(is_there(store.create_calendar(&calendar(1)?).await?))
+    world.engine.store().create_calendar(&calendar(1)?, &changed()).await?;
+    Ok(is_there(store.create_calendar(&calendar(1)?, &changed()).await?))
 }
 
 async fn calendar_that_was_replaced_is_replaced(world: &World, store: &Store) -> Result<bool> {
-    world.engine.store().create_calendar(&calendar(2)?).await?;
-    Ok(is_refused(store.replace_calendar(&calendar(2)?).await?))
+    world.engine.store().create_calendar(&calendar(2)?, &changed()).await?;
+    Ok(is_refused(store.replace_calendar(&calendar(2)?, &calendar(1)?, &changed()).await?))
 }
 
 async fn calendar_that_was_replaced_is_deleted(world: &World, store: &Store) -> Result<bool> {
-    world.engine.store().create_calendar(&calendar(2)?).await?;
-    Ok(is_refused(store.delete_calendar(&calendar(1)?).await?))
+    world.engine.store().create_calendar(&calendar(2)?, &changed()).await?;
+    Ok(is_refused(store.delete_calendar(&calendar(1)?, &changed()).await?))
 }
 
 fn value(name: u32, revision: u32) -> Result<ClientSecret> {
@@ -185,25 +205,25 @@ async fn creates_of_another_minute(world: &World, store: &Store) -> Result<bool>
 }
 
 async fn second_value(world: &World, store: &Store) -> Result<bool> {
-    world.engine.store().create_client_secret(&value(0, 1)?).await?;
-    Ok(is_refused(store.create_client_secret(&value(0, 1)?).await?))
+    world.engine.store().create_client_secret(&value(0, 1)?, &changed()).await?;
+    Ok(is_refused(store.create_client_secret(&value(0, 1)?, &changed()).await?))
 }
 
 async fn value_that_was_replaced_is_replaced(world: &World, store: &Store) -> Result<bool> {
-    world.engine.store().create_client_secret(&value(0, 2)?).await?;
-    Ok(is_refused(store.replace_client_secret(&value(0, 2)?).await?))
+    world.engine.store().create_client_secret(&value(0, 2)?, &changed()).await?;
+    Ok(is_refused(store.replace_client_secret(&value(0, 2)?, &changed()).await?))
 }
 
 async fn value_that_was_replaced_is_deleted(world: &World, store: &Store) -> Result<bool> {
-    world.engine.store().create_client_secret(&value(0, 2)?).await?;
-    Ok(is_refused(store.delete_client_secret(&value(0, 1)?).await?))
+    world.engine.store().create_client_secret(&value(0, 2)?, &changed()).await?;
+    Ok(is_refused(store.delete_client_secret(&value(0, 1)?, &changed()).await?))
 }
 
 async fn one_secret_too_many(world: &World, store: &Store) -> Result<bool> {
     for name in 0..SECRETS {
-        world.engine.store().create_client_secret(&value(name, 1)?).await?;
+        world.engine.store().create_client_secret(&value(name, 1)?, &changed()).await?;
     }
-    Ok(is_refused(store.create_client_secret(&value(SECRETS, 1)?).await?))
+    Ok(is_refused(store.create_client_secret(&value(SECRETS, 1)?, &changed()).await?))
 }
 
 pub(crate) fn registered(secret: &str) -> Result<ClientRecord> {
@@ -217,30 +237,38 @@ pub(crate) fn api_key(key: &str) -> Result<ApiKey> {
 /// A key beyond the most would be one that nobody counted.
 async fn key_beyond_the_most(world: &World, store: &Store) -> Result<bool> {
     let plain = world.engine.store();
-    plain.create_client(&registered("whsec_AAAA")?, &api_key("1")?).await?;
+    plain.create_client(&registered("whsec_AAAA")?, &api_key("1")?, &changed()).await?;
     for number in 2..=CLIENT_KEYS {
-        anyhow::ensure!(!is_refused(plain.create_key(&api_key(&number.to_string())?).await?));
+        anyhow::ensure!(!is_refused(plain.create_key(&api_key(&number.to_string())?, &changed()).await?));
     }
-    Ok(is_refused(store.create_key(&api_key("one more")?).await?))
+    Ok(is_refused(store.create_key(&api_key("one more")?, &changed()).await?))
 }
 
 /// Of two calls that change a client at once, the second would undo what the first said.
 async fn client_that_was_changed(world: &World, store: &Store) -> Result<bool> {
     let plain = world.engine.store();
-    plain.create_client(&registered("whsec_AAAA")?, &api_key("first")?).await?;
+    plain.create_client(&registered("whsec_AAAA")?, &api_key("first")?, &changed()).await?;
+    let recorded = changed();
     let changed = ClientRecord { revision: 2, ..registered("whsec_AAAA")? };
-    anyhow::ensure!(!is_refused(plain.replace_client(&changed).await?));
-    Ok(is_refused(store.replace_client(&changed).await?))
+    anyhow::ensure!(!is_refused(
+        plain.replace_client(&changed, &registered("whsec_AAAA")?, &recorded).await?
+    ));
+    Ok(is_refused(store.replace_client(&changed, &registered("whsec_AAAA")?, &recorded).await?))
 }
 
 /// Of two calls at once, the second would suspend a client that an admin has just resumed.
 async fn client_that_was_changed_is_suspended(world: &World, store: &Store) -> Result<bool> {
     let plain = world.engine.store();
-    plain.create_client(&registered("whsec_AAAA")?, &api_key("first")?).await?;
+    plain.create_client(&registered("whsec_AAAA")?, &api_key("first")?, &changed()).await?;
+    let recorded = changed();
     let changed = ClientRecord { revision: 2, ..registered("whsec_AAAA")? };
-    anyhow::ensure!(!is_refused(plain.replace_client(&changed).await?));
+    anyhow::ensure!(!is_refused(
+        plain.replace_client(&changed, &registered("whsec_AAAA")?, &recorded).await?
+    ));
     let suspension = Suspension { since_ms: 0, because: "abuse".to_owned(), held_before: false };
-    Ok(is_refused(store.replace_suspension(&ClientRecord { suspended: Some(suspension), ..changed }).await?))
+    Ok(is_refused(
+        store.replace_suspension(&ClientRecord { suspended: Some(suspension), ..changed }, &recorded).await?,
+    ))
 }
 
 fn deletion(step: u64) -> Deletion {
@@ -258,7 +286,7 @@ fn deletion(step: u64) -> Deletion {
 /// Of two calls at once, the second would begin anew what the first has begun.
 async fn client_that_was_changed_is_deleted(world: &World, store: &Store) -> Result<bool> {
     let (plain, seen) = (world.engine.store(), registered("whsec_AAAA")?);
-    plain.create_client(&seen, &api_key("first")?).await?;
+    plain.create_client(&seen, &api_key("first")?, &changed()).await?;
     anyhow::ensure!(!is_refused(plain.begin_deletion(&seen, &deletion(3)).await?));
     Ok(is_refused(store.begin_deletion(&seen, &deletion(1)).await?))
 }
@@ -266,7 +294,7 @@ async fn client_that_was_changed_is_deleted(world: &World, store: &Store) -> Res
 /// A client whose deletion has come from its first step to its second.
 async fn halfway_deleted(plain: &Store) -> Result<()> {
     let seen = registered("whsec_AAAA")?;
-    plain.create_client(&seen, &api_key("first")?).await?;
+    plain.create_client(&seen, &api_key("first")?, &changed()).await?;
     plain.begin_deletion(&seen, &deletion(1)).await?;
     anyhow::ensure!(!is_refused(plain.move_deletion(&client()?, &deletion(1), &deletion(2)).await?));
     Ok(())
@@ -286,11 +314,11 @@ async fn deletion_that_goes_on_is_ended(world: &World, store: &Store) -> Result<
 /// Of two calls that replace a secret at once, the second would forget the secret of the first, which its client was shown.
 async fn secret_that_was_replaced(world: &World, store: &Store) -> Result<bool> {
     let plain = world.engine.store();
-    plain.create_client(&registered("whsec_AAAA")?, &api_key("first")?).await?;
+    plain.create_client(&registered("whsec_AAAA")?, &api_key("first")?, &changed()).await?;
     anyhow::ensure!(!is_refused(
-        plain.replace_webhook_secrets(&registered("whsec_BBBB")?, "whsec_AAAA").await?
+        plain.replace_webhook_secrets(&registered("whsec_BBBB")?, "whsec_AAAA", &changed()).await?
     ));
-    Ok(is_refused(store.replace_webhook_secrets(&registered("whsec_CCCC")?, "whsec_AAAA").await?))
+    Ok(is_refused(store.replace_webhook_secrets(&registered("whsec_CCCC")?, "whsec_AAAA", &changed()).await?))
 }
 
 fn strained(seen: Option<&Backpressure>, asks_s: i64) -> Result<Backpressure> {
@@ -319,8 +347,8 @@ async fn sign_that_follows_another(world: &World, store: &Store) -> Result<bool>
 
 async fn second_client(world: &World, store: &Store) -> Result<bool> {
     let registered = registered("whsec_AAAA")?;
-    world.engine.store().create_client(&registered, &api_key("first")?).await?;
-    Ok(is_there(store.create_client(&registered, &api_key("second")?).await?))
+    world.engine.store().create_client(&registered, &api_key("first")?, &changed()).await?;
+    Ok(is_there(store.create_client(&registered, &api_key("second")?, &changed()).await?))
 }
 
 /// A firing of a job of so many events.
@@ -398,16 +426,34 @@ async fn earlier_mark(world: &World, store: &Store) -> Result<bool> {
 async fn first_sideline_that_is_a_second(world: &World, store: &Store) -> Result<bool> {
     let (plain, client) = (world.engine.store(), client()?);
     let seen = plain.recheck(&client).await?;
-    plain.replace_sidelines(&client, &sidelined("first"), &seen).await?;
-    Ok(is_refused(store.replace_sidelines(&client, &sidelined("second"), &seen).await?))
+    plain.replace_sidelines(&client, &sidelined("first"), &seen, None).await?;
+    Ok(is_refused(store.replace_sidelines(&client, &sidelined("second"), &seen, None).await?))
 }
 
 async fn sideline_that_follows_another(world: &World, store: &Store) -> Result<bool> {
     let (plain, client) = (world.engine.store(), client()?);
-    plain.replace_sidelines(&client, &sidelined("first"), &plain.recheck(&client).await?).await?;
+    plain.replace_sidelines(&client, &sidelined("first"), &plain.recheck(&client).await?, None).await?;
     let seen = plain.recheck(&client).await?;
-    plain.replace_sidelines(&client, &sidelined("second"), &seen).await?;
-    Ok(is_refused(store.replace_sidelines(&client, &sidelined("third"), &seen).await?))
+    plain.replace_sidelines(&client, &sidelined("second"), &seen, None).await?;
+    Ok(is_refused(store.replace_sidelines(&client, &sidelined("third"), &seen, None).await?))
+}
+
+/// The same of changes that are recorded.
+async fn first_sideline_that_is_a_recorded_second(world: &World, store: &Store) -> Result<bool> {
+    let (plain, client, changed) = (world.engine.store(), client()?, changed());
+    let seen = plain.recheck(&client).await?;
+    plain.replace_sidelines(&client, &sidelined("first"), &seen, None).await?;
+    let recorded = Some((&SidelineOf::Client, &changed));
+    Ok(is_refused(store.replace_sidelines(&client, &sidelined("second"), &seen, recorded).await?))
+}
+
+async fn recorded_sideline_that_follows_another(world: &World, store: &Store) -> Result<bool> {
+    let (plain, client, changed) = (world.engine.store(), client()?, changed());
+    plain.replace_sidelines(&client, &sidelined("first"), &plain.recheck(&client).await?, None).await?;
+    let seen = plain.recheck(&client).await?;
+    plain.replace_sidelines(&client, &sidelined("second"), &seen, None).await?;
+    let recorded = Some((&SidelineOf::Client, &changed));
+    Ok(is_refused(store.replace_sidelines(&client, &sidelined("third"), &seen, recorded).await?))
 }
 
 fn sidelined(because: &str) -> Sidelines {

@@ -18,7 +18,7 @@ use super::{Findings, NeverFires, TriggerBody, dst};
 use crate::problem::FieldErrors;
 
 /// A cron expression.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum CronBody {
     /// As text: minute, hour, day of month, month, day of week; with seconds in front when there are six fields. A prefix
@@ -30,7 +30,7 @@ pub(crate) enum CronBody {
 }
 
 /// A cron expression as an object. Months and days that are left out are `*`; hour and minute are needed.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "PascalCase")]
 #[schema(example = json!({"Hour": "3", "Minute": "0"}))]
 pub(crate) struct CronFieldsBody {

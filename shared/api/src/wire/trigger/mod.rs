@@ -27,7 +27,7 @@ pub(crate) use rate::EveryBody;
 pub(crate) use view::{as_sent, in_words, trigger_warnings, view};
 
 /// When a job fires: `cron` with `zone`, `rate`, or `at`.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"cron": "0 9 * * MON-FRI", "zone": "Europe/London"}))]
 pub(crate) struct TriggerBody {

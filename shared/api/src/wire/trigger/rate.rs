@@ -17,7 +17,7 @@ use crate::wire::number::Number;
 use crate::wire::when::read_ahead;
 
 /// The interval of a rate.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(untagged)]
 #[schema(as = Rate)]
 pub(crate) enum RateBody {
@@ -29,7 +29,7 @@ pub(crate) enum RateBody {
 }
 
 /// An interval as an object.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Every)]
 pub(crate) struct EveryBody {
