@@ -5,11 +5,12 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use http::StatusCode;
 use tidegate_domain::bounded::PageRows;
+use tidegate_domain::change::What;
 use tidegate_domain::ids::JobId;
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::quota::Ask;
-use tidegate_engine::{EngineError, Expect, JobDelete, Written};
+use tidegate_engine::{EngineError, Expect, JobDelete, JobDraft, Written};
 use tidegate_store::clients::Client;
 use tidegate_store::{KeyHash, Page, PageOf, StoreError};
 
@@ -168,9 +169,23 @@ pub(crate) async fn put_job(
     let expected = expectation(by_header, body.revision)?;
     let accepted = accept(&state, &client, Some(&id), body, &mut Seen::default()).await?;
     let Accepted { draft, warnings, .. } = accepted;
+    let written = put(&state, &client, &id, draft, expected, What::Changed).await?;
+    answer(written, id.as_str(), warnings)
+}
+
+/// Writes a job under its id, within the quotas of its client: anew while other writes come in between, unless a revision is
+/// expected.
+pub(super) async fn put(
+    state: &ApiState,
+    client: &Client,
+    id: &JobId,
+    draft: JobDraft,
+    expected: Expect,
+    what: What,
+) -> Result<Written<Job>, Problem> {
     let mut is_create = true;
     for _ in 0..WRITE_ROUNDS {
-        let stored = stored_jobs(&state, &client, &[&id]).await?.remove(&id);
+        let stored = stored_jobs(state, client, &[id]).await?.remove(id);
         let seen = stored.as_ref().map(|job| job.revision);
         if seen.is_some() && expected == Expect::Nothing {
             return Err(exists_already("job", id.as_str()));
@@ -178,10 +193,10 @@ pub(crate) async fn put_job(
         let ask = ask_of_job(&draft.trigger, true, stored.as_ref());
         // A job that is expected to be there is not made where there is none.
         let adds = ask.adds.filter(|_| !matches!(expected, Expect::Revision(_)));
-        take(&state, &client, Ask { is_create, adds, ..ask }).await?;
+        take(state, client, Ask { is_create, adds, ..ask }).await?;
         is_create = false;
         let over = only_over(seen, expected);
-        let written = state.engine.jobs().replace(&client.id, id.clone(), draft.clone(), over).await;
+        let written = state.engine.jobs().replace_as(&client.id, id.clone(), draft.clone(), over, what).await;
         let written = written.map_err(|e| Problem::of_engine("write a job", &e))?;
         if is_overtaken(&written, seen, expected) {
             continue;
@@ -189,7 +204,7 @@ pub(crate) async fn put_job(
         if expected == Expect::Nothing && !matches!(written, Written::Created(_)) {
             return Err(exists_already("job", id.as_str()));
         }
-        return answer(written, id.as_str(), warnings);
+        return Ok(written);
     }
     Err(contended("job", id.as_str()))
 }

@@ -99,9 +99,8 @@ pub(crate) async fn roll_back(
     let body = body_of(&job, state.engine.clock().now())?;
     let Accepted { draft, warnings, .. } =
         accept(&state, &client, Some(&id), body, &mut Seen::default()).await?;
-    let written =
-        state.engine.jobs().replace_as(&client.id, id.clone(), draft, expected, What::RolledBack).await;
-    jobs::answer(written.map_err(|e| Problem::of_engine("write a job", &e))?, id.as_str(), warnings)
+    let written = jobs::put(&state, &client, &id, draft, expected.into(), What::RolledBack).await?;
+    jobs::answer(written, id.as_str(), warnings)
 }
 
 /// A version that is kept, by its revision as it was given.
