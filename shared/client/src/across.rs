@@ -31,6 +31,9 @@ pub struct RunsWanted {
     /// A tag that their jobs have; any when `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
+    /// Whether their jobs are paused; either when `None`. Not looked at where they are cancelled.
+    #[serde(skip)]
+    pub paused: Option<bool>,
     /// Where they stand, as [`Run::state`] says it; anywhere when there is none. Not looked at where they are cancelled: those that
     /// wait or are under way are.
     #[serde(skip)]
@@ -64,8 +67,12 @@ pub struct AheadQuery {
     pub prefix: String,
     /// The policy that they are under; any when `None`.
     pub policy_id: Option<String>,
+    /// Where they send events: a URL or an ARN, with at most one `*`; anywhere when `None`.
+    pub target: Option<String>,
     /// A tag that they have; any when `None`.
     pub tag: Option<String>,
+    /// Whether they are paused; either when `None`.
+    pub paused: Option<bool>,
     /// The `next_cursor` of the page before; the first page when `None`.
     pub cursor: Option<String>,
 }
@@ -84,6 +91,7 @@ impl Client {
         some.extend(wanted.target.as_deref().map(|target| ("target", target)));
         some.extend(wanted.tag.as_deref().map(|tag| ("tag", tag)));
         some.extend((!states.is_empty()).then_some(("state", &*states)));
+        some.extend(wanted.paused.map(|paused| ("paused", if paused { "true" } else { "false" })));
         let page: RunList = self.get_page(Route::AllRuns, &some, wanted.cursor.as_deref()).await?;
         Ok(Page { rows: page.runs, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }
@@ -124,6 +132,7 @@ impl Client {
     pub async fn ahead(&self, query: &AheadQuery) -> Result<Ahead, Error> {
         let number = |number: Option<u32>| number.map(|number| number.to_string());
         let (step, held) = (number(query.step_seconds), number(query.held_ms));
+        let paused = query.paused.map(|paused| paused.to_string());
         let mut some = vec![("prefix", &*query.prefix)];
         let given = [
             ("since", &query.since),
@@ -131,7 +140,9 @@ impl Client {
             ("step_seconds", &step),
             ("held_ms", &held),
             ("policy_id", &query.policy_id),
+            ("target", &query.target),
             ("tag", &query.tag),
+            ("paused", &paused),
         ];
         some.extend(given.into_iter().filter_map(|(name, text)| Some((name, text.as_deref()?))));
         self.get_page(Route::Ahead, &some, query.cursor.as_deref()).await

@@ -117,13 +117,23 @@ pub enum What {
     Sidelined,
     /// What was held of it goes, at a pace.
     Drained,
+    /// A run of the job was triggered.
+    Triggered,
+    /// A run of the job was cancelled.
+    Cancelled,
+    /// Events of the job that did not succeed were sent again.
+    Redriven,
+    /// Events of the job that did not succeed were forgotten.
+    Discarded,
+    /// Tokens of the policy were freed in the place of those who held them.
+    Freed,
     /// It is gone.
     Deleted,
 }
 
 impl What {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 19] = [
         Self::Created,
         Self::Changed,
         Self::Paused,
@@ -137,6 +147,11 @@ impl What {
         Self::Suspended,
         Self::Sidelined,
         Self::Drained,
+        Self::Triggered,
+        Self::Cancelled,
+        Self::Redriven,
+        Self::Discarded,
+        Self::Freed,
         Self::Deleted,
     ];
 
@@ -156,6 +171,11 @@ impl What {
             Self::Suspended => "suspended",
             Self::Sidelined => "sidelined",
             Self::Drained => "drained",
+            Self::Triggered => "triggered",
+            Self::Cancelled => "cancelled",
+            Self::Redriven => "redriven",
+            Self::Discarded => "discarded",
+            Self::Freed => "freed",
             Self::Deleted => "deleted",
         }
     }
@@ -163,6 +183,22 @@ impl What {
 
 /// The fields of a job, as the API calls them, that say something else in another version of it.
 pub fn fields_that_differ(old: &Job, new: &Job) -> Vec<&'static str> {
+    // A field that is added to a job does not compile before it is named here; below stands what the API calls it.
+    let Job {
+        client: _,
+        id: _,
+        revision: _,
+        trigger: _,
+        rules: _,
+        paused: _,
+        paused_because: _,
+        terms: _,
+        tags: _,
+        expect: _,
+        children: _,
+        emit_from: _,
+        changed_at: _,
+    } = new;
     let (terms, was) = (&new.terms, &old.terms);
     let (flow, flowed) = (&new.terms.flow, &old.terms.flow);
     let (rules, ruled) = (&new.rules, &old.rules);
@@ -192,6 +228,7 @@ pub fn fields_that_differ(old: &Job, new: &Job) -> Vec<&'static str> {
         ("only_on", rules.only_on != ruled.only_on),
         ("skip", rules.skip != ruled.skip),
         ("tags", new.tags != old.tags),
+        ("expect", new.expect != old.expect),
         ("paused", new.paused != old.paused),
         ("paused_because", new.paused_because != old.paused_because),
     ];

@@ -20,9 +20,13 @@ pub struct Change {
     #[cfg_attr(feature = "openapi", schema(example = "nightly"))]
     pub id: String,
     /// What was done: `created`, `changed`, `paused`, `resumed`, `launch_skipped`, `backfilled`, `rescheduled`, `rolled_back`,
-    /// `closed`, `opened`, `suspended`, `sidelined`, `drained` or `deleted`.
+    /// `closed`, `opened`, `suspended`, `sidelined`, `drained`, `triggered`, `cancelled`, `redriven`, `discarded`, `freed` or `deleted`.
     #[cfg_attr(feature = "openapi", schema(example = "changed"))]
     pub what: String,
+    /// To what of it: the run that was triggered or cancelled, the event that was redriven or discarded, or how many events, or tokens
+    /// that were freed. Left out where it was done to the thing itself.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub of: Option<String>,
     /// The id of the key that the call came with, or `admin`; null when no call is behind it.
     #[cfg_attr(feature = "openapi", schema(example = "0f3a9c1b7d24"))]
     pub by: Option<String>,

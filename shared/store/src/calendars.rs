@@ -155,6 +155,7 @@ fn change_of(old: Option<&Calendar>, new: Option<&Calendar>, change: &Change) ->
         fields: fields.unwrap_or_default(),
         before: old.map(row).transpose()?,
         after: new.map(row).transpose()?,
+        of: None,
     };
     Ok(Some(change_row(changed, change, told)))
 }

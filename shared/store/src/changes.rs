@@ -38,6 +38,8 @@ pub struct ChangeRow {
     pub fields: Vec<String>,
     /// Its place among the changes of its client.
     pub sort_key: String,
+    /// What of it that was done to, where that is not the thing itself: a run, an event, or how many.
+    pub of: Option<String>,
     /// What was there before, as it was stored; `None`: nothing, or nothing that is told.
     pub(crate) before: Option<Attributes>,
     /// The same after it; not of jobs, whose next change says it, or the job itself.
@@ -60,6 +62,7 @@ pub(crate) struct Told {
     pub(crate) fields: Vec<&'static str>,
     pub(crate) before: Option<Row>,
     pub(crate) after: Option<Row>,
+    pub(crate) of: Option<String>,
 }
 
 /// The partition of the changes of a client. No job's client is called so.
@@ -105,11 +108,14 @@ pub(crate) fn named_row(
 /// The row of a change.
 pub(crate) fn change_row(changed: Changed<'_>, change: &Change, told: Told) -> Row {
     let Change { what, author, at } = change;
-    let Told { before_revision, fields, before, after } = told;
+    let Told { before_revision, fields, before, after, of } = told;
     let kept_days = i64::from(author.history_days.get().max(CHANGE_DAYS));
     let key = match changed.revision {
         Some(revision) => key(changed, revision, *at),
-        None => key_of(changed, what.as_str(), *at),
+        None => {
+            let result = [Some(what.as_str()), of.as_deref()];
+            key_of(changed, &result.into_iter().flatten().collect::<Vec<_>>().join(" "), *at)
+        }
     };
     Row::new(&key)
         .with("what", text(what.as_str()))
@@ -118,6 +124,7 @@ pub(crate) fn change_row(changed: Changed<'_>, change: &Change, told: Told) -> R
         .with_some("before_rev", before_revision.map(number))
         .with_some("rev", changed.revision.map(number))
         .with_some("fields", (!fields.is_empty()).then(|| text(fields.join(","))))
+        .with_some("of", of.map(text))
         .with_some("before", before.map(map))
         .with_some("after", after.map(map))
         .expiring(shifted(*at, days(kept_days)))
@@ -145,6 +152,7 @@ fn read(row: &Attributes) -> Result<ChangeRow> {
         after_revision: item.find_number("rev")?,
         fields: fields.map(str::to_owned).collect(),
         sort_key: sort_key.to_owned(),
+        of: owned("of"),
         before: told("before"),
         after: told("after"),
     })
@@ -176,6 +184,22 @@ impl Store {
     pub async fn change_at(&self, client: &ClientId, sort_key: &str) -> Result<Option<ChangeRow>> {
         let key = Key::new(partition(client), sort_key);
         self.get(Table::Jobs, &key, true).await?.as_ref().map(read).transpose()
+    }
+
+    /// Records what was done without changing what anything says: to the runs, the events or the tokens `of` it. Repeating it changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
+    pub async fn record_done(
+        &self,
+        client: &ClientId,
+        (kind, id, of): (Kind, &str, String),
+        change: &Change,
+    ) -> Result<()> {
+        let changed = Changed { client, kind, id, revision: None };
+        let told = Told { of: Some(of), ..Told::default() };
+        self.put(Table::Jobs, change_row(changed, change, told)).await
     }
 
     /// The change of something that made a revision at an instant.
@@ -223,7 +247,7 @@ mod tests {
             before_revision: Some(2),
             fields: vec!["count", "tags"],
             before: Some(before),
-            after: None,
+            ..Told::default()
         };
         let row = change_row(changed, &change, told).into_attributes();
         let before = HashMap::from([

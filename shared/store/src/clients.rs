@@ -279,6 +279,7 @@ fn fields_that_differ(old: &Client, new: &Client) -> Vec<&'static str> {
         ("allowed_targets", new.allowed_targets != old.allowed_targets),
         ("defaults", new.defaults != old.defaults),
         ("quotas", new.quotas != old.quotas),
+        ("alerts", new.alerts != old.alerts),
     ];
     fields.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
 }

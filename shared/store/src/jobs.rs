@@ -157,7 +157,7 @@ pub(crate) fn change_of_job(
         (Some(JobRow::Live(old)), Some(new)) => fields_that_differ(old, new),
         _ => Vec::new(),
     };
-    let told = Told { before_revision: seen.map(JobRow::revision), fields, before, after: None };
+    let told = Told { before_revision: seen.map(JobRow::revision), fields, before, ..Told::default() };
     let changed = Changed { client, kind: Kind::Job, id: id.as_str(), revision: Some(revision) };
     Ok(change_row(changed, change, told))
 }

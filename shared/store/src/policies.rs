@@ -130,7 +130,7 @@ fn change_of(old: Option<&Policy>, new: Option<&Policy>, change: &Change) -> Opt
     };
     let fields = old.zip(new).map(|(old, new)| policy_fields_that_differ(old, new)).unwrap_or_default();
     let before_revision = old.map(|old| old.revision);
-    let told = Told { before_revision, fields, before: old.map(row), after: new.map(row) };
+    let told = Told { before_revision, fields, before: old.map(row), after: new.map(row), of: None };
     Some(change_row(changed, change, told))
 }
 

@@ -4,11 +4,14 @@ use axum::Json;
 use axum::extract::State;
 use chrono::DateTime;
 use tidegate_domain::bounded::PageRows;
+use tidegate_domain::change::{Kind, What};
 use tidegate_domain::limits::INSTANTS_S;
+use tidegate_engine::author;
 use tidegate_protocol::{ChangeList, Unreadable};
 use tidegate_store::changes::ChangeRow;
 use tidegate_store::clients::Client;
 use tidegate_store::{Page, PageOf, StoreError};
+use tracing::warn;
 
 use crate::ApiState;
 use crate::auth::Caller;
@@ -22,7 +25,7 @@ use crate::wire::{instant, spoiled};
 const LOOKED_AT: u32 = 1_000;
 
 /// Lists what was changed of this client's, the latest first: jobs, policies, calendars, keys, secrets and the client itself, each
-/// with what was done, by which key and from where. Changes are kept for 90 days, or for the client's `history_days` when these are
+/// with what was done, by which key and from where; and what was done to runs, dead letters and held tokens. Changes are kept for 90 days, or for the client's `history_days` when these are
 /// more. One-time jobs that are created are not among them: the job is the record. Of a `kind` and an `id`, up to 1,000 changes are
 /// looked at for each page, which may show few of them, or none, and have a `next_cursor`: the list ends where that is null. What a
 /// job said before each change, `GET /v1/jobs/{job_id}/versions` shows.
@@ -86,5 +89,15 @@ async fn selected(
         if found.next.is_none() || is_done {
             return Ok(found);
         }
+    }
+}
+
+/// Records what a call has done without changing what anything says. The call does not fail with it: the log has what it did.
+pub(super) async fn record(state: &ApiState, client: &Client, done: (Kind, &str, String), what: What) {
+    let change = author::change(what, state.engine.clock().now());
+    let (kind, id, of) = done;
+    let recorded = state.engine.store().record_done(&client.id, (kind, id, of.clone()), &change).await;
+    if let Err(error) = recorded {
+        warn!(client = %client.id, kind = kind.as_str(), id, of, what = what.as_str(), %error, "what was done is not recorded");
     }
 }

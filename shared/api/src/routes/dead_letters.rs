@@ -1,16 +1,21 @@
 //! Dead letters: events that did not succeed and that nothing sends again. Listed, counted, looked at, redriven, discarded.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::extract::{Path, State};
 use chrono::{DateTime, Utc};
 use serde_json::value::RawValue;
-use tidegate_domain::ids::{ClientId, EventId};
+use tidegate_domain::change::{Kind as KindOfThing, What};
+use tidegate_domain::ids::{ClientId, EventId, JobId};
 use tidegate_engine::{DeadLetterFilter, EngineError};
 use tidegate_protocol::{
     DeadLetterCounts, DeadLetterDetail, DeadLetterList, DeadLetterResult, DeadLetterResults, DeadLetterStatus,
 };
+use tidegate_store::clients::Client;
 use tracing::warn;
 
+use super::changes::record;
 use super::not_found;
 use crate::ApiState;
 use crate::auth::Caller;
@@ -99,7 +104,8 @@ pub(crate) async fn redrive_dead_letters(
         (status, (status == DeadLetterStatus::Redriven).then(|| instant(*at)))
     });
     let count = u32::try_from(named.len()).unwrap_or(u32::MAX);
-    let results = named.into_iter().map(|event| result(event, || answers.next())).collect();
+    let results: Vec<_> = named.into_iter().map(|event| result(event, || answers.next())).collect();
+    record_settled(&state, &client, &results, DeadLetterStatus::Redriven, What::Redriven).await;
     let next_start_at = (next.is_some() && paced.per_second.is_some()).then(|| instant(due_at(count)));
     Ok(Json(DeadLetterResults { results, next_cursor: Cursor::next_of(next), next_start_at }))
 }
@@ -123,8 +129,32 @@ pub(crate) async fn discard_dead_letters(
     let answers = state.engine.dead_letters().discard(&client.id, &events).await;
     let status = |was_there| if was_there { DeadLetterStatus::Discarded } else { DeadLetterStatus::Absent };
     let mut answers = answers.into_iter().map(|answer| (told(answer.map(status)), None));
-    let results = named.into_iter().map(|event| result(event, || answers.next())).collect();
+    let results: Vec<_> = named.into_iter().map(|event| result(event, || answers.next())).collect();
+    record_settled(&state, &client, &results, DeadLetterStatus::Discarded, What::Discarded).await;
     Ok(Json(DeadLetterResults { results, next_cursor: Cursor::next_of(next), next_start_at: None }))
+}
+
+/// Records which events were settled so: by job, the event or how many.
+async fn record_settled(
+    state: &ApiState,
+    client: &Client,
+    results: &[DeadLetterResult],
+    status: DeadLetterStatus,
+    what: What,
+) {
+    let mut by_job: BTreeMap<JobId, Vec<&str>> = BTreeMap::new();
+    for result in results.iter().filter(|result| result.status == status) {
+        if let Ok(event) = result.event_id.parse::<EventId>() {
+            by_job.entry(event.run().job().clone()).or_default().push(&result.event_id);
+        }
+    }
+    for (job, events) in by_job {
+        let of = match events.as_slice() {
+            [only] => (*only).to_owned(),
+            many => format!("{} events", many.len()),
+        };
+        record(state, client, (KindOfThing::Job, job.as_str(), of), what).await;
+    }
 }
 
 /// The filter of a query.

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use chrono::{DateTime, Utc};
 use http::StatusCode;
 use tidegate_domain::bounded::PageRows;
 use tidegate_domain::change::What;
@@ -12,7 +13,7 @@ use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::quota::Ask;
 use tidegate_engine::{EngineError, Expect, JobDelete, JobDraft, Written};
 use tidegate_store::clients::Client;
-use tidegate_store::{KeyHash, Page, PageOf, StoreError};
+use tidegate_store::{KeyHash, Page, PageOf};
 
 use super::acceptance::{Accepted, Seen, accept};
 use super::quotas::{ask_of_job, gone_meanwhile, is_overtaken, only_over, stored_jobs, take};
@@ -34,6 +35,8 @@ use crate::wire::spoiled;
 
 /// Jobs that are looked at for one page of those that are asked for.
 const LOOKED_AT: u32 = 1_000;
+/// Firings of a job among which its next launch is looked for: those before may be left out.
+const FIRINGS_LOOKED_AT: usize = 20;
 
 /// Creates a job. The same job posted again under the same id, or without one under the same `Idempotency-Key`, is answered with
 /// 200.
@@ -76,7 +79,7 @@ pub(super) fn id_by_key(key: &str) -> JobId {
 }
 
 /// Lists the client's jobs, by id: all of them, or those that fit all that is given. Of a `prefix` no other jobs are read; by policy,
-/// target and state up to 1,000 jobs are looked at for each page, which may show few of them, or none, and have a `next_cursor`: the
+/// target, state and next launch up to 1,000 jobs are looked at for each page, which may show few of them, or none, and have a `next_cursor`: the
 /// list ends where that is null. One-time jobs with a generated id are not among them: read them by their id.
 #[utoipa::path(get, path = "/v1/jobs", tag = "jobs", params(JobsQuery), responses(
     (status = 200, description = "A page of jobs", body = JobList),
@@ -88,8 +91,8 @@ pub(crate) async fn list_jobs(
 ) -> Result<Json<JobList>, Problem> {
     let asked = Paged::read(query.cursor.clone(), query.limit.as_deref())?;
     let given = asked.after.is_some();
-    let page = selected(&state, &client, &query.check()?, asked).await;
-    let page = page.map_err(|e| Cursor::refusal(given, "list jobs", &e))?;
+    let selected = selected(&state, &client, (&query.check()?, query.next_before()?), asked).await;
+    let page = selected.map_err(|e| Cursor::refusal_of_engine(given, "list jobs", &e))?;
     let jobs = page.rows.iter().map(|job| view(job, Vec::new())).collect();
     Ok(Json(JobList {
         jobs,
@@ -102,20 +105,24 @@ pub(crate) async fn list_jobs(
 async fn selected(
     state: &ApiState,
     client: &Client,
-    selection: &Selection,
+    (selection, next_before): (&Selection, Option<DateTime<Utc>>),
     asked: PageOf,
-) -> Result<Page<Job>, StoreError> {
+) -> Result<Page<Job>, EngineError> {
     let (most, mut looked_at) = (usize::from(asked.rows.get()), 0);
     let mut found = Page::new(Vec::new(), asked.after);
     loop {
         let missing = most.saturating_sub(found.rows.len()) as u64;
         // Of all jobs no more are read than are missing: none but those that were deleted is left out.
-        let rows =
-            if selection.has_all() { PageRows::new(missing).unwrap_or_default() } else { PageRows::DEFAULT };
+        let has_all = selection.has_all() && next_before.is_none();
+        let rows = if has_all { PageRows::new(missing).unwrap_or_default() } else { PageRows::DEFAULT };
         let asked = PageOf { after: found.next.take(), rows };
         let page = state.engine.store().jobs(&client.id, &selection.prefix, asked).await?;
         looked_at += u32::from(rows.get());
-        found.rows.extend(page.rows.into_iter().filter(|job| selection.has(job)));
+        for job in page.rows.into_iter().filter(|job| selection.has(job)) {
+            if launches_before(state, &job, next_before).await? {
+                found.rows.push(job);
+            }
+        }
         found.unreadable.extend(page.unreadable);
         found.next = page.next;
         if found.rows.len() > most {
@@ -128,6 +135,20 @@ async fn selected(
             return Ok(found);
         }
     }
+}
+
+/// Whether the next launch of a job that will be made, of the next few, is due before an instant, if one is given.
+async fn launches_before(
+    state: &ApiState,
+    job: &Job,
+    next_before: Option<DateTime<Utc>>,
+) -> Result<bool, EngineError> {
+    let Some(before) = next_before else { return Ok(true) };
+    if job.paused {
+        return Ok(false);
+    }
+    let next = state.engine.queries().upcoming(job, state.engine.clock().now(), FIRINGS_LOOKED_AT).await?;
+    Ok(next.iter().any(|launch| launch.skip_reason.is_none() && launch.launch_at < before))
 }
 
 /// Shows a job.

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use futures::stream::{self, StreamExt as _};
 use http::StatusCode;
+use tidegate_domain::change::{Kind as KindOfThing, What};
 use tidegate_domain::ids::{JobId, RunId};
 use tidegate_domain::job::Job;
 use tidegate_engine::{RunCancel, RunState, RunSummary, RunsWanted};
@@ -13,6 +14,7 @@ use tidegate_protocol::{CancelledRun, CancelledRuns, EventList, RunDetail, RunLi
 use tidegate_store::clients::Client;
 use tidegate_store::{Page, PageOf};
 
+use super::changes::record;
 use super::not_found;
 use crate::ApiState;
 use crate::auth::Caller;
@@ -172,7 +174,11 @@ pub(crate) async fn cancel_run(
 async fn cancel(state: &ApiState, client: &Client, run: &RunId) -> Result<Option<Json<RunDetail>>, Problem> {
     let cancelled = state.engine.jobs().cancel_run(&client.id, run).await;
     match cancelled.map_err(|e| Problem::of_engine("cancel a run", &e))? {
-        RunCancel::Done => Ok(None),
+        RunCancel::Done => {
+            let done = (KindOfThing::Job, run.job().as_str(), run.to_string());
+            record(state, client, done, What::Cancelled).await;
+            Ok(None)
+        }
         RunCancel::Absent => Err(not_found("run", &run.to_string())),
         RunCancel::Over => {
             let view = detail(state, client, run).await?;

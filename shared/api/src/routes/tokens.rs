@@ -2,17 +2,21 @@
 //!
 //! A call is answered per token, in its order: one that is unknown, malformed or another client's spoils no other.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use axum::Json;
 use axum::extract::State;
+use tidegate_domain::change::{Kind as KindOfThing, What};
+use tidegate_domain::ids::PolicyId;
 use tidegate_domain::limits::{RESULT_BYTES, TOKENS_PER_CALL};
 use tidegate_domain::token::Token;
 use tidegate_engine::{Extended, Release, Released, read_token};
 use tidegate_protocol::{
     self as protocol, ExtendResults, ExtendStatus, FreeResults, FreeStatus, ReleaseResults, ReleaseStatus,
 };
+use tidegate_store::clients::Client;
 
+use super::changes::record;
 use crate::ApiState;
 use crate::auth::Caller;
 use crate::body::Body;
@@ -140,6 +144,7 @@ pub(crate) async fn free_tokens(
     if !tokens.is_empty() {
         let freed = state.engine.tokens().free_held(&client.id, tokens, body.redeliver).await;
         statuses.extend(freed.map_err(|e| Problem::of_engine("free tokens", &e))?);
+        record_freed(&state, &client, &statuses).await;
     }
     let results = read.into_iter().map(|(token, read)| {
         let status = match read {
@@ -150,6 +155,18 @@ pub(crate) async fn free_tokens(
         protocol::Freed { token, status }
     });
     Ok(Json(FreeResults { results: results.collect() }))
+}
+
+/// Records how many tokens of which policies were freed.
+async fn record_freed(state: &ApiState, client: &Client, statuses: &HashMap<Token, Released>) {
+    let is_freed = |freed: &Released| matches!(freed, Released::Released | Released::Deferred);
+    let freed = statuses.iter().filter(|(_, freed)| is_freed(freed)).map(|(token, _)| &token.group.policy);
+    let mut by_policy: BTreeMap<&PolicyId, u32> = BTreeMap::new();
+    freed.for_each(|policy| *by_policy.entry(policy).or_default() += 1);
+    for (policy, tokens) in by_policy {
+        let of = format!("{tokens} {}", if tokens == 1 { "token" } else { "tokens" });
+        record(state, client, (KindOfThing::Policy, policy.as_str(), of), What::Freed).await;
+    }
 }
 
 fn free_status(freed: Option<&Released>) -> FreeStatus {

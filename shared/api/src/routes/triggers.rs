@@ -3,10 +3,12 @@
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
+use tidegate_domain::change::{Kind as KindOfThing, What};
 use tidegate_domain::ids::{JobId, RunId};
 use tidegate_engine::Triggered;
 use tidegate_protocol::TriggeredRun;
 
+use super::changes::record;
 use super::{job_path, located, not_found, path_segment, replayed};
 use crate::ApiState;
 use crate::auth::Caller;
@@ -32,7 +34,11 @@ pub(crate) async fn trigger_job(
     let id: JobId = id_to_find("job", &id)?;
     let triggered = state.engine.jobs().trigger(&client.id, &id, key.as_deref()).await;
     match triggered.map_err(|e| Problem::of_engine("trigger a job", &e))? {
-        Triggered::Run(run) => Ok(answer(&run)),
+        Triggered::Run(run) => {
+            let done = (KindOfThing::Job, id.as_str(), run.to_string());
+            record(&state, &client, done, What::Triggered).await;
+            Ok(answer(&run))
+        }
         Triggered::Before(run) => Ok(replayed(answer(&run))),
         Triggered::Absent => Err(not_found("job", id.as_str())),
         Triggered::OneTime => Err(Problem::new(

@@ -88,6 +88,7 @@ pub(crate) fn view(row: &ChangeRow) -> Result<protocol::Change, StoreError> {
         kind: row.kind.clone(),
         id: row.id.clone(),
         what: row.what.clone(),
+        of: row.of.clone(),
         by: row.by.clone(),
         from: row.from.clone(),
         before_revision: row.before_revision,

@@ -15,6 +15,7 @@ use crate::wire::bounds::{Text, bounded_fields};
 use crate::wire::client::pattern_fault;
 use crate::wire::job_calls::check_because;
 use crate::wire::number::PageLimit;
+use crate::wire::when::read_of_query;
 
 /// The jobs that are meant: those that fit all that is given.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -71,9 +72,17 @@ pub(crate) struct JobsQuery {
     /// A tag that they have.
     #[param(value_type = Option<String>, example = "team:books", max_length = 64)]
     tag: Option<Text<TAG_BYTES>>,
+    /// Those whose next launch that will be made is due before this instant, in ISO 8601 with its offset; not those that are paused.
+    #[param(value_type = Option<String>, format = DateTime)]
+    next_before: Option<String>,
 }
 
 impl JobsQuery {
+    /// Before when their next launch is due; `None`: whenever it is.
+    pub(crate) fn next_before(&self) -> Result<Option<DateTime<Utc>>, Problem> {
+        read_of_query("next_before", self.next_before.as_deref())
+    }
+
     /// What the jobs have in common that are asked for.
     pub(crate) fn check(&self) -> Result<Selection, Problem> {
         let Self { policy_id, target, tag, paused, .. } = self;

@@ -356,3 +356,62 @@ fn serde_json_job() -> tidegate_client::Job {
     let trigger = tidegate_client::Trigger::cron("0 9 * * *", "Europe/London");
     tidegate_client::Job::new(trigger, tidegate_client::Target::sqs(QUEUE))
 }
+
+#[tokio::test]
+async fn what_a_job_expects_and_whom_alerts_go_to_are_fields_that_change() {
+    let (world, key) = started().await;
+    let json = [("content-type", "application/json")];
+    world.put("/v1/jobs/nightly", &key, &cron_job()).await;
+    let expecting = json!({"expect": {"within_seconds": 60}}).to_string();
+    world.send(Method::PATCH, "/v1/jobs/nightly", Some(&key), &json, &expecting).await;
+    let alerts = json!({"alerts": {"sqs": {"queue_url": QUEUE}}}).to_string();
+    world.send(Method::PATCH, "/v1/clients/acme", Some(&world.admin_key), &json, &alerts).await;
+    let changed = told(&world, &key, "/v1/changes", &["kind", "what", "fields"]).await;
+    assert!(changed.contains(&json!(["job", "changed", ["expect"]])), "{changed:?}");
+    assert!(changed.contains(&json!(["client", "changed", ["alerts"]])), "{changed:?}");
+}
+
+#[tokio::test]
+async fn what_is_done_to_runs_dead_letters_and_tokens_is_recorded() {
+    let (world, key) = started().await;
+    let id = key_id(&world, &key).await;
+    world.put("/v1/policies/small", &key, &json!({"max_in_flight": 2})).await;
+    let mut throttled = cron_job();
+    (throttled["policy_id"], throttled["count"]) = (json!("small"), json!(5));
+    world.put("/v1/jobs/nightly", &key, &throttled).await;
+    let run = world.post("/v1/jobs/nightly/trigger", &key, &json!({})).await.json["run_id"].clone();
+    let events = world.receive().await;
+    assert_eq!(events.len(), 2);
+    let tokens: Vec<&Value> = events.iter().map(|event| &event["token"]).collect();
+    let freed = world.post("/v1/tokens/free", &key, &json!({"tokens": tokens, "redeliver": false})).await;
+    assert_eq!(freed.status, StatusCode::OK, "{}", freed.text);
+    let cancel = format!("/v1/jobs/nightly/runs/{}/cancel", run.as_str().unwrap());
+    let cancelled = world.post(&cancel, &key, &json!({})).await;
+    assert_eq!(cancelled.status, StatusCode::OK, "{}", cancelled.text);
+    world.post(&cancel, &key, &json!({})).await;
+    world.minutes(2).await;
+    let mut dead = at_job("2026-11-21T12:02:00Z");
+    dead["target"] = json!({"sqs": {"queue_url": format!("{QUEUE}-missing")}});
+    dead["retry"] = json!({"backoff": "none"});
+    dead["count"] = json!(3);
+    world.put("/v1/jobs/lost", &key, &dead).await;
+    world.dispatch().await;
+    let letters = world.get("/v1/dead-letters?job_id=lost", &key).await.json;
+    let letter = &letters["dead_letters"][0]["event_id"];
+    assert!(letter.is_string(), "{letters}");
+    world.post("/v1/dead-letters/redrive", &key, &json!({"event_ids": [letter]})).await;
+    world.post("/v1/dead-letters/discard", &key, &json!({"filter": {"job_id": "lost"}})).await;
+    let done = told(&world, &key, "/v1/changes", &["kind", "id", "what", "of", "by"]).await;
+    let done: Vec<&Value> = done.iter().filter(|change| !change[3].is_null()).collect();
+    let expected = [
+        json!(["job", "lost", "discarded", "2 events", id]),
+        json!(["job", "lost", "redriven", letter, id]),
+        json!(["job", "nightly", "cancelled", run, id]),
+        json!(["policy", "small", "freed", "2 tokens", id]),
+        json!(["job", "nightly", "triggered", run, id]),
+    ];
+    for change in &expected {
+        assert!(done.contains(&change), "{change} is not in {done:?}");
+    }
+    assert_eq!(done.len(), expected.len(), "{done:?}");
+}

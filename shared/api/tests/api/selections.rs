@@ -235,6 +235,27 @@ async fn jobs_are_found_by_their_tags() {
         ["day-000", "day-002"]
     );
     assert_eq!(found("/v1/runs?tag=nothing", "runs").await, [""; 0]);
+    // The world begins on a Saturday: the next launches are on Monday, but of one that a calendar leaves out and one that is earlier.
+    world.put("/v1/calendars/monday", &key, &json!({"dates": ["2026-11-23"]})).await;
+    let (mut left_out, mut earlier) = (cron_job(), cron_job());
+    left_out["calendars"] = json!(["monday"]);
+    earlier["trigger"] = json!({"cron": "0 9 * * SUN", "zone": "UTC"});
+    world.put("/v1/jobs/left-out", &key, &left_out).await;
+    world.put("/v1/jobs/earlier", &key, &earlier).await;
+    let next = async |before: &str| found(&format!("/v1/jobs?next_before={before}"), "jobs").await;
+    assert_eq!(next("2026-11-22T09:00:00Z").await, [""; 0]);
+    assert_eq!(next("2026-11-22T09:00:01Z").await, ["earlier"]);
+    let by_monday = next("2026-11-23T12:00:00Z").await;
+    assert!(by_monday.contains(&"day-000".to_owned()) && !by_monday.contains(&"left-out".to_owned()));
+    assert!(next("2026-11-24T12:00:00Z").await.contains(&"left-out".to_owned()));
+    for id in ["left-out", "earlier"] {
+        world.delete(&format!("/v1/jobs/{id}"), &key).await;
+    }
+    let refused = world.get("/v1/jobs?next_before=soon", &key).await;
+    assert_eq!(
+        (refused.status, &refused.json["errors"][0]["field"]),
+        (StatusCode::BAD_REQUEST, &json!("next_before"))
+    );
     assert_eq!(world.get("/v1/jobs/day-000", &key).await.json["tags"], json!(["b", "team:books"]));
 
     let paused = act(&world, &key, "pause", json!({"prefix": "", "tag": "team:books"})).await;
