@@ -5,6 +5,7 @@ use http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
 use tidegate_client::{ChangesWanted, Client};
 
+use crate::hook::Hook;
 use crate::world::{QUEUE, World, at_job, cron_job};
 
 const SOON: &str = "2026-11-22T12:00:00Z";
@@ -376,6 +377,8 @@ async fn what_is_done_to_runs_dead_letters_and_tokens_is_recorded() {
     let (world, key) = started().await;
     let id = key_id(&world, &key).await;
     world.put("/v1/policies/small", &key, &json!({"max_in_flight": 2})).await;
+    let hook = Hook::answering(&[410, 410, 410]).await;
+    world.put("/v1/jobs/lost", &key, &hook.job(3)).await;
     let mut throttled = cron_job();
     (throttled["policy_id"], throttled["count"]) = (json!("small"), json!(5));
     world.put("/v1/jobs/nightly", &key, &throttled).await;
@@ -390,17 +393,11 @@ async fn what_is_done_to_runs_dead_letters_and_tokens_is_recorded() {
     assert_eq!(cancelled.status, StatusCode::OK, "{}", cancelled.text);
     world.post(&cancel, &key, &json!({})).await;
     world.minutes(2).await;
-    let mut dead = at_job("2026-11-21T12:02:00Z");
-    dead["target"] = json!({"sqs": {"queue_url": format!("{QUEUE}-missing")}});
-    dead["retry"] = json!({"backoff": "none"});
-    dead["count"] = json!(3);
-    world.put("/v1/jobs/lost", &key, &dead).await;
-    world.dispatch().await;
     let letters = world.get("/v1/dead-letters?job_id=lost", &key).await.json;
     let letter = &letters["dead_letters"][0]["event_id"];
     assert!(letter.is_string(), "{letters}");
     world.post("/v1/dead-letters/redrive", &key, &json!({"event_ids": [letter]})).await;
-    world.post("/v1/dead-letters/discard", &key, &json!({"filter": {"job_id": "lost"}})).await;
+    world.post("/v1/dead-letters/discard", &key, &json!({"where": {"job_id": "lost"}})).await;
     let done = told(&world, &key, "/v1/changes", &["kind", "id", "what", "of", "by"]).await;
     let done: Vec<&Value> = done.iter().filter(|change| !change[3].is_null()).collect();
     let expected = [

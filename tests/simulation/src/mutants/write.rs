@@ -8,7 +8,7 @@ use super::condition::shape;
 
 /// What updates are called, by the kind of row and the attributes that they write. What has no name here is called by
 /// its attributes.
-const UPDATES: [(&str, &str, &str); 87] = [
+const UPDATES: [(&str, &str, &str); 88] = [
     ("active", "retained_at", "note retained"),
     ("epoch", "epoch_ms", "begin"),
     ("index", "#shards", "raise shards"),
@@ -63,7 +63,8 @@ const UPDATES: [(&str, &str, &str); 87] = [
     ("client", "former_secrets webhook_secret", "replace secrets"),
     ("client", "webhook_secret", "replace secrets"),
     ("client", "live_keys", "count keys"),
-    ("client", "allowed_targets defaults quotas revision", "replace"),
+    ("client", "alerts allowed_targets defaults quotas revision", "replace"),
+    ("overdue", "told_at", "tell"),
     ("client", "revision suspended", "suspend"),
     ("client", "deleting revision", "begin deletion"),
     ("client", "deleting", "move deletion"),
@@ -158,7 +159,7 @@ fn row(table: &str, pk: &str, sk: &str) -> String {
         "launch" => pk
             .split('|')
             .next()
-            .filter(|class| ["AT", "OUTBOX", "TRIGGERED", "ZONE"].contains(class))
+            .filter(|class| ["AT", "OUTBOX", "TRIGGERED", "WATCH", "ZONE"].contains(class))
             .unwrap_or("child"),
         "runs" if pk.contains("|~") => "pack",
         "runs" if pk.ends_with("|parts") => "part",
@@ -166,6 +167,7 @@ fn row(table: &str, pk: &str, sk: &str) -> String {
         "events" if pk.starts_with("mark|") => "mark",
         "events" if pk.ends_with("|targets") => "target",
         "events" if pk.contains("|dead|") => "letter",
+        "events" if pk.ends_with("|overdue") => "overdue",
         "events" if pk.contains("|sidelined") => "sidelined",
         "events" => match sk.chars().next() {
             Some('t') => "said",

@@ -10,6 +10,7 @@ mod rows;
 mod runs;
 mod slots;
 mod ticker;
+mod watches;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -85,6 +86,7 @@ fn all_cases() -> impl Iterator<Item = &'static Case> {
         .chain(rows::CASES)
         .chain(runs::CASES)
         .chain(ticker::CASES)
+        .chain(watches::CASES)
         .chain(repair::CASES)
 }
 
