@@ -108,12 +108,12 @@ impl FaultPlan for DiesAt {
     }
 }
 
-/// A tick dies at every other of its requests that may write packs. Before the next one repeats it, a job is created and one is
+/// A tick dies at every fourth of its requests that may write packs. Before the next one repeats it, a job is created and one is
 /// deleted.
 #[tokio::test]
 async fn an_occurrence_is_in_one_pack_once_though_a_tick_is_repeated_after_rows_changed() {
     let mut packed_before = 0;
-    for at in (0..64).step_by(16).chain((64..).step_by(2)) {
+    for at in (0..64).step_by(16).chain((64..).step_by(4)) {
         let stage = Stage::new(12).await;
         stage.jobs(JOBS).await;
         let world = &stage.world;

@@ -160,8 +160,8 @@ fn over_quota(client: &Client, over: &OverQuota) -> Problem {
         Quota::Of(of) => {
             let name = of.name();
             format!(
-                "client '{id}' may have {most} {name} (quotas.{name}), and has up to {used}; delete some and send this again in \
-                 {again_in} seconds, {or_more}"
+                "client '{id}' has up to {used} {name}, and quotas.{name} is {most}; delete some and send this again in {again_in} \
+                 seconds, {or_more}"
             )
         }
     };
