@@ -11,6 +11,7 @@ use tidegate_domain::ids::JobId;
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::quota::Ask;
+use tidegate_domain::time::{seconds, shifted};
 use tidegate_engine::{EngineError, Expect, JobDelete, JobDraft, Written};
 use tidegate_store::clients::Client;
 use tidegate_store::{KeyHash, Page, PageOf};
@@ -144,10 +145,14 @@ async fn launches_before(
     next_before: Option<DateTime<Utc>>,
 ) -> Result<bool, EngineError> {
     let Some(before) = next_before else { return Ok(true) };
-    if job.paused {
+    let now = state.engine.clock().now();
+    // What its trigger says needs no calendar: jitter makes it later, and the others leave launches out.
+    let since = shifted(now, -seconds(job.rules.jitter.seconds().into()));
+    let next = job.trigger.cadence().upcoming(since, 1);
+    if job.paused || next.first().is_none_or(|firing| firing.launch_at >= before) {
         return Ok(false);
     }
-    let next = state.engine.queries().upcoming(job, state.engine.clock().now(), FIRINGS_LOOKED_AT).await?;
+    let next = state.engine.queries().upcoming(job, now, FIRINGS_LOOKED_AT).await?;
     Ok(next.iter().any(|launch| launch.skip_reason.is_none() && launch.launch_at < before))
 }
 
