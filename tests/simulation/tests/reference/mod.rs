@@ -110,6 +110,7 @@ async fn spring_in_america() {
     compare("public", "2026-03-06", "2026-03-16").await;
 }
 
+#[ignore = "as `spring_in_america`, with the clocks of more zones: run it after a change of the time index"]
 #[tokio::test]
 async fn spring_in_europe() {
     compare("public", "2026-03-27", "2026-04-07").await;
