@@ -205,6 +205,7 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(schedules::list_upcoming))
         .routes(routes!(schedules::look_ahead))
         .routes(routes!(runs::list_all_runs))
+        .routes(routes!(runs::count_runs))
         .routes(routes!(runs::cancel_runs))
         .routes(routes!(overdue::list_overdue))
         .routes(routes!(schedules::preview_schedule))

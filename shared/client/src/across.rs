@@ -1,7 +1,8 @@
 //! What jobs that have something in common did, and what they are going to do.
 
 use serde::Serialize;
-use tidegate_protocol::{Ahead, CancelledRuns, OverdueLaunch, OverdueList, Run, RunList};
+use serde::de::DeserializeOwned;
+use tidegate_protocol::{Ahead, CancelledRuns, OverdueLaunch, OverdueList, Run, RunCounts, RunList};
 
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
@@ -85,6 +86,20 @@ impl Client {
     /// [`Error::Refused`] with status 400 when a part of it is wrong or the cursor is not one of this list. Otherwise as every call
     /// of [`Client`].
     pub async fn runs_across(&self, wanted: &RunsWanted) -> Result<Page<Run>, Error> {
+        let page: RunList = self.get_runs(Route::AllRuns, wanted).await?;
+        Ok(Page { rows: page.runs, unreadable: page.unreadable, next_cursor: page.next_cursor })
+    }
+
+    /// How many of the runs that are wanted there are, by state, reason and job, and what became of their events: up to 1,000 of them.
+    /// Where there are more, `next_cursor` says where to go on, and the next counts come on top.
+    ///
+    /// # Errors
+    /// As [`Self::runs_across`].
+    pub async fn count_runs(&self, wanted: &RunsWanted) -> Result<RunCounts, Error> {
+        self.get_runs(Route::CountRuns, wanted).await
+    }
+
+    async fn get_runs<T: DeserializeOwned>(&self, route: Route<'_>, wanted: &RunsWanted) -> Result<T, Error> {
         let states = wanted.states.join(",");
         let mut some = vec![("prefix", &*wanted.prefix), ("since", &wanted.since), ("until", &wanted.until)];
         some.extend(wanted.policy_id.as_deref().map(|policy| ("policy_id", policy)));
@@ -92,8 +107,7 @@ impl Client {
         some.extend(wanted.tag.as_deref().map(|tag| ("tag", tag)));
         some.extend((!states.is_empty()).then_some(("state", &*states)));
         some.extend(wanted.paused.map(|paused| ("paused", if paused { "true" } else { "false" })));
-        let page: RunList = self.get_page(Route::AllRuns, &some, wanted.cursor.as_deref()).await?;
-        Ok(Page { rows: page.runs, unreadable: page.unreadable, next_cursor: page.next_cursor })
+        self.get_page(route, &some, wanted.cursor.as_deref()).await
     }
 
     /// Cancels those of the runs that are wanted that wait or are under way: a page of them; go on with the answer's `next_cursor`.

@@ -50,3 +50,4 @@ pub mod template;
 pub mod time;
 pub mod token;
 pub mod unknown;
+pub mod usage;

@@ -174,6 +174,18 @@ pub const QUOTA_JOBS: std::ops::RangeInclusive<u32> = 0..=10_000_000;
 pub const QUOTA_NAMED: std::ops::RangeInclusive<u32> = 0..=100_000;
 /// Zones that the jobs of a client may be allowed to have: each stands in the row that its writes take from.
 pub const QUOTA_ZONES: std::ops::RangeInclusive<u32> = 0..=600;
+/// Days that what was emitted for a client is kept.
+pub const USAGE_DAYS: i64 = 400;
+/// Days that are shown of it in one answer: a month and today.
+pub const USAGE_DAYS_SHOWN: u32 = 32;
+/// Events that nothing throttles, of a client, that may go in a minute by its quota.
+pub const EVENTS_PER_MINUTE: std::ops::RangeInclusive<u32> = 1..=1_000_000;
+/// What may wait by a quota: events, or the runs in a line.
+pub const QUOTA_WAITING: std::ops::RangeInclusive<u32> = 1..=1_000_000;
+/// How far ahead events that are over a quota wait at the most, in seconds: what comes later is skipped.
+pub const OVER_QUOTA_SECONDS: i64 = 86_400;
+/// How many turns a client may have where one without a share has one.
+pub const DELIVERY_SHARES: std::ops::RangeInclusive<u32> = 1..=10;
 /// Seconds after a count of what a client has in which nobody counts it anew.
 pub const COUNT_AGAIN_SECONDS: i64 = 10;
 /// Milliseconds that are added to that for each row that was counted, so that a client that is at its quota pays little for it.

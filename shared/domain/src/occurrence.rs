@@ -42,6 +42,8 @@ pub enum SkipReason {
     OverlapSkipped,
     /// Its policy's line holds as many runs as it may.
     LineFull,
+    /// Its client has as many events waiting as it may, by its quotas.
+    OverQuota,
     /// It lies on a day or in an interval of one of its job's calendars.
     Excluded,
     /// Its client left out this launch of the job.
@@ -89,12 +91,13 @@ impl StopReason {
 
 impl SkipReason {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Paused,
         Self::MisfireSkipped,
         Self::Expired,
         Self::OverlapSkipped,
         Self::LineFull,
+        Self::OverQuota,
         Self::Excluded,
         Self::OnRequest,
         Self::JobDeleted,
@@ -110,6 +113,7 @@ impl SkipReason {
             Self::Expired => "expired",
             Self::OverlapSkipped => "overlap_skipped",
             Self::LineFull => "line_full",
+            Self::OverQuota => "over_quota",
             Self::Excluded => "excluded",
             Self::OnRequest => "skipped_on_request",
             Self::JobDeleted => "job_deleted",
@@ -132,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_lists_of_reasons_have_each_once_and_in_their_order() {
-        assert_eq!(SkipReason::ALL.map(|reason| reason as usize), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(SkipReason::ALL.map(|reason| reason as usize), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
         assert_eq!(StopReason::ALL.map(|reason| reason as usize), [0, 1, 2, 3, 4]);
     }
 }

@@ -345,6 +345,7 @@ impl DeadLetters {
             // Whoever redrives it a second time sends the same.
             repeat: true,
             ahead: false,
+            placed: false,
             attempt: letter.attempts.saturating_add(1),
             failing_since_s: None,
             not_before_ms: Some(due_at.timestamp_millis()),

@@ -35,6 +35,7 @@ use crate::suspension::Suspensions;
 use crate::throttle::Throttle;
 use crate::token_key::TokenKeys;
 use crate::tokens::Tokens;
+use crate::usage::UsageCounter;
 use crate::watches::Watches;
 use crate::{EngineError, TickReport};
 
@@ -172,6 +173,7 @@ impl Engine {
             index: Arc::clone(&index),
             throttle: Arc::clone(&throttle),
             few,
+            usage: keeps_samples.then(|| UsageCounter::new(store.clone(), Arc::clone(&clock))),
             gathered: Gathered::default(),
         });
         let queries = Arc::new(Queries {

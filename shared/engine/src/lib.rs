@@ -84,6 +84,7 @@ mod suspension;
 mod throttle;
 mod token_key;
 mod tokens;
+mod usage;
 mod watches;
 
 pub use calendars::{CalendarDelete, Calendars};
@@ -108,7 +109,7 @@ pub use queries::{
     RunSummary, RunsWanted, SoFar,
 };
 pub use queues::{Config, Handled, QueueCheck, Queues, Redelivery, message};
-pub use quotas::{QuotaTaker, Usage};
+pub use quotas::{QuotaTaker, Usage, UsedQuota};
 pub use reach::{PrivateTargets, PrivateTargetsError};
 pub use repair::{
     DEFAULT_LOOK_BACK_SECONDS, Finding, FindingKind, Repair, RepairError, RepairOptions, RepairReport,

@@ -6,10 +6,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use chrono::{DateTime, Days, NaiveDate, Utc};
 use futures::future::BoxFuture;
 use tidegate_domain::clock::Clock;
-use tidegate_domain::limits::ZONES_PER_TAKE;
+use tidegate_domain::ids::ClientId;
+use tidegate_domain::limits::{USAGE_DAYS_SHOWN, ZONES_PER_TAKE};
 use tidegate_domain::quota::{Ask, Counted, OverQuota, Quota, Taken};
+use tidegate_domain::usage::Tally;
 use tidegate_store::Store;
 use tidegate_store::clients::Client;
 use tidegate_store::quotas::Rows;
@@ -149,7 +152,8 @@ impl QuotaTaker {
         })
     }
 
-    /// What a client has taken of its quotas: of each that writes take of, how much there is at the most, and when that was counted.
+    /// What a client has taken of its quotas: of each that writes take of, how much there is at the most, and when that was counted;
+    /// of those of events, how many go in this minute and how many wait.
     ///
     /// # Errors
     /// [`EngineError::Store`] when DynamoDB refuses a call or does not answer, or the row cannot be read.
@@ -158,29 +162,73 @@ impl QuotaTaker {
             let bounded =
                 Quota::ALL.into_iter().filter_map(|quota| Some((quota, client.quotas.most(quota)?)));
             let bounded: Vec<(Quota, u32)> = bounded.collect();
+            let now = self.clock.now();
+            let mut usages = self.events_usage(client, now).await?;
             if bounded.is_empty() {
-                return Ok(Vec::new());
+                return Ok(usages);
             }
-            let (taken, now) = (self.store.taken_of_quotas(&client.id).await?, self.clock.now());
+            let taken = self.store.taken_of_quotas(&client.id).await?;
             let usage = |(quota, most): (Quota, u32)| {
                 let used = taken.used(quota, &client.quotas, now);
                 let counted_at = used.and_then(|_| taken.counted_at(quota.counted()?));
-                Usage { quota, most, used, counted_at }
+                Usage { quota: UsedQuota::Writes(quota), most, used, counted_at }
             };
-            Ok(bounded.into_iter().map(usage).collect())
+            usages.splice(0..0, bounded.into_iter().map(usage));
+            Ok(usages)
         })
     }
+
+    /// What was emitted for a client on each of the last days in which there was anything, the latest last: as far as it is told.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`] when DynamoDB refuses the call or does not answer.
+    pub fn days<'a>(
+        &'a self,
+        client: &'a ClientId,
+    ) -> BoxFuture<'a, Result<Vec<(NaiveDate, Tally)>, EngineError>> {
+        Box::pin(async move {
+            let today = self.clock.now().date_naive();
+            let before = u64::from(USAGE_DAYS_SHOWN.saturating_sub(1));
+            let first = today.checked_sub_days(Days::new(before)).unwrap_or(NaiveDate::MIN);
+            let page = self.store.usage(client, (first, today)).await?;
+            for row in &page.unreadable {
+                warn!(%client, day = row.sort_key, reason = row.reason, "what was used on a day cannot be read");
+            }
+            Ok(page.rows)
+        })
+    }
+
+    /// How many events of a client go in this minute, and how many wait, where its quotas bound that.
+    async fn events_usage(&self, client: &Client, now: DateTime<Utc>) -> Result<Vec<Usage>, EngineError> {
+        let Some(pace) = client.quotas.events_pace() else { return Ok(Vec::new()) };
+        let (goes, waits) = pace.used(self.store.places_end(&client.id).await?, now);
+        let usage = |quota, most, used| Usage { quota, most, used: Some(used), counted_at: None };
+        let waiting = pace.waiting.map(|most| usage(UsedQuota::Waiting, most.get(), waits));
+        let goes = usage(UsedQuota::EventsPerMinute, pace.per_minute.get(), goes);
+        Ok([goes].into_iter().chain(waiting).collect())
+    }
+}
+
+/// A quota of which something is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UsedQuota {
+    /// Writes take of it.
+    Writes(Quota),
+    /// Events that nothing throttles and that go in a minute.
+    EventsPerMinute,
+    /// The same that wait for a later one.
+    Waiting,
 }
 
 /// How much of a quota is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     /// Which.
-    pub quota: Quota,
+    pub quota: UsedQuota,
     /// How much there may be.
     pub most: u32,
     /// How much there is at the most; `None`: it was not counted yet.
     pub used: Option<u64>,
     /// When it was last counted; `None`: it was not, or is never.
-    pub counted_at: Option<chrono::DateTime<chrono::Utc>>,
+    pub counted_at: Option<DateTime<Utc>>,
 }

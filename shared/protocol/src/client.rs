@@ -104,10 +104,21 @@ pub struct Quotas {
     /// The most that `max_in_flight` of each of its policies may be, from when it is written.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tokens: Option<u32>,
+    /// How many of its events go in a minute of UTC: of all that no policy throttles together, the rest later. Each policy must have a
+    /// `rate` of at most that, from when it is written.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub events_per_minute: Option<u32>,
+    /// How many events may wait for a later minute; what is over that is skipped as `over_quota`. Each policy must have
+    /// `max_waiting_runs` of at most that, from when it is written.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub waiting: Option<u32>,
+    /// How many turns its messages have where those of other clients have one; 1 when left out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub delivery_share: Option<u32>,
 }
 
 words! {
-    /// A quota that writes take of.
+    /// A quota of which something is used.
     QuotaName {
         /// Jobs that are written in a minute of UTC.
         CreatesPerMinute = "creates_per_minute",
@@ -121,17 +132,45 @@ words! {
         Calendars = "calendars",
         /// Zones of cron triggers.
         Zones = "zones",
+        /// Events that no policy throttles and that go in this minute.
+        EventsPerMinute = "events_per_minute",
+        /// The same that wait for a later one.
+        Waiting = "waiting",
     }
 }
 
-/// How much a client has of what its quotas bound.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// How much a client has of what its quotas bound, and what was emitted for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ClientUsage {
     /// Its name.
     pub client_id: String,
-    /// Each quota of it that writes take of; empty when it has none.
+    /// Each quota of it of which something is used; empty when it has none.
     pub quotas: Vec<QuotaUsage>,
+    /// What was emitted for it on each of the last 32 days of UTC in which there was anything, the latest last. It is an estimate: told
+    /// some five minutes later, and not by a process that died before.
+    #[serde(default)]
+    pub days: Vec<UsageDay>,
+}
+
+/// What was emitted for a client on a day.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct UsageDay {
+    /// The day of UTC.
+    #[cfg_attr(feature = "openapi", schema(format = Date))]
+    pub day: String,
+    /// Launches that were made.
+    pub launches: u64,
+    /// Launches that were not, each for a reason that its run tells.
+    pub skipped: u64,
+    /// Events of those that were made.
+    pub events: u64,
+    /// Those of them that a policy throttles.
+    pub throttled_events: u64,
+    /// What the events cost at the most, in dollars: list prices of us-east-1, without retries, calls that created jobs, and what the
+    /// deployment costs when nothing is due.
+    pub estimated_dollars: f64,
 }
 
 /// How much of a quota is used.

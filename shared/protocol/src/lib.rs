@@ -46,7 +46,7 @@ pub use calendar::{CalendarChange, CalendarList, CalendarView, EarlyClose, Inter
 pub use change::{Change, ChangeList, JobVersion, JobVersionList};
 pub use client::{
     ClientDeletion, ClientUsage, ClientView, DeletionStage, JobDefaults, KeyList, KeyView, NewKey, QuotaName,
-    QuotaUsage, Quotas, RegisteredClient, Scope, Suspension, WebhookSecret,
+    QuotaUsage, Quotas, RegisteredClient, Scope, Suspension, UsageDay, WebhookSecret,
 };
 pub use completion::Completion;
 pub use dead_letter::{
@@ -67,8 +67,9 @@ pub use problem::{FieldError, Problem};
 pub use release::{Outcome, Release, ReleaseEntry, ReleaseMessage};
 pub use retry::{Backoff, Retry};
 pub use run::{
-    BackfilledLaunch, CancelledRun, CancelledRuns, EventList, EventRecord, FailedDelivery,
-    FailedDeliveryList, ForecastCode, LaunchBackfill, Run, RunDetail, RunList, SkippedLaunch, TriggeredRun,
+    BackfilledLaunch, CancelledRun, CancelledRuns, EventCounts, EventList, EventRecord, FailedDelivery,
+    FailedDeliveryList, ForecastCode, LaunchBackfill, Run, RunCounts, RunDetail, RunList, SkippedLaunch,
+    TriggeredRun,
 };
 pub use samples::{Percentiles, PolicySample, PolicySamples};
 pub use secret::{SecretList, SecretView};

@@ -1,5 +1,7 @@
 //! Runs and their events.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::policy::Unreadable;
@@ -36,7 +38,7 @@ pub struct Run {
     pub dead: u32,
     /// Events that were never admitted, because the run was stopped.
     pub left_out: u32,
-    /// Why nothing (more) of it is delivered: `paused`, `misfire_skipped`, `expired`, `overlap_skipped`, `line_full`,
+    /// Why nothing (more) of it is delivered: `paused`, `misfire_skipped`, `expired`, `overlap_skipped`, `line_full`, `over_quota`,
     /// `excluded`, `skipped_on_request`, `job_deleted`, `rescheduled` or `not_emittable`; of a run that had begun to wait also `cancelled` (by a call),
     /// `deadline`, `failure_limit`, `policy_deleted` or `payload_deleted` (with its job).
     pub reason: Option<String>,
@@ -290,4 +292,44 @@ words! {
         /// It was stopped.
         Stopped = "stopped",
     }
+}
+
+/// How many runs of the jobs of a page there are, and what became of their events.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RunCounts {
+    /// How many were counted. A launch that was skipped counts as a run, also where several share a record.
+    pub total: u64,
+    /// By where they stand: `waiting`, `running`, `finished`, `stopped`.
+    pub by_state: BTreeMap<String, u64>,
+    /// By why nothing (more) of them is delivered; those without a reason are not among them.
+    pub by_reason: BTreeMap<String, u64>,
+    /// By job.
+    pub by_job: BTreeMap<String, u64>,
+    /// Their events.
+    pub events: EventCounts,
+    /// How many rows could not be read.
+    pub unreadable: u64,
+    /// Where to go on counting: those of the next page come on top. Null on the last.
+    pub next_cursor: Option<String>,
+}
+
+/// Events by what became of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct EventCounts {
+    /// All of the runs that were not skipped as a whole.
+    pub total: u64,
+    /// Those that nothing throttles and that were delivered.
+    pub delivered: u64,
+    /// Those that their consumer released as succeeded.
+    pub succeeded: u64,
+    /// Those that their consumer released as failed.
+    pub failed: u64,
+    /// Those that were never released.
+    pub expired: u64,
+    /// Those that could not be delivered.
+    pub dead: u64,
+    /// Those that were never admitted, because their run was stopped.
+    pub left_out: u64,
 }

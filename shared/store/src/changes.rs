@@ -214,8 +214,17 @@ impl Store {
 
     /// Makes a write and what is recorded of it one: both or neither.
     pub(crate) async fn recorded(&self, write: TransactWriteItem, record: Option<Row>) -> Result<Write> {
-        let record = record.map(|record| self.put_item_of(Table::Jobs, record)).transpose()?;
-        self.transact(Table::Jobs, [write].into_iter().chain(record).collect()).await
+        self.all_recorded(vec![write], record).await
+    }
+
+    /// The same of several writes.
+    pub(crate) async fn all_recorded(
+        &self,
+        mut writes: Vec<TransactWriteItem>,
+        record: Option<Row>,
+    ) -> Result<Write> {
+        writes.extend(record.map(|record| self.put_item_of(Table::Jobs, record)).transpose()?);
+        self.transact(Table::Jobs, writes).await
     }
 }
 

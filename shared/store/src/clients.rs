@@ -2,7 +2,7 @@
 
 use std::{fmt, iter};
 
-use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::change::{Change, Kind};
@@ -16,9 +16,10 @@ use tidegate_domain::time::{clamped, seconds, shifted};
 
 use crate::changes::{Changed, named_row};
 use crate::doc::{DefaultsDoc, QuotasDoc, read_told, told_json};
+use crate::index::shared;
 use crate::item::{Attributes, Item, Key, Row, number, text};
 use crate::rows::{Query, Update};
-use crate::sidelines::recheck_key;
+use crate::sidelines::{paced, recheck_key};
 use crate::tables::Table;
 use crate::{Page, PageOf, Result, Store, Write};
 
@@ -337,7 +338,22 @@ impl Store {
         };
         let revisions = (Some(seen.revision), Some(client.revision));
         let recorded = change_of(client, revisions, fields_that_differ(seen, client), change);
-        self.recorded(self.update_item_of(update)?, Some(recorded)).await
+        let mut writes = vec![self.update_item_of(update)?];
+        writes.extend(self.writes_of_quotas(client, &seen.quotas)?);
+        self.all_recorded(writes, Some(recorded)).await
+    }
+
+    /// What of the quotas of a client is stored beside its row, where it differs from what was: deliveries and ticks do not read
+    /// that.
+    pub(crate) fn writes_of_quotas(&self, client: &Client, was: &Quotas) -> Result<Vec<TransactWriteItem>> {
+        let quotas = &client.quotas;
+        let is_paced_anew = quotas.events_pace() != was.events_pace();
+        let is_shared_anew = quotas.delivery_share != was.delivery_share;
+        let updates = [
+            is_paced_anew.then(|| paced(&client.id, quotas)),
+            is_shared_anew.then(|| shared(&client.id, quotas)),
+        ];
+        updates.into_iter().flatten().map(|update| self.update_item_of(update)).collect()
     }
 
     /// Suspends a client, or ends that, and records the change: both or neither. `Refused` unless it is at the revision before the

@@ -154,7 +154,7 @@ impl Store {
             self.keys_of(client).await?.rows.iter().map(|key| hash_key(&key.hash)).collect();
         self.remove_rows(Table::Clients, hashes).await?;
         let mut all = Swept { removed: 0, next: None };
-        for kind in ["keys", "calendar", "client-secret", "secret-count", "creates"] {
+        for kind in ["keys", "calendar", "client-secret", "secret-count", "creates", "paced"] {
             let swept = self.sweep_partition(Table::Clients, format!("{kind}|{client}")).await?;
             all.removed = all.removed.saturating_add(swept.removed);
             all.next = all.next.or(swept.next);
@@ -168,9 +168,12 @@ impl Store {
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn forget_sidelines(&self, client: &ClientId, until: DateTime<Utc>) -> Result<()> {
-        let update =
-            Update::new(Table::Clients, recheck_key(client), "SET dirty_until = :until REMOVE sidelined")
-                .value(":until", number(until.timestamp_millis()));
+        let update = Update::new(
+            Table::Clients,
+            recheck_key(client),
+            "SET dirty_until = :until REMOVE sidelined, events_per_minute, events_waiting",
+        )
+        .value(":until", number(until.timestamp_millis()));
         self.update(update).await.map(drop)
     }
 
@@ -179,10 +182,14 @@ impl Store {
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn list_deletion(&self, client: &ClientId, is_deleting: bool) -> Result<()> {
-        let changes = if is_deleting { "SET #deleting = :one" } else { "REMOVE #deleting" };
+        let changes = if is_deleting { "SET #deleting = :one" } else { "REMOVE #deleting, #share" };
         let update = Update::new(Table::Ticker, crate::index::key(), changes)
             .name("#deleting", format!("{}{client}", crate::index::DELETING_PREFIX));
-        let update = if is_deleting { update.value(":one", number(1)) } else { update };
+        let update = match is_deleting {
+            true => update.value(":one", number(1)),
+            // Whoever has the name next has a share of its own.
+            false => update.name("#share", format!("{}{client}", crate::index::SHARE_PREFIX)),
+        };
         self.update(update).await.map(drop)
     }
 }

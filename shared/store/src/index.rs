@@ -9,6 +9,7 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::EXPRESSION_SHARDS;
+use tidegate_domain::quota::{DeliveryShare, Quotas};
 use tidegate_domain::time::{LaunchExpression, parse_zone};
 
 use crate::item::{Item, Key, number};
@@ -20,6 +21,8 @@ const SHARDS_PREFIX: &str = "shards|";
 const ZONE_PREFIX: &str = "zone|";
 /// Stands before the names of clients that are being deleted: ticks look after them, and read this row anyway.
 pub(crate) const DELETING_PREFIX: &str = "deleting|";
+/// Stands before the names of clients that have a share of deliveries: ticks send their messages by it.
+pub(crate) const SHARE_PREFIX: &str = "share|";
 /// Says that some job is watched: until the first one is, ticks do not look.
 const WATCHED: &str = "watched";
 
@@ -37,6 +40,8 @@ pub struct IndexShape {
     pub deleting: Vec<ClientId>,
     /// Whether there may be watches. It never falls back.
     pub watched: bool,
+    /// The clients whose messages have more turns than one.
+    pub shares: BTreeMap<ClientId, DeliveryShare>,
     shards: BTreeMap<String, u32>,
 }
 
@@ -54,6 +59,19 @@ impl IndexShape {
 
 fn name(zone: Tz, expression: &LaunchExpression) -> String {
     format!("{}|{expression}", zone.name())
+}
+
+/// Has ticks send the messages of a client by its share from now on.
+pub(crate) fn shared(client: &ClientId, quotas: &Quotas) -> Update {
+    let changes = match quotas.delivery_share {
+        Some(_) => "SET #share = :share",
+        None => "REMOVE #share",
+    };
+    let update = Update::new(Table::Ticker, key(), changes).name("#share", format!("{SHARE_PREFIX}{client}"));
+    match quotas.delivery_share {
+        Some(share) => update.value(":share", number(share.get())),
+        None => update,
+    }
 }
 
 pub(crate) fn key() -> Key {
@@ -82,6 +100,11 @@ impl Store {
                 shape.watched = true;
             } else if let Some(client) = attribute.strip_prefix(DELETING_PREFIX) {
                 shape.deleting.extend(client.parse::<ClientId>());
+            } else if let Some(client) = attribute.strip_prefix(SHARE_PREFIX) {
+                // One that cannot be read is none.
+                let share =
+                    item.number::<u64>(attribute).ok().and_then(|turns| DeliveryShare::new(turns).ok());
+                shape.shares.extend(client.parse::<ClientId>().ok().zip(share));
             } else if let Some(name) = attribute.strip_prefix(SHARDS_PREFIX) {
                 // Rather too many shards are read than too few.
                 shape.shards.insert(name.to_owned(), item.number(attribute).unwrap_or(EXPRESSION_SHARDS));

@@ -9,6 +9,7 @@ use tidegate_domain::change::{Change, Kind};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::key::Scopes;
 use tidegate_domain::limits::CLIENT_KEYS;
+use tidegate_domain::quota::Quotas;
 
 use crate::changes::{Changed, named_row};
 use crate::clients::{self, Client, client_key};
@@ -135,6 +136,7 @@ impl Store {
         }
         let recorded = clients::change_of(client, (None, Some(client.revision)), Vec::new(), change);
         items.push(self.put_item_of(Table::Jobs, recorded)?);
+        items.extend(self.writes_of_quotas(client, &Quotas::default())?);
         Ok(match self.transact(Table::Clients, items).await? {
             Write::Done => Create::Done,
             Write::Refused => Create::Exists,

@@ -51,6 +51,7 @@ pub mod targets;
 pub mod ticker;
 mod transact;
 mod triggers;
+mod usage;
 pub mod watches;
 
 mod error;

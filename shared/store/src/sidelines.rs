@@ -7,6 +7,7 @@
 use chrono::{DateTime, Utc};
 use tidegate_domain::change::{Change, Kind};
 use tidegate_domain::ids::ClientId;
+use tidegate_domain::quota::{EventsPace, EventsPerMinute, MostWaiting, Quotas};
 use tidegate_domain::sideline::{Sideline, SidelineOf, Sidelines};
 
 use crate::changes::{Changed, named_row};
@@ -16,6 +17,11 @@ use crate::rows::{Query, Update};
 use crate::tables::Table;
 use crate::{Page, Result, Store, Write};
 
+/// Events that go in a minute, by the quotas of the client.
+const PER_MINUTE: &str = "events_per_minute";
+/// Events that may wait for a later one.
+const WAITING: &str = "events_waiting";
+
 /// What is said of a client before its chunks are sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recheck {
@@ -23,6 +29,8 @@ pub struct Recheck {
     pub until: Option<DateTime<Utc>>,
     /// What of it is sidelined.
     pub sidelines: Sidelines,
+    /// How fast its events go that nothing throttles, by its quotas; `None`: as they come.
+    pub pace: Option<EventsPace>,
     /// The same as it is stored; `None`: nothing is.
     seen: Option<String>,
 }
@@ -43,6 +51,22 @@ pub struct SidelinedChunk {
 /// The row that every delivery of a chunk reads.
 pub(crate) fn recheck_key(client: &ClientId) -> Key {
     Key::new(format!("dirty|{client}"), "-")
+}
+
+/// Has deliveries go by the quotas of a client from now on.
+pub(crate) fn paced(client: &ClientId, quotas: &Quotas) -> Update {
+    let row = Row::new(&recheck_key(client))
+        .with_some(PER_MINUTE, quotas.events_per_minute.map(|most| number(most.get())))
+        .with_some(WAITING, quotas.waiting.map(|most| number(most.get())));
+    Update::rewrite(Table::Clients, row)
+}
+
+/// What cannot be read bounds nothing: it holds up no delivery.
+fn pace(item: &Item<'_>) -> Option<EventsPace> {
+    let most = |name| item.find_number::<u64>(name).ok().flatten();
+    let per_minute = most(PER_MINUTE).and_then(|most| EventsPerMinute::new(most).ok())?;
+    let waiting = most(WAITING).and_then(|most| MostWaiting::new(most).ok());
+    Some(EventsPace { per_minute, waiting })
 }
 
 fn partition(client: &ClientId, of: &SidelineOf) -> String {
@@ -95,7 +119,7 @@ impl Store {
         };
         let Ok(item) = Item::read(Table::Clients, &row) else {
             let sidelines = Sidelines::default().with(&SidelineOf::Client, Some(unreadable()));
-            return Ok(Recheck { until: Some(DateTime::<Utc>::MAX_UTC), sidelines, seen: None });
+            return Ok(Recheck { until: Some(DateTime::<Utc>::MAX_UTC), sidelines, pace: None, seen: None });
         };
         let seen = item.find_text("sidelined").map(str::to_owned);
         let sidelines = seen
@@ -104,7 +128,7 @@ impl Store {
             .transpose()
             .unwrap_or_else(|_| Some(Sidelines::default().with(&SidelineOf::Client, Some(unreadable()))));
         let until = item.find_instant_ms("dirty_until").unwrap_or(Some(DateTime::<Utc>::MAX_UTC));
-        Ok(Recheck { until, sidelines: sidelines.unwrap_or_default(), seen })
+        Ok(Recheck { until, sidelines: sidelines.unwrap_or_default(), pace: pace(&item), seen })
     }
 
     /// Says what of a client is sidelined from now on, and records the change of one, if there is one: both or neither. `Refused`

@@ -7,8 +7,8 @@ use chrono::{DateTime, Utc};
 use http::StatusCode;
 use tidegate_domain::ids::PolicyId;
 use tidegate_domain::limits::WRITE_ROUNDS;
-use tidegate_domain::policy::Policy;
-use tidegate_domain::quota::Counted;
+use tidegate_domain::policy::{Policy, PolicyTerms};
+use tidegate_domain::quota::{Counted, EventsPerMinute, MostTokens, MostWaiting};
 use tidegate_engine::{Expect, PolicyDelete, Written};
 use tidegate_protocol::{HolderList, PolicyList, PolicyStatus, PolicyView};
 use tidegate_store::clients::Client;
@@ -42,22 +42,43 @@ pub(super) fn check(
     let mut errors = FieldErrors::default();
     let checked = body.check(&mut errors);
     check_paused(body.paused, is_paused, path, &mut errors);
-    if let Some((checked, most)) = checked.as_ref().zip(client.quotas.tokens) {
-        check_tokens(client, checked.terms.max_in_flight(), most.get(), &mut errors);
+    if let Some(checked) = &checked {
+        check_quotas(client, &checked.terms, &mut errors);
     }
     errors.into_result(Kind::InvalidBody)?;
     checked.ok_or_else(|| Problem::new(Kind::InvalidBody, "the body is not that of a policy"))
 }
 
-/// Checks the limit of a policy against its client's quota.
-fn check_tokens(client: &Client, limit: u32, most: u32, errors: &mut FieldErrors) {
-    if limit > most {
-        let id = &client.id;
+/// Checks a policy against its client's quotas.
+fn check_quotas(client: &Client, terms: &PolicyTerms, errors: &mut FieldErrors) {
+    let (id, quotas) = (&client.id, &client.quotas);
+    let or_more = format!("or let the admin allow more (PATCH /v1/clients/{id})");
+    let limit = terms.max_in_flight();
+    if let Some(most) = quotas.tokens.map(MostTokens::get).filter(|most| limit > *most) {
         let message = format!(
-            "max_in_flight is {limit}; a policy of client '{id}' may have {most} (quotas.tokens): lower it, or let the admin allow \
-             more (PATCH /v1/clients/{id})"
+            "max_in_flight is {limit}; a policy of client '{id}' may have {most} (quotas.tokens): lower it, {or_more}"
         );
         errors.add("max_in_flight", limit, message);
+    }
+    if let Some(most) = quotas.events_per_minute.map(EventsPerMinute::get) {
+        let rate = terms.rate();
+        if rate.is_none_or(|rate| rate.per_second() * 60.0 > f64::from(most)) {
+            let message = format!(
+                "rate is missing or more than {most} events a minute, which is what a policy of client '{id}' may have \
+                 (quotas.events_per_minute): give it a rate of that or less, {or_more}"
+            );
+            errors.add("rate", rate.map(|rate| rate.events()), message);
+        }
+    }
+    if let Some(most) = quotas.waiting.map(MostWaiting::get) {
+        let waiting = terms.max_waiting_runs();
+        if waiting.is_none_or(|waiting| waiting > most) {
+            let message = format!(
+                "max_waiting_runs is missing or more than {most}, which is what a policy of client '{id}' may have waiting \
+                 (quotas.waiting): write {most} or less, {or_more}"
+            );
+            errors.add("max_waiting_runs", waiting, message);
+        }
     }
 }
 

@@ -16,9 +16,9 @@ use crate::auth::{Admin, Caller, registered};
 use crate::problem::{Kind, Problem};
 use crate::wire::quota::usage_view;
 
-/// Says how much the client that asks has of what its quotas bound.
+/// Says how much the client that asks has of what its quotas bound, and what was emitted for it by day.
 #[utoipa::path(get, path = "/v1/usage", tag = "clients", responses(
-    (status = 200, description = "What is used of its quotas", body = ClientUsage),
+    (status = 200, description = "What is used", body = ClientUsage),
 ))]
 pub(crate) async fn read_own_usage(
     State(state): State<ApiState>,
@@ -27,10 +27,10 @@ pub(crate) async fn read_own_usage(
     usage(&state, &client).await
 }
 
-/// Says how much a client has of what its quotas bound.
+/// Says how much a client has of what its quotas bound, and what was emitted for it by day.
 #[utoipa::path(get, path = "/v1/clients/{client_id}/usage", tag = "clients", params(("client_id" = String, Path)),
     security(("admin_key" = [])), responses(
-    (status = 200, description = "What is used of its quotas", body = ClientUsage),
+    (status = 200, description = "What is used", body = ClientUsage),
 ))]
 pub(crate) async fn read_usage(
     State(state): State<ApiState>,
@@ -44,7 +44,9 @@ pub(crate) async fn read_usage(
 async fn usage(state: &ApiState, client: &Client) -> Result<Json<ClientUsage>, Problem> {
     let usage = state.engine.quotas().usage(client).await;
     let usage = usage.map_err(|e| Problem::of_engine("read what is used of quotas", &e))?;
-    Ok(Json(usage_view(&client.id, &usage)))
+    let days = state.engine.quotas().days(&client.id).await;
+    let days = days.map_err(|e| Problem::of_engine("read what was used", &e))?;
+    Ok(Json(usage_view(&client.id, &usage, &days)))
 }
 
 /// The jobs that are there of some ids, where the quotas of the client ask for that; otherwise none.

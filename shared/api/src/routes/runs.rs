@@ -10,7 +10,7 @@ use tidegate_domain::change::{Kind as KindOfThing, What};
 use tidegate_domain::ids::{JobId, RunId};
 use tidegate_domain::job::Job;
 use tidegate_engine::{RunCancel, RunState, RunSummary, RunsWanted};
-use tidegate_protocol::{CancelledRun, CancelledRuns, EventList, RunDetail, RunList};
+use tidegate_protocol::{CancelledRun, CancelledRuns, EventList, RunCounts, RunDetail, RunList};
 use tidegate_store::clients::Client;
 use tidegate_store::{Page, PageOf};
 
@@ -26,6 +26,8 @@ use crate::wire::spoiled;
 
 /// Runs that are cancelled at once.
 const CANCELLED_AT_ONCE: usize = 8;
+/// Pages of runs that one call counts.
+const PAGES_COUNTED: usize = 10;
 
 /// Lists a job's runs, the latest first. They outlive their job.
 #[utoipa::path(get, path = "/v1/jobs/{job_id}/runs", tag = "runs", params(("job_id" = String, Path), ListQuery), responses(
@@ -78,6 +80,40 @@ pub(crate) async fn list_all_runs(
         unreadable: spoiled::views(page.unreadable, ""),
         next_cursor: Cursor::next_of(page.next),
     }))
+}
+
+/// Counts the runs of all jobs, or of those that have something in common, that were due in a stretch of time, as they are listed by
+/// `GET /v1/runs`, and their events by what became of them. Without a stretch, those of the last 24 hours.
+///
+/// A call counts up to 1,000 runs, of up to 1,000 jobs that are looked at, and costs what listing them costs. Where there are more it
+/// has a `next_cursor`: what is counted from there comes on top.
+#[utoipa::path(get, path = "/v1/runs/count", tag = "runs", params(RunsQuery), responses(
+    (status = 200, description = "How many there are", body = RunCounts),
+))]
+pub(crate) async fn count_runs(
+    State(state): State<ApiState>,
+    Caller(client): Caller,
+    Asked(query): Asked<RunsQuery>,
+) -> Result<Json<RunCounts>, Problem> {
+    let window = query.window(state.engine.clock().now())?;
+    let (selection, states) = (query.selection()?, query.states()?);
+    let wanted = RunsWanted { window, states: states.as_ref() };
+    let mut page = Paged::read(query.cursor, query.limit.as_deref())?;
+    let mut counts = RunCounts::default();
+    for _ in 0..PAGES_COUNTED {
+        let PageOf { after, rows } = page;
+        let found = across(&state, &client, &selection, wanted, PageOf { after, rows }).await?;
+        found.rows.iter().for_each(|found| run::count(&mut counts, found));
+        counts.unreadable = counts.unreadable.saturating_add(found.unreadable.len() as u64);
+        let is_full = found.rows.len() >= usize::from(rows.get());
+        page = PageOf { after: found.next, rows };
+        // One that is not full has looked at as many jobs as a call may.
+        if page.after.is_none() || !is_full {
+            break;
+        }
+    }
+    counts.next_cursor = Cursor::next_of(page.after);
+    Ok(Json(counts))
 }
 
 /// Cancels runs that wait or are under way, of all jobs or of those that have something in common, that were due in a stretch of

@@ -25,7 +25,7 @@ pub(crate) struct BackfillBody {
     /// Those that were due before this instant, which is not ahead.
     #[schema(format = DateTime)]
     until: String,
-    /// Only those that are recorded as missed (`paused`, `misfire_skipped`, `expired`, `overlap_skipped`, `line_full`,
+    /// Only those that are recorded as missed (`paused`, `misfire_skipped`, `expired`, `overlap_skipped`, `line_full`, `over_quota`,
     /// `not_emittable`) and were not made since.
     #[serde(default)]
     only_missed: bool,

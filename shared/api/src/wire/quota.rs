@@ -1,13 +1,15 @@
 //! What clients may take at the most, and what they have taken, as they travel.
 
+use chrono::NaiveDate;
 use serde::Deserialize;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::quota::{
-    Counted, CreatesPerMinute, EventsPerLaunch, MostCalendars, MostJobs, MostOneTimeJobs, MostPolicies,
-    MostTokens, MostZones, PayloadBytes, Quota, Quotas,
+    Counted, CreatesPerMinute, DeliveryShare, EventsPerLaunch, EventsPerMinute, MostCalendars, MostJobs,
+    MostOneTimeJobs, MostPolicies, MostTokens, MostWaiting, MostZones, PayloadBytes, Quota, Quotas,
 };
-use tidegate_engine::Usage;
-use tidegate_protocol::{self as protocol, ClientUsage, QuotaName, QuotaUsage};
+use tidegate_domain::usage::Tally;
+use tidegate_engine::{Usage, UsedQuota};
+use tidegate_protocol::{self as protocol, ClientUsage, QuotaName, QuotaUsage, UsageDay};
 use utoipa::ToSchema;
 
 use crate::problem::FieldErrors;
@@ -51,6 +53,19 @@ pub(crate) struct QuotasBody {
     /// The most that `max_in_flight` of each of its policies may be, from when it is written.
     #[schema(value_type = Option<u32>)]
     tokens: Option<Number<MostTokens>>,
+    /// How many of its events go in a minute of UTC: of all that no policy throttles together; what is over that goes in the minutes
+    /// after, in order. Each of its policies must have a `rate` of at most that many a minute, from when it is written.
+    #[schema(value_type = Option<u32>)]
+    events_per_minute: Option<Number<EventsPerMinute>>,
+    /// How many of its events may wait since they are over `events_per_minute`: those that find no room are skipped, and their runs
+    /// say `over_quota`; without it they wait for up to a day. Each of its policies must have `max_waiting_runs` of at most that, from
+    /// when it is written.
+    #[schema(value_type = Option<u32>)]
+    waiting: Option<Number<MostWaiting>>,
+    /// How many turns its messages have where many clients have messages waiting and others have one; 1 when left out. It holds for
+    /// what ticks find due, from the next one on.
+    #[schema(value_type = Option<u32>)]
+    delivery_share: Option<Number<DeliveryShare>>,
 }
 
 bounded_fields!(
@@ -62,7 +77,10 @@ bounded_fields!(
     calendars,
     zones,
     events_per_launch,
-    tokens
+    tokens,
+    events_per_minute,
+    waiting,
+    delivery_share
 );
 
 impl QuotasBody {
@@ -77,6 +95,9 @@ impl QuotasBody {
         let zones = check_given(self.zones, errors);
         let events_per_launch = check_given(self.events_per_launch, errors);
         let tokens = check_given(self.tokens, errors);
+        let events_per_minute = check_given(self.events_per_minute, errors);
+        let waiting = check_given(self.waiting, errors);
+        let delivery_share = check_given(self.delivery_share, errors);
         Some(Quotas {
             creates_per_minute: creates_per_minute?,
             payload_bytes: payload_bytes?,
@@ -87,6 +108,9 @@ impl QuotasBody {
             zones: zones?,
             events_per_launch: events_per_launch?,
             tokens: tokens?,
+            events_per_minute: events_per_minute?,
+            waiting: waiting?,
+            delivery_share: delivery_share?,
             // Whoever stores them says since when.
             counted_since: None,
         })
@@ -105,21 +129,38 @@ pub(crate) fn view(quotas: &Quotas) -> protocol::Quotas {
         zones: quotas.zones.map(MostZones::get),
         events_per_launch: quotas.events_per_launch.map(EventsPerLaunch::get),
         tokens: quotas.tokens.map(MostTokens::get),
+        events_per_minute: quotas.events_per_minute.map(EventsPerMinute::get),
+        waiting: quotas.waiting.map(MostWaiting::get),
+        delivery_share: quotas.delivery_share.map(DeliveryShare::get),
     }
 }
 
-/// What is used of the quotas of a client, as it is answered.
-pub(crate) fn usage_view(client: &ClientId, usage: &[Usage]) -> ClientUsage {
+/// What is used of the quotas of a client, and what was emitted for it by day, as they are answered.
+pub(crate) fn usage_view(client: &ClientId, usage: &[Usage], days: &[(NaiveDate, Tally)]) -> ClientUsage {
     let quotas = usage.iter().map(|usage| QuotaUsage {
         quota: name(usage.quota),
         most: usage.most,
         used: usage.used,
         counted_at: usage.counted_at.map(instant),
     });
-    ClientUsage { client_id: client.to_string(), quotas: quotas.collect() }
+    let days = days.iter().map(|(day, tally)| UsageDay {
+        day: day.to_string(),
+        launches: tally.launches,
+        skipped: tally.skipped,
+        events: tally.events(),
+        throttled_events: tally.throttled,
+        // To the millionth: no estimate is better.
+        estimated_dollars: (tally.dollars() * 1e6).round() / 1e6,
+    });
+    ClientUsage { client_id: client.to_string(), quotas: quotas.collect(), days: days.collect() }
 }
 
-fn name(quota: Quota) -> QuotaName {
+fn name(quota: UsedQuota) -> QuotaName {
+    let quota = match quota {
+        UsedQuota::EventsPerMinute => return QuotaName::EventsPerMinute,
+        UsedQuota::Waiting => return QuotaName::Waiting,
+        UsedQuota::Writes(quota) => quota,
+    };
     match quota {
         Quota::CreatesPerMinute => QuotaName::CreatesPerMinute,
         Quota::OneTimeJobs => QuotaName::OneTimeJobs,

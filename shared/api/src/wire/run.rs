@@ -185,6 +185,32 @@ pub(crate) fn view(run: RunSummary) -> protocol::Run {
     }
 }
 
+/// Counts a run.
+pub(crate) fn count(counts: &mut protocol::RunCounts, run: &RunSummary) {
+    let runs = run.skipped.as_ref().map_or(1, |skipped| u64::from(skipped.count));
+    let add = |count: &mut u64, more: u64| *count = count.saturating_add(more);
+    add(&mut counts.total, runs);
+    add(counts.by_state.entry(run.state.as_str().to_owned()).or_default(), runs);
+    add(counts.by_job.entry(run.id.job().to_string()).or_default(), runs);
+    if let Some(reason) = &run.reason {
+        add(counts.by_reason.entry(reason.clone()).or_default(), runs);
+    }
+    let (tally, events) = (&run.tally, &mut counts.events);
+    if run.skipped.is_none() {
+        add(&mut events.total, run.count.into());
+    }
+    for (count, more) in [
+        (&mut events.delivered, tally.delivered),
+        (&mut events.succeeded, tally.succeeded),
+        (&mut events.failed, tally.failed),
+        (&mut events.expired, tally.expired),
+        (&mut events.dead, tally.dead),
+        (&mut events.left_out, tally.left_out),
+    ] {
+        add(count, more.into());
+    }
+}
+
 /// A run as it is answered by itself, with how it gets on.
 pub(crate) fn detail_view(detail: RunDetail) -> protocol::RunDetail {
     protocol::RunDetail {

@@ -98,6 +98,36 @@ async fn runs_of_all_jobs_are_listed_by_time_state_and_policy() {
 }
 
 #[tokio::test]
+async fn runs_are_counted_by_state_reason_and_job_with_their_events() {
+    let (world, key) = with_history().await;
+    let path = "/v1/runs/count?since=2026-11-21T12:00:00Z&until=2026-11-21T12:31:00Z";
+    let counts = world.get(path, &key).await;
+    assert_eq!(counts.status, StatusCode::OK, "{}", counts.text);
+    assert_eq!(counts.json["by_job"], json!({"a-singles": 3, "b-batches": 2, "c-plain": 3, "d-paused": 6}));
+    assert_eq!((&counts.json["total"], &counts.json["by_reason"]), (&json!(14), &json!({"paused": 6})));
+    assert_eq!(counts.json["by_state"]["stopped"], 6, "{}", counts.text);
+    assert_eq!(counts.json["by_state"]["finished"], 3, "{}", counts.text);
+    let events = &counts.json["events"];
+    assert_eq!((&events["total"], &events["delivered"]), (&json!(12), &json!(3)), "{events}");
+    // Pages add up to the same.
+    let library = client_of(&world, &key).await.with_pages_of(1);
+    let mut wanted = RunsWanted::between("2026-11-21T12:00:00Z", "2026-11-21T12:31:00Z");
+    let (mut total, mut calls) = (0, 0);
+    loop {
+        let counts = library.count_runs(&wanted).await.unwrap();
+        (total, calls) = (total + counts.total, calls + 1);
+        let Some(next) = counts.next_cursor else { break };
+        wanted.cursor = Some(next);
+    }
+    assert_eq!((total, calls > 1), (14, true), "{calls} calls");
+    wanted = RunsWanted {
+        prefix: "c-".to_owned(),
+        ..RunsWanted::between("2026-11-21T12:10:00Z", "2026-11-21T12:20:00Z")
+    };
+    assert_eq!(library.count_runs(&wanted).await.unwrap().total, 1);
+}
+
+#[tokio::test]
 async fn a_job_with_more_runs_than_a_page_is_gone_through_and_gone_jobs_are_passed_over() {
     let (world, key) = with_history().await;
     let since = "/v1/runs?since=2026-11-21T12:00:00Z&until=2026-11-21T12:31:00Z&limit=1";

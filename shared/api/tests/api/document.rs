@@ -86,6 +86,7 @@ async fn every_route_is_in_the_document_and_the_document_names_no_other() {
         "GET /v1/policies/{policy_id}/holders",
         "GET /v1/policies/{policy_id}/samples",
         "GET /v1/runs",
+        "GET /v1/runs/count",
         "GET /v1/secrets",
         "GET /v1/sideline",
         "GET /v1/targets",

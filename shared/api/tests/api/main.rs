@@ -19,6 +19,7 @@ mod dead_letters;
 mod deletions;
 mod document;
 mod endpoints;
+mod events_quota;
 mod far_instants;
 mod flow;
 mod forms;

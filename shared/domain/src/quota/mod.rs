@@ -1,14 +1,16 @@
 //! What a client may take of the deployment at the most, as an admin says.
 
+mod pace;
 mod room;
 
 use chrono::{DateTime, SubsecRound as _, Utc};
 
 use crate::bounded::bounded;
 use crate::limits::{
-    CREATES_PER_MINUTE, EVENTS_PER_RUN, MAX_IN_FLIGHT, QUOTA_JOBS, QUOTA_NAMED, QUOTA_PAYLOAD_BYTES,
-    QUOTA_ZONES,
+    CREATES_PER_MINUTE, DELIVERY_SHARES, EVENTS_PER_MINUTE, EVENTS_PER_RUN, MAX_IN_FLIGHT, QUOTA_JOBS,
+    QUOTA_NAMED, QUOTA_PAYLOAD_BYTES, QUOTA_WAITING, QUOTA_ZONES,
 };
+pub use pace::EventsPace;
 pub use room::{Ask, Count, Counted, OverQuota, Portion, Quota, Taken, fit, given_back_in};
 
 /// The quotas of a client; `None`: it may take as much as there is.
@@ -32,6 +34,12 @@ pub struct Quotas {
     pub events_per_launch: Option<EventsPerLaunch>,
     /// How many tokens each of its policies may have.
     pub tokens: Option<MostTokens>,
+    /// How many of its events go in a minute of UTC: of all that nothing throttles together, and of each of its policies.
+    pub events_per_minute: Option<EventsPerMinute>,
+    /// How much may wait: of its events that are over `events_per_minute`, and of the runs in the line of each of its policies.
+    pub waiting: Option<MostWaiting>,
+    /// How many turns its messages have where those of a client without a share have one; `None`: one.
+    pub delivery_share: Option<DeliveryShare>,
     /// Since when it has all of those that are [`Counted`], to the millisecond; `None`: it has none of them. What was counted before
     /// does not count: nobody took of a quota that was not there.
     pub counted_since: Option<DateTime<Utc>>,
@@ -59,6 +67,12 @@ impl Quotas {
             Counted::Calendars => self.calendars.map(MostCalendars::get),
             Counted::Zones => self.zones.map(MostZones::get),
         }
+    }
+
+    /// How fast its events go that nothing throttles; `None`: as they come.
+    pub fn events_pace(&self) -> Option<EventsPace> {
+        let waiting = self.waiting;
+        self.events_per_minute.map(|per_minute| EventsPace { per_minute, waiting })
     }
 
     /// How much it may have of what is taken by writes.
@@ -119,6 +133,21 @@ bounded! {
 bounded! {
     /// A number of tokens that a policy may have.
     MostTokens(u32), "quotas.tokens", 1..=MAX_IN_FLIGHT
+}
+
+bounded! {
+    /// A number of events that go in a minute.
+    EventsPerMinute(u32), "quotas.events_per_minute", EVENTS_PER_MINUTE
+}
+
+bounded! {
+    /// A number of events, or of runs in a line, that wait.
+    MostWaiting(u32), "quotas.waiting", QUOTA_WAITING
+}
+
+bounded! {
+    /// A number of turns.
+    DeliveryShare(u32), "quotas.delivery_share", DELIVERY_SHARES
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Delivery of a chunk: events that nothing throttles.
 //!
-//! Order of things: has it been sent? are the jobs stored that it went ahead of? has a job changed? is it sidelined? send, send
-//! the rest later, keep what happened and the mark.
+//! Order of things: has it been sent? are the jobs stored that it went ahead of? has a job changed? is it sidelined, closed, or over
+//! the quota of its client? send, send the rest later, keep what happened and the mark.
 //! A crash before the mark sends the chunk again under the same event ids. When what happened cannot be kept, it goes into
 //! a message of its own, so that the tables can be too small for a while and no event comes twice for it.
 
@@ -44,8 +44,8 @@ pub(super) const ROWS_AT_ONCE: usize = 16;
 /// Some events of one occurrence.
 pub(super) struct Part {
     pub(super) occurrence: Occurrence,
-    from: u32,
-    to: u32,
+    pub(super) from: u32,
+    pub(super) to: u32,
     /// What a newer version said of them.
     rest: Rest,
 }
@@ -54,6 +54,11 @@ impl Part {
     fn of(item: &ChunkItem, client: &ClientId, launch_at: DateTime<Utc>) -> Result<Self, EngineError> {
         let occurrence = item.occurrence(client, launch_at)?;
         Ok(Self { occurrence, from: item.from, to: item.to, rest: item.rest.clone() })
+    }
+
+    /// Some of its events.
+    pub(super) fn cut(&self, from: u32, to: u32) -> Self {
+        Self { occurrence: self.occurrence.clone(), from, to, rest: self.rest.clone() }
     }
 }
 
@@ -104,6 +109,7 @@ impl Delivery {
             return Ok(());
         }
         let Some(parts) = self.without_held_back(chunk, parts).await? else { return Ok(()) };
+        let Some(parts) = self.within_pace(chunk, parts, said.pace).await? else { return Ok(()) };
         let (parts, deliveries) = self.prepare(chunk, parts).await?;
         let sent = self.send(&deliveries).await;
         // Queues are never held back.
@@ -238,7 +244,7 @@ impl Delivery {
     }
 
     /// Records that parts are not delivered, each with its reason.
-    async fn skip_all(&self, parts: &[(&str, Part)]) -> Result<(), EngineError> {
+    pub(super) async fn skip_all(&self, parts: &[(&str, Part)]) -> Result<(), EngineError> {
         each_of(parts.iter().map(|(reason, part)| self.skip(part, reason)).collect()).await
     }
 
@@ -319,6 +325,7 @@ impl Delivery {
                 not_before_ms: Some(not_before.timestamp_millis()),
                 repeat: false,
                 ahead: false,
+                placed: false,
                 items,
                 ..chunk.clone()
             });

@@ -21,6 +21,7 @@ mod held_back;
 pub(crate) mod http;
 mod lambda;
 mod overdue;
+mod pace;
 mod request;
 mod sidelined;
 mod sidelined_in_line;

@@ -109,6 +109,7 @@ impl Chunks {
             as_of_ms: self.as_of.timestamp_millis(),
             repeat: self.repeat,
             ahead: self.ahead,
+            placed: false,
             attempt: 1,
             items,
             rest: Default::default(),

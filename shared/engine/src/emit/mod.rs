@@ -32,6 +32,7 @@ use crate::gather::Gathered;
 use crate::index::Index;
 use crate::queues::Queues;
 use crate::throttle::Throttle;
+use crate::usage::UsageCounter;
 pub(crate) use outbox::Emitter;
 pub use report::TickReport;
 
@@ -45,6 +46,8 @@ pub struct Emission {
     pub(crate) throttle: Arc<Throttle>,
     /// Single events of one line and minute that are too few for a pack.
     pub(crate) few: usize,
+    /// Counts what is emitted for each client; `None`: nobody asks.
+    pub(crate) usage: Option<UsageCounter>,
     /// Events that go ahead of their jobs, and wait for the send before.
     pub(crate) gathered: Gathered<Occurrence>,
 }

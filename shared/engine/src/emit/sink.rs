@@ -20,6 +20,7 @@ use futures::stream::{self, StreamExt};
 use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::occurrence::{Occurrence, SkipReason};
 use tidegate_domain::pack::SinglesKind;
+use tidegate_domain::usage::Tally;
 use tidegate_store::Create;
 use tidegate_store::launch::{Child, IndexRow, RowKey};
 use tidegate_store::runs::Skipped;
@@ -70,6 +71,8 @@ pub(crate) struct EmitSink<'e> {
     chunks: Chunks,
     lines: Lines,
     flushed: Flushed,
+    /// What was emitted for each client since the last flush, where that is counted.
+    emitted: BTreeMap<ClientId, Tally>,
     load: usize,
     /// The load at which it is full: less than a full one while the tables are slow.
     room: usize,
@@ -151,6 +154,7 @@ impl Sink for EmitSink<'_> {
         let count = row.terms.count.get();
         self.counts.occurrences += 1;
         self.counts.events += u64::from(count);
+        self.count(&row.client, Tally::of_launch(count, row.terms.policy.is_some()));
         let oldest =
             self.counts.oldest_launch.map_or(launch.launch_at, |oldest| oldest.min(launch.launch_at));
         self.counts.oldest_launch = Some(oldest);
@@ -182,6 +186,7 @@ impl Sink for EmitSink<'_> {
     ) -> Result<(), EngineError> {
         let Some(first) = skipped.first() else { return Ok(()) };
         self.counts.skipped += skipped.len() as u64;
+        self.count(&row.client, Tally { skipped: skipped.len() as u64, ..Tally::default() });
         let launches = skipped.iter().map(|launch| launch.launch_at).collect();
         self.write(Write::Skip { first: row.occurrence(first.launch_at), launches, reason }).await
     }
@@ -211,10 +216,21 @@ impl<'e> EmitSink<'e> {
             chunks: Chunks::new(as_of, repeat),
             lines: Lines::default(),
             flushed: Flushed::default(),
+            emitted: BTreeMap::new(),
             load: 0,
             room: FULL_LOAD,
             began_at: emission.clock.now(),
             counts: Counts::default(),
+        }
+    }
+
+    fn count(&mut self, client: &ClientId, tally: Tally) {
+        if self.emission.usage.is_none() {
+            return;
+        }
+        match self.emitted.get_mut(client) {
+            Some(known) => known.include(tally),
+            None => drop(self.emitted.insert(client.clone(), tally)),
         }
     }
 
@@ -264,6 +280,9 @@ impl<'e> EmitSink<'e> {
         }
         (self.load, self.began_at) = (0, self.emission.clock.now());
         self.counts.chunks = self.chunks.count;
+        if let Some(usage) = &self.emission.usage {
+            usage.count(std::mem::take(&mut self.emitted)).await;
+        }
         Ok(std::mem::take(&mut self.flushed))
     }
 

@@ -44,6 +44,7 @@ impl Emission {
         let mut scan = Scan::new(&self.store, &self.contents, plan);
         let mut emission = EmitSink::new(self, plan.as_of, plan.repeat);
         let mut shards = scan.shards(&emission).await?;
+        self.queues.go_by_shares(&scan.shares);
         shards.retain(|shard| {
             let name = shard.name();
             after.is_none_or(|after| *name > *after) && last.is_none_or(|last| *name <= *last)

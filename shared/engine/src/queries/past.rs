@@ -23,12 +23,13 @@ const PAGES_READ: usize = 10;
 /// Minutes whose packs are looked through at once.
 const MINUTES_AT_ONCE: usize = 16;
 /// Why launches were not made that their job would have made: nobody asked for it of these launches.
-const MISSED: [SkipReason; 6] = [
+const MISSED: [SkipReason; 7] = [
     SkipReason::Paused,
     SkipReason::MisfireSkipped,
     SkipReason::Expired,
     SkipReason::OverlapSkipped,
     SkipReason::LineFull,
+    SkipReason::OverQuota,
     SkipReason::NotEmittable,
 ];
 

@@ -151,6 +151,9 @@ pub struct Chunk {
     /// It was sent before its jobs were stored, and they may never have been.
     #[serde(rename = "new", skip_serializing_if = "std::ops::Not::not", default)]
     pub ahead: bool,
+    /// Its events have their places among those that go in a minute, by the quota of their client.
+    #[serde(rename = "g", skip_serializing_if = "std::ops::Not::not", default)]
+    pub placed: bool,
     /// Which attempt of delivery this is, from 1.
     #[serde(rename = "t")]
     pub attempt: u8,
@@ -527,6 +530,7 @@ mod tests {
                 as_of_ms: 1,
                 repeat: false,
                 ahead: false,
+                placed: false,
                 attempt: 1,
                 failing_since_s: None,
                 not_before_ms: None,
@@ -555,6 +559,7 @@ mod tests {
             as_of_ms,
             repeat: as_of_ms > 1,
             ahead: false,
+            placed: false,
             attempt: 1,
             failing_since_s: None,
             not_before_ms: None,

@@ -3,6 +3,7 @@
 pub(crate) mod batch;
 mod inbox;
 pub mod message;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{DUE_MS_ATTRIBUTE, SQS_BATCH, SQS_DELAY_SECONDS, WRITE_ROUNDS};
 use tidegate_domain::policy::PolicyRef;
+use tidegate_domain::quota::DeliveryShare;
 use tidegate_domain::sideline::SidelineOf;
 use tidegate_domain::target::queue_name;
 use tidegate_domain::time::ceil_second;
@@ -30,6 +32,7 @@ use crate::services::Services;
 use batch::{batches, blames_a_message, blames_its_entry, sqs_text};
 pub use inbox::Redelivery;
 use message::{GrantedEvent, Message};
+use turns::Turns;
 
 /// A message that comes more than this before it is due was cut short by the longest delay of SQS, in seconds. Within it,
 /// clocks that differ may be the reason.
@@ -56,7 +59,8 @@ pub struct Config {
     pub private_targets: PrivateTargets,
     /// How the services are reached that targets other than queues and endpoints are in. By default they are not.
     pub services: Services,
-    /// Whether is kept, minute by minute, what goes on in policies: a write unit and some reads for each in which something does.
+    /// Whether is kept, minute by minute, what goes on in policies, a write unit and some reads for each in which something does; and
+    /// by day what is emitted for clients, a write unit for each five minutes.
     pub samples: bool,
 }
 
@@ -90,6 +94,7 @@ pub struct Queues {
     clock: Arc<dyn Clock>,
     pauses: Pauses,
     config: Config,
+    turns: Turns,
 }
 
 /// What came of a message.
@@ -106,7 +111,7 @@ pub enum Handled {
 #[derive(Debug, Clone)]
 pub(crate) struct Outgoing {
     message: Message,
-    /// The fair-queue group: a noisy client delays itself only.
+    /// By whose name the fair-queue group is found: a noisy client delays itself only.
     client: ClientId,
     not_before: Option<DateTime<Utc>>,
 }
@@ -238,7 +243,12 @@ impl Queues {
         pauses: Pauses,
         config: Config,
     ) -> Self {
-        Self { sqs, regions, clock, pauses, config }
+        Self { sqs, regions, clock, pauses, config, turns: Turns::default() }
+    }
+
+    /// Gives the messages of some clients more turns than one from now on, and all others one.
+    pub(crate) fn go_by_shares(&self, shares: &BTreeMap<ClientId, DeliveryShare>) {
+        self.turns.go_by(shares);
     }
 
     /// What differs between deployments.
@@ -357,7 +367,7 @@ impl Queues {
         let built = SendMessageBatchRequestEntry::builder()
             .id(id.to_string())
             .message_body(&entry.body)
-            .message_group_id(entry.outgoing.client.as_str())
+            .message_group_id(self.turns.group(&entry.outgoing.client))
             .delay_seconds(delay_seconds);
         match entry.outgoing.not_before.filter(|_| delay_seconds > 0) {
             Some(due_at) => {

@@ -6,7 +6,7 @@
 pub(crate) mod evaluate;
 mod rows;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -14,6 +14,7 @@ use chrono_tz::Tz;
 use tidegate_domain::calendar::{Exclusions, OpenDays};
 use tidegate_domain::ids::{CalendarId, ClientId};
 use tidegate_domain::occurrence::SkipReason;
+use tidegate_domain::quota::DeliveryShare;
 use tidegate_domain::time::{Dst, Firing, LocalWindow, Window};
 use tidegate_store::Store;
 use tidegate_store::index::IndexShape;
@@ -98,6 +99,8 @@ pub(crate) struct Scan<'e> {
     pub(crate) deleting: Vec<ClientId>,
     /// Whether there may be watches, as it says as well.
     pub(crate) watched: bool,
+    /// The clients whose messages have more turns than one, the same.
+    pub(crate) shares: BTreeMap<ClientId, DeliveryShare>,
 }
 
 impl<'e> Scan<'e> {
@@ -113,6 +116,7 @@ impl<'e> Scan<'e> {
             report: ScanReport::default(),
             deleting: Vec::new(),
             watched: false,
+            shares: BTreeMap::new(),
         }
     }
 
@@ -122,6 +126,7 @@ impl<'e> Scan<'e> {
         let shape = self.store.index_shape().await?;
         self.deleting.clone_from(&shape.deleting);
         self.watched = shape.watched;
+        self.shares.clone_from(&shape.shares);
         for zone in &shape.unreadable {
             error!(zone, "the jobs of a zone do not launch: this version does not know it");
         }

@@ -4,8 +4,8 @@ use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 use tidegate_domain::bounded::Bounded;
 use tidegate_domain::quota::{
-    CreatesPerMinute, EventsPerLaunch, MostCalendars, MostJobs, MostOneTimeJobs, MostPolicies, MostTokens,
-    MostZones, PayloadBytes, Quotas,
+    CreatesPerMinute, DeliveryShare, EventsPerLaunch, EventsPerMinute, MostCalendars, MostJobs,
+    MostOneTimeJobs, MostPolicies, MostTokens, MostWaiting, MostZones, PayloadBytes, Quotas,
 };
 
 use super::Rest;
@@ -40,6 +40,15 @@ pub(crate) struct QuotasDoc {
     /// Tokens that a policy may have.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     t: Option<u32>,
+    /// Events that go in a minute.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    m: Option<u32>,
+    /// What may wait.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    w: Option<u32>,
+    /// Turns that its messages have.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    d: Option<u32>,
     /// Since when it has all of those that are counted, in milliseconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     s: Option<i64>,
@@ -60,6 +69,9 @@ impl From<&Quotas> for QuotasDoc {
             z: quotas.zones.map(MostZones::get),
             e: quotas.events_per_launch.map(EventsPerLaunch::get),
             t: quotas.tokens.map(MostTokens::get),
+            m: quotas.events_per_minute.map(EventsPerMinute::get),
+            w: quotas.waiting.map(MostWaiting::get),
+            d: quotas.delivery_share.map(DeliveryShare::get),
             s: quotas.counted_since.map(|since| since.timestamp_millis()),
             rest: Rest::default(),
         }
@@ -83,6 +95,9 @@ impl QuotasDoc {
             zones: read(self.z)?,
             events_per_launch: read(self.e)?,
             tokens: read(self.t)?,
+            events_per_minute: read(self.m)?,
+            waiting: read(self.w)?,
+            delivery_share: read(self.d)?,
             counted_since: self.s.map(since).transpose()?,
         })
     }
@@ -104,10 +119,13 @@ mod tests {
             zones: MostZones::new(5).ok(),
             events_per_launch: EventsPerLaunch::new(6).ok(),
             tokens: MostTokens::new(7).ok(),
+            events_per_minute: EventsPerMinute::new(8).ok(),
+            waiting: MostWaiting::new(9).ok(),
+            delivery_share: DeliveryShare::new(10).ok(),
             counted_since: DateTime::from_timestamp_millis(1_795_262_640_001),
             ..both
         };
-        let pinned_all = r#"{"c":600,"p":1024,"j":1,"o":2,"l":3,"k":0,"z":5,"e":6,"t":7,"s":1795262640001}"#;
+        let pinned_all = r#"{"c":600,"p":1024,"j":1,"o":2,"l":3,"k":0,"z":5,"e":6,"t":7,"m":8,"w":9,"d":10,"s":1795262640001}"#;
         for (quotas, pinned) in [
             (creates, r#"{"c":600}"#),
             (both, r#"{"c":600,"p":1024}"#),
@@ -118,7 +136,7 @@ mod tests {
             assert_eq!(text, pinned);
             assert_eq!(serde_json::from_str::<QuotasDoc>(&text).unwrap().read(), Ok(quotas));
         }
-        for spoiled in [r#"{"c":0}"#, r#"{"p":1}"#, r#"{"z":601}"#, r#"{"t":0}"#] {
+        for spoiled in [r#"{"c":0}"#, r#"{"p":1}"#, r#"{"z":601}"#, r#"{"t":0}"#, r#"{"d":11}"#] {
             assert!(serde_json::from_str::<QuotasDoc>(spoiled).unwrap().read().is_err());
         }
     }

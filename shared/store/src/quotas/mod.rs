@@ -1,9 +1,10 @@
-//! What clients have taken of their quotas: a row for each client that has one.
+//! What clients have taken of their quotas: a row for each client that has one, and another for the places in time of its events.
 //!
 //! Invariants: of a minute no more is taken than the quota was that any of its writes went by, however many processes take at once.
 //! What the row says there is of a kind is never below what is stored of it and what is still being written.
 
 mod count;
+mod pace;
 mod take;
 
 use std::collections::BTreeMap;

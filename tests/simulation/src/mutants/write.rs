@@ -8,7 +8,7 @@ use super::condition::shape;
 
 /// What updates are called, by the kind of row and the attributes that they write. What has no name here is called by
 /// its attributes.
-const UPDATES: [(&str, &str, &str); 88] = [
+const UPDATES: [(&str, &str, &str); 89] = [
     ("active", "retained_at", "note retained"),
     ("epoch", "epoch_ms", "begin"),
     ("index", "#shards", "raise shards"),
@@ -86,6 +86,7 @@ const UPDATES: [(&str, &str, &str); 88] = [
     ("watermark", "woken_to", "keep woken to"),
     ("scan", "lease_end told_at", "break lease"),
     ("secret-count", "secrets", "count"),
+    ("paced", "end_us", "give"),
     ("creates", "creates", "take"),
     ("creates", "jobs jobs_now jobs_since", "take"),
     ("creates", "#back# waiting", "take"),

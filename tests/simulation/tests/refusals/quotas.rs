@@ -2,7 +2,10 @@
 
 use anyhow::{Context as _, Result};
 use chrono_tz::Tz;
-use tidegate_domain::quota::{Ask, Count, Counted, MostJobs, MostOneTimeJobs, MostZones, Quotas, Taken};
+use tidegate_domain::quota::{
+    Ask, Count, Counted, EventsPace, EventsPerMinute, MostJobs, MostOneTimeJobs, MostWaiting, MostZones,
+    Quotas, Taken,
+};
 use tidegate_simulation::World;
 use tidegate_simulation::mutants::Mutant;
 use tidegate_store::Store;
@@ -31,6 +34,8 @@ cases! {
     "creates finish count: zones_next = :claim" => count_of_zones_that_took_too_long,
     "creates finish count: zones = :zones_seen" => zone_that_was_found_and_taken,
     "creates finish count: #zone# = :zone" => zone_that_is_gone_and_taken,
+    "paced give: end_us <= :last" => more_events_than_may_wait,
+    "paced give: end_us >= :first" => places_of_a_minute_that_is_over,
 }
 
 pub(crate) const RACES: &[Race] = &[
@@ -44,6 +49,9 @@ pub(crate) const RACES: &[Race] = &[
         Box::pin(zone_that_another_takes(world, mutant))
     }),
     ("creates take: zones <= :zones_room", |world, mutant| Box::pin(zone_beyond_the_most(world, mutant))),
+    ("paced give: attribute_not_exists(end_us) OR end_us < :first", |world, mutant| {
+        Box::pin(places_that_another_begins(world, mutant))
+    }),
 ];
 
 /// Quotas that are there since a second.
@@ -175,6 +183,36 @@ async fn nothing_over_a_row_that_has_begun(world: &World, store: &Store) -> Resu
     take_creates(plain, 3, 0).await?;
     nothing(store, Counted::Jobs, Taken::default()).await?;
     Ok(take_creates(plain, 1, 0).await? == 0)
+}
+
+/// Two events a minute, and one that may wait.
+fn pace() -> Result<EventsPace> {
+    Ok(EventsPace { per_minute: EventsPerMinute::new(2)?, waiting: MostWaiting::new(1).ok() })
+}
+
+async fn give(store: &Store, second: i64) -> Result<Option<i64>> {
+    Ok(store.give_places(&client()?, pace()?, 1, at(second)).await?)
+}
+
+async fn more_events_than_may_wait(world: &World, store: &Store) -> Result<bool> {
+    let plain = world.engine.store();
+    for _ in 0..3 {
+        anyhow::ensure!(give(plain, 0).await?.is_some());
+    }
+    Ok(give(store, 0).await?.is_none())
+}
+
+/// An event would have a place in a minute that is over, and more would go in this one.
+async fn places_of_a_minute_that_is_over(world: &World, store: &Store) -> Result<bool> {
+    give(world.engine.store(), 0).await?;
+    Ok(give(store, 120).await? == Some(pace()?.first_us(at(120))))
+}
+
+/// Two events would have the same place.
+async fn places_that_another_begins(world: &World, mutant: Option<&'static Mutant>) -> Result<bool> {
+    let plain = world.engine.store().clone();
+    let meanwhile = async move { give(&plain, 0).await.map(drop) };
+    Ok(give(&racing(world, mutant, meanwhile)?, 0).await? != Some(pace()?.first_us(at(0))))
 }
 
 async fn is_claimed_once(world: &World, store: &Store, of: Counted) -> Result<bool> {
