@@ -22,7 +22,7 @@ impl Shape {
     pub(crate) fn add(&mut self, draft: &JobDraft) {
         self.jitter_seconds = self.jitter_seconds.max(draft.rules.jitter.seconds());
         let cadence = draft.trigger.cadence();
-        let reads = reads_per_cycle(&cadence.children()) as f64;
+        let reads = reads_per_cycle(&cadence.candidates(draft.rules.on_closed_day).children()) as f64;
         let launch_minutes = match &cadence {
             Cadence::Cron { cron, .. } => launches_per_cycle(cron) as f64 / launches_per_minute(cron),
             Cadence::Rate(rate) => {

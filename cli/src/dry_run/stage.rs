@@ -62,7 +62,12 @@ impl Stage {
     pub(crate) fn job(&self, row: JobRow) -> Job {
         let JobDraft { trigger, rules, terms, tags, expect } = row.draft;
         // No LaunchExpression of an empty deployment is split: it has one shard.
-        let children = trigger.cadence().children().into_iter().map(|key| ShardedKey { key, shard: 0 });
+        let cadence = trigger.cadence();
+        let children = cadence
+            .candidates(rules.on_closed_day)
+            .children()
+            .into_iter()
+            .map(|key| ShardedKey { key, shard: 0 });
         Job {
             client: self.client.clone(),
             id: row.id,

@@ -3,7 +3,8 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 use tidegate_protocol::{
-    BatchWindow, Expected, History, JobView, Misfire, Retry, RunOverlap, SkippedLaunch, Target, TriggeredRun,
+    BatchWindow, Expected, History, JobView, Misfire, OnClosedDay, Retry, RunOverlap, SkippedLaunch, Target,
+    TriggeredRun,
 };
 
 use crate::client::{Client, Page, Route};
@@ -84,6 +85,9 @@ pub struct Job {
     /// The names of the calendars on whose days alone it launches; on any day when there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub only_on: Vec<String>,
+    /// What becomes of launches that these leave out: left out by default. Launches of cron triggers alone are moved.
+    #[serde(skip_serializing_if = "is_default")]
+    pub on_closed_day: OnClosedDay,
     /// Launches that are left out, as the trigger says them: at most 50 RFC 3339 instants.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skip: Vec<String>,
@@ -147,6 +151,7 @@ impl Job {
             relevancy_seconds: None,
             calendars: Vec::new(),
             only_on: Vec::new(),
+            on_closed_day: OnClosedDay::LeaveOut,
             skip: Vec::new(),
             tags: Vec::new(),
             expect: None,

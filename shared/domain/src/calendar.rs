@@ -11,7 +11,7 @@ use crate::ids::{CalendarId, ClientId};
 use crate::limits::CALENDAR_ENTRIES;
 use crate::occurrence::SkipReason;
 use crate::rules::Rules;
-use crate::time::{WallClock, Window, clamped};
+use crate::time::{OnClosedDay, WallClock, Window, clamped};
 use crate::unknown::Unknown;
 
 /// A calendar as it is stored.
@@ -157,6 +157,8 @@ pub struct OpenDays {
     /// It launches on these alone; `None`: the job names none, and launches on any. A calendar that is gone is left out: it
     /// has no day, so that a job all of whose are gone does not launch.
     pub only_on: Option<Vec<Arc<Exclusions>>>,
+    /// What becomes of launches that these leave out.
+    pub on_closed_day: OnClosedDay,
     /// Launches that its client leaves out, before jitter, in their order.
     pub skip: Vec<DateTime<Utc>>,
 }
@@ -166,7 +168,8 @@ impl OpenDays {
     pub fn of(rules: &Rules, listed: impl Fn(&CalendarId) -> Option<Arc<Exclusions>>) -> Self {
         let all = |ids: &[CalendarId]| ids.iter().filter_map(&listed).collect();
         let only_on = (!rules.only_on.is_empty()).then(|| all(&rules.only_on));
-        Self { excluded: all(&rules.calendars), only_on, skip: rules.skip.clone() }
+        let on_closed_day = rules.on_closed_day;
+        Self { excluded: all(&rules.calendars), only_on, on_closed_day, skip: rules.skip.clone() }
     }
 
     /// Why a launch, before jitter, is not made; `None`: it is. `zone` is that of its job.

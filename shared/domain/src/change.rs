@@ -226,6 +226,7 @@ pub fn fields_that_differ(old: &Job, new: &Job) -> Vec<&'static str> {
         ("misfire", rules.misfire != ruled.misfire),
         ("calendars", rules.calendars != ruled.calendars),
         ("only_on", rules.only_on != ruled.only_on),
+        ("on_closed_day", rules.on_closed_day != ruled.on_closed_day),
         ("skip", rules.skip != ruled.skip),
         ("tags", new.tags != old.tags),
         ("expect", new.expect != old.expect),

@@ -140,6 +140,8 @@ pub const MISFIRE_THRESHOLD_SECONDS: i64 = 120;
 pub const RELEVANCY_SECONDS: std::ops::RangeInclusive<u32> = 1..=30 * 86_400;
 /// Exclusion calendars of one job.
 pub const CALENDARS_PER_JOB: usize = 8;
+/// How many days a launch is moved at the most that falls on a closed day. One that finds no open day within them is left out.
+pub const SHIFT_DAYS: u32 = 31;
 /// Launches of one job that its client leaves out.
 pub const SKIPPED_LAUNCHES: usize = 50;
 /// Tags of one job.

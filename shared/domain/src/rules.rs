@@ -1,6 +1,6 @@
 //! What a job says about its launches beside its trigger: from when to when, how late, on which days.
 
-use crate::time::seconds;
+use crate::time::{OnClosedDay, seconds};
 use chrono::{DateTime, Duration, Utc};
 use thiserror::Error;
 
@@ -29,6 +29,8 @@ pub struct Rules {
     /// The names of the calendars on whose days alone it launches; none: it launches on any day. Together with `calendars` at
     /// most [`CALENDARS_PER_JOB`].
     pub only_on: Vec<CalendarId>,
+    /// What becomes of launches that its calendars leave out. Moved are those of cron triggers alone.
+    pub on_closed_day: OnClosedDay,
     /// Launches that its client leaves out, by what the trigger says of them (before jitter), each once and in their order: at
     /// most [`SKIPPED_LAUNCHES`].
     pub skip: Vec<DateTime<Utc>>,
@@ -84,6 +86,12 @@ pub enum RulesError {
         /// How many there are.
         found: usize,
     },
+    /// Launches are to be moved off closed days, and no calendar says which these are.
+    #[error("on_closed_day is '{}', and the job names no calendar; name one in 'calendars' or 'only_on', or leave it out", .rule.as_str())]
+    NeverClosed {
+        /// The given rule.
+        rule: OnClosedDay,
+    },
     /// More launches are left out than [`SKIPPED_LAUNCHES`].
     #[error("skip has {found} instants; {SKIPPED_LAUNCHES} is the most")]
     Skipped {
@@ -104,7 +112,8 @@ impl Rules {
     /// # Errors
     /// [`RulesError::Backward`] when the end does not come after the start, [`RulesError::Calendars`] and
     /// [`RulesError::Together`] when there are more calendars than [`CALENDARS_PER_JOB`], [`RulesError::Both`] when one is
-    /// named both ways, [`RulesError::Skipped`] when more launches are left out than [`SKIPPED_LAUNCHES`].
+    /// named both ways, [`RulesError::NeverClosed`] when launches are to be moved and none is named, [`RulesError::Skipped`] when
+    /// more launches are left out than [`SKIPPED_LAUNCHES`].
     pub fn checked(mut self) -> Result<Self, RulesError> {
         if let (Some(start_at), Some(end_at)) = (self.start_at, self.end_at)
             && end_at <= start_at
@@ -121,6 +130,9 @@ impl Rules {
         }
         if together > CALENDARS_PER_JOB {
             return Err(RulesError::Together { found: together });
+        }
+        if together == 0 && self.on_closed_day.moves() {
+            return Err(RulesError::NeverClosed { rule: self.on_closed_day });
         }
         self.skip.sort_unstable();
         self.skip.dedup();

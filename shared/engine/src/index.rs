@@ -9,8 +9,7 @@ use chrono_tz::Tz;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 use tidegate_domain::clock::Clock;
-use tidegate_domain::ids::JobId;
-use tidegate_domain::job::Trigger;
+use tidegate_domain::job::Job;
 use tidegate_domain::limits::EXPRESSION_SHARDS;
 use tidegate_domain::shard::shard_of;
 use tidegate_domain::time::{LaunchExpression, ShardedKey, seconds, shifted};
@@ -93,18 +92,16 @@ impl Index {
         Ok(())
     }
 
-    /// Where the children of a trigger go: each to a shard of its LaunchExpression by the name of its job.
-    pub(crate) async fn places(
-        &self,
-        job: &JobId,
-        trigger: &Trigger,
-    ) -> Result<Vec<ShardedKey>, EngineError> {
-        let cadence = trigger.cadence();
+    /// Where the children of a job go: each to a shard of its LaunchExpression by the job's name. Where launches are moved, they
+    /// are those of the times of every day.
+    pub(crate) async fn places(&self, job: &Job) -> Result<Vec<ShardedKey>, EngineError> {
+        let cadence = job.trigger.cadence();
+        let cadence = cadence.candidates(job.rules.on_closed_day);
         let Some(zone) = cadence.index_zone() else { return Ok(Vec::new()) };
         let shape = self.recent_shape().await?;
         let place = |key: tidegate_domain::time::ChildKey| {
             let shards = shape.shards_of(zone, &key.launch_expression());
-            ShardedKey { key, shard: shard_of(job.as_str(), shards) }
+            ShardedKey { key, shard: shard_of(job.id.as_str(), shards) }
         };
         Ok(cadence.children().into_iter().map(place).collect())
     }

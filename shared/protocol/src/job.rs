@@ -90,6 +90,9 @@ pub struct JobView<P = Value> {
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required))]
     pub only_on: Vec<String>,
+    /// What becomes of launches that these leave out. Answers of earlier versions do not have it.
+    #[serde(default)]
+    pub on_closed_day: OnClosedDay,
     /// The launches that are left out, as the trigger says them.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required))]
@@ -139,6 +142,23 @@ pub enum History {
     Failures,
     /// No record of single events: they are counted. Dead letters are kept all the same.
     None,
+    /// A word of a later version. Cannot be sent.
+    #[serde(other, skip_serializing)]
+    Other,
+}
+
+/// What becomes of a launch on a day that its job's calendars leave out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum OnClosedDay {
+    /// It is left out, and recorded as `excluded`.
+    #[default]
+    LeaveOut,
+    /// It is moved to the same time of the next day on which they let the job launch then, of the next 31.
+    NextOpenDay,
+    /// It is moved to the same time of the last day before it on which they let the job launch then, of the last 31.
+    PreviousOpenDay,
     /// A word of a later version. Cannot be sent.
     #[serde(other, skip_serializing)]
     Other,
@@ -267,7 +287,7 @@ mod tests {
             "payload": null, "payloads": [1, {"b": "two"}], "history": "failures", "max_attempts": 5,
             "retry": {"backoff": "exponential", "wait_seconds": 2, "ceiling_seconds": 60, "max_age_seconds": 600},
             "start_at": null, "end_at": null, "jitter_seconds": 0, "misfire": {"rule": "all", "max": 100},
-            "relevancy_seconds": null, "calendars": [], "only_on": [], "skip": [], "tags": [],
+            "relevancy_seconds": null, "calendars": [], "only_on": [], "on_closed_day": "leave_out", "skip": [], "tags": [],
             "expect": {"within_seconds": 900}, "paused": false, "changed_at": "2026-11-21T12:00:00Z",
             "warnings": []
         })

@@ -56,7 +56,9 @@ pub use dead_letter::{
 pub use event::{Event, EventError};
 pub use explanation::{ExpectationCode, Explanation, ReasonCode};
 pub use flow::{BatchWindow, OnDeadline, Pace, RunOverlap};
-pub use job::{BulkResult, BulkResults, History, JobList, JobView, Misfire, MisfireRule, SelectedJobs};
+pub use job::{
+    BulkResult, BulkResults, History, JobList, JobView, Misfire, MisfireRule, OnClosedDay, SelectedJobs,
+};
 pub use overdue::{Expected, LaunchOverdue, OverdueLaunch, OverdueList, OverdueState};
 pub use policy::{
     Backpressure, Holder, HolderList, OnExpiry, Per, PolicyList, PolicyStatus, PolicyView, Rate,

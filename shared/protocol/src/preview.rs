@@ -72,6 +72,14 @@ pub struct UpcomingFiring {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub scheduled_at: Option<String>,
+    /// What the trigger says, in UTC; only when the launch is moved there off a closed day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub moved_from: Option<String>,
+    /// When it is due instead, in UTC, with the job's jitter; only when it is moved off its closed day, and `skipped` then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub moved_to: Option<String>,
     /// Why it will not be made, as things stand: `paused`, `excluded` or `skipped_on_request`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,

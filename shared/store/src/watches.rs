@@ -46,12 +46,13 @@ impl Watch {
     }
 
     /// The watch of a job whose launches before an instant, in whole seconds, were looked at; `None` when it expects nothing, or
-    /// launches no more. What its calendars, start and end leave out is looked at, and found to be left out.
+    /// launches no more. What its calendars, start and end leave out is looked at, and found to be left out; where they move launches, it is
+    /// looked at the times of every day.
     pub fn from(job: &Job, from: DateTime<Utc>) -> Option<Self> {
         let within = job.expect?;
         let offset = job.rules.jitter.offset(&job.client, &job.id);
         let after = shifted(shifted(from, -offset), -seconds(1));
-        let next = Child::of(job).cadence.upcoming(after, 1).first()?.launch_at;
+        let next = Child::of(job).candidates().upcoming(after, 1).first()?.launch_at;
         let due = over_by(shifted(next, offset), within);
         Some(Self { client: job.client.clone(), job: job.id.clone(), revision: job.revision, from, due })
     }

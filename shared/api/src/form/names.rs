@@ -148,6 +148,11 @@ pub(super) const FOREIGN: &[Foreign] = &[
     ),
     (
         JOB,
+        &["business_day", "business_day_convention", "on_holiday", "roll", "shift", "shift_to"],
+        "write 'on_closed_day', such as {\"calendars\": [\"holidays\"], \"on_closed_day\": \"next_open_day\"}",
+    ),
+    (
+        JOB,
         &["callback", "callback_url", "on_complete", "completion"],
         "write 'on_completion', an object such as 'target'",
     ),

@@ -146,9 +146,10 @@ async fn launches_before(
 ) -> Result<bool, EngineError> {
     let Some(before) = next_before else { return Ok(true) };
     let now = state.engine.clock().now();
-    // What its trigger says needs no calendar: jitter makes it later, and the others leave launches out.
+    // What its trigger says needs no calendar: jitter makes it later, and the others leave launches out, or move them to the
+    // same time of another day.
     let since = shifted(now, -seconds(job.rules.jitter.seconds().into()));
-    let next = job.trigger.cadence().upcoming(since, 1);
+    let next = job.trigger.cadence().candidates(job.rules.on_closed_day).upcoming(since, 1);
     if job.paused || next.first().is_none_or(|firing| firing.launch_at >= before) {
         return Ok(false);
     }

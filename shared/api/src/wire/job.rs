@@ -30,7 +30,9 @@ use crate::wire::overdue::{ExpectBody, check_is_recorded, expected_view};
 use crate::wire::payload::{CheckedPayload, PayloadFields};
 use crate::wire::read_only::Unread;
 use crate::wire::retry::{RetryBody, retry_view};
-use crate::wire::rules::{MisfireBody, RulesFields, misfire_view, never_fires_within};
+use crate::wire::rules::{
+    MisfireBody, RulesFields, cannot_be_moved, misfire_view, never_fires_within, on_closed_day_view,
+};
 use crate::wire::target::TargetBody;
 use crate::wire::trigger::{Findings, FiresNoMore, TriggerBody, in_words, trigger_warnings};
 use crate::wire::{instant, target, trigger};
@@ -125,6 +127,9 @@ pub(crate) struct JobBody {
     #[serde(default)]
     #[schema(value_type = Vec<String>, example = json!(["business-days"]))]
     only_on: List<String, CALENDARS_PER_JOB>,
+    /// What becomes of launches that these leave out; they are left out when this is. Launches of a `cron` trigger alone are moved, by
+    /// up to 31 days, and only where a calendar is named.
+    on_closed_day: Option<protocol::OnClosedDay>,
     /// Launches that are left out, as the trigger says them (before jitter): at most 50 instants in ISO 8601, with their offsets.
     /// They are recorded as `skipped_on_request`. The call to skip a launch adds one.
     #[serde(default)]
@@ -212,9 +217,15 @@ impl JobBody {
             misfire: self.misfire.as_ref(),
             calendars: &self.calendars,
             only_on: &self.only_on,
+            on_closed_day: self.on_closed_day,
             skip: &self.skip,
         };
         let rules = rules.check(now, errors);
+        if let (Some(trigger), Some(rules)) = (&trigger, &rules)
+            && let Some(message) = cannot_be_moved(trigger, rules)
+        {
+            errors.add("on_closed_day", rules.on_closed_day.as_str(), message);
+        }
         let tags = check_tags(&self.tags, errors);
         let expect = self.expect.as_ref().map(|expect| expect.check(errors));
         if let (Some(trigger), Some(rules)) = (&trigger, &rules)
@@ -391,6 +402,7 @@ pub(crate) fn view(job: &Job, mut warnings: Vec<String>) -> JobView {
         relevancy_seconds: terms.relevancy.map(Relevancy::seconds),
         calendars: job.rules.calendars.iter().map(ToString::to_string).collect(),
         only_on: job.rules.only_on.iter().map(ToString::to_string).collect(),
+        on_closed_day: on_closed_day_view(job.rules.on_closed_day),
         skip: job.rules.skip.iter().copied().map(instant).collect(),
         tags: job.tags.iter().map(str::to_owned).collect(),
         expect: job.expect.map(expected_view),

@@ -7,7 +7,7 @@ use tidegate_domain::ids::CalendarId;
 use tidegate_domain::job::Trigger;
 use tidegate_domain::limits::CALENDARS_PER_JOB;
 use tidegate_domain::rules::{Jitter, Misfire, MisfireLaunches, Rules, RulesError};
-use tidegate_domain::time::shifted;
+use tidegate_domain::time::{OnClosedDay, shifted};
 use tidegate_domain::unknown::Unknown;
 use tidegate_protocol::{self as protocol, MisfireRule};
 use utoipa::ToSchema;
@@ -57,6 +57,34 @@ pub(crate) fn misfire_view(misfire: Misfire) -> protocol::Misfire {
     }
 }
 
+/// What becomes of launches on closed days; `None` for a word of a later version.
+fn on_closed_day(word: protocol::OnClosedDay) -> Option<OnClosedDay> {
+    match word {
+        protocol::OnClosedDay::LeaveOut => Some(OnClosedDay::LeaveOut),
+        protocol::OnClosedDay::NextOpenDay => Some(OnClosedDay::NextOpenDay),
+        protocol::OnClosedDay::PreviousOpenDay => Some(OnClosedDay::PreviousOpenDay),
+        protocol::OnClosedDay::Other => None,
+    }
+}
+
+/// The same as it is answered.
+pub(crate) fn on_closed_day_view(rule: OnClosedDay) -> protocol::OnClosedDay {
+    match rule {
+        OnClosedDay::LeaveOut => protocol::OnClosedDay::LeaveOut,
+        OnClosedDay::NextOpenDay => protocol::OnClosedDay::NextOpenDay,
+        OnClosedDay::PreviousOpenDay => protocol::OnClosedDay::PreviousOpenDay,
+    }
+}
+
+/// Why the launches of a trigger cannot be moved as the rules say.
+pub(crate) fn cannot_be_moved(trigger: &Trigger, rules: &Rules) -> Option<String> {
+    let word = rules.on_closed_day.as_str();
+    let is_other = rules.on_closed_day.moves() && !matches!(trigger, Trigger::Cron { .. });
+    is_other.then(|| {
+        format!("on_closed_day is '{word}', which goes with 'trigger.cron' only; leave it out, or give the trigger as 'cron'")
+    })
+}
+
 /// The fields of a body that make up its rules.
 #[derive(Debug, Default)]
 pub(crate) struct RulesFields<'b> {
@@ -66,6 +94,7 @@ pub(crate) struct RulesFields<'b> {
     pub(crate) misfire: Option<&'b MisfireBody>,
     pub(crate) calendars: &'b [String],
     pub(crate) only_on: &'b [String],
+    pub(crate) on_closed_day: Option<protocol::OnClosedDay>,
     pub(crate) skip: &'b [String],
 }
 
@@ -93,6 +122,7 @@ impl RulesFields<'_> {
             misfire: misfire?,
             calendars: calendars?,
             only_on: only_on?,
+            on_closed_day: self.on_closed_day.map_or(Some(OnClosedDay::default()), on_closed_day)?,
             skip: skip.into_iter().collect::<Option<_>>()?,
             unknown: Unknown::default(),
         };
@@ -103,6 +133,7 @@ impl RulesFields<'_> {
                     RulesError::Backward { .. } => ("end_at", self.end_at.map_or(Value::Null, Value::from)),
                     RulesError::Calendars { .. } => ("calendars", Value::Null),
                     RulesError::Together { .. } => ("only_on", Value::Null),
+                    RulesError::NeverClosed { rule } => ("on_closed_day", rule.as_str().into()),
                     RulesError::Skipped { .. } => ("skip", Value::Null),
                     RulesError::Both { calendar } => ("only_on", calendar.as_str().into()),
                 };
@@ -170,15 +201,20 @@ pub(crate) fn never_fires_within(
         ));
     }
     // Without an end, what fires at all fires again, but for years that are over.
-    let after = first_after(rules, now);
+    let (earlier, later) = rules.on_closed_day.reach();
+    // What is moved may be due earlier, or later, than the trigger says.
+    let after = shifted(first_after(rules, now), -later);
     let Some(first) = trigger.cadence().upcoming(after, 1).first().map(|firing| firing.launch_at) else {
-        let message = format!("trigger never fires after {}; change its years or days", instant(after));
+        let message = format!(
+            "trigger never fires after {}; change its years or days",
+            instant(first_after(rules, now))
+        );
         return Some((
             if matches!(trigger, Trigger::Rate { .. }) { "trigger.rate" } else { "trigger.cron" },
             message,
         ));
     };
-    let end_at = rules.end_at.filter(|end_at| first >= *end_at)?;
+    let end_at = rules.end_at.filter(|end_at| shifted(first, -earlier) >= *end_at)?;
     let message = format!(
         "trigger never fires before end_at {}: its next firing would be at {}; give a later end",
         instant(end_at),

@@ -41,6 +41,8 @@ pub(crate) fn view(job: &Job, upcoming: &[Decision]) -> Upcoming {
         local: local(next.launch_at, zone),
         dst: next.firing.label.as_str().to_owned(),
         scheduled_at: (next.firing.launch_at != next.launch_at).then(|| instant(next.firing.launch_at)),
+        moved_from: next.firing.moved_from.map(instant),
+        moved_to: next.moved_to.map(instant),
         skipped: next.skip_reason.map(|reason| reason.as_str().to_owned()),
     };
     Upcoming {

@@ -26,7 +26,7 @@ async fn a_job_is_answered_as_it_was_understood() {
         "payload": {"report": "daily"}, "history": "all", "max_attempts": null,
         "retry": {"backoff": "exponential", "wait_seconds": 2, "ceiling_seconds": 3600, "max_age_seconds": 86400},
         "start_at": null, "end_at": null, "jitter_seconds": 0, "misfire": {"rule": "all", "max": 100},
-        "relevancy_seconds": null, "calendars": [], "only_on": [], "skip": [], "tags": [], "expect": null, "paused": false, "changed_at": "2026-11-21T12:00:00Z", "warnings": []
+        "relevancy_seconds": null, "calendars": [], "only_on": [], "on_closed_day": "leave_out", "skip": [], "tags": [], "expect": null, "paused": false, "changed_at": "2026-11-21T12:00:00Z", "warnings": []
     });
     let description = answer.json["description"].as_str().unwrap();
     assert!(

@@ -13,6 +13,7 @@ mod bulk;
 mod calendars;
 mod changes;
 mod client_library;
+mod closed_days;
 mod consumer;
 mod create_only;
 mod dead_letters;

@@ -1,8 +1,11 @@
 //! What every kind of trigger has in common: the instants at which it launches, and the children that cover them.
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
+use super::closed_days::{IsOpen, OnClosedDay};
 use super::cron::CompiledCron;
 use super::decompose::{self, decompose};
 use super::firing::Firing;
@@ -51,6 +54,39 @@ impl Cadence {
             Self::Cron { zone, .. } => Some(*zone),
             Self::Rate(_) => Some(Tz::UTC),
             Self::At(_) => None,
+        }
+    }
+
+    /// What launches at all instants at which a job with this rule may, whatever its calendars say: itself, or, where launches are
+    /// moved, its times of every day. These are indexed and looked at, and [`Self::settled`] says what becomes of each.
+    pub fn candidates(&self, rule: OnClosedDay) -> Cow<'_, Self> {
+        match self {
+            Self::Cron { cron, zone } if rule.moves() => {
+                Cow::Owned(Self::Cron { cron: cron.on_every_day(), zone: *zone })
+            }
+            _ => Cow::Borrowed(self),
+        }
+    }
+
+    /// What becomes of a launch of the [`Self::candidates`]: it is one of the trigger itself, whether it is open then or not, or
+    /// one that is moved there; `None`: it is none.
+    pub fn settled(&self, rule: OnClosedDay, candidate: Firing, is_open: IsOpen<'_>) -> Option<Firing> {
+        match self {
+            Self::Cron { cron, zone } if rule.moves() => cron.settled(*zone, rule, candidate, is_open),
+            _ => Some(candidate),
+        }
+    }
+
+    /// Where a launch of the trigger is moved to that is not made for its closed day, if it is moved.
+    pub fn destination(
+        &self,
+        rule: OnClosedDay,
+        launch: &Firing,
+        is_open: IsOpen<'_>,
+    ) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Cron { cron, zone } => cron.destination(*zone, rule, launch, is_open),
+            _ => None,
         }
     }
 
@@ -114,16 +150,25 @@ impl Cadence {
     /// The last `count` launches in a window, in order of time: what a misfire rule keeps. Looks at no more of the window
     /// than it has to.
     pub fn latest(&self, window: Window, count: usize) -> Vec<Firing> {
-        let mut found: Vec<Firing> = Vec::new();
-        let (mut to, mut span) = (window.to(), BACKWARD);
-        while found.len() < count && to > window.from() {
-            let from = to.checked_sub_signed(span).unwrap_or(window.from()).max(window.from());
-            let Ok(piece) = Window::new(from, to) else { break };
-            let mut earlier = self.firings(piece);
-            earlier.append(&mut found);
-            found = earlier;
-            (to, span) = (from, span.checked_mul(4).unwrap_or(span));
-        }
-        found.split_off(found.len().saturating_sub(count))
+        latest_of(window, count, |piece| self.firings(piece))
     }
+}
+
+/// The last `count` launches in a window, of what launches in each piece of it.
+pub(crate) fn latest_of(
+    window: Window,
+    count: usize,
+    firings: impl Fn(Window) -> Vec<Firing>,
+) -> Vec<Firing> {
+    let mut found: Vec<Firing> = Vec::new();
+    let (mut to, mut span) = (window.to(), BACKWARD);
+    while found.len() < count && to > window.from() {
+        let from = to.checked_sub_signed(span).unwrap_or(window.from()).max(window.from());
+        let Ok(piece) = Window::new(from, to) else { break };
+        let mut earlier = firings(piece);
+        earlier.append(&mut found);
+        found = earlier;
+        (to, span) = (from, span.checked_mul(4).unwrap_or(span));
+    }
+    found.split_off(found.len().saturating_sub(count))
 }

@@ -28,6 +28,8 @@ pub struct Firing {
     pub launch_at: DateTime<Utc>,
     /// What the clocks have to do with it.
     pub label: Dst,
+    /// When the trigger says that it is due, where it was moved off a closed day; `None`: it was not.
+    pub moved_from: Option<DateTime<Utc>>,
 }
 
 /// What a change of the clocks has to do with a launch.
@@ -44,7 +46,7 @@ pub enum Dst {
 impl Firing {
     /// One that no change of the clocks touches.
     pub(super) fn plain(launch_at: DateTime<Utc>) -> Self {
-        Self { launch_at, label: Dst::Plain }
+        Self { launch_at, label: Dst::Plain, moved_from: None }
     }
 }
 
@@ -121,7 +123,7 @@ impl CompiledCron {
     }
 
     /// Calls `found` with each second of the day in a part that matches, of those that the child owns.
-    fn each_second(&self, child: Option<&ChildKey>, part: &Part, mut found: impl FnMut(u32)) {
+    pub(super) fn each_second(&self, child: Option<&ChildKey>, part: &Part, mut found: impl FnMut(u32)) {
         let (hours, minutes) = match child {
             Some(child) => (self.hours() & child.hour_mask(), self.minutes() & child.minute_mask()),
             None => (self.hours(), self.minutes()),
@@ -180,7 +182,7 @@ impl CompiledCron {
 
 fn push(out: &mut Vec<Firing>, launch_s: i64, label: Dst) {
     if let Some(launch_at) = DateTime::from_timestamp(launch_s, 0) {
-        out.push(Firing { launch_at, label });
+        out.push(Firing { launch_at, label, moved_from: None });
     }
 }
 

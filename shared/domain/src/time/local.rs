@@ -152,6 +152,10 @@ impl Day {
         Self::on(at.date_naive())
     }
 
+    pub(super) fn date(self) -> Option<NaiveDate> {
+        NaiveDate::from_ymd_opt(self.year, self.month.into(), self.day.into())
+    }
+
     pub(super) fn on(date: NaiveDate) -> Self {
         let month = date.month() as u8;
         Self {

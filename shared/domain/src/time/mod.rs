@@ -7,12 +7,14 @@
 //! | which children a job has | [`decompose`] |
 //! | which keys a scan reads | [`LocalWindow::new`], [`LocalWindow::eligible`], [`Window::at_minutes`] |
 //! | what a child launches | [`Cadence::owned_firings_in`] |
+//! | what is moved off closed days | [`OnClosedDay`] |
 //!
 //! Deliberately absent: reading a clock, and anything that suspends. Launches lie on whole seconds.
 
 mod at;
 mod bounds;
 mod cadence;
+mod closed_days;
 mod cron;
 mod decompose;
 mod dst;
@@ -37,6 +39,8 @@ mod zone_rules;
 pub use at::{AtMinute, at_key};
 pub use bounds::{InstantError, clamped, shifted, within_bounds};
 pub use cadence::Cadence;
+pub(crate) use cadence::latest_of;
+pub use closed_days::{IsOpen, OnClosedDay};
 pub use cron::{CompiledCron, CronError, CronFields, CronSpec, DecodeError, Field, split_zone_prefix};
 pub use decompose::{decompose, launches_per_cycle, reads_per_cycle};
 pub use dst::{DstRules, Gap, Overlap};

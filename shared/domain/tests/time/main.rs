@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its helper functions too")]
 
 mod cadence;
+mod closed_days;
 mod dialect;
 mod expression;
 mod foreign;

@@ -71,11 +71,11 @@ pub fn firings(spec: &CronSpec, zone: Tz, window: Window) -> Vec<Firing> {
         }
         minute += Duration::minutes(1);
     }
-    found.into_iter().map(|(launch_at, label)| Firing { launch_at, label }).collect()
+    found.into_iter().map(|(launch_at, label)| Firing { launch_at, label, moved_from: None }).collect()
 }
 
 /// The first instant after the gap that a local time lies in.
-fn landing(zone: Tz, wall: NaiveDateTime) -> DateTime<Utc> {
+pub fn landing(zone: Tz, wall: NaiveDateTime) -> DateTime<Utc> {
     let at = |seconds: i64| {
         WallClock::of(zone).from_local_datetime(&(wall + Duration::seconds(seconds))).earliest()
     };

@@ -1,9 +1,12 @@
 //! Random expressions, zones and windows, the windows mostly near a change of the clocks.
 
-use chrono::{DateTime, Duration, Utc};
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, Days, Duration, NaiveTime, Utc, Weekday};
 use chrono_tz::Tz;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
+use tidegate_domain::calendar::{Day, EarlyClose, Exclusions};
 use tidegate_domain::time::{CronSpec, DstRules, Gap, Overlap, Window};
 
 use crate::{instant, zone};
@@ -69,6 +72,41 @@ pub fn length() -> impl Strategy<Value = Duration> {
 
 pub fn placed_window() -> impl Strategy<Value = (Tz, Window)> {
     (place(), length()).prop_map(|((zone, from), length)| (zone, Window::new(from, from + length).unwrap()))
+}
+
+/// Calendars whose days lie some days before and after an instant.
+pub fn calendar(around: DateTime<Utc>, zone: Tz) -> impl Strategy<Value = Exclusions> {
+    let first = around.date_naive() - Days::new(60);
+    let day = move |number: u64| first + Days::new(number);
+    let dates = prop_oneof![
+        2 => proptest::collection::btree_set(0_u64..120, 0..70),
+        1 => (0_u64..100, 0_u64..45).prop_map(|(from, count)| (from..from + count).collect::<BTreeSet<u64>>()),
+    ];
+    let early = proptest::collection::vec((0_u64..120, 0_u32..24), 0..30);
+    let intervals = proptest::collection::vec((0_i64..120 * 24, 1_i64..60), 0..6);
+    let weekdays = proptest::collection::vec(0_u8..7, 0..4);
+    (dates, early, intervals, weekdays, any::<bool>()).prop_map(
+        move |(dates, early, intervals, weekdays, is_of_job)| {
+            let begin = first.and_time(NaiveTime::MIN).and_utc();
+            let interval = |(from, hours): (i64, i64)| {
+                let from = begin + Duration::hours(from);
+                Window::new(from, from + Duration::hours(hours)).unwrap()
+            };
+            let close = |(date, hour): (u64, u32)| EarlyClose {
+                day: Day::Once(day(date)),
+                from: NaiveTime::from_hms_opt(hour, 30, 0).unwrap(),
+            };
+            let listed = Exclusions {
+                zone: (!is_of_job).then_some(if zone == Tz::UTC { Tz::Asia__Tokyo } else { Tz::UTC }),
+                dates: dates.into_iter().map(day).collect(),
+                weekdays: weekdays.into_iter().map(|day| Weekday::try_from(day).unwrap()).collect(),
+                early_close: early.into_iter().map(close).collect(),
+                intervals: intervals.into_iter().map(interval).collect(),
+                ..Exclusions::default()
+            };
+            listed.clone().checked().unwrap_or(listed)
+        },
+    )
 }
 
 /// An expression that parses and fires, of five to seven fields, some with rules of their own for the clocks.

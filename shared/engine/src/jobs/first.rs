@@ -166,7 +166,8 @@ fn next_second(at: DateTime<Utc>) -> DateTime<Utc> {
     DateTime::from_timestamp(at.timestamp() + 1, 0).unwrap_or(at)
 }
 
+/// Whether a job may launch there: what is moved, its calendars say.
 fn launches_in(outbox: &OutboxEntry) -> bool {
     let rules = &outbox.child.rules;
-    outbox.child.cadence.firings(outbox.window).iter().any(|firing| rules.is_within(firing.launch_at))
+    outbox.child.candidates().firings(outbox.window).iter().any(|firing| rules.is_within(firing.launch_at))
 }

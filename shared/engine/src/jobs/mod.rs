@@ -304,7 +304,7 @@ impl Jobs {
             Some(JobRow::Live(old)) => Some(old),
             _ => None,
         };
-        job.children = self.index.places(&job.id, &job.trigger).await?;
+        job.children = self.index.places(job).await?;
         if !job.children.is_empty() {
             self.index.use_zone(job.trigger.zone()).await?;
         }

@@ -59,6 +59,7 @@ impl Jobs {
                 return Ok(Triggered::Before(run));
             }
             let now = self.clock.now();
+            let cadence = job.trigger.cadence();
             let open_days = self.contents.open_days(client, &job.rules).await?;
             for round in 0..WRITE_ROUNDS {
                 let second = now.timestamp().saturating_add(round.into());
@@ -66,7 +67,9 @@ impl Jobs {
                 // Delivery takes the jitter of the job off each launch.
                 let scheduled_at = shifted(launch_at, -job.rules.jitter.offset(client, id));
                 let Ok(window) = Window::new(scheduled_at, shifted(scheduled_at, seconds(1))) else { break };
-                if !job.trigger.cadence().latest(window, 1).is_empty() {
+                // A launch may come to be moved there.
+                let candidates = cadence.candidates(job.rules.on_closed_day);
+                if !candidates.latest(window, 1).is_empty() {
                     continue;
                 }
                 match open_days.refuses(scheduled_at, job.trigger.zone()) {

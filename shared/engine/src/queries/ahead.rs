@@ -190,9 +190,10 @@ impl Queries {
         let mut after = shifted(whole_second(shifted(window.from(), -offset)), -seconds(1));
         let (mut counted, mut decisions) = (0_u64, Vec::new());
         loop {
-            let firings = child.cadence.upcoming(after, UPCOMING_FIRINGS as usize);
+            let firings = days.upcoming(&child.cadence, after, window.to(), UPCOMING_FIRINGS as usize);
             let Some(last) = firings.last() else { return Ok(found) };
             after = last.launch_at;
+            let is_all = firings.len() < UPCOMING_FIRINGS as usize;
             decisions.clear();
             evaluate(&child, &firings, &days, &plan, &mut decisions);
             for decision in &decisions {
@@ -218,7 +219,7 @@ impl Queries {
                     demands.entry(policy.clone()).or_default().add(step, events, cost);
                 }
             }
-            if shifted(after, offset) >= window.to() {
+            if is_all || shifted(after, offset) >= window.to() {
                 return Ok(found);
             }
         }

@@ -12,14 +12,14 @@ use futures::future::BoxFuture;
 use tidegate_domain::calendar::{Day, Exclusions, OpenDays};
 use tidegate_domain::ids::{CalendarId, ClientId, JobId};
 use tidegate_domain::job::Job;
-use tidegate_domain::time::{Window, days, seconds, shifted};
+use tidegate_domain::time::{Firing, OnClosedDay, Window, days, seconds, shifted};
 use tidegate_store::launch::Child;
 use tidegate_store::{Page, PageOf};
 
 use super::Queries;
-use crate::EngineError;
 use crate::scan::evaluate::evaluate;
 use crate::scan::{Decision, plan_at_once};
+use crate::{EngineError, deadline};
 
 /// How far ahead launches are compared, in days.
 const AHEAD_DAYS: i64 = 400;
@@ -35,9 +35,9 @@ const DAY_END_SECONDS: i64 = 86_400 + ZONE_SECONDS;
 pub struct LaunchChange {
     /// The job.
     pub job: JobId,
-    /// Launches that are left out as things stand, and would be made.
+    /// Launches that are not made as things stand, and would be: what is moved elsewhere is lost where it is, and gained there.
     pub gained: Vec<DateTime<Utc>>,
-    /// Launches that are to come as things stand, and would be left out.
+    /// Launches that are made as things stand, and would not be.
     pub lost: Vec<DateTime<Utc>>,
     /// Where it has too many launches to compare them all: the last one that was compared.
     pub compared_to: Option<DateTime<Utc>>,
@@ -60,11 +60,18 @@ impl Queries {
         Box::pin(async move {
             let now = self.clock.now();
             let (former, change) = (self.contents.listed(client, id).await?, Arc::new(change));
-            let stretches = touched(former.as_deref(), &change, now);
+            let touched = touched(former.as_deref(), &change, now);
             let mut known = BTreeMap::from([(id.clone(), former)]);
-            let Page { rows, next, unreadable } = self.store.jobs(client, "", page).await?;
+            let Page { rows, mut next, mut unreadable } = self.store.jobs(client, "", page).await?;
             let mut changes = Vec::new();
+            let mut last: Option<String> = None;
             for job in rows {
+                if last.is_some() && deadline::is_over(&*self.clock) {
+                    unreadable.retain(|row| Some(&row.sort_key) < last.as_ref());
+                    next = last;
+                    break;
+                }
+                last = Some(job.id.to_string());
                 if !job.rules.all_calendars().any(|named| named == id) {
                     continue;
                 }
@@ -77,6 +84,7 @@ impl Queries {
                 let changed =
                     |named: &CalendarId| if named == id { Some(Arc::clone(&change)) } else { listed(named) };
                 let open = (OpenDays::of(&job.rules, listed), OpenDays::of(&job.rules, changed));
+                let stretches = stretches(&touched, job.rules.on_closed_day, now);
                 changes.push(compare(&job, &open, &stretches, now));
             }
             Ok(Page { rows: changes, next, unreadable })
@@ -84,12 +92,17 @@ impl Queries {
     }
 }
 
-/// The stretches in which a change of a calendar may matter, in order, without overlaps.
-fn touched(former: Option<&Exclusions>, change: &Exclusions, now: DateTime<Utc>) -> Vec<Window> {
+/// From when to when a day or a stretch lasts.
+type FromTo = (DateTime<Utc>, DateTime<Utc>);
+
+/// The days and stretches that a change of a calendar touches, whichever zone they are in: as far ahead, and as far back, as
+/// launches may be moved from.
+fn touched(former: Option<&Exclusions>, change: &Exclusions, now: DateTime<Utc>) -> Vec<FromTo> {
     let nothing = Exclusions::default();
     let former = former.unwrap_or(&nothing);
-    let end = shifted(now, days(AHEAD_DAYS));
-    let (was, is) = (all_days(former, (now, end)), all_days(change, (now, end)));
+    let [later, earlier] = [OnClosedDay::NextOpenDay.reach().1, OnClosedDay::PreviousOpenDay.reach().0];
+    let looked_at = (shifted(now, -later), shifted(shifted(now, days(AHEAD_DAYS)), earlier));
+    let (was, is) = (all_days(former, looked_at), all_days(change, looked_at));
     // The days of another zone are other days, though they are called the same.
     let dates: BTreeSet<NaiveDate> = match former.zone == change.zone {
         true => was.symmetric_difference(&is).map(|(date, _)| *date).collect(),
@@ -99,17 +112,25 @@ fn touched(former: Option<&Exclusions>, change: &Exclusions, now: DateTime<Utc>)
         let midnight = date.and_time(NaiveTime::MIN).and_utc();
         (shifted(midnight, seconds(-ZONE_SECONDS)), shifted(midnight, seconds(DAY_END_SECONDS)))
     };
-    let ends = |list: &Exclusions| -> BTreeSet<(DateTime<Utc>, DateTime<Utc>)> {
+    let ends = |list: &Exclusions| -> BTreeSet<FromTo> {
         list.intervals.iter().map(|window| (window.from(), window.to())).collect()
     };
     let (was, is) = (ends(former), ends(change));
     let mut all: Vec<_> =
         dates.into_iter().map(of_day).chain(was.symmetric_difference(&is).copied()).collect();
     all.sort_unstable();
-    let mut merged: Vec<(DateTime<Utc>, DateTime<Utc>)> = Vec::new();
-    for (from, to) in
-        all.into_iter().map(|(from, to)| (from.max(now), to.min(end))).filter(|(from, to)| from < to)
-    {
+    all
+}
+
+/// The stretches to come in which what is touched may matter to a job that moves launches so, in order, without overlaps.
+fn stretches(touched: &[FromTo], rule: OnClosedDay, now: DateTime<Utc>) -> Vec<Window> {
+    let (end, (earlier, later)) = (shifted(now, days(AHEAD_DAYS)), rule.reach());
+    let within = touched
+        .iter()
+        .map(|(from, to)| (shifted(*from, -earlier).max(now), shifted(*to, later).min(end)))
+        .filter(|(from, to)| from < to);
+    let mut merged: Vec<FromTo> = Vec::new();
+    for (from, to) in within {
         match merged.last_mut() {
             Some((_, last)) if from <= *last => *last = to.max(*last),
             _ => merged.push((from, to)),
@@ -144,23 +165,26 @@ fn compare(
         LaunchChange { job: job.id.clone(), gained: Vec::new(), lost: Vec::new(), compared_to: None };
     let mut left = COMPARED;
     for day in stretches.iter().flat_map(days_of) {
-        let mut firings = child.cadence.firings(day);
-        firings.truncate(left);
-        left = left.saturating_sub(firings.len());
-        let decided = |open| -> Vec<Decision> {
-            let mut decisions = Vec::with_capacity(firings.len());
-            evaluate(&child, &firings, open, &plan, &mut decisions);
-            decisions
-        };
-        for (was, is) in decided(was).into_iter().zip(decided(is)) {
-            match (was.skip_reason, is.skip_reason) {
-                (Some(_), None) => change.gained.push(is.launch_at),
-                (None, Some(_)) => change.lost.push(was.launch_at),
-                _ => {}
-            }
+        let mut firings = [was, is].map(|open| open.firings(&child.cadence, day));
+        // Both up to the same instant: a launch that is moved is where the other has none.
+        let last = left.checked_sub(1);
+        let last = firings.iter().filter_map(|found| found.get(last?)).map(|firing| firing.launch_at).min();
+        if let Some(last) = last {
+            firings.iter_mut().for_each(|found| found.retain(|firing| firing.launch_at <= last));
         }
-        if left == 0 {
-            change.compared_to = firings.last().map(|firing| firing.launch_at);
+        left = left.saturating_sub(firings.iter().map(Vec::len).max().unwrap_or_default());
+        let made = |open: &OpenDays, firings: &[Firing]| -> BTreeSet<DateTime<Utc>> {
+            let mut decisions: Vec<Decision> = Vec::with_capacity(firings.len());
+            evaluate(&child, firings, open, &plan, &mut decisions);
+            let made = decisions.iter().filter(|decision| decision.skip_reason.is_none());
+            made.map(|decision| decision.launch_at).collect()
+        };
+        let [before, after] = &firings;
+        let (before, after) = (made(was, before), made(is, after));
+        change.gained.extend(after.difference(&before));
+        change.lost.extend(before.difference(&after));
+        if last.is_some() {
+            change.compared_to = last;
             break;
         }
     }

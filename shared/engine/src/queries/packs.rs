@@ -12,7 +12,7 @@ use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::{PackId, Singles, SinglesId, SinglesKind};
 use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::slots::{LeaseId, SlotGroup};
-use tidegate_domain::time::{Window, days, seconds, shifted};
+use tidegate_domain::time::{Firing, Window, days, seconds, shifted};
 use tidegate_store::launch::Child;
 use tidegate_store::packs::PackMember;
 use tidegate_store::runs::{RunRow, launch_of_list_key, list_key, run_of_list_key};
@@ -80,13 +80,29 @@ impl Queries {
         let offset = job.rules.jitter.offset(client, &job.id);
         let from = shifted(run.launch_at(), -offset);
         let Ok(window) = Window::new(from, shifted(from, seconds(1))) else { return Ok(None) };
-        let launches = Child::of(&job).cadence.latest(window, 1);
+        let launches = self.latest_launches(&job, window, 1).await?;
         let is_launch = launches.iter().any(|firing| job.rules.is_within(firing.launch_at));
         if !is_launch || !self.may_be_under_way(&job, run.launch_at()) {
             return Ok(None);
         }
         let is_emitted = run.launch_at() < self.emitted_to(&job).await?;
         Ok(is_emitted.then(|| Child::of(&job).occurrence(run.launch_at())))
+    }
+
+    /// The last launches of a job in a window, those among them that its calendars leave out. These are read only where they move
+    /// launches.
+    async fn latest_launches(
+        &self,
+        job: &Job,
+        window: Window,
+        count: usize,
+    ) -> Result<Vec<Firing>, EngineError> {
+        let cadence = job.trigger.cadence();
+        if !job.rules.on_closed_day.moves() {
+            return Ok(cadence.latest(window, count));
+        }
+        let days = self.contents.open_days(&job.client, &job.rules).await?;
+        Ok(days.latest(&cadence, window, count))
     }
 
     /// Whether a launch of a job is on its way to its line, if it was emitted.
@@ -217,7 +233,7 @@ impl Queries {
         let Ok(window) = Window::new(shifted(from, -offset), shifted(to, -offset)) else {
             return Ok((Vec::new(), true));
         };
-        let firings = Child::of(job).cadence.latest(window, LAUNCHES_LISTED);
+        let firings = self.latest_launches(job, window, LAUNCHES_LISTED).await?;
         let triggered = match Window::new(from, to) {
             Ok(window) => self.store.triggered(client, &job.id, window, LAUNCHES_LISTED).await?,
             Err(_) => Vec::new(),

@@ -173,9 +173,10 @@ fn launches_in(job: &Job, days: &OpenDays, stretches: impl IntoIterator<Item = S
         let to = shifted(window.to(), -offset);
         let mut after = shifted(whole_second(shifted(window.from(), -offset)), -seconds(1));
         'stretch: loop {
-            let firings = child.cadence.upcoming(after, UPCOMING_FIRINGS as usize);
+            let firings = days.upcoming(&child.cadence, after, to, UPCOMING_FIRINGS as usize);
             let Some(last) = firings.last() else { break };
             after = last.launch_at;
+            let is_all = firings.len() < UPCOMING_FIRINGS as usize;
             for firing in firings {
                 if firing.launch_at >= to {
                     break 'stretch;
@@ -188,6 +189,9 @@ fn launches_in(job: &Job, days: &OpenDays, stretches: impl IntoIterator<Item = S
                 if job.rules.is_within(firing.launch_at) && days.refuses(firing.launch_at, zone).is_none() {
                     found.insert(launch_at, missed.clone());
                 }
+            }
+            if is_all {
+                break;
             }
         }
     }

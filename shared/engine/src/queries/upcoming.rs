@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::UPCOMING_FIRINGS;
+use tidegate_domain::occurrence::SkipReason;
 use tidegate_domain::time::{seconds, shifted};
 use tidegate_store::launch::Child;
 
@@ -32,12 +33,17 @@ impl Queries {
             let begin = shifted(after, -offset);
             let before = |start_at| shifted(start_at, seconds(-1));
             let begin = job.rules.start_at.map_or(begin, |start_at| begin.max(before(start_at)));
-            let firings = child.cadence.upcoming(begin, count);
             let days = self.contents.open_days(&job.client, &job.rules).await?;
+            let firings = days.upcoming(&child.cadence, begin, DateTime::<Utc>::MAX_UTC, count);
             let mut decisions = Vec::with_capacity(firings.len());
             evaluate(&child, &firings, &days, &plan_at_once(after, false), &mut decisions);
             decisions.retain(|launch| launch.launch_at > after);
             decisions.truncate(count);
+            for launch in decisions.iter_mut().filter(|one| one.skip_reason == Some(SkipReason::Excluded)) {
+                let moved_to = days.moved_to(&child.cadence, &launch.firing);
+                launch.moved_to =
+                    moved_to.filter(|at| job.rules.is_within(*at)).map(|at| shifted(at, offset));
+            }
             Ok(decisions)
         })
     }

@@ -125,7 +125,8 @@ impl Session<'_> {
         let from = chrono::DateTime::from_timestamp(from.timestamp(), 0).unwrap_or(from).max(self.back_to);
         let Ok(window) = Window::new(from, job.emit_from) else { return Ok(()) };
         let child = Child::of(job);
-        let is_due = child.cadence.firings(window).iter().any(|firing| job.rules.is_within(firing.launch_at));
+        let is_due =
+            child.candidates().firings(window).iter().any(|firing| job.rules.is_within(firing.launch_at));
         if !is_due || self.store.outbox_of(&job.client, &job.id).await?.is_some() {
             return Ok(());
         }

@@ -185,7 +185,8 @@ impl<'e> Scan<'e> {
             Ok(()) => self.resolve(child, after, sink).await,
             Err(panicked) => {
                 // When it launches is what cannot be told: the window stands for all of it.
-                self.firings = vec![Firing { launch_at: self.plan.window.from(), label: Dst::Plain }];
+                self.firings =
+                    vec![Firing { launch_at: self.plan.window.from(), label: Dst::Plain, moved_from: None }];
                 self.set_aside_found(child, panicked.into(), sink).await?;
                 Ok(RowEnd::Done)
             }
@@ -238,6 +239,7 @@ impl<'e> Scan<'e> {
 
     async fn evaluate_found(&mut self, child: &Child) -> Result<(), EngineError> {
         let days = self.open_days(child).await?;
+        days.settle(&child.cadence, &mut self.firings);
         evaluate(child, &self.firings, &days, &self.plan, &mut self.decisions);
         for decision in &mut self.decisions {
             // Whoever emitted it before and died may have left its run without a message. Delivery looks at its age anyway.
@@ -259,6 +261,7 @@ impl<'e> Scan<'e> {
             firing,
             launch_at: firing.launch_at,
             skip_reason: Some(SkipReason::NotEmittable),
+            moved_to: None,
         };
         let launches: Vec<Decision> = self.firings.drain(..).map(undecided).collect();
         self.set_aside(child, &launches, error, sink).await
@@ -308,7 +311,7 @@ impl<'e> Scan<'e> {
         after: Option<DateTime<Utc>>,
         sink: &mut impl Sink,
     ) -> Result<Option<DateTime<Utc>>, EngineError> {
-        self.firings = child.cadence.firings(window);
+        self.firings = child.candidates().firings(window);
         Ok(match self.resolve(child, after, sink).await? {
             RowEnd::Done => None,
             RowEnd::Cut(to) => Some(to),

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_domain::ids::CalendarId;
 use tidegate_domain::rules::{Jitter, Misfire, MisfireLaunches, Rules};
-use tidegate_domain::time::clamped;
+use tidegate_domain::time::{OnClosedDay, clamped};
 
 use super::Rest;
 
@@ -29,6 +29,9 @@ pub struct RulesDoc {
     /// Calendars on whose days alone it launches.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     o: Vec<String>,
+    /// Where launches are moved that these leave out: 1 to the next open day, -1 to the previous one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    d: Option<i8>,
     /// Launches that are left out, in seconds since the epoch.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     l: Vec<i64>,
@@ -51,6 +54,11 @@ impl From<&Rules> for RulesDoc {
             m: (rules.misfire != Misfire::default()).then_some(misfire),
             x: rules.calendars.iter().map(ToString::to_string).collect(),
             o: rules.only_on.iter().map(ToString::to_string).collect(),
+            d: match rules.on_closed_day {
+                OnClosedDay::LeaveOut => None,
+                OnClosedDay::NextOpenDay => Some(1),
+                OnClosedDay::PreviousOpenDay => Some(-1),
+            },
             l: rules.skip.iter().map(DateTime::timestamp).collect(),
             rest: Rest::from(&rules.unknown),
         }
@@ -85,6 +93,12 @@ impl RulesDoc {
             },
             calendars: names("x", &self.x)?,
             only_on: names("o", &self.o)?,
+            on_closed_day: match self.d {
+                None => OnClosedDay::LeaveOut,
+                Some(1) => OnClosedDay::NextOpenDay,
+                Some(-1) => OnClosedDay::PreviousOpenDay,
+                Some(other) => return Err(format!("'d': {other} is no way to go")),
+            },
             skip: self.l.iter().map(|second| instant("l", *second)).collect::<Result<_, _>>()?,
             unknown: self.rest.unknown(),
         })
@@ -98,10 +112,24 @@ mod tests {
     #[test]
     fn rules_read_back_and_their_stored_form_is_pinned() {
         let all = Misfire::All(MisfireLaunches::new(7).unwrap());
-        for (misfire, pinned) in [
-            (Misfire::Skip, r#"{"s":10,"e":20,"j":30,"m":0,"x":["holidays"],"o":["open"],"l":[12,15]}"#),
-            (Misfire::Latest, r#"{"s":10,"e":20,"j":30,"m":-1,"x":["holidays"],"o":["open"],"l":[12,15]}"#),
-            (all, r#"{"s":10,"e":20,"j":30,"m":7,"x":["holidays"],"o":["open"],"l":[12,15]}"#),
+        let (left_out, next, previous) =
+            (OnClosedDay::LeaveOut, OnClosedDay::NextOpenDay, OnClosedDay::PreviousOpenDay);
+        for (misfire, on_closed_day, pinned) in [
+            (
+                Misfire::Skip,
+                left_out,
+                r#"{"s":10,"e":20,"j":30,"m":0,"x":["holidays"],"o":["open"],"l":[12,15]}"#,
+            ),
+            (
+                Misfire::Latest,
+                next,
+                r#"{"s":10,"e":20,"j":30,"m":-1,"x":["holidays"],"o":["open"],"d":1,"l":[12,15]}"#,
+            ),
+            (
+                all,
+                previous,
+                r#"{"s":10,"e":20,"j":30,"m":7,"x":["holidays"],"o":["open"],"d":-1,"l":[12,15]}"#,
+            ),
         ] {
             let rules = Rules {
                 start_at: DateTime::from_timestamp(10, 0),
@@ -110,6 +138,7 @@ mod tests {
                 misfire,
                 calendars: vec!["holidays".parse().unwrap()],
                 only_on: vec!["open".parse().unwrap()],
+                on_closed_day,
                 skip: [12, 15].map(|second| DateTime::from_timestamp(second, 0).unwrap()).to_vec(),
                 ..Rules::default()
             };

@@ -6,6 +6,7 @@
 mod row;
 mod shard;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -134,6 +135,11 @@ impl Child {
             emit_from: job.emit_from,
             terms: job.terms.to_travel(),
         }
+    }
+
+    /// What launches at all instants at which its job may, whatever the calendars say that its rules name.
+    pub fn candidates(&self) -> Cow<'_, Cadence> {
+        self.cadence.candidates(self.rules.on_closed_day)
     }
 
     /// Its occurrence that is due at an instant.

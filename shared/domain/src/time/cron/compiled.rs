@@ -11,6 +11,9 @@ const PLAIN_BIT: u8 = 1;
 const NTH_BITS: [u8; 5] = [1 << 1, 1 << 2, 1 << 3, 1 << 4, 1 << 5];
 const LAST_BIT: u8 = 1 << 6;
 const NEAREST_BIT: u8 = 1 << 7;
+const ALL_MONTHS: u16 = 0x1ffe;
+const ALL_DAYS: u32 = 0xffff_fffe;
+const ALL_WEEKDAYS: u8 = 0x7f;
 /// Years after which months, days and weekdays fall together again, century years apart.
 const CYCLE_YEARS: i32 = 28;
 
@@ -109,6 +112,29 @@ impl CompiledCron {
     /// The same, in every year.
     pub(in crate::time) fn in_every_year(&self) -> Self {
         Self { years: Years::ANY, ..*self }
+    }
+
+    /// The same times, on every day.
+    pub(in crate::time) fn on_every_day(&self) -> Self {
+        let flags = Flags {
+            last_day: false,
+            last_workday: false,
+            any_day: true,
+            any_weekday: true,
+            both_days: false,
+            ..self.flags
+        };
+        Self {
+            months: ALL_MONTHS,
+            days: ALL_DAYS,
+            nearest: 0,
+            weekdays: ALL_WEEKDAYS,
+            last_weekdays: 0,
+            nth_weekdays: 0,
+            years: Years::ANY,
+            flags,
+            ..*self
+        }
     }
 
     /// What becomes of its times that the clocks jump over.

@@ -33,6 +33,8 @@ pub struct Decision {
     pub launch_at: DateTime<Utc>,
     /// Why it is skipped; `None`: it is made.
     pub skip_reason: Option<SkipReason>,
+    /// Where it is moved to off its closed day, with the job's jitter. Looked for only where a client asks what is to come.
+    pub moved_to: Option<DateTime<Utc>>,
 }
 
 /// Launches before it were missed by an outage, for somebody who plans at `now`.
@@ -54,20 +56,22 @@ impl Plan {
     }
 }
 
-/// The launches of a row in the plan's window, before jitter and whoever is to emit them, appended to `out`. `local` shows
-/// the window in the zone of the row; a row without one needs none.
+/// The launches of a row in the plan's window, before jitter and whoever is to emit them, appended to `out`; of a job that moves
+/// launches its candidates, of which [`OpenDays::settle`] says what they are. `local` shows the window in the zone of the row; a
+/// row without one needs none.
 pub(crate) fn firings(child: &Child, local: Option<&LocalWindow>, window: Window, out: &mut Vec<Firing>) {
-    match (&child.part, &child.cadence, local) {
+    let candidates = child.candidates();
+    match (&child.part, &*candidates, local) {
         (Part::Key(key), cadence, Some(local)) => cadence.owned_firings_in(key, local, out),
         (Part::Minute(minute), Cadence::At(instants), _) => {
             let own = |firing: &Firing| tidegate_domain::time::AtMinute::of(firing.launch_at) == *minute;
             out.extend(instants.firings(window).filter(own));
         }
-        _ => out.extend(child.cadence.firings(window)),
+        (_, candidates, _) => out.extend(candidates.firings(window)),
     }
 }
 
-/// Decides about launches of a row; those outside of the job's start and end are no launches at all.
+/// Decides about launches of a row, once they are settled; those outside of the job's start and end are no launches at all.
 pub(crate) fn evaluate(
     child: &Child,
     firings: &[Firing],
@@ -79,7 +83,7 @@ pub(crate) fn evaluate(
         0 => Duration::zero(),
         _ => child.rules.jitter.offset(&child.client, &child.job),
     };
-    let mut cutoff = Cutoff::new(child, plan, offset);
+    let mut cutoff = Cutoff { child, days, from: plan.window.from(), offset, known: None };
     for firing in firings.iter().filter(|firing| child.rules.is_within(firing.launch_at)) {
         let launch_at = shifted(firing.launch_at, offset);
         let missed_before = plan.missed_before;
@@ -94,7 +98,7 @@ pub(crate) fn evaluate(
         } else {
             None
         };
-        out.push(Decision { firing: *firing, launch_at, skip_reason });
+        out.push(Decision { firing: *firing, launch_at, skip_reason, moved_to: None });
     }
 }
 
@@ -106,16 +110,13 @@ fn zone_of(child: &Child) -> Tz {
 /// From which missed launch on the misfire rule makes up for them: found once for all launches of a row.
 struct Cutoff<'a> {
     child: &'a Child,
+    days: &'a OpenDays,
     from: DateTime<Utc>,
     offset: Duration,
     known: Option<(DateTime<Utc>, DateTime<Utc>)>,
 }
 
-impl<'a> Cutoff<'a> {
-    fn new(child: &'a Child, plan: &Plan, offset: Duration) -> Self {
-        Self { child, from: plan.window.from(), offset, known: None }
-    }
-
+impl Cutoff<'_> {
     /// The first launch, before jitter, that is made of those before `missed_before`.
     fn before(&mut self, missed_before: DateTime<Utc>) -> DateTime<Utc> {
         match self.known {
@@ -139,7 +140,7 @@ impl<'a> Cutoff<'a> {
         let to = shifted(missed_before, -self.offset);
         let to = rules.end_at.map_or(to, |end_at| end_at.min(to));
         let Ok(window) = Window::new(from, to) else { return from };
-        let latest = self.child.cadence.latest(window, kept);
+        let latest = self.days.latest(&self.child.cadence, window, kept);
         match latest.first() {
             Some(first) if latest.len() == kept => first.launch_at,
             _ => from,
