@@ -106,6 +106,27 @@ fn the_client_decides_where_in_its_flexible_window_a_job_launches() {
 }
 
 #[test]
+fn launches_are_moved_off_closed_days_as_the_emitter_moves_them() {
+    let job = |id: &str| {
+        format!(
+            r#"{{"job_id":"{id}","trigger":{{"cron":"0 9 1 * *"}},"calendars":["weekends"],"on_closed_day":"{id}_open_day"}}"#
+        )
+    };
+    let weekends = r#"{"calendar_id":"weekends","weekdays":["sat","sun"]}"#;
+    let rows = [weekends, &job("next"), &job("previous")].join("\n");
+    // The first of August is a Saturday.
+    let output = run(&rows, "2026-07-30", "2026-08-05");
+    let parsed: Vec<Value> =
+        lines(&output).0.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let made: Vec<_> = parsed.iter().map(|row| (&row["id"], &row["launch_at"])).collect();
+    let expected = [
+        (&json!("previous"), &json!("2026-07-31T09:00:00Z")),
+        (&json!("next"), &json!("2026-08-03T09:00:00Z")),
+    ];
+    assert_eq!(made, expected);
+}
+
+#[test]
 fn nothing_due_is_a_summary_without_peaks() {
     let output = run(r#"{"id":"a","expression":"0 0 1 1 *"}"#, "2026-05-01", "2026-05-02");
     let (lines, summary) = lines(&output);

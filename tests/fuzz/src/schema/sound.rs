@@ -129,7 +129,8 @@ pub(crate) fn beside(dice: &Dice, schema: &str, field: &str) -> Vec<&'static str
     let is_choice = choices.iter().any(|choice| choice.field == field);
     let owner = choices.iter().find(|choice| choice.with.contains(&field));
     let chosen = owner.or_else(|| dice.pick(choices)).map(|choice| choice.field).filter(|_| !is_choice);
-    chosen.into_iter().chain(OF_POLICY.contains(&field).then_some("policy_id")).collect()
+    let calendars = (field == "on_closed_day").then_some("calendars");
+    chosen.into_iter().chain(OF_POLICY.contains(&field).then_some("policy_id")).chain(calendars).collect()
 }
 
 /// Takes out of an object what excludes each other, by the name of its schema.
@@ -172,5 +173,16 @@ fn settle_job(dice: &Dice, members: &mut Vec<(String, Json)>) {
     }
     if !members.iter().any(|(name, _)| name == "policy_id") {
         members.retain(|(name, _)| !OF_POLICY.contains(&name.as_str()));
+    }
+    // Moved are launches of cron triggers off the days of calendars.
+    let has_days = members.iter().any(|(name, value)| {
+        let names_one = matches!(value, Json::List(names) if !names.is_empty());
+        names_one && matches!(&**name, "calendars" | "only_on")
+    });
+    let is_cron = members.iter().any(|(name, value)| {
+        name == "trigger" && matches!(value, Json::Object(of) if of.iter().any(|(name, _)| name == "cron"))
+    });
+    if !has_days || !is_cron {
+        members.retain(|(name, _)| name != "on_closed_day");
     }
 }
