@@ -7,7 +7,7 @@ use chrono::{DateTime, Datelike as _, NaiveDate, NaiveDateTime, NaiveTime, Secon
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::time::Window;
-use tidegate_engine::HeartbeatUrl;
+use tidegate_engine::{BusTarget, HeartbeatUrl};
 use tidegate_runtime::ConsumerQueue;
 
 /// Where data lies when nobody says.
@@ -98,6 +98,10 @@ pub(crate) struct LocalArgs {
     /// Healthchecks: whoever watches it notices when this machine is off
     #[arg(long, value_name = "URL", env = "TIDEGATE_HEARTBEAT_URL", hide_env_values = true)]
     pub(crate) heartbeat: Option<HeartbeatUrl>,
+    /// Where what runs and events came to is published for reports: off, log (lines of JSON on stdout), sqs:<URL of a queue> or
+    /// the address of an endpoint
+    #[arg(long, value_name = "BUS", default_value = "off", env = "TIDEGATE_BUS", hide_env_values = true)]
+    pub(crate) bus: BusTarget,
     /// How long the demo's consumer works on an event, on average, in milliseconds
     #[arg(long, hide = true, default_value_t = 1500)]
     pub(crate) work_ms: u64,

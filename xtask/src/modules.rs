@@ -25,7 +25,7 @@ struct Table {
 const TABLES: &[Table] = &[
     Table {
         root: "shared/store/src",
-        base: &["tables", "error", "item", "pause", "rows", "transact", "doc"],
+        base: &["tables", "error", "item", "journal", "pause", "rows", "transact", "doc"],
         rows: &[
             ("create", &[]),
             ("secrets", &[]),
@@ -70,13 +70,17 @@ const TABLES: &[Table] = &[
     },
     Table {
         root: "shared/engine/src",
-        base: &["clock", "random", "contain", "error", "deadline", "expect", "figures", "gather", "author"],
+        base: &[
+            "clock", "random", "contain", "error", "deadline", "expect", "figures", "gather", "author",
+            "outgoing",
+        ],
         rows: &[
             ("regions", &[]),
             ("reach", &[]),
             ("pauses", &[]),
             ("services", &[]),
-            ("queues", &["regions", "pauses", "services", "reach"]),
+            ("bus", &["regions"]),
+            ("queues", &["regions", "bus", "pauses", "services", "reach"]),
             ("index", &[]),
             ("token_key", &[]),
             ("sealing", &[]),
@@ -89,6 +93,7 @@ const TABLES: &[Table] = &[
                 "deliver",
                 &[
                     "regions",
+                    "bus",
                     "reach",
                     "services",
                     "queues",
@@ -101,10 +106,10 @@ const TABLES: &[Table] = &[
             ),
             ("samples", &["throttle"]),
             ("usage", &[]),
-            ("heartbeat", &["deliver"]),
-            ("effect_loop", &["queues", "effect", "throttle", "deliver"]),
+            ("heartbeat", &[]),
+            ("effect_loop", &["bus", "queues", "effect", "throttle", "deliver"]),
             ("tokens", &["queues", "token_key", "effect", "contents", "throttle", "effect_loop"]),
-            ("emit", &["queues", "index", "contents", "throttle", "scan", "usage"]),
+            ("emit", &["bus", "queues", "index", "contents", "throttle", "scan", "usage"]),
             ("queries", &["contents", "throttle", "scan"]),
             ("watches", &["queues", "contents", "queries"]),
             ("quotas", &[]),
@@ -137,6 +142,7 @@ const TABLES: &[Table] = &[
                 "engine",
                 &[
                     "regions",
+                    "bus",
                     "queues",
                     "index",
                     "pauses",

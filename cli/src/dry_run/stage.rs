@@ -14,7 +14,7 @@ use tidegate_domain::limits::JITTER_SECONDS;
 use tidegate_domain::time::{ShardedKey, Window};
 use tidegate_embedded::{Embedded, Usage};
 use tidegate_engine::random::SeededRandom;
-use tidegate_engine::{Config, Engine, JobDraft, Observer, Parts, PrivateTargets, Services};
+use tidegate_engine::{BusTarget, Config, Engine, JobDraft, Observer, Parts, PrivateTargets, Services};
 use tidegate_store::Store;
 
 use super::row::JobRow;
@@ -52,6 +52,7 @@ impl Stage {
                 release_dead_letter_queue_url: NO_QUEUE.to_owned(),
                 private_targets: PrivateTargets::None,
                 services: Services::default(),
+                bus: BusTarget::Off,
                 samples: false,
             },
         });

@@ -31,8 +31,8 @@ pub(crate) async fn run(args: LocalArgs) -> anyhow::Result<ExitCode> {
     let private_targets = if args.deny_private_targets { PrivateTargets::None } else { PrivateTargets::All };
     let durability = if args.synchronous { Durability::Machine } else { Durability::Process };
     let services = Services::on_one_machine(|name| std::env::var(name).ok());
-    let heartbeat = args.heartbeat.clone();
-    let options = Options { durability, private_targets, services, heartbeat, ..Options::new(place) };
+    let (heartbeat, bus) = (args.heartbeat.clone(), args.bus.clone());
+    let options = Options { durability, private_targets, services, heartbeat, bus, ..Options::new(place) };
     let runtime = Runtime::start(options).await?;
     let admin_key = key::admin_key(given_key, folder.as_deref())?;
     let owner_key = kept_key::new("tgowner_")?;

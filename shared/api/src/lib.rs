@@ -36,8 +36,9 @@ mod webhooks;
 mod wire;
 
 use axum::Router;
-use axum::extract::Request;
-use axum::middleware::from_fn;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::Response;
 
 pub use observe::came_from;
 pub use openapi::openapi_json;
@@ -51,8 +52,16 @@ pub fn router(state: ApiState) -> Router {
         .fallback(unknown_route)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn(path::must_be_text))
+        .layer(from_fn_with_state(state.clone(), publish))
         .layer(from_fn(observe::observe))
         .with_state(state)
+}
+
+/// What a request did to runs and events is published before it is answered, where the deployment has a bus.
+async fn publish(State(state): State<ApiState>, request: Request, next: Next) -> Response {
+    let answer = next.run(request).await;
+    state.engine.publish().await;
+    answer
 }
 
 async fn unknown_route(request: Request) -> Problem {

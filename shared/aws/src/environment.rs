@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 use tidegate_engine::{
-    Config, Endpoints, HeartbeatUrl, HeartbeatUrlError, PrivateTargets, PrivateTargetsError, Services,
+    BusTarget, BusTargetError, Config, Endpoints, HeartbeatUrl, HeartbeatUrlError, PrivateTargets,
+    PrivateTargetsError, Services,
 };
 
 /// The environment of a function, as `template.yaml` sets it.
@@ -19,6 +20,7 @@ pub struct Environment {
     endpoints: Endpoints,
     admin_key_sha256: Option<String>,
     heartbeat: Option<HeartbeatUrl>,
+    bus: BusTarget,
 }
 
 /// Why a function cannot start.
@@ -33,6 +35,9 @@ pub enum EnvironmentError {
     /// `TIDEGATE_HEARTBEAT_URL` is no address.
     #[error("TIDEGATE_HEARTBEAT_URL: {0}")]
     Heartbeat(HeartbeatUrlError),
+    /// `TIDEGATE_BUS` is no place for a bus.
+    #[error("TIDEGATE_BUS: {0}")]
+    Bus(BusTargetError),
 }
 
 impl Environment {
@@ -64,6 +69,10 @@ impl Environment {
             heartbeat: find("TIDEGATE_HEARTBEAT_URL")
                 .map(|text| text.parse().map_err(EnvironmentError::Heartbeat))
                 .transpose()?,
+            bus: match find("TIDEGATE_BUS") {
+                Some(text) => text.parse().map_err(EnvironmentError::Bus)?,
+                None => BusTarget::Off,
+            },
         })
     }
 
@@ -103,6 +112,7 @@ impl Environment {
             release_dead_letter_queue_url: self.release_dead_letter_queue_url.clone(),
             private_targets: self.private_targets.clone(),
             services: Services::default(),
+            bus: self.bus.clone(),
             samples: true,
         }
     }
@@ -151,6 +161,11 @@ mod tests {
         assert_eq!(told("").unwrap().heartbeat(), None);
         let wrong = told("hc-ping.com/a").unwrap_err().to_string();
         assert!(wrong.starts_with("TIDEGATE_HEARTBEAT_URL: it is no URL"), "{wrong}");
+        let bus = |text| environment(&[&all[..], &[("TIDEGATE_BUS", text)]].concat());
+        assert_eq!(bus("log").unwrap().config().bus, BusTarget::Log);
+        assert_eq!(bus("").unwrap().config().bus, BusTarget::Off);
+        let wrong = bus("on").unwrap_err().to_string();
+        assert!(wrong.starts_with("TIDEGATE_BUS: it is none of off, log"), "{wrong}");
         let read = environment(&all).unwrap();
         assert_eq!((read.admin_key_sha256(), read.endpoints()), (None, &Endpoints::default()));
         let emulated = [("AWS_ENDPOINT_URL", "http://localhost:4566")];

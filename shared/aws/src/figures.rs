@@ -11,7 +11,8 @@ use std::sync::{Arc, OnceLock};
 use metrics::{Unit, counter, describe_counter, describe_histogram, histogram};
 use metrics_cloudwatch_embedded::{Builder, Collector};
 use tidegate_engine::figures::{
-    DEAD_EVENTS, LATENESS, LINE_AGE, OLDEST_PART, OVERDUE, POISON, ROWS_SET_ASIDE, TARGET, WATERMARK_LAG,
+    BUS_DROPPED, DEAD_EVENTS, LATENESS, LINE_AGE, OLDEST_PART, OVERDUE, POISON, ROWS_SET_ASIDE, TARGET,
+    WATERMARK_LAG,
 };
 use tidegate_engine::panics_contained;
 use tracing::field::{Field, Visit};
@@ -35,8 +36,13 @@ const RETRIED_MESSAGES: &str = "RetriedMessages";
 const PANICS: &str = "Panics";
 
 /// Sums by the field that tells them: metrics.
-const SUMS: [(&str, &str); 4] =
-    [(DEAD_EVENTS, "DeadEvents"), (ROWS_SET_ASIDE, "SetAside"), (POISON, "Poison"), (OVERDUE, "Overdue")];
+const SUMS: [(&str, &str); 5] = [
+    (DEAD_EVENTS, "DeadEvents"),
+    (ROWS_SET_ASIDE, "SetAside"),
+    (POISON, "Poison"),
+    (OVERDUE, "Overdue"),
+    (BUS_DROPPED, "BusDropped"),
+];
 /// Seconds by the field that tells them: the most of an invocation is a metric.
 const MOST: [(&str, &str); 4] = [
     (WATERMARK_LAG, "WatermarkLag"),

@@ -108,6 +108,16 @@ pub const DUE_MS_ATTRIBUTE: &str = "due_ms";
 pub const SQS_BATCH: usize = 10;
 /// Text of one SQS batch call, in bytes. SQS takes 1 MiB; a margin is left for what it counts beside the bodies.
 pub const SQS_BATCH_BYTES: usize = 1_000_000;
+/// What is noted for the bus of a deployment until it is published, at the most: about 10 MB.
+pub const JOURNAL_ENTRIES: usize = 20_000;
+/// Text of one message or call to a bus, in bytes: four chunks of 64 KB, which SQS counts as a request each, less some room.
+pub const BUS_BYTES: usize = 240_000;
+/// How much of a reason a record of the bus has, in bytes.
+pub const BUS_REASON_BYTES: usize = 1_000;
+/// How long what publishes to a bus waits for it, in seconds.
+pub const BUS_SECONDS: u32 = 2;
+/// How long a bus is left alone that did not answer, in seconds.
+pub const BUS_PAUSE_SECONDS: u32 = 30;
 /// How far ahead of now a tick plans, in seconds.
 pub const LOOK_AHEAD_SECONDS: u32 = 120;
 /// From the end of the look-ahead, how much longer the master emits a new child's launches itself, in seconds.

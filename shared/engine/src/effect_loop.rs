@@ -10,6 +10,7 @@ use tidegate_domain::clock::Clock;
 use tidegate_domain::policy::PolicyRef;
 use tracing::warn;
 
+use crate::bus::Bus;
 use crate::deliver::Delivery;
 use crate::effect::Effect;
 use crate::queues::message::Message;
@@ -36,6 +37,7 @@ pub(crate) struct EffectLoop {
     pub(crate) queues: Arc<Queues>,
     pub(crate) throttle: Arc<Throttle>,
     pub(crate) delivery: Arc<Delivery>,
+    pub(crate) bus: Option<Arc<Bus>>,
 }
 
 impl EffectLoop {
@@ -127,7 +129,13 @@ impl EffectLoop {
             Effect::Reconcile(reconciliation) => self.throttle.reconcile(*reconciliation).await,
             Effect::Reshare(group) => self.throttle.reshare(&group).await,
             Effect::Compact(group) => self.throttle.compact(*group).await,
-            Effect::EndCompaction(group) => self.throttle.end_compaction(&group).await,
+            Effect::EndCompaction(group) => {
+                // Until then, whoever finds the outcomes set apart notes them once more.
+                if let Some(bus) = &self.bus {
+                    bus.publish().await;
+                }
+                self.throttle.end_compaction(&group).await
+            }
             Effect::Wake(policy, due_at) => self.throttle.wake_at(&policy, due_at).await.map(|()| Vec::new()),
             Effect::Strained(policy, sign) => self.throttle.strained(&policy, &sign).await,
             Effect::Stop(waiting, reason) => self.throttle.stop(waiting, reason).await,

@@ -7,6 +7,7 @@ use tidegate_domain::arn::{Arn, partition_of};
 use tidegate_domain::clock::Clock;
 use tidegate_store::Store;
 
+use crate::bus::Bus;
 use crate::calendars::Calendars;
 use crate::contents::Contents;
 use crate::dead_letters::DeadLetters;
@@ -86,6 +87,7 @@ pub struct Engine {
     suspensions: Arc<Suspensions>,
     deletions: Arc<Deletions>,
     heartbeat: Option<Arc<Heartbeat>>,
+    bus: Option<Arc<Bus>>,
 }
 
 /// Single events of one line and minute that are too few for a pack, unless a test says otherwise.
@@ -125,6 +127,8 @@ impl Engine {
         let aws = AwsCaller::new(config.services.clone());
         let keeps_samples = config.samples;
         let regions = Arc::new(Regions::new(sqs.clone()));
+        let bus = Bus::at(&config.bus, Arc::clone(&clock), Arc::clone(&regions)).map(Arc::new);
+        let store = store.with_journal(bus.as_ref().map(|bus| Arc::clone(bus.journal())));
         let queues = Arc::new(Queues::new(sqs, Arc::clone(&regions), Arc::clone(&clock), pauses, config));
         let contents = Arc::new(Contents::new(store.clone(), Arc::clone(&clock)));
         let keys = Arc::new(TokenKeys::new(store.clone(), Arc::clone(&random)));
@@ -149,12 +153,14 @@ impl Engine {
             contents: Arc::clone(&contents),
             keys: Arc::clone(&keys),
             secrets: Arc::clone(&secrets),
+            bus: bus.clone(),
         });
         let effects = Arc::new(EffectLoop {
             clock: Arc::clone(&clock),
             queues: Arc::clone(&queues),
             throttle: Arc::clone(&throttle),
             delivery: Arc::clone(&delivery),
+            bus: bus.clone(),
         });
         let tokens = Arc::new(Tokens {
             store: store.clone(),
@@ -175,6 +181,7 @@ impl Engine {
             few,
             usage: keeps_samples.then(|| UsageCounter::new(store.clone(), Arc::clone(&clock))),
             gathered: Gathered::default(),
+            bus: bus.clone(),
         });
         let queries = Arc::new(Queries {
             store: store.clone(),
@@ -271,6 +278,7 @@ impl Engine {
             suspensions,
             deletions,
             heartbeat: None,
+            bus,
         }
     }
 
@@ -310,6 +318,7 @@ impl Engine {
     pub fn tick(&self) -> BoxFuture<'_, Result<TickReport, EngineError>> {
         Box::pin(async move {
             let ticked = self.emission.tick().await;
+            self.publish().await;
             if let Some(heartbeat) = &self.heartbeat {
                 heartbeat.tell(ticked.as_ref().err(), self.clock().now()).await;
             }
@@ -320,19 +329,41 @@ impl Engine {
     /// Handles a message of the dispatch or scan queue. `received` is how often it came, from 1: from 2 on it may be a
     /// repeat, and what was sent is looked up.
     pub fn handle<'a>(&'a self, body: &'a str, received: u32) -> BoxFuture<'a, Handled> {
-        Box::pin(self.handler.handle(body, received))
+        Box::pin(async move {
+            let handled = self.handler.handle(body, received).await;
+            self.publish().await;
+            handled
+        })
     }
 
     /// Handles messages of the dispatch or scan queue that were received together. `messages` are their texts, with how
     /// often each came, from 1; the answers are in their order. One that cannot be read or handled stops no other.
     pub fn handle_all<'a>(&'a self, messages: &'a [(&'a str, u32)]) -> BoxFuture<'a, Vec<Handled>> {
-        Box::pin(self.handler.handle_all(messages))
+        Box::pin(async move {
+            let handled = self.handler.handle_all(messages).await;
+            self.publish().await;
+            handled
+        })
     }
 
     /// Handles messages of the release queue together, as [`Self::handle_all`] those of the dispatch queue: texts with
     /// how often each came, from 1, and answers in their order.
     pub fn handle_releases<'a>(&'a self, bodies: &'a [(&'a str, u32)]) -> BoxFuture<'a, Vec<Handled>> {
-        Box::pin(self.tokens.handle_releases(bodies))
+        Box::pin(async move {
+            let handled = self.tokens.handle_releases(bodies).await;
+            self.publish().await;
+            handled
+        })
+    }
+
+    /// Publishes what runs and events came to by the calls before, where the deployment has a bus. Ticks and messages do so
+    /// themselves; whoever calls the parts of the engine does it then. It takes a few seconds at the most, and never fails.
+    pub fn publish(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if let Some(bus) = &self.bus {
+                bus.publish().await;
+            }
+        })
     }
 
     /// The queues that the engine sends to.

@@ -22,6 +22,8 @@ pub const LINE_AGE: &str = "line_age_s";
 pub const DEAD_EVENTS: &str = "dead_events";
 /// Of a line of the log: rows that were set aside.
 pub const ROWS_SET_ASIDE: &str = "rows_set_aside";
+/// Of a line of the log: records that the bus did not get.
+pub const BUS_DROPPED: &str = "bus_dropped";
 /// Of a line of the log: launches that were not over in time.
 pub const OVERDUE: &str = "overdue";
 /// Of a line of the log: messages that nobody can handle.

@@ -14,7 +14,7 @@ use thiserror::Error;
 use tracing::warn;
 
 use crate::EngineError;
-use crate::deliver::http::{causes, client_builder};
+use crate::outgoing::{causes, client_builder};
 
 /// How long a call may take.
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -12,6 +12,7 @@
 //! | part | what it does |
 //! | --- | --- |
 //! | `queues` | sends to our own queues; the messages |
+//! | `bus` | publishes what runs and events came to |
 //! | `index` | zones and shards of the time index |
 //! | `effect` | what follows from what was done, as data |
 //! | `secrets` | what clients keep here encrypted, for the headers of their calls |
@@ -47,6 +48,7 @@ pub mod author;
 pub mod clock;
 pub mod random;
 
+mod bus;
 mod calendars;
 mod contain;
 mod contents;
@@ -66,6 +68,7 @@ mod handle;
 mod heartbeat;
 mod index;
 mod jobs;
+mod outgoing;
 mod pauses;
 mod policies;
 mod queries;
@@ -87,6 +90,7 @@ mod tokens;
 mod usage;
 mod watches;
 
+pub use bus::{BusTarget, BusTargetError};
 pub use calendars::{CalendarDelete, Calendars};
 pub use contain::{Panicked, contain, panics_contained};
 pub use dead_letters::{DeadLetterCounts, DeadLetterDetail, DeadLetterFilter, DeadLetters, Redriven};

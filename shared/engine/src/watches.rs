@@ -14,6 +14,7 @@ use tidegate_domain::ids::{ClientId, JobId, RunId};
 use tidegate_domain::job::{ExpectedSeconds, Job};
 use tidegate_domain::occurrence::{SkipReason, StopReason};
 use tidegate_domain::time::{Window, seconds, shifted, whole_second};
+use tidegate_store::journal::{Entry, Step};
 use tidegate_store::overdue::{Overdue, OverdueState};
 use tidegate_store::watches::Watch;
 use tidegate_store::{Create, PageOf, Store};
@@ -97,6 +98,14 @@ impl Watches {
         if self.store.record_overdue(client, &overdue, job.terms.history_days).await? == Create::Done {
             let state = state.as_str();
             warn!(%client, %run, within_seconds, state, reason, { OVERDUE } = 1_u64, "a launch is not over in time");
+            self.store.note(|| Entry {
+                client: client.clone(),
+                run: run.clone(),
+                policy: job.terms.policy.clone(),
+                step: Step::Overdue,
+                reason: reason.or_else(|| Some(state.to_owned())),
+                at: Some(overdue.seen_at),
+            });
         }
         // Whoever recorded it before may have died before this.
         let tell = Message::overdue(client, &run, 0, None);

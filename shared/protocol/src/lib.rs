@@ -4,6 +4,7 @@
 //! | who sends it | types |
 //! | --- | --- |
 //! | a target receives | [`Event`], [`Completion`], [`LaunchOverdue`] |
+//! | the bus of a deployment receives | [`BusRecord`] |
 //! | a consumer sends, by a call or a message | [`Release`], [`ReleaseMessage`] |
 //! | the API answers | [`JobView`], [`CalendarView`], [`SecretView`], [`PolicyView`], [`PolicyStatus`], [`Holder`], [`ClientView`], [`RegisteredClient`] |
 //! | the API answers | [`Change`], [`JobVersion`], [`Run`], [`RunDetail`], [`EventRecord`], [`Explanation`], [`Preview`], [`Upcoming`], what came of tokens and of bulk calls; lists of these |
@@ -17,6 +18,7 @@
 //! Deliberately absent: checks, rules and clocks. Instants are texts as RFC 3339 has them.
 
 mod ahead;
+mod bus;
 mod calendar;
 mod change;
 mod client;
@@ -42,6 +44,7 @@ mod trigger;
 mod words;
 
 pub use ahead::{Ahead, JobAhead, LimitedBy, PolicyAhead, StepAhead, StrainAhead};
+pub use bus::{BusKind, BusRecord, BusState};
 pub use calendar::{CalendarChange, CalendarList, CalendarView, EarlyClose, Interval, LaunchChange, Weekday};
 pub use change::{Change, ChangeList, JobVersion, JobVersionList};
 pub use client::{

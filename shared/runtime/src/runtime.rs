@@ -8,7 +8,7 @@ use tidegate_embedded::{Durability, Embedded, OpenError};
 use tidegate_engine::clock::SystemClock;
 use tidegate_engine::random::{Random, SystemRandom};
 use tidegate_engine::{
-    Config, Engine, EngineError, HeartbeatUrl, Parts, PrivateTargets, Services, TickReport,
+    BusTarget, Config, Engine, EngineError, HeartbeatUrl, Parts, PrivateTargets, Services, TickReport,
 };
 use tidegate_store::{Store, StoreError};
 use tokio::sync::watch;
@@ -50,13 +50,15 @@ pub struct Options {
     pub services: Services,
     /// An address that is told of each tick; `None`: nobody is.
     pub heartbeat: Option<HeartbeatUrl>,
+    /// Where what runs and events came to is published.
+    pub bus: BusTarget,
     /// How many handlers poll the dispatch queue. They wait for HTTP targets more than they work: several per core.
     pub handlers: usize,
 }
 
 impl Options {
     /// The usual ones, with data in `place`: the machine's clock and randomness, private targets, no services of AWS, no
-    /// heartbeat, eight handlers.
+    /// heartbeat, no bus, eight handlers.
     pub fn new(place: Place) -> Self {
         Self {
             place,
@@ -66,6 +68,7 @@ impl Options {
             private_targets: PrivateTargets::All,
             services: Services::default(),
             heartbeat: None,
+            bus: BusTarget::Off,
             handlers: 8,
         }
     }
@@ -126,7 +129,7 @@ impl Runtime {
     /// # Errors
     /// [`OpenError::InUse`] when another process has the folder; otherwise when the stores fail.
     pub async fn start(options: Options) -> Result<Self, StartError> {
-        let Options { place, durability, clock, random, private_targets, services, heartbeat, handlers } =
+        let Options { place, durability, clock, random, private_targets, services, heartbeat, bus, handlers } =
             options;
         let embedded = match &place {
             Place::Memory => Embedded::in_memory(Arc::clone(&clock))?,
@@ -150,6 +153,7 @@ impl Runtime {
             release_dead_letter_queue_url: release.dead_letters_url,
             private_targets,
             services,
+            bus,
             samples: true,
         };
         let parts = Parts { store, sqs: sqs.clone(), clock, random, config };

@@ -28,6 +28,7 @@ pub mod failures;
 pub mod index;
 mod item;
 pub mod jobs;
+pub mod journal;
 pub mod keys;
 pub mod launch;
 pub mod line;
@@ -56,11 +57,14 @@ pub mod watches;
 
 mod error;
 
+use std::sync::Arc;
+
 use aws_sdk_dynamodb::Client;
 
 pub use clients::Client as ClientRecord;
 pub use error::StoreError;
 use item::{Attributes, Item};
+use journal::Journal;
 pub use keys::KeyHash;
 pub use pause::Pause;
 use pause::Pauses;
@@ -100,6 +104,7 @@ pub struct Store {
     prefix: String,
     spread: Spread,
     pauses: Pauses,
+    journal: Option<Arc<Journal>>,
 }
 
 /// What rows are spread by.
@@ -222,7 +227,13 @@ impl Page<Attributes> {
 impl Store {
     /// The tables whose names begin with `prefix` and a dash, with the default [`Spread`]. Makes no call.
     pub fn new(db: Client, prefix: &str) -> Self {
-        Self { db, prefix: prefix.to_owned(), spread: Spread::default(), pauses: Pauses::default() }
+        Self {
+            db,
+            prefix: prefix.to_owned(),
+            spread: Spread::default(),
+            pauses: Pauses::default(),
+            journal: None,
+        }
     }
 
     /// The same tables with rows that are spread otherwise; values outside of the bounds are brought to the nearest

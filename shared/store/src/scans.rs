@@ -10,6 +10,7 @@ use tidegate_domain::time::{Window, clamped};
 
 use crate::doc::TermsDoc;
 use crate::item::{Attributes, Item, Key, Row, number, text};
+use crate::journal::Entry;
 use crate::rows::{Query, Sorted, Update, Updated};
 use crate::runs::{Tally, row as run_row, terms_json};
 use crate::tables::Table;
@@ -293,7 +294,7 @@ impl Store {
         let run = self.put_new_item_of(Table::Runs, run_row(occurrence, Tally::default(), now)?)?;
         let part = self.put_item_of(Table::Ticker, part.row()?)?;
         Ok(match self.transact(Table::Runs, vec![run, part]).await? {
-            Write::Done => Create::Done,
+            Write::Done => self.noting(Create::Done, || Entry::launched(occurrence, now)),
             Write::Refused => Create::Exists,
         })
     }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use tidegate_embedded::{ClientOptions, Embedded};
-use tidegate_engine::{Config, PrivateTargets, Services};
+use tidegate_engine::{BusTarget, Config, PrivateTargets, Services};
 use tidegate_store::Store;
 
 use crate::process::{PREFIX, Process};
@@ -44,6 +44,7 @@ impl Deployment {
             release_dead_letter_queue_url: queue::create(&sqs, DEAD_RELEASES).await?,
             private_targets: PrivateTargets::None,
             services: Services::default(),
+            bus: BusTarget::Off,
             samples: false,
         };
         Ok(Self { sqs, dynamodb, config })

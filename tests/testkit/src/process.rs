@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use tidegate_domain::clock::Clock;
 use tidegate_engine::random::{Random, SeededRandom};
-use tidegate_engine::{Config, Engine, Parts, PrivateTargets, Services};
+use tidegate_engine::{BusTarget, Config, Engine, Parts, PrivateTargets, Services};
 use tidegate_store::{Spread, Store};
 
 /// What the names of the tables begin with.
@@ -79,6 +79,13 @@ impl Process {
     #[must_use]
     pub fn samples(mut self) -> Self {
         self.config.samples = true;
+        self
+    }
+
+    /// With a bus that what runs and events came to is published to.
+    #[must_use]
+    pub fn bus(mut self, bus: BusTarget) -> Self {
+        self.config.bus = bus;
         self
     }
 

@@ -10,6 +10,7 @@ mod bad_input;
 mod bad_schedules;
 mod bad_throttling;
 mod bulk;
+mod bus;
 mod calendars;
 mod changes;
 mod client_library;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tidegate_api::{ApiState, router};
 use tidegate_domain::clock::ManualClock;
 use tidegate_embedded::{Call, ClientOptions, Embedded, Fault, FaultPlan};
-use tidegate_engine::{Engine, Services};
+use tidegate_engine::{BusTarget, Engine, Services};
 use tidegate_store::KeyHash;
 use tidegate_store::tables::Table;
 use tidegate_testkit::rows::Row;
@@ -61,6 +61,15 @@ impl World {
 
     /// The same, with other services of AWS that are reached so.
     pub async fn reaching(services: Services) -> Self {
+        Self::made_of(services, BusTarget::Off).await
+    }
+
+    /// The same, with a bus that what runs and events came to is published to.
+    pub async fn with_bus(bus: &str) -> Self {
+        Self::made_of(Services::default(), bus.parse().unwrap()).await
+    }
+
+    async fn made_of(services: Services, bus: BusTarget) -> Self {
         let start = DateTime::parse_from_rfc3339("2026-11-21T12:00:00Z").unwrap().to_utc();
         let clock = Arc::new(ManualClock::new(start));
         let embedded = Embedded::in_memory(clock.clone()).unwrap();
@@ -68,7 +77,8 @@ impl World {
         for name in ["jobs", "done"] {
             deployment.queue(name).await.unwrap();
         }
-        let engine = deployment.process().private_targets().samples().services(services).start(clock.clone());
+        let process = deployment.process().private_targets().samples().services(services).bus(bus);
+        let engine = process.start(clock.clone());
         // Made by whoever needs it first: what a refused call leaves unchanged is then all there is.
         engine.tokens().key().await.unwrap();
         let admin_key = "the-admin-key".to_owned();

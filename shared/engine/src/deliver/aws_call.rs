@@ -20,8 +20,9 @@ use tidegate_domain::arn::Arn;
 use tidegate_domain::limits::{AWS_BATCH_BYTES, AWS_CALL_SECONDS};
 use tracing::debug;
 
-use super::http::{asked_wait, body_upto, client_builder, unanswered};
+use super::http::{asked_wait, body_upto, unanswered};
 use super::{EventToSend, Sent, is_throttling};
+use crate::outgoing::client_builder;
 use crate::queues::batch::Batch;
 use crate::services::Services;
 

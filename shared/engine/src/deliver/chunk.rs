@@ -310,6 +310,11 @@ impl Delivery {
         let (client, launch_at) = chunk.head()?;
         let tries = tries(chunk, now);
         let undelivered = undelivered(parts, tries, &sent, now);
+        let events = parts.iter().flat_map(|part| (part.from..part.to).map(move |index| (part, index)));
+        let events = events
+            .zip(&sent)
+            .map(|((part, index), sent)| (&part.occurrence, index, sent, is_retried(part, tries, now)));
+        self.publish_sent(events, (chunk.attempt, now)).await;
         let mut troubles = Troubles::default();
         let concluded = concluded((parts, tries), sent, now, &mut troubles);
         troubles.log(&client, chunk.attempt);

@@ -110,6 +110,7 @@ impl Delivery {
         let strained = strained(here.iter().zip(&sent));
         for ((grant, delivery), sent) in here.iter().zip(&deliveries).zip(sent) {
             let Some(failure) = self.failure(grant, &delivery.terms.terms, sent) else {
+                self.note_delivered(delivery);
                 last.extend(delivery.is_last().then_some(&grant.token));
                 continue;
             };
@@ -363,9 +364,11 @@ impl Delivery {
         let key = self.keys.key().await?;
         let delivery = grant.delivery(event.clone(), Arc::clone(&terms), &key);
         let (attempt, is_last) = (delivery.attempt, delivery.is_last());
-        let Some(sent) = self.send(&[delivery]).await.pop() else { return Ok(Vec::new()) };
+        let deliveries = [delivery];
+        let Some(sent) = self.send(&deliveries).await.pop() else { return Ok(Vec::new()) };
         let strained = strained([(&grant, &sent)]);
         let Some(failure) = self.failure(&grant, &terms.terms, sent) else {
+            deliveries.iter().for_each(|delivery| self.note_delivered(delivery));
             if terms.terms.flow.release_on_response {
                 return Ok(vec![Effect::Release(vec![Release::new(grant.token, Outcome::Succeeded)])]);
             }

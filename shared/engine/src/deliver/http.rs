@@ -2,11 +2,10 @@
 //! deployment's own network.
 
 use std::collections::BTreeSet;
-use std::error::Error as StdError;
+use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration as StdDuration, Instant};
-use std::{io, iter};
 
 use chrono::{DateTime, Duration};
 use futures::future::BoxFuture;
@@ -24,6 +23,7 @@ use super::failures::{Answered, Seen};
 use super::request::Request;
 use super::{Delivery, EventToSend, Sent, signature};
 use crate::EngineError;
+use crate::outgoing::{CONNECT_TIMEOUT, causes, client_builder};
 use crate::reach::{AllowedOnly, NoAllowedAddress, NotFound, PrivateTargets};
 use crate::secrets::Opened;
 
@@ -31,7 +31,6 @@ use crate::secrets::Opened;
 const CALLS_AT_ONCE: usize = 20;
 /// How long one call may take at the most.
 const CALL_TIMEOUT: StdDuration = StdDuration::from_secs(DELIVERY_SECONDS as u64);
-const CONNECT_TIMEOUT: StdDuration = StdDuration::from_secs(3);
 /// How long a connection is kept that nobody uses: less than what load balancers allow.
 const IDLE_TIMEOUT: StdDuration = StdDuration::from_secs(50);
 /// How long a connection of HTTP/2 with calls under way may be silent before it is asked whether it is there, and how long it may
@@ -236,16 +235,6 @@ pub(super) async fn body_upto(
     (String::from_utf8_lossy(&bytes).into_owned(), ended)
 }
 
-/// What all calls out of the deployment have in common.
-pub(crate) fn client_builder() -> reqwest::ClientBuilder {
-    // A second call in one process finds the provider in place, which is as good.
-    let _already_there = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder()
-        .no_proxy()
-        .connect_timeout(CONNECT_TIMEOUT)
-        .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
-}
-
 /// How endpoints are called: over HTTP/2 where they speak it (ALPN), over HTTP/1.1 otherwise; over a connection that is there, if
 /// it was not idle for long.
 pub(super) fn endpoints(allowed: PrivateTargets) -> reqwest::ClientBuilder {
@@ -297,16 +286,6 @@ pub(super) fn unanswered(error: &reqwest::Error, timeout: StdDuration) -> Sent {
         _ => format!("no answer that can be read: {}", deepest()),
     };
     Sent::Failed { reason, retry_after: None, overloaded: error.is_timeout() }
-}
-
-/// An error and what caused it, down to the first cause.
-pub(crate) fn causes<'e>(error: &'e reqwest::Error) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
-    let mut next: Option<&'e (dyn StdError + 'static)> = Some(error);
-    iter::from_fn(move || {
-        let error = next?;
-        next = error.source();
-        Some(error)
-    })
 }
 
 /// How long an endpoint asks to be left alone: seconds or a date, at most a day. `None` for anything else.

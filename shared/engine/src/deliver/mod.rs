@@ -20,6 +20,7 @@ pub(crate) mod granted;
 mod held_back;
 pub(crate) mod http;
 mod lambda;
+mod noted;
 mod overdue;
 mod pace;
 mod request;
@@ -43,6 +44,7 @@ use tidegate_domain::target::Target;
 use tidegate_store::Store;
 
 use crate::EngineError;
+use crate::bus::Bus;
 use crate::contents::Contents;
 use crate::queues::Queues;
 use crate::random::Random;
@@ -66,6 +68,7 @@ pub(crate) struct Delivery {
     pub(crate) contents: Arc<Contents>,
     pub(crate) keys: Arc<TokenKeys>,
     pub(crate) secrets: Arc<Secrets>,
+    pub(crate) bus: Option<Arc<Bus>>,
 }
 
 /// What came of sending one event.

@@ -11,7 +11,7 @@ use super::aws_call::{self, AwsCall, UNSAID, element, encoded, inside, not_taken
 use super::event::{self, Attribute};
 use super::sqs::deduplication_id;
 use super::{Delivery, EventToSend, Sent, fifo};
-use crate::queues::batch::sqs_text;
+use crate::outgoing::sqs_text;
 
 /// A message, as names and values of a form; the names as they are within its entry.
 type Fields = Vec<(String, String)>;

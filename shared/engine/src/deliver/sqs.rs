@@ -11,7 +11,8 @@ use tidegate_domain::ids::{ClientId, EventId, RunId};
 
 use super::event::{self, Attribute};
 use super::{Delivery, EventToSend, Sent, fifo, is_throttling};
-use crate::queues::batch::{Batch, sqs_text};
+use crate::outgoing::sqs_text;
+use crate::queues::batch::Batch;
 
 /// Why a queue gets nothing.
 const OWN_QUEUE: &str = "the queue is one of Tidegate's own";

@@ -27,6 +27,7 @@ use tidegate_domain::clock::Clock;
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_store::Store;
 
+use crate::bus::Bus;
 use crate::contents::Contents;
 use crate::gather::Gathered;
 use crate::index::Index;
@@ -50,4 +51,5 @@ pub struct Emission {
     pub(crate) usage: Option<UsageCounter>,
     /// Events that go ahead of their jobs, and wait for the send before.
     pub(crate) gathered: Gathered<Occurrence>,
+    pub(crate) bus: Option<Arc<Bus>>,
 }

@@ -283,6 +283,9 @@ impl<'e> EmitSink<'e> {
         if let Some(usage) = &self.emission.usage {
             usage.count(std::mem::take(&mut self.emitted)).await;
         }
+        if let Some(bus) = &self.emission.bus {
+            bus.publish_many().await;
+        }
         Ok(std::mem::take(&mut self.flushed))
     }
 

@@ -63,18 +63,10 @@ pub(crate) fn blames_its_entry(code: &str) -> bool {
     blames_a_message(code) || code.contains("InvalidParameterValue")
 }
 
-/// A JSON text as SQS takes it: the two characters of JSON that SQS refuses are written as escapes, which mean the same.
-pub(crate) fn sqs_text(json: String) -> String {
-    // Control characters are escaped in every JSON string, and surrogates cannot stand in a text.
-    match json.contains(['\u{fffe}', '\u{ffff}']) {
-        true => json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff"),
-        false => json,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outgoing::sqs_text;
 
     fn cut(sizes: &[usize]) -> Vec<usize> {
         batches(sizes.iter().map(|size| ((), *size))).iter().map(Vec::len).collect()

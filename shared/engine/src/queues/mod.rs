@@ -25,11 +25,13 @@ use tidegate_store::Pause as _;
 use tidegate_store::clients::Deletion;
 
 use crate::EngineError;
+use crate::bus::BusTarget;
+use crate::outgoing::sqs_text;
 use crate::pauses::Pauses;
 use crate::reach::PrivateTargets;
 use crate::regions::Regions;
 use crate::services::Services;
-use batch::{batches, blames_a_message, blames_its_entry, sqs_text};
+use batch::{batches, blames_a_message, blames_its_entry};
 pub use inbox::Redelivery;
 use message::{GrantedEvent, Message};
 use turns::Turns;
@@ -59,6 +61,8 @@ pub struct Config {
     pub private_targets: PrivateTargets,
     /// How the services are reached that targets other than queues and endpoints are in. By default they are not.
     pub services: Services,
+    /// Where what runs and events came to is published. By default nowhere.
+    pub bus: BusTarget,
     /// Whether is kept, minute by minute, what goes on in policies, a write unit and some reads for each in which something does; and
     /// by day what is emitted for clients, a write unit for each five minutes.
     pub samples: bool,
@@ -75,6 +79,7 @@ impl Config {
             release_dead_letter_queue_url,
             private_targets: _,
             services: _,
+            bus: _,
             samples: _,
         } = self;
         [

@@ -13,6 +13,7 @@ use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::slots::{Compaction, Ended, Outcome, SlotGroup, Transition};
 use tidegate_store::dead_letters::{DeadLetter, Waited};
 use tidegate_store::events::{HistoryOf, HistoryRow, OwnRow, Record};
+use tidegate_store::journal::{Entry, EventStep};
 use tidegate_store::runs::Tally;
 use tidegate_store::slots::Written;
 use tracing::error;
@@ -81,7 +82,7 @@ impl Throttle {
         Ok(added.row.map(|row| Effect::Conclude(client.clone(), Box::new(row))))
     }
 
-    /// Keeps the dead letters of the events that did not succeed. Of those that were not delivered, the ones whose history says
+    /// Notes for the bus how events of a pack have ended, and keeps the dead letters of those that did not succeed. Of those that were not delivered, the ones whose history says
     /// why: the others were not wanted any more.
     async fn keep_dead_letters(
         &self,
@@ -98,7 +99,7 @@ impl Throttle {
                 Outcome::Dead => reasons.contains_key(&ended.index),
             })
             .collect();
-        if lost.is_empty() {
+        if lost.is_empty() && !self.store.has_journal() {
             return Ok(());
         }
         let singles = match pack {
@@ -110,6 +111,26 @@ impl Throttle {
             PackId::Singles(_) => Some(singles.as_ref()?.member(index)?.run_id().event(0)),
         };
         let at = self.clock.now();
+        for ended in ends {
+            let (end, reason) = match ended.outcome {
+                Outcome::Succeeded => (EventStep::Succeeded, None),
+                Outcome::Failed => (EventStep::Failed, None),
+                Outcome::Expired => (EventStep::Expired, None),
+                Outcome::Dead => match reasons.get(&ended.index) {
+                    Some(reason) => (EventStep::Dead, Some(reason)),
+                    // It was not wanted any more: its run says so.
+                    None => continue,
+                },
+            };
+            let Some(event) = event(ended.index) else { continue };
+            self.store.note(|| {
+                let (whose, end) = ((&policy.client, Some(&policy.policy)), (end, ended.attempts));
+                Entry { reason: reason.cloned(), ..Entry::of_event(whose, &event, end, at) }
+            });
+        }
+        if lost.is_empty() {
+            return Ok(());
+        }
         let letter = |ended: &Ended| {
             let Ended { index, outcome, attempts } = *ended;
             let waited = Some(Waited { policy: policy.policy.clone(), pack: pack.clone(), index });

@@ -11,7 +11,8 @@ use tidegate_domain::occurrence::StopReason;
 use tidegate_domain::pack::PackId;
 use tidegate_domain::policy::{Policy, PolicyRef};
 use tidegate_domain::slots::{GroupKey, Range, SlotGroup};
-use tidegate_store::runs::RunRow;
+use tidegate_store::journal::{Ends, Entry, Step};
+use tidegate_store::runs::{RunRow, Tally};
 use tidegate_store::{Store, Write};
 
 use super::Throttle;
@@ -105,6 +106,9 @@ impl Throttle {
     /// What follows when outcomes were added to a run's row, or the rest of it was taken away: the failure limit, the
     /// callback, and the turn of the run that waits for its end. Repeating it is safe.
     pub(crate) fn conclude_run(&self, client: &ClientId, row: &RunRow) -> Vec<Effect> {
+        if row.has_ended() {
+            self.store.note(|| finished(client, row));
+        }
         let flow = &row.terms.flow;
         let Some(policy) = row.terms.policy.as_ref().filter(|_| flow.is_watched()) else { return Vec::new() };
         let policy = PolicyRef::new(client, policy);
@@ -124,5 +128,19 @@ impl Throttle {
             effects.push(Effect::WakeNow(policy));
         }
         effects
+    }
+}
+
+/// That all events of a run have come to an end, for the bus.
+fn finished(client: &ClientId, row: &RunRow) -> Entry {
+    let Tally { succeeded, failed, expired, dead, left_out, .. } = row.tally;
+    let ends = Ends { succeeded, failed, expired, dead, left_out };
+    Entry {
+        client: client.clone(),
+        run: row.id.clone(),
+        policy: row.terms.policy.clone(),
+        step: Step::Finished { count: row.terms.count.get(), ends, redriven: row.redriven.total() },
+        reason: row.stopped.clone(),
+        at: row.last_outcome_at,
     }
 }

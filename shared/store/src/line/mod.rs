@@ -20,6 +20,7 @@ use tidegate_domain::slots::{GroupKey, LeaseId, PackRef};
 use tidegate_domain::time::ceil_second;
 
 use crate::item::{Attributes, Item, Key, Row, number, text};
+use crate::journal::Entry;
 use crate::rows::{Query, Sorted, Update, Updated};
 use crate::runs::{Tally, left_out_update, row as run_row};
 use crate::tables::Table;
@@ -547,7 +548,7 @@ impl Store {
             items.push(self.put_item_of(Table::Policies, entry)?);
         }
         Ok(match self.transact(Table::Runs, items).await? {
-            Write::Done => Create::Done,
+            Write::Done => self.noting(Create::Done, || Entry::launched(occurrence, now)),
             Write::Refused => Create::Exists,
         })
     }

@@ -16,6 +16,7 @@ use tidegate_domain::time::{Window, days, shifted};
 
 use crate::doc::TermsDoc;
 use crate::item::{Attributes, Item, Key, Row, number, text};
+use crate::journal::{Entry, Step};
 use crate::rows::{Query, Sorted, Update, Updated};
 use crate::tables::Table;
 use crate::{Create, Page, PageOf, Result, Store, StoreError, Write};
@@ -278,7 +279,8 @@ impl Store {
     /// # Errors
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn create_run(&self, occurrence: &Occurrence, now: DateTime<Utc>) -> Result<Create> {
-        self.put_new(Table::Runs, row(occurrence, Tally::default(), now)?).await
+        let created = self.put_new(Table::Runs, row(occurrence, Tally::default(), now)?).await?;
+        Ok(self.noting(created, || Entry::launched(occurrence, now)))
     }
 
     /// Records that an occurrence is not materialised, and why (the word of a [`SkipReason`]). What is known of it
@@ -293,7 +295,9 @@ impl Store {
         now: DateTime<Utc>,
     ) -> Result<Create> {
         let row = record_row(occurrence, Tally::none_of(occurrence), now)?.with("stopped", text(reason));
-        self.put_new(Table::Runs, row).await
+        let recorded = self.put_new(Table::Runs, row).await?;
+        let step = Step::Skipped { launches: 1, until: occurrence.launch_at };
+        Ok(self.noting(recorded, || Entry::of(occurrence, step, now).because(reason)))
     }
 
     /// Records under a job that its launches at an instant cannot be read from the index. What is known of a run at
@@ -329,7 +333,15 @@ impl Store {
             .with("stopped", text(SkipReason::NotEmittable.as_str()))
             .with("left_out", number(1))
             .expiring(shifted(now.max(run.launch_at()), days(HISTORY_DAYS)));
-        self.put_new(Table::Runs, row).await
+        let recorded = self.put_new(Table::Runs, row).await?;
+        Ok(self.noting(recorded, || Entry {
+            client: client.clone(),
+            run: run.clone(),
+            policy: None,
+            step: Step::Skipped { launches: 1, until: run.launch_at() },
+            reason: Some(SkipReason::NotEmittable.as_str().to_owned()),
+            at: Some(now),
+        }))
     }
 
     /// Records that several occurrences of a job, of which `first` is the first, are not materialised, and why. A
@@ -350,7 +362,10 @@ impl Store {
             .with("stopped", text(reason.as_str()))
             .with("skipped", number(skipped.count))
             .with("skipped_to", number(skipped.until.timestamp()));
+        let step = Step::Skipped { launches: skipped.count, until: skipped.until };
+        let entry = || Entry::of(first, step, now).because(reason.as_str());
         if self.put_new(Table::Runs, row).await? == Create::Done {
+            self.note(entry);
             return Ok(Create::Done);
         }
         // Whoever died before it said how far it came may have found fewer of them.
@@ -361,7 +376,7 @@ impl Store {
             .value(":count", number(skipped.count))
             .value(":until", number(skipped.until.timestamp()));
         Ok(match self.update(update).await? {
-            Updated::Done(_) => Create::Done,
+            Updated::Done(_) => self.noting(Create::Done, entry),
             Updated::Refused(Some(seen)) if read(&seen)?.covers(reason, skipped.until) => Create::Done,
             Updated::Refused(_) => Create::Exists,
         })
@@ -376,7 +391,18 @@ impl Store {
         let update = Update::new(Table::Runs, key(client, run), "SET stopped = :reason")
             .when("attribute_exists(pk) AND attribute_not_exists(stopped)")
             .value(":reason", text(reason));
-        Ok(self.update(update).await?.into())
+        let stopped = self.update(update).await?.into();
+        if stopped == Write::Done {
+            self.note(|| Entry {
+                client: client.clone(),
+                run: run.clone(),
+                policy: None,
+                step: Step::Stopped,
+                reason: Some(reason.to_owned()),
+                at: None,
+            });
+        }
+        Ok(stopped)
     }
 
     /// A run by its id, whether it has a row or is one of a pack of single events; `None` when it has neither. Read
@@ -407,7 +433,8 @@ impl Store {
         now: DateTime<Utc>,
     ) -> Result<Create> {
         let row = row(occurrence, Tally::default(), now)?.with("stopped", text(reason));
-        self.put_new(Table::Runs, row).await
+        let recorded = self.put_new(Table::Runs, row).await?;
+        Ok(self.noting(recorded, || Entry::of(occurrence, Step::Stopped, now).because(reason)))
     }
 
     /// A run by its id, where it has a row; `None` where it has none, such as while it waits in a pack of single

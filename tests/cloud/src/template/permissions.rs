@@ -104,6 +104,19 @@ fn other_services_are_for_the_handler_alone_and_only_what_a_parameter_names() {
     }
 }
 
+/// The bus is the operator's, and each function publishes to it.
+#[test]
+fn the_queue_of_the_bus_is_sent_to_by_all_functions_where_there_is_one() {
+    let template = template();
+    for function in ["Master", "Emitter", "Handler"] {
+        let bus = statement(&template, function, "Bus");
+        assert_eq!((&bus["Effect"], texts(&bus["Action"])), (&json!("Allow"), vec!["sqs:SendMessage"]));
+        assert_eq!(bus["Resource"], json!({"Ref": "BusQueueArn"}), "{function}");
+    }
+    let when = json!({"Not": [{"Equals": [{"Ref": "BusQueueArn"}, ""]}]});
+    assert_eq!(template["Conditions"]["PublishToQueue"], when);
+}
+
 /// A key opens what is stored and sent with it, and nothing else that is encrypted under it.
 #[test]
 fn keys_are_used_by_way_of_the_services_that_store_with_them() {

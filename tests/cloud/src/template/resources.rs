@@ -203,6 +203,7 @@ fn parameters_that_are_arns_are_checked() {
         ("TargetArns", "events|sns|lambda|states"),
         ("KmsKeyArn", "kms"),
         ("AlarmTopicArn", "sns"),
+        ("BusQueueArn", "sqs"),
     ] {
         let pattern = template["Parameters"][name]["AllowedPattern"].as_str().unwrap_or_default();
         assert!(
