@@ -57,6 +57,10 @@ pub struct Job {
     /// Who is told when a run has come to its end; nobody when `None`. Needs a policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_completion: Option<Target>,
+    /// The address that is called when a run has come to its end, and with `/fail` behind its path when it ended badly, such as a
+    /// check of Healthchecks; none is when `None`. Needs a policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heartbeat_url: Option<String>,
     /// The most deliveries of one event, those that failed and those under later leases included. When `None`,
     /// what its target does not take is sent again as `retry` says, and what nobody releases is delivered five times.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,6 +146,7 @@ impl Job {
             window: None,
             max_failures: None,
             on_completion: None,
+            heartbeat_url: None,
             max_attempts: None,
             retry: None,
             start_at: None,

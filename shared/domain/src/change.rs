@@ -220,6 +220,7 @@ pub fn fields_that_differ(old: &Job, new: &Job) -> Vec<&'static str> {
         ("window", flow.window != flowed.window),
         ("max_failures", flow.max_failures != flowed.max_failures),
         ("on_completion", flow.on_completion != flowed.on_completion),
+        ("heartbeat_url", flow.heartbeat != flowed.heartbeat),
         ("start_at", rules.start_at != ruled.start_at),
         ("end_at", rules.end_at != ruled.end_at),
         ("jitter_seconds", rules.jitter != ruled.jitter),

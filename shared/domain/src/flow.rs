@@ -28,6 +28,8 @@ pub struct Flow {
     pub max_failures: Option<MaxFailures>,
     /// Who is told when a run has come to its end; `None`: nobody.
     pub on_completion: Option<Target>,
+    /// The endpoint that is called when a run has come to its end, and `/fail` beneath it when it ended badly; `None`: none is.
+    pub heartbeat: Option<Box<Target>>,
     /// A 2xx answer of an HTTP target releases the token: the work was done in the call.
     pub release_on_response: bool,
     /// What a newer version stored beside that, kept as it is.
@@ -35,10 +37,15 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Whether the end of a run means something to somebody (an overlap rule, a failure limit or a callback), so that
-    /// its outcomes are compacted without delay.
+    /// Whether the end of a run means something to somebody (an overlap rule, a failure limit or whoever is told of it), so
+    /// that its outcomes are compacted without delay.
     pub fn is_watched(&self) -> bool {
-        self.overlap != Overlap::Allow || self.max_failures.is_some() || self.on_completion.is_some()
+        self.overlap != Overlap::Allow || self.max_failures.is_some() || self.tells_of_the_end()
+    }
+
+    /// Whether somebody is told when a run has come to its end.
+    pub fn tells_of_the_end(&self) -> bool {
+        self.on_completion.is_some() || self.heartbeat.is_some()
     }
 
     /// Where its events stand in the line before their launch counts.

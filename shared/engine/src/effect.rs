@@ -61,7 +61,14 @@ pub(crate) enum Effect {
     /// Nothing is left of an entry of the line.
     RemoveEntry(PolicyRef, Box<LineEntry>),
     /// A client is to be told that a run has come to its end.
-    Announce(ClientId, RunId),
+    Announce {
+        /// Whose run it is.
+        client: ClientId,
+        /// The run.
+        run: RunId,
+        /// The address of its job's heartbeat is told, and not whom `on_completion` names.
+        by_heartbeat: bool,
+    },
     /// The call fails, once what stands before it is done.
     Fail(EngineError),
 }
@@ -111,7 +118,7 @@ impl Effect {
             Self::Conclude(client, run) => {
                 run.terms.policy.as_ref().map(|policy| PolicyRef::new(client, policy))
             }
-            Self::Send(_) | Self::Release(_) | Self::Announce(..) | Self::Fail(_) => None,
+            Self::Send(_) | Self::Release(_) | Self::Announce { .. } | Self::Fail(_) => None,
         }
     }
 }

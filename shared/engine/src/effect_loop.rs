@@ -13,7 +13,7 @@ use tracing::warn;
 use crate::bus::Bus;
 use crate::deliver::Delivery;
 use crate::effect::Effect;
-use crate::queues::message::Message;
+use crate::queues::message::{Message, Telling};
 use crate::queues::{Outgoing, Queues};
 use crate::throttle::Throttle;
 use crate::{EngineError, deadline};
@@ -146,11 +146,11 @@ impl EffectLoop {
             Effect::RemoveEntry(policy, entry) => {
                 self.throttle.remove_entry(&policy, &entry).await.map(|()| Vec::new())
             }
-            Effect::Announce(client, run) => self
-                .queues
-                .dispatch(&[Outgoing::now(&client, Message::callback(&client, &run, 0, None))])
-                .await
-                .map(|()| Vec::new()),
+            Effect::Announce { client, run, by_heartbeat } => {
+                let telling = Telling { heartbeat: by_heartbeat, ..Telling::now(&client, &run) };
+                let message = Message::Callback(telling);
+                self.queues.dispatch(&[Outgoing::now(&client, message)]).await.map(|()| Vec::new())
+            }
             Effect::Fail(error) => Err(error),
             Effect::WakeNow(policy) => {
                 self.queues.dispatch(&[self.wake_now(&policy)]).await.map(|()| Vec::new())

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use futures::future::join_all;
-use tidegate_domain::ids::{ClientId, JobId, PolicyId, RunId};
+use tidegate_domain::ids::{ClientId, JobId, PolicyId};
 use tidegate_domain::sideline::SidelineOf;
 use tidegate_domain::slots::Outcome;
 use tidegate_domain::time::clamped;
@@ -124,6 +124,18 @@ impl Handler {
         }
     }
 
+    /// Sends a message on that came before its time, for the rest of it. Says whether it was.
+    async fn sends_on(
+        &self,
+        client: &ClientId,
+        due_at: Option<DateTime<Utc>>,
+        again: impl FnOnce() -> Message,
+    ) -> Result<bool, EngineError> {
+        let Some(due_at) = due_at.filter(|due_at| self.queues.is_early(*due_at)) else { return Ok(false) };
+        self.queues.dispatch(&[Outgoing::at(client, again(), due_at)]).await?;
+        Ok(true)
+    }
+
     async fn try_handle(&self, body: &str, received: u32) -> Result<(), EngineError> {
         let bad = |reason: String| EngineError::Message { reason };
         match Message::decode(body)? {
@@ -135,16 +147,12 @@ impl Handler {
                 self.effects.carry_out(effects).await.map(drop)
             }
             Message::Scan { part } => self.emission.work_on_part(&part).await,
-            Message::Callback { client, run, failures, due_s } => {
-                let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
-                let run: RunId = run.parse().map_err(|e| bad(format!("'run': {e}")))?;
-                let due_at = due_s.and_then(|second| DateTime::from_timestamp(second, 0));
-                match due_at.filter(|due_at| self.queues.is_early(*due_at)) {
-                    Some(due_at) => {
-                        let again = Message::callback(&client, &run, failures, Some(due_at));
-                        self.queues.dispatch(&[Outgoing::at(&client, again, due_at)]).await
-                    }
-                    None => self.delivery.call_back(&client, &run, failures).await,
+            Message::Callback(telling) => {
+                let (client, run) = telling.of()?;
+                let due_at = due_at(telling.due_s);
+                match self.sends_on(&client, due_at, || Message::Callback(telling.clone())).await? {
+                    true => Ok(()),
+                    false => self.delivery.call_back(&client, &run, &telling).await,
                 }
             }
             Message::Look { client, job, due_s } => {
@@ -154,32 +162,27 @@ impl Handler {
                 let due = due.ok_or_else(|| bad("'due_s': no instant".to_owned()))?;
                 self.watches.look(&client, &job, due).await
             }
-            Message::Overdue { client, run, failures, due_s } => {
-                let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
-                let run: RunId = run.parse().map_err(|e| bad(format!("'run': {e}")))?;
-                let due_at = due_s.and_then(|second| DateTime::from_timestamp(second, 0));
-                match due_at.filter(|due_at| self.queues.is_early(*due_at)) {
-                    Some(due_at) => {
-                        let again = Message::overdue(&client, &run, failures, Some(due_at));
-                        self.queues.dispatch(&[Outgoing::at(&client, again, due_at)]).await
-                    }
-                    None => self.delivery.tell_overdue(&client, &run, failures).await,
+            Message::Overdue(telling) => {
+                let (client, run) = telling.of()?;
+                let due_at = due_at(telling.due_s);
+                match self.sends_on(&client, due_at, || Message::Overdue(telling.clone())).await? {
+                    true => Ok(()),
+                    false => self.delivery.tell_overdue(&client, &run, &telling).await,
                 }
             }
             Message::Wake { client, policy, due_s } => {
                 let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
                 let policy: PolicyId = policy.parse().map_err(|e| bad(format!("'policy': {e}")))?;
-                let due_at = due_s.and_then(|second| DateTime::from_timestamp(second, 0));
-                match due_at.filter(|due_at| self.queues.is_early(*due_at)) {
-                    Some(due_at) => {
-                        let wake = Message::wake(&client, &policy, due_at);
-                        self.queues.dispatch(&[Outgoing::at(&client, wake, due_at)]).await
-                    }
+                let due_at = due_at(due_s);
+                let again =
+                    || Message::Wake { client: client.to_string(), policy: policy.to_string(), due_s };
+                match self.sends_on(&client, due_at, again).await? {
+                    true => Ok(()),
                     // What is due in it: the tick looks after the rest.
-                    None if due_at.is_some() => {
+                    false if due_at.is_some() => {
                         self.tokens.admit_paced(&client, &policy, Left::ToTheTick).await
                     }
-                    None => {
+                    false => {
                         self.tokens.reconcile_policy(&client, &policy, Left::ToTheTick).await?;
                         if let Some(samples) = &self.samples {
                             samples.keep(&client, &policy).await;
@@ -215,6 +218,11 @@ impl Handler {
             }
         }
     }
+}
+
+/// When a message is to be handled; `None`: now.
+fn due_at(due_s: Option<i64>) -> Option<DateTime<Utc>> {
+    due_s.and_then(|second| DateTime::from_timestamp(second, 0))
 }
 
 /// Messages that are handled as one: mostly one.
@@ -267,8 +275,8 @@ fn whose(body: &str) -> String {
         }
         Ok(Message::Sent(sent)) => format!("client {}, a chunk that was sent", text(&sent.chunk.client)),
         Ok(Message::Event(event)) => format!("pack {}, token {}", text(&event.pack), text(&event.token)),
-        Ok(Message::Callback { client, run, .. } | Message::Overdue { client, run, .. }) => {
-            format!("client {}, run {}", text(&client), text(&run))
+        Ok(Message::Callback(telling) | Message::Overdue(telling)) => {
+            format!("client {}, run {}", text(&telling.client), text(&telling.run))
         }
         Ok(Message::Look { client, job, .. }) => format!("client {}, job {}", text(&client), text(&job)),
         Ok(Message::Wake { client, policy, .. } | Message::Retain { client, policy, .. }) => {

@@ -14,7 +14,7 @@ use thiserror::Error;
 use tracing::warn;
 
 use crate::EngineError;
-use crate::outgoing::{causes, client_builder};
+use crate::outgoing::{causes, client_builder, step_beneath};
 
 /// How long a call may take.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -84,7 +84,7 @@ impl Heartbeat {
         let client = self.client.get_or_init(build).as_ref().map_err(String::clone)?;
         let call = match failed {
             None => client.get(self.url.clone()),
-            Some(error) => client.post(beneath(&self.url, "fail")).body(error.to_string()),
+            Some(error) => client.post(step_beneath(&self.url, "fail")).body(error.to_string()),
         };
         let answer = call.timeout(self.timeout).send().await.map_err(unanswered)?;
         answer.status().is_success().then_some(()).ok_or_else(|| format!("it answered {}", answer.status()))
@@ -99,15 +99,6 @@ fn unanswered(error: reqwest::Error) -> String {
 /// A tick comes once a minute, and a function is frozen in between: no connection outlives its call.
 fn build() -> Result<reqwest::Client, String> {
     client_builder().pool_max_idle_per_host(0).build().map_err(|e| e.to_string())
-}
-
-/// An address one step beneath another.
-fn beneath(url: &Url, step: &str) -> Url {
-    let mut beneath = url.clone();
-    if let Ok(mut path) = beneath.path_segments_mut() {
-        path.pop_if_empty().push(step);
-    }
-    beneath
 }
 
 #[cfg(test)]

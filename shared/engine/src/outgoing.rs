@@ -4,6 +4,8 @@ use std::error::Error as StdError;
 use std::iter;
 use std::time::Duration;
 
+use reqwest::Url;
+
 /// How long a connection may take.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -33,5 +35,36 @@ pub(crate) fn sqs_text(json: String) -> String {
     match json.contains(['\u{fffe}', '\u{ffff}']) {
         true => json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff"),
         false => json,
+    }
+}
+
+/// An address one step beneath another: before the query, where there is one.
+pub(crate) fn step_beneath(url: &Url, step: &str) -> Url {
+    let mut beneath = url.clone();
+    if let Ok(mut path) = beneath.path_segments_mut() {
+        path.pop_if_empty().push(step);
+    }
+    beneath
+}
+
+/// The same of a text, which stays as it is when it is no address.
+pub(crate) fn beneath(url: &str, step: &str) -> String {
+    Url::parse(url).map_or_else(|_| url.to_owned(), |url| step_beneath(&url, step).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_comes_behind_the_path_and_before_the_query() {
+        for (url, failed) in [
+            ("https://hc-ping.com/uuid", "https://hc-ping.com/uuid/fail"),
+            ("https://hc-ping.com/uuid/", "https://hc-ping.com/uuid/fail"),
+            ("https://x.example:8443/a?key=1", "https://x.example:8443/a/fail?key=1"),
+            ("https://x.example", "https://x.example/fail"),
+        ] {
+            assert_eq!(beneath(url, "fail"), failed);
+        }
     }
 }

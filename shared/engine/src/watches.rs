@@ -24,7 +24,7 @@ use crate::EngineError;
 use crate::contents::Contents;
 use crate::figures::OVERDUE;
 use crate::queries::{Queries, RunState};
-use crate::queues::message::Message;
+use crate::queues::message::{Message, Telling};
 use crate::queues::{Outgoing, Queues};
 
 /// Launches of a job that are looked at at once.
@@ -108,7 +108,7 @@ impl Watches {
             });
         }
         // Whoever recorded it before may have died before this.
-        let tell = Message::overdue(client, &run, 0, None);
+        let tell = Message::Overdue(Telling::now(client, &run));
         self.queues.dispatch(&[Outgoing::now(client, tell)]).await
     }
 

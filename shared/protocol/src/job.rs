@@ -52,6 +52,10 @@ pub struct JobView<P = Value> {
     pub max_failures: Option<u32>,
     /// Who is told when a run has come to its end, if anybody is.
     pub on_completion: Option<Target>,
+    /// The address that is called when a run has come to its end, and with `/fail` behind its path when it ended badly; null: none
+    /// is.
+    #[serde(default)]
+    pub heartbeat_url: Option<String>,
     /// What each event carries; null when it is one of a list, or follows a template.
     #[cfg_attr(feature = "openapi", schema(value_type = Value))]
     pub payload: P,
@@ -283,6 +287,7 @@ mod tests {
             "trigger": {"cron": "0 9 * * *", "zone": "UTC", "dst": {"gap": "next_valid", "overlap": "first"}},
             "target": {"http": {"url": "https://example.com/hook", "release": "on_response"}},
             "cost": 1, "priority": 5, "fair_by": "/customer_id", "overlap": "skip", "max_failures": null, "on_completion": null,
+            "heartbeat_url": "https://hc-ping.com/uuid",
             "window": {"seconds": 60, "on_deadline": "expire", "pace": "even"},
             "payload": null, "payloads": [1, {"b": "two"}], "history": "failures", "max_attempts": 5,
             "retry": {"backoff": "exponential", "wait_seconds": 2, "ceiling_seconds": 60, "max_age_seconds": 600},

@@ -68,7 +68,7 @@ pub enum Task {
     /// The events of a run that nothing throttles.
     Events {
         /// The run, as its occurrence.
-        occurrence: Occurrence,
+        occurrence: Box<Occurrence>,
         /// When the row of the index may have been read that it follows from: a change of its job after that is looked
         /// up.
         as_of: DateTime<Utc>,
@@ -267,7 +267,7 @@ fn read_events(item: Item<'_>, cursor: Option<&str>) -> Result<Task> {
         terms: terms.read().map_err(|e| item.corrupt(format!("'terms': {e}")))?,
     };
     let next = cursor.map_or(Ok(0), |next| item.parsed("cursor", next))?;
-    Ok(Task::Events { occurrence, as_of: item.instant_ms("as_of")?, next })
+    Ok(Task::Events { occurrence: Box::new(occurrence), as_of: item.instant_ms("as_of")?, next })
 }
 
 impl Store {

@@ -5,7 +5,7 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use tidegate_engine::message::{Chunk, ChunkItem, GrantedEvent, Message, SentChunk, Undelivered};
+use tidegate_engine::message::{Chunk, ChunkItem, GrantedEvent, Message, SentChunk, Telling, Undelivered};
 use tidegate_simulation::sim::Dice;
 
 use crate::extremes::{any_of, numbers};
@@ -79,12 +79,12 @@ impl Kind {
             Message::Retain { .. } => Self::Retain,
             Message::Scan { .. } => Self::Scan,
             Message::Event(_) => Self::Event,
-            Message::Callback { .. } => Self::Callback,
+            Message::Callback(_) => Self::Callback,
             Message::Release { .. } => Self::Release,
             Message::Drain { .. } => Self::Drain,
             Message::Delete { .. } => Self::Delete,
             Message::Look { .. } => Self::Look,
-            Message::Overdue { .. } => Self::Overdue,
+            Message::Overdue(_) => Self::Overdue,
         }
     }
 }
@@ -252,22 +252,24 @@ fn sound(kind: Kind, dice: &Dice, known: &Known, now_s: i64) -> Result<Message> 
             failing_since_s: dice.chance(300).then(|| numbers::whole(dice)),
             rest: Default::default(),
         }),
-        Kind::Callback => Message::Callback {
+        Kind::Callback => Message::Callback(Telling {
             client,
             run: known.runs.any(dice),
             failures: dice.pick(&[0, 0, 1, 4, 19, 20, 254, 255]).copied().unwrap_or_default(),
             due_s: dice.chance(300).then(|| numbers::whole(dice)),
-        },
+            heartbeat: false,
+        }),
         Kind::Look => {
             let due_s = if dice.chance(300) { numbers::whole(dice) } else { now_s };
             Message::Look { client, job: known.jobs.any(dice), due_s }
         }
-        Kind::Overdue => Message::Overdue {
+        Kind::Overdue => Message::Overdue(Telling {
             client,
             run: known.runs.any(dice),
             failures: dice.pick(&[0, 0, 1, 19, 255]).copied().unwrap_or_default(),
             due_s: dice.chance(300).then(|| numbers::whole(dice)),
-        },
+            heartbeat: false,
+        }),
         Kind::Release => Message::Release {
             token: known.tokens.any(dice),
             succeeded: dice.chance(500),

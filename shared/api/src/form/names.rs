@@ -156,6 +156,7 @@ pub(super) const FOREIGN: &[Foreign] = &[
         &["callback", "callback_url", "on_complete", "completion"],
         "write 'on_completion', an object such as 'target'",
     ),
+    (JOB, &["heartbeat", "ping_url", "healthcheck_url", "check_url", "monitor_url"], "write 'heartbeat_url'"),
     (TRIGGER, &["timezone", "time_zone", "tz"], "write 'zone'"),
     (
         TRIGGER,

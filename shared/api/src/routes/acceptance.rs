@@ -17,7 +17,7 @@ use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::job::JobBody;
 use crate::wire::payload::field_of;
 use crate::wire::read_only::check_paused;
-use crate::wire::target::url_field_of;
+use crate::wire::target::{HEARTBEAT, url_field_of};
 use crate::wire::trigger::Findings;
 use crate::{ApiState, QueueHint};
 
@@ -108,7 +108,8 @@ async fn check_surroundings(
 ) -> Result<Vec<String>, Problem> {
     let Terms { target, flow, .. } = &draft.terms;
     let callback = flow.on_completion.as_ref().map(|callback| ("on_completion", callback));
-    let targets = || iter::once(("target", target)).chain(callback);
+    let heartbeat = flow.heartbeat.as_deref().map(|heartbeat| (HEARTBEAT, heartbeat));
+    let targets = || iter::once(("target", target)).chain(callback).chain(heartbeat);
     for (name, target) in targets() {
         refuse_off_the_list(client, name, target)?;
     }

@@ -8,6 +8,7 @@ use tidegate_domain::flow::{
 };
 use tidegate_domain::job::Trigger;
 use tidegate_domain::rules::Rules;
+use tidegate_domain::target::Target;
 use tidegate_domain::time::{seconds, shifted};
 use tidegate_domain::unknown::Unknown;
 use tidegate_protocol::{self as protocol, Pace, RunOverlap};
@@ -48,6 +49,7 @@ pub(crate) struct FlowFields<'b> {
     pub(crate) window: Option<&'b WindowBody>,
     pub(crate) max_failures: Option<Number<MaxFailures>>,
     pub(crate) on_completion: Option<&'b TargetBody>,
+    pub(crate) heartbeat_url: Option<&'b str>,
 }
 
 impl FlowFields<'_> {
@@ -60,6 +62,7 @@ impl FlowFields<'_> {
         let max_failures = check_given(self.max_failures, errors);
         let on_completion =
             self.on_completion.map(|target| target::check_untokened(target, "on_completion", errors));
+        let heartbeat = self.heartbeat_url.map(|url| errors.keep(target::HEARTBEAT, url, Target::http(url)));
         Some(Flow {
             cost: cost?,
             priority: priority?,
@@ -68,6 +71,7 @@ impl FlowFields<'_> {
             window: given(window)?,
             max_failures: max_failures?,
             on_completion: given(on_completion)?,
+            heartbeat: given(heartbeat)?.map(Box::new),
             release_on_response: false,
             unknown: Unknown::default(),
         })
@@ -93,6 +97,7 @@ pub(crate) fn check_has_policy(flow: &Flow, is_fair: bool, errors: &mut FieldErr
         ("window", flow.window.is_some()),
         ("max_failures", flow.max_failures.is_some()),
         ("on_completion", flow.on_completion.is_some()),
+        ("heartbeat_url", flow.heartbeat.is_some()),
         ("target.http.release", flow.release_on_response),
     ] {
         if is_set {

@@ -74,6 +74,10 @@ pub(crate) struct JobBody {
     max_failures: Option<Number<MaxFailures>>,
     /// Who is told when a run has come to its end.
     on_completion: Option<TargetBody>,
+    /// The address that is called when a run has come to its end, and with `/fail` behind its path when not all of its events
+    /// succeeded, such as a check of Healthchecks. A POST of what `on_completion` is sent.
+    #[schema(example = "https://hc-ping.com/5bf66975-d4c7-4bf5-bcc8-b8d8a82ea278")]
+    heartbeat_url: Option<String>,
     /// The policy that throttles the events; none when left out.
     #[schema(example = "small")]
     policy_id: Option<String>,
@@ -264,6 +268,7 @@ impl JobBody {
             window: self.window.as_ref(),
             max_failures: self.max_failures,
             on_completion: self.on_completion.as_ref(),
+            heartbeat_url: self.heartbeat_url.as_deref(),
         };
         let (count, payload) = (self.count, self.payload);
         let carried = PayloadFields {
@@ -389,6 +394,7 @@ pub(crate) fn view(job: &Job, mut warnings: Vec<String>) -> JobView {
         window: flow.window.map(window_view),
         max_failures: flow.max_failures.map(MaxFailures::get),
         on_completion: flow.on_completion.as_ref().map(|told| target::view(told, false)),
+        heartbeat_url: flow.heartbeat.as_deref().map(|told| told.address().to_owned()),
         payload,
         payloads,
         payload_template,

@@ -51,6 +51,9 @@ pub(crate) struct HttpTargetBody {
 
 bounded_fields!(HttpTargetBody: timeout_seconds, expected_statuses, retry_statuses);
 
+/// The field of a job that is an address by itself, and no object with one.
+pub(crate) const HEARTBEAT: &str = "heartbeat_url";
+
 /// An address that was checked by its form.
 #[derive(Debug, Clone)]
 pub(crate) struct CheckedTarget {
@@ -306,6 +309,9 @@ fn called_view(url: &str, call: &HttpCall) -> HttpTarget {
 
 /// The field that carries the URL of an address that stands in the field `name`.
 pub(crate) fn url_field_of(name: &str, target: &Target) -> String {
+    if name == HEARTBEAT {
+        return name.to_owned();
+    }
     let transport = target.transport();
     format!("{name}.{}.{}", transport.name, transport.url_field)
 }

@@ -250,6 +250,13 @@ fn without_a_policy() -> Vec<Case> {
             Value::Null,
             says,
         ),
+        invalid(
+            "a heartbeat",
+            plain("/heartbeat_url", json!("https://hc-ping.com/uuid")),
+            "heartbeat_url",
+            Value::Null,
+            says,
+        ),
         invalid("a release", plain("/target", hook), "target.http.release", Value::Null, says),
     ]
 }

@@ -113,6 +113,7 @@ async fn jobs_with_all_their_fields() {
         window: Some(BatchWindow::seconds(600).expiring().paced()),
         max_failures: Some(3),
         on_completion: Some(Target::http("https://acme.example/done")),
+        heartbeat_url: Some("https://hc-ping.com/uuid".to_owned()),
         target: Target::http_released_on_response("https://acme.example/hook"),
         ..batch()
     };
@@ -122,6 +123,7 @@ async fn jobs_with_all_their_fields() {
     assert_eq!((made.cost, made.priority, made.overlap), (2, 0, RunOverlap::Skip));
     assert_eq!(made.fair_by.as_deref(), Some("/c"));
     assert_eq!((&made.target, &made.on_completion), (&job.target, &job.on_completion));
+    assert_eq!(made.heartbeat_url, job.heartbeat_url);
     let window = made.window.unwrap();
     assert_eq!(
         (window.seconds, window.on_deadline, window.pace),

@@ -28,6 +28,7 @@ async fn every_field_of_the_flow_comes_back() {
         ("window", json!({"seconds": 3_600, "on_deadline": "expire", "pace": "even"})),
         ("max_failures", json!(10)),
         ("on_completion", done),
+        ("heartbeat_url", json!("https://acme.example/beat")),
         ("target", json!({"http": {"url": "https://acme.example/hook", "release": "on_response"}})),
     ] {
         body[field] = value;
@@ -35,9 +36,17 @@ async fn every_field_of_the_flow_comes_back() {
     let made = world.put("/v1/jobs/nightly", &key, &body).await;
     assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
     let read = world.get("/v1/jobs/nightly", &key).await.json;
-    for field in
-        ["cost", "priority", "fair_by", "overlap", "window", "max_failures", "on_completion", "target"]
-    {
+    for field in [
+        "cost",
+        "priority",
+        "fair_by",
+        "overlap",
+        "window",
+        "max_failures",
+        "on_completion",
+        "heartbeat_url",
+        "target",
+    ] {
         assert_eq!(read[field], body[field], "{field}");
     }
     let same = world.put("/v1/jobs/nightly", &key, &body).await;
@@ -69,6 +78,7 @@ async fn what_a_job_without_a_policy_has_anyway_may_be_sent() {
         ("overlap", json!("allow")),
         ("window", Value::Null),
         ("on_completion", Value::Null),
+        ("heartbeat_url", Value::Null),
     ] {
         body[field] = value;
     }

@@ -22,7 +22,7 @@ async fn a_job_is_answered_as_it_was_understood() {
             "cron": "0 9 * * MON-FRI", "zone": "Europe/London", "dst": {"gap": "next_valid", "overlap": "first"}
         },
         "count": 1, "policy_id": null, "target": {"sqs": {"queue_url": QUEUE}},
-        "cost": 1, "priority": 5, "fair_by": null, "overlap": "allow", "window": null, "max_failures": null, "on_completion": null,
+        "cost": 1, "priority": 5, "fair_by": null, "overlap": "allow", "window": null, "max_failures": null, "on_completion": null, "heartbeat_url": null,
         "payload": {"report": "daily"}, "history": "all", "max_attempts": null,
         "retry": {"backoff": "exponential", "wait_seconds": 2, "ceiling_seconds": 3600, "max_age_seconds": 86400},
         "start_at": null, "end_at": null, "jitter_seconds": 0, "misfire": {"rule": "all", "max": 100},

@@ -26,6 +26,7 @@ mod far_instants;
 mod flow;
 mod forms;
 mod guide;
+mod heartbeats;
 mod history_days;
 mod hook;
 mod hostile_endpoints;

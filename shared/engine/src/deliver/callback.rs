@@ -1,59 +1,71 @@
-//! Telling a client that a run has come to its end: a message to its queue or a signed POST to its endpoint.
+//! Telling a client that a run has come to its end: whom `on_completion` of its job names, and the address of its heartbeat.
 //!
-//! At least once, under the id `<run>.completed`. It travels through the dispatch queue, so nobody who counts the last
-//! outcome waits for an endpoint.
+//! It travels through the dispatch queue, so nobody who counts the last outcome waits for an endpoint. The ids are
+//! `<run>.completed` and `<run>.heartbeat`.
+//!
+//! A heartbeat is spoken as Healthchecks does: a call of its address says that all events succeeded, one of `/fail` beneath it that
+//! some did not. Where a job has nobody else to tell, the run is marked when it was told; otherwise its mark is of the completion.
 
 use tidegate_domain::ids::{ClientId, RunId};
-use tidegate_domain::retry::Tries;
-use tidegate_domain::time::shifted;
+use tidegate_domain::target::Target;
 use tidegate_protocol::Completion;
-use tidegate_store::runs::{Announced, RunRow};
-use tracing::{info, warn};
+use tidegate_store::runs::RunRow;
 
+use super::Delivery;
 use super::event::rfc3339;
-use super::{Delivery, Sent};
+use super::telling::Told;
 use crate::EngineError;
-use crate::queues::Outgoing;
-use crate::queues::message::Message;
+use crate::outgoing::beneath;
+use crate::queues::message::{Message, Telling};
 
 impl Delivery {
-    /// Tells a client of a run's end, now or, when that fails, later. `failures` is how often it failed.
+    /// Tells a client of a run's end, now or, when that fails, later.
     pub(crate) async fn call_back(
         &self,
         client: &ClientId,
         run: &RunId,
-        failures: u8,
+        telling: &Telling,
     ) -> Result<(), EngineError> {
-        let Some(row) = self.store.run(client, run).await?.filter(|row| row.announced.is_none()) else {
+        let Some(row) = self.store.run(client, run).await? else { return Ok(()) };
+        let flow = &row.terms.flow;
+        let (target, id) = match telling.heartbeat {
+            true => {
+                (flow.heartbeat.as_deref().map(|target| pinged(target, &row)), format!("{run}.heartbeat"))
+            }
+            false => (flow.on_completion.clone(), completion_id(run)),
+        };
+        let Some(target) = target else { return Ok(()) };
+        let is_marked = !telling.heartbeat || flow.on_completion.is_none();
+        if is_marked && row.announced.is_some() {
             return Ok(());
-        };
-        let Some(target) = &row.terms.flow.on_completion else { return Ok(()) };
-        let body = serde_json::to_string(&completion(client, &row)).unwrap_or_default();
-        let now = self.clock.now();
-        let made = failures.saturating_add(1);
-        // From the end of the run on: the first call comes soon after it.
-        let since_s = row.last_outcome_at.unwrap_or(now).timestamp();
-        let tries = Tries { made, failed: made, since_s };
-        let wait = |asked_for| row.terms.retry_in(tries, asked_for, now, self.random.next_u64());
-        let id = completion_id(run);
-        let failure = match self.send_completion((client, run), target, (&id, body)).await? {
-            Sent::Done => None,
-            Sent::Failed { reason, retry_after, .. } => match wait(retry_after) {
-                Some(wait) => {
-                    info!(%client, %run, reason, failures, "a completion is tried again");
-                    let due_at = shifted(now, wait);
-                    let again = Message::callback(client, run, made, Some(due_at));
-                    return self.queues.dispatch(&[Outgoing::at(client, again, due_at)]).await;
-                }
-                None => Some(reason),
-            },
-            Sent::Refused { reason } => Some(reason),
-        };
-        if let Some(reason) = &failure {
-            warn!(%client, %run, reason, "a completion cannot be delivered");
         }
-        self.store.mark_announced(client, run, &Announced { at: now, failure }).await?;
+        let told = Told {
+            client,
+            run,
+            target: &target,
+            id,
+            body: serde_json::to_string(&completion(client, &row)).unwrap_or_default(),
+            // From the end of the run on: the first call comes soon after it.
+            since: row.last_outcome_at.unwrap_or_else(|| self.clock.now()),
+        };
+        let wait = |tries, asked_for, now, draw| row.terms.retry_in(tries, asked_for, now, draw);
+        if let Some(announced) = self.tell(told, telling, Message::Callback, wait).await?
+            && is_marked
+        {
+            self.store.mark_announced(client, run, &announced).await?;
+        }
         Ok(())
+    }
+}
+
+/// The address of a heartbeat that says how a run ended.
+fn pinged(target: &Target, run: &RunRow) -> Target {
+    let is_well = run.stopped.is_none() && run.tally.succeeded == run.terms.count.get();
+    match target {
+        Target::Http { url, call } if !is_well => {
+            Target::Http { url: beneath(url, "fail"), call: call.clone() }
+        }
+        target => target.clone(),
     }
 }
 
@@ -80,7 +92,6 @@ fn completion(client: &ClientId, run: &RunRow) -> Completion {
     }
 }
 
-/// What a completion is known by: in its body, as `webhook-id`, and where a FIFO queue suppresses repeats.
 fn completion_id(run: &RunId) -> String {
     format!("{run}.completed")
 }

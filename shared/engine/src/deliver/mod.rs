@@ -30,6 +30,7 @@ mod signature;
 mod sns;
 mod sqs;
 mod step_functions;
+mod telling;
 mod trouble;
 mod wanted;
 

@@ -4,26 +4,23 @@
 //! At least once, under the id `<run>.overdue`.
 
 use tidegate_domain::ids::{ClientId, RunId};
-use tidegate_domain::retry::{Retry, Tries};
-use tidegate_domain::time::shifted;
+use tidegate_domain::retry::Retry;
 use tidegate_protocol::LaunchOverdue;
 use tidegate_store::overdue::Overdue;
-use tidegate_store::runs::Announced;
-use tracing::{info, warn};
 
+use super::Delivery;
 use super::event::rfc3339;
-use super::{Delivery, Sent};
+use super::telling::Told;
 use crate::EngineError;
-use crate::queues::Outgoing;
-use crate::queues::message::Message;
+use crate::queues::message::{Message, Telling};
 
 impl Delivery {
-    /// Tells a client of a launch that was not over in time, now or, when that fails, later. `failures` is how often it failed.
+    /// Tells a client of a launch that was not over in time, now or, when that fails, later.
     pub(crate) async fn tell_overdue(
         &self,
         client: &ClientId,
         run: &RunId,
-        failures: u8,
+        telling: &Telling,
     ) -> Result<(), EngineError> {
         let Some(overdue) = self.store.overdue(client, run).await?.filter(|row| row.told.is_none()) else {
             return Ok(());
@@ -31,28 +28,18 @@ impl Delivery {
         let Some(target) = self.store.client(client).await?.and_then(|client| client.alerts) else {
             return Ok(());
         };
-        let body = serde_json::to_string(&message(client, &overdue)).unwrap_or_default();
-        let now = self.clock.now();
-        let made = failures.saturating_add(1);
-        let tries = Tries { made, failed: made, since_s: overdue.seen_at.timestamp() };
-        let wait = |asked_for| Retry::default().wait(tries, asked_for, now, self.random.next_u64());
-        let failure = match self.send_completion((client, run), &target, (&message_id(run), body)).await? {
-            Sent::Done => None,
-            Sent::Failed { reason, retry_after, .. } => match wait(retry_after) {
-                Some(wait) => {
-                    info!(%client, %run, reason, failures, "that a launch is overdue is told again");
-                    let due_at = shifted(now, wait);
-                    let again = Message::overdue(client, run, made, Some(due_at));
-                    return self.queues.dispatch(&[Outgoing::at(client, again, due_at)]).await;
-                }
-                None => Some(reason),
-            },
-            Sent::Refused { reason } => Some(reason),
+        let told = Told {
+            client,
+            run,
+            target: &target,
+            id: message_id(run),
+            body: serde_json::to_string(&message(client, &overdue)).unwrap_or_default(),
+            since: overdue.seen_at,
         };
-        if let Some(reason) = &failure {
-            warn!(%client, %run, reason, "nobody can be told that a launch is overdue");
+        let wait = |tries, asked_for, now, draw| Retry::default().wait(tries, asked_for, now, draw);
+        if let Some(announced) = self.tell(told, telling, Message::Overdue, wait).await? {
+            self.store.mark_told(client, run, &announced).await?;
         }
-        self.store.mark_told(client, run, &Announced { at: now, failure }).await?;
         Ok(())
     }
 }
@@ -74,7 +61,6 @@ fn message(client: &ClientId, overdue: &Overdue) -> LaunchOverdue {
     }
 }
 
-/// What it is known by: in its body, as `webhook-id`, and where a FIFO queue suppresses repeats.
 fn message_id(run: &RunId) -> String {
     format!("{run}.overdue")
 }

@@ -488,7 +488,7 @@ impl Emission {
         let (store, now) = (&self.store, self.clock.now());
         match write {
             Write::Batch(run) if run.terms.count.get() > EVENTS_INLINE => {
-                let part = Part::new(Task::Events { occurrence: run.clone(), as_of, next: 0 }, now);
+                let part = Part::new(Task::Events { occurrence: Box::new(run.clone()), as_of, next: 0 }, now);
                 return Ok(match store.create_run_in_part(run, &part, now).await? {
                     Create::Done => AfterWrite::TellWorkers(part.id),
                     // Its part is there, or done.

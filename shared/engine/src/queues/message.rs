@@ -84,18 +84,7 @@ pub enum Message {
     /// A granted event that still has to reach its target.
     Event(GrantedEvent),
     /// A run has come to its end, and its client is to be told.
-    Callback {
-        /// The client whose run it is.
-        client: String,
-        /// The id of the run.
-        run: String,
-        /// How often telling failed before.
-        #[serde(skip_serializing_if = "is_zero", default)]
-        failures: u8,
-        /// When it is to be told, in seconds since the epoch; absent: now.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        due_s: Option<i64>,
-    },
+    Callback(Telling),
     /// A launch of a job should be over by now: it is to be looked at whether it is.
     Look {
         /// The client whose job it is.
@@ -106,18 +95,7 @@ pub enum Message {
         due_s: i64,
     },
     /// A launch was not over in time, and its client is to be told.
-    Overdue {
-        /// The client whose launch it is.
-        client: String,
-        /// The id of the run that it is, or would be.
-        run: String,
-        /// How often telling failed before.
-        #[serde(skip_serializing_if = "is_zero", default)]
-        failures: u8,
-        /// When it is to be told, in seconds since the epoch; absent: now.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        due_s: Option<i64>,
-    },
+    Overdue(Telling),
     /// A release that could not be applied when it arrived.
     Release {
         /// The token's text, unsigned: nobody else writes to this queue.
@@ -286,6 +264,45 @@ fn first_format() -> u32 {
     1
 }
 
+/// A client is to be told something of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Telling {
+    /// The client whose run it is.
+    pub client: String,
+    /// The id of the run, or of what would be one.
+    pub run: String,
+    /// How often telling failed before.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub failures: u8,
+    /// When it is to be told, in seconds since the epoch; absent: now.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub due_s: Option<i64>,
+    /// The address of the job's heartbeat is to be told, and not whom the message is for otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub heartbeat: bool,
+}
+
+impl Telling {
+    /// It is to be told now, for the first time.
+    pub(crate) fn now(client: &ClientId, run: &RunId) -> Self {
+        let (client, run) = (client.to_string(), run.to_string());
+        Self { client, run, failures: 0, due_s: None, heartbeat: false }
+    }
+
+    /// The same once more, at an instant: telling failed `failures` times.
+    pub(crate) fn again(&self, failures: u8, due_at: DateTime<Utc>) -> Self {
+        Self { failures, due_s: Some(due_at.timestamp()), ..self.clone() }
+    }
+
+    /// Whose run it is of, and which.
+    pub(crate) fn of(&self) -> Result<(ClientId, RunId), EngineError> {
+        let bad = |reason: String| EngineError::Message { reason };
+        let client = self.client.parse().map_err(|e| bad(format!("'client': {e}")))?;
+        let run = self.run.parse().map_err(|e| bad(format!("'run': {e}")))?;
+        Ok((client, run))
+    }
+}
+
 impl Message {
     /// A wake-up of a policy in which something becomes due at an instant.
     pub(crate) fn wake(client: &ClientId, policy: &PolicyId, due_at: DateTime<Utc>) -> Self {
@@ -308,34 +325,10 @@ impl Message {
         Self::Drain { client: client.to_string(), job }
     }
 
-    /// Has a client told that a run has come to its end; telling failed `failures` times. Not before `due_at`, where it is
-    /// given.
-    pub(crate) fn callback(
-        client: &ClientId,
-        run: &RunId,
-        failures: u8,
-        due_at: Option<DateTime<Utc>>,
-    ) -> Self {
-        let due_s = due_at.map(|due_at| due_at.timestamp());
-        Self::Callback { client: client.to_string(), run: run.to_string(), failures, due_s }
-    }
-
     /// Has a job looked at of which a launch should be over.
     pub(crate) fn look(watch: &Watch) -> Self {
         let Watch { client, job, due, .. } = watch;
         Self::Look { client: client.to_string(), job: job.to_string(), due_s: due.timestamp() }
-    }
-
-    /// Has a client told that a launch was not over in time; telling failed `failures` times. Not before `due_at`, where it is
-    /// given.
-    pub(crate) fn overdue(
-        client: &ClientId,
-        run: &RunId,
-        failures: u8,
-        due_at: Option<DateTime<Utc>>,
-    ) -> Self {
-        let due_s = due_at.map(|due_at| due_at.timestamp());
-        Self::Overdue { client: client.to_string(), run: run.to_string(), failures, due_s }
     }
 
     /// The same kind of message with other events.
@@ -462,14 +455,30 @@ mod tests {
     fn the_wire_form_is_pinned() {
         let wake = Message::Wake { client: "acme".into(), policy: "small".into(), due_s: None };
         assert_eq!(wake.encode(), r#"{"v":1,"wake":{"client":"acme","policy":"small"}}"#);
-        let callback = |failures| Message::Callback {
+        let telling = |failures, heartbeat| Telling {
             client: "acme".into(),
             run: "nightly.1.5".into(),
             failures,
             due_s: (failures > 0).then_some(7),
+            heartbeat,
         };
-        assert_eq!(callback(0).encode(), r#"{"v":1,"callback":{"client":"acme","run":"nightly.1.5"}}"#);
-        assert_eq!(Message::decode(&callback(2).encode()).unwrap(), callback(2));
+        for (message, text) in [
+            (
+                Message::Callback(telling(0, false)),
+                r#"{"v":1,"callback":{"client":"acme","run":"nightly.1.5"}}"#,
+            ),
+            (
+                Message::Callback(telling(2, true)),
+                r#"{"v":1,"callback":{"client":"acme","run":"nightly.1.5","failures":2,"due_s":7,"heartbeat":true}}"#,
+            ),
+            (
+                Message::Overdue(telling(1, false)),
+                r#"{"v":1,"overdue":{"client":"acme","run":"nightly.1.5","failures":1,"due_s":7}}"#,
+            ),
+        ] {
+            assert_eq!(message.encode(), text);
+            assert_eq!(Message::decode(text).unwrap(), message);
+        }
         let chunk = r#"{"v":1,"chunk":{"c":"acme","l":1790000000,"o":1789999900000,"t":1,"i":[{"j":"nightly","r":2,"a":0,"b":1,"d":{"n":1,"q":"https://x/1/a","b":"null","m":5}}]}}"#;
         for text in [chunk.to_owned(), chunk.replacen("chunk", "arrival", 1)] {
             assert_eq!(Message::decode(&text).unwrap().encode(), text);

@@ -33,7 +33,7 @@ use crate::regions::Regions;
 use crate::services::Services;
 use batch::{batches, blames_a_message, blames_its_entry};
 pub use inbox::Redelivery;
-use message::{GrantedEvent, Message};
+use message::{GrantedEvent, Message, Telling};
 use turns::Turns;
 
 /// A message that comes more than this before it is due was cut short by the longest delay of SQS, in seconds. Within it,
@@ -166,7 +166,7 @@ impl Outgoing {
                 format!("client {}, job {job}, sent", self.client)
             }
             Message::Event(GrantedEvent { pack, .. }) => format!("client {}, pack {pack}", self.client),
-            Message::Callback { run, .. } | Message::Overdue { run, .. } => {
+            Message::Callback(Telling { run, .. }) | Message::Overdue(Telling { run, .. }) => {
                 format!("client {}, run {run}", self.client)
             }
             Message::Look { job, .. } => format!("client {}, job {job}", self.client),

@@ -140,7 +140,7 @@ impl Session<'_> {
     ) -> Result<(), RepairError> {
         let is_recent =
             row.last_outcome_at.is_some_and(|at| at >= shifted(self.first_cut, -seconds(TOLD_SECONDS)));
-        let is_to_be_told = row.terms.flow.on_completion.is_some() && row.announced.is_none();
+        let is_to_be_told = row.terms.flow.tells_of_the_end() && row.announced.is_none();
         let pack = PackId::Run(row.id.clone());
         if !(row.has_ended() && is_recent && is_to_be_told) || known.is_looked_after(policy, &pack) {
             return Ok(());

@@ -36,7 +36,7 @@ impl Session<'_> {
             self.readable(page).0.into_iter().for_each(|row| sent.add(row));
         }
         let (missing, again) = (sent.first.missing_below(count), sent.tried_again_in_vain());
-        let task = Task::Events { occurrence: row.occurrence(client), as_of: since, next: 0 };
+        let task = Task::Events { occurrence: Box::new(row.occurrence(client)), as_of: since, next: 0 };
         // Whoever takes it takes it for a repetition, and looks up which parts were sent.
         let part = Part { fence: 1, ..Part::new(task, DateTime::UNIX_EPOCH) };
         if (missing.is_empty() && again.is_empty()) || parts.contains(&part.id) {

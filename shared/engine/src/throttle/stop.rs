@@ -121,8 +121,12 @@ impl Throttle {
             return Vec::new();
         }
         let mut effects = Vec::new();
-        if flow.on_completion.is_some() && row.announced.is_none() {
-            effects.push(Effect::Announce(client.clone(), row.id.clone()));
+        if row.announced.is_none() {
+            let announce =
+                |by_heartbeat| Effect::Announce { client: client.clone(), run: row.id.clone(), by_heartbeat };
+            // First: once the completion is marked as told, nobody asks for either any more.
+            effects.extend(flow.heartbeat.is_some().then(|| announce(true)));
+            effects.extend(flow.on_completion.is_some().then(|| announce(false)));
         }
         if flow.overlap == Overlap::BufferOne {
             effects.push(Effect::WakeNow(policy));

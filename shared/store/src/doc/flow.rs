@@ -46,6 +46,9 @@ pub(super) struct FlowDoc {
     /// HTTP URL of the completion.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     u: Option<String>,
+    /// HTTP URL of the heartbeat.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    k: Option<String>,
     /// Where the key of fair shares lies in the payload.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     j: Option<String>,
@@ -90,6 +93,7 @@ impl From<&Flow> for FlowDoc {
             f: flow.max_failures.map(MaxFailures::get),
             q,
             u,
+            k: flow.heartbeat.as_deref().and_then(|told| split(told).1),
             j: flow.fair_by.as_ref().map(|fair| fair.pointer.as_str().to_owned()),
             l: flow.fair_by.as_ref().map(|fair| fair.lane.to_string()),
             h,
@@ -124,7 +128,7 @@ impl FlowDoc {
         if self.is_default() {
             0
         } else {
-            96 + text(&self.q) + text(&self.u) + text(&self.j) + headers + self.rest.size()
+            96 + text(&self.q) + text(&self.u) + text(&self.k) + text(&self.j) + headers + self.rest.size()
         }
     }
 
@@ -162,6 +166,7 @@ impl FlowDoc {
         let cost = self.c.map(|cost| Cost::new(cost.into())).transpose();
         let priority = self.p.map(|priority| Priority::new(priority.into())).transpose();
         let max_failures = self.f.map(|most| MaxFailures::new(most.into())).transpose();
+        let heartbeat = self.k.as_deref().map(Target::http).transpose();
         Ok(Flow {
             cost: cost.map_err(|e| e.to_string())?.unwrap_or_default(),
             priority: priority.map_err(|e| e.to_string())?.unwrap_or_default(),
@@ -175,6 +180,7 @@ impl FlowDoc {
             window: self.window()?,
             max_failures: max_failures.map_err(|e| e.to_string())?,
             on_completion: self.on_completion()?,
+            heartbeat: heartbeat.map_err(|e| format!("'k': {e}"))?.map(Box::new),
             release_on_response: self.r,
             unknown: self.rest.unknown(),
         })
@@ -225,6 +231,10 @@ mod tests {
             (
                 Flow { on_completion: Some(told), ..default.clone() },
                 r#"{"u":"https://x/done","h":{"x-key":"{{secret:k}}"}}"#,
+            ),
+            (
+                Flow { heartbeat: Target::http("https://x/beat").ok().map(Box::new), ..default.clone() },
+                r#"{"k":"https://x/beat"}"#,
             ),
             (default, "{}"),
         ] {

@@ -66,7 +66,8 @@ const CHOICES: &[(&str, &[Choice])] = &[
 /// Fields of which one at most is taken, and none need be.
 const PAYLOADS: [&str; 3] = ["payload", "payloads", "payload_template"];
 /// Fields of a job that only a policy gives a meaning to.
-const OF_POLICY: &[&str] = &["cost", "priority", "overlap", "window", "max_failures", "on_completion"];
+const OF_POLICY: &[&str] =
+    &["cost", "priority", "overlap", "window", "max_failures", "on_completion", "heartbeat_url"];
 
 /// A text that a field of this name takes.
 pub(crate) fn text(dice: &Dice, name: &str, known: &Known) -> Json {
@@ -76,7 +77,7 @@ pub(crate) fn text(dice: &Dice, name: &str, known: &Known) -> Json {
         "rate" | "Text" => any_of(dice, RATES),
         "dates" | "date" => any_of(dice, DATES),
         "queue_url" => known.queue_url.clone(),
-        "url" => known.endpoint.clone(),
+        "url" | "heartbeat_url" => known.endpoint.clone(),
         "bus_arn" => "arn:aws:events:eu-west-1:123456789012:event-bus/orders".to_owned(),
         "topic_arn" => any_of(dice, TOPICS),
         "function_arn" => "arn:aws:lambda:eu-west-1:123456789012:function:work".to_owned(),
