@@ -47,6 +47,7 @@ const TABLES: &[Table] = &[
             ("one_times", &["launch", "jobs"]),
             ("quotas", &["calendars", "policies", "jobs"]),
             ("watches", &["launch"]),
+            ("made", &["clients", "keys"]),
             ("triggers", &["keys", "launch"]),
             ("deletions", &["changes", "sidelines", "clients", "keys", "index", "launch", "triggers"]),
             ("runs", &[]),

@@ -204,7 +204,8 @@ impl FromRequestParts<ApiState> for Admin {
     }
 }
 
-fn bearer<'p>(parts: &'p Parts, whose: &str) -> Result<&'p str, Problem> {
+/// The key that a request comes with.
+pub(crate) fn bearer<'p>(parts: &'p Parts, whose: &str) -> Result<&'p str, Problem> {
     let missing = |what: &str| {
         let detail = format!("{what}; send {whose} in the header 'Authorization: Bearer <key>'");
         Problem::new(Kind::MissingKey, detail)

@@ -62,7 +62,7 @@ pub(crate) fn media_type(headers: &HeaderMap) -> Option<String> {
     declared.and_then(|text| text.split(';').next()).map(|text| text.trim().to_ascii_lowercase())
 }
 
-fn declared_as_json(headers: &HeaderMap) -> Result<(), Problem> {
+pub(crate) fn declared_as_json(headers: &HeaderMap) -> Result<(), Problem> {
     match media_type(headers) {
         Some(essence) if essence == "application/json" || essence.ends_with("+json") => Ok(()),
         Some(essence) => Err(Problem::new(

@@ -24,6 +24,7 @@ pub mod documents;
 mod form;
 mod memory;
 mod merge;
+mod new_secrets;
 mod observe;
 mod openapi;
 mod path;

@@ -43,6 +43,7 @@ pub(crate) enum Kind {
     OverQuota,
     RevisionMismatch,
     AlreadyExists,
+    AlreadyMade,
     BodyTooLarge,
     UnsupportedMediaType,
     InvalidBody,
@@ -86,6 +87,9 @@ impl Kind {
                 (StatusCode::PRECONDITION_FAILED, "revision-mismatch", "It has another revision")
             }
             Self::AlreadyExists => (StatusCode::PRECONDITION_FAILED, "already-exists", "It exists already"),
+            Self::AlreadyMade => {
+                (StatusCode::CONFLICT, "already-made", "Another call has this Idempotency-Key")
+            }
             Self::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "The body is too large"),
             Self::UnsupportedMediaType => (
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,

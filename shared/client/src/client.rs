@@ -8,7 +8,7 @@ use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, IF_MATCH, RETRY
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 use tidegate_protocol::{Problem, RegisteredClient, Unreadable, WebhookSecret};
 
 use crate::error::Error;
@@ -197,6 +197,18 @@ impl Route<'_> {
     }
 }
 
+fn registration(client_id: &str, allowed_targets: &[&str]) -> Value {
+    let allowed_targets = Some(allowed_targets).filter(|targets| !targets.is_empty());
+    json!({"client_id": client_id, "allowed_targets": allowed_targets})
+}
+
+fn rotation(keep_seconds: Option<u32>) -> Value {
+    match keep_seconds {
+        Some(seconds) => json!({"keep_seconds": seconds}),
+        None => json!({}),
+    }
+}
+
 /// A route with parameters.
 fn asked(route: Route<'_>, query: &[(&str, &str)]) -> String {
     let query: Vec<String> = query.iter().map(|(name, value)| format!("{name}={}", escaped(value))).collect();
@@ -253,9 +265,21 @@ impl Client {
         client_id: &str,
         allowed_targets: &[&str],
     ) -> Result<RegisteredClient, Error> {
-        let allowed_targets = Some(allowed_targets).filter(|targets| !targets.is_empty());
-        let body = json!({"client_id": client_id, "allowed_targets": allowed_targets});
-        self.post(Route::Clients, &body).await
+        self.post(Route::Clients, &registration(client_id, allowed_targets)).await
+    }
+
+    /// The same, by an idempotency key: 1 to 255 printable characters without spaces, such as a UUID. A call that is made again with it
+    /// and the same admin key within 24 hours gets the same API key, which is shown to nobody else.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 409 also when the idempotency key came with another call. Otherwise as [`Self::register_client`].
+    pub async fn register_client_once(
+        &self,
+        idempotency_key: &str,
+        client_id: &str,
+        allowed_targets: &[&str],
+    ) -> Result<RegisteredClient, Error> {
+        self.post_once(Route::Clients, &registration(client_id, allowed_targets), idempotency_key).await
     }
 
     /// Replaces the webhook secret of this client. Calls are signed with the former one as well for `keep_seconds`, a day when
@@ -266,11 +290,21 @@ impl Client {
     /// [`Error::Refused`] with status 409 when two former secrets live already, 422 when the time is too long. Otherwise as every
     /// call of [`Client`].
     pub async fn rotate_webhook_secret(&self, keep_seconds: Option<u32>) -> Result<WebhookSecret, Error> {
-        let body = match keep_seconds {
-            Some(seconds) => json!({"keep_seconds": seconds}),
-            None => json!({}),
-        };
-        self.post(Route::WebhookSecret, &body).await
+        self.post(Route::WebhookSecret, &rotation(keep_seconds)).await
+    }
+
+    /// The same, by an idempotency key: 1 to 255 printable characters without spaces, such as a UUID. A call that is made again with it
+    /// within 24 hours gets the same secret, unless another call replaced it.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 409 also when the idempotency key came with another call, or the secret was replaced since.
+    /// Otherwise as [`Self::rotate_webhook_secret`].
+    pub async fn rotate_webhook_secret_once(
+        &self,
+        idempotency_key: &str,
+        keep_seconds: Option<u32>,
+    ) -> Result<WebhookSecret, Error> {
+        self.post_once(Route::WebhookSecret, &rotation(keep_seconds), idempotency_key).await
     }
 
     pub(crate) async fn get<T: DeserializeOwned>(&self, route: Route<'_>) -> Result<T, Error> {

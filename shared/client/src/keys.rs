@@ -144,6 +144,16 @@ impl Client {
         self.post(Route::Keys, key).await
     }
 
+    /// The same, by an idempotency key: 1 to 255 printable characters without spaces, such as a UUID. A call that is made again with it
+    /// and with the same key of scope `admin` within 24 hours gets the same key, which is shown to nobody else.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 409 also when the idempotency key came with another call, or the key was revoked since. Otherwise
+    /// as [`Self::create_key`].
+    pub async fn create_key_once(&self, idempotency_key: &str, key: &ApiKey) -> Result<NewKey, Error> {
+        self.post_once(Route::Keys, key, idempotency_key).await
+    }
+
     /// The keys of this client, by a key of scope `admin`.
     ///
     /// # Errors

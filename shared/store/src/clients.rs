@@ -393,6 +393,17 @@ impl Store {
         seen: &str,
         change: &Change,
     ) -> Result<Write> {
+        let items = self.replacement_of_webhook_secrets(client, seen, change)?;
+        self.transact(Table::Clients, items).await
+    }
+
+    /// The writes that replace webhook secrets.
+    pub(crate) fn replacement_of_webhook_secrets(
+        &self,
+        client: &Client,
+        seen: &str,
+        change: &Change,
+    ) -> Result<Vec<TransactWriteItem>> {
         let former = former_secrets(client);
         let changes = match &former {
             Some(_) => "SET webhook_secret = :secret, former_secrets = :former",
@@ -408,7 +419,7 @@ impl Store {
         };
         // It makes no revision.
         let recorded = change_of(client, (None, None), vec!["webhook_secret"], change);
-        self.recorded(self.update_item_of(update)?, Some(recorded)).await
+        Ok(vec![self.update_item_of(update)?, self.put_item_of(Table::Jobs, recorded)?])
     }
 
     /// A page of all clients, by name.

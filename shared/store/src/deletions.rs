@@ -219,6 +219,7 @@ mod tests {
             (Table::Runs, "acme-2|nightly", "1|1", false),
             (Table::Events, "mark|acme", "-", false),
             (Table::Events, "acme|dead|1", "x", true),
+            (Table::Events, "acme|made", "key|x", true),
         ] {
             assert_eq!(is_owned(table, &acme, &Key::new(pk, sk)), is, "{pk} / {sk}");
         }

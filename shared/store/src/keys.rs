@@ -3,6 +3,7 @@
 //! A key's row says whose it is and what for; what its client may do stands in the client's row alone, so that a change of it
 //! holds for all keys.
 
+use aws_sdk_dynamodb::types::TransactWriteItem;
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use tidegate_domain::change::{Change, Kind};
@@ -42,6 +43,11 @@ impl KeyHash {
             let _infallible = write!(hex, "{byte:02x}");
         }
         Self(hex)
+    }
+
+    /// A hash as a row has it.
+    pub(crate) fn read(hex: &str) -> Self {
+        Self(hex.to_owned())
     }
 
     /// The first 12 characters: what the key is called. Whoever finds a key can tell which one it is.
@@ -110,7 +116,7 @@ fn read(row: &Attributes) -> Result<ApiKey> {
     let scopes = item.text("scopes")?.parse();
     Ok(ApiKey {
         client: item.id("client")?,
-        hash: KeyHash(item.text("hash")?.to_owned()),
+        hash: KeyHash::read(item.text("hash")?),
         scopes: scopes.map_err(|word| item.corrupt(format!("'scopes': '{word}' is none")))?,
         note: item.find_text("note").unwrap_or_default().to_owned(),
         expires_at: item.find_instant_ms("expires_at")?,
@@ -130,6 +136,20 @@ impl Store {
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
     /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
     pub async fn create_client(&self, client: &Client, key: &ApiKey, change: &Change) -> Result<Create> {
+        let items = self.creation_of_client(client, key, change)?;
+        Ok(match self.transact(Table::Clients, items).await? {
+            Write::Done => Create::Done,
+            Write::Refused => Create::Exists,
+        })
+    }
+
+    /// The writes that register a client.
+    pub(crate) fn creation_of_client(
+        &self,
+        client: &Client,
+        key: &ApiKey,
+        change: &Change,
+    ) -> Result<Vec<TransactWriteItem>> {
         let mut items = vec![self.put_new_item_of(Table::Clients, clients::row(client))?];
         for row in rows(key) {
             items.push(self.put_item_of(Table::Clients, row)?);
@@ -137,10 +157,7 @@ impl Store {
         let recorded = clients::change_of(client, (None, Some(client.revision)), Vec::new(), change);
         items.push(self.put_item_of(Table::Jobs, recorded)?);
         items.extend(self.writes_of_quotas(client, &Quotas::default())?);
-        Ok(match self.transact(Table::Clients, items).await? {
-            Write::Done => Create::Done,
-            Write::Refused => Create::Exists,
-        })
+        Ok(items)
     }
 
     /// A key by its hash; `None` when there is no such key. It is good from the moment on that it was given: where an eventual
@@ -159,6 +176,11 @@ impl Store {
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or when the transaction still conflicts
     /// with others after `WRITE_ROUNDS` more attempts: nothing is written then.
     pub async fn create_key(&self, key: &ApiKey, change: &Change) -> Result<Write> {
+        self.transact(Table::Clients, self.creation_of_key(key, change)?).await
+    }
+
+    /// The writes that give a client another key.
+    pub(crate) fn creation_of_key(&self, key: &ApiKey, change: &Change) -> Result<Vec<TransactWriteItem>> {
         let counted =
             Update::new(Table::Clients, client_key(key.client.as_str()), "SET live_keys = live_keys + :one")
                 .when("live_keys < :most")
@@ -170,7 +192,7 @@ impl Store {
         }
         let recorded = change_of(&key.client, key.hash.id(), change);
         items.push(self.put_item_of(Table::Jobs, recorded)?);
-        self.transact(Table::Clients, items).await
+        Ok(items)
     }
 
     /// The keys of a client, those that are over among them, ordered by their names.
@@ -191,7 +213,7 @@ impl Store {
     pub async fn revoke_key(&self, client: &ClientId, id: &str, change: &Change) -> Result<Option<KeyHash>> {
         let listed = listed_key(client, id);
         let Some(row) = self.get(Table::Clients, &listed, true).await? else { return Ok(None) };
-        let hash = KeyHash(Item::read(Table::Clients, &row)?.text("hash")?.to_owned());
+        let hash = KeyHash::read(Item::read(Table::Clients, &row)?.text("hash")?);
         let counted =
             Update::new(Table::Clients, client_key(client.as_str()), "SET live_keys = live_keys - :one")
                 .value(":one", number(1));

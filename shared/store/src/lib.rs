@@ -32,6 +32,7 @@ pub mod journal;
 pub mod keys;
 pub mod launch;
 pub mod line;
+pub mod made;
 mod one_times;
 pub mod overdue;
 pub mod pace;

@@ -120,7 +120,7 @@ fn answer_put(written: Written<Calendar>, id: &CalendarId) -> Result<Response, P
 }
 
 /// Says which launches the jobs that name a calendar would gain and lose within 400 days, if it were put so. Nothing is changed. Up to 100
-/// of the client's jobs are looked at for each page; one-time jobs with a generated id are not.
+/// of the client's jobs are looked at for each page; one-time jobs with a generated id are not. Repeating it is safe.
 #[utoipa::path(post, path = "/v1/calendars/{calendar_id}/preview", tag = "calendars",
     request_body(description = "The calendar", content((CalendarBody = "application/json"), (String = "text/calendar"))),
     params(("calendar_id" = String, Path), PreviewChangeQuery), responses(

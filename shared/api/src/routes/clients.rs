@@ -2,9 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::response::Response;
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use axum::response::{IntoResponse as _, Response};
 use chrono::DateTime;
 use http::StatusCode;
 use tidegate_domain::change::What;
@@ -13,17 +11,19 @@ use tidegate_domain::key::Scopes;
 use tidegate_domain::limits::{FORMER_SECRETS, WRITE_ROUNDS};
 use tidegate_domain::quota::Quotas;
 use tidegate_domain::secret::KeptSeconds;
-use tidegate_domain::time::{seconds, shifted};
 use tidegate_engine::author;
 use tidegate_protocol::{ClientView, RegisteredClient, WebhookSecret};
 use tidegate_store::clients::{Client, FormerSecret};
 use tidegate_store::keys::ApiKey;
+use tidegate_store::made::MadeKind;
 use tidegate_store::{Create, KeyHash, Write};
 
-use super::{with_revision, wrong_revision};
+use super::keys::shown_again;
+use super::{replayed, with_revision, wrong_revision};
 use crate::ApiState;
 use crate::auth::{Admin, Caller, not_registered, present, registered};
 use crate::body::{Body, Cursor, Expected, ListQuery, Paged, id_to_find};
+use crate::new_secrets::{Once, OnceBody, new_api_key, new_webhook_secret};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::client::{
     CheckedClient, CheckedClientPatch, ClientBody, ClientList, ClientPatch, RotateBody, SuspendBody, view,
@@ -31,24 +31,34 @@ use crate::wire::client::{
 use crate::wire::sideline::DrainBody;
 use crate::wire::{instant, spoiled};
 
-/// Registers a client. The answer shows its API key and its webhook secret, once.
-#[utoipa::path(post, path = "/v1/clients", tag = "clients", request_body = ClientBody, security(("admin_key" = [])), responses(
+/// Registers a client. The answer shows its API key and its webhook secret, once. A name is registered once, so that repeating the call
+/// is refused; with an `Idempotency-Key` it is safe to repeat: the same call within 24 hours is answered with what the first one made,
+/// and `Idempotent-Replayed: true`.
+#[utoipa::path(post, path = "/v1/clients", tag = "clients", request_body = ClientBody,
+    params(("idempotency-key" = Option<String>, Header,
+        description = "1 to 255 printable characters without spaces, such as a UUID")),
+    security(("admin_key" = [])), responses(
     (status = 201, description = "The client, with its secrets", body = RegisteredClient),
+    (status = 200, description = "The client that an earlier call registered with this Idempotency-Key, as it is now, with its secrets",
+        body = RegisteredClient),
 ))]
 pub(crate) async fn register_client(
     State(state): State<ApiState>,
     _: Admin,
-    Body(body): Body<ClientBody>,
-) -> Result<(StatusCode, Json<RegisteredClient>), Problem> {
+    OnceBody(body, once): OnceBody<ClientBody>,
+) -> Result<Response, Problem> {
     let mut errors = FieldErrors::default();
     let checked = body.check(&mut errors);
     errors.into_result(Kind::InvalidBody)?;
     let Some(CheckedClient { id, allowed_targets, defaults, quotas, alerts }) = checked else {
         return Err(Problem::new(Kind::InvalidBody, "the body is not that of a client"));
     };
-    let api_key = new_api_key(&id)?;
+    if let Some(again) = registered_before(&state, &id, once.as_ref()).await? {
+        return Ok(again);
+    }
     let webhook_secret = new_webhook_secret()?;
     let created_at = state.engine.clock().now();
+    let (api_key, made) = new_api_key(once.as_ref(), &id, MadeKind::Client, created_at)?;
     let key = ApiKey {
         client: id.clone(),
         hash: KeyHash::of(&api_key),
@@ -72,15 +82,22 @@ pub(crate) async fn register_client(
         created_at,
     };
     let change = author::change(What::Created, created_at);
-    let created = state.engine.store().create_client(&client, &key, &change).await;
+    let store = state.engine.store();
+    let created = match &made {
+        Some(made) => store.create_client_once(&client, &key, made, &change).await,
+        None => store.create_client(&client, &key, &change).await.map(|created| match created {
+            Create::Done => Write::Done,
+            Create::Exists => Write::Refused,
+        }),
+    };
     match created.map_err(|e| Problem::of_store("register a client", &e))? {
-        Create::Done => {
-            let shown = view(&client);
-            let webhook_secret = client.webhook_secret;
-            Ok((StatusCode::CREATED, Json(RegisteredClient { client: shown, api_key, webhook_secret })))
-        }
-        Create::Exists => {
+        Write::Done => Ok(with_secrets(StatusCode::CREATED, client, api_key)),
+        Write::Refused => {
             let id = &client.id;
+            // The same call may have been made at the same time.
+            if let Some(again) = registered_before(&state, id, once.as_ref()).await? {
+                return Ok(again);
+            }
             let known = state.engine.store().client_as_it_is(id).await;
             let known = known.map_err(|e| Problem::of_store("read a client", &e))?;
             let message = match known.and_then(|known| known.deleting) {
@@ -94,12 +111,29 @@ pub(crate) async fn register_client(
     }
 }
 
-pub(super) fn new_api_key(id: &ClientId) -> Result<String, Problem> {
-    Ok(format!("tg_{id}_{}", URL_SAFE_NO_PAD.encode(random()?)))
+/// The answer of the same call, when it was made before, and what it made is there. Its key may be revoked by now, and the admin may
+/// call with another one: then the name is taken, as it is for everyone.
+async fn registered_before(
+    state: &ApiState,
+    id: &ClientId,
+    once: Option<&Once>,
+) -> Result<Option<Response>, Problem> {
+    let Some(once) = once else { return Ok(None) };
+    let Some(made) = once.before(state, id, MadeKind::Client).await? else { return Ok(None) };
+    let api_key = once.api_key_again(&made);
+    if shown_again(state, &made, &api_key).await?.is_none() {
+        return Ok(None);
+    }
+    let found = state.engine.store().client_as_it_is(id).await;
+    let found = found.map_err(|e| Problem::of_store("read a client", &e))?;
+    let client = found.filter(|client| client.deleting.is_none());
+    Ok(client.map(|client| replayed(with_secrets(StatusCode::OK, client, api_key))))
 }
 
-fn new_webhook_secret() -> Result<String, Problem> {
-    Ok(format!("whsec_{}", STANDARD.encode(random()?)))
+fn with_secrets(status: StatusCode, client: Client, api_key: String) -> Response {
+    let shown = view(&client);
+    let webhook_secret = client.webhook_secret;
+    (status, Json(RegisteredClient { client: shown, api_key, webhook_secret })).into_response()
 }
 
 /// Shows a client, without its secrets.
@@ -194,6 +228,7 @@ pub(crate) async fn suspend_client(
 }
 
 /// Lets a client go on that was suspended: what waited is delivered at a pace. One that was sidelined before stays so.
+/// Repeating it sets the pace.
 #[utoipa::path(post, path = "/v1/clients/{client_id}/resume", tag = "clients", params(("client_id" = String, Path)),
     security(("admin_key" = [])), request_body = DrainBody, responses(
     (status = 200, description = "The client", body = ClientView, headers(("etag" = String))),
@@ -239,15 +274,19 @@ fn shown(id: &ClientId, client: Option<Client>) -> Result<Response, Problem> {
 }
 
 /// Replaces the webhook secret of the client. The answer shows the new one, once. Calls are signed with both for a while, so that
-/// endpoints can change over.
-#[utoipa::path(post, path = "/v1/webhook-secret/rotate", tag = "clients", request_body = RotateBody, responses(
+/// endpoints can change over. Each call makes another secret, but with an `Idempotency-Key` the same call within 24 hours is answered
+/// with the secret that the first one made, and `Idempotent-Replayed: true`: so it is safe to repeat.
+#[utoipa::path(post, path = "/v1/webhook-secret/rotate", tag = "clients", request_body = RotateBody,
+    params(("idempotency-key" = Option<String>, Header,
+        description = "1 to 255 printable characters without spaces, such as a UUID")), responses(
     (status = 201, description = "The new secret", body = WebhookSecret),
+    (status = 200, description = "The secret that an earlier call made with this Idempotency-Key", body = WebhookSecret),
 ))]
 pub(crate) async fn rotate_webhook_secret(
     State(state): State<ApiState>,
     Caller(caller): Caller,
-    Body(body): Body<RotateBody>,
-) -> Result<(StatusCode, Json<WebhookSecret>), Problem> {
+    OnceBody(body, once): OnceBody<RotateBody>,
+) -> Result<Response, Problem> {
     let mut errors = FieldErrors::default();
     let checked = body.check(&mut errors);
     errors.into_result(Kind::InvalidBody)?;
@@ -257,14 +296,24 @@ pub(crate) async fn rotate_webhook_secret(
         let found = state.engine.store().client(&caller.id).await;
         let found = found.map_err(|e| Problem::of_store("read a client", &e))?;
         let Some(client) = found else { return Err(super::not_found("client", caller.id.as_str())) };
+        if let Some(again) = replaced_before(&state, &caller.id, once.as_ref()).await? {
+            return Ok(again);
+        }
         let (now, seen) = (state.engine.clock().now(), client.webhook_secret.clone());
         let changed = client.with_webhook_secret(webhook_secret.clone(), kept, now);
         let changed = changed.map_err(|oldest| too_many_secrets(&oldest))?;
         let change = author::change(What::Changed, now);
-        let written = state.engine.store().replace_webhook_secrets(&changed, &seen, &change).await;
+        let store = state.engine.store();
+        let written = match &once {
+            Some(once) => {
+                let id = KeyHash::of(&webhook_secret).id().to_owned();
+                let made = once.made(&caller.id, MadeKind::WebhookSecret, id, now);
+                store.replace_webhook_secrets_once(&changed, &seen, &made, &change).await
+            }
+            None => store.replace_webhook_secrets(&changed, &seen, &change).await,
+        };
         if written.map_err(|e| Problem::of_store("replace a webhook secret", &e))? == Write::Done {
-            let former_until = (kept.get() > 0).then(|| instant(shifted(now, seconds(kept.get().into()))));
-            return Ok((StatusCode::CREATED, Json(WebhookSecret { webhook_secret, former_until })));
+            return Ok((StatusCode::CREATED, Json(shown_secret(&changed))).into_response());
         }
     }
     let detail = "the webhook secret was replaced by another call at the same time; send this one again";
@@ -280,10 +329,33 @@ fn too_many_secrets(oldest: &FormerSecret) -> Problem {
     Problem::new(Kind::ChangedMeanwhile, detail)
 }
 
-fn random() -> Result<[u8; 32], Problem> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|e| Problem::internal("make a secret", &e))?;
-    Ok(bytes)
+/// The webhook secret of a client, and until when its calls are signed with the one before.
+fn shown_secret(client: &Client) -> WebhookSecret {
+    let former = client.former_secrets.first();
+    let former_until = former.and_then(|former| DateTime::from_timestamp(former.until_s, 0)).map(instant);
+    WebhookSecret { webhook_secret: client.webhook_secret.clone(), former_until }
+}
+
+/// The answer of the same call, when it was made before.
+async fn replaced_before(
+    state: &ApiState,
+    id: &ClientId,
+    once: Option<&Once>,
+) -> Result<Option<Response>, Problem> {
+    let Some(once) = once else { return Ok(None) };
+    let Some(made) = once.before(state, id, MadeKind::WebhookSecret).await? else { return Ok(None) };
+    let found = state.engine.store().client_as_it_is(id).await;
+    let found = found.map_err(|e| Problem::of_store("read a client", &e))?;
+    let is_made = |client: &Client| KeyHash::of(&client.webhook_secret).id() == made.id;
+    let Some(client) = found.filter(is_made) else {
+        let detail = format!(
+            "this Idempotency-Key made a webhook secret at {}, which another call replaced since; send another Idempotency-Key to make \
+             one more",
+            instant(made.at)
+        );
+        return Err(Problem::new(Kind::AlreadyMade, detail));
+    };
+    Ok(Some(replayed((StatusCode::OK, Json(shown_secret(&client))).into_response())))
 }
 
 /// Lists all clients, without their secrets.

@@ -79,7 +79,8 @@ pub(crate) async fn read_dead_letter(
 }
 
 /// Sends the events of dead letters again, under the limits of their policies: up to 100 by their ids, or those that fit, a
-/// hundred in a call. Each keeps its id and counts its deliveries on.
+/// hundred in a call. Each keeps its id and counts its deliveries on. Repeating it is safe: an event that was sent again has no letter
+/// any more, and a call for those that fit takes the next.
 #[utoipa::path(post, path = "/v1/dead-letters/redrive", tag = "dead letters", request_body = RedriveBody, responses(
     (status = 200, description = "What came of each", body = DeadLetterResults),
 ))]
@@ -111,7 +112,7 @@ pub(crate) async fn redrive_dead_letters(
 }
 
 /// Forgets dead letters: up to 100 by their events' ids, or those that fit, a hundred in a call. The records of the events
-/// stay.
+/// stay. Repeating it is safe: what was discarded is not there any more, and a call for those that fit takes the next.
 #[utoipa::path(post, path = "/v1/dead-letters/discard", tag = "dead letters", request_body = DiscardBody, responses(
     (status = 200, description = "What came of each", body = DeadLetterResults),
 ))]

@@ -40,7 +40,7 @@ const LOOKED_AT: u32 = 1_000;
 const FIRINGS_LOOKED_AT: usize = 20;
 
 /// Creates a job. The same job posted again under the same id, or without one under the same `Idempotency-Key`, is answered with
-/// 200.
+/// 200: so it is safe to repeat. With neither of them each call creates another job.
 #[utoipa::path(post, path = "/v1/jobs", tag = "jobs", request_body = JobBody,
     params(("idempotency-key" = Option<String>, Header,
         description = "Gives a job without a `job_id` an id that follows from it, in 1 to 255 visible ASCII characters")),
@@ -259,7 +259,7 @@ pub(crate) async fn delete_job(
 
 /// Pauses a job. A launch that falls due while it is paused delivers nothing and is recorded as a run with the reason
 /// `paused`; runs that were launched before go on. The body may say why, and may be left out: GET shows it as `paused_because`
-/// while the job is paused. Pausing it again for another reason replaces the reason.
+/// while the job is paused. Repeating it is safe: pausing it again for another reason replaces the reason.
 #[utoipa::path(post, path = "/v1/jobs/{job_id}/pause", tag = "jobs", request_body = Option<PauseBody>,
     params(("job_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
     responses(
@@ -284,7 +284,7 @@ pub(crate) async fn pause_job(
     answer_paused(written, &id)
 }
 
-/// Resumes a job. Launches that fell due in the meantime are not delivered later.
+/// Resumes a job. Launches that fell due in the meantime are not delivered later. Repeating it is safe.
 #[utoipa::path(post, path = "/v1/jobs/{job_id}/resume", tag = "jobs",
     params(("job_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
     responses(

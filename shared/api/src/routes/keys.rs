@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
+use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
 use tidegate_domain::change::What;
 use tidegate_domain::limits::CLIENT_KEYS;
@@ -9,42 +10,49 @@ use tidegate_engine::author;
 use tidegate_protocol::{KeyList, NewKey};
 use tidegate_store::clients::Client;
 use tidegate_store::keys::ApiKey;
+use tidegate_store::made::{Made, MadeKind};
 use tidegate_store::{KeyHash, Write};
 
-use super::clients::new_api_key;
-use super::not_found;
+use super::{not_found, replayed};
 use crate::ApiState;
 use crate::auth::{Admin, Caller, present};
-use crate::body::Body;
+use crate::new_secrets::{Once, OnceBody, new_api_key};
 use crate::problem::{ECHOED_CHARACTERS, FieldErrors, Kind, Problem, cut};
 use crate::wire::key::{CheckedKey, KeyBody, view};
-use crate::wire::spoiled;
+use crate::wire::{instant, spoiled};
 
 /// Makes another key for the client. The answer shows it, once. To rotate a key make another one, give it out, and revoke the
-/// former.
-#[utoipa::path(post, path = "/v1/keys", tag = "keys", request_body = KeyBody, responses(
+/// former. Each call makes another key, but with an `Idempotency-Key` the same call with the same key within 24 hours is answered with
+/// the key that the first one made, and `Idempotent-Replayed: true`: so it is safe to repeat.
+#[utoipa::path(post, path = "/v1/keys", tag = "keys", request_body = KeyBody,
+    params(("idempotency-key" = Option<String>, Header,
+        description = "1 to 255 printable characters without spaces, such as a UUID")), responses(
     (status = 201, description = "The key", body = NewKey),
+    (status = 200, description = "The key that an earlier call made with this Idempotency-Key", body = NewKey),
 ))]
 pub(crate) async fn create_key(
     State(state): State<ApiState>,
     Caller(client): Caller,
-    Body(body): Body<KeyBody>,
-) -> Result<(StatusCode, Json<NewKey>), Problem> {
-    create(&state, &client, body).await
+    OnceBody(body, once): OnceBody<KeyBody>,
+) -> Result<Response, Problem> {
+    create(&state, &client, body, once.as_ref()).await
 }
 
-/// Makes another key for a client. The answer shows it, once.
+/// Makes another key for a client. The answer shows it, once. With an `Idempotency-Key` it is safe to repeat, as `POST /v1/keys` is.
 #[utoipa::path(post, path = "/v1/clients/{client_id}/keys", tag = "keys", request_body = KeyBody,
-    params(("client_id" = String, Path)), security(("admin_key" = [])), responses(
+    params(("client_id" = String, Path), ("idempotency-key" = Option<String>, Header,
+        description = "1 to 255 printable characters without spaces, such as a UUID")),
+    security(("admin_key" = [])), responses(
     (status = 201, description = "The key", body = NewKey),
+    (status = 200, description = "The key that an earlier call made with this Idempotency-Key", body = NewKey),
 ))]
 pub(crate) async fn create_key_for(
     State(state): State<ApiState>,
     _: Admin,
     Path(id): Path<String>,
-    Body(body): Body<KeyBody>,
-) -> Result<(StatusCode, Json<NewKey>), Problem> {
-    create(&state, &present(&state, &id).await?, body).await
+    OnceBody(body, once): OnceBody<KeyBody>,
+) -> Result<Response, Problem> {
+    create(&state, &present(&state, &id).await?, body, once.as_ref()).await
 }
 
 /// Lists the keys of the client, without the keys themselves.
@@ -100,27 +108,40 @@ async fn create(
     state: &ApiState,
     client: &Client,
     body: KeyBody,
-) -> Result<(StatusCode, Json<NewKey>), Problem> {
+    once: Option<&Once>,
+) -> Result<Response, Problem> {
     let mut errors = FieldErrors::default();
     let checked = body.check(state.engine.clock().now(), &mut errors);
     errors.into_result(Kind::InvalidBody)?;
     let Some(CheckedKey { scopes, note, expires_at }) = checked else {
         return Err(Problem::new(Kind::InvalidBody, "the body is not that of a key"));
     };
-    let api_key = new_api_key(&client.id)?;
+    if let Some(again) = made_before(state, client, once).await? {
+        return Ok(again);
+    }
+    let created_at = state.engine.clock().now();
+    let (api_key, made) = new_api_key(once, &client.id, MadeKind::Key, created_at)?;
     let key = ApiKey {
         client: client.id.clone(),
         hash: KeyHash::of(&api_key),
         scopes,
         note,
         expires_at,
-        created_at: state.engine.clock().now(),
+        created_at,
     };
-    let change = author::change(What::Created, key.created_at);
-    let created = state.engine.store().create_key(&key, &change).await;
+    let change = author::change(What::Created, created_at);
+    let store = state.engine.store();
+    let created = match &made {
+        Some(made) => store.create_key_once(&key, made, &change).await,
+        None => store.create_key(&key, &change).await,
+    };
     match created.map_err(|e| Problem::of_store("make a key", &e))? {
-        Write::Done => Ok((StatusCode::CREATED, Json(NewKey { key: view(&key), api_key }))),
+        Write::Done => Ok((StatusCode::CREATED, Json(NewKey { key: view(&key), api_key })).into_response()),
         Write::Refused => {
+            // The same call may have been made at the same time.
+            if let Some(again) = made_before(state, client, once).await? {
+                return Ok(again);
+            }
             let detail = format!(
                 "client '{}' has {CLIENT_KEYS} keys, the most; revoke one that is not needed",
                 client.id
@@ -128,6 +149,41 @@ async fn create(
             Err(Problem::new(Kind::TooMany, detail))
         }
     }
+}
+
+/// The answer of the same call, when it was made before.
+async fn made_before(
+    state: &ApiState,
+    client: &Client,
+    once: Option<&Once>,
+) -> Result<Option<Response>, Problem> {
+    let Some(once) = once else { return Ok(None) };
+    let Some(made) = once.before(state, &client.id, MadeKind::Key).await? else { return Ok(None) };
+    let api_key = once.api_key_again(&made);
+    let Some(key) = shown_again(state, &made, &api_key).await? else {
+        let Made { id, at, .. } = &made;
+        let detail = format!(
+            "this Idempotency-Key made key {id} at {}, which is shown again to the key that asked for it then, and to no other, until it \
+             is revoked; revoke it by DELETE where GET lists it, and send another Idempotency-Key",
+            instant(*at)
+        );
+        return Err(Problem::new(Kind::AlreadyMade, detail));
+    };
+    let shown = (StatusCode::OK, Json(NewKey { key: view(&key), api_key }));
+    Ok(Some(replayed(shown.into_response())))
+}
+
+/// The key that a call made, when `api_key` is that one, and it is there.
+pub(super) async fn shown_again(
+    state: &ApiState,
+    made: &Made,
+    api_key: &str,
+) -> Result<Option<ApiKey>, Problem> {
+    let hash = KeyHash::of(api_key);
+    if hash.id() != made.id {
+        return Ok(None);
+    }
+    state.engine.store().key(&hash).await.map_err(|e| Problem::of_store("look up a key", &e))
 }
 
 async fn list(state: &ApiState, client: &Client) -> Result<Json<KeyList>, Problem> {

@@ -82,7 +82,7 @@ fn check_quotas(client: &Client, terms: &PolicyTerms, errors: &mut FieldErrors) 
     }
 }
 
-/// Creates a policy. The same policy posted again gets the same answer.
+/// Creates a policy. The same policy posted again gets the same answer: it is safe to repeat.
 #[utoipa::path(post, path = "/v1/policies", tag = "policies", request_body = PolicyBody, responses(
     (status = 201, description = "The policy", body = PolicyView, headers(("etag" = String), ("location" = String))),
     (status = 200, description = "It existed already and says the same", body = PolicyView, headers(("etag" = String))),
@@ -239,7 +239,7 @@ pub(super) fn answer(written: Written<Policy>, id: &PolicyId) -> Result<Response
     }
 }
 
-/// Pauses a policy: nothing more is admitted. What is in flight goes on and ends as it would.
+/// Pauses a policy: nothing more is admitted. What is in flight goes on and ends as it would. Repeating it is safe.
 #[utoipa::path(post, path = "/v1/policies/{policy_id}/pause", tag = "policies",
     params(("policy_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
     responses(
@@ -254,7 +254,7 @@ pub(crate) async fn pause_policy(
     set_paused(&state, &client, &id, true, expected).await
 }
 
-/// Resumes a policy: its line goes on where it stood.
+/// Resumes a policy: its line goes on where it stood. Repeating it is safe.
 #[utoipa::path(post, path = "/v1/policies/{policy_id}/resume", tag = "policies",
     params(("policy_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
     responses(
@@ -282,7 +282,7 @@ async fn set_paused(
 }
 
 /// Closes a policy until an instant: nothing is admitted before it, and its line goes on then by itself. What is in flight goes
-/// on and ends as it would. A policy that is closed already gets the new instant and reason.
+/// on and ends as it would. Repeating it is safe: a policy that is closed already gets the new instant and reason.
 #[utoipa::path(post, path = "/v1/policies/{policy_id}/close", tag = "policies", request_body = CloseBody,
     params(("policy_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
     responses(
@@ -304,6 +304,7 @@ pub(crate) async fn close_policy(
 }
 
 /// Opens a policy at once, whoever closed it, and takes back what its limit was lowered by since its consumer could not keep up.
+/// Repeating it is safe.
 #[utoipa::path(post, path = "/v1/policies/{policy_id}/open", tag = "policies",
     params(("policy_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
     responses(

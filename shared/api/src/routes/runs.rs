@@ -189,7 +189,7 @@ pub(crate) async fn read_run(
 }
 
 /// Cancels what is left of a run: no further event of it is admitted. Events that are with their consumers end as they
-/// would. A run that was cancelled already is answered as it is.
+/// would. Repeating it is safe: a run that was cancelled already is answered as it is.
 #[utoipa::path(post, path = "/v1/jobs/{job_id}/runs/{run_id}/cancel", tag = "runs",
     params(("job_id" = String, Path), ("run_id" = String, Path)), responses(
     (status = 200, description = "The run, cancelled", body = RunDetail),

@@ -63,7 +63,7 @@ pub(crate) async fn look_ahead(
 }
 
 /// Says what a trigger means, when it fires, and what may not be as meant. Nothing is stored; an expression that never
-/// fires is answered too, with a warning.
+/// fires is answered too, with a warning. Repeating it is safe.
 #[utoipa::path(post, path = "/v1/schedules/preview", tag = "schedules", request_body = PreviewBody, responses(
     (status = 200, description = "What it means and when it fires", body = Preview),
 ))]

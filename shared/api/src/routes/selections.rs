@@ -45,7 +45,7 @@ pub(crate) async fn pause_jobs(
     act_on(&state, &client, &body, Act::Pause(because.flatten())).await
 }
 
-/// Resumes the jobs that fit all that is given, as `/v1/jobs/bulk/pause` pauses them.
+/// Resumes the jobs that fit all that is given, as `/v1/jobs/bulk/pause` pauses them. Repeating it is safe.
 #[utoipa::path(post, path = "/v1/jobs/bulk/resume", tag = "jobs", request_body = SelectionBody, responses(
     (status = 200, description = "The jobs, and what came of each", body = SelectedJobs),
 ))]
@@ -58,6 +58,7 @@ pub(crate) async fn resume_jobs(
 }
 
 /// Deletes the jobs that fit all that is given, as `/v1/jobs/bulk/pause` pauses them. What a job has waiting is cancelled with it.
+/// Repeating it is safe.
 #[utoipa::path(post, path = "/v1/jobs/bulk/delete", tag = "jobs", request_body = SelectionBody, responses(
     (status = 200, description = "The jobs, and what came of each", body = SelectedJobs),
 ))]

@@ -52,6 +52,7 @@ pub(crate) async fn drain_caller(
 }
 
 /// Sidelines a job: nothing of it is delivered until it is drained, and nothing is lost. Other jobs under its policy go on.
+/// Repeating it is safe.
 #[utoipa::path(post, path = "/v1/jobs/{job_id}/sideline", tag = "sidelining", params(("job_id" = String, Path)),
     request_body = SidelineBody, responses(
     (status = 200, description = "What is sidelined", body = Sidelines),
@@ -94,7 +95,7 @@ pub(crate) async fn read_sideline_of_client(
     shown(&state, &registered(&state, &id).await?.id).await
 }
 
-/// Sidelines a client, as it could do itself.
+/// Sidelines a client, as it could do itself. Repeating it changes nothing but the reason.
 #[utoipa::path(post, path = "/v1/clients/{client_id}/sideline", tag = "sidelining", params(("client_id" = String, Path)),
     security(("admin_key" = [])), request_body = SidelineBody, responses(
     (status = 200, description = "What is sidelined", body = Sidelines),
@@ -108,7 +109,7 @@ pub(crate) async fn sideline_client(
     sideline(&state, &present(&state, &id).await?.id, &SidelineOf::Client, &body).await
 }
 
-/// Drains a client, as it could do itself.
+/// Drains a client, as it could do itself. Repeating it sets the pace.
 #[utoipa::path(post, path = "/v1/clients/{client_id}/drain", tag = "sidelining", params(("client_id" = String, Path)),
     security(("admin_key" = [])), request_body = DrainBody, responses(
     (status = 200, description = "What drains", body = Sidelines),

@@ -93,7 +93,8 @@ fn release_status(released: Option<&Released>) -> ReleaseStatus {
     }
 }
 
-/// Extends the leases of tokens that are still held: the heartbeat of a consumer that takes long.
+/// Extends the leases of tokens that are still held: the heartbeat of a consumer that takes long. Repeating it is
+/// safe: each lease goes on from the last call.
 #[utoipa::path(post, path = "/v1/tokens/extend", tag = "tokens", request_body = ExtendBody, responses(
     (status = 200, description = "What came of each token", body = ExtendResults),
 ))]
@@ -126,7 +127,8 @@ pub(crate) async fn extend_tokens(
 }
 
 /// Ends leases, whether they ran out or not: an operator found out that their consumers are gone. It is what ends a lease
-/// that ran out under `on_expiry: hold`. A consumer that is at work after all goes on beside the next; its release comes late.
+/// that ran out under `on_expiry: hold`. A consumer that is at work after all goes on beside the next; its release comes late. Repeating it
+/// does nothing.
 #[utoipa::path(post, path = "/v1/tokens/free", tag = "tokens", request_body = FreeBody, responses(
     (status = 200, description = "What came of each token", body = FreeResults),
 ))]

@@ -18,7 +18,7 @@ use crate::wire::instant;
 
 /// Triggers a job: a run of it at once, beside its schedule, also when it is paused. Its policy, its retries and its rule
 /// for runs that overlap count as for every run. With an `Idempotency-Key`, the same call within 24 hours is answered with
-/// the run that the first one made, and `Idempotent-Replayed: true`.
+/// the run that the first one made, and `Idempotent-Replayed: true`: so it is safe to repeat. Without one each call makes a run.
 #[utoipa::path(post, path = "/v1/jobs/{job_id}/trigger", tag = "jobs",
     params(("job_id" = String, Path), ("idempotency-key" = Option<String>, Header,
         description = "Names the call, in 1 to 255 visible ASCII characters: made again, it triggers nothing twice")),

@@ -66,7 +66,8 @@ pub(crate) async fn read_version(
 
 /// Makes a job say again what it said at a revision, under a new revision; one that is paused stays so. What it says is checked
 /// like a PUT: its policy and its calendars may be gone by now, and its instants past. A job that was deleted comes back by it, for
-/// as long as its deletion and its versions are kept. When it says the same already, nothing changes.
+/// as long as its deletion and its versions are kept. When it says the same already, nothing changes: so
+/// it is safe to repeat.
 #[utoipa::path(post, path = "/v1/jobs/{job_id}/rollback", tag = "changes", request_body = RollbackBody,
     params(("job_id" = String, Path), ("if-match" = Option<String>, Header, description = "The ETag that is expected")),
     responses(

@@ -191,6 +191,21 @@ fn every_reference_leads_somewhere_and_every_operation_tells_of_its_problems() {
     }
 }
 
+/// Whoever gets no answer wants to know whether to send the call again.
+#[test]
+fn each_post_says_what_comes_of_a_call_that_is_made_again() {
+    let document: Value = serde_json::from_str(openapi_json()).unwrap();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        let Some(post) = methods.get("post") else { continue };
+        let text = ["summary", "description"].map(|part| post[part].as_str().unwrap_or_default()).join(" ");
+        assert!(text.contains("epeat"), "{path} does not say whether it is safe to repeat: {text}");
+        // One that takes an idempotency key says so.
+        let has_key =
+            post["parameters"].as_array().into_iter().flatten().any(|p| p["name"] == "idempotency-key");
+        assert_eq!(has_key, text.contains("`Idempotency-Key`"), "{path}: {text}");
+    }
+}
+
 #[test]
 fn each_reason_why_a_run_is_not_delivered_is_in_the_document() {
     let document: Value = serde_json::from_str(openapi_json()).unwrap();

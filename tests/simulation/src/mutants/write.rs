@@ -169,6 +169,7 @@ fn row(table: &str, pk: &str, sk: &str) -> String {
         "events" if pk.ends_with("|targets") => "target",
         "events" if pk.contains("|dead|") => "letter",
         "events" if pk.ends_with("|overdue") => "overdue",
+        "events" if pk.ends_with("|made") => "made",
         "events" if pk.contains("|sidelined") => "sidelined",
         "events" => match sk.chars().next() {
             Some('t') => "said",

@@ -23,8 +23,9 @@ use tidegate_store::clients::{Deletion, Stage, Suspension};
 use tidegate_store::events::{EventRow, HistoryOf, HistoryRow, Record};
 use tidegate_store::keys::ApiKey;
 use tidegate_store::line::{LineEntry, Pending, Portion, Take};
+use tidegate_store::made::{Made, MadeKind};
 use tidegate_store::sidelines::SidelinedChunk;
-use tidegate_store::{ClientRecord, Store};
+use tidegate_store::{ClientRecord, KeyHash, Store};
 
 use super::{URL, at, cases, is_refused, is_there, take_of_quotas};
 
@@ -53,6 +54,7 @@ cases! {
     "line decide overlap: ov = :seen" => rule_that_has_spoken,
     "line take range: attribute_not_exists(g#) OR g# < :grant" => range_that_was_taken,
     "pace claim wake: attribute_not_exists(wake_at) OR wake_at <= :now OR wake_at > :due" => later_wake,
+    "made transact put: attribute_not_exists(pk)" => second_key_of_an_idempotency_key,
     "policy transact delete: revision = :seen" => policy_that_was_replaced_is_deleted,
     "policy transact put: attribute_not_exists(pk)" => second_policy,
     "policy transact rewrite: plan_number = :plan" => policy_whose_plan_moved_on_is_changed,
@@ -242,6 +244,26 @@ async fn key_beyond_the_most(world: &World, store: &Store) -> Result<bool> {
         anyhow::ensure!(!is_refused(plain.create_key(&api_key(&number.to_string())?, &changed()).await?));
     }
     Ok(is_refused(store.create_key(&api_key("one more")?, &changed()).await?))
+}
+
+/// Of two calls with one idempotency key, the second would make a key that nobody may know.
+async fn second_key_of_an_idempotency_key(world: &World, store: &Store) -> Result<bool> {
+    let plain = world.engine.store();
+    plain.create_client(&registered("whsec_AAAA")?, &api_key("1")?, &changed()).await?;
+    let made = |id: &str| -> Result<Made> {
+        let (key, said) = (KeyHash::of("once"), KeyHash::of("{}"));
+        Ok(Made {
+            client: client()?,
+            kind: MadeKind::Key,
+            key,
+            said,
+            id: id.to_owned(),
+            salt: None,
+            at: at(0),
+        })
+    };
+    anyhow::ensure!(!is_refused(plain.create_key_once(&api_key("2")?, &made("2")?, &changed()).await?));
+    Ok(is_refused(store.create_key_once(&api_key("3")?, &made("3")?, &changed()).await?))
 }
 
 /// Of two calls that change a client at once, the second would undo what the first said.
