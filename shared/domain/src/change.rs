@@ -263,7 +263,8 @@ pub fn calendar_fields_that_differ(old: &Exclusions, new: &Exclusions) -> Vec<&'
     ])
 }
 
-fn differing<const N: usize>(fields: [(&'static str, bool); N]) -> Vec<&'static str> {
+/// The names of those fields that differ.
+pub fn differing<const N: usize>(fields: [(&'static str, bool); N]) -> Vec<&'static str> {
     fields.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
 }
 

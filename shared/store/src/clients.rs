@@ -5,7 +5,7 @@ use std::{fmt, iter};
 use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use tidegate_domain::change::{Change, Kind};
+use tidegate_domain::change::{Change, Kind, differing};
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::job::JobDefaults;
 use tidegate_domain::limits::FORMER_SECRETS;
@@ -276,13 +276,12 @@ pub(crate) fn change_of(
 }
 
 fn fields_that_differ(old: &Client, new: &Client) -> Vec<&'static str> {
-    let fields = [
+    differing([
         ("allowed_targets", new.allowed_targets != old.allowed_targets),
         ("defaults", new.defaults != old.defaults),
         ("quotas", new.quotas != old.quotas),
         ("alerts", new.alerts != old.alerts),
-    ];
-    fields.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+    ])
 }
 
 impl Store {

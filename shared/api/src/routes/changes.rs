@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::extract::State;
 use chrono::DateTime;
-use tidegate_domain::bounded::PageRows;
 use tidegate_domain::change::{Kind, What};
 use tidegate_domain::limits::INSTANTS_S;
 use tidegate_engine::author;
@@ -13,6 +12,7 @@ use tidegate_store::clients::Client;
 use tidegate_store::{Page, PageOf, StoreError};
 use tracing::warn;
 
+use super::filling::Filling;
 use crate::ApiState;
 use crate::auth::Caller;
 use crate::body::{Asked, Cursor, Paged};
@@ -20,9 +20,6 @@ use crate::problem::Problem;
 use crate::wire::change::{ChangesQuery, Wanted, view};
 use crate::wire::when::{read_of_query, window_of_query};
 use crate::wire::{instant, spoiled};
-
-/// Changes that are looked at for one page of those that are asked for.
-const LOOKED_AT: u32 = 1_000;
 
 /// Lists what was changed of this client's, the latest first: jobs, policies, calendars, keys, secrets and the client itself, each
 /// with what was done, by which key and from where; and what was done to runs, dead letters and held tokens. Changes are kept for 90 days, or for the client's `history_days` when these are
@@ -68,26 +65,12 @@ async fn selected(
     wanted: &Wanted,
     asked: PageOf,
 ) -> Result<Page<ChangeRow>, StoreError> {
-    let (most, mut looked_at) = (usize::from(asked.rows.get()), 0);
-    let rows = if wanted.has_all() { asked.rows } else { PageRows::DEFAULT };
-    let mut found = Page::new(Vec::new(), asked.after);
+    let mut filling = Filling::descending(asked, wanted.has_all());
     loop {
-        let asked = PageOf { after: found.next.take(), rows };
-        let page = state.engine.store().changes(&client.id, window, asked).await?;
-        looked_at += u32::from(rows.get());
-        found.rows.extend(page.rows.into_iter().filter(|change| wanted.has(change)));
-        found.unreadable.extend(page.unreadable);
-        found.next = page.next;
-        if found.rows.len() > most {
-            found.rows.truncate(most);
-            let last = found.rows.last().map(|change| change.sort_key.clone());
-            // They come with the next page.
-            found.unreadable.retain(|row| Some(&row.sort_key) > last.as_ref());
-            found.next = last;
-        }
-        let is_done = wanted.has_all() || found.rows.len() >= most || looked_at >= LOOKED_AT;
-        if found.next.is_none() || is_done {
-            return Ok(found);
+        let mut page = state.engine.store().changes(&client.id, window, filling.next()).await?;
+        page.rows.retain(|change| wanted.has(change));
+        if filling.is_done_with(page, |change| change.sort_key.clone()) {
+            return Ok(filling.into_page());
         }
     }
 }

@@ -5,7 +5,6 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use http::StatusCode;
-use tidegate_domain::bounded::PageRows;
 use tidegate_domain::change::What;
 use tidegate_domain::ids::JobId;
 use tidegate_domain::job::Job;
@@ -17,6 +16,7 @@ use tidegate_store::clients::Client;
 use tidegate_store::{KeyHash, Page, PageOf};
 
 use super::acceptance::{Accepted, Seen, accept};
+use super::filling::Filling;
 use super::quotas::{ask_of_job, gone_meanwhile, is_overtaken, only_over, stored_jobs, take};
 use super::{
     contended, exists_already, id_taken, job_path, located, not_found, nothing_to_match, replayed,
@@ -34,8 +34,6 @@ use crate::wire::read_only::expectation;
 use crate::wire::selection::{JobsQuery, Selection};
 use crate::wire::spoiled;
 
-/// Jobs that are looked at for one page of those that are asked for.
-const LOOKED_AT: u32 = 1_000;
 /// Firings of a job among which its next launch is looked for: those before may be left out.
 const FIRINGS_LOOKED_AT: usize = 20;
 
@@ -109,31 +107,18 @@ async fn selected(
     (selection, next_before): (&Selection, Option<DateTime<Utc>>),
     asked: PageOf,
 ) -> Result<Page<Job>, EngineError> {
-    let (most, mut looked_at) = (usize::from(asked.rows.get()), 0);
-    let mut found = Page::new(Vec::new(), asked.after);
+    // Of all jobs none but those that were deleted is left out.
+    let mut filling = Filling::ascending(asked, selection.has_all() && next_before.is_none());
     loop {
-        let missing = most.saturating_sub(found.rows.len()) as u64;
-        // Of all jobs no more are read than are missing: none but those that were deleted is left out.
-        let has_all = selection.has_all() && next_before.is_none();
-        let rows = if has_all { PageRows::new(missing).unwrap_or_default() } else { PageRows::DEFAULT };
-        let asked = PageOf { after: found.next.take(), rows };
-        let page = state.engine.store().jobs(&client.id, &selection.prefix, asked).await?;
-        looked_at += u32::from(rows.get());
+        let page = state.engine.store().jobs(&client.id, &selection.prefix, filling.next()).await?;
+        let mut fitting = Page { rows: Vec::new(), ..page };
         for job in page.rows.into_iter().filter(|job| selection.has(job)) {
             if launches_before(state, &job, next_before).await? {
-                found.rows.push(job);
+                fitting.rows.push(job);
             }
         }
-        found.unreadable.extend(page.unreadable);
-        found.next = page.next;
-        if found.rows.len() > most {
-            found.rows.truncate(most);
-            let last = found.rows.last().map(|job| job.id.to_string());
-            found.unreadable.retain(|row| Some(&row.sort_key) < last.as_ref());
-            found.next = last;
-        }
-        if found.next.is_none() || found.rows.len() >= most || looked_at >= LOOKED_AT {
-            return Ok(found);
+        if filling.is_done_with(fitting, |job| job.id.to_string()) {
+            return Ok(filling.into_page());
         }
     }
 }

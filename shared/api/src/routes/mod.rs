@@ -12,6 +12,7 @@ pub(crate) mod changes;
 pub(crate) mod clients;
 pub(crate) mod dead_letters;
 pub(crate) mod events;
+mod filling;
 pub(crate) mod health;
 pub(crate) mod index;
 pub(crate) mod jobs;

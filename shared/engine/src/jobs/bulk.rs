@@ -8,7 +8,7 @@ use tidegate_domain::job::Job;
 use tidegate_store::launch::Child;
 
 use super::first::{is_out_of_reach, outbox_of};
-use super::{JobDraft, Jobs, is_plain, one_time_instant};
+use super::{JobDraft, Jobs, is_plain};
 use crate::{EngineError, Written, deadline};
 
 /// Jobs that are written at once.
@@ -29,7 +29,7 @@ impl Jobs {
             let (mut batched, mut ahead, mut near) = (Vec::new(), Vec::new(), Vec::new());
             let mut others = Vec::new();
             for (index, (id, draft)) in drafts.into_iter().enumerate() {
-                match (id, one_time_instant(&draft)) {
+                match (id, draft.trigger.only_instant()) {
                     (None, Some(launch_at)) if is_plain(&draft) => {
                         let job = self.one_time_job(client, launch_at, draft);
                         match self.goes_ahead(&job) {

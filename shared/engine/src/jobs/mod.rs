@@ -16,7 +16,6 @@ mod trigger;
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
 use tidegate_domain::change::What;
 use tidegate_domain::clock::Clock;
@@ -140,7 +139,7 @@ impl Jobs {
         Box::pin(async move {
             let id = match id {
                 Some(id) => id,
-                None => match one_time_instant(&draft).filter(|_| is_plain(&draft)) {
+                None => match draft.trigger.only_instant().filter(|_| is_plain(&draft)) {
                     Some(launch_at) => {
                         let job = self.one_time_job(client, launch_at, draft);
                         return self.create_one_time(job).await;
@@ -197,7 +196,10 @@ impl Jobs {
         what: What,
     ) -> Result<Written<Job>, EngineError> {
         let mut found = None;
-        if one_time_instant(&draft).is_some() && is_plain(&draft) && !matches!(expect, Expect::Revision(_)) {
+        if draft.trigger.only_instant().is_some()
+            && is_plain(&draft)
+            && !matches!(expect, Expect::Revision(_))
+        {
             if expect == Expect::Anything {
                 // Where there is a job, or was one, a call that dies between two writes would leave a launch of a revision
                 // that never was.
@@ -342,11 +344,6 @@ impl Jobs {
     ) -> BoxFuture<'a, Result<Option<Job>, EngineError>> {
         Box::pin(self.contents.present_job(client, id))
     }
-}
-
-/// The instant of a job that launches once.
-fn one_time_instant(draft: &JobDraft) -> Option<DateTime<Utc>> {
-    draft.trigger.only_instant()
 }
 
 /// Whether a one-time job may be stored in plain writes: nobody watches it, so nothing is written beside it.
