@@ -16,9 +16,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::routes::{
-    backfills, bulk, calendars, changes, clients, dead_letters, events, health, index, jobs, keys, overdue,
-    patches, policies, quotas, reschedules, runs, samples, schedules, secrets, selections, sidelines, skips,
-    targets, tokens, triggers, versions,
+    backfills, bulk, calendars, changes, clients, dead_letters, events, health, index, jobs, keys, one_times,
+    overdue, patches, policies, quotas, reschedules, runs, samples, schedules, secrets, selections,
+    sidelines, skips, targets, tokens, triggers, versions,
 };
 use crate::wire::bounds::{close, state_bounds};
 use crate::wire::bulk::BulkBody;
@@ -188,6 +188,7 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(samples::read_samples))
         .routes(routes!(jobs::create_job, jobs::list_jobs))
         .routes(routes!(jobs::read_job, jobs::put_job, patches::patch_job, jobs::delete_job))
+        .routes(routes!(one_times::list_one_time_jobs))
         .routes(routes!(bulk::create_jobs))
         .routes(routes!(jobs::pause_job))
         .routes(routes!(jobs::resume_job))
@@ -220,6 +221,7 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(runs::read_run))
         .routes(routes!(runs::cancel_run))
         .routes(routes!(runs::list_events))
+        .routes(routes!(events::list_all_events))
         .routes(routes!(events::explain_event))
         .routes(routes!(events::list_failures))
         .routes(routes!(dead_letters::list_dead_letters))

@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tidegate_protocol::{Ahead, CancelledRuns, OverdueLaunch, OverdueList, Run, RunCounts, RunList};
+use tidegate_protocol::{
+    Ahead, CancelledRuns, EventList, EventRecord, OverdueLaunch, OverdueList, Run, RunCounts, RunList,
+};
 
 use crate::client::{Client, Page, Route};
 use crate::error::Error;
@@ -50,6 +52,38 @@ impl RunsWanted {
     /// All that were due in a stretch of time, of all jobs.
     pub fn between(since: impl Into<String>, until: impl Into<String>) -> Self {
         Self { since: since.into(), until: until.into(), ..Self::default() }
+    }
+}
+
+/// Events of all jobs that are wanted.
+///
+/// ```
+/// use tidegate_client::EventsWanted;
+///
+/// let held = EventsWanted::under("reports", "in_flight");
+/// assert_eq!(held.policy_id.as_deref(), Some("reports"));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EventsWanted {
+    /// Where they stand: `waiting`, `in_flight`, `failed`, `expired` or `dead`.
+    pub status: String,
+    /// The policy that they are under; any when `None`, but for those that wait or are in flight.
+    pub policy_id: Option<String>,
+    /// Those that are due, or ended when they did not succeed, at this RFC 3339 instant or later; at any time when `None`.
+    pub since: Option<String>,
+    /// Those of before this RFC 3339 instant; of any time when `None`.
+    pub until: Option<String>,
+}
+
+impl EventsWanted {
+    /// Those of all jobs that stand somewhere.
+    pub fn that_are(status: impl Into<String>) -> Self {
+        Self { status: status.into(), ..Self::default() }
+    }
+
+    /// Those under a policy that stand somewhere.
+    pub fn under(policy_id: impl Into<String>, status: impl Into<String>) -> Self {
+        Self { policy_id: Some(policy_id.into()), ..Self::that_are(status) }
     }
 }
 
@@ -108,6 +142,25 @@ impl Client {
         some.extend((!states.is_empty()).then_some(("state", &*states)));
         some.extend(wanted.paused.map(|paused| ("paused", if paused { "true" } else { "false" })));
         self.get_page(route, &some, wanted.cursor.as_deref()).await
+    }
+
+    /// A page of the events of all jobs that are wanted; the first page when `cursor` is `None`. A bounded number of rows is looked at
+    /// for it: it may have few events, or none. The list ends where `next_cursor` is `None`.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 400 when events of the status are not listed so, a policy is missing or the cursor is not one of
+    /// this list; 404 when there is no such policy. Otherwise as every call of [`Client`].
+    pub async fn events_across(
+        &self,
+        wanted: &EventsWanted,
+        cursor: Option<&str>,
+    ) -> Result<Page<EventRecord>, Error> {
+        let EventsWanted { status, policy_id, since, until } = wanted;
+        let given = [("policy_id", policy_id), ("since", since), ("until", until)];
+        let mut some = vec![("status", &**status)];
+        some.extend(given.into_iter().filter_map(|(name, text)| Some((name, text.as_deref()?))));
+        let page: EventList = self.get_page(Route::AllEvents, &some, cursor).await?;
+        Ok(Page { rows: page.events, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }
 
     /// Cancels those of the runs that are wanted that wait or are under way: a page of them; go on with the answer's `next_cursor`.

@@ -80,6 +80,24 @@ impl Client {
         self.selected_jobs(&Selection { cursor, ..Selection::of_prefix(prefix) }).await
     }
 
+    /// A page of the one-time jobs with generated ids that are due from `since` up to, not including, `until`, two RFC 3339 instants up to
+    /// an hour apart, by instant; the first page when `cursor` is `None`. Up to ten minutes are looked at for it: it may have few rows, or
+    /// none. The list ends where `next_cursor` is `None`.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 400 when an instant is wrong or the cursor is not one of this list. Otherwise as every call of
+    /// [`Client`].
+    pub async fn one_time_jobs(
+        &self,
+        since: &str,
+        until: &str,
+        cursor: Option<&str>,
+    ) -> Result<Page<JobView>, Error> {
+        let page: JobList =
+            self.get_page(Route::OneTimeJobs, &[("since", since), ("until", until)], cursor).await?;
+        Ok(Page { rows: page.jobs, unreadable: page.unreadable, next_cursor: page.next_cursor })
+    }
+
     /// Pauses the jobs that are meant, of the next 100 whose names begin so; those after them with the answer's `next_cursor`.
     /// Repeating it is safe.
     ///

@@ -60,7 +60,7 @@ mod trigger;
 #[cfg(feature = "webhook")]
 mod webhook;
 
-pub use across::{AheadQuery, RunsWanted};
+pub use across::{AheadQuery, EventsWanted, RunsWanted};
 pub use backfill::Backfill;
 pub use bulk::Selection;
 pub use calendar::Calendar;

@@ -1,16 +1,44 @@
-//! Changes of one-time jobs whose ids say where they lie: one row of the time index is the whole job.
+//! One-time jobs whose ids say where they lie: their changes, and those of a minute. One row of the time index is the whole job.
 
 use tidegate_domain::change::Change;
+use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
+use tidegate_domain::time::AtMinute;
 
-use crate::item::{Row, number};
+use crate::item::{Attributes, Item, Row, number};
 use crate::jobs::{JobRow, change_of_job};
-use crate::launch::{OutboxEntry, outbox_row, remains_of, rows_of};
-use crate::rows::Update;
-use crate::tables::Table;
-use crate::{Result, Store, Write};
+use crate::launch::{OutboxEntry, job_of, outbox_row, owner_of, place_in_minute, remains_of, rows_of};
+use crate::rows::{Query, Sorted, Update};
+use crate::tables::{SORT_KEY, Table};
+use crate::{Page, Result, Store, Write};
 
 impl Store {
+    /// The one-time jobs of a client whose instant lies in a minute, of one of the shards that the minute is spread over (from 0 up to,
+    /// not including, [`Spread::at_shards`](crate::Spread)); those whose ids name no place are not among them. Read eventually, to the
+    /// end.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses a call or does not answer. A row that cannot be read is no error: it is among the
+    /// `unreadable` ones of the page.
+    pub async fn one_times_of(&self, client: &ClientId, minute: AtMinute, shard: u32) -> Result<Page<Job>> {
+        let (pk, prefix) = place_in_minute(client, minute, shard);
+        let mut all = Page::new(Vec::new(), None);
+        let mut after = None;
+        loop {
+            let sorted = Sorted::Prefix(prefix.clone());
+            let page = self.query(Query { sorted, after, ..Query::of(Table::Launch, pk.clone()) }).await?;
+            after = page.next.clone();
+            let mut page = page;
+            page.rows.retain(names_its_place);
+            let page = page.read(Table::Launch, job_of);
+            all.rows.extend(page.rows.into_iter().flatten());
+            all.unreadable.extend(page.unreadable);
+            if after.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+
     /// Makes the row of a one-time job void, so that no later job is stored there as if it were the first, and records the
     /// change: both or neither. Repeating it changes nothing more.
     ///
@@ -56,6 +84,13 @@ impl Store {
         items.push(self.put_item_of(Table::Jobs, recorded)?);
         self.transact(Table::Launch, items).await
     }
+}
+
+/// Whether a row is the whole of a job, which others are not: their ids name no place.
+fn names_its_place(row: &Attributes) -> bool {
+    let key = Item::new(Table::Launch, row).find_text(SORT_KEY);
+    let id: Option<JobId> = key.and_then(owner_of).map(|(_, job)| job);
+    id.is_some_and(|id| id.one_time_shard().is_some())
 }
 
 /// A row of a one-time job in the place of the revision that was seen.

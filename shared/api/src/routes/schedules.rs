@@ -43,7 +43,8 @@ pub(crate) async fn list_upcoming(
 /// under each policy, with a warning where its rate, or its tokens, cannot keep up with what is due.
 ///
 /// Up to 100 jobs that have launches then are on a page, of up to 1,000 that are looked at: a page may have few, or none, and be
-/// followed by others, whose launches come on top. One-time jobs with a generated id are not counted.
+/// followed by others, whose launches come on top. One-time jobs with a generated id are not counted: `GET
+/// /v1/one-time-jobs` lists them.
 #[utoipa::path(get, path = "/v1/upcoming", tag = "schedules", params(AheadQuery), responses(
     (status = 200, description = "What is due", body = Ahead),
 ))]

@@ -257,6 +257,20 @@ pub(crate) fn view(letter: &DeadLetter) -> protocol::DeadLetter {
     }
 }
 
+/// The event of a dead letter, as it is answered.
+pub(crate) fn event_view(letter: &DeadLetter) -> protocol::EventRecord {
+    protocol::EventRecord {
+        event_id: letter.event.to_string(),
+        index: letter.event.index(),
+        status: EventStatus::from(letter.outcome).as_str().to_owned(),
+        attempts: Some(letter.attempts.into()),
+        at: Some(instant(letter.at)),
+        reason: letter.reason.clone(),
+        result: None,
+        error: None,
+    }
+}
+
 /// A dead letter with what its event carries, as it is answered.
 pub(crate) fn detail_view(detail: DeadLetterDetail) -> protocol::DeadLetterDetail<Box<RawValue>> {
     protocol::DeadLetterDetail {

@@ -168,7 +168,7 @@ async fn units_of_pages(stored: usize) -> Vec<(&'static str, f64)> {
 }
 
 /// Pages of ten rows, and the read units that each may take.
-const BUDGETS: [(&str, f64); 15] = [
+const BUDGETS: [(&str, f64); 18] = [
     ("/v1/jobs?limit=10", 0.5),
     ("/v1/jobs?limit=10&prefix=j-", 0.5),
     ("/v1/policies?limit=10", 0.5),
@@ -182,6 +182,9 @@ const BUDGETS: [(&str, f64); 15] = [
     ("/v1/runs/count?limit=10&prefix=a-m", 8.0),
     ("/v1/upcoming?limit=10&prefix=j-&until=2026-11-24T00:00:00Z", 1.0),
     ("/v1/overdue?limit=10", 0.5),
+    ("/v1/events?limit=10&status=dead", 4.0),
+    ("/v1/events?limit=10&status=in_flight&policy_id=p-000", 4.0),
+    ("/v1/events?limit=10&status=waiting&policy_id=p-000", 15.0),
     ("RUN?limit=10", 3.0),
     ("RUN?limit=10&status=dead", 5.0),
 ];

@@ -183,7 +183,10 @@ impl Two {
     }
 
     async fn call(&self, operation: &Operation, owner: &str, key: Option<&str>) -> Answer {
-        let (path, body) = (self.path(operation, owner), self.body(operation, owner));
+        let (mut path, body) = (self.path(operation, owner), self.body(operation, owner));
+        if operation.path == "/v1/events" {
+            path.push_str(&format!("?status=in_flight&policy_id={owner}-policy"));
+        }
         let json = [("content-type", "application/json")];
         let (headers, body) = match body {
             Value::Null => (&[][..], String::new()),

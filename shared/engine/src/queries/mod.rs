@@ -11,10 +11,12 @@ mod forecast;
 mod health;
 pub(crate) mod history;
 mod load;
+mod one_times;
 mod packs;
 mod past;
 mod run_state;
 mod runs;
+mod standing;
 mod upcoming;
 mod versions;
 
@@ -34,9 +36,11 @@ pub use forecast::{ForecastBasis, SoFar};
 pub use health::EmissionStatus;
 pub use history::{EventRecord, EventStatus};
 pub use load::{Load, PolicyStatus};
+pub use one_times::OneTimePlace;
 pub use past::PastLaunch;
 pub use run_state::{RunState, RunSummary};
 pub use runs::RunDetail;
+pub use standing::{EventsWanted, NoPlace, Standing, StandingPlace};
 pub use versions::JobVersion;
 
 /// Answers what clients ask.

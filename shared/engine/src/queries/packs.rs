@@ -35,9 +35,14 @@ pub(crate) struct Packs(BTreeMap<SinglesId, Arc<Singles>>);
 impl Packs {
     /// The event that a lease of a group is of.
     pub(crate) fn event(&self, group: &SlotGroup, lease: &LeaseId) -> Option<EventId> {
-        match group.pack(lease.pack_number)? {
-            PackId::Run(run) => Some(run.event(lease.index)),
-            PackId::Singles(id) => Some(self.0.get(id)?.member(lease.index)?.run_id().event(0)),
+        self.event_of(group.pack(lease.pack_number)?, lease.index)
+    }
+
+    /// The event of a number in a pack.
+    pub(crate) fn event_of(&self, pack: &PackId, index: u32) -> Option<EventId> {
+        match pack {
+            PackId::Run(run) => Some(run.event(index)),
+            PackId::Singles(id) => Some(self.0.get(id)?.member(index)?.run_id().event(0)),
         }
     }
 }

@@ -3,6 +3,8 @@
 //! A plan is written in the policy's row before any group follows it, and the next one only when all of them do: so
 //! what is read of the groups then bounds what they may ever hold under that plan.
 
+use std::ops::Range;
+
 use chrono::Duration;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tidegate_domain::ids::{ClientId, PolicyId};
@@ -132,7 +134,16 @@ impl Throttle {
 
     /// What there is of each of a policy's slot groups, by their numbers. One that cannot be read is as good as none.
     async fn all_groups(&self, policy: &Policy) -> Result<Vec<Option<SlotGroup>>, EngineError> {
-        let keys: Vec<GroupKey> = (0..policy.plan.groups()).map(|group| group_key(policy, group)).collect();
+        self.groups_of_numbers(policy, 0..policy.plan.groups()).await
+    }
+
+    /// What there is of some of a policy's slot groups, by their numbers. One that cannot be read is as good as none.
+    pub(crate) async fn groups_of_numbers(
+        &self,
+        policy: &Policy,
+        numbers: Range<u32>,
+    ) -> Result<Vec<Option<SlotGroup>>, EngineError> {
+        let keys: Vec<GroupKey> = numbers.map(|group| group_key(policy, group)).collect();
         let groups = self.store.slot_groups(&keys).await?;
         groups.into_iter().map(|group| readable(group.map_err(EngineError::from))).collect()
     }

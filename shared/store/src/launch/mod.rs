@@ -25,6 +25,7 @@ use crate::{Create, Page, Result, Spread, Store, Write};
 
 use row::Void;
 pub(crate) use row::{keys_of, outbox_row, remains_of, rows_of};
+pub(crate) use shard::place_in_minute;
 pub use shard::{Shard, at_shard};
 
 /// Writes under way at once.
@@ -154,6 +155,31 @@ impl Child {
     }
 }
 
+/// The one-time job that a row is the whole of; `None` where the row says that no job may be there.
+pub(crate) fn job_of(row: &Attributes) -> Result<Option<Job>> {
+    if row::is_void(row) {
+        return Ok(None);
+    }
+    let child = row::read_indexed(row)?;
+    let Cadence::At(instants) = child.cadence else { return Ok(None) };
+    Ok(Some(Job {
+        client: child.client,
+        id: child.job,
+        revision: child.revision,
+        trigger: Trigger::At(instants),
+        rules: child.rules,
+        paused: child.paused,
+        paused_because: Item::new(Table::Launch, row).find_text("paused_because").map(str::to_owned),
+        terms: child.terms,
+        tags: read_tags(Item::new(Table::Launch, row))?,
+        // One that is watched has a row of its own.
+        expect: None,
+        children: Vec::new(),
+        emit_from: child.emit_from,
+        changed_at: Item::new(Table::Launch, row).instant_ms("changed_at")?,
+    }))
+}
+
 impl Store {
     /// A page of the rows of a shard; the first when `after` is `None`, else what follows a page whose `next` it was.
     /// Read eventually: a row is older than its `emit_from` by more than any replica lags.
@@ -252,26 +278,10 @@ impl Store {
     /// be read.
     pub async fn one_time(&self, client: &ClientId, id: &JobId) -> Result<Option<Job>> {
         let Some((key, _)) = one_time_key(client, id, self.spread) else { return Ok(None) };
-        let found = self.get(Table::Launch, &key, true).await?;
-        let Some(row) = found.filter(|row| !row::is_void(row)) else { return Ok(None) };
-        let child = row::read_indexed(&row)?;
-        let Cadence::At(instants) = child.cadence else { return Ok(None) };
-        Ok(Some(Job {
-            client: child.client,
-            id: child.job,
-            revision: child.revision,
-            trigger: Trigger::At(instants),
-            rules: child.rules,
-            paused: child.paused,
-            paused_because: Item::new(Table::Launch, &row).find_text("paused_because").map(str::to_owned),
-            terms: child.terms,
-            tags: read_tags(Item::new(Table::Launch, &row))?,
-            // One that is watched has a row of its own.
-            expect: None,
-            children: Vec::new(),
-            emit_from: child.emit_from,
-            changed_at: Item::new(Table::Launch, &row).instant_ms("changed_at")?,
-        }))
+        match self.get(Table::Launch, &key, true).await? {
+            Some(row) => job_of(&row),
+            None => Ok(None),
+        }
     }
 
     /// Writes the outbox row of a new job that is not written in a transaction. Repeating it changes nothing.

@@ -105,6 +105,11 @@ fn minute_partition(minute: AtMinute, shard: u32) -> String {
     format!("AT|{}|{shard:02}", ten_minutes(minute))
 }
 
+/// The partition of a shard of a minute, and what the sort keys of a client's rows in that minute begin with.
+pub(crate) fn place_in_minute(client: &ClientId, minute: AtMinute, shard: u32) -> (String, String) {
+    (minute_partition(minute, shard), format!("{}|{client}|", own_digit(minute)))
+}
+
 /// The shard, 0 up to, not including, [`Spread::at_shards`], of the minute that an instant's row lies in.
 pub fn at_shard(client: &ClientId, job: &JobId, spread: Spread) -> u32 {
     match job.one_time_shard() {

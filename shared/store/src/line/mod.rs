@@ -683,6 +683,23 @@ impl Store {
         Ok(self.query(query).await?.read(Table::Policies, read))
     }
 
+    /// A page of the entries of the line, due or not, of at most `limit`, read eventually. The first when `after` is `None`, else what
+    /// follows the entry with that key, whether it is still there or not.
+    ///
+    /// # Errors
+    /// As [`Self::line`].
+    pub async fn line_of(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        after: Option<String>,
+        limit: i32,
+    ) -> Result<Page<LineEntry>> {
+        let of_line = Query::of(Table::Policies, partition(client, policy));
+        let query = Query { after, limit: Some(limit), ..of_line };
+        Ok(self.query(query).await?.read(Table::Policies, read))
+    }
+
     /// The entries of events of a job under a policy that are sidelined, at most `limit`, read consistently.
     ///
     /// # Errors
