@@ -35,6 +35,9 @@ pub struct Selection {
     /// Why they are paused: at most 200 bytes. Only where they are to be paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
+    /// That a launch of theirs that will be made is due before this RFC 3339 instant; any when `None`. Only where they are listed.
+    #[serde(skip)]
+    pub next_before: Option<String>,
     /// Only tells which jobs are meant. Not looked at where they are listed.
     pub dry_run: bool,
     /// The `next_cursor` of the call before; the first page when `None`.
@@ -57,13 +60,14 @@ impl Client {
     /// [`Error::Refused`] with status 400 when a part of it is wrong or the cursor is not one of this list. Otherwise as every call
     /// of [`Client`].
     pub async fn selected_jobs(&self, selection: &Selection) -> Result<Page<JobView>, Error> {
-        let Selection { prefix, policy_id, paused, target, tag, because: _, dry_run: _, cursor } = selection;
+        let Selection { prefix, policy_id, paused, target, tag, next_before, .. } = selection;
         let mut some = vec![("prefix", &**prefix)];
         some.extend(policy_id.as_deref().map(|policy| ("policy_id", policy)));
         some.extend(paused.map(|paused| ("paused", if paused { "true" } else { "false" })));
         some.extend(target.as_deref().map(|target| ("target", target)));
         some.extend(tag.as_deref().map(|tag| ("tag", tag)));
-        let page: JobList = self.get_page(Route::Jobs, &some, cursor.as_deref()).await?;
+        some.extend(next_before.as_deref().map(|before| ("next_before", before)));
+        let page: JobList = self.get_page(Route::Jobs, &some, selection.cursor.as_deref()).await?;
         Ok(Page { rows: page.jobs, unreadable: page.unreadable, next_cursor: page.next_cursor })
     }
 

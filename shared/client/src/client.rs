@@ -65,6 +65,13 @@ pub(crate) enum Route<'a> {
     ResumeClient(&'a str),
     Keys,
     Key(&'a str),
+    KeysOf(&'a str),
+    KeyOf(&'a str, &'a str),
+    SidelineClient(&'a str),
+    DrainClient(&'a str),
+    Index,
+    Shards,
+    Health,
     Policies,
     Policy(&'a str),
     WebhookSecret,
@@ -137,6 +144,13 @@ impl Route<'_> {
             Self::UsageOf(id) => ("clients", &[id], "/usage"),
             Self::Keys => ("keys", &[], ""),
             Self::Key(id) => ("keys", &[id], ""),
+            Self::KeysOf(client) => ("clients", &[client], "/keys"),
+            Self::KeyOf(client, key) => ("clients", &[client, "keys", key], ""),
+            Self::SidelineClient(id) => ("clients", &[id], "/sideline"),
+            Self::DrainClient(id) => ("clients", &[id], "/drain"),
+            Self::Index => ("index", &[], ""),
+            Self::Shards => ("index", &[], "/shards"),
+            Self::Health => ("health", &[], ""),
             Self::Policies => ("policies", &[], ""),
             Self::Policy(id) => ("policies", &[id], ""),
             Self::PolicySamples(id) => ("policies", &[id], "/samples"),
@@ -313,6 +327,15 @@ impl Client {
 
     pub(crate) async fn get<T: DeserializeOwned>(&self, route: Route<'_>) -> Result<T, Error> {
         answer(self.call(Method::GET, &route.path())).await
+    }
+
+    /// The same where an answer with status 503 may say what is asked for, and be no refusal.
+    pub(crate) async fn get_whether_or_not<T: DeserializeOwned>(&self, route: Route<'_>) -> Result<T, Error> {
+        let answer = exchange(self.call(Method::GET, &route.path())).await?;
+        match (answer.status, read(&answer.body)) {
+            (StatusCode::SERVICE_UNAVAILABLE, Ok(seen)) => Ok(seen),
+            _ => read(&answer.accepted()?),
+        }
     }
 
     /// A page of a list of which only some is asked for.

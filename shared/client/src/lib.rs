@@ -45,6 +45,7 @@ mod change;
 mod client;
 mod consumer;
 mod dead_letters;
+mod deployment;
 mod error;
 mod heartbeat;
 mod history;
@@ -82,17 +83,17 @@ pub use preview::PreviewQuery;
 pub use tidegate_protocol::{
     Ahead, At, BackfilledLaunch, Backoff, Backpressure, BatchWindow, BulkResult, CalendarView, CancelledRun,
     CancelledRuns, Change, ClientUsage, ClientView, Completion, DeadLetter, DeadLetterCounts,
-    DeadLetterDetail, DeadLetterResult, DeadLetterStatus, Dst, EarlyClose, Event, EventCounts, EventError,
-    EventRecord, Every, ExpectationCode, Expected, Explanation, ExtendStatus, Extended, FailedDelivery,
-    FieldError, Firing, ForecastCode, FreeStatus, Freed, Gap, History, Holder, HttpTarget, Interval,
-    JobAhead, JobDefaults, JobVersion, JobView, KeyView, LaunchBackfill, LaunchChange, LaunchOverdue,
-    LimitedBy, Misfire, MisfireRule, NewKey, OnClosedDay, OnDeadline, OnExpiry, Outcome, OverdueLaunch,
-    OverdueState, Overlap, Pace, Per, Percentiles, PolicyAhead, PolicySample, PolicySamples, PolicyStatus,
-    PolicyView, Preview, Problem, QuotaName, QuotaUsage, Quotas, Rate, ReasonCode, RegisteredClient, Release,
-    ReleaseRule, ReleaseStatus, Released, Retry, Run, RunCounts, RunDetail, RunOverlap, Scope, SecretView,
-    SelectedJobs, Sideline, SidelineStatus, Sidelines, SkippedLaunch, SqsTarget, StepAhead, StrainAhead,
-    StrainedTarget, Target, TriggerView, TriggeredRun, Unreadable, Upcoming, UpcomingFiring, UsageDay,
-    WebhookSecret, Weekday,
+    DeadLetterDetail, DeadLetterResult, DeadLetterStatus, Dst, EarlyClose, EmissionHealth, Event,
+    EventCounts, EventError, EventRecord, Every, ExpectationCode, Expected, Explanation, ExtendStatus,
+    Extended, FailedDelivery, FieldError, Firing, ForecastCode, FreeStatus, Freed, Gap, Health, History,
+    Holder, HttpTarget, IndexView, Interval, JobAhead, JobDefaults, JobVersion, JobView, KeyView,
+    LaunchBackfill, LaunchChange, LaunchOverdue, LimitedBy, Misfire, MisfireRule, NewKey, OnClosedDay,
+    OnDeadline, OnExpiry, Outcome, OverdueLaunch, OverdueState, Overlap, Pace, Per, Percentiles, PolicyAhead,
+    PolicySample, PolicySamples, PolicyStatus, PolicyView, Preview, Problem, QuotaName, QuotaUsage, Quotas,
+    Rate, ReasonCode, RegisteredClient, Release, ReleaseRule, ReleaseStatus, Released, Retry, Run, RunCounts,
+    RunDetail, RunOverlap, Scope, SecretView, SelectedJobs, Sideline, SidelineStatus, Sidelines,
+    SkippedLaunch, SplitView, SqsTarget, StepAhead, StrainAhead, StrainedTarget, Target, TriggerView,
+    TriggeredRun, Unreadable, Upcoming, UpcomingFiring, UsageDay, WebhookSecret, Weekday,
 };
 pub use trigger::{Cron, CronFields, Trigger};
 #[cfg(feature = "webhook")]

@@ -7,9 +7,9 @@ use crate::client::{Client, Route};
 use crate::error::Error;
 
 #[derive(Serialize)]
-struct Because<'b> {
+pub(crate) struct Because<'b> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    because: Option<&'b str>,
+    pub(crate) because: Option<&'b str>,
 }
 
 #[derive(Serialize)]

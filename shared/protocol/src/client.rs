@@ -41,6 +41,19 @@ pub struct ClientView {
     pub created_at: String,
 }
 
+/// A page of clients.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ClientList {
+    /// The clients, by name.
+    pub clients: Vec<ClientView>,
+    /// What the list has beside that and cannot be read. Left out when there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<Unreadable>,
+    /// What to ask the next page with; null on the last.
+    pub next_cursor: Option<String>,
+}
+
 /// That an admin suspended a client: its keys are refused, but for releases and extensions, and nothing of it is delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

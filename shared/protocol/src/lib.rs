@@ -24,6 +24,7 @@ mod change;
 mod client;
 mod completion;
 mod dead_letter;
+mod deployment;
 mod event;
 mod explanation;
 mod flow;
@@ -48,14 +49,15 @@ pub use bus::{BusKind, BusRecord, BusState};
 pub use calendar::{CalendarChange, CalendarList, CalendarView, EarlyClose, Interval, LaunchChange, Weekday};
 pub use change::{Change, ChangeList, JobVersion, JobVersionList};
 pub use client::{
-    ClientDeletion, ClientUsage, ClientView, DeletionStage, JobDefaults, KeyList, KeyView, NewKey, QuotaName,
-    QuotaUsage, Quotas, RegisteredClient, Scope, Suspension, UsageDay, WebhookSecret,
+    ClientDeletion, ClientList, ClientUsage, ClientView, DeletionStage, JobDefaults, KeyList, KeyView,
+    NewKey, QuotaName, QuotaUsage, Quotas, RegisteredClient, Scope, Suspension, UsageDay, WebhookSecret,
 };
 pub use completion::Completion;
 pub use dead_letter::{
     DeadLetter, DeadLetterCounts, DeadLetterDetail, DeadLetterList, DeadLetterResult, DeadLetterResults,
     DeadLetterStatus,
 };
+pub use deployment::{EmissionHealth, Health, IndexView, SplitView};
 pub use event::{Event, EventError};
 pub use explanation::{ExpectationCode, Explanation, ReasonCode};
 pub use flow::{BatchWindow, OnDeadline, Pace, RunOverlap};

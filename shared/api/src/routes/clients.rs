@@ -12,7 +12,7 @@ use tidegate_domain::limits::{FORMER_SECRETS, WRITE_ROUNDS};
 use tidegate_domain::quota::Quotas;
 use tidegate_domain::secret::KeptSeconds;
 use tidegate_engine::author;
-use tidegate_protocol::{ClientView, RegisteredClient, WebhookSecret};
+use tidegate_protocol::{ClientList, ClientView, RegisteredClient, WebhookSecret};
 use tidegate_store::clients::{Client, FormerSecret};
 use tidegate_store::keys::ApiKey;
 use tidegate_store::made::MadeKind;
@@ -26,7 +26,7 @@ use crate::body::{Body, Cursor, Expected, ListQuery, Paged, id_to_find};
 use crate::new_secrets::{Once, OnceBody, new_api_key, new_webhook_secret};
 use crate::problem::{FieldErrors, Kind, Problem};
 use crate::wire::client::{
-    CheckedClient, CheckedClientPatch, ClientBody, ClientList, ClientPatch, RotateBody, SuspendBody, view,
+    CheckedClient, CheckedClientPatch, ClientBody, ClientPatch, RotateBody, SuspendBody, view,
 };
 use crate::wire::sideline::DrainBody;
 use crate::wire::{instant, spoiled};

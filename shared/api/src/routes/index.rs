@@ -2,12 +2,13 @@
 
 use axum::Json;
 use axum::extract::State;
+use tidegate_protocol::IndexView;
 
 use crate::ApiState;
 use crate::auth::Admin;
 use crate::body::Body;
 use crate::problem::{FieldErrors, Kind, Problem};
-use crate::wire::index::{IndexView, ShardsBody};
+use crate::wire::index::{ShardsBody, view};
 
 /// Shows which zones scans look at, and which LaunchExpressions are split into shards.
 #[utoipa::path(get, path = "/v1/index", tag = "index", security(("admin_key" = [])), responses(
@@ -15,7 +16,7 @@ use crate::wire::index::{IndexView, ShardsBody};
 ))]
 pub(crate) async fn read_index(State(state): State<ApiState>, _: Admin) -> Result<Json<IndexView>, Problem> {
     let shape = state.engine.index().shape().await.map_err(|e| Problem::of_engine("read the index", &e))?;
-    Ok(Json(IndexView::from(&shape)))
+    Ok(Json(view(&shape)))
 }
 
 /// Splits a LaunchExpression of a zone into more shards, while everything runs. The number never falls: children that are
@@ -36,5 +37,5 @@ pub(crate) async fn raise_shards(
     };
     let shape = state.engine.index().raise_shards(zone, &expression, shards).await;
     let shape = shape.map_err(|e| Problem::of_engine("split the index", &e))?;
-    Ok(Json(IndexView::from(&shape)))
+    Ok(Json(view(&shape)))
 }

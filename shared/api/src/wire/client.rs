@@ -1,7 +1,7 @@
 //! Clients as they travel.
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::job::{Attempts, HistoryDays, JobDefaults};
 use tidegate_domain::limits::{ALLOWED_TARGETS, CLOSED_BECAUSE_BYTES, NAME_BYTES, TARGET_URL_BYTES};
@@ -296,16 +296,4 @@ fn deletion_view(deletion: &Deletion) -> protocol::ClientDeletion {
         },
         removed: deletion.removed,
     }
-}
-
-/// A page of clients.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ClientList {
-    /// The clients, by name.
-    pub(crate) clients: Vec<ClientView>,
-    /// What the list has beside that and cannot be read. Left out when there is none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) unreadable: Vec<tidegate_protocol::Unreadable>,
-    /// What to ask the next page with; null on the last.
-    pub(crate) next_cursor: Option<String>,
 }

@@ -1,9 +1,10 @@
 //! The shape of the time index as it travels.
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tidegate_domain::shard::ExpressionShards;
 use tidegate_domain::time::{LaunchExpression, parse_zone, zone_database_version};
+use tidegate_protocol::{IndexView, SplitView};
 use tidegate_store::index::IndexShape;
 use utoipa::ToSchema;
 
@@ -48,44 +49,16 @@ impl ShardsBody {
     }
 }
 
-/// The time index: the zones that scans look at, and what is split.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Index)]
-pub(crate) struct IndexView {
-    /// The zones that have children. One that lost its last job stays for up to a day.
-    zones: Vec<&'static str>,
-    /// The LaunchExpressions that have more than one shard.
-    split: Vec<SplitView>,
-    /// The release of the IANA zone database that launches are computed with.
-    #[schema(example = "2026e")]
-    zone_database: &'static str,
-}
-
-/// A LaunchExpression that is split.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Split)]
-pub(crate) struct SplitView {
-    /// Its zone.
-    #[schema(example = "Europe/Berlin")]
-    zone: String,
-    /// Its class and values.
-    #[schema(example = "H:03")]
-    launch_expression: String,
-    /// How many shards it has.
-    shards: u32,
-}
-
-impl From<&IndexShape> for IndexView {
-    fn from(shape: &IndexShape) -> Self {
-        let split = shape.split().filter_map(|(name, shards)| {
-            let (zone, launch_expression) = name.split_once('|')?;
-            let (zone, launch_expression) = (zone.to_owned(), launch_expression.to_owned());
-            Some(SplitView { zone, launch_expression, shards })
-        });
-        Self {
-            zones: shape.zones.iter().map(|(zone, _)| zone.name()).collect(),
-            split: split.collect(),
-            zone_database: zone_database_version(),
-        }
+/// The index as it is answered.
+pub(crate) fn view(shape: &IndexShape) -> IndexView {
+    let split = shape.split().filter_map(|(name, shards)| {
+        let (zone, launch_expression) = name.split_once('|')?;
+        let (zone, launch_expression) = (zone.to_owned(), launch_expression.to_owned());
+        Some(SplitView { zone, launch_expression, shards })
+    });
+    IndexView {
+        zones: shape.zones.iter().map(|(zone, _)| zone.name().to_owned()).collect(),
+        split: split.collect(),
+        zone_database: zone_database_version().to_owned(),
     }
 }

@@ -13,6 +13,7 @@ mod bulk;
 mod bus;
 mod calendars;
 mod changes;
+mod client_coverage;
 mod client_library;
 mod closed_days;
 mod consumer;
