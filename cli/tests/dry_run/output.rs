@@ -118,7 +118,9 @@ fn launches_are_moved_off_closed_days_as_the_emitter_moves_them() {
     let output = run(&rows, "2026-07-30", "2026-08-05");
     let parsed: Vec<Value> =
         lines(&output).0.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let made: Vec<_> = parsed.iter().map(|row| (&row["id"], &row["launch_at"])).collect();
+    // Beside them, the launches that are left out on the first.
+    let made = parsed.iter().filter(|row| row["launch_at"].is_string());
+    let made: Vec<_> = made.map(|row| (&row["id"], &row["launch_at"])).collect();
     let expected = [
         (&json!("previous"), &json!("2026-07-31T09:00:00Z")),
         (&json!("next"), &json!("2026-08-03T09:00:00Z")),

@@ -318,7 +318,7 @@ pub struct RunCounts {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EventCounts {
-    /// All of the runs that were not skipped as a whole.
+    /// All of them.
     pub total: u64,
     /// Those that nothing throttles and that were delivered.
     pub delivered: u64,
@@ -330,6 +330,6 @@ pub struct EventCounts {
     pub expired: u64,
     /// Those that could not be delivered.
     pub dead: u64,
-    /// Those that were never admitted, because their run was stopped.
+    /// Those that were never sent, because their run was skipped or stopped.
     pub left_out: u64,
 }

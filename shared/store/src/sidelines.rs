@@ -55,10 +55,25 @@ pub(crate) fn recheck_key(client: &ClientId) -> Key {
 
 /// Has deliveries go by the quotas of a client from now on.
 pub(crate) fn paced(client: &ClientId, quotas: &Quotas) -> Update {
-    let row = Row::new(&recheck_key(client))
-        .with_some(PER_MINUTE, quotas.events_per_minute.map(|most| number(most.get())))
-        .with_some(WAITING, quotas.waiting.map(|most| number(most.get())));
-    Update::rewrite(Table::Clients, row)
+    let said = [
+        (PER_MINUTE, ":per_minute", quotas.events_per_minute.map(|most| most.get())),
+        (WAITING, ":waiting", quotas.waiting.map(|most| most.get())),
+    ];
+    let (mut set, mut remove) = (Vec::new(), Vec::new());
+    for (name, value, most) in said {
+        match most {
+            Some(_) => set.push(format!("{name} = {value}")),
+            None => remove.push(name),
+        }
+    }
+    let parts = [("SET", set.join(", ")), ("REMOVE", remove.join(", "))];
+    let parts = parts.into_iter().filter(|(_, names)| !names.is_empty());
+    let changes: Vec<String> = parts.map(|(verb, names)| format!("{verb} {names}")).collect();
+    let update = Update::new(Table::Clients, recheck_key(client), changes.join(" "));
+    said.into_iter().fold(update, |update, (_, value, most)| match most {
+        Some(most) => update.value(value, number(most)),
+        None => update,
+    })
 }
 
 /// What cannot be read bounds nothing: it holds up no delivery.

@@ -51,7 +51,7 @@ fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
 }
 
 /// Members whose words answers have too: serde reads one of a later version, which the form refuses.
-const OPEN_WORDS: [&str; 13] = [
+const OPEN_WORDS: [&str; 14] = [
     "backoff",
     "body",
     "gap",
@@ -65,6 +65,7 @@ const OPEN_WORDS: [&str; 13] = [
     "release",
     "rule",
     "weekdays/0",
+    "on_closed_day",
 ];
 /// Members whose objects answers have too: serde passes over a member of a later version, which the form refuses.
 const OPEN_OBJECTS: [&str; 8] =

@@ -196,9 +196,10 @@ pub(crate) fn count(counts: &mut protocol::RunCounts, run: &RunSummary) {
         add(counts.by_reason.entry(reason.clone()).or_default(), runs);
     }
     let (tally, events) = (&run.tally, &mut counts.events);
-    if run.skipped.is_none() {
-        add(&mut events.total, run.count.into());
-    }
+    let of_one = u64::from(run.count);
+    add(&mut events.total, of_one.saturating_mul(runs));
+    // The record of several launches tells of the events of the first.
+    add(&mut events.left_out, of_one.saturating_mul(runs.saturating_sub(1)));
     for (count, more) in [
         (&mut events.delivered, tally.delivered),
         (&mut events.succeeded, tally.succeeded),

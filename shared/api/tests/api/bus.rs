@@ -16,7 +16,7 @@ use tidegate_protocol::{BusKind, BusRecord, BusState};
 use tokio::net::TcpListener;
 
 use crate::log::Lines;
-use crate::world::{QUEUE, World, at_job, batch};
+use crate::world::{DiesAt, QUEUE, World, at_job, batch};
 
 const SCHEMA: &str = include_str!("../../../../docs/schemas/bus.json");
 
@@ -187,21 +187,6 @@ async fn what_is_skipped_stopped_or_overdue_is_told_with_its_reason() {
     assert_eq!(record(&records, &format!("{run}/stopped")).reason.as_deref(), Some("cancelled"));
 }
 
-/// Kills the caller at a request.
-struct DiesAt {
-    at: u64,
-    seen: AtomicU64,
-}
-
-impl FaultPlan for DiesAt {
-    fn on_request(&self, _: &Call) -> Fault {
-        match self.seen.fetch_add(1, Ordering::Relaxed) {
-            seen if seen == self.at => Fault::CrashAfter,
-            _ => Fault::None,
-        }
-    }
-}
-
 /// The records are there before the chunk's mark: whoever dies anywhere leaves them, or a message that comes again.
 #[tokio::test]
 async fn a_delivery_that_dies_anywhere_is_told_of_under_the_same_ids() {
@@ -213,7 +198,7 @@ async fn a_delivery_that_dies_anywhere_is_told_of_under_the_same_ids() {
         let messages = world.take_all(world.deployment.dispatch_url()).await;
         assert_eq!(messages.len(), 1);
         published(&world).await;
-        world.embedded.inject(DiesAt { at, seen: AtomicU64::new(0) });
+        world.embedded.inject(DiesAt::after(at));
         let handled = world.engine.handle_all(&[(&messages[0], 1)]).await;
         world.embedded.inject_nothing();
         world.engine.handle_all(&[(&messages[0], 2)]).await;
@@ -239,7 +224,7 @@ async fn a_release_that_dies_anywhere_is_told_of_in_the_end() {
         put(&world, &key, "mails", &batch(2)).await;
         let events = world.receive().await;
         release(&world, &key, &events[0], "failed").await;
-        world.embedded.inject(DiesAt { at, seen: AtomicU64::new(0) });
+        world.embedded.inject(DiesAt::after(at));
         let body = json!({"tokens": [events[1]["token"]]});
         let released = world.post("/v1/tokens/release", &key, &body).await;
         world.embedded.inject_nothing();

@@ -168,7 +168,7 @@ async fn units_of_pages(stored: usize) -> Vec<(&'static str, f64)> {
 }
 
 /// Pages of ten rows, and the read units that each may take.
-const BUDGETS: [(&str, f64); 18] = [
+const BUDGETS: [(&str, f64); 17] = [
     ("/v1/jobs?limit=10", 0.5),
     ("/v1/jobs?limit=10&prefix=j-", 0.5),
     ("/v1/policies?limit=10", 0.5),
@@ -179,7 +179,6 @@ const BUDGETS: [(&str, f64); 18] = [
     ("/v1/changes?limit=10", 2.0),
     ("/v1/jobs/a-minutely/runs?limit=10", 1.5),
     ("/v1/runs?limit=10&prefix=a-m", 2.0),
-    ("/v1/runs/count?limit=10&prefix=a-m", 8.0),
     ("/v1/upcoming?limit=10&prefix=j-&until=2026-11-24T00:00:00Z", 1.0),
     ("/v1/overdue?limit=10", 0.5),
     ("/v1/events?limit=10&status=dead", 4.0),

@@ -1,14 +1,12 @@
 //! Launches that are expected to be over in time: those that are not are recorded and told, and no others.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tidegate_client::Client;
 use tidegate_embedded::{Call, Fault, FaultPlan};
 use tidegate_protocol::{LaunchOverdue, OverdueLaunch};
 
-use crate::world::{QUEUE, World, at_job};
+use crate::world::{DiesAt, QUEUE, World, at_job};
 
 const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
 
@@ -196,21 +194,6 @@ async fn launches_that_an_outage_missed_are_overdue_with_the_reason() {
     assert_eq!(words(&listed), expected);
 }
 
-/// Kills the caller at a request.
-struct DiesAt {
-    at: u64,
-    seen: AtomicU64,
-}
-
-impl FaultPlan for DiesAt {
-    fn on_request(&self, _: &Call) -> Fault {
-        match self.seen.fetch_add(1, Ordering::Relaxed) {
-            seen if seen == self.at => Fault::CrashAfter,
-            _ => Fault::None,
-        }
-    }
-}
-
 #[tokio::test]
 async fn a_look_that_dies_anywhere_loses_no_record_and_tells_at_least_once() {
     for at in 0.. {
@@ -219,7 +202,7 @@ async fn a_look_that_dies_anywhere_loses_no_record_and_tells_at_least_once() {
         world.minutes(11).await;
         world.clock.advance_ms(60_000);
         world.engine.tick().await.unwrap();
-        world.embedded.inject(DiesAt { at, seen: AtomicU64::new(0) });
+        world.embedded.inject(DiesAt::after(at));
         let message = json!({"v": 1, "look": {"client": "acme", "job": "slow", "due_s": 1_795_263_120}});
         let handled = world.engine.handle_all(&[(&message.to_string(), 1)]).await;
         world.embedded.inject_nothing();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::Router;
 use axum::body::Body;
@@ -229,4 +230,26 @@ pub fn cron_job() -> Value {
 
 pub fn at_job(at: &str) -> Value {
     json!({"trigger": {"at": at}, "target": {"sqs": {"queue_url": QUEUE}}})
+}
+
+/// Kills the caller after one of its requests.
+pub struct DiesAt {
+    at: u64,
+    seen: AtomicU64,
+}
+
+impl DiesAt {
+    /// After the request of this number, from 0.
+    pub fn after(at: u64) -> Self {
+        Self { at, seen: AtomicU64::new(0) }
+    }
+}
+
+impl FaultPlan for DiesAt {
+    fn on_request(&self, _: &Call) -> Fault {
+        match self.seen.fetch_add(1, Ordering::Relaxed) {
+            seen if seen == self.at => Fault::CrashAfter,
+            _ => Fault::None,
+        }
+    }
 }
