@@ -98,8 +98,8 @@ pub(crate) struct LocalArgs {
     /// Healthchecks: whoever watches it notices when this machine is off
     #[arg(long, value_name = "URL", env = "TIDEGATE_HEARTBEAT_URL", hide_env_values = true)]
     pub(crate) heartbeat: Option<HeartbeatUrl>,
-    /// Where what runs and events came to is published for reports: off, log (lines of JSON on stdout), sqs:<URL of a queue> or
-    /// the address of an endpoint
+    /// Where what runs and events came to is published for reports: off, log (lines of JSON on stdout), sqs: with the URL of a
+    /// queue behind it, or the address of an endpoint
     #[arg(long, value_name = "BUS", default_value = "off", env = "TIDEGATE_BUS", hide_env_values = true)]
     pub(crate) bus: BusTarget,
     /// How long the demo's consumer works on an event, on average, in milliseconds

@@ -73,7 +73,7 @@ impl Default for StandingPlace {
 /// ```
 /// use tidegate_engine::StandingPlace;
 ///
-/// for text in ["g3", "g3 0 17", "l", "l\n5|001790000000|nightly.3.1790000000", "l5|a\n17 5|b"] {
+/// for text in ["g3", "g3 0 17", "l", "l5|001790000000|nightly.3.1790000000", "l5|a\n17 5|b"] {
 ///     assert_eq!(text.parse::<StandingPlace>().unwrap().to_string(), text);
 /// }
 /// assert!("".parse::<StandingPlace>().is_err());
