@@ -16,7 +16,7 @@ use tidegate_protocol::{BusKind, BusRecord, BusState};
 use tokio::net::TcpListener;
 
 use crate::log::Lines;
-use crate::world::{DiesAt, QUEUE, World, at_job, batch};
+use crate::world::{DiesAt, QUEUE, QueueAway, World, at_job, batch};
 
 const SCHEMA: &str = include_str!("../../../../docs/schemas/bus.json");
 
@@ -131,16 +131,6 @@ async fn an_event_that_is_never_released_has_expired_after_its_last_delivery() {
     let records = published(&world).await;
     for end in ["delivered/1", "delivered/2", "expired/2"] {
         record(&records, &format!("/0/{end}"));
-    }
-}
-
-/// No event gets into the consumer's queue.
-struct QueueAway;
-
-impl FaultPlan for QueueAway {
-    fn on_request(&self, call: &Call) -> Fault {
-        let to_consumer = call.operation.starts_with("SendMessage") && call.resource().ends_with("jobs");
-        if to_consumer { Fault::DropBefore } else { Fault::None }
     }
 }
 

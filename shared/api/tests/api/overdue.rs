@@ -3,10 +3,9 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tidegate_client::Client;
-use tidegate_embedded::{Call, Fault, FaultPlan};
 use tidegate_protocol::{LaunchOverdue, OverdueLaunch};
 
-use crate::world::{DiesAt, QUEUE, World, at_job};
+use crate::world::{DiesAt, QUEUE, QueueAway, World, at_job};
 
 const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
 
@@ -152,16 +151,6 @@ async fn each_launch_is_looked_at_and_what_its_client_asked_for_is_no_surprise()
     assert_eq!(world.delete("/v1/jobs/fives", &key).await.status, StatusCode::NO_CONTENT);
     world.minutes(10).await;
     assert!(!world.everything().await.iter().any(|row| row.contains("WATCH|")), "nobody watches it any more");
-}
-
-/// No event gets into the consumer's queue.
-struct QueueAway;
-
-impl FaultPlan for QueueAway {
-    fn on_request(&self, call: &Call) -> Fault {
-        let to_consumer = call.operation.starts_with("SendMessage") && call.resource().ends_with("jobs");
-        if to_consumer { Fault::DropBefore } else { Fault::None }
-    }
 }
 
 #[tokio::test]

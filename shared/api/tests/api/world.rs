@@ -253,3 +253,13 @@ impl FaultPlan for DiesAt {
         }
     }
 }
+
+/// No event gets into the consumer's queue.
+pub struct QueueAway;
+
+impl FaultPlan for QueueAway {
+    fn on_request(&self, call: &Call) -> Fault {
+        let to_consumer = call.operation.starts_with("SendMessage") && call.resource().ends_with("jobs");
+        if to_consumer { Fault::DropBefore } else { Fault::None }
+    }
+}
