@@ -1,7 +1,8 @@
 //! Creating the tables, for local mode and tests. On AWS the template creates them.
 
 use aws_sdk_dynamodb::types::{
-    AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType, TimeToLiveSpecification,
+    AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
+    TimeToLiveSpecification, TimeToLiveStatus,
 };
 
 use crate::tables::{EXPIRES_AT, PARTITION_KEY, SORT_KEY, Table};
@@ -44,9 +45,22 @@ impl Store {
         match created {
             Ok(_) if table.expires() => self.enable_expiry(table).await,
             Ok(_) => Ok(()),
-            Err(e) if e.as_service_error().is_some_and(|e| e.is_resource_in_use_exception()) => Ok(()),
+            // An earlier version may have made it without.
+            Err(e) if e.as_service_error().is_some_and(|e| e.is_resource_in_use_exception()) => {
+                match table.expires() && !self.has_expiry(table).await? {
+                    true => self.enable_expiry(table).await,
+                    false => Ok(()),
+                }
+            }
             Err(e) => Err(StoreError::aws("CreateTable", table, &e)),
         }
+    }
+
+    async fn has_expiry(&self, table: Table) -> Result<bool> {
+        let said = self.db.describe_time_to_live().table_name(self.name(table)).send().await;
+        let said = said.map_err(|e| StoreError::aws("DescribeTimeToLive", table, &e))?;
+        let status = said.time_to_live_description.and_then(|said| said.time_to_live_status);
+        Ok(matches!(status, Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling)))
     }
 
     async fn enable_expiry(&self, table: Table) -> Result<()> {

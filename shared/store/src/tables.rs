@@ -47,6 +47,6 @@ impl Table {
 
     /// Whether rows may carry [`EXPIRES_AT`], so that the table has a time to live.
     pub fn expires(self) -> bool {
-        matches!(self, Self::Jobs | Self::Launch | Self::Runs | Self::Events)
+        matches!(self, Self::Jobs | Self::Launch | Self::Runs | Self::Events | Self::Policies)
     }
 }

@@ -1,6 +1,6 @@
 //! How long what happened is kept: as the admin says of the client, and never shorter where delivery or a repair goes by it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ async fn kept(world: &World) -> BTreeMap<String, i64> {
             let text = |name: &str| row.get(name).and_then(|value| value.as_s().ok()).cloned();
             let (pk, sk) = (text("pk").unwrap(), text("sk").unwrap());
             let kind = match () {
-                () if pk.starts_with("mark|") => continue,
+                () if pk.starts_with("mark|") || pk.ends_with("|one-times") => continue,
                 () if pk.contains("|dead|") => "dead letter",
                 () if table == Table::Runs && pk.contains('~') => "pack",
                 () if table == Table::Runs && row.contains_key("tries") => "single run",
@@ -124,4 +124,27 @@ async fn days_have_bounds_and_a_job_cannot_name_them() {
     job["history_days"] = json!(30);
     let refused = world.put("/v1/jobs/own", &key, &job).await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", refused.text);
+}
+
+#[tokio::test]
+async fn what_expires_lies_in_tables_that_remove_it() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    world.put("/v1/policies/small", &key, &json!({"max_in_flight": 3, "lease_seconds": 60})).await;
+    let mut minutely = batch(2);
+    minutely["trigger"] = json!({"cron": "* * * * *", "zone": "UTC"});
+    put(&world, &key, "minutely", &minutely).await;
+    world.minutes(8).await;
+    let mut tables = BTreeSet::new();
+    for table in Table::ALL {
+        let name = format!("{PREFIX}-{}", table.name());
+        let pages = world.embedded.dynamodb().scan().table_name(name).into_paginator().items().send();
+        let rows = pages.collect::<Result<Vec<_>, _>>().await.unwrap();
+        if rows.iter().any(|row| row.contains_key("expires_at")) {
+            tables.insert(table);
+        }
+    }
+    // Samples of the policy and what was used are among them.
+    assert!(tables.contains(&Table::Policies), "{tables:?}");
+    assert!(tables.iter().all(|table| table.expires()), "{tables:?}");
 }
