@@ -35,7 +35,6 @@ histories! {
     histories_61_to_110 from 61
     histories_111_to_160 from 111
     histories_161_to_210 from 161
-    histories_211_to_260 from 211
 }
 
 /// See the file's head.

@@ -13,13 +13,13 @@ fn hold(seeds: Range<u64>) {
 }
 
 #[test]
-fn restores_1_to_8() {
-    hold(1..9);
+fn restores_1_to_6() {
+    hold(1..7);
 }
 
 #[test]
-fn restores_9_to_16() {
-    hold(9..17);
+fn restores_7_to_12() {
+    hold(7..13);
 }
 
 /// Fresh seeds: `RESTORES=1000..1300`.
