@@ -124,8 +124,8 @@ pub const LOOK_AHEAD_SECONDS: u32 = 120;
 pub const HANDOVER_SECONDS: u32 = 120;
 /// The part of an outage that a tick plans in its first step, in seconds. Steps that find little grow longer.
 pub const CATCH_UP_STEP_SECONDS: u32 = 600;
-/// The longest stretch of time whose one-time jobs are listed, in seconds: each minute of it is 64 reads.
-pub const ONE_TIMES_LISTED_SECONDS: i64 = 3_600;
+/// The longest stretch of time whose one-time jobs are listed, in days.
+pub const ONE_TIMES_LISTED_DAYS: i64 = 31;
 /// Days that the row of an instant is kept after it. Older parts of an outage cannot be caught up.
 pub const AT_ROW_DAYS: i64 = 90;
 /// How far back an outage is caught up, in seconds; what is older is recorded as a skipped window.

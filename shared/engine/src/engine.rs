@@ -22,6 +22,7 @@ use crate::handle::Handler;
 use crate::heartbeat::{Heartbeat, HeartbeatUrl};
 use crate::index::Index;
 use crate::jobs::Jobs;
+use crate::jobs::places::Places;
 use crate::pauses::Pauses;
 use crate::policies::Policies;
 use crate::queries::Queries;
@@ -201,6 +202,7 @@ impl Engine {
             tokens: Arc::clone(&tokens),
             emission: Arc::clone(&emission),
             queries: Arc::clone(&queries),
+            places: Places::default(),
             gathered: Gathered::default(),
             looks: Gathered::default(),
         });

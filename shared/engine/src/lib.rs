@@ -108,9 +108,9 @@ pub use jobs::{Backfill, Backfilled, JobDelete, JobDraft, Jobs, LeftOut, RunCanc
 pub use policies::{Policies, PolicyDelete};
 pub use queries::{
     Ahead, AheadWanted, Due, EmissionStatus, EventRecord, EventStatus, EventsWanted, ExpectationBasis,
-    Explanation, ForecastBasis, Holder, JobAhead, JobVersion, JobsAlike, LaunchChange, LeaseSpan, Load,
-    NoPlace, Observer, OneTimePlace, PastLaunch, PolicyAhead, PolicyStatus, PolicyStrain, Queries, Reason,
-    RunDetail, RunPlace, RunState, RunSummary, RunsWanted, SoFar, Standing, StandingPlace,
+    Explanation, ForecastBasis, Holder, JobAhead, JobVersion, JobsAlike, JobsPlace, LaunchChange, LeaseSpan,
+    Load, NoPlace, Observer, OneTimePlace, PastLaunch, PolicyAhead, PolicyStatus, PolicyStrain, Queries,
+    Reason, RunDetail, RunState, RunSummary, RunsWanted, SoFar, Standing, StandingPlace,
 };
 pub use queues::{Config, Handled, QueueCheck, Queues, Redelivery, message};
 pub use quotas::{QuotaTaker, Usage, UsedQuota};

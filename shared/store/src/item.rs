@@ -159,10 +159,15 @@ impl<'a> Item<'a> {
         self.attributes.contains_key(name).then(|| self.instant_ms(name)).transpose()
     }
 
-    /// A list of numbers; empty when it is absent.
+    /// A list or a set of numbers; empty when it is absent.
     pub(crate) fn numbers<T: FromStr>(&self, name: &str) -> Vec<T> {
-        let list = self.attributes.get(name).and_then(|value| value.as_l().ok());
-        list.into_iter().flatten().filter_map(|value| value.as_n().ok()?.parse().ok()).collect()
+        match self.attributes.get(name) {
+            Some(AttributeValue::L(list)) => {
+                list.iter().filter_map(|value| value.as_n().ok()?.parse().ok()).collect()
+            }
+            Some(AttributeValue::Ns(set)) => set.iter().filter_map(|value| value.parse().ok()).collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// An instant that is stored as seconds since the epoch.

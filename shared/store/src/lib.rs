@@ -33,7 +33,7 @@ pub mod keys;
 pub mod launch;
 pub mod line;
 pub mod made;
-mod one_times;
+pub mod one_times;
 pub mod overdue;
 pub mod pace;
 pub mod packs;

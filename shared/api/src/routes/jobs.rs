@@ -80,7 +80,7 @@ pub(super) fn id_by_key(key: &str) -> JobId {
 /// Lists the client's jobs, by id: all of them, or those that fit all that is given. Of a `prefix` no other jobs are read; by policy,
 /// target, state and next launch up to 1,000 jobs are looked at for each page, which may show few of them, or none, and have a `next_cursor`: the
 /// list ends where that is null. One-time jobs with a generated id are not among them: they are
-/// listed by their instants, by `GET /v1/one-time-jobs`, and read by their id.
+/// listed by their minutes, by `GET /v1/one-time-jobs`, and read by their id.
 #[utoipa::path(get, path = "/v1/jobs", tag = "jobs", params(JobsQuery), responses(
     (status = 200, description = "A page of jobs", body = JobList),
 ))]

@@ -1,4 +1,4 @@
-//! One-time jobs with generated ids, by their instant.
+//! One-time jobs with generated ids, by the minutes of their instants.
 
 use axum::Json;
 use axum::extract::State;
@@ -12,12 +12,13 @@ use crate::wire::job::{JobList, view};
 use crate::wire::one_time::OneTimesQuery;
 use crate::wire::spoiled;
 
-/// Lists the one-time jobs with a generated id that are due in a stretch of time of up to an hour, by instant: those that are to come,
-/// and those that are over, for 90 days. Without a stretch, those of the next hour. `GET /v1/jobs` lists all other jobs. What came of
-/// one, `GET /v1/jobs/{job_id}/runs` says.
+/// Lists the one-time jobs with a generated id that are due in a stretch of time, by minute: those that are to come, and those that
+/// are over, for 90 days. Without a stretch, those of the next 24 hours. `GET /v1/jobs` lists all other jobs. What came of one,
+/// `GET /v1/jobs/{job_id}/runs` says, and of all of them `GET /v1/runs`.
 ///
-/// They lie by their minutes alone, spread over 64 partitions: a page looks at up to ten minutes and reads some 32 units for each. It may
-/// show few jobs, or none, and have a `next_cursor`; the list ends where that is null.
+/// It is known in which ten minutes the client has some, and where they lie: each such place of ten minutes costs five read units, and
+/// up to 64 such places are looked at for a page. It may show few jobs, or none, and have a `next_cursor`; the list ends where that is
+/// null.
 #[utoipa::path(get, path = "/v1/one-time-jobs", tag = "jobs", params(OneTimesQuery), responses(
     (status = 200, description = "A page of jobs", body = JobList),
 ))]

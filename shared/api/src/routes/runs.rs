@@ -61,8 +61,8 @@ pub(crate) async fn list_runs(
 /// jobs, of each job the latest first. Without a stretch, those of the last 24 hours.
 ///
 /// Up to 1,000 jobs are looked at for a page: it may show few runs, or none, and have a `next_cursor`; the list ends where that is
-/// null. Runs of one-time jobs with a generated id and of jobs that were deleted are not among them: they are found by their job, and
-/// `GET /v1/one-time-jobs` lists the former.
+/// null. Those of one-time jobs with a generated id come last, by the minutes of their jobs. Runs of jobs that were deleted are not
+/// among them: they are found by their job.
 #[utoipa::path(get, path = "/v1/runs", tag = "runs", params(RunsQuery), responses(
     (status = 200, description = "A page of runs", body = RunList),
 ))]

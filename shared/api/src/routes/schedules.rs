@@ -5,6 +5,7 @@ use axum::extract::{Path, State};
 use tidegate_domain::ids::JobId;
 use tidegate_domain::job::Job;
 use tidegate_protocol::{Ahead, Preview, Upcoming};
+use tidegate_store::PageOf;
 
 use super::not_found;
 use crate::ApiState;
@@ -43,8 +44,7 @@ pub(crate) async fn list_upcoming(
 /// under each policy, with a warning where its rate, or its tokens, cannot keep up with what is due.
 ///
 /// Up to 100 jobs that have launches then are on a page, of up to 1,000 that are looked at: a page may have few, or none, and be
-/// followed by others, whose launches come on top. One-time jobs with a generated id are not counted: `GET
-/// /v1/one-time-jobs` lists them.
+/// followed by others, whose launches come on top. One-time jobs with a generated id come last, by their minutes.
 #[utoipa::path(get, path = "/v1/upcoming", tag = "schedules", params(AheadQuery), responses(
     (status = 200, description = "What is due", body = Ahead),
 ))]
@@ -53,8 +53,9 @@ pub(crate) async fn look_ahead(
     Caller(client): Caller,
     Asked(query): Asked<AheadQuery>,
 ) -> Result<Json<Ahead>, Problem> {
-    let asked = Paged::read(query.cursor.clone(), query.limit.as_deref())?;
-    let given = asked.after.is_some();
+    let PageOf { after, rows } = Paged::read(query.cursor.clone(), query.limit.as_deref())?;
+    let after = after.map(|text| text.parse().map_err(|_| Cursor::unknown())).transpose()?;
+    let (given, asked) = (after.is_some(), PageOf { after, rows });
     let wanted = query.wanted(state.engine.clock().now())?;
     let selection = query.selection()?;
     let is_meant = |job: &Job| selection.has(job);

@@ -2,8 +2,8 @@
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
-use tidegate_domain::limits::ONE_TIMES_LISTED_SECONDS;
-use tidegate_domain::time::{Window, seconds, shifted, whole_second};
+use tidegate_domain::limits::ONE_TIMES_LISTED_DAYS;
+use tidegate_domain::time::{Window, days, shifted, whole_second};
 use utoipa::IntoParams;
 
 use crate::problem::{Kind, Problem};
@@ -24,7 +24,7 @@ pub(crate) struct OneTimesQuery {
     /// Those that are due at this instant or later, in ISO 8601 with its offset; now when left out.
     #[param(value_type = Option<String>, format = DateTime)]
     since: Option<String>,
-    /// Those that are due before this instant, at most an hour after `since`; an hour after it when left out.
+    /// Those that are due before this instant, at most 31 days after `since`; 24 hours after it when left out.
     #[param(value_type = Option<String>, format = DateTime)]
     until: Option<String>,
 }
@@ -33,11 +33,10 @@ impl OneTimesQuery {
     /// When they are due.
     pub(crate) fn window(&self, now: DateTime<Utc>) -> Result<Window, Problem> {
         let since = read_of_query("since", self.since.as_deref())?.unwrap_or(whole_second(now));
-        let last = shifted(since, seconds(ONE_TIMES_LISTED_SECONDS));
-        let until = read_of_query("until", self.until.as_deref())?.unwrap_or(last);
-        if until > last {
+        let until = read_of_query("until", self.until.as_deref())?.unwrap_or(shifted(since, days(1)));
+        if until > shifted(since, days(ONE_TIMES_LISTED_DAYS)) {
             let message = format!(
-                "until is {}, more than {ONE_TIMES_LISTED_SECONDS} seconds after since; ask for an hour at a time",
+                "until is {}, more than {ONE_TIMES_LISTED_DAYS} days after since; ask for fewer at a time",
                 instant(until)
             );
             return Err(Problem::of_field(Kind::MalformedRequest, "until", instant(until), message));

@@ -28,18 +28,29 @@ impl Jobs {
         Box::pin(async move {
             let (mut batched, mut ahead, mut near) = (Vec::new(), Vec::new(), Vec::new());
             let mut others = Vec::new();
+            let (mut nameless, mut instants) = (Vec::new(), Vec::new());
             for (index, (id, draft)) in drafts.into_iter().enumerate() {
                 match (id, draft.trigger.only_instant()) {
                     (None, Some(launch_at)) if is_plain(&draft) => {
-                        let job = self.one_time_job(client, launch_at, draft);
+                        nameless.push((index, draft));
+                        instants.push(launch_at);
+                    }
+                    (id, _) => others.push((index, id, draft)),
+                }
+            }
+            match self.one_time_ids(client, &instants).await {
+                Ok(ids) => {
+                    for ((index, draft), id) in nameless.into_iter().zip(ids) {
+                        let job = self.new_job(client, id, 1, draft);
                         match self.goes_ahead(&job) {
                             Some(launch_at) => ahead.push((index, launch_at, job)),
                             None if outbox_of(&job, None).is_some() => near.push((index, job)),
                             None => batched.push((index, job)),
                         }
                     }
-                    (id, _) => others.push((index, id, draft)),
                 }
+                // Each is told by itself what is the matter.
+                Err(_) => others.extend(nameless.into_iter().map(|(index, draft)| (index, None, draft))),
             }
             let mut answers: Vec<(usize, Result<Written<Job>, EngineError>)> = Vec::new();
             let batches: Vec<_> =
@@ -78,7 +89,8 @@ impl Jobs {
             shared.chunks(ONE_TIMES_AT_ONCE).map(|batch| self.store_sent_together(batch)).collect();
         let stores = stream::iter(stores).buffer_unordered(WRITES_AT_ONCE).collect::<Vec<_>>().await;
         let mut answers: Vec<_> = stores.into_iter().flatten().collect();
-        let stores = alone.into_iter().map(|one| self.create_ahead_alone(one, is_sent)).collect::<Vec<_>>();
+        let stores = alone.into_iter().map(|(index, _, job)| self.create_ahead_alone((index, job), is_sent));
+        let stores: Vec<_> = stores.collect();
         answers.extend(stream::iter(stores).buffer_unordered(WRITES_AT_ONCE).collect::<Vec<_>>().await);
         answers
     }
@@ -97,7 +109,7 @@ impl Jobs {
                     (index, sent.map(|()| Written::Created(job)))
                 }
                 // Some may be stored, some not.
-                false => self.create_ahead_alone((index, launch_at, job), true).await,
+                false => self.create_ahead_alone((index, job), true).await,
             }
         });
         let each: Vec<_> = each.collect();
@@ -107,7 +119,7 @@ impl Jobs {
     /// Stores a job whose event is under way, if it was sent, and otherwise creates it under another id.
     async fn create_ahead_alone(
         &self,
-        (index, launch_at, mut job): (usize, DateTime<Utc>, Job),
+        (index, mut job): (usize, Job),
         is_sent: bool,
     ) -> (usize, Result<Written<Job>, EngineError>) {
         if is_sent {
@@ -118,7 +130,7 @@ impl Jobs {
             }
         }
         // Some may be under way: they find no job under the former ids.
-        job.id = self.one_time_id(launch_at);
+        job.id = self.other_id(&job.id);
         self.create_alone(index, job).await
     }
 

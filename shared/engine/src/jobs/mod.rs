@@ -11,6 +11,7 @@ mod delete;
 mod first;
 mod one_time;
 mod pause;
+pub(crate) mod places;
 mod skip;
 mod trigger;
 
@@ -44,6 +45,7 @@ use crate::{EngineError, Expect, Written};
 pub use backfill::{Backfill, Backfilled};
 pub use cancel::RunCancel;
 use first::outbox_of;
+use places::Places;
 pub use skip::LeftOut;
 pub use trigger::Triggered;
 
@@ -115,6 +117,8 @@ pub struct Jobs {
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) emission: Arc<Emission>,
     pub(crate) queries: Arc<Queries>,
+    /// Where one-time jobs are put whose ids say so.
+    pub(crate) places: Places,
     /// One-time jobs that wait for the write before, to be stored together.
     pub(crate) gathered: Gathered<Job>,
     /// Looks at the watermark that wait for the look before, to be one.
@@ -139,13 +143,14 @@ impl Jobs {
         Box::pin(async move {
             let id = match id {
                 Some(id) => id,
-                None => match draft.trigger.only_instant().filter(|_| is_plain(&draft)) {
-                    Some(launch_at) => {
-                        let job = self.one_time_job(client, launch_at, draft);
-                        return self.create_one_time(job).await;
+                None => {
+                    let launch_at = draft.trigger.only_instant().filter(|_| is_plain(&draft));
+                    let ids = self.one_time_ids(client, launch_at.as_slice()).await?;
+                    match ids.into_iter().next() {
+                        Some(id) => return self.create_one_time(self.new_job(client, id, 1, draft)).await,
+                        None => JobId::generated(self.random.next_u128()),
                     }
-                    None => JobId::generated(self.random.next_u128()),
-                },
+                }
             };
             match self.put(client, id, draft, Expect::Nothing, What::Changed).await? {
                 Written::Replaced(job) => Ok(Written::Created(job)),

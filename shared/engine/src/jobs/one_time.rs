@@ -5,15 +5,15 @@
 //! looked at afterwards: an event that may have come before its job is sent again.
 
 use chrono::{DateTime, Utc};
-use tidegate_domain::ids::{ClientId, JobId, OneTimeShard};
+use tidegate_domain::ids::{ClientId, JobId};
 use tidegate_domain::job::Job;
 use tidegate_domain::limits::WRITE_ROUNDS;
-use tidegate_domain::time::{AtMinute, Window, seconds, shifted};
+use tidegate_domain::time::{Window, seconds, shifted};
 use tidegate_store::Create;
 use tidegate_store::launch::{Child, OutboxEntry};
 use tracing::warn;
 
-use super::{JobDraft, Jobs};
+use super::Jobs;
 use crate::emit::Emitter;
 use crate::{EngineError, Written};
 
@@ -23,17 +23,21 @@ const SHARED_WRITE_SECONDS: i64 = 10;
 const IN_TIME_SECONDS: i64 = 2;
 
 impl Jobs {
-    /// A one-time job with a generated id.
-    pub(super) fn one_time_job(&self, client: &ClientId, launch_at: DateTime<Utc>, draft: JobDraft) -> Job {
-        self.new_job(client, self.one_time_id(launch_at), 1, draft)
+    /// Ids for a client's one-time jobs that are due at some instants, in their order.
+    pub(super) async fn one_time_ids(
+        &self,
+        client: &ClientId,
+        instants: &[DateTime<Utc>],
+    ) -> Result<Vec<JobId>, EngineError> {
+        let ports = (&self.store, &*self.clock, &*self.random);
+        let places = self.places.take(ports, client, instants).await?;
+        Ok(places.into_iter().map(|place| JobId::one_time(place, self.random.next_u64())).collect())
     }
 
-    pub(super) fn one_time_id(&self, launch_at: DateTime<Utc>) -> JobId {
-        let place = OneTimeShard {
-            minute: AtMinute::of(launch_at).starts_at().timestamp() / 60,
-            shard: (self.random.next_u64() % u64::from(self.store.spread().at_shards)) as u32,
-        };
-        JobId::one_time(place, self.random.next_u64())
+    /// Another id in the place of one, which others are not stored under.
+    pub(super) fn other_id(&self, id: &JobId) -> JobId {
+        let other = |place| JobId::one_time(place, self.random.next_u64());
+        id.one_time_shard().map_or_else(|| id.clone(), other)
     }
 
     /// Creates a one-time job with a generated id.
@@ -53,7 +57,7 @@ impl Jobs {
                 return Ok(Written::Created(job));
             }
             // What may be under way finds no job under the former id.
-            job.id = self.one_time_id(launch_at);
+            job.id = self.other_id(&job.id);
         }
         Err(EngineError::Contended { what: "a one-time job", rounds: WRITE_ROUNDS })
     }

@@ -15,7 +15,8 @@ use tidegate_store::launch::Child;
 use tidegate_store::{PageOf, Unreadable};
 
 use super::Queries;
-use super::across::{JOBS_LOOKED_AT, JobsAlike, jobs_read_for};
+use super::across::{JOBS_LOOKED_AT, JobsAlike, JobsPlace, behind_one_times, jobs_read_for};
+use super::one_times::OneTimePlace;
 use crate::error::readable;
 use crate::scan::evaluate::evaluate;
 use crate::scan::plan_at_once;
@@ -121,8 +122,9 @@ struct Demand {
 }
 
 impl Queries {
-    /// What the jobs that have something in common are going to do in a window: a page of those that have launches in it. Up to 1,000
-    /// jobs are looked at for it: it may have few, or none, and a `next`. One-time jobs with a generated id are not looked at.
+    /// What the jobs that have something in common are going to do in a window: a page of those that have launches in it, by their
+    /// ids, and then one-time jobs with generated ids, by their minutes. Up to 1,000 jobs are looked at for it: it may have few, or
+    /// none, and a `next`.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -131,14 +133,19 @@ impl Queries {
         client: &'a ClientId,
         jobs: JobsAlike<'a>,
         wanted: AheadWanted,
-        page: PageOf,
+        page: PageOf<JobsPlace>,
     ) -> BoxFuture<'a, Result<Ahead, EngineError>> {
         Box::pin(async move {
-            let PageOf { mut after, rows } = page;
+            let PageOf { after, rows } = page;
             let most = usize::from(rows.get());
             let (mut ahead, mut demands) = (Ahead::default(), BTreeMap::<PolicyId, Demand>::new());
             let (mut looked_at, mut counted) = (0_usize, 0_u64);
-            'pages: loop {
+            let (mut after, mut one_times) = match after {
+                None => (None, None),
+                Some(JobsPlace::Listed { job, .. }) => (Some(job.to_string()), None),
+                Some(JobsPlace::OneTimes(place)) => (None, Some(place)),
+            };
+            'pages: while one_times.is_none() {
                 let read = jobs_read_for(PageOf { after: after.take(), rows });
                 let page = self.store.jobs(client, jobs.prefix, read).await?;
                 ahead.unreadable.extend(page.unreadable);
@@ -150,7 +157,7 @@ impl Queries {
                     if is_full || (looked_at > 1 && deadline::is_over(&*self.clock)) {
                         break 'pages;
                     }
-                    ahead.next = Some(job.id.to_string());
+                    ahead.next = Some(JobsPlace::behind(&job.id).to_string());
                     if (jobs.is_meant)(&job)
                         && let Some(of_job) = self.count(&job, wanted, &mut ahead.steps, &mut demands).await?
                     {
@@ -160,9 +167,12 @@ impl Queries {
                     }
                 }
                 if after.is_none() {
-                    ahead.next = None;
-                    break;
+                    one_times = Some(None);
                 }
+            }
+            if let Some(place) = one_times {
+                let page = PageOf { after: place, rows };
+                self.count_one_times(client, jobs, wanted, page, (&mut ahead, &mut demands)).await?;
             }
             for (policy, demand) in demands {
                 let known = readable(self.store.policy(client, &policy).await.map_err(EngineError::from))?;
@@ -170,6 +180,43 @@ impl Queries {
             }
             Ok(ahead)
         })
+    }
+
+    /// Counts the launches of one-time jobs with generated ids, as far as there is room.
+    async fn count_one_times(
+        &self,
+        client: &ClientId,
+        jobs: JobsAlike<'_>,
+        wanted: AheadWanted,
+        page: PageOf<OneTimePlace>,
+        (ahead, demands): (&mut Ahead, &mut BTreeMap<PolicyId, Demand>),
+    ) -> Result<(), EngineError> {
+        let most = usize::from(page.rows.get());
+        ahead.next = None;
+        if !jobs.may_have_one_times() {
+            return Ok(());
+        }
+        let mut last = page.after.clone();
+        if ahead.jobs.len() >= most || deadline::is_over(&*self.clock) {
+            ahead.next = Some(JobsPlace::OneTimes(last).to_string());
+            return Ok(());
+        }
+        let found = self.one_times(client, wanted.window, page).await?;
+        ahead.unreadable.extend(found.unreadable);
+        for job in found.rows {
+            if ahead.jobs.len() >= most {
+                ahead.next = Some(JobsPlace::OneTimes(last).to_string());
+                return Ok(());
+            }
+            last = OneTimePlace::behind(&job.id).or(last);
+            if jobs.has_one_time(&job)
+                && let Some(of_job) = self.count(&job, wanted, &mut ahead.steps, demands).await?
+            {
+                ahead.jobs.push(of_job);
+            }
+        }
+        ahead.next = behind_one_times(found.next);
+        Ok(())
     }
 
     /// Counts the launches of a job; `None` when it has none in the window.

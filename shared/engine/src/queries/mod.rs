@@ -27,7 +27,7 @@ use tidegate_store::Store;
 
 use crate::contents::Contents;
 use crate::throttle::Throttle;
-pub use across::{JobsAlike, RunPlace, RunsWanted};
+pub use across::{JobsAlike, JobsPlace, RunsWanted};
 pub use ahead::{Ahead, AheadWanted, Due, JobAhead, PolicyAhead, PolicyStrain};
 pub use calendar_change::LaunchChange;
 pub use dry_run::Observer;
@@ -36,11 +36,11 @@ pub use forecast::{ForecastBasis, SoFar};
 pub use health::EmissionStatus;
 pub use history::{EventRecord, EventStatus};
 pub use load::{Load, PolicyStatus};
-pub use one_times::OneTimePlace;
+pub use one_times::{NoPlace, OneTimePlace};
 pub use past::PastLaunch;
 pub use run_state::{RunState, RunSummary};
 pub use runs::RunDetail;
-pub use standing::{EventsWanted, NoPlace, Standing, StandingPlace};
+pub use standing::{EventsWanted, Standing, StandingPlace};
 pub use versions::JobVersion;
 
 /// Answers what clients ask.

@@ -18,6 +18,7 @@ use tidegate_store::{Page, PageOf};
 
 use super::Queries;
 use super::history::{EventRecord, EventStatus};
+use super::one_times::NoPlace;
 use super::packs::Packs;
 use crate::error::readable;
 use crate::{EngineError, deadline};
@@ -93,11 +94,6 @@ impl fmt::Display for StandingPlace {
         }
     }
 }
-
-/// The text is no place of such a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the text is no place in a list of events")]
-pub struct NoPlace;
 
 impl FromStr for StandingPlace {
     type Err = NoPlace;

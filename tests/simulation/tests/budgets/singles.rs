@@ -165,13 +165,22 @@ async fn unthrottled_one_time_jobs_created_in_bulk_within_the_last_minute() {
 }
 
 /// A one-time job whose event is alone in its minute, from its creation to the release of its token, without the ticks'
-/// own units: what a tick before it used that had nothing to emit. The consumer has had an event before.
-async fn lone(job: impl AsyncFn(&World, &str, DateTime<Utc>) -> JobSpec) -> Usage {
+/// own units: what a tick before it used that had nothing to emit. The consumer has had an event before. With `company` its client
+/// had another job in its ten minutes, which was deleted.
+async fn lone(company: bool, job: impl AsyncFn(&World, &str, DateTime<Utc>) -> JobSpec) -> Usage {
     let (world, consumer) = world_of_ten(1).await;
     let used = || world.embedded.meter().snapshot();
     let fire = async |minutes: i64| {
-        let began = used();
+        let past_ten = world.clock.now().timestamp() % 600;
+        world.advance(600 - past_ten);
         let launch_at = world.clock.now() + Duration::minutes(minutes);
+        if company {
+            let later = launch_at + Duration::minutes(9);
+            let other = world.create(job(&world, &consumer.queue, later).await).await.unwrap();
+            let (client, other) = (CLIENT.parse().unwrap(), other.parse().unwrap());
+            world.engine.jobs().delete(&client, &other, None).await.unwrap();
+        }
+        let began = used();
         world.create(job(&world, &consumer.queue, launch_at).await).await.unwrap();
         let created = used();
         // Minutes in which nothing is due: then no tick has anything to catch up, or a policy to look after.
@@ -207,14 +216,30 @@ async fn lone(job: impl AsyncFn(&World, &str, DateTime<Utc>) -> JobSpec) -> Usag
 
 #[tokio::test]
 async fn a_lone_throttled_event() {
-    let used = lone(async |_, queue, at| JobSpec::at(at, queue).unwrap().under("ten").unwrap()).await;
+    let job = async |_: &World, queue: &str, at| JobSpec::at(at, queue).unwrap().under("ten").unwrap();
+    let used = lone(true, job).await;
     hold("a lone throttled event", &used, 1, &Budget { write_units: 6.0, read_units: 6.0, requests: 4.0 });
+    let used = lone(false, job).await;
+    hold(
+        "the first of its ten minutes",
+        &used,
+        1,
+        &Budget { write_units: 7.0, read_units: 6.5, requests: 4.0 },
+    );
 }
 
 #[tokio::test]
 async fn a_lone_event_that_nothing_throttles() {
-    let used = lone(async |_, queue, at| JobSpec::at(at, queue).unwrap()).await;
+    let job = async |_: &World, queue: &str, at| JobSpec::at(at, queue).unwrap();
+    let used = lone(true, job).await;
     hold("a lone event", &used, 1, &Budget { write_units: 2.0, read_units: 1.0, requests: 4.0 });
+    let used = lone(false, job).await;
+    hold(
+        "the first of its ten minutes",
+        &used,
+        1,
+        &Budget { write_units: 3.0, read_units: 1.5, requests: 4.0 },
+    );
 }
 
 /// Cron jobs, all due in one minute; their creation is not counted.
