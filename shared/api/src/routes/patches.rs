@@ -72,11 +72,11 @@ pub(super) async fn change_job(
         let found = state.engine.jobs().get(&client.id, id).await;
         let found = found.map_err(|e| Problem::of_engine("read a job", &e))?;
         let Some(job) = found else { return Err(not_found("job", id.as_str())) };
+        // Before anything else is found: what an earlier call of the same may have left is done, whatever becomes of this one.
+        refuse_other(state, &job, by_header.into()).await?;
         let body = change(&job)?;
         let expected = expectation(by_header.into(), body.revision)?;
-        if expected.is_other_than(job.revision) {
-            return Err(wrong_revision("job", id.as_str(), job.revision));
-        }
+        refuse_other(state, &job, expected).await?;
         let accepted = accept(state, &client, Some(id), body, &mut Seen::default()).await?;
         let Accepted { draft, warnings, .. } = accepted;
         take(state, &client, ask_of_change(&draft.trigger, Some(&job))).await?;
@@ -89,6 +89,15 @@ pub(super) async fn change_job(
         }
     }
     Err(contended("job", id.as_str()))
+}
+
+/// Refuses a job that is not of the expected revision.
+async fn refuse_other(state: &ApiState, job: &Job, expected: Expect) -> Result<(), Problem> {
+    let other = state.engine.jobs().other_revision(job, expected).await;
+    match other.map_err(|e| Problem::of_engine("finish a change of a job", &e))? {
+        Some(current) => Err(wrong_revision("job", job.id.as_str(), current)),
+        None => Ok(()),
+    }
 }
 
 /// A client in whose jobs what they say holds, also where they say nothing. How long their history is kept, none of them says.

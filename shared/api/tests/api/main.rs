@@ -42,6 +42,7 @@ mod limits;
 mod links;
 mod lists;
 mod log;
+mod made_again;
 mod messages;
 mod no_targets;
 mod one_times;

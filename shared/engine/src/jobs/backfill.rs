@@ -77,12 +77,8 @@ impl Jobs {
                 if id.one_time_shard().is_some() {
                     return Ok(Backfilled::OneTime);
                 }
-                if let Some(expected) = expected.filter(|expected| *expected != old.revision) {
-                    if old.revision == expected.saturating_add(1) {
-                        // This call may have made it, and died or lost its answer before it had done all that follows.
-                        self.finish_change(&old).await?;
-                    }
-                    return Ok(Backfilled::RevisionIs(old.revision));
+                if let Some(other) = self.other_revision(&old, expected.into()).await? {
+                    return Ok(Backfilled::RevisionIs(other));
                 }
                 let past = self.queries.past_launches(&old, window, only_missed).await?;
                 let (launches, next_from) = (past.launches, past.next_from);

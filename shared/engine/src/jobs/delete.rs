@@ -40,10 +40,8 @@ impl Jobs {
                 let Some(job) = self.contents.present_job(client, id).await? else {
                     return Ok(JobDelete::Absent);
                 };
-                if let Some(expected) = expected
-                    && expected != job.revision
-                {
-                    return Ok(JobDelete::RevisionIs(job.revision));
+                if let Some(other) = self.other_revision(&job, expected.into()).await? {
+                    return Ok(JobDelete::RevisionIs(other));
                 }
                 self.contents.mark_dirty(client).await?;
                 let deleted_at = self.clock.now();

@@ -225,12 +225,12 @@ impl Jobs {
             let revision = seen.as_ref().map_or(0, JobRow::revision);
             let mut job = self.new_job(client, id.clone(), revision + 1, draft.clone());
             if let Some(JobRow::Live(old)) = &seen {
+                if let Some(other) = self.other_revision(old, expect).await? {
+                    return Ok(Written::RevisionIs(other));
+                }
                 keep_what_was_left_open(old, &mut job);
             }
             match (&seen, expect) {
-                (Some(JobRow::Live(old)), expect) if expect.is_other_than(old.revision) => {
-                    return Ok(Written::RevisionIs(old.revision));
-                }
                 (Some(JobRow::Live(old)), _) if same_content(old, &job) => {
                     // An earlier call may have died, or lost its answer, before it had done all that follows from the change.
                     self.finish_change(old).await?;

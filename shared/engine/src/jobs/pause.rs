@@ -57,8 +57,8 @@ impl Jobs {
             let Some(old) = self.contents.present_job(client, id).await? else {
                 return Ok(Written::Absent);
             };
-            if expected.is_some_and(|expected| expected != old.revision) {
-                return Ok(Written::RevisionIs(old.revision));
+            if let Some(other) = self.other_revision(&old, expected.into()).await? {
+                return Ok(Written::RevisionIs(other));
             }
             let is_said = because.is_none_or(|because| old.paused_because.as_deref() == Some(because));
             if old.paused == paused && is_said {

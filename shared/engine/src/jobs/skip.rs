@@ -55,8 +55,8 @@ impl Jobs {
                 if id.one_time_shard().is_some() {
                     return Ok(LeftOut::OneTime);
                 }
-                if expected.is_some_and(|expected| expected != job.revision) {
-                    return Ok(LeftOut::RevisionIs(job.revision));
+                if let Some(other) = self.other_revision(&job, expected.into()).await? {
+                    return Ok(LeftOut::RevisionIs(other));
                 }
                 let Some(launch_at) = self.launch_to_come(&job, launch_at).await? else {
                     return Ok(LeftOut::NoLaunch);
