@@ -49,6 +49,7 @@ const TABLES: &[Table] = &[
             ("watches", &["launch"]),
             ("made", &["clients", "keys"]),
             ("triggers", &["keys", "launch"]),
+            ("backfills", &["keys", "launch", "jobs", "triggers"]),
             ("deletions", &["changes", "sidelines", "clients", "keys", "index", "launch", "triggers"]),
             ("runs", &[]),
             ("overdue", &["runs"]),

@@ -11,8 +11,8 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::REQUEST_BODY_BYTES;
-use tidegate_store::KeyHash;
 use tidegate_store::made::{Made, MadeKind};
+use tidegate_store::{CallKey, KeyHash};
 
 use crate::ApiState;
 use crate::auth::bearer;
@@ -66,15 +66,14 @@ impl Once {
         let made = state.engine.store().made(client, kind, &self.key).await;
         let made = made.map_err(|e| Problem::of_store("look up an idempotency key", &e))?;
         match made {
-            Some(made) if made.said != self.said => {
-                let detail = format!(
-                    "this Idempotency-Key came with another body at {}; send that body again, or another Idempotency-Key",
-                    instant(made.at)
-                );
-                Err(Problem::new(Kind::AlreadyMade, detail))
-            }
+            Some(made) if made.said != self.said => Err(came_with_another_body(made.at)),
             made => Ok(made),
         }
+    }
+
+    /// The same as what the engine knows it by.
+    pub(crate) fn call(&self) -> CallKey {
+        CallKey { key: self.key.clone(), said: self.said.clone() }
     }
 
     /// A new API key of a client, and what is kept so that this call gets it again.
@@ -109,6 +108,15 @@ impl Once {
         });
         api_key_of(client, bytes.unwrap_or_default())
     }
+}
+
+/// That the idempotency key of a call is that of another one, which was made then.
+pub(crate) fn came_with_another_body(at: DateTime<Utc>) -> Problem {
+    let detail = format!(
+        "this Idempotency-Key came with another body at {}; send that body again, or another Idempotency-Key",
+        instant(at)
+    );
+    Problem::new(Kind::AlreadyMade, detail)
 }
 
 fn api_key_of(client: &ClientId, bytes: [u8; 32]) -> String {

@@ -53,4 +53,18 @@ impl Client {
     ) -> Result<LaunchBackfill, Error> {
         self.act_with(Route::Backfill(job_id), backfill, expected).await
     }
+
+    /// The same, by an idempotency key: 1 to 255 printable characters without spaces, such as a UUID. A call that is made again with it
+    /// within 24 hours gets what the first one made, whatever the job's revision is by then.
+    ///
+    /// # Errors
+    /// As [`Self::backfill_job`]; [`Error::Refused`] with status 409 also when the idempotency key came with another call.
+    pub async fn backfill_job_once(
+        &self,
+        idempotency_key: &str,
+        job_id: &str,
+        backfill: &Backfill,
+    ) -> Result<LaunchBackfill, Error> {
+        self.post_once(Route::Backfill(job_id), backfill, idempotency_key).await
+    }
 }

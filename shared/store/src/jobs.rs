@@ -280,6 +280,18 @@ impl Store {
         owed: &[OutboxEntry],
         change: Option<&Change>,
     ) -> Result<Write> {
+        let items = self.writes_of_job(job, seen, owed, change).await?;
+        self.transact(Table::Jobs, items).await
+    }
+
+    /// All that [`Self::write_job`] writes together.
+    pub(crate) async fn writes_of_job(
+        &self,
+        job: &Job,
+        seen: Option<&JobRow>,
+        owed: &[OutboxEntry],
+        change: Option<&Change>,
+    ) -> Result<Vec<TransactWriteItem>> {
         let new_keys = keys_of(job, self.spread);
         let kept: HashSet<(&str, &str)> = new_keys.iter().map(|k| (&*k.pk, &*k.sk)).collect();
         let rows = rows_of(job, self.spread)?;
@@ -319,7 +331,7 @@ impl Store {
             zone = zone.into_iter().skip(1).collect();
         }
         items.extend(zone);
-        self.transact(Table::Jobs, items).await
+        Ok(items)
     }
 
     /// A job's place in the list of its zone, and then the end of the one that it had in another.

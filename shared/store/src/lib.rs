@@ -15,6 +15,7 @@
 )]
 
 mod aside;
+mod backfills;
 pub mod calendars;
 pub mod changes;
 pub mod client_secrets;
@@ -62,6 +63,7 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
 
+pub use backfills::{CallKey, MadeLaunches};
 pub use clients::Client as ClientRecord;
 pub use error::StoreError;
 use item::{Attributes, Item};

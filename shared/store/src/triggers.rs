@@ -19,7 +19,7 @@ use crate::{Result, Store, Write};
 /// Stands before the client in the keys of what was triggered.
 pub(crate) const TRIGGERED: &str = "TRIGGERED|";
 
-fn partition(client: &ClientId, job: &JobId) -> String {
+pub(crate) fn partition(client: &ClientId, job: &JobId) -> String {
     format!("{TRIGGERED}{client}|{job}")
 }
 

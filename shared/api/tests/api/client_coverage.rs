@@ -339,6 +339,7 @@ fn calls_of(c: &Client) -> Vec<(&'static str, Called<'_>)> {
         delay_job("nightly", 60, None);
         skip_launch("nightly", Some(SINCE), None);
         backfill_job("nightly", &Backfill::missed(SINCE, UNTIL), None);
+        backfill_job_once("once", "nightly", &Backfill::all(SINCE, UNTIL));
         changes(&changes(), Some("c"));
         versions("nightly", None);
         version("nightly", 3);

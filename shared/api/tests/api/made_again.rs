@@ -98,7 +98,7 @@ async fn played(first: &Change, again: Option<&Change>, was_paused: bool) -> Vec
 /// What the first call left comes, and only because it was made again.
 async fn finishes(first: &Change, again: &Change, was_paused: bool) {
     let told = format!("{} {}", first.method, first.path);
-    assert_eq!(played(first, None, was_paused).await, [""; 0], "{told}: nothing is left that a repeat would do");
+    assert_eq!(played(first, None, was_paused).await, [""; 0], "{told}: they came without a repeat");
     let came = played(first, Some(again), was_paused).await;
     if first.path == "/pause" {
         // One record stands for launches in a row that are left out.

@@ -4,6 +4,7 @@
 mod across;
 mod attempts;
 mod auth;
+mod backfill_keys;
 mod backfills;
 mod backpressure;
 mod bad_input;

@@ -29,7 +29,7 @@ use tidegate_store::jobs::JobRow;
 use tidegate_store::launch::OutboxEntry;
 use tidegate_store::ticker::Watermark;
 use tidegate_store::watches::Watch;
-use tidegate_store::{Create, Store, Write};
+use tidegate_store::{Create, MadeLaunches, Store, Write};
 
 use crate::author;
 use crate::contents::Contents;
@@ -103,6 +103,15 @@ pub enum JobDelete {
     Absent,
     /// It has another revision than was expected: this one. Nothing changed.
     RevisionIs(u32),
+}
+
+/// What is written together with a job, beside what every change writes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Beside<'a> {
+    /// Launches beside its own that are owed of it from then on.
+    owed: &'a [OutboxEntry],
+    /// What a call with an idempotency key makes by it.
+    made: Option<&'a MadeLaunches>,
 }
 
 /// Creates, changes, deletes and finds jobs, and cancels runs.
@@ -240,7 +249,7 @@ impl Jobs {
                 (None | Some(JobRow::Deleted { .. }), Expect::Revision(_)) => return Ok(Written::Absent),
                 _ => {}
             }
-            if self.write_in_step(&mut job, seen.as_ref(), &[], what).await? == Write::Done {
+            if self.write_in_step(&mut job, seen.as_ref(), Beside::default(), what).await? == Write::Done {
                 return Ok(match seen {
                     Some(JobRow::Live(_)) => Written::Replaced(job),
                     _ => Written::Created(job),
@@ -298,13 +307,13 @@ impl Jobs {
         Ok(created)
     }
 
-    /// Writes a job over what was seen, with everything that belongs to a change, and with the launches beside its own that are
-    /// `owed` of it from then on. Recorded as `what`; where nothing was, what changes nothing else creates.
+    /// Writes a job over what was seen, with everything that belongs to a change, and with what is written `beside` it. Recorded as
+    /// `what`; where nothing was, what changes nothing else creates.
     async fn write_in_step(
         &self,
         job: &mut Job,
         seen: Option<&JobRow>,
-        owed: &[OutboxEntry],
+        beside: Beside<'_>,
         what: What,
     ) -> Result<Write, EngineError> {
         let old = match seen {
@@ -325,10 +334,13 @@ impl Jobs {
             self.store.put_watch(&watch).await?;
         }
         let outbox = outbox_of(job, old);
-        let all: Vec<OutboxEntry> = outbox.iter().chain(owed).cloned().collect();
+        let all: Vec<OutboxEntry> = outbox.iter().chain(beside.owed).cloned().collect();
         let what = if old.is_none() && what == What::Changed { What::Created } else { what };
         let change = author::change(what, job.changed_at);
-        let written = self.store.write_job(job, seen, &all, Some(&change)).await?;
+        let written = match beside.made {
+            Some(made) => self.store.write_job_once(job, seen, &all, Some(&change), made).await?,
+            None => self.store.write_job(job, seen, &all, Some(&change)).await?,
+        };
         if written == Write::Done {
             if old.is_some() {
                 self.stop_waiting_runs(job, &job.id, Some(job)).await?;

@@ -8,7 +8,7 @@ use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_store::Write;
 use tidegate_store::jobs::JobRow;
 
-use super::{JobDraft, Jobs};
+use super::{Beside, JobDraft, Jobs};
 use crate::{EngineError, Written, author};
 
 impl Jobs {
@@ -69,7 +69,9 @@ impl Jobs {
             let mut job = Job { paused, paused_because: because.map(str::to_owned), ..next };
             let written = match id.one_time_shard() {
                 Some(_) => self.replace_one_time(&job, &old, what).await?,
-                None => self.write_in_step(&mut job, Some(&JobRow::Live(old)), &[], what).await?,
+                None => {
+                    self.write_in_step(&mut job, Some(&JobRow::Live(old)), Beside::default(), what).await?
+                }
             };
             if written == Write::Done {
                 return Ok(Written::Replaced(job));

@@ -230,7 +230,10 @@ pub(crate) async fn backfilled(
         Backfilled::Launches { .. } => Written::Replaced(job),
         Backfilled::RevisionIs(_) if job.revision == expected.saturating_add(1) => Written::Replaced(job),
         Backfilled::RevisionIs(revision) => Written::RevisionIs(revision),
-        Backfilled::Absent | Backfilled::OneTime => Written::Absent,
+        // It comes without an idempotency key.
+        Backfilled::Absent | Backfilled::OneTime | Backfilled::Before { .. } | Backfilled::OtherBody(_) => {
+            Written::Absent
+        }
     })
 }
 
