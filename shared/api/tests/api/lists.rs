@@ -171,7 +171,7 @@ async fn units_of_pages(stored: usize) -> Vec<(&'static str, f64)> {
 }
 
 /// Pages of ten rows, and the read units that each may take.
-const BUDGETS: [(&str, f64); 19] = [
+const BUDGETS: [(&str, f64); 20] = [
     ("/v1/jobs?limit=10", 0.5),
     ("/v1/jobs?limit=10&prefix=j-", 0.5),
     ("/v1/policies?limit=10", 0.5),
@@ -182,6 +182,8 @@ const BUDGETS: [(&str, f64); 19] = [
     ("/v1/changes?limit=10", 2.0),
     ("/v1/jobs/a-minutely/runs?limit=10", 1.5),
     ("/v1/runs?limit=10&prefix=a-m", 2.0),
+    // Ten pages, of one run each.
+    ("/v1/runs/count?limit=1&prefix=a-m", 16.0),
     ("/v1/upcoming?limit=10&prefix=j-&until=2026-11-24T00:00:00Z", 1.0),
     // Those of an instant lie in a shard for each 16 of them, which is asked for the other minutes beside it as well.
     ("/v1/upcoming?limit=10&prefix=at_&since=2026-11-24T00:00:00Z&until=2026-11-25T00:00:00Z", 25.0),
