@@ -16,9 +16,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::routes::{
-    backfills, bulk, calendars, changes, clients, dead_letters, events, health, index, jobs, keys, one_times,
-    overdue, patches, policies, quotas, reschedules, runs, samples, schedules, secrets, selections,
-    sidelines, skips, targets, tokens, triggers, versions,
+    backfills, bulk, calendars, changes, clients, dead_letters, events, health, index, jobs, keys, lateness,
+    one_times, overdue, patches, policies, quotas, reschedules, runs, samples, schedules, secrets,
+    selections, sidelines, skips, targets, tokens, triggers, versions,
 };
 use crate::wire::bounds::{close, state_bounds};
 use crate::wire::bulk::BulkBody;
@@ -161,6 +161,8 @@ fn with_document() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(clients::read_own_client))
         .routes(routes!(quotas::read_own_usage))
         .routes(routes!(quotas::read_usage))
+        .routes(routes!(lateness::read_own_lateness))
+        .routes(routes!(lateness::read_lateness))
         .routes(routes!(keys::create_key, keys::list_keys))
         .routes(routes!(keys::revoke_key))
         .routes(routes!(keys::create_key_for, keys::list_keys_of))

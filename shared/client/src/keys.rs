@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tidegate_protocol::{
-    ClientUsage, ClientView, JobDefaults, KeyList, KeyView, NewKey, Quotas, Scope, Target,
+    ClientLateness, ClientUsage, ClientView, JobDefaults, KeyList, KeyView, NewKey, Quotas, Scope, Target,
 };
 
 use crate::client::{Client, Route};
@@ -90,6 +90,29 @@ impl Client {
     /// [`Error::Refused`] with status 404 when none is registered under the name. Otherwise as every call of [`Client`].
     pub async fn usage_of(&self, client_id: &str) -> Result<ClientUsage, Error> {
         self.get(Route::UsageOf(client_id)).await
+    }
+
+    /// How late the events of the client whose key this is came, by hour, from `since` up to, not including, `until`: two RFC 3339
+    /// instants at most 7 days apart. Their hours count whole.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 400 when an instant is wrong. Otherwise as every call of [`Client`].
+    pub async fn own_lateness(&self, since: &str, until: &str) -> Result<ClientLateness, Error> {
+        self.get_with(Route::OwnLateness, &[("since", since), ("until", until)]).await
+    }
+
+    /// The same of a client, by the admin key.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with status 404 when none is registered under the name, 400 when an instant is wrong. Otherwise as every call
+    /// of [`Client`].
+    pub async fn lateness_of(
+        &self,
+        client_id: &str,
+        since: &str,
+        until: &str,
+    ) -> Result<ClientLateness, Error> {
+        self.get_with(Route::LatenessOf(client_id), &[("since", since), ("until", until)]).await
     }
 
     /// Changes what a client may name, its defaults and its quotas, by the admin key; with `expected`, only at that revision.

@@ -82,18 +82,19 @@ pub use policy::Policy;
 pub use preview::PreviewQuery;
 pub use tidegate_protocol::{
     Ahead, At, BackfilledLaunch, Backoff, Backpressure, BatchWindow, BulkResult, CalendarView, CancelledRun,
-    CancelledRuns, Change, ClientUsage, ClientView, Completion, DeadLetter, DeadLetterCounts,
+    CancelledRuns, Change, ClientLateness, ClientUsage, ClientView, Completion, DeadLetter, DeadLetterCounts,
     DeadLetterDetail, DeadLetterResult, DeadLetterStatus, Dst, EarlyClose, EmissionHealth, Event,
     EventCounts, EventError, EventRecord, Every, ExpectationCode, Expected, Explanation, ExtendStatus,
     Extended, FailedDelivery, FieldError, Firing, ForecastCode, FreeStatus, Freed, Gap, Health, History,
-    Holder, HttpTarget, IndexView, Interval, JobAhead, JobDefaults, JobVersion, JobView, KeyView,
-    LaunchBackfill, LaunchChange, LaunchOverdue, LimitedBy, Misfire, MisfireRule, NewKey, OnClosedDay,
-    OnDeadline, OnExpiry, Outcome, OverdueLaunch, OverdueState, Overlap, Pace, Per, Percentiles, PolicyAhead,
-    PolicySample, PolicySamples, PolicyStatus, PolicyView, Preview, Problem, QuotaName, QuotaUsage, Quotas,
-    Rate, ReasonCode, RegisteredClient, Release, ReleaseRule, ReleaseStatus, Released, Retry, Run, RunCounts,
-    RunDetail, RunOverlap, Scope, SecretView, SelectedJobs, Sideline, SidelineStatus, Sidelines,
-    SkippedLaunch, SplitView, SqsTarget, StepAhead, StrainAhead, StrainedTarget, Target, TriggerView,
-    TriggeredRun, Unreadable, Upcoming, UpcomingFiring, UsageDay, WebhookSecret, Weekday,
+    Holder, HourLateness, HttpTarget, IndexView, Interval, JobAhead, JobDefaults, JobVersion, JobView,
+    KeyView, LatenessSpread, LaunchBackfill, LaunchChange, LaunchOverdue, LimitedBy, Misfire, MisfireRule,
+    NewKey, OnClosedDay, OnDeadline, OnExpiry, Outcome, OverdueLaunch, OverdueState, Overlap, Pace, Per,
+    Percentiles, PolicyAhead, PolicySample, PolicySamples, PolicyStatus, PolicyView, Preview, Problem,
+    QuotaName, QuotaUsage, Quotas, Rate, ReasonCode, RegisteredClient, Release, ReleaseRule, ReleaseStatus,
+    Released, Retry, Run, RunCounts, RunDetail, RunOverlap, Scope, SecretView, SelectedJobs, Sideline,
+    SidelineStatus, Sidelines, SkippedLaunch, SplitView, SqsTarget, StepAhead, StrainAhead, StrainedTarget,
+    Target, TriggerView, TriggeredRun, Unreadable, Upcoming, UpcomingFiring, UsageDay, WebhookSecret,
+    Weekday,
 };
 pub use trigger::{Cron, CronFields, Trigger};
 #[cfg(feature = "webhook")]

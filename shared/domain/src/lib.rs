@@ -29,6 +29,7 @@ pub mod http_call;
 pub mod ids;
 pub mod job;
 pub mod key;
+pub mod lateness;
 pub mod launches;
 pub mod limits;
 pub mod nesting;

@@ -188,10 +188,12 @@ pub const QUOTA_JOBS: std::ops::RangeInclusive<u32> = 0..=10_000_000;
 pub const QUOTA_NAMED: std::ops::RangeInclusive<u32> = 0..=100_000;
 /// Zones that the jobs of a client may be allowed to have: each stands in the row that its writes take from.
 pub const QUOTA_ZONES: std::ops::RangeInclusive<u32> = 0..=600;
-/// Days that what was emitted for a client is kept.
+/// Days that is kept what was emitted for a client, and how late its events came.
 pub const USAGE_DAYS: i64 = 400;
 /// Days that are shown of it in one answer: a month and today.
 pub const USAGE_DAYS_SHOWN: u32 = 32;
+/// Rows of clients that a process counts for before it tells the tables. What is counted for more of them is lost.
+pub const ROWS_COUNTED: usize = 20_000;
 /// Events that nothing throttles, of a client, that may go in a minute by its quota.
 pub const EVENTS_PER_MINUTE: std::ops::RangeInclusive<u32> = 1..=1_000_000;
 /// What may wait by a quota: events, or the runs in a line.
@@ -254,7 +256,7 @@ pub const HISTORY_DAYS: i64 = 14;
 pub const CLIENT_HISTORY_DAYS: std::ops::RangeInclusive<u32> = 1..=365;
 /// How long after its instant a launch may be expected to be over, in seconds: up to a week.
 pub const EXPECT_SECONDS: std::ops::RangeInclusive<u32> = 1..=604_800;
-/// The longest stretch for which is shown what went on in a policy, in days.
+/// The longest stretch for which is shown what went on in a policy, or how late events came, in days.
 pub const SAMPLE_WINDOW_DAYS: i64 = 7;
 /// Days that changes of what a client has are told, at the least: its history days when these are more.
 pub const CHANGE_DAYS: u16 = 90;

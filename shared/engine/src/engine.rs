@@ -5,11 +5,13 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use tidegate_domain::arn::{Arn, partition_of};
 use tidegate_domain::clock::Clock;
+use tidegate_domain::lateness::Lateness;
 use tidegate_store::Store;
 
 use crate::bus::Bus;
 use crate::calendars::Calendars;
 use crate::contents::Contents;
+use crate::counters::Counter;
 use crate::dead_letters::DeadLetters;
 use crate::deletions::Deletions;
 use crate::deliver::Delivery;
@@ -37,7 +39,6 @@ use crate::suspension::Suspensions;
 use crate::throttle::Throttle;
 use crate::token_key::TokenKeys;
 use crate::tokens::Tokens;
-use crate::usage::UsageCounter;
 use crate::watches::Watches;
 use crate::{EngineError, TickReport};
 
@@ -89,6 +90,7 @@ pub struct Engine {
     deletions: Arc<Deletions>,
     heartbeat: Option<Arc<Heartbeat>>,
     bus: Option<Arc<Bus>>,
+    lateness: Option<Arc<Counter<Lateness>>>,
 }
 
 /// Single events of one line and minute that are too few for a pack, unless a test says otherwise.
@@ -143,6 +145,7 @@ impl Engine {
             Arc::clone(&queues),
             Arc::clone(&contents),
         ));
+        let lateness = keeps_samples.then(|| Arc::new(Counter::new(store.clone(), Arc::clone(&clock))));
         let delivery = Arc::new(Delivery {
             store: store.clone(),
             clock: Arc::clone(&clock),
@@ -155,6 +158,7 @@ impl Engine {
             keys: Arc::clone(&keys),
             secrets: Arc::clone(&secrets),
             bus: bus.clone(),
+            lateness: lateness.clone(),
         });
         let effects = Arc::new(EffectLoop {
             clock: Arc::clone(&clock),
@@ -180,7 +184,7 @@ impl Engine {
             index: Arc::clone(&index),
             throttle: Arc::clone(&throttle),
             few,
-            usage: keeps_samples.then(|| UsageCounter::new(store.clone(), Arc::clone(&clock))),
+            usage: keeps_samples.then(|| Counter::new(store.clone(), Arc::clone(&clock))),
             gathered: Gathered::default(),
             bus: bus.clone(),
         });
@@ -281,6 +285,7 @@ impl Engine {
             deletions,
             heartbeat: None,
             bus,
+            lateness,
         }
     }
 
@@ -358,12 +363,16 @@ impl Engine {
         })
     }
 
-    /// Publishes what runs and events came to by the calls before, where the deployment has a bus. Ticks and messages do so
-    /// themselves; whoever calls the parts of the engine does it then. It takes a few seconds at the most, and never fails.
+    /// Publishes what runs and events came to by the calls before, where the deployment has a bus, and tells the tables how late
+    /// events came, where it is time. Ticks and messages do so themselves; whoever calls the parts of the engine does it then. It
+    /// takes a few seconds at the most, and never fails.
     pub fn publish(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             if let Some(bus) = &self.bus {
                 bus.publish().await;
+            }
+            if let Some(lateness) = &self.lateness {
+                lateness.tell().await;
             }
         })
     }

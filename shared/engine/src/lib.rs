@@ -52,6 +52,7 @@ mod bus;
 mod calendars;
 mod contain;
 mod contents;
+mod counters;
 mod dead_letters;
 mod deadline;
 mod deletions;
@@ -87,7 +88,6 @@ mod suspension;
 mod throttle;
 mod token_key;
 mod tokens;
-mod usage;
 mod watches;
 
 pub use bus::{BusTarget, BusTargetError};

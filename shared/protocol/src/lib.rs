@@ -29,6 +29,7 @@ mod event;
 mod explanation;
 mod flow;
 mod job;
+mod lateness;
 mod overdue;
 mod policy;
 mod preview;
@@ -64,6 +65,7 @@ pub use flow::{BatchWindow, OnDeadline, Pace, RunOverlap};
 pub use job::{
     BulkResult, BulkResults, History, JobList, JobView, Misfire, MisfireRule, OnClosedDay, SelectedJobs,
 };
+pub use lateness::{ClientLateness, HourLateness, LatenessSpread};
 pub use overdue::{Expected, LaunchOverdue, OverdueLaunch, OverdueList, OverdueState};
 pub use policy::{
     Backpressure, Holder, HolderList, OnExpiry, Per, PolicyList, PolicyStatus, PolicyView, Rate,

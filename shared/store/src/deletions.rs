@@ -212,6 +212,7 @@ mod tests {
             (Table::Launch, "ZONE|UTC|1", "zeta|acme", false),
             (Table::Policies, "acme", "policy|small", true),
             (Table::Policies, "acme|small|0", "slots", true),
+            (Table::Policies, "acme|lateness", "0000498684", true),
             (Table::Policies, "active|3", "acme|small", true),
             (Table::Policies, "active|3", "acme-2|small", false),
             (Table::Policies, "epoch|numbers", "-", false),

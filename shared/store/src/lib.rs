@@ -31,6 +31,7 @@ mod item;
 pub mod jobs;
 pub mod journal;
 pub mod keys;
+mod lateness;
 pub mod launch;
 pub mod line;
 pub mod made;

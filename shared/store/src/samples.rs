@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::limits::HISTORY_DAYS;
-use tidegate_domain::time::{Window, days, shifted};
+use tidegate_domain::time::{Window, days, seconds, shifted};
 
 use crate::item::{Attributes, Item, Key, number, text};
 use crate::rows::{Query, Sorted, Update};
@@ -33,8 +33,14 @@ fn partition(client: &ClientId, policy: &PolicyId) -> String {
 }
 
 /// The number of the hour, which sorts as it does.
-fn hour(at: DateTime<Utc>) -> String {
+pub(crate) fn hour(at: DateTime<Utc>) -> String {
     format!("{:010}", at.timestamp().div_euclid(HOUR_SECONDS))
+}
+
+/// When an hour begins that has such a number; `None`: it is none.
+pub(crate) fn at_hour(number: &str) -> Option<DateTime<Utc>> {
+    let hour: i64 = number.parse().ok()?;
+    DateTime::from_timestamp(hour.checked_mul(HOUR_SECONDS)?, 0)
 }
 
 fn minute_of_hour(at: DateTime<Utc>) -> String {
@@ -56,13 +62,10 @@ fn decode(at: DateTime<Utc>, said: &str) -> Option<Sample> {
 /// The samples of an hour, in order of time.
 fn read(row: &Attributes) -> Result<Vec<Sample>> {
     let item = Item::read(Table::Policies, row)?;
-    let hour: i64 = item.parsed(SORT_KEY, item.text(SORT_KEY)?)?;
+    let hour = at_hour(item.text(SORT_KEY)?).ok_or_else(|| item.corrupt("'sk' is no hour"))?;
     let mut samples = Vec::new();
     for minute in 0..60_i64 {
-        let at = hour
-            .checked_mul(HOUR_SECONDS)
-            .and_then(|second| DateTime::from_timestamp(second.checked_add(minute.checked_mul(60)?)?, 0))
-            .ok_or_else(|| item.corrupt("'sk' is no hour"))?;
+        let at = shifted(hour, seconds(minute.saturating_mul(60)));
         if let Some(said) = item.find_text(&minute_of_hour(at)) {
             samples.push(decode(at, said).ok_or_else(|| item.corrupt(format!("'{said}' is no sample")))?);
         }

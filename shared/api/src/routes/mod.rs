@@ -17,6 +17,7 @@ pub(crate) mod health;
 pub(crate) mod index;
 pub(crate) mod jobs;
 pub(crate) mod keys;
+pub(crate) mod lateness;
 pub(crate) mod one_times;
 pub(crate) mod overdue;
 pub(crate) mod patches;

@@ -11,14 +11,14 @@ use crate::ApiState;
 use crate::auth::Caller;
 use crate::body::{Asked, id_to_find};
 use crate::problem::Problem;
-use crate::wire::samples::SamplesQuery;
+use crate::wire::past::PastQuery;
 use crate::wire::{instant, spoiled};
 
 /// Shows what went on in a policy, minute by minute: tokens in use, events that waited, and for how long the oldest had. Without a
 /// stretch of time, in the last 24 hours; at most 7 days. They are kept for 14 days.
 ///
 /// A policy is looked at once a minute while anything is in flight or waits in it. Redriving, rates and pauses show as they are then.
-#[utoipa::path(get, path = "/v1/policies/{policy_id}/samples", tag = "policies", params(("policy_id" = String, Path), SamplesQuery),
+#[utoipa::path(get, path = "/v1/policies/{policy_id}/samples", tag = "policies", params(("policy_id" = String, Path), PastQuery),
     responses(
     (status = 200, description = "What went on", body = PolicySamples),
 ))]
@@ -26,7 +26,7 @@ pub(crate) async fn read_samples(
     State(state): State<ApiState>,
     Caller(client): Caller,
     Path(id): Path<String>,
-    Asked(query): Asked<SamplesQuery>,
+    Asked(query): Asked<PastQuery>,
 ) -> Result<Json<PolicySamples>, Problem> {
     let id: PolicyId = id_to_find("policy", &id)?;
     let window = query.window(state.engine.clock().now())?;

@@ -274,6 +274,8 @@ fn calls_of(c: &Client) -> Vec<(&'static str, Called<'_>)> {
         own_client();
         own_usage();
         usage_of("acme");
+        own_lateness(SINCE, UNTIL);
+        lateness_of("acme", SINCE, UNTIL);
         change_client("acme", &retargeted(), Some(1));
         suspend_client("acme", "repairs");
         resume_client("acme", 9);

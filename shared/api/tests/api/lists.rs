@@ -170,8 +170,8 @@ async fn units_of_pages(stored: usize) -> Vec<(&'static str, f64)> {
     all
 }
 
-/// Pages of ten rows, and the read units that each may take.
-const BUDGETS: [(&str, f64); 20] = [
+/// Pages of ten rows, and what has no pages; and the read units that each may take.
+const BUDGETS: [(&str, f64); 21] = [
     ("/v1/jobs?limit=10", 0.5),
     ("/v1/jobs?limit=10&prefix=j-", 0.5),
     ("/v1/policies?limit=10", 0.5),
@@ -189,6 +189,7 @@ const BUDGETS: [(&str, f64); 20] = [
     ("/v1/upcoming?limit=10&prefix=at_&since=2026-11-24T00:00:00Z&until=2026-11-25T00:00:00Z", 25.0),
     ("/v1/one-time-jobs?limit=10&since=2026-11-24T00:00:00Z", 25.0),
     ("/v1/overdue?limit=10", 0.5),
+    ("/v1/lateness", 0.5),
     ("/v1/events?limit=10&status=dead", 4.0),
     ("/v1/events?limit=10&status=in_flight&policy_id=p-000", 4.0),
     ("/v1/events?limit=10&status=waiting&policy_id=p-000", 15.0),

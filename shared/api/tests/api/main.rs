@@ -39,6 +39,7 @@ mod instants;
 mod job_keys;
 mod jobs;
 mod keys;
+mod lateness;
 mod limits;
 mod links;
 mod lists;

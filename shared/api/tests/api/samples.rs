@@ -75,7 +75,7 @@ async fn six_hours_cost_a_read_unit_and_a_minute_one_write_unit() {
         world.minutes(59).await;
         units.push(world.embedded.meter().snapshot().since(&before).write_units());
     }
-    // And one that tells what was emitted.
+    // And one that tells what was emitted. How late the two events came was told before.
     assert_eq!(units[0] - units[1], 60.0, "write units of 59 minutes with and without samples: {units:?}");
     world.minutes(5 * 60).await;
     let before = world.embedded.meter().snapshot();

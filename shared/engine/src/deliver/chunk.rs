@@ -315,6 +315,7 @@ impl Delivery {
             .zip(&sent)
             .map(|((part, index), sent)| (&part.occurrence, index, sent, is_retried(part, tries, now)));
         self.publish_sent(events, (chunk.attempt, now)).await;
+        let delivered = sent.iter().filter(|sent| **sent == Sent::Done).count();
         let mut troubles = Troubles::default();
         let concluded = concluded((parts, tries), sent, now, &mut troubles);
         troubles.log(&client, chunk.attempt);
@@ -343,18 +344,18 @@ impl Delivery {
             chunk.items.len() == 1 && records.iter().any(|r| matches!(r, Record::SingleRun { .. }));
         let mark = (single_part(chunk, parts).is_none() && !is_marked).then(|| chunk.id());
         records.extend(mark.clone().map(|chunk| Record::Mark { chunk, at: now }));
-        match self.store.keep(&records).await {
+        if let Err(error) = self.store.keep(&records).await {
             // Coming again, the chunk would be sent again, whatever the error: what is to be kept comes again by itself.
-            Err(error) => {
-                warn!(%client, %error, "what became of events is kept later");
-                let items = parts.iter().map(whole).collect();
-                let chunk = Chunk { items, ..chunk.clone() };
-                let later = shifted(now, kept_later(&chunk));
-                let sent = SentChunk { chunk, at_ms: now.timestamp_millis(), mark, undelivered };
-                self.queues.dispatch(&[Outgoing::at(&client, Message::Sent(sent), later)]).await
-            }
-            Ok(()) => Ok(()),
+            warn!(%client, %error, "what became of events is kept later");
+            let items = parts.iter().map(whole).collect();
+            let chunk = Chunk { items, ..chunk.clone() };
+            let later = shifted(now, kept_later(&chunk));
+            let sent = SentChunk { chunk, at_ms: now.timestamp_millis(), mark, undelivered };
+            self.queues.dispatch(&[Outgoing::at(&client, Message::Sent(sent), later)]).await?;
         }
+        // Whoever fails before sends them again.
+        self.count_lateness_of(chunk, (&client, launch_at), (delivered, now));
+        Ok(())
     }
 
     /// Keeps what became of events that were sent before, unless it was kept: a letter of theirs may have been redriven or

@@ -41,12 +41,14 @@ use chrono::Duration;
 use tidegate_domain::backpressure::Sign;
 use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::{ClientId, RunId};
+use tidegate_domain::lateness::Lateness;
 use tidegate_domain::target::Target;
 use tidegate_store::Store;
 
 use crate::EngineError;
 use crate::bus::Bus;
 use crate::contents::Contents;
+use crate::counters::Counter;
 use crate::queues::Queues;
 use crate::random::Random;
 use crate::regions::Regions;
@@ -70,6 +72,8 @@ pub(crate) struct Delivery {
     pub(crate) keys: Arc<TokenKeys>,
     pub(crate) secrets: Arc<Secrets>,
     pub(crate) bus: Option<Arc<Bus>>,
+    /// `None`: how late events come is not counted.
+    pub(crate) lateness: Option<Arc<Counter<Lateness>>>,
 }
 
 /// What came of sending one event.

@@ -1,10 +1,13 @@
-//! Notes for the bus what became of events by their delivery, where the deployment has one.
+//! What became of events by their delivery: noted for the bus, where the deployment has one, and how late they came is counted.
 
 use chrono::{DateTime, Utc};
+use tidegate_domain::ids::ClientId;
+use tidegate_domain::lateness::{Histogram, Lateness};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_store::journal::{Entry, EventStep};
 
 use super::{Delivery, EventToSend, Sent};
+use crate::queues::message::Chunk;
 
 impl Delivery {
     /// Notes what became of events that nothing throttles, and publishes it: before the mark of their chunk is written, so that
@@ -31,11 +34,35 @@ impl Delivery {
         bus.publish().await;
     }
 
-    /// Notes that a target has an event that holds a token.
+    /// Counts how late events came that nothing throttles, of a chunk that was sent: so many of them are with their targets, each for
+    /// the first time.
+    pub(super) fn count_lateness_of(
+        &self,
+        chunk: &Chunk,
+        (client, launch_at): (&ClientId, DateTime<Utc>),
+        (delivered, now): (usize, DateTime<Utc>),
+    ) {
+        // What is redriven is as late as somebody asked for it.
+        if delivered == 0 || chunk.is_redriven() {
+            return;
+        }
+        let Some(lateness) = &self.lateness else { return };
+        let mut unthrottled = Histogram::default();
+        unthrottled.count(now.signed_duration_since(launch_at), delivered as u64);
+        lateness.count(client, &Lateness { unthrottled, ..Lateness::default() });
+    }
+
+    /// Notes that a target has an event that holds a token, and counts how late it came, if that is for the first time.
     pub(super) fn note_delivered(&self, delivery: &EventToSend) {
-        let EventToSend { client, event, attempt, terms, .. } = delivery;
+        let EventToSend { client, event, attempt, hand_over, terms, .. } = delivery;
+        let now = self.clock.now();
         let end = (EventStep::Delivered, *attempt);
         let whose = (client, terms.terms.policy.as_ref());
-        self.store.note(|| Entry::of_event(whose, event, end, self.clock.now()));
+        self.store.note(|| Entry::of_event(whose, event, end, now));
+        if let Some(lateness) = self.lateness.as_ref().filter(|_| *hand_over == 1) {
+            let mut throttled = Histogram::default();
+            throttled.count(now.signed_duration_since(event.run().launch_at()), 1);
+            lateness.count(client, &Lateness { throttled, ..Lateness::default() });
+        }
     }
 }

@@ -25,15 +25,16 @@ use std::sync::Arc;
 
 use tidegate_domain::clock::Clock;
 use tidegate_domain::occurrence::Occurrence;
+use tidegate_domain::usage::Tally;
 use tidegate_store::Store;
 
 use crate::bus::Bus;
 use crate::contents::Contents;
+use crate::counters::Counter;
 use crate::gather::Gathered;
 use crate::index::Index;
 use crate::queues::Queues;
 use crate::throttle::Throttle;
-use crate::usage::UsageCounter;
 pub(crate) use outbox::Emitter;
 pub use report::TickReport;
 
@@ -48,7 +49,7 @@ pub struct Emission {
     /// Single events of one line and minute that are too few for a pack.
     pub(crate) few: usize,
     /// Counts what is emitted for each client; `None`: nobody asks.
-    pub(crate) usage: Option<UsageCounter>,
+    pub(crate) usage: Option<Counter<Tally>>,
     /// Events that go ahead of their jobs, and wait for the send before.
     pub(crate) gathered: Gathered<Occurrence>,
     pub(crate) bus: Option<Arc<Bus>>,

@@ -281,7 +281,8 @@ impl<'e> EmitSink<'e> {
         (self.load, self.began_at) = (0, self.emission.clock.now());
         self.counts.chunks = self.chunks.count;
         if let Some(usage) = &self.emission.usage {
-            usage.count(std::mem::take(&mut self.emitted)).await;
+            std::mem::take(&mut self.emitted).iter().for_each(|(client, tally)| usage.count(client, tally));
+            usage.tell().await;
         }
         if let Some(bus) = &self.emission.bus {
             bus.publish_many().await;

@@ -399,6 +399,11 @@ impl Chunk {
         not_before.map_or(launch_at, |not_before| clamped(not_before).max(launch_at))
     }
 
+    /// Whether its events are redriven: they are not delivered for the first time, and none is sent again by itself.
+    pub(crate) fn is_redriven(&self) -> bool {
+        self.attempt > 1 && self.failing_since_s.is_none()
+    }
+
     /// The line that its events arrive at, and the occurrences that they are of.
     ///
     /// # Errors

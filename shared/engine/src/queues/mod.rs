@@ -63,8 +63,8 @@ pub struct Config {
     pub services: Services,
     /// Where what runs and events came to is published. By default nowhere.
     pub bus: BusTarget,
-    /// Whether is kept, minute by minute, what goes on in policies, a write unit and some reads for each in which something does; and
-    /// by day what is emitted for clients, a write unit for each five minutes.
+    /// Whether is kept, minute by minute, what goes on in policies, a write unit and some reads for each in which something does; by
+    /// day what is emitted for clients, and by hour how late their events come, a write unit each for five minutes.
     pub samples: bool,
 }
 

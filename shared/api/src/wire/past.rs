@@ -1,4 +1,4 @@
-//! What is asked of the past of a policy.
+//! What is asked of what went on in some days that are over.
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use crate::wire::when::window_back;
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct SamplesQuery {
+pub(crate) struct PastQuery {
     /// From this instant on, in ISO 8601 with its offset; a day before `until` when left out.
     #[param(value_type = Option<String>, format = DateTime)]
     since: Option<String>,
@@ -22,7 +22,7 @@ pub(crate) struct SamplesQuery {
     until: Option<String>,
 }
 
-impl SamplesQuery {
+impl PastQuery {
     /// The stretch; refused when it is longer than 7 days.
     pub(crate) fn window(&self, now: DateTime<Utc>) -> Result<Window, Problem> {
         let window = window_back(self.since.as_deref(), self.until.as_deref(), now)?;
