@@ -257,6 +257,25 @@ impl Store {
         self.transact(Table::Runs, items).await
     }
 
+    /// Takes off a pack that it goes straight to a slot group: it waits in the line, goes back there, or has come to its end. Repeating
+    /// it changes nothing.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
+    pub async fn forget_straight(
+        &self,
+        client: &ClientId,
+        policy: &PolicyId,
+        pack: &Singles,
+    ) -> Result<Write> {
+        let Some(to) = pack.straight else { return Ok(Write::Refused) };
+        let update = Update::new(Table::Runs, key(client, policy, pack.id), "REMOVE #to")
+            .when("#to = :to")
+            .name("#to", "to")
+            .value(":to", text(straight_text(to)));
+        Ok(self.update(update).await?.into())
+    }
+
     /// Keeps the row of a pack for [`HISTORY_DAYS`](tidegate_domain::limits::HISTORY_DAYS) from `now`. `Refused` when it is kept for
     /// longer, or is gone.
     ///

@@ -189,6 +189,9 @@ impl Delivery {
             let Again { tries, due_at, priority } = *again;
             (grant.token.lease, Requeued { pack: grant.pack.clone(), priority, tries, due_at })
         };
+        if !self.may_go_back(key, events.iter().map(|(grant, _)| *grant)).await {
+            return (PolicyRef::of_key(key), Vec::new());
+        }
         let entries: Vec<_> = events.iter().map(entry).collect();
         let back = all_or_each(key, &entries, |some| Box::pin(self.store.requeue(key, some))).await;
         let is_back = |grant: &Granted| back.iter().any(|(lease, _)| *lease == grant.token.lease);

@@ -78,14 +78,18 @@ impl Delivery {
         &self,
         events: &[SidelinedEvent],
     ) -> Result<Vec<Effect>, EngineError> {
-        let mut groups = BTreeMap::<&GroupKey, Vec<(LeaseId, JobId, Requeued)>>::new();
+        let mut groups = BTreeMap::<&GroupKey, Vec<&SidelinedEvent>>::new();
         for event in events {
-            groups.entry(&event.grant.token.group).or_default().push(event.entry());
+            groups.entry(&event.grant.token.group).or_default().push(event);
         }
         let moves: Vec<_> = groups
             .iter()
-            .map(async |(key, entries)| {
-                let moved = all_or_each(key, entries, |some| Box::pin(self.store.sideline(key, some))).await;
+            .map(async |(key, events)| {
+                if !self.may_go_back(key, events.iter().map(|event| &event.grant)).await {
+                    return (PolicyRef::of_key(key), Vec::new());
+                }
+                let entries: Vec<_> = events.iter().map(|event| event.entry()).collect();
+                let moved = all_or_each(key, &entries, |some| Box::pin(self.store.sideline(key, some))).await;
                 let jobs = moved.into_iter().map(|(_, job, _)| (key.client.clone(), job.clone()));
                 (PolicyRef::of_key(key), jobs.collect::<Vec<_>>())
             })

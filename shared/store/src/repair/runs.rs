@@ -8,7 +8,7 @@ use tidegate_domain::pack::{Singles, SinglesId};
 use tidegate_domain::time::{days, shifted};
 
 use crate::events::{self, HistoryOf};
-use crate::item::{Attributes, Item, Key, number, text};
+use crate::item::{Attributes, Item, Key, number};
 use crate::rows::{Query, Sorted, Update};
 use crate::runs::{self, RunRow, Tally, list_key, part};
 use crate::tables::{EXPIRES_AT, PARTITION_KEY, SORT_KEY, Table};
@@ -110,24 +110,6 @@ impl Store {
             Some(at) => update.when("last_at = :seen").value(":seen", number(at.timestamp_millis())),
             None => update.when("attribute_exists(pk) AND attribute_not_exists(last_at)"),
         };
-        Ok(self.update(update).await?.into())
-    }
-
-    /// Takes off a pack that it goes straight to a slot group: it waits in the line, or has come to its end.
-    ///
-    /// # Errors
-    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
-    pub async fn forget_straight(
-        &self,
-        client: &ClientId,
-        policy: &PolicyId,
-        pack: &Singles,
-    ) -> Result<Write> {
-        let Some(to) = pack.straight else { return Ok(Write::Refused) };
-        let update = Update::new(Table::Runs, packs::key(client, policy, pack.id), "REMOVE #to")
-            .when("#to = :to")
-            .name("#to", "to")
-            .value(":to", text(packs::straight_text(to)));
         Ok(self.update(update).await?.into())
     }
 
