@@ -50,6 +50,12 @@ impl TenMinutes {
     }
 }
 
+/// The mark that a one-time job leaves whose id says where it lies; `None`: its id is another.
+pub fn mark_of(job: &JobId) -> Option<(TenMinutes, u32)> {
+    let place = job.one_time_shard()?;
+    Some((TenMinutes(place.minute.div_euclid(TenMinutes::SECONDS / 60)), place.shard))
+}
+
 /// In which shards of ten minutes a client has one-time jobs.
 pub type Mark = (TenMinutes, BTreeSet<u32>);
 

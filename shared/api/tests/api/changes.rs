@@ -110,7 +110,8 @@ async fn one_time_jobs_that_are_created_cost_no_record_and_what_is_done_to_them_
     let before = units();
     assert_eq!(world.put("/v1/jobs/named", &key, &at_job(SOON)).await.status, StatusCode::CREATED);
     costs.push(units() - before);
-    assert_eq!(costs, [1.0, 1.0, 2.0]);
+    // The first of their ten minutes leave a mark by which lists find them.
+    assert_eq!(costs, [2.0, 2.0, 2.0]);
     assert_eq!(told(&world, &key, JOBS, &["what"]).await, Vec::<Value>::new());
     let path = format!("/v1/jobs/{}", made[0]);
     let because = json!({"because": "it is not sure yet"});

@@ -6,6 +6,8 @@ use http::StatusCode;
 use serde_json::Value;
 use tidegate_client::Client;
 use tidegate_domain::ids::JobId;
+use tidegate_engine::{Repair, RepairOptions};
+use tidegate_testkit::PREFIX;
 
 use crate::world::{World, at_job};
 
@@ -166,6 +168,26 @@ async fn many_jobs_of_one_client_are_spread_and_marked_before_they_are_stored() 
     create(&world, &key, "2026-11-22T12:00:00Z").await;
     let units = world.embedded.meter().snapshot().since(&before).write_units();
     assert!(units <= 2.0, "{units} write units for a job more");
+}
+
+#[tokio::test]
+async fn a_repair_marks_anew_where_one_time_jobs_lie() {
+    let world = World::new().await;
+    let key = world.register("acme").await;
+    let id = create(&world, &key, "2026-11-22T12:00:00Z").await;
+    let query = "since=2026-11-22T12:00:00Z";
+    let dynamodb = world.embedded.dynamodb();
+    let table = format!("{PREFIX}-events");
+    let marks = dynamodb.scan().table_name(&table).send().await.unwrap().items.unwrap();
+    let [mark] = &marks[..] else { panic!("{marks:?}") };
+    let place = ["pk", "sk"].map(|name| (name.to_owned(), mark[name].clone()));
+    dynamodb.delete_item().table_name(&table).set_key(Some(place.into())).send().await.unwrap();
+    assert_eq!(listed(&world, &key, query).await, [""; 0]);
+    let repair = Repair::new(world.engine.store().clone(), world.clock.clone());
+    for (apply, found) in [(false, vec![]), (true, vec![id])] {
+        repair.run(RepairOptions { apply, while_running: true, ..RepairOptions::default() }).await.unwrap();
+        assert_eq!(listed(&world, &key, query).await, found, "{apply}");
+    }
 }
 
 async fn units(world: &World, path: &str, key: &str) -> f64 {

@@ -9,6 +9,7 @@ use tidegate_domain::limits::AT_GRACE_SECONDS;
 use tidegate_domain::policy::PolicyRef;
 use tidegate_domain::time::{LaunchExpression, Window, seconds, shifted, whole_second};
 use tidegate_store::launch::{Child, OutboxEntry};
+use tidegate_store::one_times::{self, TenMinutes};
 use tidegate_store::repair::{IndexKind, IndexedRow};
 use tidegate_store::watches::Watch;
 
@@ -145,6 +146,7 @@ impl Session<'_> {
             rows.into_iter().partition(|row| row.job.one_time_shard().is_some());
         let alone: Vec<_> = alone.into_iter().filter(|row| row.kind == IndexKind::Minute).collect();
         seen.clients.extend(alone.iter().map(|row| row.client.clone()));
+        self.mark_one_times(&alone).await?;
         let owing = alone.iter().filter(|row| row.emit_from.is_some_and(|from| from > self.back_to));
         let jobs = self.look_at_each(owing.map(|row| self.look_at_one_time(row))).await?;
         jobs.iter().flatten().for_each(|job| seen.job(job));
@@ -174,6 +176,19 @@ impl Session<'_> {
         }
         let store = self.store;
         self.write_all(drops.into_iter().map(|row| store.drop_index_row(row))).await
+    }
+
+    /// Writes anew the marks by which lists find one-time jobs, some of which the tables may have from before.
+    async fn mark_one_times(&self, rows: &[IndexedRow]) -> Result<(), RepairError> {
+        let mut marks: BTreeMap<(&ClientId, TenMinutes), BTreeSet<u32>> = BTreeMap::new();
+        for row in rows {
+            if let Some((of, shard)) = one_times::mark_of(&row.job) {
+                marks.entry((&row.client, of)).or_default().insert(shard);
+            }
+        }
+        let (store, now) = (self.store, self.now);
+        self.write_all(marks.iter().map(|((client, of), shards)| store.mark_one_times(client, *of, shards, now)))
+            .await
     }
 
     /// The job that an index row is, when it is there; what it owes is in the outbox then.
