@@ -103,7 +103,7 @@ fn parts_of(marks: &[Mark], window: Window, after: Option<&OneTimePlace>) -> Vec
 
 impl Queries {
     /// A page of the one-time jobs of a client that have generated ids and whose instants lie in a window, by minute, shard and id: those
-    /// that are to come, and those that are over for as long as their rows are kept. Up to [`READS`] partitions of minutes are looked
+    /// that are to come, and those that are over for as long as their rows are kept. Up to 640 partitions of minutes are looked
     /// at: a page may have few jobs, or none, and a `next`.
     ///
     /// # Errors

@@ -187,8 +187,10 @@ impl Session<'_> {
             }
         }
         let (store, now) = (self.store, self.now);
-        self.write_all(marks.iter().map(|((client, of), shards)| store.mark_one_times(client, *of, shards, now)))
-            .await
+        self.write_all(
+            marks.iter().map(|((client, of), shards)| store.mark_one_times(client, *of, shards, now)),
+        )
+        .await
     }
 
     /// The job that an index row is, when it is there; what it owes is in the outbox then.
