@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
 use futures::stream::{self, StreamExt as _};
@@ -18,6 +18,7 @@ use tidegate_domain::usage::Tally;
 use tidegate_store::{Store, StoreError};
 use tracing::debug;
 
+use crate::contain::locked;
 use crate::deadline;
 
 /// For how long what is counted stays in the process: a write unit for each client of which there is anything in so long.
@@ -168,7 +169,7 @@ impl<T: Counted> Counter<T> {
     }
 
     fn untold(&self) -> MutexGuard<'_, Untold<T>> {
-        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.untold)
     }
 }
 
