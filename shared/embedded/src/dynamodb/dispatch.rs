@@ -1,7 +1,5 @@
 //! One request: from the JSON body to the library's typed operation and back.
 
-use std::sync::Arc;
-
 use dynoxide::actions::transact_write_items::TransactWriteItemsRequest;
 use dynoxide::actions::{batch_write_item, delete_item, put_item, transact_write_items, update_item};
 use dynoxide::storage::Storage;
@@ -10,27 +8,27 @@ use futures::FutureExt as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::SDK_TOKEN;
-use super::capacity::{self, Asked, MeteredRequest, MeteredResponse};
+use super::capacity::{self, Asked, MeteredRequest, MeteredResponse, Reported};
+use super::direct::{self, Read, Reader};
 use super::refusal;
-use super::writer::Writer;
+use super::{InFile, SDK_TOKEN};
 use crate::meter::Meter;
 use crate::reply::Reply;
 
-/// Serves `operation` and counts what it consumed. Never waits when there is no `writer`.
+/// Serves `operation` and counts what it consumed. Never waits when there is no `file`.
 pub(super) async fn serve(
-    (db, writer): (&Database, Option<&Arc<Writer>>),
+    (db, file): (&Database, Option<&InFile>),
     operation: &str,
     body: &[u8],
     token: Option<String>,
     meter: &Meter,
 ) -> Reply {
-    let metered = Metered { operation, body, meter, db, writer };
+    let metered = Metered { operation, body, meter, db, file };
     let answer = match operation {
         "PutItem" => {
             metered.write(Database::put_item, |on, request| at_once(put_item::execute(on, request))).await
         }
-        "GetItem" => metered.run(|request| db.get_item(request)),
+        "GetItem" => metered.read(Reader::get_item, |request| db.get_item(request)),
         "UpdateItem" => {
             metered
                 .write(Database::update_item, |on, request| at_once(update_item::execute(on, request)))
@@ -43,11 +41,14 @@ pub(super) async fn serve(
         }
         "Query" => metered.run(|request| db.query(request)),
         "Scan" => metered.run(|request| db.scan(request)),
-        "BatchGetItem" => metered.run(|request| db.batch_get_item(request)),
+        "BatchGetItem" => metered.read(Reader::batch_get_item, |request| db.batch_get_item(request)),
         "BatchWriteItem" => {
             metered
                 .write(Database::batch_write_item, |on, request| {
-                    at_once(batch_write_item::execute(on, request))
+                    match direct::batch_write_item(on, request) {
+                        Ok(written) => written,
+                        Err(request) => at_once(batch_write_item::execute(on, request)),
+                    }
                 })
                 .await
         }
@@ -74,7 +75,7 @@ struct Metered<'a> {
     body: &'a [u8],
     meter: &'a Meter,
     db: &'a Database,
-    writer: Option<&'a Arc<Writer>>,
+    file: Option<&'a InFile>,
 }
 
 impl Metered<'_> {
@@ -88,7 +89,29 @@ impl Metered<'_> {
         self.report(asked, execute(request))
     }
 
-    /// A request that writes: `in_memory` without a writer, otherwise on `storage`.
+    /// A request that reads rows by their keys: `direct` where the tables are in a file and that has an answer.
+    fn read<Q, R>(
+        self,
+        direct: impl FnOnce(&Reader, &Q) -> Option<Read>,
+        execute: impl FnOnce(Q) -> dynoxide::Result<R>,
+    ) -> dynoxide::Result<Vec<u8>>
+    where
+        Q: MeteredRequest + DeserializeOwned,
+        R: MeteredResponse + Serialize,
+    {
+        let (request, asked) = self.ask()?;
+        let reader = self.file.map(|file| &file.reader).filter(|_| asked.capacity == Reported::Nothing);
+        match reader.and_then(|reader| direct(reader, &request)) {
+            Some(Read { body, units }) => {
+                let units = units.into_iter().map(|(table, units)| (table.into(), units));
+                self.meter.dynamodb(self.operation, units);
+                Ok(body)
+            }
+            None => self.report(asked, execute(request)),
+        }
+    }
+
+    /// A request that writes: `in_memory` without a file, otherwise on `storage`.
     async fn write<Q, R>(
         self,
         in_memory: impl FnOnce(&Database, Q) -> dynoxide::Result<R>,
@@ -99,8 +122,8 @@ impl Metered<'_> {
         R: MeteredResponse + Serialize + Send + 'static,
     {
         let (request, asked) = self.ask()?;
-        let written = match self.writer {
-            Some(writer) => writer.run(move |on| storage(on, request)).await,
+        let written = match self.file {
+            Some(file) => file.writer.run(move |on| storage(on, request)).await,
             None => in_memory(self.db, request),
         };
         self.report(asked, written)
@@ -112,9 +135,9 @@ impl Metered<'_> {
         if request.client_request_token.as_deref() == Some(SDK_TOKEN) {
             request.client_request_token = token;
         }
-        let written = match self.writer {
-            Some(writer) if request.client_request_token.is_none() => {
-                writer.run(|on| at_once(transact_write_items::execute(on, request))).await
+        let written = match self.file {
+            Some(file) if request.client_request_token.is_none() => {
+                file.writer.run(|on| at_once(transact_write_items::execute(on, request))).await
             }
             _ => self.db.transact_write_items(request),
         };

@@ -4,6 +4,7 @@
 //! so with `UnknownOperationException`.
 
 mod capacity;
+mod direct;
 mod dispatch;
 mod refusal;
 mod writer;
@@ -17,6 +18,7 @@ use tidegate_domain::clock::Clock;
 use crate::folder::{self, Durability};
 use crate::meter::Meter;
 use crate::reply::Reply;
+use direct::Reader;
 use writer::Writer;
 
 /// The token that the SDK gives to a transaction whose caller gave none: told apart here, it becomes one that fits (see
@@ -26,14 +28,21 @@ pub(crate) const SDK_TOKEN: &str = "sdk";
 /// One embedded DynamoDB.
 pub(crate) struct DynamoDb {
     db: Database,
-    /// Makes the writes to a file, where a commit costs something.
-    writer: Option<Arc<Writer>>,
+    /// What tables in a file have beside the library.
+    file: Option<InFile>,
+}
+
+/// Connections to tables in a file.
+struct InFile {
+    /// Makes the writes, as a commit costs something here.
+    writer: Arc<Writer>,
+    reader: Reader,
 }
 
 impl DynamoDb {
     /// Empty tables in memory; TTL by `clock`.
     pub(crate) fn in_memory(clock: Arc<dyn Clock>) -> Result<Self, dynoxide::DynoxideError> {
-        Ok(Self { db: Database::memory_with_clock(Arc::new(UnixClock(clock)))?, writer: None })
+        Ok(Self { db: Database::memory_with_clock(Arc::new(UnixClock(clock)))?, file: None })
     }
 
     /// The tables in `file`, created when missing. The library offers no other clock than the machine's here, so TTL goes
@@ -50,7 +59,8 @@ impl DynamoDb {
             // The library leaves it at SQLite's own `synchronous=FULL`.
             Durability::Machine => {}
         }
-        Ok(Self { db, writer: Some(Writer::open(&address, durability)?) })
+        let writer = Writer::open(&address, durability)?;
+        Ok(Self { db, file: Some(InFile { writer, reader: Reader::open(&address)? }) })
     }
 
     /// Serves one request. `token` takes the place of the token that the SDK makes for a transaction without one. In memory
@@ -62,13 +72,13 @@ impl DynamoDb {
         token: Option<String>,
         meter: &Meter,
     ) -> Reply {
-        dispatch::serve((&self.db, self.writer.as_ref()), operation, body, token, meter).await
+        dispatch::serve((&self.db, self.file.as_ref()), operation, body, token, meter).await
     }
 
     /// Does `work` while nothing is written to the tables of a folder; what is to be written meanwhile waits.
     pub(crate) fn while_held<R>(&self, work: impl FnOnce() -> rusqlite::Result<R>) -> rusqlite::Result<R> {
-        match &self.writer {
-            Some(writer) => writer.while_held(work),
+        match &self.file {
+            Some(file) => file.writer.while_held(work),
             None => work(),
         }
     }

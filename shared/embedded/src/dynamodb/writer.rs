@@ -15,6 +15,7 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use super::direct;
 use crate::folder::Durability;
 
 /// Writes that share a commit at the most: the first is answered no later than the last.
@@ -81,6 +82,7 @@ impl Writer {
     /// A connection to the tables at `address`, beside the one that reads.
     pub(super) fn open(address: &str, durability: Durability) -> dynoxide::Result<Arc<Self>> {
         let storage = Storage::new(address)?;
+        direct::keep_statements(&storage);
         let synchronous = match durability {
             Durability::Process => "NORMAL",
             Durability::Machine => "FULL",
@@ -195,7 +197,7 @@ impl Tables {
             many => many.iter_mut().try_for_each(|write| self.in_a_savepoint(write.as_mut())).map(|()| true),
         };
         self.is_shared.store(false, Ordering::Relaxed);
-        let ended = is_kept.and_then(|kept| conn.execute_batch(if kept { "COMMIT" } else { "ROLLBACK" }));
+        let ended = is_kept.and_then(|kept| self.run(if kept { "COMMIT" } else { "ROLLBACK" }));
         if ended.is_err() && !conn.is_autocommit() {
             conn.execute_batch("ROLLBACK")?;
         }
@@ -210,16 +212,19 @@ impl Tables {
             // A write before ended in a panic.
             conn.execute_batch("ROLLBACK")?;
         }
-        conn.execute_batch("BEGIN IMMEDIATE")
+        self.run("BEGIN IMMEDIATE")
     }
 
     fn in_a_savepoint(&self, write: &mut dyn Waiting) -> rusqlite::Result<()> {
-        let run = |sql| self.storage.conn().prepare_cached(sql)?.execute([]).map(drop);
-        run("SAVEPOINT one")?;
+        self.run("SAVEPOINT one")?;
         if !write.write(&self.storage) {
-            run("ROLLBACK TO one")?;
+            self.run("ROLLBACK TO one")?;
         }
-        run("RELEASE one")
+        self.run("RELEASE one")
+    }
+
+    fn run(&self, sql: &str) -> rusqlite::Result<()> {
+        self.storage.conn().prepare_cached(sql)?.execute([]).map(drop)
     }
 }
 
