@@ -1,6 +1,6 @@
 //! The embedded SQS: standard and FIFO queues over SQLite, behind the JSON protocol, on an injected clock.
 //!
-//! Every request is one transaction under one lock; only a long poll waits, outside of both. Limits and error codes are
+//! Every request is a transaction, or part of one, under one lock; only a long poll waits, outside of both. Limits and error codes are
 //! those that AWS documents. It checks no signature and no policy, encrypts nothing, speaks no Query protocol and has no
 //! message move tasks. Two of AWS's waits are left out: a queue's name is free at once after a delete, and a change of
 //! attributes works at once.
@@ -35,6 +35,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::clock::Clock;
+use tracing::error;
 
 use crate::folder::Durability;
 use crate::meter::Meter;
@@ -44,7 +45,7 @@ pub(crate) use name::REGION;
 pub use name::{QueueName, place_of_queues};
 pub use outside::OwnQueues;
 use requests::Served;
-use store::Store;
+use store::{Keep, Store};
 
 /// The origin of queue URLs before the service is served over HTTP.
 const IN_PROCESS_ORIGIN: &str = "http://127.0.0.1";
@@ -52,7 +53,7 @@ const IN_PROCESS_ORIGIN: &str = "http://127.0.0.1";
 /// One embedded SQS.
 pub(crate) struct Sqs {
     clock: Arc<dyn Clock>,
-    store: Mutex<Store>,
+    store: Arc<Mutex<Store>>,
     origin: RwLock<String>,
     own: RwLock<OwnQueues>,
 }
@@ -64,7 +65,7 @@ impl Sqs {
         clock: Arc<dyn Clock>,
         seed: u64,
     ) -> rusqlite::Result<Self> {
-        let store = Mutex::new(Store::open(file, seed)?);
+        let store = Arc::new(Mutex::new(Store::open(file, seed)?));
         Ok(Self { clock, store, origin: RwLock::new(IN_PROCESS_ORIGIN.to_owned()), own: RwLock::default() })
     }
 
@@ -122,18 +123,48 @@ impl Sqs {
         self.own.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The store, with all that was changed committed.
     fn lock(&self) -> MutexGuard<'_, Store> {
-        // A panic inside left a transaction that SQLite rolls back; the rows are sound.
+        let mut store = self.hold();
+        if let Err(failure) = store.settle() {
+            error!(?failure, "receives and deletes are taken back: their messages come again");
+        }
+        store
+    }
+
+    fn hold(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Changes a queue, and commits that.
     fn on_queue<R>(
         &self,
         url: &str,
         work: impl FnOnce(&mut store::Desk<'_>) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
+        self.on_queue_kept(url, Keep::Now, work)
+    }
+
+    fn on_queue_kept<R>(
+        &self,
+        url: &str,
+        keep: Keep,
+        work: impl FnOnce(&mut store::Desk<'_>) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
         let now_ms = self.now_ms();
-        self.lock().on_queue(url, (now_ms, &self.own().hidden), work)
+        let mut store = self.hold();
+        let done = store.on_queue(url, (now_ms, &self.own().hidden), keep, work);
+        if store.needs_a_promise() {
+            Store::promise(&mut store, Arc::downgrade(&self.store))?;
+        }
+        done
+    }
+
+    /// How a receive from the queue at `url` is kept. A message of ours that comes again must say so: whoever handles it looks
+    /// then whether it was handled.
+    fn keeps_receives(&self, url: &str) -> Keep {
+        let is_own = name::in_url(url).is_ok_and(|name| self.own().hides(name));
+        if is_own { Keep::Now } else { Keep::Soon }
     }
 }
 

@@ -28,7 +28,7 @@ pub struct OwnQueues {
 const SENDING: [&str; 3] = ["GetQueueUrl", "SendMessage", "SendMessageBatch"];
 
 impl OwnQueues {
-    fn hides(&self, name: &str) -> bool {
+    pub(super) fn hides(&self, name: &str) -> bool {
         self.hidden.contains(name) || self.send_only.as_deref() == Some(name)
     }
 }

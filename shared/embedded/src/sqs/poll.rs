@@ -58,7 +58,7 @@ impl Sqs {
     }
 
     fn look(&self, url: &str, wanted: &Wanted) -> Result<Result<Vec<Received>, Idle>, Failure> {
-        self.on_queue(url, |desk| {
+        self.on_queue_kept(url, self.keeps_receives(url), |desk| {
             let over_limit = match receive::look(desk, wanted)? {
                 Look::Found(messages) => return Ok(Ok(messages)),
                 Look::Empty => false,

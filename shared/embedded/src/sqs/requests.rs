@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::error::{Code, Failure, Refused};
 use super::name::{self, QueueName};
+use super::store::Keep;
 use super::wire::{self, BatchOutcome};
 use super::{Sqs, acknowledge, admin, message, send};
 
@@ -28,13 +29,7 @@ impl Served {
     }
 
     fn batch<T: Serialize>(url: &str, outcome: &BatchOutcome<T>, payload_bytes: usize) -> Self {
-        // AWS leaves the list of failures out when there are none; the list of successes is always there.
-        let mut served = Self::new(url, outcome, payload_bytes, outcome.successful.len());
-        if outcome.failed.is_empty() {
-            served.body =
-                serde_json::to_vec(&json!({ "Successful": outcome.successful })).unwrap_or_default();
-        }
-        served
+        Self::new(url, outcome, payload_bytes, outcome.successful.len())
     }
 }
 
@@ -68,13 +63,17 @@ impl Sqs {
             }
             "DeleteMessage" => {
                 let request: wire::DeleteMessage = parse(body)?;
-                self.on_queue(&request.queue_url, |desk| acknowledge::delete(desk, &request.receipt_handle))?;
+                let receipt = &request.receipt_handle;
+                self.on_queue_kept(&request.queue_url, Keep::Soon, |desk| {
+                    acknowledge::delete(desk, receipt)
+                })?;
                 Ok(Served::new(&request.queue_url, &json!({}), 0, 1))
             }
             "DeleteMessageBatch" => {
                 let request: wire::DeleteMessageBatch = parse(body)?;
-                let outcome = self
-                    .on_queue(&request.queue_url, |desk| acknowledge::delete_many(desk, request.entries))?;
+                let outcome = self.on_queue_kept(&request.queue_url, Keep::Soon, |desk| {
+                    acknowledge::delete_many(desk, request.entries)
+                })?;
                 Ok(Served::batch(&request.queue_url, &outcome, 0))
             }
             "ChangeMessageVisibility" => {

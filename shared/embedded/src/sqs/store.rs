@@ -1,15 +1,26 @@
 //! The one place where the queues are changed: a lock, the queue of the request, and a transaction around it.
+//!
+//! What was sent is committed before it is answered. That a message of a standard queue was received by a consumer, or deleted,
+//! may wait for the next commit, and waits [`KEPT_WITHIN`] at the most: where the process is killed in between, the message comes once more.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use rusqlite::Connection;
+use tokio::runtime::Handle;
+use tokio::time::sleep;
+use tracing::error;
 
 use super::error::{Failure, Refused};
 use super::name::{self, QueueName};
 use super::queue::{self, Queue};
 use super::schema;
 use crate::folder::Durability;
+
+/// How long what may wait for a commit waits at the most.
+const KEPT_WITHIN: Duration = Duration::from_millis(10);
 
 /// Bits of a sequence number that count within a millisecond.
 const COUNTER_BITS: u32 = 20;
@@ -19,7 +30,27 @@ pub(super) struct Store {
     pub(super) conn: Connection,
     pub(super) queues: HashMap<String, Queue>,
     pub(super) sequence: Sequence,
+    /// Whether anything may wait for a commit here.
+    may_wait: bool,
+    /// A transaction is open, with changes that were answered.
+    is_owing: bool,
+    /// Somebody is about to commit it.
+    is_promised: bool,
+    /// A request is at work, or ended in a panic.
+    is_at_work: bool,
 }
+
+/// When a change is committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// Before it is answered.
+    Now,
+    /// Soon: it costs nothing but a repeat when it is lost.
+    Soon,
+}
+
+/// Commits what waits, whatever becomes of the task that holds it.
+struct Promise(Weak<Mutex<Store>>);
 
 /// Numbers messages in the order in which they are sent; never gives a number twice, restarts included, as long as the
 /// clock does not run backwards across a restart.
@@ -55,7 +86,9 @@ impl Store {
             [],
             |row| row.get(0),
         )?;
-        Ok(Self { conn, queues, sequence: Sequence { last, seed } })
+        let may_wait = matches!(file, Some((_, Durability::Process)));
+        let sequence = Sequence { last, seed };
+        Ok(Self { conn, queues, sequence, may_wait, is_owing: false, is_promised: false, is_at_work: false })
     }
 
     /// Runs `work` on the queue at `url`, which may be one of `own`, in one transaction; nothing of it stays when it fails.
@@ -63,15 +96,20 @@ impl Store {
         &mut self,
         url: &str,
         (now_ms, own): (i64, &BTreeSet<String>),
+        keep: Keep,
         work: impl FnOnce(&mut Desk<'_>) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
         let name = name::in_url(url)?;
+        self.sweep_up()?;
         let dead_letter = self.dead_letter_of(name);
         let queue = self.queues.get_mut(name).ok_or_else(Refused::no_such_queue)?;
-        let transaction = self.conn.transaction()?;
+        if !self.is_owing {
+            run(&self.conn, "BEGIN")?;
+        }
+        let changes = self.conn.total_changes();
         let sequence = &mut self.sequence;
         let mut desk = Desk {
-            conn: &transaction,
+            conn: &self.conn,
             queue: &mut *queue,
             sequence,
             now_ms,
@@ -80,32 +118,122 @@ impl Store {
             wake: false,
             dead_lettered: false,
         };
+        self.is_at_work = true;
         let worked = work(&mut desk);
+        self.is_at_work = false;
         let Desk { dead_letter, wake, dead_lettered, .. } = desk;
-        let done = match worked {
-            Ok(result) => transaction.commit().map(|()| result).map_err(Failure::from),
-            Err(failure) => transaction.rollback().map_err(Failure::from).and(Err(failure)),
+        let is_changed = self.conn.total_changes() != changes;
+        // A FIFO queue promises that a message does not come again.
+        let may_wait = self.may_wait && !queue.is_fifo() && (is_changed || self.is_owing);
+        let keep = if may_wait { keep } else { Keep::Now };
+        let result = match worked {
+            Ok(result) => result,
+            // It refused before it changed a row: what others changed stays.
+            Err(failure @ Failure::Refused(_)) if !is_changed => {
+                queue.recall(&self.conn)?;
+                self.end(keep)?;
+                return Err(failure);
+            }
+            Err(failure) => {
+                self.roll_back()?;
+                return Err(failure);
+            }
         };
-        if done.is_err() {
-            queue.recall(&self.conn)?;
-            return done;
-        }
         if wake {
             queue.wake.notify_one();
         }
+        self.end(keep)?;
         if let (true, Some((_, name))) = (dead_lettered, dead_letter)
             && let Some(queue) = self.queues.get_mut(name.as_str())
         {
             queue.note_due(now_ms);
             queue.wake.notify_one();
         }
-        done
+        Ok(result)
+    }
+
+    /// Commits what waits for it.
+    pub(super) fn settle(&mut self) -> Result<(), Failure> {
+        self.sweep_up()?;
+        if self.is_owing { self.end(Keep::Now) } else { Ok(()) }
+    }
+
+    /// Takes back what a request left that ended in a panic.
+    fn sweep_up(&mut self) -> Result<(), Failure> {
+        if std::mem::take(&mut self.is_at_work) { self.roll_back() } else { Ok(()) }
+    }
+
+    /// Whether changes wait that nobody is about to commit.
+    pub(super) fn needs_a_promise(&self) -> bool {
+        self.is_owing && !self.is_promised
+    }
+
+    /// Sees to it that what waits in `store`, which is `held`, is committed.
+    pub(super) fn promise(held: &mut Self, store: Weak<Mutex<Self>>) -> Result<(), Failure> {
+        let Ok(runtime) = Handle::try_current() else { return held.settle() };
+        held.is_promised = true;
+        let promise = Promise(store);
+        runtime.spawn(async move {
+            sleep(KEPT_WITHIN).await;
+            drop(promise);
+        });
+        Ok(())
+    }
+
+    /// Ends the open transaction, or leaves it open. What cannot be committed is taken back.
+    fn end(&mut self, keep: Keep) -> Result<(), Failure> {
+        self.is_owing = keep == Keep::Soon;
+        if self.is_owing {
+            return Ok(());
+        }
+        match run(&self.conn, "COMMIT") {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                self.roll_back()?;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Takes back all that was not committed.
+    fn roll_back(&mut self) -> Result<(), Failure> {
+        self.is_owing = false;
+        // SQLite may have done so itself.
+        if !self.conn.is_autocommit() {
+            run(&self.conn, "ROLLBACK")?;
+        }
+        for queue in self.queues.values_mut() {
+            queue.recall(&self.conn)?;
+        }
+        Ok(())
     }
 
     fn dead_letter_of(&self, name: &str) -> Option<(i64, QueueName)> {
         let redrive = self.queues.get(name)?.attributes.redrive.as_ref()?;
         Some((self.queues.get(redrive.target.as_str())?.id, redrive.target.clone()))
     }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // Nobody is left to be told.
+        let _ = self.settle();
+    }
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        let Some(store) = self.0.upgrade() else { return };
+        let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
+        store.is_promised = false;
+        if let Err(failure) = store.settle() {
+            error!(?failure, "receives and deletes are taken back: their messages come again");
+        }
+    }
+}
+
+fn run(conn: &Connection, sql: &str) -> rusqlite::Result<()> {
+    conn.prepare_cached(sql)?.execute([]).map(drop)
 }
 
 impl Sequence {

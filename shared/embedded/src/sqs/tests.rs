@@ -38,11 +38,22 @@ async fn the_in_flight_limit_refuses_a_short_poll_and_starves_a_long_one() {
 #[tokio::test]
 async fn memory_agrees_with_the_rows_after_any_calls() {
     let clock = clock();
-    let sqs = Sqs::open(None, clock.clone(), 0).unwrap();
+    agrees_after_any_calls(&Sqs::open(None, clock.clone(), 0).unwrap(), &clock).await;
+}
+
+#[tokio::test]
+async fn memory_agrees_with_the_rows_of_a_file_whose_commits_wait() {
+    let (clock, folder) = (clock(), tempfile::tempdir().unwrap());
+    let file = folder.path().join("sqs.db");
+    let sqs = Sqs::open(Some((&file, Durability::Process)), clock.clone(), 0).unwrap();
+    agrees_after_any_calls(&sqs, &clock).await;
+}
+
+async fn agrees_after_any_calls(sqs: &Sqs, clock: &ManualClock) {
     let policy = r#"{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":3}"#;
-    call(&sqs, "CreateQueue", serde_json::json!({"QueueName": "dead"})).await;
+    call(sqs, "CreateQueue", serde_json::json!({"QueueName": "dead"})).await;
     let attributes = serde_json::json!({"RedrivePolicy": policy, "MessageRetentionPeriod": "60", "VisibilityTimeout": "2"});
-    call(&sqs, "CreateQueue", serde_json::json!({"QueueName": "q", "Attributes": attributes})).await;
+    call(sqs, "CreateQueue", serde_json::json!({"QueueName": "q", "Attributes": attributes})).await;
     let mut receipts: Vec<serde_json::Value> = Vec::new();
     let mut seed = 7_u64;
     for _ in 0..3_000 {
@@ -66,11 +77,11 @@ async fn memory_agrees_with_the_rows_after_any_calls() {
                 continue;
             }
         };
-        let (_, _, reply) = call(&sqs, operation, on(body)).await;
+        let (_, _, reply) = call(sqs, operation, on(body)).await;
         let received = reply["Messages"].as_array().into_iter().flatten();
         receipts.extend(received.map(|message| message["ReceiptHandle"].clone()));
         receipts.drain(..receipts.len().saturating_sub(30));
-        let mut store = sqs.lock();
+        let mut store = sqs.hold();
         let Store { conn, queues, .. } = &mut *store;
         let queue = queues.get_mut("q").unwrap();
         let (in_flight, next_due_at_ms) = (queue.in_flight, queue.next_due_at_ms);
@@ -79,7 +90,123 @@ async fn memory_agrees_with_the_rows_after_any_calls() {
         assert!(next_due_at_ms <= queue.next_due_at_ms, "after {operation}");
     }
     assert!(
-        sqs.lock().queues["dead"].next_due_at_ms < i64::MAX,
+        sqs.hold().queues["dead"].next_due_at_ms < i64::MAX,
         "some messages should have failed too often"
     );
+}
+
+/// Queues in a file, and what another process would find there.
+struct InAFile {
+    sqs: Sqs,
+    file: std::path::PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl InAFile {
+    /// With a message in the queue `q`.
+    async fn new(durability: Durability) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("sqs.db");
+        let sqs = Sqs::open(Some((&file, durability)), clock(), 0).unwrap();
+        call(&sqs, "CreateQueue", serde_json::json!({"QueueName": "q"})).await;
+        call(&sqs, "SendMessage", serde_json::json!({"QueueUrl": "q", "MessageBody": "x"})).await;
+        Self { sqs, file, _folder: folder }
+    }
+
+    async fn received(&self) -> Vec<serde_json::Value> {
+        let (_, _, received) = call(&self.sqs, "ReceiveMessage", serde_json::json!({"QueueUrl": "q"})).await;
+        received["Messages"].as_array().cloned().unwrap_or_default()
+    }
+
+    async fn receive_and_delete(&self) {
+        let receipt = self.received().await[0]["ReceiptHandle"].clone();
+        call(&self.sqs, "DeleteMessage", serde_json::json!({"QueueUrl": "q", "ReceiptHandle": receipt}))
+            .await;
+    }
+
+    /// How often each message that is kept was received.
+    fn kept(&self) -> Vec<i64> {
+        let conn = rusqlite::Connection::open(&self.file).unwrap();
+        let mut statement = conn.prepare("SELECT receive_count FROM messages ORDER BY seq").unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_a_message_is_gone_is_kept_soon_after_it_was_answered() {
+    let queues = InAFile::new(Durability::Process).await;
+    queues.receive_and_delete().await;
+    assert_eq!(queues.kept(), [0]);
+    tokio::time::sleep(std::time::Duration::from_millis(11)).await;
+    assert_eq!(queues.kept(), [0; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_sent_is_kept_with_all_before_it() {
+    let queues = InAFile::new(Durability::Process).await;
+    queues.receive_and_delete().await;
+    call(&queues.sqs, "SendMessage", serde_json::json!({"QueueUrl": "q", "MessageBody": "y"})).await;
+    assert_eq!(queues.kept(), [0]);
+    assert_eq!(queues.received().await[0]["Body"], "y");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_waits_where_the_machine_may_stop() {
+    let queues = InAFile::new(Durability::Machine).await;
+    queues.receive_and_delete().await;
+    assert_eq!(queues.kept(), [0; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_a_message_of_ours_was_received_is_kept_at_once() {
+    let queues = InAFile::new(Durability::Process).await;
+    let hidden = std::collections::BTreeSet::from(["q".to_owned()]);
+    queues.sqs.hide(OwnQueues { hidden, send_only: None });
+    queues.received().await;
+    assert_eq!(queues.kept(), [1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_waits_in_a_fifo_queue() {
+    let queues = InAFile::new(Durability::Process).await;
+    let attributes = serde_json::json!({"FifoQueue": "true"});
+    call(&queues.sqs, "CreateQueue", serde_json::json!({"QueueName": "q.fifo", "Attributes": attributes}))
+        .await;
+    let message = serde_json::json!({
+        "QueueUrl": "q.fifo", "MessageBody": "y", "MessageGroupId": "g", "MessageDeduplicationId": "d",
+    });
+    call(&queues.sqs, "SendMessage", message).await;
+    call(&queues.sqs, "ReceiveMessage", serde_json::json!({"QueueUrl": "q.fifo"})).await;
+    assert_eq!(queues.kept(), [0, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_takes_nothing_back() {
+    let queues = InAFile::new(Durability::Process).await;
+    queues.receive_and_delete().await;
+    let odd = serde_json::json!({"Odd": {"DataType": "String", "StringValue": "x"}});
+    let body = serde_json::json!({"QueueUrl": "q", "MessageBody": "y", "MessageSystemAttributes": odd});
+    assert_eq!(call(&queues.sqs, "SendMessage", body).await.0, 400);
+    assert_eq!(queues.kept(), [0; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_takes_back_what_was_not_kept_and_nothing_else() {
+    let queues = InAFile::new(Durability::Process).await;
+    queues.receive_and_delete().await;
+    let panics = std::panic::AssertUnwindSafe(|| {
+        queues.sqs.on_queue("q", |_| -> Result<(), Failure> { panic!("as told") })
+    });
+    std::panic::catch_unwind(panics).unwrap_err();
+    assert_eq!(queues.received().await.len(), 1, "it comes once more");
+    call(&queues.sqs, "SendMessage", serde_json::json!({"QueueUrl": "q", "MessageBody": "y"})).await;
+    assert_eq!(queues.kept(), [1, 0]);
+}
+
+#[test]
+fn without_a_runtime_nothing_waits() {
+    use futures::FutureExt as _;
+    let queues = InAFile::new(Durability::Process).now_or_never().unwrap();
+    queues.receive_and_delete().now_or_never().unwrap();
+    assert_eq!(queues.kept(), [0; 0]);
 }

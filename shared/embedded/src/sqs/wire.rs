@@ -165,10 +165,12 @@ pub(super) struct Failed {
     pub(super) message: String,
 }
 
-/// The outcome of a batch request, entry by entry.
+/// The outcome of a batch request, entry by entry. AWS leaves the list of failures out when there are none; the list of
+/// successes is always there.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct BatchOutcome<T> {
     pub(super) successful: Vec<T>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) failed: Vec<Failed>,
 }
