@@ -70,7 +70,8 @@ impl EventToSend {
 
 /// The first bytes of the SHA-256 of a text, in hex.
 pub(super) fn digest(text: &str, bytes: usize) -> String {
-    Sha256::digest(text).iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
+    let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or_default();
+    Sha256::digest(text).iter().take(bytes).flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// The JSON text of an event.

@@ -1,4 +1,6 @@
 //! Many jobs in one call. Each has an answer of its own; one that fails stops no other.
+//!
+//! Futures of single jobs stand in lists of up to a thousand: what they await is boxed, so that the lists stay small.
 
 use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
@@ -105,11 +107,14 @@ impl Jobs {
         let each = batch.iter().cloned().map(|(index, launch_at, job)| async move {
             match is_stored {
                 true => {
-                    let sent = self.send_again_if_late(&job, launch_at).await;
+                    let sent = match self.is_late(launch_at) {
+                        true => Box::pin(self.send_again(&job, launch_at)).await,
+                        false => Ok(()),
+                    };
                     (index, sent.map(|()| Written::Created(job)))
                 }
                 // Some may be stored, some not.
-                false => self.create_ahead_alone((index, job), true).await,
+                false => Box::pin(self.create_ahead_alone((index, job), true)).await,
             }
         });
         let each: Vec<_> = each.collect();
@@ -123,7 +128,7 @@ impl Jobs {
         is_sent: bool,
     ) -> (usize, Result<Written<Job>, EngineError>) {
         if is_sent {
-            match self.store_sent_alone(&job).await {
+            match Box::pin(self.store_sent_alone(&job)).await {
                 Ok(true) => return (index, Ok(Written::Created(job))),
                 Ok(false) => {}
                 Err(error) => return (index, Err(error)),
@@ -152,7 +157,7 @@ impl Jobs {
     async fn create_alone(&self, index: usize, job: Job) -> (usize, Result<Written<Job>, EngineError>) {
         let created = async {
             deadline::check(&*self.clock)?;
-            self.create_one_time(job).await
+            Box::pin(self.create_one_time(job)).await
         };
         (index, created.await)
     }

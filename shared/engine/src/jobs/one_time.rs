@@ -66,7 +66,9 @@ impl Jobs {
     /// the id is void.
     async fn store_sent(&self, job: &Job, launch_at: DateTime<Utc>) -> Result<bool, EngineError> {
         if self.has_time(job, launch_at) && self.store_gathered(job).await? {
-            self.send_again_if_late(job, launch_at).await?;
+            if self.is_late(launch_at) {
+                self.send_again(job, launch_at).await?;
+            }
             return Ok(true);
         }
         self.store_sent_alone(job).await
@@ -91,16 +93,14 @@ impl Jobs {
         job.terms.policy.is_none() && launch_at >= shifted(self.clock.now(), seconds(SHARED_WRITE_SECONDS))
     }
 
+    /// Whether an event of this instant that is under way may have come before its job was stored, which was now.
+    pub(super) fn is_late(&self, launch_at: DateTime<Utc>) -> bool {
+        launch_at <= shifted(self.clock.now(), seconds(IN_TIME_SECONDS))
+    }
+
     /// Sends the event of a job again that may have come before the job was stored. Where it came after, it is not delivered
     /// again.
-    pub(super) async fn send_again_if_late(
-        &self,
-        job: &Job,
-        launch_at: DateTime<Utc>,
-    ) -> Result<(), EngineError> {
-        if launch_at > shifted(self.clock.now(), seconds(IN_TIME_SECONDS)) {
-            return Ok(());
-        }
+    pub(super) async fn send_again(&self, job: &Job, launch_at: DateTime<Utc>) -> Result<(), EngineError> {
         warn!(job = %job.id, "a job was stored so late that its event may have come before it: it is sent again");
         let Ok(window) = Window::new(launch_at, shifted(launch_at, seconds(1))) else { return Ok(()) };
         let again = OutboxEntry { child: Child::of(job), window, written_at: self.clock.now() };
