@@ -35,7 +35,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use chrono::{DateTime, Utc};
 use tidegate_domain::clock::Clock;
-use tracing::error;
 
 use crate::folder::Durability;
 use crate::meter::Meter;
@@ -126,9 +125,7 @@ impl Sqs {
     /// The store, with all that was changed committed.
     fn lock(&self) -> MutexGuard<'_, Store> {
         let mut store = self.hold();
-        if let Err(failure) = store.settle() {
-            error!(?failure, "receives and deletes are taken back: their messages come again");
-        }
+        store.settle();
         store
     }
 

@@ -152,10 +152,13 @@ impl Store {
         Ok(result)
     }
 
-    /// Commits what waits for it.
-    pub(super) fn settle(&mut self) -> Result<(), Failure> {
-        self.sweep_up()?;
-        if self.is_owing { self.end(Keep::Now) } else { Ok(()) }
+    /// Commits what waits for it. What cannot be committed was answered: its messages come again.
+    pub(super) fn settle(&mut self) {
+        let swept = self.sweep_up();
+        let settled = swept.and_then(|()| if self.is_owing { self.end(Keep::Now) } else { Ok(()) });
+        if let Err(failure) = settled {
+            error!(?failure, "receives and deletes are taken back: their messages come again");
+        }
     }
 
     /// Takes back what a request left that ended in a panic.
@@ -170,7 +173,7 @@ impl Store {
 
     /// Sees to it that what waits in `store`, which is `held`, is committed.
     pub(super) fn promise(held: &mut Self, store: Weak<Mutex<Self>>) -> Result<(), Failure> {
-        let Ok(runtime) = Handle::try_current() else { return held.settle() };
+        let Ok(runtime) = Handle::try_current() else { return held.end(Keep::Now) };
         held.is_promised = true;
         let promise = Promise(store);
         runtime.spawn(async move {
@@ -216,8 +219,7 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // Nobody is left to be told.
-        let _ = self.settle();
+        self.settle();
     }
 }
 
@@ -226,9 +228,7 @@ impl Drop for Promise {
         let Some(store) = self.0.upgrade() else { return };
         let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
         store.is_promised = false;
-        if let Err(failure) = store.settle() {
-            error!(?failure, "receives and deletes are taken back: their messages come again");
-        }
+        store.settle();
     }
 }
 

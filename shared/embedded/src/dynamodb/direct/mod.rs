@@ -15,7 +15,7 @@ use dynoxide::types::{
     self, AttributeDefinition, AttributeValue, Item, KeySchemaElement, KeyType, MAX_ITEM_SIZE,
     ScalarAttributeType,
 };
-use dynoxide::{TableMetadata, validation};
+use dynoxide::validation;
 use rusqlite::{OptionalExtension as _, params};
 
 use crate::meter::Units;
@@ -218,21 +218,21 @@ impl Plain {
         if has_more || table.stream_enabled {
             return None;
         }
-        let key = |wanted: KeyType| Self::key(&table, &wanted);
-        let (partition_key, sort_key) = (key(KeyType::HASH)??, key(KeyType::RANGE)?);
-        Some(Self { partition_key, sort_key, quoted: format!("\"{}\"", name.replace('"', "\"\"")) })
-    }
-
-    /// The key of a kind, if there is one; nothing at all when it is no string.
-    fn key(table: &TableMetadata, wanted: &KeyType) -> Option<Option<String>> {
         let keys: Vec<KeySchemaElement> = serde_json::from_str(&table.key_schema).ok()?;
-        let Some(key) = keys.into_iter().find(|key| key.key_type == *wanted) else { return Some(None) };
         let attributes: Vec<AttributeDefinition> = serde_json::from_str(&table.attribute_definitions).ok()?;
-        let is_text = |attribute: &AttributeDefinition| {
-            attribute.attribute_name == key.attribute_name
-                && attribute.attribute_type == ScalarAttributeType::S
+        let is_text = |name: &str| {
+            let of_text = |attribute: &AttributeDefinition| {
+                attribute.attribute_name == name && attribute.attribute_type == ScalarAttributeType::S
+            };
+            attributes.iter().any(of_text)
         };
-        attributes.iter().any(is_text).then_some(Some(key.attribute_name))
+        if !keys.iter().all(|key| is_text(&key.attribute_name)) {
+            return None;
+        }
+        let key = |wanted: KeyType| keys.iter().find(|key| key.key_type == wanted);
+        let partition_key = key(KeyType::HASH)?.attribute_name.clone();
+        let sort_key = key(KeyType::RANGE).map(|key| key.attribute_name.clone());
+        Some(Self { partition_key, sort_key, quoted: format!("\"{}\"", name.replace('"', "\"\"")) })
     }
 
     fn place_of_key(&self, key: &Item) -> Option<Place> {

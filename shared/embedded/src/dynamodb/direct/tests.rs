@@ -138,6 +138,17 @@ fn table() -> impl Strategy<Value = &'static str> {
     prop_oneof![20 => Just("plain"), 2 => Just("single"), 1 => select(vec!["numbered", "indexed", "absent", "a"])]
 }
 
+/// A request with the members of another.
+fn merged(
+    request: impl Strategy<Value = Value>,
+    others: impl Strategy<Value = Value>,
+) -> impl Strategy<Value = Value> {
+    (request, others).prop_map(|(mut request, others)| {
+        request.as_object_mut().unwrap().extend(others.as_object().unwrap().clone());
+        request
+    })
+}
+
 /// With one of the ways in which a request asks for more.
 fn with_more(request: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
     let more = select(vec![
@@ -149,10 +160,7 @@ fn with_more(request: impl Strategy<Value = Value>) -> impl Strategy<Value = Val
         json!({"ReturnItemCollectionMetrics": "NONE"}),
         json!({"ReturnItemCollectionMetrics": "SIZE"}),
     ]);
-    (request, more).prop_map(|(mut request, more)| {
-        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        request
-    })
+    merged(request, more)
 }
 
 /// With one of the ways in which a read asks for less.
@@ -165,10 +173,7 @@ fn with_less(request: impl Strategy<Value = Value>) -> impl Strategy<Value = Val
             json!({"ProjectionExpression": "#a", "ExpressionAttributeNames": {"#a": "a"}}),
         ]),
     ];
-    (request, less).prop_map(|(mut request, less)| {
-        request.as_object_mut().unwrap().extend(less.as_object().unwrap().clone());
-        request
-    })
+    merged(request, less)
 }
 
 /// One part for each of up to two tables.
