@@ -76,7 +76,7 @@ pub enum Step {
     Pack,
     /// An event of a pack.
     PackedEvent,
-    /// An event of a pack whose policy has several slot groups: they read and write its packs at the same time.
+    /// An event of a pack whose policy has several slot groups: they read its packs at the same time.
     SharedEvent,
     /// Single events that arrived in messages find too few tokens and join the line.
     Overflow,
@@ -187,7 +187,7 @@ impl Step {
             Self::ThrottledRun => Cost::tables(11.5, 4.0).keeps(RUN_BYTES, HISTORY),
             Self::Pack => Cost::tables(6.0, 4.0).keeps(RUN_BYTES, HISTORY),
             Self::PackedEvent => Cost::tables(0.06, 0.02).keeps(60.0, HISTORY),
-            Self::SharedEvent => Cost::tables(0.6, 2.0).functions(0.0, 0.002),
+            Self::SharedEvent => Cost::tables(0.0, 0.9).functions(0.0, 0.001),
             Self::Overflow => Cost::tables(2.0, 12.0).functions(0.0, 0.05),
             Self::Wake => Cost::tables(0.0, 2.0).functions(0.0, 0.008),
             Self::Range => Cost::tables(4.0, 1.0),

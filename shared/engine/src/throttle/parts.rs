@@ -25,21 +25,36 @@ pub(crate) enum Supply {
     /// Its share of them: few wait, and neighbours may have free slots for them.
     Share,
     /// Events for slots that come free later, too: somebody released here, and will again.
-    Reserve,
+    Reserve {
+        /// How many events of the same rank wait in the entries behind, as far as they were seen.
+        behind: u32,
+    },
     /// A turn of one lane: others wait, and are served after it.
     Turn,
 }
 
 impl Supply {
+    /// Before anything of the line was seen.
+    pub(super) const RESERVE: Self = Self::Reserve { behind: 0 };
+
     /// What a group is supplied with of a line whose head was seen: no more than its share where it has no more events than
     /// the policy has tokens. `whole`: nothing waits behind its head.
     pub(super) fn at(self, (taken, head): (&LineEntry, &[LineEntry]), whole: bool, limit: u32) -> Self {
         if has_lane(&taken.line_key) && !(whole && head.iter().all(|entry| entry.rank() == taken.rank())) {
             return Self::Turn;
         }
-        let left = head.iter().map(|entry| u64::from(entry.count.saturating_sub(entry.cursor)));
+        let left = |entry: &LineEntry| entry.count.saturating_sub(entry.cursor);
+        let all = head.iter().map(left).fold(0, u32::saturating_add);
         match self {
-            Self::Reserve if whole && left.sum::<u64>() <= limit.into() => Self::Share,
+            Self::Reserve { .. } if whole && all <= limit => Self::Share,
+            // Of a run in parts each group has its own.
+            Self::Reserve { .. } if is_part(&taken.line_key) => Self::RESERVE,
+            Self::Reserve { .. } => {
+                let alike =
+                    head.iter().filter(|entry| entry.rank() == taken.rank() && entry.overlap.is_none());
+                let others = alike.filter(|entry| entry.line_key != taken.line_key);
+                Self::Reserve { behind: others.map(left).fold(0, u32::saturating_add) }
+            }
             supply => supply,
         }
     }
@@ -89,10 +104,12 @@ impl Throttle {
         match supply {
             Supply::Turn => Portion::Exactly(room.max(slots / TURNS_HELD)),
             _ if has_lane(line_key) => Portion::Exactly(room.max(slots)),
-            _ if cap >= shared => Portion::Part { cap, of: cap, least: cap },
+            _ if cap >= shared => Portion::Part { cap, of: cap, least: cap, behind: 0 },
             Supply::Room => Portion::Exactly(room),
-            Supply::Share => Portion::Part { cap, of: shared, least: room },
-            Supply::Reserve => Portion::Part { cap, of: shared.saturating_mul(2), least: cap },
+            Supply::Share => Portion::Part { cap, of: shared, least: room, behind: 0 },
+            Supply::Reserve { behind } => {
+                Portion::Part { cap, of: shared.saturating_mul(2), least: cap, behind }
+            }
         }
     }
 

@@ -84,7 +84,7 @@ impl Throttle {
             return Ok(Vec::new());
         };
         let served = Served::new(seen, Vec::new());
-        self.serve(served, (snapshot, Supply::Reserve), None).await.map(Served::effects)
+        self.serve(served, (snapshot, Supply::RESERVE), None).await.map(Served::effects)
     }
 
     /// The same, of a group that changed since it was seen.

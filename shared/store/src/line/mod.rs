@@ -169,6 +169,10 @@ pub enum Portion {
         of: u32,
         /// How many events it is at the least.
         least: u32,
+        /// How many events wait behind the entry that are served as it is: the part is of them as well, so that a group
+        /// does not come back to the line for each of many small entries. All of the entry where less than `least` would
+        /// be left of it.
+        behind: u32,
     },
 }
 
@@ -176,9 +180,11 @@ impl Portion {
     fn of(self, left: u32) -> u32 {
         let (events, least) = match self {
             Self::Exactly(events) => (events.into(), 1),
-            Self::Part { cap, of, least } => {
-                let part = u64::from(left) * u64::from(cap.max(1));
-                (part.div_ceil(u64::from(of.max(cap).max(1))), least.clamp(1, GRANT_EVENTS))
+            Self::Part { cap, of, least, behind } => {
+                let part = u64::from(left.saturating_add(behind)) * u64::from(cap.max(1));
+                let part = part.div_ceil(u64::from(of.max(cap).max(1)));
+                let is_scrap = behind > 0 && part.saturating_add(least.into()) > left.into();
+                (if is_scrap { left.into() } else { part }, least.clamp(1, GRANT_EVENTS))
             }
         };
         u32::try_from(events).unwrap_or(GRANT_EVENTS).clamp(least, GRANT_EVENTS)

@@ -37,7 +37,7 @@ fn steps(before: &Attributes) -> Vec<(&'static str, Option<Attributes>)> {
     let extent = extent(before).unwrap();
     let moved = |to: Extent| row(to.cursor, to.count);
     let mut steps = Vec::new();
-    let parts = (1..=3).map(|cap| Portion::Part { cap, of: 4, least: cap });
+    let parts = (1..=3).map(|cap| Portion::Part { cap, of: 4, least: cap, behind: 0 });
     for portion in parts.chain((0..=3).map(Portion::Exactly)) {
         for upto in [0, 2, u32::MAX] {
             let taken = extent.after_take(portion, upto);

@@ -12,24 +12,25 @@ use super::{Budget, fire_at, hold};
 
 const EVENTS: u64 = 1_000;
 
-/// A consumer of a policy of ten tokens.
+/// A consumer of a policy.
 struct Consumer {
     queue: String,
+    limit: u32,
     at_once: usize,
     held: Vec<Received>,
     released: u64,
 }
 
 impl Consumer {
-    fn new(queue: &str, at_once: usize) -> Self {
-        Self { queue: queue.to_owned(), at_once, held: Vec::new(), released: 0 }
+    fn new(queue: &str, limit: u32, at_once: usize) -> Self {
+        Self { queue: queue.to_owned(), limit, at_once, held: Vec::new(), released: 0 }
     }
 
     /// Takes and releases what there is, until nothing comes any more.
     async fn work(&mut self, world: &World) {
         loop {
             self.held.extend(world.consume(&self.queue).await.unwrap());
-            assert!(self.held.len() <= 10, "{} are in flight", self.held.len());
+            assert!(self.held.len() <= self.limit as usize, "{} are in flight", self.held.len());
             let done: Vec<Received> = self.held.drain(..self.held.len().min(self.at_once)).collect();
             if done.is_empty() {
                 return;
@@ -40,22 +41,25 @@ impl Consumer {
     }
 }
 
-/// A world with a policy of ten tokens, and its consumer.
-async fn world_of_ten(at_once: usize) -> (World, Consumer) {
+/// A world with a policy of so many tokens, and its consumer.
+async fn world_of(tokens: u32, at_once: usize) -> (World, Consumer) {
     let world = World::new().await.unwrap();
     let queue = world.queue("jobs").await.unwrap();
-    world.policy("ten", 10, 600).await.unwrap();
-    (world, Consumer::new(&queue, at_once))
+    world.policy("shared", tokens, 600).await.unwrap();
+    (world, Consumer::new(&queue, tokens, at_once))
 }
 
 /// One-time jobs with generated ids, launched `apart_ms` apart within one minute, three hours from their creation.
 async fn one_time(at_once: usize, apart_ms: i64) -> Usage {
-    let (world, mut consumer) = world_of_ten(at_once).await;
+    let (world, mut consumer) = world_of(10, at_once).await;
     let before = world.embedded.meter().snapshot();
     let minute = world.clock.now() + Duration::minutes(180);
     for number in 0..EVENTS as i64 {
         let launch_at = minute + Duration::seconds(number * apart_ms / 1_000);
-        world.create(JobSpec::at(launch_at, &consumer.queue).unwrap().under("ten").unwrap()).await.unwrap();
+        world
+            .create(JobSpec::at(launch_at, &consumer.queue).unwrap().under("shared").unwrap())
+            .await
+            .unwrap();
     }
     fire_at(&world, 180).await;
     for _ in 0..60 {
@@ -91,12 +95,12 @@ async fn one_time_jobs_spread_over_a_minute_released_one_by_one() {
 
 /// One-time jobs with generated ids, created one by one within the last minute before the second in which they are due.
 async fn late(at_once: usize) -> Usage {
-    let (world, mut consumer) = world_of_ten(at_once).await;
+    let (world, mut consumer) = world_of(10, at_once).await;
     let due = world.clock.now() + Duration::minutes(180);
     fire_at(&world, 179).await;
     let before = world.embedded.meter().snapshot();
     for number in 1..=EVENTS as i64 {
-        world.create(JobSpec::at(due, &consumer.queue).unwrap().under("ten").unwrap()).await.unwrap();
+        world.create(JobSpec::at(due, &consumer.queue).unwrap().under("shared").unwrap()).await.unwrap();
         if number % 20 == 0 {
             world.advance(1);
             world.pump().await.unwrap();
@@ -118,14 +122,13 @@ async fn one_time_jobs_created_within_the_last_minute() {
 }
 
 /// The same, created by ten calls of a hundred jobs each.
-#[tokio::test]
-async fn one_time_jobs_created_in_bulk_within_the_last_minute() {
-    let (world, mut consumer) = world_of_ten(1).await;
+async fn late_in_bulk(tokens: u32, at_once: usize) -> Usage {
+    let (world, mut consumer) = world_of(tokens, at_once).await;
     let due = world.clock.now() + Duration::minutes(180);
     fire_at(&world, 179).await;
     let before = world.embedded.meter().snapshot();
     for _ in 0..10 {
-        let draft = JobSpec::at(due, &consumer.queue).unwrap().under("ten").unwrap().into_draft();
+        let draft = JobSpec::at(due, &consumer.queue).unwrap().under("shared").unwrap().into_draft();
         let created =
             world.engine.jobs().create_all(&CLIENT.parse().unwrap(), vec![(None, draft); 100]).await;
         assert!(created.iter().all(|answer| matches!(answer, Ok(Written::Created(_)))));
@@ -137,9 +140,22 @@ async fn one_time_jobs_created_in_bulk_within_the_last_minute() {
     world.pump().await.unwrap();
     consumer.work(&world).await;
     assert_eq!(consumer.released, EVENTS);
-    let used = world.embedded.meter().snapshot().since(&before);
+    world.embedded.meter().snapshot().since(&before)
+}
+
+#[tokio::test]
+async fn one_time_jobs_created_in_bulk_within_the_last_minute() {
+    let used = late_in_bulk(10, 1).await;
     let budget = Budget { write_units: 2.6, read_units: 1.0, requests: 1.3 };
     hold("throttled one-time jobs, late, in bulk, singly", &used, EVENTS, &budget);
+}
+
+/// Under five slot groups, which take of ten packs: each of several events of those that wait, and not a dozen at a time.
+#[tokio::test]
+async fn one_time_jobs_under_a_policy_of_several_groups() {
+    let used = late_in_bulk(50, 10).await;
+    let budget = Budget { write_units: 1.8, read_units: 0.9, requests: 0.2 };
+    hold("throttled one-time jobs under five groups, in tens", &used, EVENTS, &budget);
 }
 
 /// One-time jobs that nothing throttles, created by ten calls of a hundred jobs each in the last minute before they are due.
@@ -168,7 +184,7 @@ async fn unthrottled_one_time_jobs_created_in_bulk_within_the_last_minute() {
 /// own units: what a tick before it used that had nothing to emit. The consumer has had an event before. With `company` its client
 /// had another job in its ten minutes, which was deleted.
 async fn lone(company: bool, job: impl AsyncFn(&World, &str, DateTime<Utc>) -> JobSpec) -> Usage {
-    let (world, consumer) = world_of_ten(1).await;
+    let (world, consumer) = world_of(10, 1).await;
     let used = || world.embedded.meter().snapshot();
     let fire = async |minutes: i64| {
         let past_ten = world.clock.now().timestamp() % 600;
@@ -216,7 +232,7 @@ async fn lone(company: bool, job: impl AsyncFn(&World, &str, DateTime<Utc>) -> J
 
 #[tokio::test]
 async fn a_lone_throttled_event() {
-    let job = async |_: &World, queue: &str, at| JobSpec::at(at, queue).unwrap().under("ten").unwrap();
+    let job = async |_: &World, queue: &str, at| JobSpec::at(at, queue).unwrap().under("shared").unwrap();
     let used = lone(true, job).await;
     hold("a lone throttled event", &used, 1, &Budget { write_units: 6.0, read_units: 6.0, requests: 4.0 });
     let used = lone(false, job).await;
@@ -244,9 +260,9 @@ async fn a_lone_event_that_nothing_throttles() {
 
 /// Cron jobs, all due in one minute; their creation is not counted.
 async fn cron(at_once: usize) -> Usage {
-    let (world, mut consumer) = world_of_ten(at_once).await;
+    let (world, mut consumer) = world_of(10, at_once).await;
     for number in 0..EVENTS {
-        let job = JobSpec::cron("0 3 * * *", "UTC", &consumer.queue).unwrap().under("ten").unwrap();
+        let job = JobSpec::cron("0 3 * * *", "UTC", &consumer.queue).unwrap().under("shared").unwrap();
         world.create(job.named(&format!("nightly-{number}"))).await.unwrap();
     }
     let now = world.clock.now();
@@ -287,11 +303,11 @@ async fn cron_jobs_of_one_minute_released_ten_at_a_time() {
 
 #[tokio::test]
 async fn a_packed_event_is_found_by_its_run_while_it_waits_and_when_it_ended() {
-    let (world, mut consumer) = world_of_ten(10).await;
+    let (world, mut consumer) = world_of(10, 10).await;
     let minute = world.clock.now() + Duration::minutes(180);
     let mut ids = Vec::new();
     for _ in 0..30 {
-        let job = JobSpec::at(minute, &consumer.queue).unwrap().under("ten").unwrap();
+        let job = JobSpec::at(minute, &consumer.queue).unwrap().under("shared").unwrap();
         ids.push(world.create(job).await.unwrap());
     }
     fire_at(&world, 180).await;

@@ -397,7 +397,13 @@ pub(crate) async fn waiting(world: &World) -> Result<String> {
 pub(crate) async fn take(store: &Store, line_key: &str, seen: Option<&LineEntry>) -> Result<Take> {
     let (client, policy) = (client()?, "small".parse()?);
     Ok(store
-        .take_range((&client, &policy, 0), line_key, 7, (Portion::Part { cap: 1, of: 4, least: 1 }, 4), seen)
+        .take_range(
+            (&client, &policy, 0),
+            line_key,
+            7,
+            (Portion::Part { cap: 1, of: 4, least: 1, behind: 0 }, 4),
+            seen,
+        )
         .await?)
 }
 

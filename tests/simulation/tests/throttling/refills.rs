@@ -29,7 +29,7 @@ async fn waiting_run() -> (Stage, ClientId, PolicyId, String) {
 async fn two_calls_that_finish_one_refill_take_the_same_range() {
     let (stage, acme, policy, line_key) = waiting_run().await;
     let store = stage.world.engine.store();
-    let portion = (Portion::Part { cap: 12, of: 48, least: 12 }, u32::MAX);
+    let portion = (Portion::Part { cap: 12, of: 48, least: 12, behind: 0 }, u32::MAX);
 
     let gate = Arc::new(Gate::default());
     let slow = stage.world.process(&gate).unwrap();
@@ -52,7 +52,7 @@ async fn two_calls_that_finish_one_refill_take_the_same_range() {
 async fn a_grant_that_found_nothing_finds_nothing_when_it_is_repeated() {
     let (stage, acme, policy, line_key) = waiting_run().await;
     let store = stage.world.engine.store();
-    let portion = Portion::Part { cap: 12, of: 48, least: 12 };
+    let portion = Portion::Part { cap: 12, of: 48, least: 12, behind: 0 };
     let take = |grant, upto| store.take_range((&acme, &policy, 0), &line_key, grant, (portion, upto), None);
     let nothing = take(1, 0).await.unwrap();
     assert_eq!(take(1, 100).await.unwrap(), nothing);
