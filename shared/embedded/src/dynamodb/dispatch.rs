@@ -1,6 +1,9 @@
 //! One request: from the JSON body to the library's typed operation and back.
 
+use std::sync::Arc;
+
 use dynoxide::actions::transact_write_items::TransactWriteItemsRequest;
+use dynoxide::actions::update_item::UpdateItemResponse;
 use dynoxide::actions::{batch_write_item, delete_item, put_item, transact_write_items, update_item};
 use dynoxide::storage::Storage;
 use dynoxide::{Database, DynoxideError};
@@ -9,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::capacity::{self, Asked, MeteredRequest, MeteredResponse, Reported};
-use super::direct::{self, Read, Reader};
+use super::direct::{self, Reader, Served, Update, Updated};
 use super::refusal;
 use super::{InFile, SDK_TOKEN};
 use crate::meter::Meter;
@@ -29,11 +32,7 @@ pub(super) async fn serve(
             metered.write(Database::put_item, |on, request| at_once(put_item::execute(on, request))).await
         }
         "GetItem" => metered.read(Reader::get_item, |request| db.get_item(request)),
-        "UpdateItem" => {
-            metered
-                .write(Database::update_item, |on, request| at_once(update_item::execute(on, request)))
-                .await
-        }
+        "UpdateItem" => metered.update().await,
         "DeleteItem" => {
             metered
                 .write(Database::delete_item, |on, request| at_once(delete_item::execute(on, request)))
@@ -92,7 +91,7 @@ impl Metered<'_> {
     /// A request that reads rows by their keys: `direct` where the tables are in a file and that has an answer.
     fn read<Q, R>(
         self,
-        direct: impl FnOnce(&Reader, &Q) -> Option<Read>,
+        direct: impl FnOnce(&Reader, &Q) -> Option<Served>,
         execute: impl FnOnce(Q) -> dynoxide::Result<R>,
     ) -> dynoxide::Result<Vec<u8>>
     where
@@ -102,13 +101,31 @@ impl Metered<'_> {
         let (request, asked) = self.ask()?;
         let reader = self.file.map(|file| &file.reader).filter(|_| asked.capacity == Reported::Nothing);
         match reader.and_then(|reader| direct(reader, &request)) {
-            Some(Read { body, units }) => {
-                let units = units.into_iter().map(|(table, units)| (table.into(), units));
-                self.meter.dynamodb(self.operation, units);
-                Ok(body)
-            }
+            Some(served) => Ok(self.count(served)),
             None => self.report(asked, execute(request)),
         }
+    }
+
+    /// An update of a row: past the library where the table is in a file and the update is plain.
+    async fn update(self) -> dynoxide::Result<Vec<u8>> {
+        let (request, asked) = self.ask()?;
+        let Some(file) = self.file else { return self.report(asked, self.db.update_item(request)) };
+        let update = Update::of(request, asked.capacity != Reported::Nothing);
+        let names = Arc::clone(&file.names);
+        let updated = file
+            .writer
+            .run(move |on| update.make(on, &names, |request| at_once(update_item::execute(on, request))));
+        match updated.await {
+            Ok(Updated::Directly(served)) => Ok(self.count(served)),
+            Ok(Updated::ByLibrary(response)) => self.report(asked, Ok(response)),
+            Err(error) => self.report::<UpdateItemResponse>(asked, Err(error)),
+        }
+    }
+
+    /// Counts what was served past the library; returns the answer.
+    fn count(&self, Served { body, units }: Served) -> Vec<u8> {
+        self.meter.dynamodb(self.operation, units.into_iter().map(|(table, units)| (table.into(), units)));
+        body
     }
 
     /// A request that writes: `in_memory` without a file, otherwise on `storage`.

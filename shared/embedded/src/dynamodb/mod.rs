@@ -18,7 +18,7 @@ use tidegate_domain::clock::Clock;
 use crate::folder::{self, Durability};
 use crate::meter::Meter;
 use crate::reply::Reply;
-use direct::Reader;
+use direct::{KnownNames, Reader};
 use writer::Writer;
 
 /// The token that the SDK gives to a transaction whose caller gave none: told apart here, it becomes one that fits (see
@@ -37,6 +37,7 @@ struct InFile {
     /// Makes the writes, as a commit costs something here.
     writer: Arc<Writer>,
     reader: Reader,
+    names: Arc<KnownNames>,
 }
 
 impl DynamoDb {
@@ -60,7 +61,8 @@ impl DynamoDb {
             Durability::Machine => {}
         }
         let writer = Writer::open(&address, durability)?;
-        Ok(Self { db, file: Some(InFile { writer, reader: Reader::open(&address)? }) })
+        let file = InFile { writer, reader: Reader::open(&address)?, names: Arc::default() };
+        Ok(Self { db, file: Some(file) })
     }
 
     /// Serves one request. `token` takes the place of the token that the SDK makes for a transaction without one. In memory

@@ -1,8 +1,12 @@
-//! The plain requests on tables in a file, past the library: rows by their keys, and rows that are put or deleted whole.
+//! The plain requests on tables in a file, past the library: rows by their keys, rows that are put or deleted whole, and rows
+//! that are updated.
 //!
-//! The library prepares each statement anew, and makes values of what is stored only to make JSON of them again. What has
-//! neither a condition nor a projection nor an index needs none of it. Whatever is not plain, is wrong, or fails is left to the library,
-//! which answers as if this were not here; that both answer alike is tested.
+//! The library prepares each statement anew, reads each expression three times, and makes values of what is stored only to make
+//! JSON of them again. What has neither a projection nor an index needs none of it. Whatever is not plain, is wrong, or fails is
+//! left to the library, which answers as if this were not here; that both answer alike is tested.
+
+mod expression;
+mod update;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -20,6 +24,8 @@ use rusqlite::{OptionalExtension as _, params};
 
 use crate::meter::Units;
 
+pub(super) use update::{KnownNames, Update, Updated};
+
 /// The longest keys that DynamoDB takes, in bytes.
 const PARTITION_KEY_BYTES: usize = 2048;
 const SORT_KEY_BYTES: usize = 1024;
@@ -33,8 +39,8 @@ const KEPT_STATEMENTS: usize = 64;
 /// A connection that reads.
 pub(super) struct Reader(Mutex<Storage>);
 
-/// What a read answers with, and the read units of each table.
-pub(super) struct Read {
+/// What a request is answered with, and the units of each table.
+pub(super) struct Served {
     pub(super) body: Vec<u8>,
     pub(super) units: Vec<(String, Units)>,
 }
@@ -59,7 +65,7 @@ impl Reader {
     }
 
     /// Nothing when the library is to answer.
-    pub(super) fn get_item(&self, request: &GetItemRequest) -> Option<Read> {
+    pub(super) fn get_item(&self, request: &GetItemRequest) -> Option<Served> {
         let names_attributes = request.projection_expression.is_some()
             || request.expression_attribute_names.is_some()
             || request.attributes_to_get.is_some();
@@ -76,11 +82,11 @@ impl Reader {
             Some((json, _)) => format!(r#"{{"Item":{json}}}"#).into_bytes(),
             None => b"{}".to_vec(),
         };
-        Some(Read { body, units: vec![(request.table_name.clone(), Units { write: 0.0, read })] })
+        Some(Served { body, units: vec![(request.table_name.clone(), Units { write: 0.0, read })] })
     }
 
     /// Nothing when the library is to answer.
-    pub(super) fn batch_get_item(&self, request: &BatchGetItemRequest) -> Option<Read> {
+    pub(super) fn batch_get_item(&self, request: &BatchGetItemRequest) -> Option<Served> {
         let tables = &request.request_items;
         if tables.values().map(|asked| asked.keys.len()).sum::<usize>() > ROWS_PER_BATCH_READ {
             return None;
@@ -122,7 +128,7 @@ impl Reader {
             units.push((name.clone(), Units { write: 0.0, read }));
         }
         body.extend(br#"},"UnprocessedKeys":{}}"#);
-        (!units.is_empty()).then_some(Read { body, units })
+        (!units.is_empty()).then_some(Served { body, units })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chrono::Utc;
+use dynoxide::actions::update_item;
 use futures::FutureExt as _;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -16,12 +17,12 @@ use crate::folder::{self, Durability};
 use crate::meter::{Meter, Usage};
 
 /// Tables with a clock of their own and a meter.
-struct Served {
+struct Database {
     tables: DynamoDb,
     meter: Meter,
 }
 
-impl Served {
+impl Database {
     fn of(tables: DynamoDb) -> Self {
         let served = Self { tables, meter: Meter::default() };
         for table in tables_of_the_test() {
@@ -181,6 +182,207 @@ fn parts(part: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
     btree_map(table(), part, 0..3).prop_map(|parts| json!({ "RequestItems": parts }))
 }
 
+/// Names of attributes in expressions: reserved words are among them, and names of keys.
+fn name_in_expression() -> impl Strategy<Value = &'static str> {
+    prop_oneof![
+        30 => select(vec!["n", "m", "l", "s", "f", "#n", "gone"]),
+        2 => select(vec!["a", "b"]),
+        1 => select(vec!["name", "status", "pk", "#unknown", "n.m", "l[0]", "_n", "é"]),
+    ]
+}
+
+/// A name, or the placeholder of a value.
+fn operand() -> impl Strategy<Value = &'static str> {
+    prop_oneof![2 => name_in_expression(), 3 => select(vec![":one", ":two", ":text", ":list", ":flag", ":drawn"])]
+}
+
+fn condition() -> impl Strategy<Value = String> {
+    let sound = select(vec![
+        "n <= m",
+        "n >= m",
+        "m < n",
+        "n = :one",
+        "n <> :one",
+        "n > :one",
+        ":two >= m",
+        "n <= :five",
+        "n < :five",
+        "n >= :five",
+        "s = :text",
+        "s <> :text",
+        "s < :text",
+        "f = :flag",
+        "f <> :flag",
+        "gone = :one",
+        "gone <> :one",
+        "gone < :two",
+        "n <> :text",
+        "n = :drawn",
+        "m < :drawn",
+        "attribute_exists(n)",
+        "attribute_not_exists(gone)",
+        "attribute_not_exists(n)",
+        "attribute_exists(pk)",
+        "attribute_exists(#n)",
+    ]);
+    let sign = prop_oneof![9 => select(vec!["=", "<>", "<", "<=", ">", ">="]), 1 => Just("<<")];
+    let comparison = (operand(), sign, operand()).prop_map(|(a, sign, b)| format!("{a} {sign} {b}"));
+    let odd = select(vec![
+        "attribute_exist(n)",
+        "size(s) > :one",
+        "NOT attribute_exists(gone)",
+        "n BETWEEN :one AND :two",
+        "attribute_exists(:one)",
+        "n = n",
+        ":one < :two",
+        "((n = :one))",
+    ]);
+    let one =
+        prop_oneof![60 => sound.prop_map(str::to_owned), 4 => comparison, 1 => odd.prop_map(str::to_owned)];
+    one.prop_recursive(2, 8, 3, |part| {
+        prop_oneof![
+            8 => vec(part.clone(), 2..4).prop_map(|parts| parts.join(" AND ")),
+            8 => vec(part.clone(), 2..3).prop_map(|parts| format!("({})", parts.join(" OR "))),
+            4 => vec(part.clone(), 2..3).prop_map(|parts| parts.join(" or ")),
+            1 => part.prop_map(|part| format!("({part})")),
+        ]
+    })
+}
+
+fn changes() -> impl Strategy<Value = String> {
+    let sound = select(vec![
+        "n = n + :one",
+        "n = :two",
+        "m = n - :one",
+        "n = m + n",
+        "l = list_append(l, :list)",
+        "l = list_append(:list, l)",
+        "s = :text",
+        "gone = if_not_exists(gone, :two)",
+        "n = if_not_exists(n, :two)",
+        "f = :flag",
+        "n = :drawn",
+        "gone = n",
+        "#n = :one",
+        "more = :drawn",
+        "m = m - :drawn",
+        "l = :list",
+    ]);
+    let source = prop_oneof![
+        6 => operand().prop_map(str::to_owned),
+        4 => (operand(), select(vec!["+", "-"]), operand()).prop_map(|(a, sign, b)| format!("{a} {sign} {b}")),
+        1 => (operand(), operand()).prop_map(|(a, b)| format!("if_not_exists({a}, {b})")),
+        1 => (operand(), operand()).prop_map(|(a, b)| format!("list_append({a}, {b})")),
+        1 => Just("(n - :one) + :two".to_owned()),
+    ];
+    let drawn = (name_in_expression(), source).prop_map(|(name, source)| format!("{name} = {source}"));
+    let set = prop_oneof![20 => sound.prop_map(str::to_owned), 1 => drawn];
+    let addition = select(vec!["gone :one", "n :two", "m :drawn", "more :two", "s :one", "n m"]);
+    let clause = prop_oneof![
+        24 => vec(set, 1..3).prop_map(|sets| format!("SET {}", sets.join(", "))),
+        6 => vec(name_in_expression(), 1..3).prop_map(|names| format!("REMOVE {}", names.join(","))),
+        6 => addition.prop_map(|addition| format!("ADD {addition}")),
+        1 => select(vec!["DELETE s :text", "SET", "set n = :one", "SET n = :one,", "", "SET sk = :text", "REMOVE pk"]).prop_map(str::to_owned),
+    ];
+    vec(clause, 1..3).prop_map(|clauses| clauses.join(" "))
+}
+
+/// A value that some updates give: numbers as they are stored, and others.
+fn value_of_update() -> impl Strategy<Value = Value> {
+    let numbers = [
+        "-3",
+        "0",
+        "999999999999999999",
+        "9223372036854775807",
+        "12300000000000000000",
+        "-0",
+        "01",
+        "1e3",
+        "1.0",
+    ];
+    prop_oneof![
+        4 => select(numbers.map(|number| json!({"N": number})).to_vec()),
+        1 => Just(json!({"L": [{"S": "c"}, {"N": "4"}, {"BOOL": true}]})),
+        1 => Just(json!({"L": [{"N": "1.0"}]})),
+        1 => Just(json!({"S": "z".repeat(1200)})),
+        1 => attribute(),
+    ]
+}
+
+/// A key at which a row lies that is updated.
+fn key_to_update() -> impl Strategy<Value = Value> {
+    let pk = select(vec!["a", "b"]).prop_map(|pk| json!({"pk": {"S": pk}, "sk": {"S": "a"}}));
+    prop_oneof![20 => pk, 1 => key()]
+}
+
+fn update() -> impl Strategy<Value = Value> {
+    let more = select(vec![
+        json!({"ReturnValues": "ALL_NEW"}),
+        json!({"ReturnValues": "ALL_NEW", "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}),
+        json!({"ReturnValues": "ALL_NEW", "ReturnItemCollectionMetrics": "NONE"}),
+        json!({}),
+        json!({"ReturnValues": "NONE"}),
+        json!({"ReturnValues": "UPDATED_NEW"}),
+        json!({"ReturnValues": "ALL_OLD"}),
+        json!({"ReturnValues": "ALL_NEW", "ReturnConsumedCapacity": "TOTAL"}),
+    ]);
+    let expressions = (changes(), proptest::option::of(condition()), value_of_update());
+    let placeholders = prop_oneof![20 => Just(true), 1 => Just(false)];
+    let table = prop_oneof![20 => Just("plain"), 1 => table()];
+    let update = (table, key_to_update(), expressions, placeholders).prop_map(
+        |(name, key, (changes, condition, drawn), are_used)| {
+            let text = format!("{changes} {}", condition.as_deref().unwrap_or_default());
+            let mut request = json!({"TableName": name, "Key": key, "UpdateExpression": changes});
+            if let Some(condition) = condition {
+                request["ConditionExpression"] = json!(condition);
+            }
+            let values = [
+                (":one", json!({"N": "1"})),
+                (":two", json!({"N": "2"})),
+                (":five", json!({"N": "5"})),
+                (":text", json!({"S": "text"})),
+                (":list", json!({"L": [{"S": "x"}]})),
+                (":flag", json!({"BOOL": true})),
+                (":drawn", drawn),
+            ];
+            for (placeholder, value) in values {
+                if !are_used || text.contains(placeholder) {
+                    request["ExpressionAttributeValues"][placeholder] = value;
+                }
+            }
+            if !are_used || text.contains("#n") {
+                request["ExpressionAttributeNames"]["#n"] = json!("n");
+            }
+            request
+        },
+    );
+    merged(update, more)
+}
+
+/// Puts a row with the attributes that updates are about.
+fn put_to_update() -> impl Strategy<Value = Value> {
+    let row = json!({
+        "n": {"N": "5"}, "m": {"N": "7"}, "s": {"S": "text"}, "l": {"L": [{"S": "first"}]}, "f": {"BOOL": false},
+    });
+    let gone = proptest::option::of(select(vec!["n", "m", "s", "l", "f"]));
+    (key_to_update(), gone).prop_map(move |(key, gone)| {
+        let mut row = row.clone();
+        if let Some(gone) = gone {
+            row.as_object_mut().unwrap().remove(gone);
+        }
+        row.as_object_mut().unwrap().extend(key.as_object().unwrap().clone());
+        json!({"RequestItems": {"plain": [{"PutRequest": {"Item": row}}]}})
+    })
+}
+
+/// Updates, and rows for them.
+fn request_about_updates() -> impl Strategy<Value = (&'static str, Value)> {
+    prop_oneof![
+        1 => put_to_update().prop_map(|request| ("BatchWriteItem", request)),
+        6 => update().prop_map(|request| ("UpdateItem", request)),
+    ]
+}
+
 fn request() -> impl Strategy<Value = (&'static str, Value)> {
     let get =
         with_less(with_more((table(), key()).prop_map(|(name, key)| json!({"TableName": name, "Key": key}))));
@@ -203,24 +405,35 @@ proptest! {
 
     #[test]
     fn a_file_answers_and_counts_as_the_library_does(requests in vec(request(), 1..40)) {
-        let folder = tempfile::tempdir().unwrap();
-        let (library, file) = (Served::in_memory(), Served::in_a_file(&folder));
-        for (operation, request) in requests {
-            let (expected, answered) = (library.call(operation, &request), file.call(operation, &request));
-            prop_assert_eq!(answered, expected, "{} {}", operation, request);
-            prop_assert_eq!(file.usage(), library.usage(), "{} {}", operation, request);
-        }
-        for table in ["plain", "single", "numbered", "indexed"] {
-            let scan = json!({ "TableName": table });
-            prop_assert_eq!(file.call("Scan", &scan), library.call("Scan", &scan));
-        }
+        play(requests)?;
     }
+
+    #[test]
+    fn a_file_updates_as_the_library_does(requests in vec(request_about_updates(), 1..80)) {
+        play(requests)?;
+    }
+}
+
+/// The same requests to the library alone and to a file.
+fn play(requests: Vec<(&str, Value)>) -> Result<(), TestCaseError> {
+    let folder = tempfile::tempdir().unwrap();
+    let (library, file) = (Database::in_memory(), Database::in_a_file(&folder));
+    for (operation, request) in requests {
+        let (expected, answered) = (library.call(operation, &request), file.call(operation, &request));
+        prop_assert_eq!(answered, expected, "{} {}", operation, request);
+        prop_assert_eq!(file.usage(), library.usage(), "{} {}", operation, request);
+    }
+    for table in ["plain", "single", "numbered", "indexed"] {
+        let scan = json!({ "TableName": table });
+        prop_assert_eq!(file.call("Scan", &scan), library.call("Scan", &scan));
+    }
+    Ok(())
 }
 
 /// A file with the tables of the test, and a connection that writes to it.
 fn writing() -> (tempfile::TempDir, String, Storage) {
     let folder = tempfile::tempdir().unwrap();
-    let _tables = Served::in_a_file(&folder);
+    let _tables = Database::in_a_file(&folder);
     let address = folder::address(&folder.path().join("tables.db"));
     let storage = Storage::new(&address).unwrap();
     (folder, address, storage)
@@ -239,6 +452,45 @@ fn what_is_plain_does_not_reach_the_library() {
     assert_eq!(serde_json::from_slice::<Value>(&read.body).unwrap()["Item"], key);
     let gets = json!({"RequestItems": {"plain": {"Keys": [key]}}});
     assert!(reader.batch_get_item(&serde_json::from_value(gets).unwrap()).is_some());
+}
+
+/// Makes an update of a row that is there; says whether the library made it.
+fn updated(storage: &Storage, known: &KnownNames, request: Value) -> bool {
+    let update = Update::of(serde_json::from_value(request).unwrap(), false);
+    let library = |request| update_item::execute(storage, request).now_or_never().unwrap();
+    matches!(update.make(storage, known, library).unwrap(), Updated::ByLibrary(_))
+}
+
+#[test]
+fn an_update_reaches_the_library_until_its_names_are_known() {
+    let (_folder, _, storage) = writing();
+    let key = json!({"pk": {"S": "a"}, "sk": {"S": "b"}});
+    let put = json!({"RequestItems": {"plain": [{"PutRequest": {"Item": key}}]}});
+    assert!(batch_write_item(&storage, serde_json::from_value(put).unwrap()).is_ok());
+    let known = KnownNames::default();
+    let update = |changes: &str, condition: &str, value: Value| {
+        json!({
+            "TableName": "plain", "Key": key, "UpdateExpression": changes, "ConditionExpression": condition,
+            "ExpressionAttributeValues": {":value": value},
+        })
+    };
+    let first = update("SET held = :value", "attribute_exists(pk)", json!({"N": "5"}));
+    assert!(updated(&storage, &known, first.clone()));
+    assert!(!updated(&storage, &known, first));
+    // A name that nobody has used.
+    assert!(updated(&storage, &known, update("SET cap = :value", "attribute_exists(pk)", json!({"N": "5"}))));
+    let compared = "held <= cap AND (attribute_not_exists(pk) OR held = :value)";
+    assert!(!updated(
+        &storage,
+        &known,
+        update("SET held = held + :value REMOVE cap", compared, json!({"N": "5"}))
+    ));
+    // A number that would be stored in other words.
+    assert!(updated(
+        &storage,
+        &known,
+        update("SET held = :value", "attribute_exists(pk)", json!({"N": "1.0"}))
+    ));
 }
 
 #[test]
