@@ -238,7 +238,7 @@ fn condition() -> impl Strategy<Value = String> {
         "((n = :one))",
     ]);
     let one =
-        prop_oneof![60 => sound.prop_map(str::to_owned), 4 => comparison, 1 => odd.prop_map(str::to_owned)];
+        prop_oneof![60 => sound.prop_map(str::to_owned), 4 => comparison, 4 => odd.prop_map(str::to_owned)];
     one.prop_recursive(2, 8, 3, |part| {
         prop_oneof![
             8 => vec(part.clone(), 2..4).prop_map(|parts| parts.join(" AND ")),
@@ -265,6 +265,7 @@ fn changes() -> impl Strategy<Value = String> {
         "gone = n",
         "#n = :one",
         "more = :drawn",
+        "pk = :text",
         "m = m - :drawn",
         "l = :list",
     ]);
