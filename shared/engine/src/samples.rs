@@ -46,7 +46,7 @@ impl Samples {
         }
         let head = self.store.line_head(client, &policy.id, now, ENTRIES_LOOKED_AT).await?;
         for entry in head.rows {
-            waiting = waiting.saturating_add(entry.count.saturating_sub(entry.cursor));
+            waiting = waiting.saturating_add(entry.left());
             oldest.add(Some(entry.launch_at));
         }
         if in_flight == 0 && waiting == 0 {

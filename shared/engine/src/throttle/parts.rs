@@ -43,8 +43,7 @@ impl Supply {
         if has_lane(&taken.line_key) && !(whole && head.iter().all(|entry| entry.rank() == taken.rank())) {
             return Self::Turn;
         }
-        let left = |entry: &LineEntry| entry.count.saturating_sub(entry.cursor);
-        let all = head.iter().map(left).fold(0, u32::saturating_add);
+        let all = head.iter().map(LineEntry::left).fold(0, u32::saturating_add);
         match self {
             Self::Reserve { .. } if whole && all <= limit => Self::Share,
             // Of a run in parts each group has its own.
@@ -53,7 +52,7 @@ impl Supply {
                 let alike =
                     head.iter().filter(|entry| entry.rank() == taken.rank() && entry.overlap.is_none());
                 let others = alike.filter(|entry| entry.line_key != taken.line_key);
-                Self::Reserve { behind: others.map(left).fold(0, u32::saturating_add) }
+                Self::Reserve { behind: others.map(LineEntry::left).fold(0, u32::saturating_add) }
             }
             supply => supply,
         }

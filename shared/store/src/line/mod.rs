@@ -125,6 +125,11 @@ impl LineEntry {
         self.extent().is_exhausted()
     }
 
+    /// How many of its events no slot group has.
+    pub fn left(&self) -> u32 {
+        self.count.saturating_sub(self.cursor)
+    }
+
     fn extent(&self) -> Extent {
         Extent { cursor: self.cursor, count: self.count }
     }
@@ -144,7 +149,7 @@ impl WaitingRuns {
             _ if entry.is_exhausted() => {}
             PackId::Run(run) => drop(self.batches.insert(run.clone())),
             PackId::Singles(_) => {
-                self.singles = self.singles.saturating_add(entry.count.saturating_sub(entry.cursor));
+                self.singles = self.singles.saturating_add(entry.left());
             }
         }
     }

@@ -300,6 +300,19 @@ impl Plain {
         Ok(old)
     }
 
+    /// Puts another row in the place of one that is there, with the same keys.
+    fn rewrite(
+        &self,
+        storage: &Storage,
+        (pk, sk): &Place,
+        (json, size): (&str, usize),
+    ) -> dynoxide::Result<()> {
+        let sql =
+            format!("UPDATE {} SET item_json = ?3, item_size = ?4 WHERE pk = ?1 AND sk = ?2", self.quoted);
+        storage.conn().prepare_cached(&sql)?.execute(params![pk, sk, json, size as i64])?;
+        Ok(())
+    }
+
     /// Deletes a row; returns its size.
     fn delete(&self, storage: &Storage, (pk, sk): &Place) -> dynoxide::Result<Option<usize>> {
         let old = self.size(storage, (pk, sk))?;

@@ -6,7 +6,6 @@ use std::sync::{PoisonError, RwLock};
 use dynoxide::actions::update_item::UpdateItemRequest;
 use dynoxide::storage::Storage;
 use dynoxide::types::{self, AttributeValue, MAX_ITEM_SIZE};
-use rusqlite::params;
 use serde_json::Value;
 
 use super::expression::{Attributes, Expressions, Placeholders, is_plain};
@@ -140,12 +139,8 @@ fn update(
         return None;
     }
     let json = serde_json::to_string(&row).ok()?;
-    let sql = format!("UPDATE {} SET item_json = ?3, item_size = ?4 WHERE pk = ?1 AND sk = ?2", table.quoted);
-    let (pk, sk) = &place;
-    let written = storage.conn().prepare_cached(&sql);
-    let written = written.and_then(|mut sql| sql.execute(params![pk, sk, json, size as i64]));
-    if let Err(error) = written {
-        return Some(Err(error.into()));
+    if let Err(error) = table.rewrite(storage, &place, (&json, size)) {
+        return Some(Err(error));
     }
     let body = match request.return_values.as_deref() {
         Some("ALL_NEW") => format!(r#"{{"Attributes":{json}}}"#).into_bytes(),

@@ -84,7 +84,7 @@ impl WaitContext<'_> {
         let mut before_in_lane = u64::from(index - own.cursor);
         let mut other_lanes = BTreeMap::<Rank, u64>::new();
         for entry in entries.iter().filter(|entry| entry.launch_at <= due_by) {
-            let (rank, waiting) = (entry.rank(), u64::from(entry.count - entry.cursor));
+            let (rank, waiting) = (entry.rank(), u64::from(entry.left()));
             match rank.priority.cmp(&own.rank().priority) {
                 Ordering::Less => events_before += waiting,
                 Ordering::Equal if rank != own.rank() => *other_lanes.entry(rank).or_default() += waiting,
