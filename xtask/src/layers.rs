@@ -104,6 +104,7 @@ const LAYERS: &[Layer] = &[
     top("tidegate-cloud", CLOUD),
     top("tidegate-e2e", LIBRARIES),
     top("tidegate-bench", SUITE),
+    top("tidegate-player", &[]),
     top("xtask", &[]),
 ];
 

@@ -14,7 +14,7 @@ impl System {
     /// A cell for each of [`COLUMNS`], as the system is set here.
     pub fn guarantees(self) -> [&'static str; 4] {
         match self {
-            Self::Tidegate => [
+            Self::Tidegate | Self::TidegateRust => [
                 "yes",
                 "all but the last moments: no sync for each write (on AWS, and with `--synchronous`, yes)",
                 "yes: a token is held until its lease ends",

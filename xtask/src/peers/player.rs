@@ -1,5 +1,7 @@
-//! Plays one work on one system: a server of its own, and a process of Node that reads the work and prints its figures.
+//! Plays one work on one system: a server of its own, and a process that reads the work and prints its figures: of Node, or
+//! of Rust where that is asked for.
 
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -31,9 +33,9 @@ impl Player<'_> {
         let server = self.servers.start(system, &folder)?;
         let asked = json!({"system": system.name(), "server": server.address, "work": work.play});
         let logs = self.scratch.folder("player")?;
-        let mut node = self.packages.node();
-        node.arg("play.mjs").arg(asked.to_string());
-        let printed = Process::start(&node, None, &logs)?.finish(ENDS_WITHIN)?;
+        let mut player = self.program(system);
+        player.arg(asked.to_string());
+        let printed = Process::start(&player, None, &logs)?.finish(ENDS_WITHIN)?;
         // Before its folder goes.
         drop(server);
         std::fs::remove_dir_all(&folder).with_context(|| format!("failed to remove {}", folder.display()))?;
@@ -41,5 +43,15 @@ impl Player<'_> {
         let line: Value =
             serde_json::from_str(line).with_context(|| format!("the player printed {line:?}"))?;
         Ok(Played::read(&line))
+    }
+
+    /// The program that plays `system`.
+    fn program(&self, system: System) -> Command {
+        if system == System::TidegateRust {
+            return Command::new(&self.servers.player);
+        }
+        let mut node = self.packages.node();
+        node.arg("play.mjs");
+        node
     }
 }

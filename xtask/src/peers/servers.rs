@@ -21,11 +21,16 @@ use crate::workspace::{Workspace, cargo};
 
 /// Names the binary to be played, instead of one that is built.
 const BINARY: &str = "TIDEGATE_BIN";
+/// The programs that are built.
+const TIDEGATE: &str = "tidegate";
+const PLAYER: &str = "tidegate-player";
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
 /// The programs that servers are made of.
 pub struct Servers {
     tidegate: PathBuf,
+    /// Plays Tidegate in Rust.
+    pub player: PathBuf,
     tidegate_version: String,
     redis: Option<Redis>,
     postgres: Option<Postgres>,
@@ -47,7 +52,7 @@ impl Servers {
     /// # Errors
     /// When there is no Tidegate.
     pub fn prepare(workspace: &Workspace, options: &Options, scratch: &Scratch) -> Result<Self> {
-        let tidegate = tidegate(workspace, options)?;
+        let (tidegate, player) = programs(workspace, options)?;
         let tidegate_version = capture(Command::new(&tidegate).arg("--version"))?;
         let mut skipped = Vec::new();
         let redis = Redis::find(workspace)
@@ -57,7 +62,8 @@ impl Servers {
             .inspect_err(|error| skipped.push(format!("pg-boss and graphile-worker are skipped: {error:#}")))
             .ok();
         let tidegate_version = tidegate_version.trim().trim_start_matches("tidegate ").to_owned();
-        let mut servers = Self { tidegate, tidegate_version, redis, postgres, systems: Vec::new(), skipped };
+        let mut servers =
+            Self { tidegate, player, tidegate_version, redis, postgres, systems: Vec::new(), skipped };
         servers.skipped.iter().for_each(|sentence| eprintln!("{sentence}"));
         servers.systems =
             System::ALL.into_iter().filter(|&system| servers.backend(system).is_some()).collect();
@@ -68,6 +74,7 @@ impl Servers {
     pub fn backend(&self, system: System) -> Option<String> {
         match system {
             System::Tidegate => Some(format!("{}: a data folder, as by default", self.tidegate_version)),
+            System::TidegateRust => Some("is the same, played by a consumer in Rust".to_owned()),
             System::BullMq => {
                 self.redis.as_ref().map(|redis| format!("Redis {}: {}", redis.version, redis::DURABILITY))
             }
@@ -85,7 +92,7 @@ impl Servers {
     pub fn start(&self, system: System, folder: &Path) -> Result<Server> {
         let port = free_port()?;
         let (process, address) = match system {
-            System::Tidegate => self.start_tidegate(port, folder)?,
+            System::Tidegate | System::TidegateRust => self.start_tidegate(port, folder)?,
             System::BullMq => {
                 let redis = self.redis.as_ref().context("there is no Redis")?;
                 (Process::start(&redis.server(port, folder), None, folder)?, json!({"port": port}))
@@ -117,17 +124,25 @@ impl Servers {
     }
 }
 
-/// The binary that is named, or one that is built: for the short form as the tests build it, which is there already.
-fn tidegate(workspace: &Workspace, options: &Options) -> Result<PathBuf> {
-    if let Some(binary) = env::var_os(BINARY) {
-        let binary = PathBuf::from(binary);
+/// Tidegate, the binary that is named or one that is built, and the player: for the short form as the tests build them, which are
+/// there already.
+fn programs(workspace: &Workspace, options: &Options) -> Result<(PathBuf, PathBuf)> {
+    let named = env::var_os(BINARY).map(PathBuf::from);
+    if let Some(binary) = &named {
         ensure!(binary.is_file(), "{BINARY} names {}, which is no file", binary.display());
-        return Ok(binary);
     }
-    if options.quick {
+    let folder = if options.quick {
         tools::build_tests(workspace)?;
-        return Ok(workspace.target().join("debug/tidegate"));
-    }
-    run(cargo(workspace).args(["build", "--release", "--bin", "tidegate"]))?;
-    Ok(workspace.target().join("release/tidegate"))
+        "debug"
+    } else {
+        let mut build = cargo(workspace);
+        build.args(["build", "--release", "--locked", "--bin", PLAYER]);
+        if named.is_none() {
+            build.args(["--bin", TIDEGATE]);
+        }
+        run(&mut build)?;
+        "release"
+    };
+    let built = |name: &str| workspace.target().join(folder).join(name);
+    Ok((named.unwrap_or_else(|| built(TIDEGATE)), built(PLAYER)))
 }

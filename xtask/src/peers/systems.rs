@@ -5,8 +5,10 @@ use crate::peers::names;
 /// A system, in the order of the table's columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum System {
-    /// `tidegate local`.
+    /// `tidegate local`, played in Node as the others are.
     Tidegate,
+    /// `tidegate local`, played in Rust.
+    TidegateRust,
     /// BullMQ on Redis.
     BullMq,
     /// pg-boss on PostgreSQL.
@@ -17,7 +19,8 @@ pub enum System {
 
 impl System {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Tidegate, Self::BullMq, Self::PgBoss, Self::GraphileWorker];
+    pub const ALL: [Self; 5] =
+        [Self::Tidegate, Self::TidegateRust, Self::BullMq, Self::PgBoss, Self::GraphileWorker];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -28,16 +31,22 @@ impl System {
     pub fn title(self) -> &'static str {
         match self {
             Self::Tidegate => "Tidegate",
+            Self::TidegateRust => "Tidegate (Rust)",
             Self::BullMq => "BullMQ",
             Self::PgBoss => "pg-boss",
             Self::GraphileWorker => "graphile-worker",
         }
     }
 
+    /// Whether it is ours.
+    pub fn is_ours(self) -> bool {
+        matches!(self, Self::Tidegate | Self::TidegateRust)
+    }
+
     /// Its package in `tests/bench/peers/package.json`; ours has none.
     pub fn package(self) -> Option<&'static str> {
         match self {
-            Self::Tidegate => None,
+            Self::Tidegate | Self::TidegateRust => None,
             Self::BullMq => Some("bullmq"),
             Self::PgBoss => Some("pg-boss"),
             Self::GraphileWorker => Some("graphile-worker"),
