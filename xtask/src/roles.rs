@@ -92,7 +92,12 @@ const RARE: &[Unused] = &[
         "-policies",
         "single events that arrive, and what is set aside",
     ),
-    rare(&["handler"], &["dynamodb:GetItem"], "-events", "chunks whose message comes again"),
+    rare(
+        &["handler"],
+        &["dynamodb:GetItem"],
+        "-events",
+        "chunks whose message comes again, or that went ahead of their jobs",
+    ),
     rare(&["handler"], &["dynamodb:UpdateItem"], "-events", "targets without a policy that cannot keep up"),
     rare(&["master"], &["dynamodb:GetItem"], "-events", "dead letters that are redriven or discarded"),
     rare(&["handler"], &["dynamodb:Query"], "-runs", "packs, and runs that must not overlap"),
@@ -110,7 +115,12 @@ const RARE: &[Unused] = &[
         "-dispatch",
         "messages that failed and are to come again later",
     ),
-    rare(&["master"], &["dynamodb:BatchWriteItem"], "-events", "why what a release granted cannot be sent"),
+    rare(
+        &["master"],
+        &["dynamodb:BatchWriteItem"],
+        "-events",
+        "jobs that are stored after their events, and why what a release granted cannot be sent",
+    ),
     rare(&["master"], &["dynamodb:BatchGetItem"], "-jobs", "bulk calls of a client whose jobs are counted"),
     rare(&["master"], &["dynamodb:BatchGetItem"], "-events", "what is said of events that lie apart"),
     rare(

@@ -250,6 +250,11 @@ fn mark_key(chunk: &str) -> Key {
     Key::new(format!("mark|{chunk}"), "-")
 }
 
+/// The key of what says that the jobs of a chunk are all stored.
+fn stored_key(chunk: &str) -> Key {
+    Key::new(format!("mark|{chunk}"), "stored")
+}
+
 fn note_sort_key(index: u32) -> String {
     format!("t{index:07}")
 }
@@ -372,6 +377,25 @@ impl Store {
     /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
     pub async fn was_sent(&self, chunk: &str) -> Result<bool> {
         Ok(self.get(Table::Events, &mark_key(chunk), true).await?.is_some())
+    }
+
+    /// Notes that the jobs of some chunks are all stored, whose events went ahead of them. Kept for a day, as marks are.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer, or leaves some rows unwritten in each of
+    /// `WRITE_ROUNDS` rounds. Some may be noted then; the call may be repeated.
+    pub async fn note_all_stored(&self, chunks: &[String], at: DateTime<Utc>) -> Result<()> {
+        let row =
+            |chunk: &String| (Table::Events, Row::new(&stored_key(chunk)).expiring(shifted(at, days(1))));
+        self.put_all(chunks.iter().map(row).collect()).await
+    }
+
+    /// Whether it was noted that the jobs of the chunk of this id are all stored. What any replica has is noted.
+    ///
+    /// # Errors
+    /// `StoreError::Aws` when DynamoDB refuses the call or does not answer.
+    pub async fn are_all_stored(&self, chunk: &str) -> Result<bool> {
+        Ok(self.get(Table::Events, &stored_key(chunk), false).await?.is_some())
     }
 
     /// Whether the part of a run that begins at event `from` was sent in a first attempt, read consistently.

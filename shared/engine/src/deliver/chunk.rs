@@ -96,7 +96,7 @@ impl Delivery {
             info!(chunk = chunk.id(), received, "chunk was sent before");
             return Ok(());
         }
-        if chunk.ahead {
+        if chunk.ahead && !(chunk.is_noted() && self.store.are_all_stored(&chunk.id()).await?) {
             parts = self.stored(&client, parts).await?;
         }
         let as_of = DateTime::from_timestamp_millis(chunk.as_of_ms).unwrap_or_default();

@@ -11,7 +11,7 @@
 //! Invariant (I3): an occurrence yields exactly the events 0 to n-1, whoever emits it and however often: chunks are cut
 //! by fixed rules, runs and marks are written under the occurrence's own key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -25,7 +25,7 @@ use tidegate_store::Create;
 use tidegate_store::launch::{Child, IndexRow, RowKey};
 use tidegate_store::runs::Skipped;
 use tidegate_store::scans::{Part, Task};
-use tracing::error;
+use tracing::{error, warn};
 
 use super::Emission;
 use super::chunks::{self, Chunks};
@@ -471,18 +471,41 @@ impl Emission {
     /// # Errors
     /// When it was alone, and the queue did not take it.
     pub(crate) async fn send_ahead_gathered(&self, event: Occurrence) -> Result<bool, EngineError> {
-        let send = |events: Vec<Occurrence>| async move { self.send_ahead(&events).await };
+        let send = |events: Vec<Occurrence>| async move { self.send_ahead(&events).await.map(drop) };
         Ok(self.gathered.with_others(event, send).await?.is_some())
     }
 
-    /// Sends single events before their jobs are written.
-    pub(crate) async fn send_ahead(&self, singles: &[Occurrence]) -> Result<(), EngineError> {
+    /// Sends single events before their jobs are written. Answers the messages.
+    pub(crate) async fn send_ahead(&self, singles: &[Occurrence]) -> Result<Vec<Outgoing>, EngineError> {
         let mut chunks = Chunks::ahead(self.clock.now());
         for single in singles {
             chunks.add_single(single);
         }
         chunks.close_all();
-        self.queues.dispatch(&chunks.ready).await
+        self.queues.dispatch(&chunks.ready).await?;
+        Ok(chunks.ready)
+    }
+
+    /// Notes of messages that went ahead that all their jobs are `stored`, by their ids, where that was in time. Without a note, who
+    /// receives a message looks for each of its jobs.
+    pub(crate) async fn note_stored(
+        &self,
+        ahead: &[Outgoing],
+        stored: &BTreeSet<&str>,
+        is_in_time: impl Fn(DateTime<Utc>) -> bool,
+    ) {
+        let chunks = ahead.iter().filter_map(|sent| match sent.message() {
+            Message::Chunk(chunk) => Some(chunk),
+            _ => None,
+        });
+        let is_safe = |chunk: &&Chunk| {
+            chunk.head().is_ok_and(|(_, launch_at)| is_in_time(launch_at))
+                && chunk.items.iter().all(|item| stored.contains(item.job.as_str()))
+        };
+        let noted: Vec<_> = chunks.filter(|chunk| chunk.is_noted()).filter(is_safe).map(Chunk::id).collect();
+        if let Err(error) = self.store.note_all_stored(&noted, self.clock.now()).await {
+            warn!(%error, "it is not noted that the jobs of some messages are stored: each will be looked for");
+        }
     }
 
     async fn write(&self, write: &Write, as_of: DateTime<Utc>) -> Result<AfterWrite, EngineError> {

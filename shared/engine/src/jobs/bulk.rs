@@ -84,7 +84,8 @@ impl Jobs {
     ) -> Vec<(usize, Result<Written<Job>, EngineError>)> {
         let events = jobs.iter().map(|(_, launch_at, job)| Child::of(job).occurrence(*launch_at));
         let events: Vec<_> = events.collect();
-        let is_sent = self.emission.send_ahead(&events).await.is_ok();
+        let sent = self.emission.send_ahead(&events).await;
+        let is_sent = sent.is_ok();
         let (shared, alone): (Vec<_>, Vec<_>) =
             jobs.into_iter().partition(|(_, launch_at, job)| is_sent && self.has_time(job, *launch_at));
         let stores: Vec<_> =
@@ -94,6 +95,12 @@ impl Jobs {
         let stores = alone.into_iter().map(|(index, _, job)| self.create_ahead_alone((index, job), is_sent));
         let stores: Vec<_> = stores.collect();
         answers.extend(stream::iter(stores).buffer_unordered(WRITES_AT_ONCE).collect::<Vec<_>>().await);
+        let stored = answers.iter().filter_map(|(_, answer)| match answer {
+            Ok(Written::Created(job)) => Some(job.id.as_str()),
+            _ => None,
+        });
+        let is_in_time = |launch_at| !self.is_late(launch_at);
+        self.emission.note_stored(&sent.unwrap_or_default(), &stored.collect(), is_in_time).await;
         answers
     }
 
@@ -163,14 +170,9 @@ impl Jobs {
     }
 
     async fn store_one_times(&self, jobs: &[Job]) -> Result<(), EngineError> {
-        self.store.create_one_times(jobs).await?;
-        let near: Vec<&Job> = jobs.iter().filter(|job| !is_out_of_reach(job, None)).collect();
-        if near.is_empty() {
-            return Ok(());
-        }
-        // Written before the watermark is read, as for a single job; one look serves them all.
-        let Some(watermark) = self.watermark_or_first().await? else { return Ok(()) };
-        let emits: Vec<_> = near.into_iter().map(|job| self.emit_passed(job, &watermark)).collect();
+        let Some(watermark) = self.store_and_look(jobs).await? else { return Ok(()) };
+        let near = jobs.iter().filter(|job| !is_out_of_reach(job, None));
+        let emits: Vec<_> = near.map(|job| self.emit_passed(job, &watermark)).collect();
         stream::iter(emits).buffer_unordered(WRITES_AT_ONCE).try_collect().await
     }
 }

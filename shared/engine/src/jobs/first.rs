@@ -131,7 +131,8 @@ pub(super) fn is_out_of_reach(job: &Job, outbox: Option<&OutboxEntry>) -> bool {
     match &job.trigger {
         Trigger::At(instants) => instants.iter().all(|at| match outbox {
             Some(outbox) => outbox.window.contains(at) || at > reach,
-            None => at > reach,
+            // What is due before `emit_from` is the master's, unless it is moved.
+            None => at > reach || (at < job.emit_from && job.rules == Rules::default()),
         }),
         _ => false,
     }

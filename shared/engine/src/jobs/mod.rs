@@ -44,7 +44,8 @@ use crate::tokens::Tokens;
 use crate::{EngineError, Expect, Written};
 pub use backfill::{Backfill, Backfilled};
 pub use cancel::RunCancel;
-use first::outbox_of;
+use first::{is_out_of_reach, outbox_of};
+use one_time::Look;
 use places::Places;
 pub use skip::LeftOut;
 pub use trigger::Triggered;
@@ -129,7 +130,7 @@ pub struct Jobs {
     /// Where one-time jobs are put whose ids say so.
     pub(crate) places: Places,
     /// One-time jobs that wait for the write before, to be stored together.
-    pub(crate) gathered: Gathered<Job>,
+    pub(crate) gathered: Gathered<Job, Look>,
     /// Looks at the watermark that wait for the look before, to be one.
     pub(crate) looks: Gathered<(), Option<Watermark>>,
 }
@@ -290,8 +291,16 @@ impl Jobs {
         {
             self.store.put_outbox(outbox).await?;
         }
+        if outbox.is_none()
+            && generated
+            && let Some(look) = self.store_gathered(job).await?
+        {
+            if let Some(watermark) = look.filter(|_| !is_out_of_reach(job, None)) {
+                self.emit_passed(job, &watermark).await?;
+            }
+            return Ok(Create::Done);
+        }
         let created = match generated {
-            true if outbox.is_none() && self.store_gathered(job).await? => Create::Done,
             true => self.store.create_one_time(job).await?,
             false if outbox.is_some() => {
                 // A one-time job is made by the thousand, and is itself what is recorded of that.

@@ -11,9 +11,11 @@ use tidegate_domain::limits::WRITE_ROUNDS;
 use tidegate_domain::time::{Window, seconds, shifted};
 use tidegate_store::Create;
 use tidegate_store::launch::{Child, OutboxEntry};
+use tidegate_store::ticker::Watermark;
 use tracing::warn;
 
 use super::Jobs;
+use super::first::is_out_of_reach;
 use crate::emit::Emitter;
 use crate::{EngineError, Written};
 
@@ -21,6 +23,9 @@ use crate::{EngineError, Written};
 const SHARED_WRITE_SECONDS: i64 = 10;
 /// How long before its launch such a job must be there for its event to find it, in seconds.
 const IN_TIME_SECONDS: i64 = 2;
+
+/// The watermark; `None` where there was none, or it cannot have passed any of the jobs that it was to be read for.
+pub(crate) type Look = Option<Watermark>;
 
 impl Jobs {
     /// Ids for a client's one-time jobs that are due at some instants, in their order.
@@ -51,7 +56,7 @@ impl Jobs {
             let event = Child::of(&job).occurrence(launch_at);
             let is_sent = match round {
                 0 => self.emission.send_ahead_gathered(event).await?,
-                _ => self.emission.send_ahead(&[event]).await.map(|()| true)?,
+                _ => self.emission.send_ahead(&[event]).await.map(|_| true)?,
             };
             if is_sent && self.store_sent(&job, launch_at).await? {
                 return Ok(Written::Created(job));
@@ -65,7 +70,7 @@ impl Jobs {
     /// Stores a one-time job whose event is under way. Not, when that took so long that its event has come, and found no job:
     /// the id is void.
     async fn store_sent(&self, job: &Job, launch_at: DateTime<Utc>) -> Result<bool, EngineError> {
-        if self.has_time(job, launch_at) && self.store_gathered(job).await? {
+        if self.has_time(job, launch_at) && self.store_gathered(job).await?.is_some() {
             if self.is_late(launch_at) {
                 self.send_again(job, launch_at).await?;
             }
@@ -80,11 +85,21 @@ impl Jobs {
         Ok(created == Create::Done || self.store.one_time(&job.client, &job.id).await?.is_some())
     }
 
-    /// Stores a one-time job in one write with those of calls that came meanwhile. `false`: nobody knows whether it was
-    /// stored.
-    pub(super) async fn store_gathered(&self, job: &Job) -> Result<bool, EngineError> {
-        let store = |jobs: Vec<Job>| async move { self.store.create_one_times(&jobs).await };
-        Ok(self.gathered.with_others(job.clone(), store).await?.is_some())
+    /// Stores a one-time job in one write with those of calls that came meanwhile, and looks at the watermark as
+    /// [`Self::store_and_look`] does. `None`: nobody knows whether it was stored.
+    pub(super) async fn store_gathered(&self, job: &Job) -> Result<Option<Look>, EngineError> {
+        let store = |jobs: Vec<Job>| async move { self.store_and_look(&jobs).await };
+        self.gathered.with_others(job.clone(), store).await
+    }
+
+    /// Stores one-time jobs in writes that they share. One look at the watermark serves them all: the jobs are written before it
+    /// is read, so that either the emitter sees their rows or we see that it has passed them.
+    pub(super) async fn store_and_look(&self, jobs: &[Job]) -> Result<Look, EngineError> {
+        self.store.create_one_times(jobs).await?;
+        match jobs.iter().all(|job| is_out_of_reach(job, None)) {
+            true => Ok(None),
+            false => self.watermark_or_first().await,
+        }
     }
 
     /// Whether a job that is due then may share a write, though its event is under way. Not a throttled one: its event could

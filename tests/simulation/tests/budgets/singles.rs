@@ -176,7 +176,8 @@ async fn unthrottled_one_time_jobs_created_in_bulk_within_the_last_minute() {
     world.pump().await.unwrap();
     assert_eq!(world.consume(&queue).await.unwrap().len() as u64, EVENTS);
     let used = world.embedded.meter().snapshot().since(&before);
-    let budget = Budget { write_units: 1.1, read_units: 0.6, requests: 0.15 };
+    // Whoever receives a hundred of them reads one note.
+    let budget = Budget { write_units: 1.1, read_units: 0.02, requests: 0.15 };
     hold("one-time jobs, late, in bulk", &used, EVENTS, &budget);
 }
 
