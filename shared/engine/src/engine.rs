@@ -38,7 +38,7 @@ use crate::sidelining::Sidelining;
 use crate::suspension::Suspensions;
 use crate::throttle::Throttle;
 use crate::token_key::TokenKeys;
-use crate::tokens::Tokens;
+use crate::tokens::{Together, Tokens};
 use crate::watches::Watches;
 use crate::{EngineError, TickReport};
 
@@ -175,6 +175,7 @@ impl Engine {
             keys,
             throttle: Arc::clone(&throttle),
             effects: Arc::clone(&effects),
+            together: Together::default(),
         });
         let emission = Arc::new(Emission {
             store: store.clone(),

@@ -171,9 +171,6 @@ pub(crate) fn admission(sent: SentAtOnce, policy: &Policy, http: f64) -> Steps {
             let wait = (events - at_once).max(0.0);
             let ranges = policy.ranges(wait);
             steps.add(Step::Range, ranges - wait / f64::from(GRANT_EVENTS));
-            // What a group grants of a new range goes out by itself, beside what the same release lets go in others.
-            let beside = if policy.groups() > 1.0 { 1.0 - 1.0 / policy.tokens_of_a_release() } else { 0.0 };
-            steps.add_all(&handed_over(ranges * beside, http));
         }
     }
     let sends = (at_once / CALL_MESSAGES).ceil().max(groups);

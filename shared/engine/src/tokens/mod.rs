@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | events that are due and did not wait in the line | `arrive` |
 //! | messages that wake a policy, and the tick through them | `wake` |
-//! | consumers, by a call or a message of the release queue | `release`, `release_queue` |
+//! | consumers, by a call or a message of the release queue | `release`, `together`, `release_queue` |
 //! | operators | `free` |
 //! | whoever is about to change a job | `mark_dirty` |
 //!
@@ -18,6 +18,7 @@ mod free;
 mod recheck;
 mod release;
 mod release_queue;
+mod together;
 mod wake;
 
 use std::sync::Arc;
@@ -35,6 +36,7 @@ use crate::throttle::Throttle;
 use crate::token_key::{TokenKey, TokenKeys};
 pub use entry::{EntryError, read_release, read_token};
 pub use release::Extended;
+pub(crate) use together::Together;
 
 /// What events, consumers and operators do with tokens.
 pub struct Tokens {
@@ -45,6 +47,7 @@ pub struct Tokens {
     pub(crate) keys: Arc<TokenKeys>,
     pub(crate) throttle: Arc<Throttle>,
     pub(crate) effects: Arc<EffectLoop>,
+    pub(crate) together: Together,
 }
 
 /// Slot groups in which tokens are released, freed or extended at once: those of a call of ten tokens and a few more.

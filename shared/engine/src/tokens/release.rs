@@ -1,6 +1,7 @@
 //! Release and extension of tokens: what consumers call.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
@@ -14,6 +15,7 @@ use tidegate_domain::token::Token;
 use tidegate_store::slots::Written;
 use tracing::warn;
 
+use super::together::Told;
 use super::{RELEASED_AT_ONCE, Tokens, all_of};
 use crate::effect::{Effect, Granted, Release};
 use crate::throttle::release::{Answers, Released, by_group, why_gone};
@@ -65,6 +67,27 @@ impl Ended {
     }
 }
 
+/// Releases of a slot group that did not answer.
+struct Left {
+    group: GroupKey,
+    releases: Vec<Release>,
+    error: EngineError,
+}
+
+/// Leases that were ended, by their slot groups, and what was granted in their place.
+struct Ends {
+    ended: Vec<(GroupKey, Result<Ended, EngineError>)>,
+    granted: Vec<Granted>,
+}
+
+impl Ends {
+    /// What came of the tokens of all groups that answered.
+    fn told(&self) -> Told {
+        let answered = self.ended.iter().filter_map(|(_, end)| end.as_ref().ok());
+        Told::new(answered.flat_map(|end| end.answers.iter().cloned()))
+    }
+}
+
 impl Tokens {
     /// Releases tokens of a client. Each gets its own answer, in no particular order.
     ///
@@ -81,20 +104,57 @@ impl Tokens {
         Box::pin(async move {
             let (own, foreign) = releases.into_iter().partition::<Vec<_>, _>(|r| r.token.client() == client);
             let mut answers: Answers = foreign.into_iter().map(|r| (r.token, Released::NotYours)).collect();
-            let groups = by_group(own);
-            let (mut done, mut open) = (Vec::with_capacity(groups.len()), Vec::new());
-            for (key, released) in self.release_groups(groups.clone()).await {
-                match released {
-                    Ok(answered) => done.push(answered),
-                    Err(error) => open.push((groups.get(&key).cloned().unwrap_or_default(), key, error)),
-                }
-            }
-            answers.extend(done.into_iter().flatten());
-            let defer =
-                |(releases, key, error)| async move { self.throttle.defer(&key, releases, error).await };
-            answers.extend(all_of(open.into_iter().map(defer)).await?);
+            let (told, left) = self.release_with_others(client, own).await;
+            answers.extend(told);
+            let defer = |Left { group, releases, error }| async move {
+                self.throttle.defer(&group, releases, error).await
+            };
+            answers.extend(all_of(left.into_iter().map(defer)).await?);
             Ok(answers)
         })
+    }
+
+    /// Releases a client's own tokens in writes that they share with those of its calls beside this one. What a group did not
+    /// answer is left, with its error.
+    async fn release_with_others(&self, client: &ClientId, own: Vec<Release>) -> (Answers, Vec<Left>) {
+        if own.is_empty() {
+            return Default::default();
+        }
+        let mut led = None;
+        let leads = &mut led;
+        let end = |calls: Vec<Vec<Release>>| async move {
+            let ends = self.end_groups(by_group(calls.concat())).await;
+            Ok::<_, Infallible>(leads.insert(ends).told())
+        };
+        let Ok(told) = self.together.calls_of(client).with_others(own.clone(), end).await;
+        let (mut answers, open) = told.unwrap_or_default().take(&own);
+        let (mut alone, mut left) = (by_group(open), Vec::new());
+        // Whoever wrote for the others also does what follows for them.
+        let finished = match led {
+            Some(ends) => self.finish_all(ends).await,
+            None => Vec::new(),
+        };
+        for (group, error) in finished.into_iter().filter_map(|(group, end)| Some((group, end.err()?))) {
+            match alone.remove(&group) {
+                Some(releases) => left.push(Left { group, releases, error }),
+                None if own.iter().all(|release| release.token.group != group) => {
+                    warn!(%error, ?group, "releases of another call failed");
+                }
+                // The leases have ended, and what follows never can be done.
+                None => left.push(Left { group, releases: Vec::new(), error }),
+            }
+        }
+        // Nobody knows what became of them, or another call with the same tokens was answered.
+        for (group, released) in self.release_groups(alone.clone()).await {
+            match released {
+                Ok(answered) => answers.extend(answered),
+                Err(error) => {
+                    let releases = alone.remove(&group).unwrap_or_default();
+                    left.push(Left { group, releases, error });
+                }
+            }
+        }
+        (answers, left)
     }
 
     /// Releases tokens without falling back to the queue, for messages that come from it.
@@ -115,13 +175,23 @@ impl Tokens {
         &self,
         groups: BTreeMap<GroupKey, Vec<Release>>,
     ) -> Vec<(GroupKey, Result<Answers, EngineError>)> {
-        let mut granted = Vec::new();
+        self.finish_all(self.end_groups(groups).await).await
+    }
+
+    async fn end_groups(&self, groups: BTreeMap<GroupKey, Vec<Release>>) -> Ends {
         let ends: Vec<_> = groups.into_iter().map(|(key, releases)| self.end_in(key, releases)).collect();
         let mut ends = stream::iter(ends).buffer_unordered(RELEASED_AT_ONCE);
-        let mut ended = Vec::new();
+        let (mut ended, mut granted) = (Vec::new(), Vec::new());
         while let Some((key, end)) = ends.next().await {
             ended.push((key, end.map(|end| end.without_sends(&mut granted))));
         }
+        Ends { ended, granted }
+    }
+
+    async fn finish_all(
+        &self,
+        Ends { ended, granted }: Ends,
+    ) -> Vec<(GroupKey, Result<Answers, EngineError>)> {
         let is_sent = self.send_together(granted).await;
         let finish = |(key, end): (GroupKey, Result<Ended, EngineError>)| async move {
             let answers = match end {
@@ -140,14 +210,32 @@ impl Tokens {
             deadline::check(&*self.clock)?;
             self.throttle.release_group(&key, releases).await
         });
-        let ended = ended.await.map_err(EngineError::from).flatten();
-        let ended = ended.map(|(answers, effects)| Ended {
-            is_whole: answers.len() == tokens,
-            has_granted: false,
-            answers,
-            effects,
-        });
-        (key, ended)
+        match ended.await.map_err(EngineError::from).flatten() {
+            Ok((answers, effects)) => {
+                let is_whole = answers.len() == tokens;
+                let effects = self.served(&key, effects).await;
+                (key, Ok(Ended { is_whole, has_granted: false, answers, effects }))
+            }
+            Err(error) => (key, Err(error)),
+        }
+    }
+
+    /// The effects of a release, with what serving its group comes to in the place of that: before the next calls come, which
+    /// would find the range of the group used up as well, and so that all that is granted is sent together.
+    async fn served(&self, key: &GroupKey, effects: Vec<Effect>) -> Vec<Effect> {
+        let mut more = Vec::with_capacity(effects.len());
+        for effect in effects {
+            let Effect::Serve(group) = effect else {
+                more.push(effect);
+                continue;
+            };
+            let served = contain(|| format!("{key:?}"), self.throttle.serve_group(*group)).await;
+            match served.map_err(EngineError::from).flatten() {
+                Ok(served) => more.extend(served),
+                Err(error) => more.push(Effect::Fail(error)),
+            }
+        }
+        more
     }
 
     /// Sends what several groups granted. Says whether it is on its way.

@@ -16,4 +16,5 @@ mod release_notes;
 mod release_queue;
 mod retained;
 mod stage;
+mod together;
 mod windows;
