@@ -74,18 +74,13 @@ struct Left {
     error: EngineError,
 }
 
-/// Leases that were ended, by their slot groups, and what was granted in their place.
-struct Ends {
-    ended: Vec<(GroupKey, Result<Ended, EngineError>)>,
-    granted: Vec<Granted>,
-}
+/// Leases that were ended, by their slot groups.
+type Ends = Vec<(GroupKey, Result<Ended, EngineError>)>;
 
-impl Ends {
-    /// What came of the tokens of all groups that answered.
-    fn told(&self) -> Told {
-        let answered = self.ended.iter().filter_map(|(_, end)| end.as_ref().ok());
-        Told::new(answered.flat_map(|end| end.answers.iter().cloned()))
-    }
+/// What came of the tokens of all groups that answered.
+fn told(ends: &Ends) -> Told {
+    let answered = ends.iter().filter_map(|(_, end)| end.as_ref().ok());
+    Told::new(answered.flat_map(|end| end.answers.iter().cloned()))
 }
 
 impl Tokens {
@@ -124,7 +119,7 @@ impl Tokens {
         let leads = &mut led;
         let end = |calls: Vec<Vec<Release>>| async move {
             let ends = self.end_groups(by_group(calls.concat())).await;
-            Ok::<_, Infallible>(leads.insert(ends).told())
+            Ok::<_, Infallible>(told(leads.insert(ends)))
         };
         let Ok(told) = self.together.calls_of(client).with_others(own.clone(), end).await;
         let (mut answers, open) = told.unwrap_or_default().take(&own);
@@ -180,18 +175,24 @@ impl Tokens {
 
     async fn end_groups(&self, groups: BTreeMap<GroupKey, Vec<Release>>) -> Ends {
         let ends: Vec<_> = groups.into_iter().map(|(key, releases)| self.end_in(key, releases)).collect();
-        let mut ends = stream::iter(ends).buffer_unordered(RELEASED_AT_ONCE);
-        let (mut ended, mut granted) = (Vec::new(), Vec::new());
-        while let Some((key, end)) = ends.next().await {
-            ended.push((key, end.map(|end| end.without_sends(&mut granted))));
-        }
-        Ends { ended, granted }
+        stream::iter(ends).buffer_unordered(RELEASED_AT_ONCE).collect().await
     }
 
-    async fn finish_all(
-        &self,
-        Ends { ended, granted }: Ends,
-    ) -> Vec<(GroupKey, Result<Answers, EngineError>)> {
+    /// Does what follows. Groups are served first: what they grant is sent with what others handed on.
+    async fn finish_all(&self, ends: Ends) -> Vec<(GroupKey, Result<Answers, EngineError>)> {
+        let serve = |(key, end): (GroupKey, Result<Ended, EngineError>)| async move {
+            let served = match end {
+                Ok(end) => Ok(self.served(&key, end).await),
+                Err(error) => Err(error),
+            };
+            (key, served)
+        };
+        let serves: Vec<_> = ends.into_iter().map(serve).collect();
+        let mut serves = stream::iter(serves).buffer_unordered(RELEASED_AT_ONCE);
+        let (mut ended, mut granted) = (Vec::new(), Vec::new());
+        while let Some((key, end)) = serves.next().await {
+            ended.push((key, end.map(|end| end.without_sends(&mut granted))));
+        }
         let is_sent = self.send_together(granted).await;
         let finish = |(key, end): (GroupKey, Result<Ended, EngineError>)| async move {
             let answers = match end {
@@ -210,32 +211,31 @@ impl Tokens {
             deadline::check(&*self.clock)?;
             self.throttle.release_group(&key, releases).await
         });
-        match ended.await.map_err(EngineError::from).flatten() {
-            Ok((answers, effects)) => {
-                let is_whole = answers.len() == tokens;
-                let effects = self.served(&key, effects).await;
-                (key, Ok(Ended { is_whole, has_granted: false, answers, effects }))
-            }
-            Err(error) => (key, Err(error)),
-        }
+        let ended = ended.await.map_err(EngineError::from).flatten();
+        let ended = ended.map(|(answers, effects)| Ended {
+            is_whole: answers.len() == tokens,
+            has_granted: false,
+            answers,
+            effects,
+        });
+        (key, ended)
     }
 
-    /// The effects of a release, with what serving its group comes to in the place of that: before the next calls come, which
-    /// would find the range of the group used up as well, and so that all that is granted is sent together.
-    async fn served(&self, key: &GroupKey, effects: Vec<Effect>) -> Vec<Effect> {
-        let mut more = Vec::with_capacity(effects.len());
-        for effect in effects {
+    /// The same, with what serving its group comes to in the place of that.
+    async fn served(&self, key: &GroupKey, end: Ended) -> Ended {
+        let mut effects = Vec::with_capacity(end.effects.len());
+        for effect in end.effects {
             let Effect::Serve(group) = effect else {
-                more.push(effect);
+                effects.push(effect);
                 continue;
             };
             let served = contain(|| format!("{key:?}"), self.throttle.serve_group(*group)).await;
             match served.map_err(EngineError::from).flatten() {
-                Ok(served) => more.extend(served),
-                Err(error) => more.push(Effect::Fail(error)),
+                Ok(served) => effects.extend(served),
+                Err(error) => effects.push(Effect::Fail(error)),
             }
         }
-        more
+        Ended { effects, ..end }
     }
 
     /// Sends what several groups granted. Says whether it is on its way.
