@@ -1,7 +1,7 @@
-//! Calls over loopback: connections that are kept, and lines of JSON.
+//! Calls over loopback: connections that are kept, and one request on each at a time.
 
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, ensure};
 use http_body_util::{BodyExt as _, Full};
@@ -84,7 +84,7 @@ impl Server {
         Ok(connection)
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

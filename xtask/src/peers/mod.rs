@@ -1,7 +1,8 @@
 //! `cargo xtask bench peers`: the same work on Tidegate and on its peers, on this machine, from outside.
 //!
 //! Every play has a server of its own with an empty folder, and a process that creates and consumes: of Node
-//! (`tests/bench/peers`), and ours once more of Rust (`tests/player`). The systems take turns within a round, so that a busy minute of the machine meets all of them.
+//! (`tests/bench/peers`), and ours once more of Rust (`tests/player`). The systems take turns
+//! within a round, so that a busy minute of the machine meets all of them.
 //! Speed is printed and asserted nowhere; what must hold at any speed fails the short form.
 
 mod document;

@@ -72,8 +72,8 @@ fn created_late(work: &Work, system: System, results: &Results) -> String {
     }
 }
 
-/// How many times better than the best peer Tidegate is, both played in Node; below 1 it is worse. A peer's play that lost events or exceeded
-/// its limit is no measure.
+/// How many times better than the best peer Tidegate is, both played in Node; below 1 it is worse. A peer's play
+/// that lost events or exceeded its limit is no measure.
 fn ratio(work: &Work, figure: Figure, results: &Results) -> Option<f64> {
     let ours = results.median(work.name, System::Tidegate, figure.key)?;
     let sound =

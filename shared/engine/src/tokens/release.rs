@@ -118,7 +118,7 @@ impl Tokens {
         let mut led = None;
         let leads = &mut led;
         let end = |calls: Vec<Vec<Release>>| async move {
-            let ends = self.end_groups(by_group(calls.concat())).await;
+            let ends = self.end_groups(by_group(calls.into_iter().flatten().collect())).await;
             Ok::<_, Infallible>(told(leads.insert(ends)))
         };
         let Ok(told) = self.together.calls_of(client).with_others(own.clone(), end).await;
@@ -221,7 +221,7 @@ impl Tokens {
         (key, ended)
     }
 
-    /// The same, with what serving its group comes to in the place of that.
+    /// A slot group that is to be served after its leases ended, with what serving it comes to in the place of that.
     async fn served(&self, key: &GroupKey, end: Ended) -> Ended {
         let mut effects = Vec::with_capacity(end.effects.len());
         for effect in end.effects {

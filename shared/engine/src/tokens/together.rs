@@ -38,13 +38,7 @@ impl Default for Together {
 impl Together {
     /// The calls of a client.
     pub(super) fn calls_of(&self, client: &ClientId) -> Arc<Calls> {
-        let mut calls = locked(&self.0);
-        if let Some(calls) = calls.get(client) {
-            return Arc::clone(calls);
-        }
-        let new = Arc::new(Calls::default());
-        calls.put(client.clone(), Arc::clone(&new));
-        new
+        Arc::clone(locked(&self.0).get_or_insert_ref(client, Arc::default))
     }
 }
 
