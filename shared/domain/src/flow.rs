@@ -186,8 +186,8 @@ mod tests {
 
     #[test]
     fn numbers_outside_their_bounds_are_named() {
-        assert_eq!(Cost::new(13).unwrap_err().to_string(), "cost is 13; it must lie between 1 and 12");
-        assert!(Cost::new(0).is_err() && Cost::new(12).is_ok());
+        assert_eq!(Cost::new(11).unwrap_err().to_string(), "cost is 11; it must lie between 1 and 10");
+        assert!(Cost::new(0).is_err() && Cost::new(10).is_ok());
         assert!(Priority::new(10).unwrap_err().to_string().starts_with("priority is 10; it must lie"));
         assert!(Deadline::after(0).is_err());
     }

@@ -21,7 +21,11 @@ pub const REQUEST_BODY_BYTES: usize = 256 * 1024;
 pub const PATCH_DEPTH: u32 = 64;
 /// Tokens of one policy.
 pub const MAX_IN_FLIGHT: u32 = 10_000;
-/// Holders in one slot group: what fits into one write unit of 1 KB beside its outcomes.
+/// Tokens that a slot group has of its policy's limit: as many as a consumer receives at once, so that what it releases together
+/// lies in few groups.
+pub const TOKENS_PER_GROUP: u32 = 10;
+/// Slots in the row of a group: what fits into one write unit of 1 KB beside its outcomes. The last two are of groups that had
+/// twelve tokens in earlier versions.
 pub const SLOTS_PER_GROUP: u32 = 12;
 /// Shortest and longest lease of a token, in seconds.
 pub const LEASE_SECONDS: std::ops::RangeInclusive<u32> = DELIVERY_SECONDS..=43_200;
@@ -30,7 +34,7 @@ pub const DEFAULT_LEASE_SECONDS: u32 = 60;
 /// How long one delivery to an HTTP target may take, in seconds: no lease is shorter.
 pub const DELIVERY_SECONDS: u32 = 10;
 /// Most tokens that one event takes: a slot group must be able to hold it.
-pub const MAX_COST: u32 = SLOTS_PER_GROUP;
+pub const MAX_COST: u32 = TOKENS_PER_GROUP;
 /// The last place in a line.
 pub const MAX_PRIORITY: u8 = 9;
 /// The longest JSON pointer that fair shares go by, in bytes.
@@ -243,8 +247,11 @@ pub const GRANT_EVENTS: u32 = 250;
 /// Slot groups of a policy that share a part of what is kept for a large run: with more, its row would cost several units a
 /// write.
 pub const GROUPS_PER_PART: u32 = 32;
-/// Outcomes that a slot group keeps before they are compacted into their runs' history.
+/// Outcomes that a slot group keeps before they are compacted into their runs' history, where those of events that follow one
+/// another and ended alike count as one.
 pub const OUTCOMES_PER_COMPACTION: usize = 36;
+/// Events whose outcomes a slot group keeps: what is compacted together fits into a write unit of history.
+pub const EVENTS_PER_COMPACTION: u32 = 120;
 /// Rows on one page of a list.
 pub const PAGE_ROWS: i32 = 100;
 /// Rows of one page of a list, as it may be asked for.
@@ -312,7 +319,7 @@ const _: () = assert!((*WINDOW_SECONDS.end() as i64) < HISTORY_DAYS * 86_400);
 const _: () = assert!((*RETRY_AGE_SECONDS.end() as i64) < HISTORY_DAYS * 86_400);
 const _: () = assert!(HISTORY_DAYS <= *CLIENT_HISTORY_DAYS.end() as i64);
 const _: () = assert!(RETRY_AFTER_SECONDS <= *RETRY_AGE_SECONDS.end());
-const _: () = assert!(MAX_COST <= SLOTS_PER_GROUP && DELIVERY_SECONDS <= *LEASE_SECONDS.start());
+const _: () = assert!(TOKENS_PER_GROUP <= SLOTS_PER_GROUP && DELIVERY_SECONDS <= *LEASE_SECONDS.start());
 const _: () = assert!(CATCH_UP_STEP_SECONDS < CATCH_UP_SECONDS);
 const _: () = assert!((CATCH_UP_SECONDS as i64) < AT_ROW_DAYS * 86_400 && HISTORY_DAYS < AT_ROW_DAYS);
 const _: () = assert!(AWS_CALL_SECONDS <= DELIVERY_SECONDS && 2 * PAYLOAD_BYTES < AWS_BATCH_BYTES);

@@ -13,9 +13,10 @@ use std::str::FromStr;
 use chrono::{DateTime, Utc};
 
 use crate::fair::Rank;
-use crate::flow::{Cost, Priority};
+use crate::flow::Priority;
 use crate::ids::{IdError, RunId, whole};
 use crate::job::{HistoryDays, Terms};
+use crate::limits::SLOTS_PER_GROUP;
 use crate::occurrence::Occurrence;
 
 /// Names a pack of a policy. Its text is the run's id, or `~<minute>.<priority>.<cost>.<number>` of single events,
@@ -54,7 +55,7 @@ pub struct SinglesKind {
     pub minute: i64,
     /// Their priority and lane.
     pub rank: Rank,
-    /// How many tokens each takes, 1 to 12.
+    /// How many tokens each takes, from 1 on.
     pub cost: u32,
 }
 
@@ -212,7 +213,7 @@ impl FromStr for SinglesId {
         let kind = SinglesKind {
             minute: whole(minute).ok_or_else(bad)?,
             rank: Rank { priority, lane },
-            cost: Cost::new(whole(cost).ok_or_else(bad)?).map_err(|_| bad())?.get(),
+            cost: whole(cost).filter(|cost| (1..=SLOTS_PER_GROUP).contains(cost)).ok_or_else(bad)?,
         };
         Ok(kind.number(whole(number).ok_or_else(bad)?))
     }

@@ -3,7 +3,7 @@
 //! Each group grants within its own share, with a write on its own row. So the shares must never permit more than the
 //! limit together, and while more is in flight than a lowered limit, nobody may grant at all.
 
-use crate::limits::SLOTS_PER_GROUP;
+use crate::limits::TOKENS_PER_GROUP;
 
 /// Which share each slot group of a policy has, in tokens.
 ///
@@ -14,8 +14,8 @@ use crate::limits::SLOTS_PER_GROUP;
 /// use tidegate_domain::shares::SharePlan;
 ///
 /// let plan = SharePlan::new(1, 30);
-/// assert_eq!(plan.caps, [12, 12, 6]);
-/// assert_eq!((plan.groups(), plan.cap(2), plan.cap(3)), (3, 6, 0));
+/// assert_eq!(plan.caps, [10, 10, 10]);
+/// assert_eq!((plan.groups(), plan.cap(2), plan.cap(3)), (3, 10, 0));
 /// assert_eq!(SharePlan::decode(1, &plan.encode()), Some(plan));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,15 +26,15 @@ pub struct SharePlan {
     pub caps: Vec<u32>,
 }
 
-/// How many slot groups share a limit of so many tokens: as few as hold it, with [`SLOTS_PER_GROUP`] each.
+/// How many slot groups share a limit of so many tokens: as few as hold it, with [`TOKENS_PER_GROUP`] each.
 pub fn groups(limit: u32) -> u32 {
-    limit.div_ceil(SLOTS_PER_GROUP)
+    limit.div_ceil(TOKENS_PER_GROUP)
 }
 
-/// The share, in tokens, that a group is to have in the end: [`SLOTS_PER_GROUP`], the last one what is left of `limit`,
+/// The share, in tokens, that a group is to have in the end: [`TOKENS_PER_GROUP`], the last one what is left of `limit`,
 /// those beyond it 0.
 pub fn target(limit: u32, group: u32) -> u32 {
-    limit.saturating_sub(group.saturating_mul(SLOTS_PER_GROUP)).min(SLOTS_PER_GROUP)
+    limit.saturating_sub(group.saturating_mul(TOKENS_PER_GROUP)).min(TOKENS_PER_GROUP)
 }
 
 impl SharePlan {
@@ -70,11 +70,17 @@ impl SharePlan {
     /// The next plan towards the shares of `limit`, given what the groups hold once they all follow this one; `None` when
     /// nothing can be moved.
     ///
+    /// Shares of a version that gave groups others begin at nothing, too.
+    ///
     /// Invariant: the sum of what each group holds or may hold, whichever is more, stays within the limit. What is
     /// held may only have fallen since it was read below the old share, and never risen above it.
     pub fn advanced(&self, limit: u32, held: &[u32]) -> Option<Self> {
         let held = |group: u32| held.get(group as usize).copied().unwrap_or(0);
         let numbers = 0..self.groups().max(groups(limit));
+        if numbers.clone().any(|group| self.cap(group) > target(limit, group)) {
+            // Of a version that gave groups other shares: as when a limit falls.
+            return Some(Self { number: self.number + 1, caps: vec![0; numbers.len()] });
+        }
         let reach = |cap: u32, group: u32| cap.max(held(group));
         let taken: u32 = numbers.clone().map(|group| reach(self.cap(group), group)).sum();
         let mut room = limit.checked_sub(taken)?;
@@ -95,7 +101,7 @@ impl SharePlan {
         (0..self.groups().max(groups(limit))).all(|group| self.cap(group) == target(limit, group))
     }
 
-    /// The shares as text, runs of equal ones together: `12x833,4`.
+    /// The shares as text, runs of equal ones together: `10x1000`.
     pub fn encode(&self) -> String {
         let runs = self.caps.chunk_by(|a, b| a == b);
         let text = |run: &[u32]| match run {
@@ -126,12 +132,18 @@ mod tests {
         for limit in (1..200).chain([999, 1_000, 10_000]) {
             let plan = SharePlan::new(1, limit);
             assert_eq!(plan.caps.iter().sum::<u32>(), limit);
-            assert!(plan.caps.iter().all(|cap| (1..=SLOTS_PER_GROUP).contains(cap)), "{plan:?}");
+            assert!(plan.caps.iter().all(|cap| (1..=TOKENS_PER_GROUP).contains(cap)), "{plan:?}");
             assert!(plan.is_reached(limit));
             assert_eq!(SharePlan::decode(1, &plan.encode()), Some(plan));
         }
-        assert_eq!(SharePlan::new(1, 10_000).encode(), "12x833,4");
+        assert_eq!(SharePlan::new(1, 10_000).encode(), "10x1000");
         assert_eq!(SharePlan::decode(1, "12x"), None);
+    }
+
+    /// A plan of a version that gave groups twelve tokens.
+    fn of_twelves(limit: u32) -> SharePlan {
+        let caps = (0..limit.div_ceil(12)).map(|group| (limit - group * 12).min(12)).collect();
+        SharePlan { number: 1, caps }
     }
 
     /// Whatever is held, whatever order limits and releases come in: the groups together grant nothing beyond the limit.
@@ -144,7 +156,7 @@ mod tests {
         };
         for _ in 0..300 {
             let mut limit = 1 + roll(60);
-            let mut plan = SharePlan::new(1, limit);
+            let mut plan = if roll(2) == 0 { of_twelves(limit) } else { SharePlan::new(1, limit) };
             let mut held = vec![0_u32; 6];
             for _ in 0..120 {
                 match roll(6) {
@@ -178,10 +190,22 @@ mod tests {
     #[test]
     fn a_plan_that_cannot_move_says_so() {
         let plan = SharePlan::new(1, 24).changed(24, 20);
-        assert_eq!(plan.caps, [0, 0]);
-        assert_eq!(plan.advanced(20, &[12, 12]), None);
-        let moved = plan.advanced(20, &[10, 9]).unwrap();
-        assert_eq!((moved.number, &*moved.caps), (3, &[11, 8][..]));
-        assert_eq!(moved.advanced(20, &[11, 8]).unwrap().caps, [12, 8]);
+        assert_eq!(plan.caps, [0, 0, 0]);
+        assert_eq!(plan.advanced(20, &[10, 10, 1]), None);
+        let moved = plan.advanced(20, &[10, 9, 1]).unwrap();
+        assert_eq!((moved.number, &*moved.caps), (3, &[10, 9, 0][..]));
+        assert_eq!(moved.advanced(20, &[10, 9, 0]).unwrap().caps, [10, 10, 0]);
+    }
+
+    #[test]
+    fn shares_of_twelve_are_handed_out_anew() {
+        let held = [12, 12, 12, 12, 2];
+        let plan = of_twelves(50).advanced(50, &held).unwrap();
+        assert_eq!(plan.caps, [0; 5]);
+        let plan = plan.advanced(50, &held).unwrap();
+        assert_eq!(plan.caps, [10, 10, 10, 10, 2]);
+        let plan = plan.advanced(50, &[11, 10, 10, 10, 2]).unwrap();
+        assert_eq!(plan.caps, [10, 10, 10, 10, 9]);
+        assert_eq!(of_twelves(12).advanced(12, &[5]).unwrap().caps, [0, 0]);
     }
 }

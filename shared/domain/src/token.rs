@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::ids::{ClientId, IdError};
-use crate::limits::MAX_COST;
+use crate::limits::SLOTS_PER_GROUP;
 use crate::slots::{GroupKey, LeaseId, SlotGroup};
 
 /// Names one lease of one slot: whose it is, where it lies, what it holds and its fencing number.
@@ -106,7 +106,9 @@ impl FromStr for Token {
         };
         let cost = match cost {
             [] => 1,
-            [cost] => cost.parse().ok().filter(|cost| (2..=MAX_COST).contains(cost)).ok_or_else(bad)?,
+            [cost] => {
+                cost.parse().ok().filter(|cost| (2..=SLOTS_PER_GROUP).contains(cost)).ok_or_else(bad)?
+            }
             _ => return Err(bad()),
         };
         let group = GroupKey {

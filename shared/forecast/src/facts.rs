@@ -1,6 +1,6 @@
 //! What a forecast needs to know of jobs and policies: no more than their cost depends on.
 
-use tidegate_domain::limits::{DEFAULT_PRIORITY, GRANT_EVENTS, SLOTS_PER_GROUP};
+use tidegate_domain::limits::{DEFAULT_PRIORITY, GRANT_EVENTS, TOKENS_PER_GROUP};
 
 use crate::account::Account;
 
@@ -101,7 +101,7 @@ pub struct Policy {
 impl Policy {
     /// Its slot groups.
     pub fn groups(&self) -> f64 {
-        f64::from(self.tokens.div_ceil(SLOTS_PER_GROUP).max(1))
+        f64::from(self.tokens.div_ceil(TOKENS_PER_GROUP).max(1))
     }
 
     /// Slot groups that one release call writes. Tokens that are released together are those that a consumer has, of any groups.
@@ -119,7 +119,7 @@ impl Policy {
     /// take half of their share of what is left, of the last ones their share, and never less than they have room for: see
     /// the engine's `throttle/parts.rs`.
     pub fn ranges(&self, events: f64) -> f64 {
-        let (most, share) = (f64::from(GRANT_EVENTS), f64::from(SLOTS_PER_GROUP));
+        let (most, share) = (f64::from(GRANT_EVENTS), f64::from(TOKENS_PER_GROUP));
         if self.groups() <= 1.0 {
             return events / most;
         }
@@ -190,17 +190,17 @@ mod tests {
     #[test]
     fn ranges_are_as_many_as_groups_take_one_after_the_other() {
         for (tokens, released_together, events) in
-            [(100, 10, 4_900), (1_000, 1, 50_000), (24, 1, 300), (100, 1, 60), (12, 1, 5_000)]
+            [(100, 10, 4_900), (1_000, 1, 50_000), (24, 1, 300), (100, 1, 60), (10, 1, 5_000)]
         {
             let id = "small".to_owned();
             let policy = Policy { id, tokens, rate: None, work_seconds: 1.0, released_together };
             let room = f64::from(released_together) / policy.groups_of_a_release();
             let (mut left, mut taken) = (f64::from(events), 0);
             while left > 0.5 {
-                let part = left * 12.0 / f64::from(tokens);
+                let part = left * 10.0 / f64::from(tokens);
                 left -= match () {
-                    () if tokens <= 12 => 250.0,
-                    () if left > f64::from(tokens) => (part / 2.0).clamp(12.0, 250.0),
+                    () if tokens <= 10 => 250.0,
+                    () if left > f64::from(tokens) => ((part / 20.0).round() * 10.0).clamp(10.0, 250.0),
                     () => part.max(room),
                 };
                 taken += 1;

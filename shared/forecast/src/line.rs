@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_domain::limits::{GRANT_EVENTS, OUTCOMES_PER_COMPACTION, SLOTS_PER_GROUP};
+use tidegate_domain::limits::{
+    EVENTS_PER_COMPACTION, GRANT_EVENTS, OUTCOMES_PER_COMPACTION, TOKENS_PER_GROUP,
+};
 
 use crate::backlog::{Backlog, Delivered};
 use crate::counted::{MinuteLoad, place_of};
@@ -93,7 +95,10 @@ impl PolicyState {
         steps.add(Step::ReleaseCall, (1.0 - answered) / together);
         steps.add(Step::SlotWrite, groups / together * (1.0 + part(self.noted)));
         steps.add_all(&handed_over(sends_of_an_event(&self.policy), self.http_part()));
-        steps.add(Step::Compaction, 1.0 / OUTCOMES_PER_COMPACTION as f64);
+        // Of events that follow one another one outcome is kept: of those that are released together where they lie in one group.
+        let together = if self.has_groups() { 1.0 } else { together };
+        let compacted = OUTCOMES_PER_COMPACTION as f64 * together;
+        steps.add(Step::Compaction, 1.0 / compacted.min(EVENTS_PER_COMPACTION.into()));
         steps
     }
 
@@ -154,7 +159,7 @@ pub(crate) fn admission(sent: SentAtOnce, policy: &Policy, http: f64) -> Steps {
     let SentAtOnce { events, of_runs, tokens, at_once, few } = sent;
     let mut steps = Steps::default();
     let of_one = tokens / events.max(1e-9);
-    let groups = (at_once * of_one / f64::from(SLOTS_PER_GROUP)).ceil().min(policy.groups());
+    let groups = (at_once * of_one / f64::from(TOKENS_PER_GROUP)).ceil().min(policy.groups());
     match few {
         // They go straight to a group.
         true if at_once >= events => {}

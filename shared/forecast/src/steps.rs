@@ -190,7 +190,7 @@ impl Step {
             Self::SharedEvent => Cost::tables(0.0, 0.9).functions(0.0, 0.001),
             Self::Overflow => Cost::tables(2.0, 12.0).functions(0.0, 0.05),
             Self::Wake => Cost::tables(0.0, 2.0).functions(0.0, 0.008),
-            Self::Range => Cost::tables(4.0, 1.0),
+            Self::Range => Cost::tables(4.0, 2.0),
             Self::FreshRange => Cost::tables(4.2, 3.2).functions(0.0, 0.012),
             Self::FreshEvent => Cost::tables(0.9, 0.9).functions(0.0, 0.001),
             Self::Arrival => Cost::tables(4.4, 4.5),

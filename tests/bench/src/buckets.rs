@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use tidegate_domain::limits::{GRANT_EVENTS, SLOTS_PER_GROUP};
+use tidegate_domain::limits::{GRANT_EVENTS, TOKENS_PER_GROUP};
 use tidegate_embedded::Usage;
 use tidegate_testkit::{DISPATCH, PREFIX};
 
@@ -28,7 +28,7 @@ pub(crate) async fn run(most: u32) -> Result<Vec<Row>> {
     for limit in [10, 1_000, 10_000].into_iter().filter(|limit| *limit <= most) {
         for together in [Together::One, Together::TenOfAGroup, Together::AnyTen] {
             // Ten tokens are one group.
-            if limit > SLOTS_PER_GROUP || together != Together::AnyTen {
+            if limit > TOKENS_PER_GROUP || together != Together::AnyTen {
                 rows.extend(under(limit, together).await?);
             }
         }
@@ -40,7 +40,7 @@ async fn under(limit: u32, together: Together) -> Result<Vec<Row>> {
     let stage = Stage::open(None, midday()?).await?;
     let mut tokens = Tokens::under(&stage, "bucket", limit, RUN_EVENTS).await?;
     // Every group serves a whole range: what it takes to get the next one is then counted in its due share.
-    let wanted = (limit.div_ceil(SLOTS_PER_GROUP) * GRANT_EVENTS).max(LEAST_RELEASES);
+    let wanted = (limit.div_ceil(TOKENS_PER_GROUP) * GRANT_EVENTS).max(LEAST_RELEASES);
     stage.ledger.open();
     let before = stage.embedded.meter().snapshot();
     let mut released = 0;

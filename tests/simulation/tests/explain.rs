@@ -307,7 +307,7 @@ async fn a_rate_that_runs_of_one_event_wait_for_is_named_and_says_when_each_has_
     let queue = world.queue("jobs").await.unwrap();
     world.engine.tick().await.unwrap();
     let rate = RateLimit::new(2, Per::Second, None).unwrap();
-    let terms = PolicyTerms::new(12, 600).unwrap().with_rate(Some(rate));
+    let terms = PolicyTerms::new(10, 600).unwrap().with_rate(Some(rate));
     world.engine.policies().create(&client(), "small".parse().unwrap(), terms).await.unwrap();
     let runs = singles(&world, &queue, 20).await;
     // Between two wake-ups, which come by the second, the rate has room for one.

@@ -411,10 +411,10 @@ async fn a_repeated_lowering_reaches_the_groups_that_lose_their_share() {
     assert!(world.change_policy("p", 6, 600).await.is_err());
     world.embedded.inject_nothing();
     world.change_policy("p", 6, 600).await.unwrap();
-    // The first group holds twelve of them, which is more than the limit.
+    // The first group holds ten of them, which is more than the limit.
     let is_beyond = |event: &&Received| event.token.as_ref().is_some_and(|token| token.group.group > 0);
     let beyond: Vec<Received> = held.iter().filter(is_beyond).cloned().collect();
-    assert_eq!(beyond.len(), 15);
+    assert_eq!(beyond.len(), 17);
     world.release(&beyond).await.unwrap();
     world.pump().await.unwrap();
     assert_eq!(world.consume(&queue).await.unwrap().len(), 0, "groups without a share grant nothing");

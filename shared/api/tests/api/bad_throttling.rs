@@ -99,8 +99,8 @@ fn policies() -> Vec<Case> {
 fn flows() -> Vec<Case> {
     let until = |until: &str| with(batch(5), "/window", json!({"until": until}));
     vec![
-        job("no weight", "cost", json!(0), "cost", "cost is 0; it must lie between 1 and 12"),
-        job("too heavy", "cost", json!(13), "cost", "cost is 13; it must lie between 1 and 12"),
+        job("no weight", "cost", json!(0), "cost", "cost is 0; it must lie between 1 and 10"),
+        job("too heavy", "cost", json!(11), "cost", "cost is 11; it must lie between 1 and 10"),
         job(
             "heavier than its policy",
             "cost",

@@ -134,7 +134,7 @@ fn documents_take_the_fields_too() {
     assert_eq!((draft.terms.flow.cost.get(), draft.terms.count.get()), (2, 2));
     assert_eq!(draft.terms.payload, Payload::List(r#"[1,{"a":[2]}]"#.to_owned()));
     let faults = documents::read_job(with(document, "/cost", json!(0)), now).unwrap_err();
-    assert_eq!(faults, ["cost is 0; it must lie between 1 and 12"]);
+    assert_eq!(faults, ["cost is 0; it must lie between 1 and 10"]);
     let bare = with(with(cron_job(), "/payload", Value::Null), "/payloads", json!([]));
     assert!(documents::read_job(bare, now).unwrap_err()[0].starts_with("payloads is empty"));
 }

@@ -71,7 +71,7 @@ fn the_guides_name_the_limits_that_hold() {
             format!("place in the line: {} is first, {} last;", priorities.start(), priorities.end()),
             format!("go by launch time | {} |", Priority::DEFAULT.get()),
             format!("from its launch (up to {} days)", WindowSeconds::BOUNDS.end() / 86_400),
-            format!("from one slot group, which has at most {SLOTS_PER_GROUP}."),
+            format!("from one slot group, which has at most {TOKENS_PER_GROUP}."),
             format!("One of three, {} KiB at the most", PAYLOAD_BYTES / 1_024),
         ],
     );

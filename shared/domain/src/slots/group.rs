@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use super::{Ended, Lease, LeaseEnd, LeaseId, Outcome, OutcomeEntry, Transition};
 use crate::ids::{ClientId, PolicyId};
 use crate::job::HistoryDays;
-use crate::limits::{OUTCOMES_PER_COMPACTION, SLOTS_PER_GROUP};
+use crate::limits::{EVENTS_PER_COMPACTION, OUTCOMES_PER_COMPACTION, SLOTS_PER_GROUP, TOKENS_PER_GROUP};
 use crate::pack::PackId;
 use crate::policy::{Policy, PolicyRef};
 use crate::retry::Tries;
@@ -260,9 +260,10 @@ impl SlotGroup {
         self.share.cap.saturating_sub(self.held)
     }
 
-    /// How many tokens an event takes whose job says `cost`: one that is heavier than the whole limit takes all of it.
+    /// How many tokens an event takes whose job says `cost`: one that is heavier than the whole limit takes all of it, one of a
+    /// version in which it could be heavier than a group takes a group's.
     pub fn weight(&self, cost: u32) -> u32 {
-        cost.min(self.share.limit).max(1)
+        cost.min(self.share.limit).clamp(1, TOKENS_PER_GROUP)
     }
 
     /// Whether its share can ever hold an event of a cost.
@@ -286,7 +287,9 @@ impl SlotGroup {
     pub fn is_compaction_due(&self) -> bool {
         let is_of_run = |entry: &OutcomeEntry| matches!(self.pack(entry.pack_number), Some(PackId::Run(_)));
         let is_quiet = self.held == 0 && self.range().is_none() && self.outcomes.iter().any(is_of_run);
-        let due = self.outcomes.len() >= OUTCOMES_PER_COMPACTION || is_quiet || self.is_awaited();
+        let events = self.outcomes.iter().fold(0, |sum: u32, entry| sum.saturating_add(entry.events));
+        let are_many = self.outcomes.len() >= OUTCOMES_PER_COMPACTION || events >= EVENTS_PER_COMPACTION;
+        let due = are_many || is_quiet || self.is_awaited();
         self.compaction != Compaction::Idle || (due && !self.outcomes.is_empty())
     }
 
@@ -298,7 +301,7 @@ impl SlotGroup {
             let is_open = self.leases.values().any(|lease| lease.id.pack_number == number)
                 || self.range().is_some_and(|range| range.pack_number == number);
             let is_watched = self.packs.get(&number).is_some_and(|known| known.watched);
-            is_watched && (!is_open || entry.ended.outcome != Outcome::Succeeded)
+            is_watched && (!is_open || entry.first.outcome != Outcome::Succeeded)
         })
     }
 
@@ -371,11 +374,11 @@ impl SlotGroup {
         lease.attempt.saturating_add(self.tries_before(&lease.id).map_or(0, |tries| tries.made))
     }
 
-    /// How an event of an outcome has ended, with all its deliveries.
-    pub fn ended(&self, entry: &OutcomeEntry) -> Ended {
+    /// How the events of an outcome have ended, with all their deliveries.
+    pub fn ended(&self, entry: &OutcomeEntry) -> impl Iterator<Item = Ended> + use<> {
         let before = self.packs.get(&entry.pack_number).and_then(|known| known.tries);
-        let attempts = entry.ended.attempts.saturating_add(before.map_or(0, |tries| tries.made));
-        Ended { attempts, ..entry.ended }
+        let attempts = entry.first.attempts.saturating_add(before.map_or(0, |tries| tries.made));
+        entry.each().map(move |ended| Ended { attempts, ..ended })
     }
 
     /// The pack numbers that nothing of the group refers to any more.

@@ -62,6 +62,6 @@ impl LeaseEnd {
     /// What is recorded of it.
     pub fn entry(&self) -> OutcomeEntry {
         let Self { lease: LeaseId { pack_number, index, .. }, attempt, outcome } = *self;
-        OutcomeEntry { pack_number, ended: Ended { index, outcome, attempts: attempt } }
+        OutcomeEntry { pack_number, first: Ended { index, outcome, attempts: attempt }, events: 1 }
     }
 }

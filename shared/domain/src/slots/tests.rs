@@ -1,6 +1,7 @@
 //! State by event: what each transition does in each state of a group.
 
 use crate::job::HistoryDays;
+use crate::limits::OUTCOMES_PER_COMPACTION;
 use chrono::{DateTime, Utc};
 
 use super::*;
@@ -195,6 +196,49 @@ fn each_event_changes_what_it_says() {
 }
 
 #[test]
+fn what_ends_together_is_recorded_as_few_outcomes_as_say_it() {
+    let ended = |index, outcome, attempt| LeaseEnd {
+        lease: LeaseId { slot: index, fence: 1, pack_number: 1, index, cost: 1 },
+        attempt,
+        outcome,
+    };
+    let (done, failed) = (Outcome::Succeeded, Outcome::Failed);
+    let ends = [(14, done, 1), (11, done, 1), (12, done, 1), (13, failed, 1), (15, done, 2), (10, done, 1)];
+    let ends = ends.map(|(index, outcome, attempt)| ended(index, outcome, attempt));
+    let recorded = Transition::free(&ends).then.into_iter().find_map(|change| match change {
+        Change::Record(entries) => Some(entries),
+        _ => None,
+    });
+    let entries = recorded.unwrap();
+    let numbers: Vec<_> = entries.iter().map(OutcomeEntry::numbers).collect();
+    assert_eq!(numbers, [10..13, 13..14, 14..15, 15..16]);
+    let mut all: Vec<Ended> = entries.iter().flat_map(OutcomeEntry::each).collect();
+    let mut given: Vec<Ended> = ends.iter().map(|end| end.entry().first).collect();
+    all.sort_by_key(|ended| ended.index);
+    given.sort_by_key(|ended| ended.index);
+    assert_eq!(all, given);
+}
+
+#[test]
+fn outcomes_are_compacted_when_they_are_many_entries_or_of_many_events() {
+    let outcome = |events| OutcomeEntry {
+        pack_number: 1,
+        first: Ended { index: 0, outcome: Outcome::Succeeded, attempts: 1 },
+        events,
+    };
+    let mut group = full();
+    for (outcomes, is_due) in [
+        (vec![outcome(1); OUTCOMES_PER_COMPACTION - 1], false),
+        (vec![outcome(1); OUTCOMES_PER_COMPACTION], true),
+        (vec![outcome(10); 11], false),
+        (vec![outcome(10); 12], true),
+    ] {
+        group.outcomes = outcomes;
+        assert_eq!(group.is_compaction_due(), is_due, "{:?}", group.outcomes);
+    }
+}
+
+#[test]
 fn a_deadline_and_a_cost_are_part_of_the_admission_rule() {
     let begun = begun();
     let late = Range { deadline: Some(at(100)), cost: 3, ..range(5) };
@@ -231,13 +275,15 @@ fn as_many_as_are_grantable_are_admitted() {
 fn what_follows_is_said_by_the_transition() {
     let follows =
         |group: &SlotGroup, transition: Transition| transition.follows(&group.after(&transition).unwrap());
-    assert_eq!(
-        follows(&full(), Transition::hand_off(&[end(&full(), 2)], NEW, at(0))),
-        [Follow::Send(vec![2])]
-    );
-    assert_eq!(follows(&full(), Transition::free(&[end(&full(), 2)])), [Follow::Serve]);
+    let mut full = full();
+    let hand_off = |group: &SlotGroup| Transition::hand_off(&[end(group, 2)], NEW, at(0));
+    // It uses up the range.
+    assert_eq!(follows(&full, hand_off(&full)), [Follow::Send(vec![2]), Follow::Serve]);
+    full.refill = Refill::Serving(range(2));
+    assert_eq!(follows(&full, hand_off(&full)), [Follow::Send(vec![2])]);
+    assert_eq!(follows(&full, Transition::free(&[end(&full, 2)])), [Follow::Serve]);
     let watched = PackRef { watched: true, ..run() };
-    let mut group = full();
+    let mut group = full.clone();
     group.packs.insert(1, watched);
     let failed = LeaseEnd { outcome: Outcome::Failed, ..end(&group, 2) };
     let both = [Follow::Send(vec![2]), Follow::Compact];

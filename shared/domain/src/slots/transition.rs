@@ -2,7 +2,9 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Change, Clause, Lease, LeaseEnd, LeaseId, NewLease, PackRef, Range, Share, SlotGroup};
+use super::{
+    Change, Clause, Lease, LeaseEnd, LeaseId, NewLease, OutcomeEntry, PackRef, Range, Share, SlotGroup,
+};
 
 /// Leases that a group remembers to have taken back.
 const RECLAIMED: usize = 8;
@@ -22,7 +24,8 @@ pub struct Transition {
 pub enum Follow {
     /// The events in these slots are to be sent.
     Send(Vec<u32>),
-    /// Slots are free: what waits may have them. When nothing more happens then, outcomes are compacted.
+    /// Slots are free, and what waits may have them; or the range is used up, and the next release finds nothing to hand on.
+    /// When nothing more happens then, outcomes are compacted.
     Serve,
     /// Tokens drained out of a group that has less than its share: they may be handed to others.
     Reshare,
@@ -41,10 +44,13 @@ impl Transition {
 
     /// What is to be done once it took place, given the group as it is then.
     pub fn follows(&self, after: &SlotGroup) -> Vec<Follow> {
+        let is_served = after.room() > 0 || after.range().is_none();
+        let is_served = is_served && self.follow.contains(&Follow::Serve);
         let is_due = |follow: &Follow| match follow {
-            Follow::Send(_) | Follow::Serve => true,
+            Follow::Send(_) => true,
+            Follow::Serve => is_served,
             Follow::Reshare => after.is_draining(),
-            Follow::Compact => after.is_compaction_due(),
+            Follow::Compact => after.is_compaction_due() && !is_served,
         };
         self.follow.iter().filter(|follow| is_due(follow)).cloned().collect()
     }
@@ -100,7 +106,8 @@ impl Transition {
         Self::new(vec![Clause::NoRefill, Clause::RefillsAre(refills)], vec![Change::CountRefill])
     }
 
-    /// Leases end, and each slot goes straight to the next event of the range. Nothing needs to be read before.
+    /// Leases end, and each slot goes straight to the next event of the range. Nothing needs to be read before. Whoever uses up
+    /// the range serves the group, so that the next release hands on again.
     ///
     /// Refused when one of the leases is not the present one or is at another delivery, the range has fewer events, or
     /// events of another cost, or is over at `now`, more is held than the share (a lowered limit drains), or the policy
@@ -115,7 +122,7 @@ impl Transition {
         let slots: Vec<u32> = ends.iter().map(|end| end.lease.slot).collect();
         let mut then = assign(slots.iter().copied(), cost, lease);
         then.extend([Change::Advance(events), record(ends)]);
-        Self::new(when, then).followed_by([Follow::Send(slots), Follow::Compact])
+        Self::new(when, then).followed_by([Follow::Send(slots), Follow::Serve, Follow::Compact])
     }
 
     /// Leases end, and their slots are free. Refused when one of them is not the present one, or is at another delivery.
@@ -241,7 +248,7 @@ fn assign(slots: impl Iterator<Item = u32>, cost: u32, lease: NewLease) -> Vec<C
 }
 
 fn record(ends: &[LeaseEnd]) -> Change {
-    Change::Record(ends.iter().map(LeaseEnd::entry).collect())
+    Change::Record(OutcomeEntry::all(ends.iter().map(LeaseEnd::entry)))
 }
 
 fn remember(group: &SlotGroup, fence: u64) -> Change {

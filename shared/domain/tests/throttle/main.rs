@@ -21,15 +21,15 @@ use stateright::HasDiscoveries::AnyOf;
 use stateright::{Checker, Model};
 use world::Size;
 
-const WHOLE: Size = Size { events: 5, tokens: 3, portion: 3, arrival: false };
+const WHOLE: Size = Size { events: 5, tokens: 3, portion: 3, arrival: false, ahead: true };
 /// Small enough for changes of the limit, which multiply the states.
-const CHANGING: Size = Size { events: 4, tokens: 2, portion: 2, arrival: false };
+const CHANGING: Size = Size { events: 4, tokens: 2, portion: 2, arrival: false, ahead: false };
 /// Small enough for faults that come together.
-const SMALL: Size = Size { events: 3, tokens: 2, portion: 2, arrival: false };
+const SMALL: Size = Size { events: 3, tokens: 2, portion: 2, arrival: false, ahead: false };
 /// Small enough for many refills of one group.
-const NARROW: Size = Size { events: 3, tokens: 2, portion: 1, arrival: false };
+const NARROW: Size = Size { events: 3, tokens: 2, portion: 1, arrival: false, ahead: true };
 /// The same with an event that arrives beside those of the run.
-const ARRIVING: Size = Size { events: 2, tokens: 2, portion: 2, arrival: true };
+const ARRIVING: Size = Size { events: 2, tokens: 2, portion: 2, arrival: true, ahead: false };
 
 fn hold(size: Size, faults: Faults) {
     let checker = Throttle { size, faults, mutant: None }.checker().threads(2).spawn_bfs().join();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stateright::{Model, Property};
 use tidegate_domain::shares::target;
-use tidegate_domain::slots::{Change, Clause, LeaseId, Refill, SlotGroup, Transition};
+use tidegate_domain::slots::{Change, Clause, LeaseId, OutcomeEntry, Refill, SlotGroup, Transition};
 
 use crate::world::{self, Answer, PackRow, Size, Stored, Task};
 
@@ -405,9 +405,11 @@ impl Throttle {
                 let taken = state.stored.take(group, seen.refills, entry, any_number);
                 return Done::then(group, Task::Commit(group, Box::new(seen), taken));
             }
-            Refill::Idle => match state.stored.next_entry().filter(|_| seen.room() > 0) {
-                Some(entry) => Transition::begin_refill(&seen, entry),
-                None => return rest,
+            Refill::Idle => match state.stored.next_entry() {
+                Some(place) if seen.room() > 0 || state.stored.takes_ahead(&seen) => {
+                    Transition::begin_refill(&seen, place)
+                }
+                _ => return rest,
             },
             Refill::Serving(_) => match world::serve(worker, &seen) {
                 Some((grant, lease)) => {
@@ -454,7 +456,7 @@ impl State {
         let before = self.stored.groups[group].clone();
         let Some(mut after) = before.after(transition) else { return Answer::Refused(before) };
         // Nothing depends on their order, and each order would be a state of its own.
-        after.outcomes.sort_by_key(|entry| (entry.pack_number, entry.ended.index));
+        after.outcomes.sort_by_key(|entry| (entry.pack_number, entry.first.index));
         self.stored.groups[group] = after.clone();
         if self.left.repeats == 0 {
             // Nobody asks again for what has ended.
@@ -481,15 +483,15 @@ impl State {
         }
         for change in &transition.then {
             let Change::Record(entries) = change else { continue };
-            for entry in entries {
-                let event = world::event(before, entry.pack_number, entry.ended.index);
-                *self.ended.entry(event).or_default() += 1;
+            for (entry, index) in entries.iter().flat_map(|entry| entry.numbers().map(move |i| (entry, i))) {
+                *self.ended.entry(world::event(before, entry.pack_number, index)).or_default() += 1;
             }
         }
         let named = |id: &LeaseId| {
             transition.then.iter().any(|change| match change {
                 Change::Record(entries) => {
-                    entries.iter().any(|e| (e.pack_number, e.ended.index) == (id.pack_number, id.index))
+                    let is_of = |e: &OutcomeEntry| e.pack_number == id.pack_number;
+                    entries.iter().any(|entry| is_of(entry) && entry.numbers().contains(&id.index))
                 }
                 Change::Renew { slot, .. } => *slot == id.slot,
                 _ => false,

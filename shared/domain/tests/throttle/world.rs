@@ -21,6 +21,8 @@ pub(crate) struct Size {
     pub(crate) portion: u32,
     /// Whether a single event arrives beside the run.
     pub(crate) arrival: bool,
+    /// Whether a group whose range is used up takes another one while all of its slots are taken.
+    pub(crate) ahead: bool,
 }
 
 /// The number of the event that arrives, which is no event of the run.
@@ -176,6 +178,11 @@ impl Stored {
         self.line.iter().find(|(_, entry)| entry.cursor < entry.end).map(|(place, _)| place)
     }
 
+    /// Whether a group that has no room may take a range all the same.
+    pub(crate) fn takes_ahead(&self, group: &SlotGroup) -> bool {
+        self.size.ahead && (1..=group.share.cap).contains(&group.held)
+    }
+
     /// Takes a range for a group's refill, once for each number, and none for one that is over; with `any_number`, also for
     /// that.
     pub(crate) fn take(&mut self, group: usize, refills: u64, place: &str, any_number: bool) -> (u32, u32) {
@@ -277,8 +284,8 @@ pub(crate) fn after(
     // A refused write may be ours, when its reply was lost.
     let given: Vec<LeaseId> =
         seen.given_by(lease.write_id).iter().filter_map(|slot| Some(seen.leases.get(slot)?.id)).collect();
-    let serves = !is_done || transition.follows(&seen).contains(&Follow::Serve);
-    let task = if serves && given.is_empty() { Task::Serve(group, Box::new(seen)) } else { Task::Rest };
+    let serves = if is_done { transition.follows(&seen).contains(&Follow::Serve) } else { given.is_empty() };
+    let task = if serves { Task::Serve(group, Box::new(seen)) } else { Task::Rest };
     (given, task)
 }
 

@@ -174,7 +174,8 @@ impl State {
                 open(lease.id.pack_number, lease.id.index, lease.id.index.saturating_add(1));
             }
             for entry in group.outcomes.iter().chain(group.compacting()) {
-                open(entry.pack_number, entry.ended.index, entry.ended.index.saturating_add(1));
+                let numbers = entry.numbers();
+                open(entry.pack_number, numbers.start, numbers.end);
             }
         }
     }

@@ -11,6 +11,7 @@ use tidegate_domain::ids::{ClientId, RunId};
 use tidegate_domain::occurrence::SkipReason;
 use tidegate_domain::pack::{PackId, SinglesId};
 use tidegate_domain::policy::PolicyRef;
+use tidegate_domain::slots::OutcomeEntry;
 use tidegate_store::events::{HistoryOf, HistoryRow};
 use tidegate_store::line::{LineEntry, pack_of_line_key};
 use tidegate_store::{Page, Unreadable};
@@ -141,7 +142,7 @@ impl Throttle {
                 found.extend(held.map(|lease| lease.id.index));
                 let ended = group.outcomes.iter().chain(group.compacting());
                 let ended = ended.filter(|entry| is_ours(entry.pack_number));
-                found.extend(ended.map(|entry| entry.ended.index));
+                found.extend(ended.flat_map(OutcomeEntry::numbers));
             }
         }
         let mut after = None;

@@ -45,7 +45,7 @@ impl Throttle {
             match seen.packs.get(&entry.pack_number) {
                 Some(known) => {
                     let (_, ends) = by_pack.entry(&known.pack).or_insert((known.history_days, Vec::new()));
-                    ends.push(seen.ended(entry));
+                    ends.extend(seen.ended(entry));
                 }
                 None => {
                     let (group, pack_number) = (&seen.key, entry.pack_number);

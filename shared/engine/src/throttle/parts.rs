@@ -5,7 +5,7 @@
 //! takes of its own part, and of the others when nothing is left there.
 
 use tidegate_domain::flow::Overlap;
-use tidegate_domain::limits::SLOTS_PER_GROUP;
+use tidegate_domain::limits::TOKENS_PER_GROUP;
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::slots::SlotGroup;
 use tidegate_store::line::{LineEntry, Portion, has_lane, is_part};
@@ -103,16 +103,17 @@ impl Throttle {
         match supply {
             Supply::Turn => Portion::Exactly(room.max(slots / TURNS_HELD)),
             _ if has_lane(line_key) => Portion::Exactly(room.max(slots)),
-            _ if cap >= shared => Portion::Part { cap, of: cap, least: cap, behind: 0 },
+            _ if cap >= shared => Portion::Part { cap, of: cap, least: cap, step: slots, behind: 0 },
             Supply::Room => Portion::Exactly(room),
-            Supply::Share => Portion::Part { cap, of: shared, least: room, behind: 0 },
+            Supply::Share => Portion::Part { cap, of: shared, least: room, step: 1, behind: 0 },
             Supply::Reserve { behind } => {
-                Portion::Part { cap, of: shared.saturating_mul(2), least: cap, behind }
+                let of = shared.saturating_mul(2);
+                Portion::Part { cap, of, least: cap, step: slots, behind }
             }
         }
     }
 
     fn tokens_per_part(&self) -> u32 {
-        self.store.spread().groups_per_part.saturating_mul(SLOTS_PER_GROUP)
+        self.store.spread().groups_per_part.saturating_mul(TOKENS_PER_GROUP)
     }
 }

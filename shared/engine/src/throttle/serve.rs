@@ -152,11 +152,17 @@ impl Throttle {
         head: Option<&[LineEntry]>,
     ) -> Result<Round, EngineError> {
         let group = &mut served.group;
-        if group.room() == 0 || group.free_slots().next().is_none() {
+        let is_full = group.room() == 0 || group.free_slots().next().is_none();
+        let is_reserve = |supply| matches!(supply, Supply::Reserve { .. });
+        if is_full && !(is_reserve(supply) && (1..=group.share.cap).contains(&group.held)) {
             return Ok(Round::Over(Line::More));
         }
         let next = self.next_entry((group, supply), head, &mut served.more).await?;
         let Some((entry, supply)) = next else { return Ok(Round::Over(Line::Nothing)) };
+        // What few wait for goes where slots are free, and nobody keeps a turn.
+        if is_full && !is_reserve(supply) {
+            return Ok(Round::Over(Line::More));
+        }
         match self.store.perform(&group.key, &Transition::begin_refill(group, &entry.line_key)).await? {
             Written::Done(now_seen) => {
                 *group = now_seen;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tidegate_domain::ids::ClientId;
-use tidegate_domain::limits::{SLOTS_PER_GROUP, WRITE_ROUNDS};
+use tidegate_domain::limits::{TOKENS_PER_GROUP, WRITE_ROUNDS};
 use tidegate_domain::occurrence::Occurrence;
 use tidegate_domain::pack::{PackId, Singles, SinglesId, SinglesKind, Straight};
 use tidegate_domain::policy::PolicyRef;
@@ -218,7 +218,7 @@ impl Tokens {
     ) -> Result<Option<(SlotGroup, Vec<u32>, PolicySnapshot)>, EngineError> {
         let PolicyRef { client, policy } = policy;
         let events = u32::try_from(members.len()).unwrap_or(u32::MAX);
-        if events > SLOTS_PER_GROUP || packs::fitting(members) < members.len() {
+        if events > TOKENS_PER_GROUP || packs::fitting(members) < members.len() {
             return Ok(None);
         }
         let Some(policy) = self.store.policy(client, policy).await? else { return Ok(None) };

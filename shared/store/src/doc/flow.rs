@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_domain::fair::{FairBy, Pointer};
 use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, MaxFailures, OnDeadline, Overlap, Priority};
 use tidegate_domain::http_call::{Headers, HttpCall};
+use tidegate_domain::limits::{MAX_COST, SLOTS_PER_GROUP};
 use tidegate_domain::target::Target;
 use tidegate_domain::time::clamped;
 
@@ -163,7 +164,9 @@ impl FlowDoc {
     }
 
     pub(super) fn read(&self) -> Result<Flow, String> {
-        let cost = self.c.map(|cost| Cost::new(cost.into())).transpose();
+        // Of a version in which events took up to as many tokens as a group has slots.
+        let of_today = |cost: u32| if cost <= SLOTS_PER_GROUP { cost.min(MAX_COST) } else { cost };
+        let cost = self.c.map(|cost| Cost::new(of_today(cost).into())).transpose();
         let priority = self.p.map(|priority| Priority::new(priority.into())).transpose();
         let max_failures = self.f.map(|most| MaxFailures::new(most.into())).transpose();
         let heartbeat = self.k.as_deref().map(Target::http).transpose();
@@ -243,6 +246,8 @@ mod tests {
             assert_eq!(text, pinned);
             assert_eq!(serde_json::from_str::<FlowDoc>(&text).unwrap().read(), Ok(flow));
         }
+        let heavy = serde_json::from_str::<FlowDoc>(r#"{"c":12}"#).unwrap().read().unwrap();
+        assert_eq!(heavy.cost.get(), MAX_COST);
         // An unknown rule, and a callback of two addresses, which was lost in silence.
         for unreadable in
             [r#"{"o":"q"}"#, r#"{"q":"https://x/1/done","u":"https://x/done"}"#, r#"{"j":"/a"}"#]

@@ -174,6 +174,8 @@ pub enum Portion {
         of: u32,
         /// How many events it is at the least.
         least: u32,
+        /// The nearest multiple of so many, where it is more: what is left of it then suffices for all slots, or is nothing.
+        step: u32,
         /// How many events wait behind the entry that are served as it is: the part is of them as well, so that a group
         /// does not come back to the line for each of many small entries. All of the entry where less than `least` would
         /// be left of it.
@@ -183,16 +185,22 @@ pub enum Portion {
 
 impl Portion {
     fn of(self, left: u32) -> u32 {
-        let (events, least) = match self {
-            Self::Exactly(events) => (events.into(), 1),
-            Self::Part { cap, of, least, behind } => {
+        let (events, least, step) = match self {
+            Self::Exactly(events) => (events.into(), 1, 1),
+            Self::Part { cap, of, least, step, behind } => {
                 let part = u64::from(left.saturating_add(behind)) * u64::from(cap.max(1));
                 let part = part.div_ceil(u64::from(of.max(cap).max(1)));
                 let is_scrap = behind > 0 && part.saturating_add(least.into()) > left.into();
-                (if is_scrap { left.into() } else { part }, least.clamp(1, GRANT_EVENTS))
+                (if is_scrap { left.into() } else { part }, least.clamp(1, GRANT_EVENTS), step)
             }
         };
-        u32::try_from(events).unwrap_or(GRANT_EVENTS).clamp(least, GRANT_EVENTS)
+        let events = u32::try_from(events).unwrap_or(GRANT_EVENTS).clamp(least, GRANT_EVENTS);
+        // Of a scrap all is taken.
+        let steps = [events.saturating_add(step / 2), GRANT_EVENTS].map(|events| events.checked_div(step));
+        match steps {
+            [Some(nearest), Some(most)] if events < left => nearest.min(most).saturating_mul(step).max(least),
+            _ => events,
+        }
     }
 }
 

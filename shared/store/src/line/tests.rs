@@ -37,7 +37,7 @@ fn steps(before: &Attributes) -> Vec<(&'static str, Option<Attributes>)> {
     let extent = extent(before).unwrap();
     let moved = |to: Extent| row(to.cursor, to.count);
     let mut steps = Vec::new();
-    let parts = (1..=3).map(|cap| Portion::Part { cap, of: 4, least: cap, behind: 0 });
+    let parts = (1..=3).map(|cap| Portion::Part { cap, of: 4, least: cap, step: 1, behind: 0 });
     for portion in parts.chain((0..=3).map(Portion::Exactly)) {
         for upto in [0, 2, u32::MAX] {
             let taken = extent.after_take(portion, upto);
@@ -89,4 +89,15 @@ fn a_sidelined_event_rejoins_the_line_as_what_it_was_and_is_found_by_its_job_alo
         assert_eq!((&back.pack, back.sidelined_job()), (&pack, None));
         assert_eq!(tries_of_line_key(&back.line_key), Some(Tries { since_s, ..tries }));
     }
+}
+
+/// What is left of a range suffices for all slots of its group, or nothing is left.
+#[test]
+fn a_part_is_a_multiple_of_the_slots_unless_it_is_all() {
+    let part = |step, left, behind| Portion::Part { cap: 10, of: 100, least: 10, step, behind }.of(left);
+    assert_eq!([part(10, 464, 0), part(10, 434, 0), part(10, 9_999, 0)], [50, 40, 250]);
+    assert_eq!([part(7, 9_999, 0), part(3, 464, 0)], [245, 48]);
+    // Never less than the slots that are free, and all of what would leave a scrap.
+    assert_eq!([part(10, 20, 0), part(4, 13, 900)], [10, 13]);
+    assert_eq!(part(1, 464, 0), 47);
 }

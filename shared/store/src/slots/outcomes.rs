@@ -1,12 +1,16 @@
 //! How outcomes are written: in a slot group one by one, in a run's history packed into one text.
 //!
 //! An end is written as `17s`: the event's number and the code of its outcome. After more than one delivery their number
-//! stands between the two: `17*3s`. In a slot group the number of the run stands before it: `2.17s`.
+//! stands between the two: `17*3s`. In a slot group the number of the run stands before it, `2.17s`, and how many events behind
+//! it ended alike, where some did: `2.17+9s` is of ten events.
 
+use tidegate_domain::limits::EVENTS_PER_COMPACTION;
 use tidegate_domain::slots::{Ended, Outcome, OutcomeEntry};
 
 /// Stands before the number of deliveries.
 const DELIVERIES: char = '*';
+/// Stands before how many more events ended alike.
+const MORE: char = '+';
 
 pub(crate) fn code(outcome: Outcome) -> char {
     match outcome {
@@ -24,12 +28,24 @@ pub(crate) fn from_code(text: &str) -> Option<Outcome> {
 }
 
 pub(super) fn encode_entry(entry: &OutcomeEntry) -> String {
-    format!("{}.{}", entry.pack_number, encode(entry.ended))
+    let OutcomeEntry { pack_number, first, events } = entry;
+    let first = encode(*first);
+    match (events.saturating_sub(1), first.split_at_checked(first.len().saturating_sub(1))) {
+        (more @ 1.., Some((numbers, code))) => format!("{pack_number}.{numbers}{MORE}{more}{code}"),
+        _ => format!("{pack_number}.{first}"),
+    }
 }
 
 pub(super) fn decode_entry(text: &str) -> Option<OutcomeEntry> {
     let (pack_number, ended) = text.split_once('.')?;
-    Some(OutcomeEntry { pack_number: pack_number.parse().ok()?, ended: decode(ended)? })
+    let pack_number = pack_number.parse().ok()?;
+    let Some((numbers, more)) = ended.split_once(MORE) else {
+        return Some(OutcomeEntry { pack_number, first: decode(ended)?, events: 1 });
+    };
+    let (more, code) = more.split_at_checked(more.len().checked_sub(1)?)?;
+    let first = decode(&format!("{numbers}{code}"))?;
+    let events = more.parse::<u32>().ok().filter(|more| *more <= EVENTS_PER_COMPACTION)?.saturating_add(1);
+    Some(OutcomeEntry { pack_number, first, events })
 }
 
 pub(crate) fn encode_all(ends: &[Ended]) -> String {
@@ -71,8 +87,10 @@ mod tests {
             ends.extend([1, 2, 20].map(|attempts| Ended { index: 999_999, outcome, attempts }));
         }
         for ended in &ends {
-            let entry = OutcomeEntry { pack_number: 3, ended: *ended };
-            assert_eq!(decode_entry(&encode_entry(&entry)), Some(entry));
+            for events in [1, 2, 10] {
+                let entry = OutcomeEntry { pack_number: 3, first: *ended, events };
+                assert_eq!(decode_entry(&encode_entry(&entry)), Some(entry));
+            }
         }
         assert_eq!(decode_all(&encode_all(&ends)), Ok(ends));
         assert_eq!(
@@ -89,7 +107,9 @@ mod tests {
         for broken in ["", "3", "s", "3q", "xs", "3é", "3*s", "*2s", "3*x2s", "3*900s"] {
             assert_eq!(decode(broken), None, "{broken}");
         }
-        for broken in ["", "3", "3.", "3.1", "3.1q", "x.1s", "3.é"] {
+        for broken in
+            ["", "3", "3.", "3.1", "3.1q", "x.1s", "3.é", "3.1+s", "3.1+2", "3.+2s", "3.1+2é", "3.1+200000s"]
+        {
             assert_eq!(decode_entry(broken), None, "{broken}");
         }
         assert_eq!(decode_all("3s4q5s"), Err("4q"));

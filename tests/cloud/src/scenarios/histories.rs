@@ -144,7 +144,7 @@ impl History {
         let options = draw.options(seed)?;
         let mut loads = vec![draw.load(None)?];
         for _ in 0..draw.0.usize(1..=3) {
-            let tokens = draw.one_of(&[1, 3, 12, 13, 40])?;
+            let tokens = draw.one_of(&[1, 3, 10, 11, 40])?;
             loads.push(draw.load(Some(tokens))?);
         }
         let mut troubles = Vec::new();

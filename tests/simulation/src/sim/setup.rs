@@ -12,6 +12,7 @@ use tidegate_domain::fair::{FairBy, Lane, Pointer};
 use tidegate_domain::flow::{BatchWindow, Cost, Deadline, Flow, MaxFailures, OnDeadline, Priority};
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::job::{Attempts, Count, History as Kept, HistoryDays, Payload, Terms, Trigger};
+use tidegate_domain::limits::MAX_COST;
 use tidegate_domain::policy::{OnExpiry, PolicyTerms};
 use tidegate_domain::rate_limit::{Per, RateLimit};
 use tidegate_domain::retry::{Backoff, Retry, RetryWait};
@@ -318,7 +319,7 @@ fn retry(dice: &Dice) -> Result<Retry> {
 fn flow(dice: &Dice, stage: &Stage) -> Result<Flow> {
     let mut flow = Flow::default();
     if dice.chance(200) {
-        flow.cost = Cost::new(dice.within(1..=12))?;
+        flow.cost = Cost::new(dice.within(1..=MAX_COST.into()))?;
     }
     if dice.chance(200) {
         flow.priority = Priority::new(dice.below(10))?;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use chrono::Duration;
 use tidegate_domain::clock::Clock as _;
-use tidegate_domain::limits::{GRANT_EVENTS, MAX_IN_FLIGHT, OUTCOMES_PER_COMPACTION, SLOTS_PER_GROUP};
+use tidegate_domain::limits::{GRANT_EVENTS, MAX_IN_FLIGHT, OUTCOMES_PER_COMPACTION, TOKENS_PER_GROUP};
 use tidegate_simulation::World;
 use tidegate_simulation::world::{JobSpec, Received};
 
@@ -61,7 +61,7 @@ async fn a_batch_under_ten_thousand_tokens() {
     let mut held = Held::of_a_million_events().await;
     // The last group has the rest of the tokens.
     let groups: Vec<u32> =
-        held.events.keys().copied().take(MAX_IN_FLIGHT.div_euclid(SLOTS_PER_GROUP) as usize).collect();
+        held.events.keys().copied().take(MAX_IN_FLIGHT.div_euclid(TOKENS_PER_GROUP) as usize).collect();
     for group in &groups {
         held.release(*group, OUTCOMES_PER_COMPACTION as u32 + 10, 10).await;
     }

@@ -3,7 +3,7 @@
 use chrono::Duration;
 use tidegate_domain::flow::{Flow, Overlap};
 use tidegate_domain::job::Payload;
-use tidegate_domain::limits::{HISTORY_DAYS, OUTBOX_SHARDS, SLOTS_PER_GROUP};
+use tidegate_domain::limits::{HISTORY_DAYS, OUTBOX_SHARDS, TOKENS_PER_GROUP};
 use tidegate_domain::time::Window;
 use tidegate_engine::message::Message;
 use tidegate_engine::{EngineError, Handled, Outcome, Release, RunCancel, Written, within};
@@ -21,7 +21,7 @@ const BETWEEN_LOOKS: usize = 128;
 impl Stage {
     /// A run was cancelled in a call whose time was over: its groups still have ranges of it.
     pub async fn with_ranges_of_a_stopped_run() -> Self {
-        let tokens = GROUPS * SLOTS_PER_GROUP;
+        let tokens = GROUPS * TOKENS_PER_GROUP;
         let stage = Self::of(tokens).await;
         stage.put("batch", stage.throttled(0, u64::from(20 * tokens)), Flow::default()).await;
         stage.world.pump().await.unwrap();

@@ -401,7 +401,7 @@ pub(crate) async fn take(store: &Store, line_key: &str, seen: Option<&LineEntry>
             (&client, &policy, 0),
             line_key,
             7,
-            (Portion::Part { cap: 1, of: 4, least: 1, behind: 0 }, 4),
+            (Portion::Part { cap: 1, of: 4, least: 1, step: 1, behind: 0 }, 4),
             seen,
         )
         .await?)

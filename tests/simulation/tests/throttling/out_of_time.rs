@@ -2,7 +2,7 @@
 
 use tidegate_domain::clock::Clock as _;
 use tidegate_domain::flow::Flow;
-use tidegate_domain::limits::SLOTS_PER_GROUP;
+use tidegate_domain::limits::TOKENS_PER_GROUP;
 use tidegate_domain::policy::PolicyTerms;
 use tidegate_engine::{EngineError, Handled, Outcome, Release, Released, within};
 
@@ -10,7 +10,7 @@ use super::stage::{Stage, client, terms};
 
 /// More than are looked at together.
 const GROUPS: u32 = 12;
-const TOKENS: u32 = GROUPS * SLOTS_PER_GROUP;
+const TOKENS: u32 = GROUPS * TOKENS_PER_GROUP;
 
 /// What follows a call that has no time is left to a message, and nothing of it is lost.
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tidegate_domain::flow::{Flow, Overlap};
-use tidegate_domain::limits::{GROUPS_PER_PART, SLOTS_PER_GROUP};
+use tidegate_domain::limits::{GROUPS_PER_PART, TOKENS_PER_GROUP};
 use tidegate_engine::RunCancel;
 use tidegate_simulation::world::Received;
 use tidegate_store::line::LineEntry;
@@ -11,7 +11,7 @@ use tidegate_store::line::LineEntry;
 use super::stage::{Stage, client, terms};
 
 /// Two parts, of which the second has few groups.
-const TOKENS: u32 = GROUPS_PER_PART * SLOTS_PER_GROUP + 2 * SLOTS_PER_GROUP;
+const TOKENS: u32 = GROUPS_PER_PART * TOKENS_PER_GROUP + 2 * TOKENS_PER_GROUP;
 const EVENTS: u32 = 3 * TOKENS;
 
 /// A stage with a run that waits, none of whose events was admitted.
@@ -55,7 +55,7 @@ async fn each_event_of_a_run_in_parts_comes_once_and_is_counted_once() {
             stage.release(some).await;
         }
     }
-    assert_eq!((came.len(), groups.len()), (EVENTS as usize, (TOKENS / SLOTS_PER_GROUP) as usize));
+    assert_eq!((came.len(), groups.len()), (EVENTS as usize, (TOKENS / TOKENS_PER_GROUP) as usize));
     stage.wait(60).await;
     let runs = stage.runs("batch").await;
     assert_eq!(runs[0].tally.succeeded, EVENTS);

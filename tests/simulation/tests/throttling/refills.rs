@@ -5,7 +5,10 @@ use std::sync::Arc;
 use tidegate_domain::flow::Flow;
 use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::policy::PolicyTerms;
+use tidegate_engine::{Outcome, Release};
 use tidegate_simulation::gate::{Gate, Task};
+use tidegate_simulation::pace::Pace;
+use tidegate_simulation::world::Received;
 use tidegate_store::line::{Portion, Take};
 
 use super::stage::{Stage, client, terms};
@@ -29,7 +32,7 @@ async fn waiting_run() -> (Stage, ClientId, PolicyId, String) {
 async fn two_calls_that_finish_one_refill_take_the_same_range() {
     let (stage, acme, policy, line_key) = waiting_run().await;
     let store = stage.world.engine.store();
-    let portion = (Portion::Part { cap: 12, of: 48, least: 12, behind: 0 }, u32::MAX);
+    let portion = (Portion::Part { cap: 10, of: 40, least: 10, step: 10, behind: 0 }, u32::MAX);
 
     let gate = Arc::new(Gate::default());
     let slow = stage.world.process(&gate).unwrap();
@@ -40,11 +43,11 @@ async fn two_calls_that_finish_one_refill_take_the_same_range() {
     });
     assert_eq!(first.steps(1), 1, "it has read the entry");
     let other = store.take_range((&acme, &policy, 1), &line_key, 1, portion, None).await.unwrap();
-    assert_eq!(other, Take::Taken { start: 0, end: 125, last: false });
+    assert_eq!(other, Take::Taken { start: 0, end: 130, last: false });
     let first = first.finish().unwrap().unwrap();
     let second = store.take_range((&acme, &policy, 0), &line_key, 1, portion, None).await.unwrap();
     assert_eq!(first, second, "what one of them took is lost when the other gives up");
-    assert!(matches!(first, Take::Taken { start: 125, .. }), "{first:?}");
+    assert!(matches!(first, Take::Taken { start: 130, .. }), "{first:?}");
 }
 
 /// A paced run has nothing for the first call, and something for the second a moment later.
@@ -52,7 +55,7 @@ async fn two_calls_that_finish_one_refill_take_the_same_range() {
 async fn a_grant_that_found_nothing_finds_nothing_when_it_is_repeated() {
     let (stage, acme, policy, line_key) = waiting_run().await;
     let store = stage.world.engine.store();
-    let portion = Portion::Part { cap: 12, of: 48, least: 12, behind: 0 };
+    let portion = Portion::Part { cap: 10, of: 40, least: 10, step: 10, behind: 0 };
     let take = |grant, upto| store.take_range((&acme, &policy, 0), &line_key, grant, (portion, upto), None);
     let nothing = take(1, 0).await.unwrap();
     assert_eq!(take(1, 100).await.unwrap(), nothing);
@@ -74,6 +77,38 @@ async fn a_grant_that_is_over_takes_nothing_more() {
     assert_eq!(take(1, None).await.unwrap(), Take::Empty);
     assert_eq!(take(1, Some(&as_first_seen)).await.unwrap(), Take::Empty);
     assert_eq!(entry().await.cursor, 24);
+}
+
+/// Before, it was left to the next release, which was refused, freed its slots, took a range and granted.
+#[tokio::test]
+async fn whoever_uses_up_a_range_takes_the_next_one() {
+    let stage = Stage::new().await;
+    stage.policy("small", terms(20)).await;
+    stage.job("batch", 2_000, "small", Flow::default()).await;
+    let updates = Pace::of(|operation, body| {
+        operation == "UpdateItem"
+            && body["TableName"].as_str().is_some_and(|name| name.ends_with("-policies"))
+    });
+    let process = stage.world.paced(&updates).unwrap();
+    let mut held = stage.arrived().await;
+    let mut made = Vec::new();
+    for _ in 0..60 {
+        let of_first = |event: &Received| event.token.as_ref().is_some_and(|token| token.group.group == 0);
+        held.retain(of_first);
+        let releases: Vec<Release> =
+            held.drain(..).map(|event| Release::new(event.token.unwrap(), Outcome::Succeeded)).collect();
+        assert_eq!(releases.len(), 10);
+        let before = updates.seen();
+        process.tokens().release(&client(), releases).await.unwrap();
+        made.push(updates.seen() - before);
+        held = stage.arrived().await;
+    }
+    // The first finds none: at first a group takes what it has room for. Then each hands on; every twelfth has outcomes compacted
+    // in two writes beside, and who uses up a range of 250 events takes the next one in three.
+    let first = made.remove(0);
+    assert!(made.iter().all(|made| [1, 3, 4, 6].contains(made)), "{first}, {made:?}");
+    assert_eq!(made.iter().filter(|made| **made > 3).count(), 2, "{first}, {made:?}");
+    assert!(made.iter().filter(|made| **made == 1).count() > 50, "{first}, {made:?}");
 }
 
 /// What a group with no token free had taken of the line waited for a release there, while other groups had tokens free: 30 of

@@ -1,6 +1,6 @@
 //! What waits longer than rows are kept: it is neither lost nor miscounted, though what has expired is deleted at once.
 
-use tidegate_domain::limits::{GROUPS_PER_PART, HISTORY_DAYS, SLOTS_PER_GROUP};
+use tidegate_domain::limits::{GROUPS_PER_PART, HISTORY_DAYS, TOKENS_PER_GROUP};
 use tidegate_domain::policy::OnExpiry;
 use tidegate_simulation::world::Received;
 use tidegate_store::runs::Tally;
@@ -72,7 +72,7 @@ async fn what_waits_while_its_policy_is_paused_for_thirty_days_arrives() {
 #[tokio::test]
 async fn what_was_counted_in_parts_of_a_run_is_kept_with_it() {
     let stage = Stage::new().await;
-    let tokens = (GROUPS_PER_PART + 1) * SLOTS_PER_GROUP;
+    let tokens = (GROUPS_PER_PART + 1) * TOKENS_PER_GROUP;
     stage.policy("many", terms(tokens)).await;
     stage.pause("many", true).await;
     stage.job("batch", u64::from(2 * tokens), "many", Default::default()).await;

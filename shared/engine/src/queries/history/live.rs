@@ -31,11 +31,11 @@ impl Live {
             live.held
                 .extend(held.filter_map(|lease| Some((number_in(own, lease.id.index)?, counted(lease)))));
             let ended = |entry: &OutcomeEntry| {
-                let ended = ours(entry.pack_number).then(|| ended_in(own, group.ended(entry)))??;
-                Some((ended.index, ended))
+                let ends = ours(entry.pack_number).then(|| group.ended(entry)).into_iter().flatten();
+                ends.filter_map(|ended| ended_in(own, ended)).map(|ended| (ended.index, ended))
             };
-            live.outcomes.extend(group.outcomes.iter().filter_map(ended));
-            live.compacting.extend(group.compacting().iter().filter_map(ended));
+            live.outcomes.extend(group.outcomes.iter().flat_map(ended));
+            live.compacting.extend(group.compacting().iter().flat_map(ended));
         }
         live
     }

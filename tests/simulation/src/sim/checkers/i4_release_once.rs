@@ -151,8 +151,8 @@ async fn is_requeued(store: &Store, group: &SlotGroup, lease: &Lease) -> Result<
 /// Whether the group tells of a lease's event that it is dead.
 fn is_undeliverable(change: &Change<'_>, lease: &Lease) -> bool {
     let dead = |entry: &OutcomeEntry| {
-        (entry.pack_number, entry.ended.index, entry.ended.outcome)
-            == (lease.id.pack_number, lease.id.index, Outcome::Dead)
+        (entry.pack_number, entry.first.outcome) == (lease.id.pack_number, Outcome::Dead)
+            && entry.numbers().contains(&lease.id.index)
     };
     change.after.is_some_and(|after| after.outcomes.iter().chain(after.compacting()).any(dead))
 }
