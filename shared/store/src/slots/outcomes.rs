@@ -1,8 +1,8 @@
 //! How outcomes are written: in a slot group one by one, in a run's history packed into one text.
 //!
 //! An end is written as `17s`: the event's number and the code of its outcome. After more than one delivery their number
-//! stands between the two: `17*3s`. In a slot group the number of the run stands before it, `2.17s`, and how many events behind
-//! it ended alike, where some did: `2.17+9s` is of ten events.
+//! stands between the two: `17*3s`. In a slot group the number of the run stands before it, `2.17s`, and behind it how many more
+//! events ended alike, where some did: `2.17s+9` is of ten.
 
 use tidegate_domain::limits::EVENTS_PER_COMPACTION;
 use tidegate_domain::slots::{Ended, Outcome, OutcomeEntry};
@@ -30,22 +30,18 @@ pub(crate) fn from_code(text: &str) -> Option<Outcome> {
 pub(super) fn encode_entry(entry: &OutcomeEntry) -> String {
     let OutcomeEntry { pack_number, first, events } = entry;
     let first = encode(*first);
-    match (events.saturating_sub(1), first.split_at_checked(first.len().saturating_sub(1))) {
-        (more @ 1.., Some((numbers, code))) => format!("{pack_number}.{numbers}{MORE}{more}{code}"),
-        _ => format!("{pack_number}.{first}"),
+    match events.saturating_sub(1) {
+        0 => format!("{pack_number}.{first}"),
+        more => format!("{pack_number}.{first}{MORE}{more}"),
     }
 }
 
 pub(super) fn decode_entry(text: &str) -> Option<OutcomeEntry> {
     let (pack_number, ended) = text.split_once('.')?;
+    let (first, more) = ended.split_once(MORE).unwrap_or((ended, "0"));
+    let more = more.parse::<u32>().ok().filter(|more| *more <= EVENTS_PER_COMPACTION)?;
     let pack_number = pack_number.parse().ok()?;
-    let Some((numbers, more)) = ended.split_once(MORE) else {
-        return Some(OutcomeEntry { pack_number, first: decode(ended)?, events: 1 });
-    };
-    let (more, code) = more.split_at_checked(more.len().checked_sub(1)?)?;
-    let first = decode(&format!("{numbers}{code}"))?;
-    let events = more.parse::<u32>().ok().filter(|more| *more <= EVENTS_PER_COMPACTION)?.saturating_add(1);
-    Some(OutcomeEntry { pack_number, first, events })
+    Some(OutcomeEntry { pack_number, first: decode(first)?, events: more.saturating_add(1) })
 }
 
 pub(crate) fn encode_all(ends: &[Ended]) -> String {
@@ -108,7 +104,7 @@ mod tests {
             assert_eq!(decode(broken), None, "{broken}");
         }
         for broken in
-            ["", "3", "3.", "3.1", "3.1q", "x.1s", "3.é", "3.1+s", "3.1+2", "3.+2s", "3.1+2é", "3.1+200000s"]
+            ["", "3", "3.", "3.1", "3.1q", "x.1s", "3.é", "3.1s+", "3.1+2", "3.s+2", "3.1s+é", "3.1s+200000"]
         {
             assert_eq!(decode_entry(broken), None, "{broken}");
         }

@@ -7,7 +7,6 @@ use tidegate_domain::ids::{ClientId, PolicyId};
 use tidegate_domain::policy::PolicyTerms;
 use tidegate_engine::{Outcome, Release};
 use tidegate_simulation::gate::{Gate, Task};
-use tidegate_simulation::pace::Pace;
 use tidegate_simulation::world::Received;
 use tidegate_store::line::{Portion, Take};
 
@@ -85,11 +84,7 @@ async fn whoever_uses_up_a_range_takes_the_next_one() {
     let stage = Stage::new().await;
     stage.policy("small", terms(20)).await;
     stage.job("batch", 2_000, "small", Flow::default()).await;
-    let updates = Pace::of(|operation, body| {
-        operation == "UpdateItem"
-            && body["TableName"].as_str().is_some_and(|name| name.ends_with("-policies"))
-    });
-    let process = stage.world.paced(&updates).unwrap();
+    let (process, updates) = stage.counted();
     let mut held = stage.arrived().await;
     let mut made = Vec::new();
     for _ in 0..60 {

@@ -1,11 +1,14 @@
 //! A world with one queue, whose jobs and policies say what a test needs.
 
+use std::sync::Arc;
+
 use tidegate_domain::clock::Clock as _;
 use tidegate_domain::flow::Flow;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::policy::PolicyTerms;
-use tidegate_engine::{Load, Outcome, Release, Released, Written};
+use tidegate_engine::{Engine, Load, Outcome, Release, Released, Written};
 use tidegate_simulation::World;
+use tidegate_simulation::pace::Pace;
 use tidegate_simulation::world::{CLIENT, JobSpec, Received};
 use tidegate_store::runs::RunRow;
 
@@ -88,6 +91,15 @@ impl Stage {
         let releases = events.iter().map(|event| Release::new(event.token.clone().unwrap(), outcome));
         let answers = self.world.engine.tokens().release(&client(), releases.collect()).await.unwrap();
         assert!(answers.iter().all(|(_, answer)| *answer == Released::Released), "{answers:?}");
+    }
+
+    /// A process whose updates of slot groups are counted.
+    pub(crate) fn counted(&self) -> (Engine, Arc<Pace>) {
+        let updates = Pace::of(|operation, body| {
+            operation == "UpdateItem"
+                && body["TableName"].as_str().is_some_and(|name| name.ends_with("-policies"))
+        });
+        (self.world.paced(&updates).unwrap(), updates)
     }
 
     /// Moves on by seconds, with a tick at each minute, and returns what arrived.

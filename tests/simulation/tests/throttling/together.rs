@@ -25,11 +25,7 @@ async fn all_held() -> (Stage, Vec<Token>, Engine, Arc<Pace>) {
     let held = stage.arrived().await;
     let tokens: Vec<Token> = held.iter().filter_map(|event| event.token.clone()).collect();
     assert_eq!(tokens.len(), TOKENS as usize);
-    let updates = Pace::of(|operation, body| {
-        operation == "UpdateItem"
-            && body["TableName"].as_str().is_some_and(|name| name.ends_with("-policies"))
-    });
-    let process = stage.world.paced(&updates).unwrap();
+    let (process, updates) = stage.counted();
     (stage, tokens, process, updates)
 }
 
