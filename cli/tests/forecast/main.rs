@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what a helper cannot do is a failed test")]
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 mod output;
@@ -37,7 +37,7 @@ fn path(file: &NamedTempFile) -> &str {
 
 /// One of the project's documents.
 fn document(name: &str) -> String {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let docs = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../docs");
     std::fs::read_to_string(docs.join(name)).unwrap()
 }
 
