@@ -1,7 +1,7 @@
 //! Which crate may depend on which: one table, held against what `cargo metadata` reports.
 //!
-//! Dependencies run one way: `functions, cli -> api -> engine -> store -> domain`, with `embedded` beside
-//! `store`, and `runtime` above both.
+//! Dependencies run one way: `functions, cli -> api -> engine -> store -> domain`, with `calls` below
+//! `store`, `embedded` beside it, and `runtime` above both.
 //! Dependencies for tests only are free to use any library. The table is complete on purpose: a crate without a
 //! row and a row without a crate are both faults, so that the table cannot go stale.
 
@@ -29,6 +29,7 @@ const fn top(name: &'static str, may_use: &'static [&'static str]) -> Layer {
 const LIBRARIES: &[&str] = &[
     "tidegate-protocol",
     "tidegate-domain",
+    "tidegate-calls",
     "tidegate-store",
     "tidegate-engine",
     "tidegate-api",
@@ -79,13 +80,14 @@ const CLOUD: &[&str] = &[
 const LAYERS: &[Layer] = &[
     library("tidegate-protocol", &[]),
     library("tidegate-domain", &[]),
-    library("tidegate-store", &["tidegate-domain"]),
-    library("tidegate-engine", &["tidegate-protocol", "tidegate-domain", "tidegate-store"]),
+    library("tidegate-calls", &[]),
+    library("tidegate-store", &["tidegate-domain", "tidegate-calls"]),
+    library("tidegate-engine", &["tidegate-protocol", "tidegate-domain", "tidegate-calls", "tidegate-store"]),
     library("tidegate-api", &["tidegate-protocol", "tidegate-domain", "tidegate-store", "tidegate-engine"]),
     library("tidegate-embedded", &["tidegate-domain"]),
     library(
         "tidegate-runtime",
-        &["tidegate-domain", "tidegate-store", "tidegate-engine", "tidegate-embedded"],
+        &["tidegate-domain", "tidegate-calls", "tidegate-store", "tidegate-engine", "tidegate-embedded"],
     ),
     library("tidegate-aws", &["tidegate-protocol", "tidegate-store", "tidegate-engine"]),
     library("tidegate-client", &["tidegate-protocol"]),
@@ -96,7 +98,7 @@ const LAYERS: &[Layer] = &[
     top("tidegate", LIBRARIES),
     library(
         "tidegate-testkit",
-        &["tidegate-domain", "tidegate-store", "tidegate-engine", "tidegate-embedded"],
+        &["tidegate-domain", "tidegate-calls", "tidegate-store", "tidegate-engine", "tidegate-embedded"],
     ),
     top("tidegate-contract", LIBRARIES),
     top("tidegate-simulation", SUITE),

@@ -18,7 +18,8 @@ fn many() -> String {
 
 /// A document beside the tests. `TIDEGATE_UPDATE=1` writes it anew.
 fn kept(name: &str, found: &str) {
-    let kept = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("tests/forecast").join(name);
+    let kept =
+        PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("tests/forecast").join(name);
     if std::env::var_os("TIDEGATE_UPDATE").is_some() {
         fs::write(&kept, found).unwrap();
     }

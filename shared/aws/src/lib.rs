@@ -34,7 +34,7 @@ use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use chrono::{DateTime, Utc};
 use tidegate_engine::clock::SystemClock;
 use tidegate_engine::random::SystemRandom;
-use tidegate_engine::{Config, Engine, Parts, Services, within};
+use tidegate_engine::{Config, Engine, Parts, Services, Way, within};
 use tidegate_store::Store;
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::Targets;
@@ -153,6 +153,7 @@ pub async fn engine(environment: &Environment, figures: &Figures) -> Engine {
     let parts = Parts {
         store: Store::new(aws_sdk_dynamodb::Client::from_conf(dynamodb), environment.table_prefix()),
         sqs: aws_sdk_sqs::Client::from_conf(sqs),
+        way: Way::default(),
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),
         config,

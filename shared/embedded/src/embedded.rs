@@ -111,7 +111,12 @@ impl Embedded {
 
     /// Where the requests of clients without faults of their own end: for who has a request and no client.
     pub fn connector(&self) -> SharedHttpConnector {
-        SharedHttpConnector::new(self.seam(&ClientOptions::default()))
+        self.connector_with(&ClientOptions::default())
+    }
+
+    /// Where the requests of clients with these options end, faults included.
+    pub fn connector_with(&self, options: &ClientOptions) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.seam(options))
     }
 
     /// What the requests of all clients have consumed so far.

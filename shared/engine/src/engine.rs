@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use tidegate_calls::Way;
 use tidegate_domain::arn::{Arn, partition_of};
 use tidegate_domain::clock::Clock;
 use tidegate_domain::lateness::Lateness;
@@ -49,6 +50,8 @@ pub struct Parts {
     pub store: Store,
     /// SQS, for our own queues and those of consumers.
     pub sqs: aws_sdk_sqs::Client,
+    /// Which way the calls go that are made for each event.
+    pub way: Way,
     /// What time it is: the engine asks nothing else.
     pub clock: Arc<dyn Clock>,
     /// Where ids, the numbers of writes, the token key and the nonces of what is encrypted get their randomness.
@@ -123,13 +126,13 @@ impl Engine {
     }
 
     fn build(parts: Arc<Parts>, few: usize, callee: Option<Arc<dyn Callee>>) -> Self {
-        let Parts { store, sqs, clock, random, config } = Parts::clone(&parts);
+        let Parts { store, sqs, way, clock, random, config } = Parts::clone(&parts);
         let pauses = Pauses { clock: Arc::clone(&clock), random: Arc::clone(&random) };
-        let store = store.with_pauses(pauses.clone());
+        let store = store.with_pauses(pauses.clone()).with_way(way.clone());
         let http = HttpTarget::new(config.private_targets.clone()).answered_by(callee);
         let aws = AwsCaller::new(config.services.clone());
         let keeps_samples = config.samples;
-        let regions = Arc::new(Regions::new(sqs.clone()));
+        let regions = Arc::new(Regions::new(sqs.clone(), way));
         let bus = Bus::at(&config.bus, Arc::clone(&clock), Arc::clone(&regions)).map(Arc::new);
         let store = store.with_journal(bus.as_ref().map(|bus| Arc::clone(bus.journal())));
         let queues = Arc::new(Queues::new(sqs, Arc::clone(&regions), Arc::clone(&clock), pauses, config));

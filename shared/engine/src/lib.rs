@@ -124,6 +124,7 @@ pub use services::{Endpoints, Services};
 pub use sidelining::{SetAside, Sidelined, Sidelining};
 pub use suspension::Suspensions;
 pub use throttle::release::Released;
+pub use tidegate_calls::Way;
 pub use tidegate_domain::slots::Outcome;
 pub use tidegate_store::runs::Skipped;
 pub use token_key::TokenKey;

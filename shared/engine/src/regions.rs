@@ -8,6 +8,7 @@ use std::sync::Mutex;
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::Region;
+use tidegate_calls::Way;
 use tidegate_domain::arn::{is_region, partition_of};
 
 use crate::contain::locked;
@@ -18,13 +19,19 @@ const MOST_KEPT: usize = 64;
 /// Clients of SQS by region. They share what they send requests with.
 pub(crate) struct Regions {
     home: Client,
+    way: Way,
     others: Mutex<BTreeMap<String, Client>>,
 }
 
 impl Regions {
-    /// The regions as they are reached from that of `home`.
-    pub(crate) fn new(home: Client) -> Self {
-        Self { home, others: Mutex::default() }
+    /// The regions as they are reached from that of `home`, that way.
+    pub(crate) fn new(home: Client, way: Way) -> Self {
+        Self { home, way, others: Mutex::default() }
+    }
+
+    /// Which way calls to queues go.
+    pub(crate) fn way(&self) -> &Way {
+        &self.way
     }
 
     /// The client for a queue. Where an endpoint is set, as for emulators, each goes to it.
@@ -121,7 +128,7 @@ mod tests {
     async fn a_request_goes_to_the_region_of_its_queue() {
         let (home, hosts) = embedded_sqs();
         home.create_queue().queue_name("jobs").send().await.unwrap();
-        let regions = Regions::new(home);
+        let regions = Regions::new(home, Way::default());
         for region in ["eu-west-1", "us-east-1", "eu-west-1"] {
             let url = format!("https://sqs.{region}.amazonaws.com/000000000000/jobs");
             let send = regions.client_of(&url).send_message().queue_url(url).message_body("x");
@@ -135,7 +142,7 @@ mod tests {
 
     #[tokio::test]
     async fn clients_of_regions_are_bounded() {
-        let regions = Regions::new(embedded_sqs().0);
+        let regions = Regions::new(embedded_sqs().0, Way::default());
         for number in 0..200_u8 {
             let (a, b) = (char::from(b'a' + number % 26), char::from(b'a' + number / 26));
             let url = format!("https://sqs.{a}{b}-west-1.amazonaws.com/000000000000/jobs");
@@ -147,7 +154,7 @@ mod tests {
 
     #[tokio::test]
     async fn another_partition_is_out_of_reach() {
-        let regions = Regions::new(embedded_sqs().0);
+        let regions = Regions::new(embedded_sqs().0, Way::default());
         let other = |url| regions.other_partition(url);
         assert_eq!(other("https://sqs.cn-north-1.amazonaws.com.cn/123456789012/jobs"), Some("aws-cn"));
         assert_eq!(other("https://sqs.us-gov-west-1.amazonaws.com/123456789012/jobs"), Some("aws-us-gov"));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName};
+use tidegate_calls::{Call as _, Way};
 use tidegate_domain::limits::SQS_BATCH;
 use tidegate_engine::{Engine, Handled, Redelivery};
 use tracing::{error, warn};
@@ -19,6 +20,7 @@ const REST: Duration = Duration::from_secs(1);
 /// A queue of ours, as a handler sees it.
 pub(crate) struct Inbox {
     sqs: Client,
+    way: Way,
     url: String,
     handling: Handling,
 }
@@ -82,8 +84,8 @@ fn times_received(message: &Message) -> u32 {
 }
 
 impl Inbox {
-    pub(crate) fn new(sqs: Client, url: String, handling: Handling) -> Self {
-        Self { sqs, url, handling }
+    pub(crate) fn new((sqs, way): (Client, Way), url: String, handling: Handling) -> Self {
+        Self { sqs, way, url, handling }
     }
 
     /// `None` when the queue failed.
@@ -95,7 +97,7 @@ impl Inbox {
             .max_number_of_messages(SQS_BATCH as i32)
             .wait_time_seconds(POLL_SECONDS)
             .message_system_attribute_names(MessageSystemAttributeName::ApproximateReceiveCount);
-        match receive.send().await {
+        match receive.send_by(&self.way).await {
             Ok(received) => Some(received.messages.unwrap_or_default()),
             Err(error) => {
                 error!(%error, queue = self.url, "a queue of ours gives no messages");
@@ -127,7 +129,7 @@ impl Inbox {
             return;
         }
         let delete = self.sqs.delete_message_batch().queue_url(&self.url).set_entries(Some(entries));
-        match delete.send().await {
+        match delete.send_by(&self.way).await {
             Ok(out) if out.failed().is_empty() => {}
             Ok(out) => warn!(failed = ?out.failed(), "handled messages stay and will come again"),
             Err(error) => warn!(%error, "handled messages stay and will come again"),

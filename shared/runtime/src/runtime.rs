@@ -8,7 +8,7 @@ use tidegate_embedded::{Durability, Embedded, OpenError};
 use tidegate_engine::clock::SystemClock;
 use tidegate_engine::random::{Random, SystemRandom};
 use tidegate_engine::{
-    BusTarget, Config, Engine, EngineError, HeartbeatUrl, Parts, PrivateTargets, Services, TickReport,
+    BusTarget, Config, Engine, EngineError, HeartbeatUrl, Parts, PrivateTargets, Services, TickReport, Way,
 };
 use tidegate_store::{Store, StoreError};
 use tokio::sync::watch;
@@ -156,7 +156,8 @@ impl Runtime {
             bus,
             samples: true,
         };
-        let parts = Parts { store, sqs: sqs.clone(), clock, random, config };
+        let way = Way::straight_to(embedded.connector());
+        let parts = Parts { store, sqs: sqs.clone(), way: way.clone(), clock, random, config };
         let engine = Engine::new(parts).with_heartbeat(heartbeat);
         let taken_over = engine.emission().take_over().await?;
         if released > 0 || taken_over != TickReport::default() {
@@ -175,10 +176,10 @@ impl Runtime {
         loops.spawn(tending::sweep_expired(embedded.clone(), stopping.clone()));
         let inboxes = std::iter::repeat_n(&dispatch.url, handlers);
         for queue_url in inboxes.chain(std::iter::repeat_n(&scan_queue_url, SCANNERS)) {
-            let inbox = Inbox::new(sqs.clone(), queue_url.clone(), Handling::Dispatched);
+            let inbox = Inbox::new((sqs.clone(), way.clone()), queue_url.clone(), Handling::Dispatched);
             loops.spawn(handling::handle_messages(engine.clone(), inbox, stopping.clone()));
         }
-        let inbox = Inbox::new(sqs, release.url, Handling::Releases);
+        let inbox = Inbox::new((sqs, way), release.url, Handling::Releases);
         loops.spawn(handling::handle_messages(engine.clone(), inbox, stopping));
         Ok(Self { embedded, engine, stop, loops })
     }

@@ -73,6 +73,7 @@ pub use keys::KeyHash;
 pub use pause::Pause;
 use pause::Pauses;
 use tables::{SORT_KEY, Table};
+use tidegate_calls::Way;
 use tidegate_domain::bounded::PageRows;
 use tidegate_domain::limits::{AT_SHARDS, GROUPS_PER_PART};
 use tracing::warn;
@@ -105,6 +106,7 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 #[derive(Debug, Clone)]
 pub struct Store {
     db: Client,
+    way: Way,
     prefix: String,
     spread: Spread,
     pauses: Pauses,
@@ -233,6 +235,7 @@ impl Store {
     pub fn new(db: Client, prefix: &str) -> Self {
         Self {
             db,
+            way: Way::default(),
             prefix: prefix.to_owned(),
             spread: Spread::default(),
             pauses: Pauses::default(),
@@ -248,6 +251,12 @@ impl Store {
         let spread =
             Spread { at_shards: at_shards.clamp(1, AT_SHARDS), groups_per_part: groups_per_part.max(1) };
         Self { spread, ..self }
+    }
+
+    /// The same tables, whose calls go that way.
+    #[must_use]
+    pub fn with_way(self, way: Way) -> Self {
+        Self { way, ..self }
     }
 
     /// The same tables, whose calls wait before they are made once more, as `pause` says; without it they do not wait.

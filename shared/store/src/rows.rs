@@ -11,6 +11,7 @@ use aws_sdk_dynamodb::types::{
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt as _};
+use tidegate_calls::Call as _;
 use tidegate_domain::limits::WRITE_ROUNDS;
 
 use crate::item::{Attributes, Item, Key, Row, text};
@@ -153,7 +154,7 @@ impl Store {
             .table_name(self.name(table))
             .set_key(Some(key.attributes()))
             .consistent_read(consistent)
-            .send()
+            .send_by(&self.way)
             .await;
         got.map(|out| out.item).map_err(|e| StoreError::aws("GetItem", table, &e))
     }
@@ -216,7 +217,8 @@ impl Store {
             let asked = KeysAndAttributes::builder().set_keys(Some(left.clone())).consistent_read(consistent);
             let asked = asked.build();
             let asked = asked.map_err(unbuilt(table))?;
-            let got = self.db.batch_get_item().request_items(self.name(table), asked).send().await;
+            let got =
+                self.db.batch_get_item().request_items(self.name(table), asked).send_by(&self.way).await;
             let got = match got.map_err(|e| StoreError::aws("BatchGetItem", table, &e)) {
                 Ok(got) => got,
                 // Of none of them: no other than what some of them would say.
@@ -238,7 +240,7 @@ impl Store {
 
     pub(crate) async fn put(&self, table: Table, row: Row) -> Result<()> {
         let put = self.db.put_item().table_name(self.name(table)).set_item(Some(row.into_attributes()));
-        let put = self.on_row(|| put.clone().send()).await;
+        let put = self.on_row(|| put.send_by(&self.way)).await;
         put.map(drop).map_err(|e| StoreError::aws("PutItem", table, &e))
     }
 
@@ -265,7 +267,7 @@ impl Store {
             .set_item(Some(row.into_attributes()))
             .condition_expression(condition)
             .set_expression_attribute_values(Some(values).filter(|v| !v.is_empty()));
-        let put = self.on_row(|| put.clone().send()).await;
+        let put = self.on_row(|| put.send_by(&self.way)).await;
         match put {
             Ok(_) => Ok(Write::Done),
             Err(e) if is_condition(&e) => Ok(Write::Refused),
@@ -316,22 +318,22 @@ impl Store {
         &self,
         rounds: u32,
         table: Table,
-        mut requests: HashMap<String, Vec<WriteRequest>>,
+        requests: HashMap<String, Vec<WriteRequest>>,
     ) -> Result<()> {
+        let mut call = self.db.batch_write_item().set_request_items(Some(requests));
         for round in 1..=rounds {
             if !self.pauses.before(round).await {
                 break;
             }
-            let call = self.db.batch_write_item().set_request_items(Some(requests.clone()));
-            let written = call.send().await.map_err(|e| StoreError::aws("BatchWriteItem", table, &e));
-            match written {
-                Ok(out) => requests = out.unprocessed_items.unwrap_or_default(),
+            let written = call.send_by(&self.way).await;
+            match written.map_err(|e| StoreError::aws("BatchWriteItem", table, &e)) {
+                Ok(out) => match out.unprocessed_items {
+                    Some(left) if !left.is_empty() => call = call.set_request_items(Some(left)),
+                    _ => return Ok(()),
+                },
                 // Of none of them: no other than what some of them would say.
-                Err(error) if error.is_throttling() => continue,
+                Err(error) if error.is_throttling() => {}
                 Err(error) => return Err(error),
-            }
-            if requests.is_empty() {
-                return Ok(());
             }
         }
         Err(StoreError::not_served("BatchWriteItem", table))
@@ -340,7 +342,7 @@ impl Store {
     /// Deletes a row; one that is not there is no error.
     pub(crate) async fn remove(&self, table: Table, key: &Key) -> Result<()> {
         let gone = self.db.delete_item().table_name(self.name(table)).set_key(Some(key.attributes()));
-        let gone = self.on_row(|| gone.clone().send()).await;
+        let gone = self.on_row(|| gone.send_by(&self.way)).await;
         gone.map(drop).map_err(|e| StoreError::aws("DeleteItem", table, &e))
     }
 
@@ -359,7 +361,7 @@ impl Store {
             .set_key(Some(key.attributes()))
             .condition_expression(condition)
             .set_expression_attribute_values(Some(values).filter(|v| !v.is_empty()));
-        let gone = self.on_row(|| gone.clone().send()).await;
+        let gone = self.on_row(|| gone.send_by(&self.way)).await;
         match gone {
             Ok(_) => Ok(Write::Done),
             Err(e) if is_condition(&e) => Ok(Write::Refused),
@@ -380,7 +382,7 @@ impl Store {
             .set_expression_attribute_names(Some(update.names).filter(|n| !n.is_empty()))
             .return_values(ReturnValue::AllNew)
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        let done = self.on_row(|| done.clone().send()).await;
+        let done = self.on_row(|| done.send_by(&self.way)).await;
         match done {
             Ok(out) => Ok(Updated::Done(out.attributes.unwrap_or_default())),
             Err(e) => match e.as_service_error() {
@@ -417,7 +419,7 @@ impl Store {
         if let Some(after) = query.after {
             call = call.set_exclusive_start_key(Some(Key::new(query.pk, after).attributes()));
         }
-        let out = call.key_condition_expression(condition).send().await;
+        let out = call.key_condition_expression(condition).send_by(&self.way).await;
         let out = out.map_err(|e| StoreError::aws("Query", table, &e))?;
         let next = out.last_evaluated_key.as_ref().and_then(|key| key.get(SORT_KEY)?.as_s().ok()).cloned();
         Ok(Page::new(out.items.unwrap_or_default(), next))

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use tidegate_embedded::{ClientOptions, Embedded};
-use tidegate_engine::{BusTarget, Config, PrivateTargets, Services};
+use tidegate_engine::{BusTarget, Config, PrivateTargets, Services, Way};
 use tidegate_store::Store;
 
 use crate::process::{PREFIX, Process};
@@ -25,6 +25,7 @@ pub struct Deployment {
     /// A client of the queues that nothing stands before.
     pub sqs: aws_sdk_sqs::Client,
     dynamodb: aws_sdk_dynamodb::Client,
+    way: Way,
     config: Config,
 }
 
@@ -47,17 +48,18 @@ impl Deployment {
             bus: BusTarget::Off,
             samples: false,
         };
-        Ok(Self { sqs, dynamodb, config })
+        Ok(Self { sqs, dynamodb, way: way_of(embedded, clients), config })
     }
 
     /// What a process is started with that has the deployment's own clients.
     pub fn process(&self) -> Process {
-        Process::new(self.dynamodb.clone(), self.sqs.clone(), self.config.clone())
+        Process::new((self.dynamodb.clone(), self.sqs.clone()), self.way.clone(), self.config.clone())
     }
 
     /// What a process is started with whose clients are others: with faults of their own, for example.
     pub fn process_with(&self, embedded: &Embedded, clients: &ClientOptions) -> Process {
-        Process::new(embedded.dynamodb_with(clients), embedded.sqs_with(clients), self.config.clone())
+        let sdk = (embedded.dynamodb_with(clients), embedded.sqs_with(clients));
+        Process::new(sdk, way_of(embedded, clients), self.config.clone())
     }
 
     /// The URL of a consumer's queue, created when it is not there.
@@ -81,5 +83,13 @@ impl Deployment {
     /// The URL of the queue of the parts of large scans.
     pub fn scan_url(&self) -> &str {
         &self.config.scan_queue_url
+    }
+}
+
+/// Calls of clients that make no retries go straight, each as one request: they are the same, and take less time.
+fn way_of(embedded: &Embedded, clients: &ClientOptions) -> Way {
+    match clients.retry.max_attempts() {
+        1 => Way::straight_to(embedded.connector_with(clients)).once(),
+        _ => Way::default(),
     }
 }

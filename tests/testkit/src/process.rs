@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use tidegate_domain::clock::Clock;
 use tidegate_engine::random::{Random, SeededRandom};
-use tidegate_engine::{BusTarget, Config, Engine, Parts, PrivateTargets, Services};
+use tidegate_engine::{BusTarget, Config, Engine, Parts, PrivateTargets, Services, Way};
 use tidegate_store::{Spread, Store};
 
 /// What the names of the tables begin with.
@@ -45,15 +45,20 @@ pub const PREFIX: &str = "test";
 pub struct Process {
     dynamodb: aws_sdk_dynamodb::Client,
     sqs: aws_sdk_sqs::Client,
+    way: Way,
     spread: Spread,
     random: Arc<dyn Random>,
     config: Config,
 }
 
 impl Process {
-    pub(crate) fn new(dynamodb: aws_sdk_dynamodb::Client, sqs: aws_sdk_sqs::Client, config: Config) -> Self {
+    pub(crate) fn new(
+        (dynamodb, sqs): (aws_sdk_dynamodb::Client, aws_sdk_sqs::Client),
+        way: Way,
+        config: Config,
+    ) -> Self {
         let random = Arc::new(SeededRandom::new(1));
-        Self { dynamodb, sqs, spread: Spread::default(), random, config }
+        Self { dynamodb, sqs, way, spread: Spread::default(), random, config }
     }
 
     /// With ids of this randomness, in place of a seed that is always the same.
@@ -104,7 +109,7 @@ impl Process {
         let config = self.dynamodb.config();
         let http = before(config.http_client().context("a DynamoDB client has no HTTP client")?);
         let dynamodb = aws_sdk_dynamodb::Client::from_conf(config.to_builder().http_client(http).build());
-        Ok(Self { dynamodb, ..self })
+        Ok(Self { dynamodb, way: Way::default(), ..self })
     }
 
     /// With requests to the queues that go through what `before` makes of their HTTP client.
@@ -115,12 +120,12 @@ impl Process {
         let config = self.sqs.config();
         let http = before(config.http_client().context("an SQS client has no HTTP client")?);
         let sqs = aws_sdk_sqs::Client::from_conf(config.to_builder().http_client(http).build());
-        Ok(Self { sqs, ..self })
+        Ok(Self { sqs, way: Way::default(), ..self })
     }
 
     /// The tables as the process sees them.
     pub fn store(&self) -> Store {
-        Store::new(self.dynamodb.clone(), PREFIX).with_spread(self.spread)
+        Store::new(self.dynamodb.clone(), PREFIX).with_spread(self.spread).with_way(self.way.clone())
     }
 
     /// Its client of the tables.
@@ -138,6 +143,7 @@ impl Process {
         Engine::new(Parts {
             store: self.store(),
             sqs: self.sqs.clone(),
+            way: self.way.clone(),
             clock,
             random: Arc::clone(&self.random),
             config: self.config.clone(),

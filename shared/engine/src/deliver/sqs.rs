@@ -7,6 +7,7 @@ use std::iter;
 use aws_sdk_sqs::error::ProvideErrorMetadata;
 use aws_sdk_sqs::types::{MessageAttributeValue, SendMessageBatchRequestEntry};
 use futures::stream::{FuturesUnordered, StreamExt};
+use tidegate_calls::Call as _;
 use tidegate_domain::ids::{ClientId, EventId, RunId};
 
 use super::event::{self, Attribute};
@@ -67,7 +68,7 @@ impl Delivery {
                 .message_group_id(fifo::group_id(client, run.job()))
                 .message_deduplication_id(fifo::deduplication_id(client, id));
         }
-        match call.send().await {
+        match call.send_by(self.regions.way()).await {
             Ok(_) => Sent::Done,
             Err(e) => {
                 let reason = e.message().map_or_else(|| e.to_string(), str::to_owned);
@@ -108,7 +109,7 @@ impl Delivery {
                 Err(e) => return fail(e.to_string()),
             };
         }
-        match request.send().await {
+        match request.send_by(self.regions.way()).await {
             Err(e) => {
                 let reason = e.message().map_or_else(|| e.to_string(), str::to_owned);
                 let failed = Sent::Failed {

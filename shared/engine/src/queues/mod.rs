@@ -13,6 +13,7 @@ use aws_sdk_sqs::types::{MessageAttributeValue, QueueAttributeName, SendMessageB
 use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
+use tidegate_calls::Call as _;
 use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{DUE_MS_ATTRIBUTE, SQS_BATCH, SQS_DELAY_SECONDS, WRITE_ROUNDS};
@@ -331,7 +332,7 @@ impl Queues {
             for (id, entry) in left.iter().enumerate() {
                 call = call.entries(self.entry(entry, id).map_err(|e| failed(e.to_string()))?);
             }
-            let out = match call.send().await {
+            let out = match call.send_by(self.regions.way()).await {
                 Ok(out) => out,
                 Err(error) => {
                     let reason = told(&error);
@@ -404,7 +405,7 @@ impl Queues {
             let entry = SendMessageBatchRequestEntry::builder().id(number.to_string()).message_body(body);
             call = call.entries(entry.build().map_err(|e| failed(e.to_string()))?);
         }
-        let sent = call.send().await;
+        let sent = call.send_by(self.regions.way()).await;
         let sent = sent.map_err(|e| failed(told(&e)))?;
         match sent.failed().first() {
             None => Ok(()),

@@ -1,0 +1,49 @@
+//! The operations that are called often enough to go straight.
+
+use std::sync::LazyLock;
+
+use aws_smithy_runtime_api::client::interceptors::context::Input;
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use aws_smithy_runtime_api::client::result::SdkError;
+
+use crate::{Call, Form, Way, may_pass};
+
+macro_rules! calls {
+    ($($sdk:ident { $($module:ident: $operation:ident, $builder:ident, $output:ident, $error:ident;)* })*) => {$($(
+        impl Call for $sdk::operation::$module::builders::$builder {
+            type Output = $sdk::operation::$module::$output;
+            type Error = $sdk::operation::$module::$error;
+
+            async fn send_by(&self, way: &Way) -> Result<Self::Output, SdkError<Self::Error, HttpResponse>> {
+                static FORM: LazyLock<Form> =
+                    LazyLock::new(|| Form::of(&$sdk::operation::$module::$operation::new()));
+                if let Way(Some(straight)) = way
+                    && let Ok(input) = self.as_input().clone().build()
+                    && let Some(answer) = FORM.call(&straight.connector, Input::erase(input)).await
+                    && !(straight.repeats && answer.as_ref().is_err_and(may_pass))
+                {
+                    return answer;
+                }
+                self.clone().send().await
+            }
+        }
+    )*)*};
+}
+
+calls! {
+    aws_sdk_dynamodb {
+        batch_get_item: BatchGetItem, BatchGetItemFluentBuilder, BatchGetItemOutput, BatchGetItemError;
+        batch_write_item: BatchWriteItem, BatchWriteItemFluentBuilder, BatchWriteItemOutput, BatchWriteItemError;
+        delete_item: DeleteItem, DeleteItemFluentBuilder, DeleteItemOutput, DeleteItemError;
+        get_item: GetItem, GetItemFluentBuilder, GetItemOutput, GetItemError;
+        put_item: PutItem, PutItemFluentBuilder, PutItemOutput, PutItemError;
+        query: Query, QueryFluentBuilder, QueryOutput, QueryError;
+        update_item: UpdateItem, UpdateItemFluentBuilder, UpdateItemOutput, UpdateItemError;
+    }
+    aws_sdk_sqs {
+        delete_message_batch: DeleteMessageBatch, DeleteMessageBatchFluentBuilder, DeleteMessageBatchOutput, DeleteMessageBatchError;
+        receive_message: ReceiveMessage, ReceiveMessageFluentBuilder, ReceiveMessageOutput, ReceiveMessageError;
+        send_message: SendMessage, SendMessageFluentBuilder, SendMessageOutput, SendMessageError;
+        send_message_batch: SendMessageBatch, SendMessageBatchFluentBuilder, SendMessageBatchOutput, SendMessageBatchError;
+    }
+}

@@ -1,0 +1,205 @@
+//! Both ways against the embedded services: the same requests, the same answers, the same errors.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_sdk_dynamodb::error::ProvideErrorMetadata as _;
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
+use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
+use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture};
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use chrono::DateTime;
+use tidegate_domain::clock::ManualClock;
+use tidegate_embedded::{ClientOptions, Embedded, Fault, FaultPlan};
+
+use super::*;
+
+/// What goes straight, in order.
+#[derive(Debug, Clone)]
+struct Noted {
+    inner: SharedHttpConnector,
+    targets: Arc<Mutex<Vec<String>>>,
+}
+
+impl HttpConnector for Noted {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let target = request.headers().get("x-amz-target").unwrap_or_default().to_owned();
+        self.targets.lock().unwrap_or_else(PoisonError::into_inner).push(target);
+        self.inner.call(request)
+    }
+}
+
+/// Services with a table and a queue, and two ways to them.
+struct Stage {
+    embedded: Embedded,
+    db: aws_sdk_dynamodb::Client,
+    sqs: aws_sdk_sqs::Client,
+    queue: String,
+    ways: [Way; 2],
+    targets: Arc<Mutex<Vec<String>>>,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let clock = ManualClock::new(DateTime::from_timestamp(1_763_725_000, 0).unwrap());
+        let embedded = Embedded::in_memory(Arc::new(clock)).unwrap();
+        let options = ClientOptions::without_retries();
+        let (db, sqs) = (embedded.dynamodb_with(&options), embedded.sqs_with(&options));
+        let key = aws_sdk_dynamodb::types::KeySchemaElement::builder()
+            .attribute_name("pk")
+            .key_type(aws_sdk_dynamodb::types::KeyType::Hash)
+            .build();
+        let attribute = aws_sdk_dynamodb::types::AttributeDefinition::builder()
+            .attribute_name("pk")
+            .attribute_type(aws_sdk_dynamodb::types::ScalarAttributeType::S)
+            .build();
+        db.create_table()
+            .table_name("rows")
+            .billing_mode(aws_sdk_dynamodb::types::BillingMode::PayPerRequest)
+            .key_schema(key.unwrap())
+            .attribute_definitions(attribute.unwrap())
+            .send()
+            .await
+            .unwrap();
+        let created = sqs.create_queue().queue_name("jobs").send().await.unwrap();
+        let targets = Arc::default();
+        let noted = Noted { inner: embedded.connector(), targets: Arc::clone(&targets) };
+        let ways = [Way::default(), Way::straight_to(SharedHttpConnector::new(noted))];
+        Self { embedded, db, sqs, queue: created.queue_url.unwrap(), ways, targets }
+    }
+
+    /// What went straight since the last look.
+    fn straight(&self) -> Vec<String> {
+        std::mem::take(&mut *self.targets.lock().unwrap())
+    }
+}
+
+fn text(value: &str) -> AttributeValue {
+    AttributeValue::S(value.to_owned())
+}
+
+#[tokio::test]
+async fn a_call_that_succeeds_is_answered_alike_and_is_one_request() {
+    let stage = Stage::new().await;
+    let put = stage.db.put_item().table_name("rows").item("pk", text("a")).item("n", text("1"));
+    let get = stage.db.get_item().table_name("rows").key("pk", text("a"));
+    let update = stage
+        .db
+        .update_item()
+        .table_name("rows")
+        .key("pk", text("a"))
+        .update_expression("SET n = :n")
+        .expression_attribute_values(":n", text("2"))
+        .return_values(aws_sdk_dynamodb::types::ReturnValue::AllNew);
+    for way in &stage.ways {
+        put.send_by(way).await.unwrap();
+        let got = get.send_by(way).await.unwrap();
+        assert_eq!(got.item().unwrap()["n"], text("1"));
+        let updated = update.send_by(way).await.unwrap();
+        assert_eq!(updated.attributes().unwrap()["n"], text("2"));
+    }
+    let names = ["PutItem", "GetItem", "UpdateItem"].map(|name| format!("DynamoDB_20120810.{name}"));
+    assert_eq!(stage.straight(), names);
+
+    let written = PutRequest::builder().item("pk", text("b")).build().unwrap();
+    let write = WriteRequest::builder().put_request(written).build();
+    let batch = stage.db.batch_write_item().request_items("rows", vec![write]);
+    let query = stage.db.query().table_name("rows").key_condition_expression("pk = :pk");
+    let query = query.expression_attribute_values(":pk", text("b"));
+    let gone = stage.db.delete_item().table_name("rows").key("pk", text("b"));
+    for way in &stage.ways {
+        assert!(batch.send_by(way).await.unwrap().unprocessed_items().is_none_or(|left| left.is_empty()));
+        assert_eq!(query.send_by(way).await.unwrap().count(), 1);
+        gone.send_by(way).await.unwrap();
+        assert_eq!(query.send_by(way).await.unwrap().count(), 0);
+    }
+    assert_eq!(stage.straight().len(), 4);
+}
+
+#[tokio::test]
+async fn messages_go_both_ways() {
+    let stage = Stage::new().await;
+    for way in &stage.ways {
+        let entry = |id: &str| SendMessageBatchRequestEntry::builder().id(id).message_body(id).build();
+        let send = stage.sqs.send_message_batch().queue_url(&stage.queue);
+        let sent = send.entries(entry("a").unwrap()).entries(entry("b").unwrap()).send_by(way).await.unwrap();
+        assert_eq!((sent.successful().len(), sent.failed().len()), (2, 0));
+        let receive = stage.sqs.receive_message().queue_url(&stage.queue).max_number_of_messages(10);
+        let received = receive.send_by(way).await.unwrap();
+        let bodies: Vec<_> = received.messages().iter().filter_map(|message| message.body()).collect();
+        assert_eq!(bodies, ["a", "b"]);
+        let entries = received.messages().iter().enumerate().map(|(id, message)| {
+            aws_sdk_sqs::types::DeleteMessageBatchRequestEntry::builder()
+                .id(id.to_string())
+                .receipt_handle(message.receipt_handle().unwrap())
+                .build()
+                .unwrap()
+        });
+        let delete = stage.sqs.delete_message_batch().queue_url(&stage.queue);
+        let deleted = delete.set_entries(Some(entries.collect())).send_by(way).await.unwrap();
+        assert_eq!(deleted.successful().len(), 2);
+    }
+    assert_eq!(stage.straight().len(), 3);
+}
+
+#[tokio::test]
+async fn what_is_refused_is_told_alike_and_asked_for_once() {
+    let stage = Stage::new().await;
+    let put = stage.db.put_item().table_name("rows").item("pk", text("a"));
+    put.send_by(&stage.ways[1]).await.unwrap();
+    stage.straight();
+    let absent = put.condition_expression("attribute_not_exists(pk)");
+    let told = aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure::AllOld;
+    let again = absent.return_values_on_condition_check_failure(told);
+    for way in &stage.ways {
+        let error = again.send_by(way).await.unwrap_err();
+        assert_eq!(error.code(), Some("ConditionalCheckFailedException"));
+        match error.into_service_error() {
+            PutItemError::ConditionalCheckFailedException(refused) => {
+                assert_eq!(refused.item().unwrap()["pk"], text("a"));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(stage.straight().len(), 1);
+
+    let wrong = stage.sqs.receive_message().queue_url("http://127.0.0.1/000000000000/none");
+    for way in &stage.ways {
+        assert!(wrong.send_by(way).await.unwrap_err().as_service_error().unwrap().is_queue_does_not_exist());
+    }
+    assert_eq!(stage.straight().len(), 1);
+}
+
+/// Loses so many requests.
+struct Losing(AtomicU32);
+
+impl FaultPlan for Losing {
+    fn on_request(&self, _: &tidegate_embedded::Call) -> Fault {
+        let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        if left.is_ok() { Fault::DropBefore } else { Fault::None }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_in_passing_is_repeated_by_the_sdk() {
+    let stage = Stage::new().await;
+    let db = stage.embedded.dynamodb();
+    stage.embedded.inject(Losing(AtomicU32::new(2)));
+    db.put_item().table_name("rows").item("pk", text("a")).send_by(&stage.ways[1]).await.unwrap();
+    assert_eq!(stage.straight().len(), 1);
+    let got = db.get_item().table_name("rows").key("pk", text("a")).send().await.unwrap();
+    assert!(got.item().is_some());
+}
+
+#[tokio::test]
+async fn what_goes_once_is_not_repeated() {
+    let stage = Stage::new().await;
+    let db = stage.embedded.dynamodb();
+    stage.embedded.inject(Losing(AtomicU32::new(1)));
+    let put = db.put_item().table_name("rows").item("pk", text("a"));
+    let once = stage.ways[1].clone().once();
+    assert!(matches!(put.send_by(&once).await.unwrap_err(), SdkError::DispatchFailure(_)));
+    put.send_by(&once).await.unwrap();
+    assert_eq!(stage.straight().len(), 2);
+}
