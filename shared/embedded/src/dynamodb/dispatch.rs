@@ -1,9 +1,6 @@
 //! One request: from the JSON body to the library's typed operation and back.
 
-use std::sync::Arc;
-
 use dynoxide::actions::transact_write_items::TransactWriteItemsRequest;
-use dynoxide::actions::update_item::UpdateItemResponse;
 use dynoxide::actions::{batch_write_item, delete_item, put_item, transact_write_items, update_item};
 use dynoxide::storage::Storage;
 use dynoxide::{Database, DynoxideError};
@@ -12,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::capacity::{self, Asked, MeteredRequest, MeteredResponse, Reported};
-use super::direct::{self, Reader, Served, Update, Updated};
+use super::direct::{Reader, RowWrites, Served, Update};
 use super::refusal;
 use super::{InFile, SDK_TOKEN};
 use crate::meter::Meter;
@@ -29,7 +26,8 @@ pub(super) async fn serve(
     let metered = Metered { operation, body, meter, db, file };
     let answer = match operation {
         "PutItem" => {
-            metered.write(Database::put_item, |on, request| at_once(put_item::execute(on, request))).await
+            let put = |on: &Storage, request| at_once(put_item::execute(on, request));
+            metered.rows(RowWrites::of_put, (Database::put_item, put)).await
         }
         "GetItem" => metered.read(Reader::get_item, |request| db.get_item(request)),
         "UpdateItem" => metered.update().await,
@@ -42,14 +40,8 @@ pub(super) async fn serve(
         "Scan" => metered.run(|request| db.scan(request)),
         "BatchGetItem" => metered.read(Reader::batch_get_item, |request| db.batch_get_item(request)),
         "BatchWriteItem" => {
-            metered
-                .write(Database::batch_write_item, |on, request| {
-                    match direct::batch_write_item(on, request) {
-                        Ok(written) => written,
-                        Err(request) => at_once(batch_write_item::execute(on, request)),
-                    }
-                })
-                .await
+            let write = |on: &Storage, request| at_once(batch_write_item::execute(on, request));
+            metered.rows(RowWrites::of_batch, (Database::batch_write_item, write)).await
         }
         "TransactGetItems" => metered.run(|request| db.transact_get_items(request)),
         "TransactWriteItems" => metered.transaction(token).await,
@@ -108,24 +100,49 @@ impl Metered<'_> {
 
     /// An update of a row: past the library where the table is in a file and the update is plain.
     async fn update(self) -> dynoxide::Result<Vec<u8>> {
-        let (request, asked) = self.ask()?;
-        let Some(file) = self.file else { return self.report(asked, self.db.update_item(request)) };
-        let update = Update::of(request, asked.capacity != Reported::Nothing);
-        let names = Arc::clone(&file.names);
-        let updated = file
-            .writer
-            .run(move |on| update.make(on, &names, |request| at_once(update_item::execute(on, request))));
-        match updated.await {
-            Ok(Updated::Directly(served)) => Ok(self.count(served)),
-            Ok(Updated::ByLibrary(response)) => self.report(asked, Ok(response)),
-            Err(error) => self.report::<UpdateItemResponse>(asked, Err(error)),
+        let mut unknown = None;
+        if let Some(file) = self.file
+            && let Some(update) = Update::of(&file.reader, self.body)
+        {
+            match file.writer.run(move |on| update.make(on)).await? {
+                Ok(served) => return Ok(self.count(served)),
+                Err(names) => unknown = Some((&file.known, names)),
+            }
         }
+        let library = |on: &Storage, request| at_once(update_item::execute(on, request));
+        let updated = self.write(Database::update_item, library).await?;
+        if let Some((known, names)) = unknown {
+            known.add_names(names);
+        }
+        Ok(updated)
     }
 
     /// Counts what was served past the library; returns the answer.
     fn count(&self, Served { body, units }: Served) -> Vec<u8> {
         self.meter.dynamodb(self.operation, units.into_iter().map(|(table, units)| (table.into(), units)));
         body
+    }
+
+    /// A request that writes rows whole: past the library where the tables are in a file and `direct` can read it.
+    async fn rows<Q, R>(
+        self,
+        direct: impl FnOnce(&Reader, &[u8]) -> Option<RowWrites>,
+        (in_memory, storage): (
+            impl FnOnce(&Database, Q) -> dynoxide::Result<R>,
+            impl FnOnce(&Storage, Q) -> dynoxide::Result<R> + Send + 'static,
+        ),
+    ) -> dynoxide::Result<Vec<u8>>
+    where
+        Q: MeteredRequest + DeserializeOwned + Send + 'static,
+        R: MeteredResponse + Serialize + Send + 'static,
+    {
+        if let Some(file) = self.file
+            && let Some(rows) = direct(&file.reader, self.body)
+            && let Some(served) = file.writer.run(move |on| rows.make(on)).await?
+        {
+            return Ok(self.count(served));
+        }
+        self.write(in_memory, storage).await
     }
 
     /// A request that writes: `in_memory` without a file, otherwise on `storage`.

@@ -244,16 +244,23 @@ impl Source {
     }
 }
 
-fn text(value: &Value) -> Option<&str> {
-    value.get("S")?.as_str()
+/// A text, and nothing else.
+pub(super) fn text(value: &Value) -> Option<&str> {
+    let kinds = value.as_object()?;
+    if kinds.len() == 1 { kinds.get("S")?.as_str() } else { None }
 }
 
 /// A whole number that is written as it is stored.
 fn digits(value: &Value) -> Option<&str> {
     let number = value.get("N")?.as_str()?;
+    is_whole(number).then_some(number)
+}
+
+/// Whether a number is whole, of few digits, and written as it is stored.
+pub(super) fn is_whole(number: &str) -> bool {
     let digits = number.strip_prefix('-').unwrap_or(number);
     let is_whole = (1..=DIGITS).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
-    (is_whole && (!digits.starts_with('0') || number == "0")).then_some(number)
+    is_whole && (!digits.starts_with('0') || number == "0")
 }
 
 /// One that is counted with here.
@@ -267,10 +274,11 @@ fn whole(number: i64) -> Value {
 
 /// Whether a value is stored as it is sent: a text, a flag, a whole number or a list of them.
 pub(super) fn is_plain(value: &Value) -> bool {
-    let is_flag = || value.get("BOOL").is_some_and(Value::is_boolean);
-    let list = || value.get("L").and_then(Value::as_array);
-    let is_flat = |value: &Value| text(value).is_some() || digits(value).is_some();
-    is_flat(value) || is_flag() || list().is_some_and(|list| list.iter().all(is_flat))
+    let is_one = |value: &Value| value.as_object().is_some_and(|kinds| kinds.len() == 1);
+    let is_flat = |value: &Value| is_one(value) && (text(value).is_some() || digits(value).is_some());
+    let is_flag = value.get("BOOL").is_some_and(Value::is_boolean);
+    let list = value.get("L").and_then(Value::as_array);
+    is_one(value) && (is_flat(value) || is_flag || list.is_some_and(|list| list.iter().all(is_flat)))
 }
 
 /// Reads an expression from its first token to its last.

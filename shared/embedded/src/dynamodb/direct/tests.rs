@@ -94,6 +94,8 @@ fn attribute() -> impl Strategy<Value = Value> {
         json!({"N": "1.50"}),
         json!({"N": "-0"}),
         json!({"N": "12345678901234567890"}),
+        json!({"N": "123456789012345678901"}),
+        json!({"N": "-40"}),
         json!({"N": "no number"}),
         json!({"N": 7}),
         json!({"BOOL": true}),
@@ -106,6 +108,10 @@ fn attribute() -> impl Strategy<Value = Value> {
         json!({"X": "y"}),
         json!({}),
         json!({"L": [{"S": "a"}, {"M": {"": {"S": "unnamed"}}}]}),
+        json!({"L": [{"S": "a"}, {"N": "12"}, {"N": "-3"}]}),
+        json!({"L": [{"N": "1e3"}]}),
+        json!({"L": []}),
+        json!({"S": "s", "N": "1"}),
         json!({"M": {"n": {"N": "007"}}}),
     ]);
     prop_oneof![9 => plain, 1 => Just(json!({"S": "y".repeat(410_000)}))]
@@ -392,12 +398,28 @@ fn request() -> impl Strategy<Value = (&'static str, Value)> {
     let delete = key().prop_map(|key| json!({"DeleteRequest": {"Key": key}}));
     let both = (item(), key())
         .prop_map(|(item, key)| json!({"PutRequest": {"Item": item}, "DeleteRequest": {"Key": key}}));
+    let condition = proptest::option::of(select(vec![
+        "attribute_not_exists(pk)",
+        "attribute_not_exists(pk)",
+        "attribute_not_exists(sk)",
+        "attribute_exists(pk)",
+        "attribute_not_exists( pk )",
+        "attribute_not_exists(pk",
+    ]));
+    let puts = (table(), item(), condition).prop_map(|(name, item, condition)| {
+        let mut request = json!({"TableName": name, "Item": item});
+        if let Some(condition) = condition {
+            request["ConditionExpression"] = json!(condition);
+        }
+        request
+    });
     let row = prop_oneof![30 => put, 15 => delete, 1 => both, 1 => Just(json!({}))];
     let writes = parts(vec(row, 0..4).prop_map(Value::Array));
     prop_oneof![
         2 => get.prop_map(|request| ("GetItem", request)),
         2 => with_more(gets).prop_map(|request| ("BatchGetItem", request)),
         3 => with_more(writes).prop_map(|request| ("BatchWriteItem", request)),
+        3 => with_more(puts).prop_map(|request| ("PutItem", request)),
     ]
 }
 
@@ -431,44 +453,99 @@ fn play(requests: Vec<(&str, Value)>) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// A file with the tables of the test, and a connection that writes to it.
-fn writing() -> (tempfile::TempDir, String, Storage) {
-    let folder = tempfile::tempdir().unwrap();
-    let _tables = Database::in_a_file(&folder);
-    let address = folder::address(&folder.path().join("tables.db"));
-    let storage = Storage::new(&address).unwrap();
-    (folder, address, storage)
+/// A file with the tables of the test, and connections to it.
+struct Connections {
+    _folder: tempfile::TempDir,
+    writer: Storage,
+    reader: Reader,
+    known: Arc<Known>,
+}
+
+impl Connections {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let _tables = Database::in_a_file(&folder);
+        let address = folder::address(&folder.path().join("tables.db"));
+        let (writer, known) = (Storage::new(&address).unwrap(), Arc::<Known>::default());
+        let reader = Reader::open(&address, Arc::clone(&known)).unwrap();
+        Self { _folder: folder, writer, reader, known }
+    }
+
+    /// Makes a request that writes rows; says whether it was answered without the library.
+    fn writes(&self, request: &str) -> bool {
+        let read = if request.contains("RequestItems") { RowWrites::of_batch } else { RowWrites::of_put };
+        let Some(writes) = read(&self.reader, request.as_bytes()) else { return false };
+        writes.make(&self.writer).unwrap().is_some()
+    }
+
+    fn put(&self, item: &Value) -> bool {
+        self.writes(&json!({"RequestItems": {"plain": [{"PutRequest": {"Item": item}}]}}).to_string())
+    }
 }
 
 #[test]
 fn what_is_plain_does_not_reach_the_library() {
-    let (_folder, address, storage) = writing();
-    let put =
-        json!({"RequestItems": {"plain": [{"PutRequest": {"Item": {"pk": {"S": "a"}, "sk": {"S": "b"}}}}]}});
-    assert!(batch_write_item(&storage, serde_json::from_value(put).unwrap()).is_ok());
-    let reader = Reader::open(&address).unwrap();
+    let at = Connections::new();
     let key = json!({"pk": {"S": "a"}, "sk": {"S": "b"}});
+    assert!(at.put(&key));
     let get = json!({"TableName": "plain", "Key": key});
-    let read = reader.get_item(&serde_json::from_value(get).unwrap()).unwrap();
+    let read = at.reader.get_item(&serde_json::from_value(get).unwrap()).unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&read.body).unwrap()["Item"], key);
     let gets = json!({"RequestItems": {"plain": {"Keys": [key]}}});
-    assert!(reader.batch_get_item(&serde_json::from_value(gets).unwrap()).is_some());
+    assert!(at.reader.batch_get_item(&serde_json::from_value(gets).unwrap()).is_some());
+    let new = json!({"TableName": "plain", "Item": key, "ConditionExpression": "attribute_not_exists(pk)"});
+    assert!(!at.writes(&new.to_string()), "there is one, which the library tells of");
+    let delete = json!({"RequestItems": {"plain": [{"DeleteRequest": {"Key": key}}]}});
+    assert!(at.writes(&delete.to_string()));
+    assert!(at.writes(&new.to_string()));
+}
+
+#[test]
+fn a_row_that_is_stored_otherwise_than_it_is_sent_is_left_to_the_library() {
+    let at = Connections::new();
+    let keys = r#""pk": {"S": "a"}, "sk": {"S": "b"}"#;
+    let put = |attributes: &str| {
+        at.writes(&format!(r#"{{"TableName": "plain", "Item": {{ {keys}{attributes} }} }}"#))
+    };
+    for sound in
+        ["", r#", "n": {"N": "-12"}"#, r#", "l": {"L": [{"S": "\u00e9"}, {"N": "0"}]}, "f": {"BOOL": false}"#]
+    {
+        assert!(put(sound), "{sound}");
+    }
+    for other in [
+        r#", "n": {"N": "1.0"}"#,
+        r#", "n": {"N": "-0"}"#,
+        r#", "n": {"N": "007"}"#,
+        r#", "l": {"L": [{"L": []}]}"#,
+        r#", "s": {"SS": ["b", "a"]}"#,
+        r#", "n": {"N": "1", "S": "1"}"#,
+        r#", "n": {"N": "1"}, "n": {"N": "2"}"#,
+        r#", "": {"S": "unnamed"}"#,
+    ] {
+        assert!(!put(other), "{other}");
+    }
 }
 
 /// Makes an update of a row that is there; says whether the library made it.
-fn updated(storage: &Storage, known: &KnownNames, request: Value) -> bool {
-    let update = Update::of(serde_json::from_value(request).unwrap(), false);
-    let library = |request| update_item::execute(storage, request).now_or_never().unwrap();
-    matches!(update.make(storage, known, library).unwrap(), Updated::ByLibrary(_))
+fn updated(at: &Connections, request: Value) -> bool {
+    let direct = Update::of(&at.reader, request.to_string().as_bytes());
+    match direct.map(|update| update.make(&at.writer).unwrap()) {
+        Some(Ok(_)) => false,
+        Some(Err(names)) => {
+            let library = update_item::execute(&at.writer, serde_json::from_value(request).unwrap());
+            library.now_or_never().unwrap().unwrap();
+            at.known.add_names(names);
+            true
+        }
+        None => true,
+    }
 }
 
 #[test]
 fn an_update_reaches_the_library_until_its_names_are_known() {
-    let (_folder, _, storage) = writing();
+    let at = Connections::new();
     let key = json!({"pk": {"S": "a"}, "sk": {"S": "b"}});
-    let put = json!({"RequestItems": {"plain": [{"PutRequest": {"Item": key}}]}});
-    assert!(batch_write_item(&storage, serde_json::from_value(put).unwrap()).is_ok());
-    let known = KnownNames::default();
+    assert!(at.put(&key));
     let update = |changes: &str, condition: &str, value: Value| {
         json!({
             "TableName": "plain", "Key": key, "UpdateExpression": changes, "ConditionExpression": condition,
@@ -476,27 +553,19 @@ fn an_update_reaches_the_library_until_its_names_are_known() {
         })
     };
     let first = update("SET held = :value", "attribute_exists(pk)", json!({"N": "5"}));
-    assert!(updated(&storage, &known, first.clone()));
-    assert!(!updated(&storage, &known, first));
+    assert!(updated(&at, first.clone()));
+    assert!(!updated(&at, first));
     // A name that nobody has used.
-    assert!(updated(&storage, &known, update("SET cap = :value", "attribute_exists(pk)", json!({"N": "5"}))));
+    assert!(updated(&at, update("SET cap = :value", "attribute_exists(pk)", json!({"N": "5"}))));
     let compared = "held <= cap AND (attribute_not_exists(pk) OR held = :value)";
-    assert!(!updated(
-        &storage,
-        &known,
-        update("SET held = held + :value REMOVE cap", compared, json!({"N": "5"}))
-    ));
+    assert!(!updated(&at, update("SET held = held + :value REMOVE cap", compared, json!({"N": "5"}))));
     // A number that would be stored in other words.
-    assert!(updated(
-        &storage,
-        &known,
-        update("SET held = :value", "attribute_exists(pk)", json!({"N": "1.0"}))
-    ));
+    assert!(updated(&at, update("SET held = :value", "attribute_exists(pk)", json!({"N": "1.0"}))));
 }
 
 #[test]
 fn a_table_that_is_not_plain_is_left_to_the_library() {
-    let (_folder, _, storage) = writing();
+    let storage = Connections::new().writer;
     for (table, is_plain) in [("plain", true), ("single", true), ("numbered", false), ("indexed", false)] {
         assert_eq!(Plain::of(&storage, table).is_some(), is_plain, "{table}");
     }

@@ -1,0 +1,44 @@
+//! What is read once: tables, and names that may stand in expressions.
+//!
+//! Invariant: a table in a file stays as it was made. Each of the library's connections keeps what it has read of one, too.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::table::Plain;
+
+/// Names that are kept at the most: those of ours are some hundreds.
+const NAMES: usize = 4096;
+
+/// What the connections to a file have seen.
+#[derive(Default)]
+pub(in crate::dynamodb) struct Known {
+    /// Names that the library has taken in an expression as they are: none of them is a reserved word.
+    names: RwLock<HashSet<String>>,
+    tables: RwLock<HashMap<String, Arc<Plain>>>,
+}
+
+impl Known {
+    pub(super) fn has_names(&self, names: &HashSet<String>) -> bool {
+        let known = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        names.iter().all(|name| known.contains(name))
+    }
+
+    pub(in crate::dynamodb) fn add_names(&self, names: HashSet<String>) {
+        let mut known = self.names.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < NAMES {
+            known.extend(names);
+        }
+    }
+
+    /// The table with this name, if there is one and it is plain: `read` is asked the first time.
+    pub(super) fn table(&self, name: &str, read: impl FnOnce() -> Option<Plain>) -> Option<Arc<Plain>> {
+        if let Some(table) = self.tables.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+            return Some(Arc::clone(table));
+        }
+        let table = Arc::new(read()?);
+        let mut known = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        known.insert(name.to_owned(), Arc::clone(&table));
+        Some(table)
+    }
+}
