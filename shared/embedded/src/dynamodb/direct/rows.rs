@@ -123,8 +123,9 @@ impl RowWrites {
     pub(in crate::dynamodb) fn of_put(reader: &Reader, body: &[u8]) -> Option<Self> {
         let request: PutItem<'_> = serde_json::from_slice(body).ok()?;
         let table = reader.table(&request.table_name)?;
-        let only_new = match request.condition_expression {
-            Some(condition) if condition == format!("attribute_not_exists({})", table.partition_key) => true,
+        // Of other names the library knows whether they are reserved words.
+        let only_new = match request.condition_expression.as_deref() {
+            Some("attribute_not_exists(pk)") if table.partition_key == "pk" => true,
             Some(_) => return None,
             None => false,
         };
