@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chrono::Utc;
 use dynoxide::actions::update_item;
+use dynoxide::types::Item;
 use futures::FutureExt as _;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -450,7 +451,23 @@ fn play(requests: Vec<(&str, Value)>) -> Result<(), TestCaseError> {
         let scan = json!({ "TableName": table });
         prop_assert_eq!(file.call("Scan", &scan), library.call("Scan", &scan));
     }
+    for (json, size) in sized_rows(&folder) {
+        let row: Item = serde_json::from_str(&json).unwrap();
+        prop_assert_eq!(types::item_size(&row), size, "{}", json);
+    }
     Ok(())
+}
+
+/// The rows of the plain tables of a file, and the sizes that are stored with them.
+fn sized_rows(folder: &tempfile::TempDir) -> Vec<(String, usize)> {
+    let storage = Storage::new(&folder::address(&folder.path().join("tables.db"))).unwrap();
+    let of_table = |table: &str| {
+        let sql = format!("SELECT item_json, item_size FROM {table}");
+        let mut statement = storage.conn().prepare(&sql).unwrap();
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?))).unwrap();
+        rows.map(|row| row.map(|(json, size)| (json, size as usize)).unwrap()).collect::<Vec<_>>()
+    };
+    [of_table("plain"), of_table("single")].concat()
 }
 
 /// A file with the tables of the test, and connections to it.
