@@ -541,6 +541,13 @@ fn a_row_that_is_stored_otherwise_than_it_is_sent_is_left_to_the_library() {
     ] {
         assert!(!put(other), "{other}");
     }
+    let delete = |more: &str| {
+        at.writes(&format!(
+            r#"{{"RequestItems": {{"plain": [{{"DeleteRequest": {{"Key": {{ {keys}{more} }} }} }}]}} }}"#
+        ))
+    };
+    assert!(!delete(r#", "more": {"S": "no key"}"#));
+    assert!(delete(""));
 }
 
 /// Makes an update of a row that is there; says whether the library made it.
