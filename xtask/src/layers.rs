@@ -98,7 +98,7 @@ const LAYERS: &[Layer] = &[
     top("tidegate", LIBRARIES),
     library(
         "tidegate-testkit",
-        &["tidegate-domain", "tidegate-calls", "tidegate-store", "tidegate-engine", "tidegate-embedded"],
+        &["tidegate-domain", "tidegate-store", "tidegate-engine", "tidegate-embedded"],
     ),
     top("tidegate-contract", LIBRARIES),
     top("tidegate-simulation", SUITE),

@@ -1,7 +1,7 @@
 //! Both ways against the embedded services: the same requests, the same answers, the same errors.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use aws_sdk_dynamodb::error::ProvideErrorMetadata as _;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
@@ -25,7 +25,7 @@ struct Noted {
 impl HttpConnector for Noted {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let target = request.headers().get("x-amz-target").unwrap_or_default().to_owned();
-        self.targets.lock().unwrap_or_else(PoisonError::into_inner).push(target);
+        self.targets.lock().unwrap().push(target);
         self.inner.call(request)
     }
 }

@@ -106,13 +106,13 @@ impl Metered<'_> {
         {
             match file.writer.run(move |on| update.make(on)).await? {
                 Ok(served) => return Ok(self.count(served)),
-                Err(names) => unknown = Some((&file.known, names)),
+                Err(names) => unknown = Some((&file.reader, names)),
             }
         }
         let library = |on: &Storage, request| at_once(update_item::execute(on, request));
         let updated = self.write(Database::update_item, library).await?;
-        if let Some((known, names)) = unknown {
-            known.add_names(names);
+        if let Some((reader, names)) = unknown {
+            reader.learn_names(names);
         }
         Ok(updated)
     }

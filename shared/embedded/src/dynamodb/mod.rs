@@ -18,7 +18,7 @@ use tidegate_domain::clock::Clock;
 use crate::folder::{self, Durability};
 use crate::meter::Meter;
 use crate::reply::Reply;
-use direct::{Known, Reader};
+use direct::Reader;
 use writer::Writer;
 
 /// The token that the SDK gives to a transaction whose caller gave none: told apart here, it becomes one that fits (see
@@ -37,7 +37,6 @@ struct InFile {
     /// Makes the writes, as a commit costs something here.
     writer: Arc<Writer>,
     reader: Reader,
-    known: Arc<Known>,
 }
 
 impl DynamoDb {
@@ -61,8 +60,7 @@ impl DynamoDb {
             Durability::Machine => {}
         }
         let writer = Writer::open(&address, durability)?;
-        let known = Arc::<Known>::default();
-        let file = InFile { writer, reader: Reader::open(&address, Arc::clone(&known))?, known };
+        let file = InFile { writer, reader: Reader::open(&address)? };
         Ok(Self { db, file: Some(file) })
     }
 

@@ -12,6 +12,7 @@ use tidegate_domain::limits::{
 };
 use tidegate_simulation::World;
 use tidegate_simulation::world::{JobSpec, Received};
+use tidegate_store::Spread;
 
 use super::{Budget, fire_at, hold};
 
@@ -64,10 +65,9 @@ impl Held {
 async fn a_batch_under_ten_thousand_tokens() {
     let mut held = Held::of_a_million_events().await;
     // The last group has the rest of the tokens.
+    let groups = held.events.keys().copied().take(MAX_IN_FLIGHT.div_euclid(TOKENS_PER_GROUP) as usize);
     let groups: Vec<u32> =
-        held.events.keys().copied().take(MAX_IN_FLIGHT.div_euclid(TOKENS_PER_GROUP) as usize).collect();
-    let groups: Vec<u32> =
-        groups.into_iter().filter(|group| PARTS.contains(&(group / GROUPS_PER_PART))).collect();
+        groups.filter(|group| PARTS.contains(&Spread::default().part_of(*group))).collect();
     assert_eq!(groups.len(), PARTS.len() * GROUPS_PER_PART as usize);
     for group in &groups {
         held.release(*group, EVENTS_PER_COMPACTION + 10, 10).await;

@@ -244,15 +244,18 @@ impl Source {
     }
 }
 
-/// A text, and nothing else.
+/// What a value says, if it is of this kind and of no other.
+fn of_kind<'v>(value: &'v Value, kind: &str) -> Option<&'v Value> {
+    value.as_object().filter(|kinds| kinds.len() == 1)?.get(kind)
+}
+
 pub(super) fn text(value: &Value) -> Option<&str> {
-    let kinds = value.as_object()?;
-    if kinds.len() == 1 { kinds.get("S")?.as_str() } else { None }
+    of_kind(value, "S")?.as_str()
 }
 
 /// A whole number that is written as it is stored.
 fn digits(value: &Value) -> Option<&str> {
-    let number = value.get("N")?.as_str()?;
+    let number = of_kind(value, "N")?.as_str()?;
     is_whole(number).then_some(number)
 }
 
@@ -274,11 +277,10 @@ fn whole(number: i64) -> Value {
 
 /// Whether a value is stored as it is sent: a text, a flag, a whole number or a list of them.
 pub(super) fn is_plain(value: &Value) -> bool {
-    let is_one = |value: &Value| value.as_object().is_some_and(|kinds| kinds.len() == 1);
-    let is_flat = |value: &Value| is_one(value) && (text(value).is_some() || digits(value).is_some());
-    let is_flag = value.get("BOOL").is_some_and(Value::is_boolean);
-    let list = value.get("L").and_then(Value::as_array);
-    is_one(value) && (is_flat(value) || is_flag || list.is_some_and(|list| list.iter().all(is_flat)))
+    let is_flat = |value: &Value| text(value).is_some() || digits(value).is_some();
+    let is_flag = || of_kind(value, "BOOL").is_some_and(Value::is_boolean);
+    let list = || of_kind(value, "L").and_then(Value::as_array);
+    is_flat(value) || is_flag() || list().is_some_and(|list| list.iter().all(is_flat))
 }
 
 /// Reads an expression from its first token to its last.

@@ -10,9 +10,9 @@ use super::table::Plain;
 /// Names that are kept at the most: those of ours are some hundreds.
 const NAMES: usize = 4096;
 
-/// What the connections to a file have seen.
+/// What has been seen of the tables of a file.
 #[derive(Default)]
-pub(in crate::dynamodb) struct Known {
+pub(super) struct Known {
     /// Names that the library has taken in an expression as they are: none of them is a reserved word.
     names: RwLock<HashSet<String>>,
     tables: RwLock<HashMap<String, Arc<Plain>>>,
@@ -24,7 +24,7 @@ impl Known {
         names.iter().all(|name| known.contains(name))
     }
 
-    pub(in crate::dynamodb) fn add_names(&self, names: HashSet<String>) {
+    pub(super) fn add_names(&self, names: HashSet<String>) {
         let mut known = self.names.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() < NAMES {
             known.extend(names);

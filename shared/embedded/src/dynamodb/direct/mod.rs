@@ -17,13 +17,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use dynoxide::actions::batch_get_item::BatchGetItemRequest;
 use dynoxide::actions::get_item::GetItemRequest;
 use dynoxide::storage::Storage;
-use dynoxide::types;
+use dynoxide::types::{self, AttributeValue, Item};
 
 use crate::meter::Units;
 
-pub(super) use known::Known;
+use known::Known;
 pub(super) use rows::RowWrites;
-use table::Plain;
+use table::{Place, Plain};
 pub(super) use update::Update;
 
 const ROWS_PER_BATCH_READ: usize = 100;
@@ -35,7 +35,7 @@ const KEPT_STATEMENTS: usize = 64;
 /// A connection that reads.
 pub(super) struct Reader {
     storage: Mutex<Storage>,
-    known: Arc<Known>,
+    known: Known,
 }
 
 /// What a request is answered with, and the units of each table.
@@ -45,11 +45,11 @@ pub(super) struct Served {
 }
 
 impl Reader {
-    /// A connection to the tables at `address`, which shares what is known of them.
-    pub(super) fn open(address: &str, known: Arc<Known>) -> dynoxide::Result<Self> {
+    /// A connection to the tables at `address`.
+    pub(super) fn open(address: &str) -> dynoxide::Result<Self> {
         let storage = Storage::new(address)?;
         keep_statements(&storage);
-        Ok(Self { storage: Mutex::new(storage), known })
+        Ok(Self { storage: Mutex::new(storage), known: Known::default() })
     }
 
     fn storage(&self) -> MutexGuard<'_, Storage> {
@@ -61,6 +61,11 @@ impl Reader {
         self.known.table(name, || Plain::of(&self.storage(), name))
     }
 
+    /// Notes that the library has taken names in an expression as they are.
+    pub(super) fn learn_names(&self, names: HashSet<String>) {
+        self.known.add_names(names);
+    }
+
     /// Nothing when the library is to answer.
     pub(super) fn get_item(&self, request: &GetItemRequest) -> Option<Served> {
         let names_attributes = request.projection_expression.is_some()
@@ -69,9 +74,8 @@ impl Reader {
         if names_attributes {
             return None;
         }
-        let storage = self.storage();
-        let table = self.known.table(&request.table_name, || Plain::of(&storage, &request.table_name))?;
-        let row = table.row(&storage, &table.place_of_key(&request.key)?)?;
+        let table = self.table(&request.table_name)?;
+        let row = table.row(&self.storage(), &place_of(&table, &request.key)?)?;
         let size = row.as_ref().map_or(0, |(_, size)| *size);
         let read =
             types::read_capacity_units_with_consistency(size, request.consistent_read.unwrap_or(false));
@@ -88,7 +92,6 @@ impl Reader {
         if tables.values().map(|asked| asked.keys.len()).sum::<usize>() > ROWS_PER_BATCH_READ {
             return None;
         }
-        let storage = self.storage();
         let mut units = Vec::with_capacity(tables.len());
         let (mut body, mut bytes) = (br#"{"Responses":{"#.to_vec(), 0);
         for (number, (name, asked)) in tables.iter().enumerate() {
@@ -98,14 +101,15 @@ impl Reader {
             if names_attributes || asked.keys.is_empty() {
                 return None;
             }
-            let table = self.known.table(name, || Plain::of(&storage, name))?;
+            let table = self.table(name)?;
+            let storage = self.storage();
             let consistent = asked.consistent_read.unwrap_or(false);
             body.extend(if number == 0 { "" } else { "," }.bytes());
             serde_json::to_writer(&mut body, name).ok()?;
             body.extend(b":[");
             let (mut read, mut places, mut separator) = (0.0, HashSet::new(), "");
             for key in &asked.keys {
-                let place = table.place_of_key(key)?;
+                let place = place_of(&table, key)?;
                 let row = table.row(&storage, &place)?;
                 if !places.insert(place) {
                     return None;
@@ -127,6 +131,14 @@ impl Reader {
         body.extend(br#"},"UnprocessedKeys":{}}"#);
         (!units.is_empty()).then_some(Served { body, units })
     }
+}
+
+/// The place of the row with a key as the library reads it.
+fn place_of(table: &Plain, key: &Item) -> Option<Place> {
+    table.place_of_key(key.len(), |name| match key.get(name) {
+        Some(AttributeValue::S(text)) => Some(text.as_str()),
+        _ => None,
+    })
 }
 
 /// Lets a connection keep the statements of [`Plain`].

@@ -166,8 +166,7 @@ impl Change<'_> {
         };
         let row = RowOf(table).deserialize(&mut serde_json::Deserializer::from_str(json)).ok()?;
         let place = table.place(row.partition_key.as_deref(), row.sort_key.as_deref())?;
-        let has_more = row.attributes > if table.sort_key.is_some() { 2 } else { 1 };
-        let is_sound = if is_put { row.size <= MAX_ITEM_SIZE } else { !has_more };
+        let is_sound = if is_put { row.size <= MAX_ITEM_SIZE } else { row.attributes == table.keys() };
         is_sound.then(|| RowWrite { place, put: is_put.then(|| (json.to_owned(), row.size)) })
     }
 }

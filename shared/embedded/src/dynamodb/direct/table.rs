@@ -1,9 +1,7 @@
 //! A table without indexes and streams, and the statements on it.
 
 use dynoxide::storage::{Storage, compute_hash_prefix};
-use dynoxide::types::{
-    AttributeDefinition, AttributeValue, Item, KeySchemaElement, KeyType, ScalarAttributeType,
-};
+use dynoxide::types::{AttributeDefinition, AttributeValue, KeySchemaElement, KeyType, ScalarAttributeType};
 use rusqlite::{OptionalExtension as _, params};
 
 /// The longest keys that DynamoDB takes, in bytes.
@@ -22,7 +20,6 @@ struct Statements {
     row: String,
     size: String,
     insert: String,
-    replace: String,
     rewrite: String,
     delete: String,
 }
@@ -60,15 +57,20 @@ impl Plain {
         Some(Self { partition_key, sort_key, statements: Statements::on(name) })
     }
 
-    /// The place of the row with a key, when that has nothing more.
-    pub(super) fn place_of_key(&self, key: &Item) -> Option<Place> {
-        let text = |name: &str| match key.get(name) {
-            Some(AttributeValue::S(text)) => Some(text.as_str()),
-            _ => None,
-        };
-        let sort_key = self.sort_key.as_deref().and_then(text);
-        let wanted = if self.sort_key.is_some() { 2 } else { 1 };
-        (key.len() == wanted).then(|| self.place(text(&self.partition_key), sort_key))?
+    /// The place of the row with a key of so many attributes, when these are the table's keys and no more; `text` tells those
+    /// that are texts.
+    pub(super) fn place_of_key<'k>(
+        &self,
+        attributes: usize,
+        text: impl Fn(&str) -> Option<&'k str>,
+    ) -> Option<Place> {
+        let sort_key = self.sort_key.as_deref().and_then(&text);
+        (attributes == self.keys()).then(|| self.place(text(&self.partition_key), sort_key))?
+    }
+
+    /// How many attributes its keys are.
+    pub(super) fn keys(&self) -> usize {
+        1 + usize::from(self.sort_key.is_some())
     }
 
     /// The place of the row with these texts as keys, when they are what the table's keys may be.
@@ -121,9 +123,7 @@ impl Plain {
             return Ok(None);
         }
         let old = self.size(storage, place)?;
-        let ((pk, sk), (json, size)) = (place, row);
-        let mut statement = storage.conn().prepare_cached(&self.statements.replace)?;
-        statement.execute(params![pk, sk, json, size as i64, hash_prefix(pk)])?;
+        self.rewrite(storage, place, row)?;
         Ok(old)
     }
 
@@ -163,7 +163,6 @@ impl Statements {
             row: format!("SELECT item_json, item_size FROM {table} {there}"),
             size: format!("SELECT item_size FROM {table} {there}"),
             insert: format!("INSERT INTO {table} {row} ON CONFLICT (pk, sk) DO NOTHING"),
-            replace: format!("UPDATE {table} SET item_json = ?3, item_size = ?4, hash_prefix = ?5 {there}"),
             rewrite: format!("UPDATE {table} SET item_json = ?3, item_size = ?4 {there}"),
             delete: format!("DELETE FROM {table} {there}"),
         }

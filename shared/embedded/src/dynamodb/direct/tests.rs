@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use chrono::Utc;
 use dynoxide::actions::update_item;
-use dynoxide::types::Item;
 use futures::FutureExt as _;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -475,7 +474,6 @@ struct Connections {
     _folder: tempfile::TempDir,
     writer: Storage,
     reader: Reader,
-    known: Arc<Known>,
 }
 
 impl Connections {
@@ -483,9 +481,8 @@ impl Connections {
         let folder = tempfile::tempdir().unwrap();
         let _tables = Database::in_a_file(&folder);
         let address = folder::address(&folder.path().join("tables.db"));
-        let (writer, known) = (Storage::new(&address).unwrap(), Arc::<Known>::default());
-        let reader = Reader::open(&address, Arc::clone(&known)).unwrap();
-        Self { _folder: folder, writer, reader, known }
+        let (writer, reader) = (Storage::new(&address).unwrap(), Reader::open(&address).unwrap());
+        Self { _folder: folder, writer, reader }
     }
 
     /// Makes a request that writes rows; says whether it was answered without the library.
@@ -558,7 +555,7 @@ fn updated(at: &Connections, request: Value) -> bool {
         Some(Err(names)) => {
             let library = update_item::execute(&at.writer, serde_json::from_value(request).unwrap());
             library.now_or_never().unwrap().unwrap();
-            at.known.add_names(names);
+            at.reader.learn_names(names);
             true
         }
         None => true,

@@ -59,7 +59,7 @@ impl Update {
             return None;
         }
         let table = reader.table(&request.table_name)?;
-        let place = table.place_in(&request.key)?;
+        let place = table.place_of_key(request.key.len(), |name| request.key.get(name).and_then(text))?;
         let values = request.expression_attribute_values.unwrap_or_default();
         let names = request.expression_attribute_names.as_ref();
         let placeholders = Placeholders { names, values: &values };
@@ -115,16 +115,6 @@ impl Update {
             }
         }
         (size <= MAX_ITEM_SIZE).then_some((serde_json::to_string(&row).ok()?, old, size))
-    }
-}
-
-impl Plain {
-    /// The place of the row with a key as it is sent, when that has nothing more.
-    fn place_in(&self, key: &Attributes) -> Option<Place> {
-        let is_whole_key = key.len() == if self.sort_key.is_some() { 2 } else { 1 };
-        let column = |name: &str| key.get(name).and_then(text);
-        let sort_key = self.sort_key.as_deref().and_then(column);
-        is_whole_key.then(|| self.place(column(&self.partition_key), sort_key))?
     }
 }
 
