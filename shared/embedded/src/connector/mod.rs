@@ -93,11 +93,6 @@ impl Seam {
             return early;
         }
         let reply = self.services.sqs.call(operation, body, Some(&self.services.meter)).await;
-        if operation.starts_with("SendMessage") {
-            // The receiver that this woke stands next in this very thread, where no other can take it over: without this
-            // pause it waits until the sender does, through all that the sender still asks of services that never pause.
-            pause().await;
-        }
         after(fault, reply)
     }
 }
@@ -163,17 +158,4 @@ impl HttpConnector for Seam {
             }
         }
     }
-}
-
-/// Lets others run once. It wakes itself, so it goes on under any executor, and by hand.
-async fn pause() {
-    let mut paused = false;
-    std::future::poll_fn(|context| match std::mem::replace(&mut paused, true) {
-        true => std::task::Poll::Ready(()),
-        false => {
-            context.waker().wake_by_ref();
-            std::task::Poll::Pending
-        }
-    })
-    .await;
 }

@@ -61,12 +61,13 @@ async fn answer(State(mut server): State<Server>, headers: HeaderMap, body: Byte
     let target =
         headers.get("x-amz-target").and_then(|target| target.to_str().ok()?.strip_prefix("AmazonSQS."));
     let reply = match target {
-        // Only a long poll ever waits, and while it does it has taken no message.
-        Some(operation) => tokio::select! {
+        // While a long poll waits it has taken no message.
+        Some(operation @ "ReceiveMessage") => tokio::select! {
             biased;
             reply = server.services.sqs.call_from_outside(operation, &body) => reply,
             _ = server.closing.wait_for(|closing| *closing) => Reply::ok(b"{}".to_vec()),
         },
+        Some(operation) => server.services.sqs.call_from_outside(operation, &body).await,
         None => {
             let message = "Only the JSON protocol of SQS is served here: the request has no x-amz-target header that \
                            begins with AmazonSQS. Use a current AWS SDK.";

@@ -31,6 +31,7 @@ mod turns;
 mod wire;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use chrono::{DateTime, Utc};
@@ -44,7 +45,7 @@ pub(crate) use name::REGION;
 pub use name::{QueueName, place_of_queues};
 pub use outside::OwnQueues;
 use requests::Served;
-use store::{Keep, Store};
+use store::{Fate, Keep, Store};
 
 /// The origin of queue URLs before the service is served over HTTP.
 const IN_PROCESS_ORIGIN: &str = "http://127.0.0.1";
@@ -55,6 +56,28 @@ pub(crate) struct Sqs {
     store: Arc<Mutex<Store>>,
     origin: RwLock<String>,
     own: RwLock<OwnQueues>,
+    sending: Sending,
+}
+
+/// How many sends are under way.
+#[derive(Default)]
+struct Sending(AtomicUsize);
+
+/// One of them.
+struct UnderWay<'a>(&'a Sending);
+
+impl Sending {
+    /// Begins a send: how it is kept, and what ends it when it is dropped.
+    fn begin(&self) -> (Keep, UnderWay<'_>) {
+        let others = self.0.fetch_add(1, Ordering::Relaxed);
+        (if others > 0 { Keep::Together } else { Keep::Now }, UnderWay(self))
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Sqs {
@@ -65,13 +88,15 @@ impl Sqs {
         seed: u64,
     ) -> rusqlite::Result<Self> {
         let store = Arc::new(Mutex::new(Store::open(file, seed)?));
-        Ok(Self { clock, store, origin: RwLock::new(IN_PROCESS_ORIGIN.to_owned()), own: RwLock::default() })
+        let origin = RwLock::new(IN_PROCESS_ORIGIN.to_owned());
+        Ok(Self { clock, store, origin, own: RwLock::default(), sending: Sending::default() })
     }
 
     /// Serves one request; a receive may wait.
     pub(crate) async fn call(&self, operation: &str, body: &[u8], meter: Option<&Meter>) -> Reply {
         let served = match operation {
             "ReceiveMessage" => self.receive(body).await,
+            "SendMessage" | "SendMessageBatch" => self.send(operation, body).await,
             _ => self.answer(operation, body),
         };
         match served {
@@ -148,13 +173,35 @@ impl Sqs {
         keep: Keep,
         work: impl FnOnce(&mut store::Desk<'_>) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
+        self.on_queue_together(url, keep, work).map(|(done, _)| done)
+    }
+
+    /// Changes a queue. Where that waits for a commit, its fate is to be [awaited](Self::see_kept).
+    fn on_queue_together<R>(
+        &self,
+        url: &str,
+        keep: Keep,
+        work: impl FnOnce(&mut store::Desk<'_>) -> Result<R, Failure>,
+    ) -> Result<(R, Option<Fate>), Failure> {
         let now_ms = self.now_ms();
         let mut store = self.hold();
         let done = store.on_queue(url, (now_ms, &self.own().hidden), keep, work);
         if store.needs_a_promise() {
             Store::promise(&mut store, Arc::downgrade(&self.store))?;
         }
-        done
+        Ok((done?, store.fate()))
+    }
+
+    /// Sees to it that changes are committed, unless others did.
+    fn see_kept(&self, fate: Option<Fate>) -> Result<(), Failure> {
+        let Some(fate) = fate else { return Ok(()) };
+        if fate.is_open() {
+            let mut store = self.hold();
+            if fate.is_open() {
+                store.settle();
+            }
+        }
+        fate.kept()
     }
 
     /// How a receive from the queue at `url` is kept. A message of ours that comes again must say so: whoever handles it looks

@@ -45,22 +45,35 @@ pub(super) fn queue_named(body: &[u8]) -> String {
 }
 
 impl Sqs {
-    /// Serves a request that does not wait.
-    pub(super) fn answer(&self, operation: &str, body: &[u8]) -> Result<Served, Failure> {
-        match operation {
+    /// Serves a send. Others run once before it is answered: the receiver that it woke stands next in this very thread, where no
+    /// other can take it over, and would wait until the sender does, through all that the sender still asks of services that
+    /// never pause. Where others send as well, it leaves its commit to whoever is answered first.
+    pub(super) async fn send(&self, operation: &str, body: &[u8]) -> Result<Served, Failure> {
+        let (keep, _under_way) = self.sending.begin();
+        let (served, fate) = match operation {
             "SendMessage" => {
                 let request: wire::SendMessage = parse(body)?;
                 let url = request.queue_url.clone();
                 let entry = wire::SendEntry::from(request);
-                let sent = self.on_queue(&url, |desk| send::one(desk, &entry))?;
-                Ok(Served::new(&url, &sent, message::size(&entry), 1))
+                let (sent, fate) = self.on_queue_together(&url, keep, |desk| send::one(desk, &entry))?;
+                (Served::new(&url, &sent, message::size(&entry), 1), fate)
             }
-            "SendMessageBatch" => {
-                let request: wire::SendMessageBatch = parse(body)?;
-                let payload_bytes = request.entries.iter().map(message::size).sum();
-                let outcome = self.on_queue(&request.queue_url, |desk| send::many(desk, request.entries))?;
-                Ok(Served::batch(&request.queue_url, &outcome, payload_bytes))
+            _ => {
+                let wire::SendMessageBatch { queue_url, entries } = parse(body)?;
+                let payload_bytes = entries.iter().map(message::size).sum();
+                let (outcome, fate) =
+                    self.on_queue_together(&queue_url, keep, |desk| send::many(desk, entries))?;
+                (Served::batch(&queue_url, &outcome, payload_bytes), fate)
             }
+        };
+        pause().await;
+        self.see_kept(fate)?;
+        Ok(served)
+    }
+
+    /// Serves a request that does not wait.
+    pub(super) fn answer(&self, operation: &str, body: &[u8]) -> Result<Served, Failure> {
+        match operation {
             "DeleteMessage" => {
                 let request: wire::DeleteMessage = parse(body)?;
                 let receipt = &request.receipt_handle;
@@ -188,4 +201,17 @@ impl Sqs {
         }
         listing
     }
+}
+
+/// Lets others run once. It wakes itself, so it goes on under any executor, and by hand.
+async fn pause() {
+    let mut paused = false;
+    std::future::poll_fn(|context| match std::mem::replace(&mut paused, true) {
+        true => std::task::Poll::Ready(()),
+        false => {
+            context.waker().wake_by_ref();
+            std::task::Poll::Pending
+        }
+    })
+    .await;
 }

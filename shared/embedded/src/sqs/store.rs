@@ -1,14 +1,15 @@
 //! The one place where the queues are changed: a lock, the queue of the request, and a transaction around it.
 //!
-//! What was sent is committed before it is answered. That a message of a standard queue was received by a consumer, or deleted,
-//! may wait for the next commit, and waits [`KEPT_WITHIN`] at the most: where the process is killed in between, the message comes once more.
+//! What was sent is committed before it is answered, with what others send to standard queues until then. That a message of a
+//! standard queue was received by a consumer, or deleted, may wait for the next commit, and waits [`KEPT_WITHIN`] at the most:
+//! where the process is killed in between, the message comes once more.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ffi};
 use tokio::runtime::Handle;
 use tokio::time::sleep;
 use tracing::error;
@@ -30,10 +31,10 @@ pub(super) struct Store {
     pub(super) conn: Connection,
     pub(super) queues: HashMap<String, Queue>,
     pub(super) sequence: Sequence,
-    /// Whether anything may wait for a commit here.
-    may_wait: bool,
-    /// A transaction is open, with changes that were answered.
-    is_owing: bool,
+    /// How what is in a file is kept. In memory no commit is worth waiting for.
+    durability: Option<Durability>,
+    /// A transaction is open, with changes of requests that ended.
+    open: Option<Fate>,
     /// Somebody is about to commit it.
     is_promised: bool,
     /// A request is at work, or ended in a panic.
@@ -43,10 +44,39 @@ pub(super) struct Store {
 /// When a change is committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keep {
-    /// Before it is answered.
+    /// Before the request ends.
     Now,
+    /// Before it is answered, with what others change until then: as its [`Fate`] says.
+    Together,
     /// Soon: it costs nothing but a repeat when it is lost.
     Soon,
+}
+
+/// What becomes of the changes in one transaction.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fate(Arc<OnceLock<bool>>);
+
+impl Fate {
+    pub(super) fn is_open(&self) -> bool {
+        self.0.get().is_none()
+    }
+
+    /// # Errors
+    /// When they were taken back.
+    pub(super) fn kept(&self) -> Result<(), Failure> {
+        match self.0.get() {
+            Some(true) => Ok(()),
+            _ => {
+                let why = "it was taken back with others of its transaction".to_owned();
+                Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_ABORT), Some(why)).into())
+            }
+        }
+    }
+
+    fn decide(&self, is_kept: bool) {
+        // It is decided once: the transaction is no longer open.
+        let _ = self.0.set(is_kept);
+    }
 }
 
 /// Commits what waits, whatever becomes of the task that holds it.
@@ -86,12 +116,13 @@ impl Store {
             [],
             |row| row.get(0),
         )?;
-        let may_wait = matches!(file, Some((_, Durability::Process)));
+        let durability = file.map(|(_, durability)| durability);
         let sequence = Sequence { last, seed };
-        Ok(Self { conn, queues, sequence, may_wait, is_owing: false, is_promised: false, is_at_work: false })
+        Ok(Self { conn, queues, sequence, durability, open: None, is_promised: false, is_at_work: false })
     }
 
-    /// Runs `work` on the queue at `url`, which may be one of `own`, in one transaction; nothing of it stays when it fails.
+    /// Runs `work` on the queue at `url`, which may be one of `own`, in one transaction; nothing of it stays when it fails, and
+    /// nothing of what shares the transaction when the store fails.
     pub(super) fn on_queue<R>(
         &mut self,
         url: &str,
@@ -102,8 +133,13 @@ impl Store {
         let name = name::in_url(url)?;
         self.sweep_up()?;
         let dead_letter = self.dead_letter_of(name);
+        // A FIFO queue may refuse what has changed rows, and promises that a message does not come again: it shares nothing.
+        if self.queues.get(name).is_some_and(Queue::is_fifo) {
+            self.commit()?;
+        }
         let queue = self.queues.get_mut(name).ok_or_else(Refused::no_such_queue)?;
-        if !self.is_owing {
+        let was_open = self.open.is_some();
+        if !was_open {
             run(&self.conn, "BEGIN")?;
         }
         let changes = self.conn.total_changes();
@@ -123,8 +159,13 @@ impl Store {
         self.is_at_work = false;
         let Desk { dead_letter, wake, dead_lettered, .. } = desk;
         let is_changed = self.conn.total_changes() != changes;
-        // A FIFO queue promises that a message does not come again.
-        let may_wait = self.may_wait && !queue.is_fifo() && (is_changed || self.is_owing);
+        self.open.get_or_insert_default();
+        let may_wait = match keep {
+            Keep::Now => false,
+            Keep::Together => self.durability.is_some(),
+            Keep::Soon => matches!(self.durability, Some(Durability::Process)),
+        };
+        let may_wait = may_wait && !queue.is_fifo() && (is_changed || was_open);
         let keep = if may_wait { keep } else { Keep::Now };
         let result = match worked {
             Ok(result) => result,
@@ -152,12 +193,15 @@ impl Store {
         Ok(result)
     }
 
-    /// Commits what waits for it. What cannot be committed was answered: its messages come again.
+    /// Commits what waits for it. When that fails, senders learn of it by the [`Fate`]; receives and deletes were answered, and their
+    /// messages come again.
     pub(super) fn settle(&mut self) {
         let swept = self.sweep_up();
-        let settled = swept.and_then(|()| if self.is_owing { self.end(Keep::Now) } else { Ok(()) });
-        if let Err(failure) = settled {
-            error!(?failure, "receives and deletes are taken back: their messages come again");
+        if let Err(failure) = swept.and_then(|()| self.commit()) {
+            error!(
+                ?failure,
+                "sends, receives and deletes are taken back: senders are told, the other messages come again"
+            );
         }
     }
 
@@ -168,12 +212,17 @@ impl Store {
 
     /// Whether changes wait that nobody is about to commit.
     pub(super) fn needs_a_promise(&self) -> bool {
-        self.is_owing && !self.is_promised
+        self.open.is_some() && !self.is_promised
+    }
+
+    /// The fate of changes that wait for a commit.
+    pub(super) fn fate(&self) -> Option<Fate> {
+        self.open.clone()
     }
 
     /// Sees to it that what waits in `store`, which is `held`, is committed.
     pub(super) fn promise(held: &mut Self, store: Weak<Mutex<Self>>) -> Result<(), Failure> {
-        let Ok(runtime) = Handle::try_current() else { return held.end(Keep::Now) };
+        let Ok(runtime) = Handle::try_current() else { return held.commit() };
         held.is_promised = true;
         let promise = Promise(store);
         runtime.spawn(async move {
@@ -183,14 +232,20 @@ impl Store {
         Ok(())
     }
 
-    /// Ends the open transaction, or leaves it open. What cannot be committed is taken back.
+    /// Ends the open transaction, or leaves it open.
     fn end(&mut self, keep: Keep) -> Result<(), Failure> {
-        self.is_owing = keep == Keep::Soon;
-        if self.is_owing {
-            return Ok(());
-        }
+        if keep == Keep::Now { self.commit() } else { Ok(()) }
+    }
+
+    /// Commits what waits. What cannot be committed is taken back.
+    fn commit(&mut self) -> Result<(), Failure> {
+        let Some(fate) = &self.open else { return Ok(()) };
         match run(&self.conn, "COMMIT") {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                fate.decide(true);
+                self.open = None;
+                Ok(())
+            }
             Err(error) => {
                 self.roll_back()?;
                 Err(error.into())
@@ -200,7 +255,9 @@ impl Store {
 
     /// Takes back all that was not committed.
     fn roll_back(&mut self) -> Result<(), Failure> {
-        self.is_owing = false;
+        if let Some(fate) = self.open.take() {
+            fate.decide(false);
+        }
         // SQLite may have done so itself.
         if !self.conn.is_autocommit() {
             run(&self.conn, "ROLLBACK")?;

@@ -1,6 +1,8 @@
 //! What the service keeps in memory beside its rows.
 
 use chrono::DateTime;
+use futures::FutureExt as _;
+use futures::future::join_all;
 use tidegate_domain::clock::ManualClock;
 
 use super::*;
@@ -98,6 +100,7 @@ async fn agrees_after_any_calls(sqs: &Sqs, clock: &ManualClock) {
 /// Queues in a file, and what another process would find there.
 struct InAFile {
     sqs: Sqs,
+    clock: Arc<ManualClock>,
     file: std::path::PathBuf,
     _folder: tempfile::TempDir,
 }
@@ -107,10 +110,11 @@ impl InAFile {
     async fn new(durability: Durability) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("sqs.db");
-        let sqs = Sqs::open(Some((&file, durability)), clock(), 0).unwrap();
+        let clock = clock();
+        let sqs = Sqs::open(Some((&file, durability)), clock.clone(), 0).unwrap();
         call(&sqs, "CreateQueue", serde_json::json!({"QueueName": "q"})).await;
         call(&sqs, "SendMessage", serde_json::json!({"QueueUrl": "q", "MessageBody": "x"})).await;
-        Self { sqs, file, _folder: folder }
+        Self { sqs, clock, file, _folder: folder }
     }
 
     async fn received(&self) -> Vec<serde_json::Value> {
@@ -205,8 +209,95 @@ async fn a_panic_takes_back_what_was_not_kept_and_nothing_else() {
 
 #[test]
 fn without_a_runtime_nothing_waits() {
-    use futures::FutureExt as _;
-    let queues = InAFile::new(Durability::Process).now_or_never().unwrap();
+    let mut opening = Box::pin(InAFile::new(Durability::Process));
+    let queues = (0..10).find_map(|_| (&mut opening).now_or_never()).unwrap();
     queues.receive_and_delete().now_or_never().unwrap();
     assert_eq!(queues.kept(), [0; 0]);
+}
+
+impl InAFile {
+    /// Sends a message; the status of the answer.
+    async fn send(&self, queue: &str, more: serde_json::Value) -> u16 {
+        let mut body = serde_json::json!({"QueueUrl": queue, "MessageBody": "y"});
+        body.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+        call(&self.sqs, "SendMessage", body).await.0
+    }
+
+    /// Counts commits from now on; they fail if told so.
+    fn commits(&self, fail: bool) -> Arc<AtomicUsize> {
+        let commits = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&commits);
+        self.sqs.lock().conn.commit_hook(Some(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            fail
+        }));
+        commits
+    }
+}
+
+const NOTHING: serde_json::Value = serde_json::Value::Null;
+
+#[tokio::test(start_paused = true)]
+async fn sends_side_by_side_share_a_commit() {
+    for durability in [Durability::Process, Durability::Machine] {
+        let queues = InAFile::new(durability).await;
+        let commits = queues.commits(false);
+        let sent = join_all((0..5).map(|_| queues.send("q", NOTHING))).await;
+        assert_eq!((sent, queues.kept()), (vec![200; 5], vec![0; 6]));
+        assert_eq!(commits.load(Ordering::Relaxed), 2, "the first is alone, the others share one");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_that_is_sent_is_answered_before_it_is_kept() {
+    let queues = InAFile::new(Durability::Process).await;
+    let (mut first, mut second) = (Box::pin(queues.send("q", NOTHING)), Box::pin(queues.send("q", NOTHING)));
+    assert_eq!((&mut first).now_or_never(), None);
+    assert_eq!((&mut second).now_or_never(), None);
+    assert_eq!(queues.kept(), [0; 2], "the second waits");
+    assert_eq!(second.await, 200);
+    assert_eq!(queues.kept(), [0; 3]);
+    assert_eq!(first.await, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_waits_for_any_more_is_kept_soon() {
+    let queues = InAFile::new(Durability::Process).await;
+    let (mut first, mut second) = (Box::pin(queues.send("q", NOTHING)), Box::pin(queues.send("q", NOTHING)));
+    assert_eq!(((&mut first).now_or_never(), (&mut second).now_or_never()), (None, None));
+    drop(second);
+    assert_eq!(queues.kept(), [0; 2]);
+    tokio::time::sleep(std::time::Duration::from_millis(11)).await;
+    assert_eq!(queues.kept(), [0; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_shares_a_commit_that_fails_is_told() {
+    let queues = InAFile::new(Durability::Process).await;
+    let mut alone = Box::pin(queues.send("q", NOTHING));
+    assert_eq!((&mut alone).now_or_never(), None);
+    let commits = queues.commits(true);
+    assert_eq!(join_all((0..3).map(|_| queues.send("q", NOTHING))).await, [500; 3]);
+    assert_eq!(commits.load(Ordering::Relaxed), 1);
+    queues.commits(false);
+    assert_eq!((alone.await, queues.kept()), (200, vec![0; 2]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_fifo_queue_refuses_takes_nothing_from_who_shares_a_commit() {
+    let queues = InAFile::new(Durability::Process).await;
+    let attributes = serde_json::json!({"FifoQueue": "true"});
+    call(&queues.sqs, "CreateQueue", serde_json::json!({"QueueName": "q.fifo", "Attributes": attributes}))
+        .await;
+    let line = serde_json::json!({"MessageGroupId": "g", "MessageDeduplicationId": "d"});
+    assert_eq!(queues.send("q.fifo", line).await, 200);
+    // What is forgotten of the message before is a row that changes ahead of the refusal.
+    queues.clock.advance_ms(limits::DEDUPLICATION_MS + 1);
+    let odd = serde_json::json!({
+        "MessageGroupId": "g", "MessageDeduplicationId": "e",
+        "MessageSystemAttributes": {"Odd": {"DataType": "String", "StringValue": "x"}},
+    });
+    let sends = [queues.send("q", NOTHING), queues.send("q", NOTHING), queues.send("q.fifo", odd)];
+    assert_eq!(join_all(sends).await, [200, 200, 400]);
+    assert_eq!(queues.kept(), [0; 4]);
 }
