@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::error::{Code, Failure, Refused};
 use super::name::{self, QueueName};
-use super::store::Keep;
+use super::store::{Fate, Keep};
 use super::wire::{self, BatchOutcome};
 use super::{Sqs, acknowledge, admin, message, send};
 
@@ -50,25 +50,31 @@ impl Sqs {
     /// never pause. Where others send as well, it leaves its commit to whoever is answered first.
     pub(super) async fn send(&self, operation: &str, body: &[u8]) -> Result<Served, Failure> {
         let (keep, _under_way) = self.sending.begin();
-        let (served, fate) = match operation {
+        let taken = self.take_in(operation, body, keep);
+        pause().await;
+        let (served, fate) = taken?;
+        self.see_kept(fate)?;
+        Ok(served)
+    }
+
+    /// Puts what is sent into its queue.
+    fn take_in(&self, operation: &str, body: &[u8], keep: Keep) -> Result<(Served, Option<Fate>), Failure> {
+        match operation {
             "SendMessage" => {
                 let request: wire::SendMessage = parse(body)?;
                 let url = request.queue_url.clone();
                 let entry = wire::SendEntry::from(request);
                 let (sent, fate) = self.on_queue_together(&url, keep, |desk| send::one(desk, &entry))?;
-                (Served::new(&url, &sent, message::size(&entry), 1), fate)
+                Ok((Served::new(&url, &sent, message::size(&entry), 1), fate))
             }
             _ => {
                 let wire::SendMessageBatch { queue_url, entries } = parse(body)?;
                 let payload_bytes = entries.iter().map(message::size).sum();
                 let (outcome, fate) =
                     self.on_queue_together(&queue_url, keep, |desk| send::many(desk, entries))?;
-                (Served::batch(&queue_url, &outcome, payload_bytes), fate)
+                Ok((Served::batch(&queue_url, &outcome, payload_bytes), fate))
             }
-        };
-        pause().await;
-        self.see_kept(fate)?;
-        Ok(served)
+        }
     }
 
     /// Serves a request that does not wait.
