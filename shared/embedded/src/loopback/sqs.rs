@@ -88,3 +88,46 @@ fn into_response(reply: Reply) -> Response<Body> {
     }
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::RwLock;
+
+    use chrono::DateTime;
+    use serde_json::{Value, json};
+    use tidegate_domain::clock::ManualClock;
+
+    use super::*;
+    use crate::dynamodb::DynamoDb;
+    use crate::meter::Meter;
+    use crate::sqs::Sqs;
+
+    /// What is answered to a request of a server that is about to end.
+    async fn answered_at_the_end(server: &Server, operation: &'static str, body: Value) -> Value {
+        let target = HeaderValue::from_str(&format!("AmazonSQS.{operation}")).unwrap();
+        let headers = HeaderMap::from_iter([("x-amz-target".parse().unwrap(), target)]);
+        let answer = answer(State(server.clone()), headers, body.to_string().into()).await;
+        let body = axum::body::to_bytes(answer.into_body(), BODY_BYTES).await.unwrap();
+        serde_json::from_slice(&body).unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_is_sent_is_answered_though_the_server_ends_and_a_long_poll_ends_empty_handed() {
+        let clock = Arc::new(ManualClock::new(DateTime::from_timestamp(1_763_725_000, 0).unwrap()));
+        let services = Services {
+            dynamodb: DynamoDb::in_memory(clock.clone()).unwrap(),
+            sqs: Sqs::open(None, clock, 0).unwrap(),
+            meter: Meter::default(),
+            faults: RwLock::default(),
+            folder: None,
+        };
+        let (_close, closing) = watch::channel(true);
+        let server = Server { services: Arc::new(services), closing };
+        answered_at_the_end(&server, "CreateQueue", json!({"QueueName": "q"})).await;
+        let poll = json!({"QueueUrl": "q", "WaitTimeSeconds": 20});
+        assert_eq!(answered_at_the_end(&server, "ReceiveMessage", poll).await, json!({}));
+        let sent =
+            answered_at_the_end(&server, "SendMessage", json!({"QueueUrl": "q", "MessageBody": "x"})).await;
+        assert!(sent["MessageId"].is_string(), "{sent}");
+    }
+}

@@ -1,9 +1,9 @@
 //! The embedded SQS: standard and FIFO queues over SQLite, behind the JSON protocol, on an injected clock.
 //!
-//! Every request is a transaction, or part of one, under one lock; only a long poll waits, outside of both. Limits and error codes are
-//! those that AWS documents. It checks no signature and no policy, encrypts nothing, speaks no Query protocol and has no
-//! message move tasks. Two of AWS's waits are left out: a queue's name is free at once after a delete, and a change of
-//! attributes works at once.
+//! Every request is a transaction, or part of one, under one lock; only a long poll waits, and a send for one turn of the others,
+//! outside of the lock. Limits and error codes are those that AWS documents. It checks no signature and no policy, encrypts nothing,
+//! speaks no Query protocol and has no message move tasks. Two of AWS's waits are left out: a queue's name is free at once after a
+//! delete, and a change of attributes works at once.
 
 mod acknowledge;
 mod admin;
@@ -31,7 +31,6 @@ mod turns;
 mod wire;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use chrono::{DateTime, Utc};
@@ -56,28 +55,8 @@ pub(crate) struct Sqs {
     store: Arc<Mutex<Store>>,
     origin: RwLock<String>,
     own: RwLock<OwnQueues>,
-    sending: Sending,
-}
-
-/// How many sends are under way.
-#[derive(Default)]
-struct Sending(AtomicUsize);
-
-/// One of them.
-struct UnderWay<'a>(&'a Sending);
-
-impl Sending {
-    /// Begins a send: how it is kept, and what ends it when it is dropped.
-    fn begin(&self) -> (Keep, UnderWay<'_>) {
-        let others = self.0.fetch_add(1, Ordering::Relaxed);
-        (if others > 0 { Keep::Together } else { Keep::Now }, UnderWay(self))
-    }
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
-    }
+    /// Each send that is under way has a clone.
+    sending: Arc<()>,
 }
 
 impl Sqs {
@@ -89,7 +68,7 @@ impl Sqs {
     ) -> rusqlite::Result<Self> {
         let store = Arc::new(Mutex::new(Store::open(file, seed)?));
         let origin = RwLock::new(IN_PROCESS_ORIGIN.to_owned());
-        Ok(Self { clock, store, origin, own: RwLock::default(), sending: Sending::default() })
+        Ok(Self { clock, store, origin, own: RwLock::default(), sending: Arc::default() })
     }
 
     /// Serves one request; a receive may wait.
@@ -173,11 +152,11 @@ impl Sqs {
         keep: Keep,
         work: impl FnOnce(&mut store::Desk<'_>) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
-        self.on_queue_together(url, keep, work).map(|(done, _)| done)
+        self.on_queue_with_fate(url, keep, work).map(|(done, _)| done)
     }
 
     /// Changes a queue. Where that waits for a commit, its fate is to be [awaited](Self::see_kept).
-    fn on_queue_together<R>(
+    fn on_queue_with_fate<R>(
         &self,
         url: &str,
         keep: Keep,

@@ -1,5 +1,7 @@
 //! From the JSON body of a request to the work on a queue, and to the JSON body of the response.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -49,7 +51,9 @@ impl Sqs {
     /// other can take it over, and would wait until the sender does, through all that the sender still asks of services that
     /// never pause. Where others send as well, it leaves its commit to whoever is answered first.
     pub(super) async fn send(&self, operation: &str, body: &[u8]) -> Result<Served, Failure> {
-        let (keep, _under_way) = self.sending.begin();
+        let under_way = Arc::clone(&self.sending);
+        let is_alone = Arc::strong_count(&under_way) == 2;
+        let keep = if is_alone { Keep::Now } else { Keep::Together };
         let taken = self.take_in(operation, body, keep);
         pause().await;
         let (served, fate) = taken?;
@@ -64,14 +68,14 @@ impl Sqs {
                 let request: wire::SendMessage = parse(body)?;
                 let url = request.queue_url.clone();
                 let entry = wire::SendEntry::from(request);
-                let (sent, fate) = self.on_queue_together(&url, keep, |desk| send::one(desk, &entry))?;
+                let (sent, fate) = self.on_queue_with_fate(&url, keep, |desk| send::one(desk, &entry))?;
                 Ok((Served::new(&url, &sent, message::size(&entry), 1), fate))
             }
             _ => {
                 let wire::SendMessageBatch { queue_url, entries } = parse(body)?;
                 let payload_bytes = entries.iter().map(message::size).sum();
                 let (outcome, fate) =
-                    self.on_queue_together(&queue_url, keep, |desk| send::many(desk, entries))?;
+                    self.on_queue_with_fate(&queue_url, keep, |desk| send::many(desk, entries))?;
                 Ok((Served::batch(&queue_url, &outcome, payload_bytes), fate))
             }
         }

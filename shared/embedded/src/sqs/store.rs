@@ -33,7 +33,7 @@ pub(super) struct Store {
     pub(super) sequence: Sequence,
     /// How what is in a file is kept. In memory no commit is worth waiting for.
     durability: Option<Durability>,
-    /// A transaction is open, with changes of requests that ended.
+    /// Of the transaction that is open. Between requests it has changes of those that ended.
     open: Option<Fate>,
     /// Somebody is about to commit it.
     is_promised: bool,
@@ -141,6 +141,7 @@ impl Store {
         let was_open = self.open.is_some();
         if !was_open {
             run(&self.conn, "BEGIN")?;
+            self.open = Some(Fate::default());
         }
         let changes = self.conn.total_changes();
         let sequence = &mut self.sequence;
@@ -159,20 +160,20 @@ impl Store {
         self.is_at_work = false;
         let Desk { dead_letter, wake, dead_lettered, .. } = desk;
         let is_changed = self.conn.total_changes() != changes;
-        self.open.get_or_insert_default();
         let may_wait = match keep {
             Keep::Now => false,
             Keep::Together => self.durability.is_some(),
-            Keep::Soon => matches!(self.durability, Some(Durability::Process)),
+            Keep::Soon => self.durability == Some(Durability::Process),
         };
-        let may_wait = may_wait && !queue.is_fifo() && (is_changed || was_open);
-        let keep = if may_wait { keep } else { Keep::Now };
+        let waits = may_wait && !queue.is_fifo() && (is_changed || was_open);
         let result = match worked {
             Ok(result) => result,
             // It refused before it changed a row: what others changed stays.
             Err(failure @ Failure::Refused(_)) if !is_changed => {
                 queue.recall(&self.conn)?;
-                self.end(keep)?;
+                if !waits {
+                    self.commit()?;
+                }
                 return Err(failure);
             }
             Err(failure) => {
@@ -183,7 +184,9 @@ impl Store {
         if wake {
             queue.wake.notify_one();
         }
-        self.end(keep)?;
+        if !waits {
+            self.commit()?;
+        }
         if let (true, Some((_, name))) = (dead_lettered, dead_letter)
             && let Some(queue) = self.queues.get_mut(name.as_str())
         {
@@ -230,11 +233,6 @@ impl Store {
             drop(promise);
         });
         Ok(())
-    }
-
-    /// Ends the open transaction, or leaves it open.
-    fn end(&mut self, keep: Keep) -> Result<(), Failure> {
-        if keep == Keep::Now { self.commit() } else { Ok(()) }
     }
 
     /// Commits what waits. What cannot be committed is taken back.

@@ -1,5 +1,7 @@
 //! What the service keeps in memory beside its rows.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use chrono::DateTime;
 use futures::FutureExt as _;
 use futures::future::join_all;
@@ -97,6 +99,9 @@ async fn agrees_after_any_calls(sqs: &Sqs, clock: &ManualClock) {
     );
 }
 
+/// What a send says beside its queue and body.
+const NOTHING: serde_json::Value = serde_json::Value::Null;
+
 /// Queues in a file, and what another process would find there.
 struct InAFile {
     sqs: Sqs,
@@ -115,6 +120,31 @@ impl InAFile {
         call(&sqs, "CreateQueue", serde_json::json!({"QueueName": "q"})).await;
         call(&sqs, "SendMessage", serde_json::json!({"QueueUrl": "q", "MessageBody": "x"})).await;
         Self { sqs, clock, file, _folder: folder }
+    }
+
+    /// Creates the queue `q.fifo`.
+    async fn create_fifo(&self) {
+        let attributes = serde_json::json!({"FifoQueue": "true"});
+        call(&self.sqs, "CreateQueue", serde_json::json!({"QueueName": "q.fifo", "Attributes": attributes}))
+            .await;
+    }
+
+    /// Sends a message, with `more` beside its queue and body; the status of the answer.
+    async fn send(&self, queue: &str, more: serde_json::Value) -> u16 {
+        let mut body = serde_json::json!({"QueueUrl": queue, "MessageBody": "y"});
+        body.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+        call(&self.sqs, "SendMessage", body).await.0
+    }
+
+    /// Counts commits from now on; they fail if told so.
+    fn commits(&self, fail: bool) -> Arc<AtomicUsize> {
+        let commits = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&commits);
+        self.sqs.lock().conn.commit_hook(Some(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            fail
+        }));
+        commits
     }
 
     async fn received(&self) -> Vec<serde_json::Value> {
@@ -149,7 +179,7 @@ async fn that_a_message_is_gone_is_kept_soon_after_it_was_answered() {
 async fn what_is_sent_is_kept_with_all_before_it() {
     let queues = InAFile::new(Durability::Process).await;
     queues.receive_and_delete().await;
-    call(&queues.sqs, "SendMessage", serde_json::json!({"QueueUrl": "q", "MessageBody": "y"})).await;
+    queues.send("q", NOTHING).await;
     assert_eq!(queues.kept(), [0]);
     assert_eq!(queues.received().await[0]["Body"], "y");
 }
@@ -173,13 +203,8 @@ async fn that_a_message_of_ours_was_received_is_kept_at_once() {
 #[tokio::test(start_paused = true)]
 async fn nothing_waits_in_a_fifo_queue() {
     let queues = InAFile::new(Durability::Process).await;
-    let attributes = serde_json::json!({"FifoQueue": "true"});
-    call(&queues.sqs, "CreateQueue", serde_json::json!({"QueueName": "q.fifo", "Attributes": attributes}))
-        .await;
-    let message = serde_json::json!({
-        "QueueUrl": "q.fifo", "MessageBody": "y", "MessageGroupId": "g", "MessageDeduplicationId": "d",
-    });
-    call(&queues.sqs, "SendMessage", message).await;
+    queues.create_fifo().await;
+    queues.send("q.fifo", serde_json::json!({"MessageGroupId": "g", "MessageDeduplicationId": "d"})).await;
     call(&queues.sqs, "ReceiveMessage", serde_json::json!({"QueueUrl": "q.fifo"})).await;
     assert_eq!(queues.kept(), [0, 1]);
 }
@@ -189,8 +214,7 @@ async fn what_is_refused_takes_nothing_back() {
     let queues = InAFile::new(Durability::Process).await;
     queues.receive_and_delete().await;
     let odd = serde_json::json!({"Odd": {"DataType": "String", "StringValue": "x"}});
-    let body = serde_json::json!({"QueueUrl": "q", "MessageBody": "y", "MessageSystemAttributes": odd});
-    assert_eq!(call(&queues.sqs, "SendMessage", body).await.0, 400);
+    assert_eq!(queues.send("q", serde_json::json!({ "MessageSystemAttributes": odd })).await, 400);
     assert_eq!(queues.kept(), [0; 0]);
 }
 
@@ -203,7 +227,7 @@ async fn a_panic_takes_back_what_was_not_kept_and_nothing_else() {
     });
     std::panic::catch_unwind(panics).unwrap_err();
     assert_eq!(queues.received().await.len(), 1, "it comes once more");
-    call(&queues.sqs, "SendMessage", serde_json::json!({"QueueUrl": "q", "MessageBody": "y"})).await;
+    queues.send("q", NOTHING).await;
     assert_eq!(queues.kept(), [1, 0]);
 }
 
@@ -214,28 +238,6 @@ fn without_a_runtime_nothing_waits() {
     queues.receive_and_delete().now_or_never().unwrap();
     assert_eq!(queues.kept(), [0; 0]);
 }
-
-impl InAFile {
-    /// Sends a message; the status of the answer.
-    async fn send(&self, queue: &str, more: serde_json::Value) -> u16 {
-        let mut body = serde_json::json!({"QueueUrl": queue, "MessageBody": "y"});
-        body.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
-        call(&self.sqs, "SendMessage", body).await.0
-    }
-
-    /// Counts commits from now on; they fail if told so.
-    fn commits(&self, fail: bool) -> Arc<AtomicUsize> {
-        let commits = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&commits);
-        self.sqs.lock().conn.commit_hook(Some(move || {
-            counted.fetch_add(1, Ordering::Relaxed);
-            fail
-        }));
-        commits
-    }
-}
-
-const NOTHING: serde_json::Value = serde_json::Value::Null;
 
 #[tokio::test(start_paused = true)]
 async fn sends_side_by_side_share_a_commit() {
@@ -286,9 +288,7 @@ async fn who_shares_a_commit_that_fails_is_told() {
 #[tokio::test(start_paused = true)]
 async fn what_a_fifo_queue_refuses_takes_nothing_from_who_shares_a_commit() {
     let queues = InAFile::new(Durability::Process).await;
-    let attributes = serde_json::json!({"FifoQueue": "true"});
-    call(&queues.sqs, "CreateQueue", serde_json::json!({"QueueName": "q.fifo", "Attributes": attributes}))
-        .await;
+    queues.create_fifo().await;
     let line = serde_json::json!({"MessageGroupId": "g", "MessageDeduplicationId": "d"});
     assert_eq!(queues.send("q.fifo", line).await, 200);
     // What is forgotten of the message before is a row that changes ahead of the refusal.
