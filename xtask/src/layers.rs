@@ -1,7 +1,7 @@
 //! Which crate may depend on which: one table, held against what `cargo metadata` reports.
 //!
 //! Dependencies run one way: `functions, cli -> api -> engine -> store -> domain`, with `calls` below
-//! `store`, `embedded` beside it, and `runtime` above both.
+//! `store`, `embedded` beside it, on `calls` too, and `runtime` above both.
 //! Dependencies for tests only are free to use any library. The table is complete on purpose: a crate without a
 //! row and a row without a crate are both faults, so that the table cannot go stale.
 
@@ -84,7 +84,7 @@ const LAYERS: &[Layer] = &[
     library("tidegate-store", &["tidegate-domain", "tidegate-calls"]),
     library("tidegate-engine", &["tidegate-protocol", "tidegate-domain", "tidegate-calls", "tidegate-store"]),
     library("tidegate-api", &["tidegate-protocol", "tidegate-domain", "tidegate-store", "tidegate-engine"]),
-    library("tidegate-embedded", &["tidegate-domain"]),
+    library("tidegate-embedded", &["tidegate-domain", "tidegate-calls"]),
     library(
         "tidegate-runtime",
         &["tidegate-domain", "tidegate-calls", "tidegate-store", "tidegate-engine", "tidegate-embedded"],

@@ -14,7 +14,7 @@ use tidegate_domain::limits::JITTER_SECONDS;
 use tidegate_domain::time::{ShardedKey, Window};
 use tidegate_embedded::{Embedded, Usage};
 use tidegate_engine::random::SeededRandom;
-use tidegate_engine::{BusTarget, Config, Engine, JobDraft, Observer, Parts, PrivateTargets, Services, Way};
+use tidegate_engine::{BusTarget, Config, Engine, JobDraft, Observer, Parts, PrivateTargets, Services};
 use tidegate_store::Store;
 
 use super::row::JobRow;
@@ -42,7 +42,7 @@ impl Stage {
         let engine = Engine::new(Parts {
             store,
             sqs: embedded.sqs(),
-            way: Way::straight_to(embedded.connector()),
+            way: embedded.way(),
             clock: clock.clone(),
             random: Arc::new(SeededRandom::new(1)),
             config: Config {

@@ -2,12 +2,15 @@
 //!
 //! Around each call the SDK puts together interceptors, resolvers and a retry strategy, which is what a network and AWS ask for
 //! and a tenth to a fifth of the processor time of `tidegate local`. A call that goes straight has the same request, written by the
-//! SDK, and the same answer or error, read by the SDK, with nothing between.
+//! SDK, and the same answer or error, read by the SDK, with nothing between. Batches of messages, most of all that would be
+//! written and read, are handed over as they are ([`send_batch`]).
 
+mod batch;
 mod operations;
 
 use std::error::Error as StdError;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnector};
 use aws_smithy_runtime_api::client::interceptors::context::{Error, Input, Output};
@@ -19,6 +22,8 @@ use aws_smithy_runtime_api::client::ser_de::{
 };
 use aws_smithy_types::config_bag::{ConfigBag, FrozenLayer};
 
+pub use batch::{Attribute, BatchEntry, RefusedEntry, Taken, TakesBatches, send_batch};
+
 /// Which way calls go: by the SDK, unless told otherwise.
 ///
 /// ```
@@ -26,12 +31,12 @@ use aws_smithy_types::config_bag::{ConfigBag, FrozenLayer};
 /// # use chrono::Utc;
 /// # use tidegate_domain::clock::ManualClock;
 /// # use tidegate_embedded::Embedded;
-/// use tidegate_calls::{Call as _, Way};
+/// use tidegate_calls::Call as _;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let embedded = Embedded::in_memory(Arc::new(ManualClock::new(Utc::now())))?;
-/// let (sqs, way) = (embedded.sqs(), Way::straight_to(embedded.connector()));
+/// let (sqs, way) = (embedded.sqs(), embedded.way());
 /// let url = sqs.create_queue().queue_name("jobs").send().await?.queue_url.unwrap_or_default();
 /// let sent = sqs.send_message().queue_url(url).message_body("one").send_by(&way).await?;
 /// assert!(sent.message_id.is_some());
@@ -45,6 +50,8 @@ pub struct Way(Option<Straight>);
 #[derive(Debug, Clone)]
 struct Straight {
     connector: SharedHttpConnector,
+    /// What takes batches of messages as they are.
+    taker: Option<Arc<dyn TakesBatches>>,
     /// Whether the SDK makes a call once more, with its own retries, that failed in a way that may pass.
     repeats: bool,
 }
@@ -53,13 +60,23 @@ impl Way {
     /// Straight to the services behind `connector`, which serve both DynamoDB and SQS and answer with bodies in memory. What fails
     /// in a way that may pass is left to the SDK, and to the retries of its client.
     pub fn straight_to(connector: SharedHttpConnector) -> Self {
-        Self(Some(Straight { connector, repeats: true }))
+        Self(Some(Straight { connector, taker: None, repeats: true }))
+    }
+
+    /// The same way, on which `taker` takes batches of messages as they are.
+    #[must_use]
+    pub fn with_batches_to(self, taker: Arc<dyn TakesBatches>) -> Self {
+        Self(self.0.map(|straight| Straight { taker: Some(taker), ..straight }))
     }
 
     /// The same way, on which every call is one request: for clients that make no retries.
     #[must_use]
     pub fn once(self) -> Self {
         Self(self.0.map(|straight| Straight { repeats: false, ..straight }))
+    }
+
+    async fn hand_over(&self, queue_url: &str, batch: &[BatchEntry<'_>]) -> Option<Vec<RefusedEntry>> {
+        self.0.as_ref()?.taker.as_ref()?.take(queue_url, batch).await
     }
 }
 
@@ -133,6 +150,3 @@ impl Form {
 fn may_pass<E>(error: &SdkError<E, HttpResponse>) -> bool {
     error.raw_response().is_none_or(|answer| answer.status().is_server_error())
 }
-
-#[cfg(test)]
-mod tests;

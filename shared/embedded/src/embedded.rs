@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use aws_smithy_runtime_api::client::http::SharedHttpConnector;
+use tidegate_calls::Way;
 use tidegate_domain::clock::Clock;
 
 use crate::backup::{self, Backup, BackupError};
@@ -107,6 +108,16 @@ impl Embedded {
 
     fn seam(&self, options: &ClientOptions) -> Seam {
         Seam::new(Arc::clone(&self.services), options.faults.clone())
+    }
+
+    /// The way of calls that go straight.
+    pub fn way(&self) -> Way {
+        self.way_with(&ClientOptions::default())
+    }
+
+    /// The way of calls that go straight, and meet the faults of clients with these options.
+    pub fn way_with(&self, options: &ClientOptions) -> Way {
+        Way::straight_to(self.connector_with(options)).with_batches_to(Arc::new(self.seam(options)))
     }
 
     /// Where the requests of clients without faults of their own end: for who has a request and no client.

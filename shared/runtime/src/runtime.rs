@@ -8,7 +8,7 @@ use tidegate_embedded::{Durability, Embedded, OpenError};
 use tidegate_engine::clock::SystemClock;
 use tidegate_engine::random::{Random, SystemRandom};
 use tidegate_engine::{
-    BusTarget, Config, Engine, EngineError, HeartbeatUrl, Parts, PrivateTargets, Services, TickReport, Way,
+    BusTarget, Config, Engine, EngineError, HeartbeatUrl, Parts, PrivateTargets, Services, TickReport,
 };
 use tidegate_store::{Store, StoreError};
 use tokio::sync::watch;
@@ -156,7 +156,7 @@ impl Runtime {
             bus,
             samples: true,
         };
-        let way = Way::straight_to(embedded.connector());
+        let way = embedded.way();
         let parts = Parts { store, sqs: sqs.clone(), way: way.clone(), clock, random, config };
         let engine = Engine::new(parts).with_heartbeat(heartbeat);
         let taken_over = engine.emission().take_over().await?;

@@ -89,7 +89,7 @@ impl Deployment {
 /// Calls of clients that make no retries go straight, each as one request: they are the same, and take less time.
 fn way_of(embedded: &Embedded, clients: &ClientOptions) -> Way {
     match clients.retry.max_attempts() {
-        1 => Way::straight_to(embedded.connector_with(clients)).once(),
+        1 => embedded.way_with(clients).once(),
         _ => Way::default(),
     }
 }

@@ -51,13 +51,13 @@ pub(super) fn delete(desk: &mut Desk<'_>, handle: &str) -> Result<(), Failure> {
 /// Deletes the messages of a batch.
 pub(super) fn delete_many(
     desk: &mut Desk<'_>,
-    entries: Vec<DeleteEntry>,
+    entries: &[DeleteEntry],
 ) -> Result<BatchOutcome<Done>, Failure> {
     batch::check(entries.iter().map(|entry| entry.id.as_str()))?;
     let mut groups = BTreeSet::new();
     let outcome = batch::each(
         entries,
-        |entry| entry.id.clone(),
+        |entry| &entry.id,
         |entry| {
             delete_one(desk, &entry.receipt_handle, &mut groups).map_err(as_batch_entry)?;
             Ok(Done { id: entry.id.clone() })
@@ -147,12 +147,12 @@ pub(super) fn change(desk: &mut Desk<'_>, handle: &str, seconds: Option<i64>) ->
 /// Changes the visibility of the messages of a batch.
 pub(super) fn change_many(
     desk: &mut Desk<'_>,
-    entries: Vec<VisibilityEntry>,
+    entries: &[VisibilityEntry],
 ) -> Result<BatchOutcome<Done>, Failure> {
     batch::check(entries.iter().map(|entry| entry.id.as_str()))?;
     batch::each(
         entries,
-        |entry| entry.id.clone(),
+        |entry| &entry.id,
         |entry| {
             change(desk, &entry.receipt_handle, entry.visibility_timeout)?;
             Ok(Done { id: entry.id.clone() })

@@ -44,18 +44,18 @@ pub(super) fn check<'a>(ids: impl ExactSizeIterator<Item = &'a str>) -> Result<(
 ///
 /// # Errors
 /// A failure of the store ends the batch.
-pub(super) fn each<E, T>(
-    entries: Vec<E>,
-    id: impl Fn(&E) -> String,
-    mut work: impl FnMut(&E) -> Result<T, Failure>,
+pub(super) fn each<'e, E, T>(
+    entries: &'e [E],
+    id: impl Fn(&E) -> &str,
+    mut work: impl FnMut(&'e E) -> Result<T, Failure>,
 ) -> Result<BatchOutcome<T>, Failure> {
     let mut outcome = BatchOutcome { successful: Vec::with_capacity(entries.len()), failed: Vec::new() };
-    for entry in &entries {
+    for entry in entries {
         match work(entry) {
             Ok(done) => outcome.successful.push(done),
             Err(Failure::Refused(Refused { code, message })) => {
                 outcome.failed.push(Failed {
-                    id: id(entry),
+                    id: id(entry).to_owned(),
                     sender_fault: true,
                     code: code.query(),
                     message,

@@ -9,16 +9,16 @@ use super::limits;
 use super::wire::{MessageAttribute, MessageAttributes, SendEntry};
 
 /// The bytes that count towards the limits: the body and every attribute's name, type and value.
-pub(super) fn size(entry: &SendEntry) -> usize {
+pub(super) fn size(entry: &SendEntry<'_>) -> usize {
     let attributes = entry.message_attributes.iter().map(|(name, attribute)| attribute.bytes(name));
-    entry.message_body.as_ref().map_or(0, String::len) + attributes.sum::<usize>()
+    entry.message_body.as_ref().map_or(0, |body| body.len()) + attributes.sum::<usize>()
 }
 
 /// Checks what does not depend on the queue; returns the body.
 ///
 /// # Errors
 /// `MissingParameter`, `InvalidMessageContents` and `InvalidParameterValue`.
-pub(super) fn check(entry: &SendEntry) -> Result<&str, Refused> {
+pub(super) fn check<'e>(entry: &'e SendEntry<'_>) -> Result<&'e str, Refused> {
     let body = entry.message_body.as_deref().filter(|body| !body.is_empty());
     let body = body.ok_or_else(|| Refused::missing("MessageBody"))?;
     if !is_text(body) {
@@ -44,7 +44,7 @@ fn is_text(body: &str) -> bool {
     !control && !body.contains(['\u{FFFE}', '\u{FFFF}'])
 }
 
-fn check_attribute(name: &str, attribute: &MessageAttribute) -> Result<(), Refused> {
+fn check_attribute(name: &str, attribute: &MessageAttribute<'_>) -> Result<(), Refused> {
     let refuse = |message: String| Err(Refused::new(Code::InvalidParameterValue, message));
     let ordinary = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     let dots = name.starts_with('.') || name.ends_with('.') || name.contains("..");
@@ -95,7 +95,7 @@ pub(super) fn md5_of_body(body: &str) -> String {
 }
 
 /// The digest of attributes, as AWS documents it; none without attributes.
-pub(super) fn md5_of_attributes(attributes: &MessageAttributes) -> Option<String> {
+pub(super) fn md5_of_attributes(attributes: &MessageAttributes<'_>) -> Option<String> {
     if attributes.is_empty() {
         return None;
     }
@@ -105,7 +105,7 @@ pub(super) fn md5_of_attributes(attributes: &MessageAttributes) -> Option<String
         digest_part(&mut digest, attribute.data_type.as_bytes());
         if let Some(binary) = &attribute.binary_value {
             digest.consume([2]);
-            digest_part(&mut digest, &STANDARD.decode(binary).unwrap_or_default());
+            digest_part(&mut digest, &STANDARD.decode(binary.as_bytes()).unwrap_or_default());
         } else {
             digest.consume([1]);
             digest_part(&mut digest, attribute.string_value.as_deref().unwrap_or_default().as_bytes());

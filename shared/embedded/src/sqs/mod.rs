@@ -11,6 +11,7 @@ mod attributes;
 mod batch;
 mod error;
 mod fifo;
+mod handed_over;
 mod limits;
 mod message;
 mod name;

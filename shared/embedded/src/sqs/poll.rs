@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use super::error::Failure;
 use super::receive::{self, Look};
 use super::requests::{self, Served};
-use super::taken::Wanted;
+use super::taken::{Taken, Wanted};
 use super::wire::{Messages, ReceiveMessage, Received};
 use super::{Sqs, fifo};
 
@@ -27,6 +27,22 @@ struct Idle {
     over_limit: bool,
 }
 
+/// What a queue gave.
+struct Found {
+    queue_id: i64,
+    messages: Vec<Taken>,
+}
+
+impl Found {
+    /// Told, with their digests, when others have the queues again.
+    fn served(&self, url: &str, wanted: &Wanted) -> Served {
+        let messages: Vec<Received<'_>> =
+            self.messages.iter().map(|message| message.told(self.queue_id, wanted)).collect();
+        let payload_bytes = messages.iter().map(Received::payload_bytes).sum();
+        Served::new(url, &Messages { messages: &messages }, payload_bytes, messages.len())
+    }
+}
+
 impl Sqs {
     /// Serves a receive.
     pub(super) async fn receive(&self, body: &[u8]) -> Result<Served, Failure> {
@@ -36,7 +52,7 @@ impl Sqs {
         let (started, started_at_ms) = (Instant::now(), self.now_ms());
         loop {
             let idle = match self.look(&url, &wanted)? {
-                Ok(messages) => return Ok(served(&url, &messages)),
+                Ok(found) => return Ok(found.served(&url, &wanted)),
                 Err(idle) => idle,
             };
             let wait = Duration::from_secs(idle.wait_s.unsigned_abs());
@@ -45,7 +61,7 @@ impl Sqs {
                 return Err(receive::over_limit().into());
             }
             if started.elapsed() >= wait || waited_ms >= idle.wait_s * 1000 {
-                return Ok(served(&url, &[]));
+                return Ok(Served::new(&url, &serde_json::json!({}), 0, 0));
             }
             let due_in =
                 Duration::from_millis((idle.next_at_ms.saturating_sub(self.now_ms())).max(0).unsigned_abs());
@@ -57,10 +73,10 @@ impl Sqs {
         }
     }
 
-    fn look(&self, url: &str, wanted: &Wanted) -> Result<Result<Vec<Received>, Idle>, Failure> {
+    fn look(&self, url: &str, wanted: &Wanted) -> Result<Result<Found, Idle>, Failure> {
         self.on_queue_kept(url, self.keeps_receives(url), |desk| {
             let over_limit = match receive::look(desk, wanted)? {
-                Look::Found(messages) => return Ok(Ok(messages)),
+                Look::Found(messages) => return Ok(Ok(Found { queue_id: desk.queue.id, messages })),
                 Look::Empty => false,
                 Look::OverLimit => true,
             };
@@ -70,14 +86,6 @@ impl Sqs {
             Ok(Err(Idle { wait_s, next_at_ms, wake: Arc::clone(&desk.queue.wake), over_limit }))
         })
     }
-}
-
-fn served(url: &str, messages: &[Received]) -> Served {
-    if messages.is_empty() {
-        return Served::new(url, &serde_json::json!({}), 0, 0);
-    }
-    let payload_bytes = messages.iter().map(Received::payload_bytes).sum();
-    Served::new(url, &Messages { messages }, payload_bytes, messages.len())
 }
 
 /// An instant so much later; the same where no clock goes that far.

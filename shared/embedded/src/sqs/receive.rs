@@ -7,12 +7,11 @@ use super::fifo;
 use super::limits;
 use super::standard;
 use super::store::Desk;
-use super::taken::Wanted;
-use super::wire::Received;
+use super::taken::{Taken, Wanted};
 
 /// What one look at the queue brought.
 pub(super) enum Look {
-    Found(Vec<Received>),
+    Found(Vec<Taken>),
     Empty,
     /// The in-flight limit is reached.
     OverLimit,
@@ -39,8 +38,7 @@ pub(super) fn look(desk: &mut Desk<'_>, wanted: &Wanted) -> Result<Look, Failure
     }
     // Each receiver that leaves something wakes the next.
     desk.wake = more;
-    let queue_id = desk.queue.id;
-    Ok(Look::Found(taken.into_iter().map(|message| message.told(queue_id, wanted)).collect()))
+    Ok(Look::Found(taken))
 }
 
 pub(super) fn over_limit() -> Refused {

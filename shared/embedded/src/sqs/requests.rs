@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::error::{Code, Failure, Refused};
 use super::name::{self, QueueName};
-use super::store::{Fate, Keep};
+use super::store::{Desk, Keep};
 use super::wire::{self, BatchOutcome};
 use super::{Sqs, acknowledge, admin, message, send};
 
@@ -35,7 +34,7 @@ impl Served {
     }
 }
 
-pub(super) fn parse<Q: DeserializeOwned>(body: &[u8]) -> Result<Q, Refused> {
+pub(super) fn parse<'b, Q: Deserialize<'b>>(body: &'b [u8]) -> Result<Q, Refused> {
     let body = if body.is_empty() { b"{}" } else { body };
     serde_json::from_slice(body).map_err(|error| Refused::new(Code::MalformedInput, error.to_string()))
 }
@@ -47,38 +46,41 @@ pub(super) fn queue_named(body: &[u8]) -> String {
 }
 
 impl Sqs {
-    /// Serves a send. Others run once before it is answered: the receiver that it woke stands next in this very thread, where no
-    /// other can take it over, and would wait until the sender does, through all that the sender still asks of services that
-    /// never pause. Where others send as well, it leaves its commit to whoever is answered first.
+    /// Serves a send.
     pub(super) async fn send(&self, operation: &str, body: &[u8]) -> Result<Served, Failure> {
-        let under_way = Arc::clone(&self.sending);
-        let is_alone = Arc::strong_count(&under_way) == 2;
-        let keep = if is_alone { Keep::Now } else { Keep::Together };
-        let taken = self.take_in(operation, body, keep);
-        pause().await;
-        let (served, fate) = taken?;
-        self.see_kept(fate)?;
-        Ok(served)
-    }
-
-    /// Puts what is sent into its queue.
-    fn take_in(&self, operation: &str, body: &[u8], keep: Keep) -> Result<(Served, Option<Fate>), Failure> {
         match operation {
             "SendMessage" => {
-                let request: wire::SendMessage = parse(body)?;
+                let request: wire::SendMessage<'_> = parse(body)?;
                 let url = request.queue_url.clone();
                 let entry = wire::SendEntry::from(request);
-                let (sent, fate) = self.on_queue_with_fate(&url, keep, |desk| send::one(desk, &entry))?;
-                Ok((Served::new(&url, &sent, message::size(&entry), 1), fate))
+                let sent = self.take_in(&url, |desk| send::one(desk, &entry)).await?;
+                Ok(Served::new(&url, &sent.told(), message::size(&entry), 1))
             }
             _ => {
                 let wire::SendMessageBatch { queue_url, entries } = parse(body)?;
+                let sent = self.take_in(&queue_url, |desk| send::many(desk, &entries)).await?;
                 let payload_bytes = entries.iter().map(message::size).sum();
-                let (outcome, fate) =
-                    self.on_queue_with_fate(&queue_url, keep, |desk| send::many(desk, entries))?;
-                Ok((Served::batch(&queue_url, &outcome, payload_bytes), fate))
+                Ok(Served::batch(&queue_url, &sent.map(|stored| stored.told()), payload_bytes))
             }
         }
+    }
+
+    /// Puts into a queue what is sent to it. Others run once before it is answered: the receiver that it woke stands next in this
+    /// very thread, where no other can take it over, and would wait until the sender does, through all that the sender still asks
+    /// of services that never pause. Where others send as well, it leaves its commit to whoever is answered first.
+    pub(super) async fn take_in<R>(
+        &self,
+        url: &str,
+        work: impl FnOnce(&mut Desk<'_>) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        let under_way = Arc::clone(&self.sending);
+        let is_alone = Arc::strong_count(&under_way) == 2;
+        let keep = if is_alone { Keep::Now } else { Keep::Together };
+        let taken = self.on_queue_with_fate(url, keep, work);
+        pause().await;
+        let (done, fate) = taken?;
+        self.see_kept(fate)?;
+        Ok(done)
     }
 
     /// Serves a request that does not wait.
@@ -95,7 +97,7 @@ impl Sqs {
             "DeleteMessageBatch" => {
                 let request: wire::DeleteMessageBatch = parse(body)?;
                 let outcome = self.on_queue_kept(&request.queue_url, Keep::Soon, |desk| {
-                    acknowledge::delete_many(desk, request.entries)
+                    acknowledge::delete_many(desk, &request.entries)
                 })?;
                 Ok(Served::batch(&request.queue_url, &outcome, 0))
             }
@@ -110,7 +112,7 @@ impl Sqs {
             "ChangeMessageVisibilityBatch" => {
                 let request: wire::ChangeMessageVisibilityBatch = parse(body)?;
                 let outcome = self
-                    .on_queue(&request.queue_url, |desk| acknowledge::change_many(desk, request.entries))?;
+                    .on_queue(&request.queue_url, |desk| acknowledge::change_many(desk, &request.entries))?;
                 Ok(Served::batch(&request.queue_url, &outcome, 0))
             }
             _ => self.answer_about_queues(operation, body),

@@ -12,11 +12,34 @@ use super::schema::{IN_LINE, READY, WAITING};
 use super::store::{self, Desk};
 use super::wire::{BatchOutcome, SendEntry, Sent};
 
+/// A message that is in its queue.
+pub(super) struct Stored<'e> {
+    entry: &'e SendEntry<'e>,
+    message_id: [u8; 16],
+    /// Of a message in a FIFO queue.
+    sequence: Option<i64>,
+}
+
+impl Stored<'_> {
+    /// What its sender learns, digests included.
+    pub(super) fn told(&self) -> Sent {
+        let entry = self.entry;
+        Sent {
+            id: entry.id.to_string(),
+            message_id: store::uuid_text(&self.message_id),
+            md5_of_body: message::md5_of_body(entry.message_body.as_deref().unwrap_or_default()),
+            md5_of_attributes: message::md5_of_attributes(&entry.message_attributes),
+            md5_of_system_attributes: message::md5_of_attributes(&entry.message_system_attributes),
+            sequence_number: self.sequence.map(store::sequence_text),
+        }
+    }
+}
+
 /// The message attribute that callers set for the service: the only system attribute there is to send.
 const TRACE: &str = "AWSTraceHeader";
 
 /// Sends one message.
-pub(super) fn one(desk: &mut Desk<'_>, entry: &SendEntry) -> Result<Sent, Failure> {
+pub(super) fn one<'e>(desk: &mut Desk<'_>, entry: &'e SendEntry<'_>) -> Result<Stored<'e>, Failure> {
     if message::size(entry) > limits::MESSAGE_BYTES {
         return Err(too_long(limits::MESSAGE_BYTES).into());
     }
@@ -27,8 +50,11 @@ pub(super) fn one(desk: &mut Desk<'_>, entry: &SendEntry) -> Result<Sent, Failur
 ///
 /// # Errors
 /// Those of the batch as a whole, then nothing was sent.
-pub(super) fn many(desk: &mut Desk<'_>, entries: Vec<SendEntry>) -> Result<BatchOutcome<Sent>, Failure> {
-    batch::check(entries.iter().map(|entry| entry.id.as_str()))?;
+pub(super) fn many<'e>(
+    desk: &mut Desk<'_>,
+    entries: &'e [SendEntry<'_>],
+) -> Result<BatchOutcome<Stored<'e>>, Failure> {
+    batch::check(entries.iter().map(|entry| &*entry.id))?;
     let size: usize = entries.iter().map(message::size).sum();
     if size > limits::MESSAGE_BYTES {
         let message = format!(
@@ -37,7 +63,7 @@ pub(super) fn many(desk: &mut Desk<'_>, entries: Vec<SendEntry>) -> Result<Batch
         );
         return Err(Refused::new(Code::BatchRequestTooLong, message).into());
     }
-    batch::each(entries, |entry| entry.id.clone(), |entry| accept(desk, entry))
+    batch::each(entries, |entry| &entry.id, |entry| accept(desk, entry))
 }
 
 fn too_long(bytes: usize) -> Refused {
@@ -46,24 +72,17 @@ fn too_long(bytes: usize) -> Refused {
     Refused::new(Code::InvalidParameterValue, message)
 }
 
-fn accept(desk: &mut Desk<'_>, entry: &SendEntry) -> Result<Sent, Failure> {
+fn accept<'e>(desk: &mut Desk<'_>, entry: &'e SendEntry<'_>) -> Result<Stored<'e>, Failure> {
     let body = message::check(entry)?;
     if message::size(entry) > desk.queue.attributes.message_bytes {
         return Err(too_long(desk.queue.attributes.message_bytes).into());
     }
     let (seq, message_id) =
         if desk.queue.is_fifo() { to_fifo(desk, entry, body)? } else { to_standard(desk, entry, body)? };
-    Ok(Sent {
-        id: entry.id.clone(),
-        message_id: store::uuid_text(&message_id),
-        md5_of_body: message::md5_of_body(body),
-        md5_of_attributes: message::md5_of_attributes(&entry.message_attributes),
-        md5_of_system_attributes: message::md5_of_attributes(&entry.message_system_attributes),
-        sequence_number: desk.queue.is_fifo().then(|| store::sequence_text(seq)),
-    })
+    Ok(Stored { entry, message_id, sequence: desk.queue.is_fifo().then_some(seq) })
 }
 
-fn to_standard(desk: &mut Desk<'_>, entry: &SendEntry, body: &str) -> Result<(i64, [u8; 16]), Failure> {
+fn to_standard(desk: &mut Desk<'_>, entry: &SendEntry<'_>, body: &str) -> Result<(i64, [u8; 16]), Failure> {
     if entry.message_deduplication_id.is_some() {
         return Err(
             not_for_this_type(entry.message_deduplication_id.as_deref(), "MessageDeduplicationId").into()
@@ -85,18 +104,18 @@ fn to_standard(desk: &mut Desk<'_>, entry: &SendEntry, body: &str) -> Result<(i6
 }
 
 /// The instant that a message is due at, if it says so: whoever delays it knows seconds only.
-fn due_ms(entry: &SendEntry) -> Option<i64> {
+fn due_ms(entry: &SendEntry<'_>) -> Option<i64> {
     entry.message_attributes.get(DUE_MS_ATTRIBUTE)?.string_value.as_deref()?.parse().ok()
 }
 
-fn to_fifo(desk: &mut Desk<'_>, entry: &SendEntry, body: &str) -> Result<(i64, [u8; 16]), Failure> {
+fn to_fifo(desk: &mut Desk<'_>, entry: &SendEntry<'_>, body: &str) -> Result<(i64, [u8; 16]), Failure> {
     let Some(group) = &entry.message_group_id else { return Err(Refused::missing("MessageGroupId").into()) };
     if entry.delay_seconds.is_some_and(|seconds| seconds != 0) {
         return Err(not_for_this_type(entry.delay_seconds, "DelaySeconds").into());
     }
     let attributes = &desk.queue.attributes;
     let dedup_id = match &entry.message_deduplication_id {
-        Some(id) => id.clone(),
+        Some(id) => id.to_string(),
         None if attributes.content_based_deduplication => message::hex(&Sha256::digest(body.as_bytes())),
         None => {
             let message = "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId \
@@ -104,7 +123,7 @@ fn to_fifo(desk: &mut Desk<'_>, entry: &SendEntry, body: &str) -> Result<(i64, [
             return Err(Refused::new(Code::InvalidParameterValue, message).into());
         }
     };
-    let scope = if attributes.deduplication_by_group { group.as_str() } else { "" };
+    let scope = if attributes.deduplication_by_group { &**group } else { "" };
     if let Some(earlier) = sent_before(desk, scope, &dedup_id)? {
         return Ok(earlier);
     }
@@ -113,7 +132,7 @@ fn to_fifo(desk: &mut Desk<'_>, entry: &SendEntry, body: &str) -> Result<(i64, [
     let (seq, message_id) = insert(desk, entry, place)?;
     desk.conn
         .prepare_cached("INSERT OR IGNORE INTO groups (queue_id, group_id, ready_at_ms) VALUES (?1, ?2, ?3)")?
-        .execute(params![desk.queue.id, group, visible_at_ms])?;
+        .execute(params![desk.queue.id, &**group, visible_at_ms])?;
     desk.conn.prepare_cached("INSERT INTO deduplication VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute(
         params![desk.queue.id, scope, dedup_id, desk.now_ms + limits::DEDUPLICATION_MS, seq, message_id],
     )?;
@@ -140,8 +159,8 @@ struct Place<'a> {
     body: &'a str,
 }
 
-fn insert(desk: &mut Desk<'_>, entry: &SendEntry, place: Place<'_>) -> Result<(i64, [u8; 16]), Failure> {
-    let trace = match entry.message_system_attributes.iter().find(|(name, _)| *name != TRACE) {
+fn insert(desk: &mut Desk<'_>, entry: &SendEntry<'_>, place: Place<'_>) -> Result<(i64, [u8; 16]), Failure> {
+    let trace = match entry.message_system_attributes.iter().find(|(name, _)| ***name != *TRACE) {
         Some((name, _)) => {
             let message = format!("Message system attribute name '{name}' is invalid.");
             return Err(Refused::new(Code::InvalidParameterValue, message).into());
@@ -169,7 +188,7 @@ fn insert(desk: &mut Desk<'_>, entry: &SendEntry, place: Place<'_>) -> Result<(i
             place.visible_at_ms,
             desk.now_ms,
             message_id,
-            entry.message_group_id,
+            entry.message_group_id.as_deref(),
             place.dedup_id,
             trace,
             attributes,

@@ -103,12 +103,12 @@ impl Taken {
         Ok(())
     }
 
-    pub(super) fn told(self, queue_id: i64, wanted: &Wanted) -> Received {
+    /// What its consumer gets.
+    pub(super) fn told(&self, queue_id: i64, wanted: &Wanted) -> Received<'_> {
         let receipt = Receipt { queue_id, seq: self.seq, receive_count: self.receive_count };
-        let attributes = self.system_attributes(&wanted.system);
-        let mut message_attributes: MessageAttributes = match self.attributes {
+        let mut message_attributes: MessageAttributes<'_> = match &self.attributes {
             Some(stored) if !wanted.attributes.0.is_empty() => {
-                serde_json::from_str(&stored).unwrap_or_default()
+                serde_json::from_str(stored).unwrap_or_default()
             }
             _ => MessageAttributes::new(),
         };
@@ -117,8 +117,8 @@ impl Taken {
             message_id: store::uuid_text(&self.message_id),
             receipt_handle: receipt.encode(),
             md5_of_body: message::md5_of_body(&self.body),
-            body: self.body,
-            attributes,
+            body: &self.body,
+            attributes: self.system_attributes(&wanted.system),
             md5_of_attributes: message::md5_of_attributes(&message_attributes),
             message_attributes,
         }

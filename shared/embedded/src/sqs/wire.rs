@@ -1,39 +1,79 @@
 //! The JSON protocol's requests and responses, as far as they are served.
 
+use std::borrow::{Borrow, Cow};
 use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
+
+/// Text as it stands in what it was read from, if nothing in it is escaped there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(transparent)]
+pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl Borrow<str> for Text<'_> {
+    fn borrow(&self) -> &str {
+        self
+    }
+}
+
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(text: &'a str) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<String> for Text<'_> {
+    fn from(text: String) -> Self {
+        Self(text.into())
+    }
+}
 
 /// One attribute of a message, sent and received alike. Binary values are base64, as they travel.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "PascalCase")]
-pub(super) struct MessageAttribute {
-    #[serde(default)]
-    pub(super) data_type: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) string_value: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) binary_value: Option<String>,
+pub(super) struct MessageAttribute<'a> {
+    #[serde(default, borrow)]
+    pub(super) data_type: Text<'a>,
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub(super) string_value: Option<Text<'a>>,
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub(super) binary_value: Option<Text<'a>>,
 }
 
-impl MessageAttribute {
+impl MessageAttribute<'_> {
     /// The bytes that count as payload, the attribute's name included.
     pub(super) fn bytes(&self, name: &str) -> usize {
-        let text = self.string_value.as_ref().map_or(0, String::len);
+        let text = self.string_value.as_ref().map_or(0, |value| value.len());
         let binary = self.binary_value.as_ref().map_or(0, |value| value.trim_end_matches('=').len() * 3 / 4);
         name.len() + self.data_type.len() + text + binary
     }
 }
 
 /// The attributes of a message by name, in the order in which their digest takes them.
-pub(super) type MessageAttributes = BTreeMap<String, MessageAttribute>;
+pub(super) type MessageAttributes<'a> = BTreeMap<Text<'a>, MessageAttribute<'a>>;
 
 macro_rules! requests {
-    ($($(#[$doc:meta])* $name:ident { $($(#[$attribute:meta])* $field:ident: $type:ty),* $(,)? })*) => {$(
+    ($($(#[$doc:meta])* $name:ident $(<$text:lifetime>)? { $($(#[$attribute:meta])* $field:ident: $type:ty),* $(,)? })*) => {$(
         $(#[$doc])*
         #[derive(Debug, Default, Deserialize)]
         #[serde(rename_all = "PascalCase", default)]
-        pub(super) struct $name { $($(#[$attribute])* pub(super) $field: $type),* }
+        pub(super) struct $name $(<$text>)? { $($(#[$attribute])* pub(super) $field: $type),* }
     )*};
 }
 
@@ -48,24 +88,24 @@ requests! {
     SetQueueAttributes { queue_url: String, attributes: BTreeMap<String, String> }
     TagQueue { queue_url: String, tags: BTreeMap<String, String> }
     UntagQueue { queue_url: String, tag_keys: Vec<String> }
-    SendMessage {
+    SendMessage<'a> {
         queue_url: String,
-        message_body: Option<String>,
+        #[serde(borrow)] message_body: Option<Text<'a>>,
         delay_seconds: Option<i64>,
-        message_attributes: MessageAttributes,
-        message_system_attributes: MessageAttributes,
-        message_deduplication_id: Option<String>,
-        message_group_id: Option<String>,
+        #[serde(borrow)] message_attributes: MessageAttributes<'a>,
+        #[serde(borrow)] message_system_attributes: MessageAttributes<'a>,
+        #[serde(borrow)] message_deduplication_id: Option<Text<'a>>,
+        #[serde(borrow)] message_group_id: Option<Text<'a>>,
     }
-    SendMessageBatch { queue_url: String, entries: Vec<SendEntry> }
-    SendEntry {
-        id: String,
-        message_body: Option<String>,
+    SendMessageBatch<'a> { queue_url: String, #[serde(borrow)] entries: Vec<SendEntry<'a>> }
+    SendEntry<'a> {
+        #[serde(borrow)] id: Text<'a>,
+        #[serde(borrow)] message_body: Option<Text<'a>>,
         delay_seconds: Option<i64>,
-        message_attributes: MessageAttributes,
-        message_system_attributes: MessageAttributes,
-        message_deduplication_id: Option<String>,
-        message_group_id: Option<String>,
+        #[serde(borrow)] message_attributes: MessageAttributes<'a>,
+        #[serde(borrow)] message_system_attributes: MessageAttributes<'a>,
+        #[serde(borrow)] message_deduplication_id: Option<Text<'a>>,
+        #[serde(borrow)] message_group_id: Option<Text<'a>>,
     }
     ReceiveMessage {
         queue_url: String,
@@ -84,10 +124,10 @@ requests! {
     VisibilityEntry { id: String, receipt_handle: String, visibility_timeout: Option<i64> }
 }
 
-impl From<SendMessage> for SendEntry {
-    fn from(request: SendMessage) -> Self {
+impl<'a> From<SendMessage<'a>> for SendEntry<'a> {
+    fn from(request: SendMessage<'a>) -> Self {
         Self {
-            id: String::new(),
+            id: Text::default(),
             message_body: request.message_body,
             delay_seconds: request.delay_seconds,
             message_attributes: request.message_attributes,
@@ -117,7 +157,7 @@ pub(super) struct Sent {
 
 /// What a consumer gets.
 #[derive(Debug, Serialize)]
-pub(super) struct Received {
+pub(super) struct Received<'a> {
     #[serde(rename = "MessageId")]
     pub(super) message_id: String,
     #[serde(rename = "ReceiptHandle")]
@@ -125,16 +165,16 @@ pub(super) struct Received {
     #[serde(rename = "MD5OfBody")]
     pub(super) md5_of_body: String,
     #[serde(rename = "Body")]
-    pub(super) body: String,
+    pub(super) body: &'a str,
     #[serde(rename = "Attributes", skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) attributes: BTreeMap<&'static str, String>,
     #[serde(rename = "MD5OfMessageAttributes", skip_serializing_if = "Option::is_none")]
     pub(super) md5_of_attributes: Option<String>,
     #[serde(rename = "MessageAttributes", skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) message_attributes: MessageAttributes,
+    pub(super) message_attributes: MessageAttributes<'a>,
 }
 
-impl Received {
+impl Received<'_> {
     /// The bytes that count as payload.
     pub(super) fn payload_bytes(&self) -> usize {
         self.body.len()
@@ -145,7 +185,7 @@ impl Received {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Messages<'a> {
-    pub(super) messages: &'a [Received],
+    pub(super) messages: &'a [Received<'a>],
 }
 
 /// A batch entry that succeeded and has nothing more to say.
@@ -173,4 +213,11 @@ pub(super) struct BatchOutcome<T> {
     pub(super) successful: Vec<T>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) failed: Vec<Failed>,
+}
+
+impl<T> BatchOutcome<T> {
+    /// The same, with what is told of each entry that succeeded.
+    pub(super) fn map<U>(self, tell: impl FnMut(T) -> U) -> BatchOutcome<U> {
+        BatchOutcome { successful: self.successful.into_iter().map(tell).collect(), failed: self.failed }
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
+use tidegate_calls::Attribute;
 use tidegate_domain::ids::{ClientId, EventId};
 use tidegate_domain::token::SignedToken;
 use tidegate_protocol::Event;
@@ -97,20 +98,4 @@ pub(crate) fn attributes(event: &Event<Box<RawValue>>, traceparent: String) -> V
     all.extend(event.token.as_deref().map(|token| text("token", token)));
     all.extend(event.lease_expires_at.as_deref().map(|at| text("lease_expires_at", at)));
     all
-}
-
-/// An attribute of a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Attribute {
-    pub(crate) name: &'static str,
-    /// `String` or `Number`.
-    pub(crate) kind: &'static str,
-    pub(crate) value: String,
-}
-
-impl Attribute {
-    /// What it adds to the size of its message, in bytes.
-    pub(crate) fn size(&self) -> usize {
-        self.name.len().saturating_add(self.kind.len()).saturating_add(self.value.len())
-    }
 }

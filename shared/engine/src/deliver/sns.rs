@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 
 use futures::FutureExt as _;
+use tidegate_calls::Attribute;
 use tidegate_domain::arn::Arn;
 
 use super::aws_call::{self, AwsCall, UNSAID, element, encoded, inside, not_taken};
-use super::event::{self, Attribute};
+use super::event;
 use super::sqs::deduplication_id;
 use super::{Delivery, EventToSend, Sent, fifo};
 use crate::outgoing::sqs_text;

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use std::iter;
 
 use aws_sdk_sqs::error::ProvideErrorMetadata;
-use aws_sdk_sqs::types::{MessageAttributeValue, SendMessageBatchRequestEntry};
 use futures::stream::{FuturesUnordered, StreamExt};
-use tidegate_calls::Call as _;
+use tidegate_calls::{Attribute, BatchEntry, Call as _, RefusedEntry, send_batch};
 use tidegate_domain::ids::{ClientId, EventId, RunId};
 
-use super::event::{self, Attribute};
+use super::event;
 use super::{Delivery, EventToSend, Sent, fifo, is_throttling};
 use crate::outgoing::sqs_text;
 use crate::queues::batch::Batch;
@@ -22,13 +21,9 @@ const CALLS_AT_ONCE: usize = 8;
 
 struct Call<'a> {
     queue_url: &'a str,
-    entries: Vec<(usize, Entry)>,
-}
-
-/// What a queue gets of an event.
-struct Entry {
-    body: String,
-    attributes: Vec<Attribute>,
+    /// Which events they are.
+    indexes: Vec<usize>,
+    batch: Vec<BatchEntry<'static>>,
 }
 
 impl Delivery {
@@ -43,7 +38,7 @@ impl Delivery {
         let mut answers = Vec::with_capacity(chosen.len());
         loop {
             let places = CALLS_AT_ONCE.saturating_sub(under_way.len());
-            under_way.extend(calls.by_ref().take(places).map(|call| self.send_call(deliveries, call)));
+            under_way.extend(calls.by_ref().take(places).map(|call| self.send_call(call)));
             match under_way.next().await {
                 Some(answered) => answers.extend(answered),
                 None => return answers,
@@ -77,65 +72,31 @@ impl Delivery {
         }
     }
 
-    async fn send_call(&self, deliveries: &[EventToSend], call: Call<'_>) -> Vec<(usize, Sent)> {
-        let fail = |reason: String| {
-            let failed = Sent::failed(reason);
-            call.entries.iter().map(|(index, _)| (*index, failed.clone())).collect::<Vec<_>>()
-        };
-        if self.queues.is_own_queue(call.queue_url) {
-            let refused = Sent::Refused { reason: OWN_QUEUE.to_owned() };
-            return call.entries.iter().map(|(index, _)| (*index, refused.clone())).collect();
+    async fn send_call(&self, Call { queue_url, indexes, batch }: Call<'_>) -> Vec<(usize, Sent)> {
+        let all = |sent: Sent| indexes.iter().map(|index| (*index, sent.clone())).collect();
+        if self.queues.is_own_queue(queue_url) {
+            return all(Sent::Refused { reason: OWN_QUEUE.to_owned() });
         }
-        let is_fifo = call.queue_url.ends_with(".fifo");
-        let sqs = self.regions.client_of(call.queue_url);
-        let mut request = sqs.send_message_batch().queue_url(call.queue_url);
-        for (index, Entry { body, attributes }) in &call.entries {
-            let mut entry = SendMessageBatchRequestEntry::builder().id(index.to_string()).message_body(body);
-            for Attribute { name, kind, value } in attributes {
-                let value = MessageAttributeValue::builder().data_type(*kind).string_value(value);
-                entry = match value.build() {
-                    Ok(value) => entry.message_attributes(*name, value),
-                    Err(e) => return fail(e.to_string()),
-                };
-            }
-            let entry = match deliveries.get(*index) {
-                Some(EventToSend { client, event, hand_over, terms, .. }) if is_fifo => entry
-                    .message_group_id(fifo::group_id_of(client, event.run().job(), &terms.terms))
-                    .message_deduplication_id(deduplication_id(client, event, *hand_over)),
-                _ => entry,
-            };
-            request = match entry.build() {
-                Ok(entry) => request.entries(entry),
-                Err(e) => return fail(e.to_string()),
-            };
-        }
-        match request.send_by(self.regions.way()).await {
+        let sqs = self.regions.client_of(queue_url);
+        match send_batch(&sqs, queue_url, &batch, self.regions.way()).await {
             Err(e) => {
                 let reason = e.message().map_or_else(|| e.to_string(), str::to_owned);
-                let failed = Sent::Failed {
-                    reason,
-                    retry_after: None,
-                    overloaded: e.code().is_some_and(is_throttling),
-                };
-                call.entries.iter().map(|(index, _)| (*index, failed.clone())).collect()
+                let overloaded = e.code().is_some_and(is_throttling);
+                all(Sent::Failed { reason, retry_after: None, overloaded })
             }
-            Ok(out) => {
-                let mut sent: BTreeMap<usize, Sent> =
-                    call.entries.iter().map(|(index, _)| (*index, Sent::Done)).collect();
-                for failed in out.failed() {
-                    let reason = failed.message().unwrap_or(failed.code()).to_owned();
-                    if let Ok(index) = failed.id().parse() {
-                        let outcome = match failed.sender_fault() {
+            Ok(refused) => {
+                let mut sent: Vec<(usize, Sent)> = all(Sent::Done);
+                for RefusedEntry { index, code, reason, sender_fault } in refused {
+                    if let Some((_, sent)) = sent.get_mut(index) {
+                        *sent = match sender_fault {
                             true => Sent::Refused { reason },
                             false => {
-                                let overloaded = is_throttling(failed.code());
-                                Sent::Failed { reason, retry_after: None, overloaded }
+                                Sent::Failed { reason, retry_after: None, overloaded: is_throttling(&code) }
                             }
                         };
-                        sent.insert(index, outcome);
                     }
                 }
-                sent.into_iter().collect()
+                sent
             }
         }
     }
@@ -160,19 +121,34 @@ fn calls<'a>(deliveries: &'a [EventToSend], chosen: &[usize]) -> impl Iterator<I
 }
 
 fn calls_of<'a>(queue_url: &'a str, events: Vec<(usize, &'a EventToSend)>) -> impl Iterator<Item = Call<'a>> {
+    let is_fifo = queue_url.ends_with(".fifo");
     let mut events = events.into_iter();
     let mut open = Some(Batch::default());
+    let call = move |entries: Vec<_>| {
+        let (indexes, batch) = entries.into_iter().unzip();
+        Call { queue_url, indexes, batch }
+    };
     iter::from_fn(move || {
         for (index, delivery) in events.by_ref() {
-            let event = delivery.event();
-            let attributes = event::attributes(&event, delivery.traceparent());
-            let body = sqs_text(event::text(&event));
-            let bytes = attributes.iter().map(Attribute::size).fold(body.len(), usize::saturating_add);
-            let entry = Entry { body, attributes };
+            let entry = entry(delivery, is_fifo);
+            let bytes =
+                entry.attributes.iter().map(Attribute::size).fold(entry.body.len(), usize::saturating_add);
             if let Some(entries) = open.as_mut().and_then(|batch| batch.add((index, entry), bytes)) {
-                return Some(Call { queue_url, entries });
+                return Some(call(entries));
             }
         }
-        open.take().and_then(Batch::rest).map(|entries| Call { queue_url, entries })
+        open.take().and_then(Batch::rest).map(call)
     })
+}
+
+fn entry(delivery: &EventToSend, is_fifo: bool) -> BatchEntry<'static> {
+    let EventToSend { client, event: id, hand_over, terms, .. } = delivery;
+    let event = delivery.event();
+    BatchEntry {
+        body: sqs_text(event::text(&event)).into(),
+        attributes: event::attributes(&event, delivery.traceparent()),
+        delay_seconds: None,
+        group_id: is_fifo.then(|| fifo::group_id_of(client, id.run().job(), &terms.terms)),
+        deduplication_id: is_fifo.then(|| deduplication_id(client, id, *hand_over)),
+    }
 }

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_sqs::types::{MessageAttributeValue, QueueAttributeName, SendMessageBatchRequestEntry};
+use aws_sdk_sqs::types::QueueAttributeName;
 use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
-use tidegate_calls::Call as _;
+use tidegate_calls::{Attribute, BatchEntry, RefusedEntry, send_batch};
 use tidegate_domain::clock::Clock;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{DUE_MS_ATTRIBUTE, SQS_BATCH, SQS_DELAY_SECONDS, WRITE_ROUNDS};
@@ -328,12 +328,10 @@ impl Queues {
             if round > 1 && !self.pauses.before(round).await {
                 break;
             }
-            let mut call = self.sqs.send_message_batch().queue_url(&self.config.dispatch_queue_url);
-            for (id, entry) in left.iter().enumerate() {
-                call = call.entries(self.entry(entry, id).map_err(|e| failed(e.to_string()))?);
-            }
-            let out = match call.send_by(self.regions.way()).await {
-                Ok(out) => out,
+            let entries: Vec<_> = left.iter().map(|entry| self.entry(entry)).collect();
+            let queue_url = &self.config.dispatch_queue_url;
+            let refused = match send_batch(&self.sqs, queue_url, &entries, self.regions.way()).await {
+                Ok(refused) => refused,
                 Err(error) => {
                     let reason = told(&error);
                     return match error.code().is_some_and(blames_a_message) {
@@ -343,11 +341,9 @@ impl Queues {
                 }
             };
             let mut again = Vec::new();
-            for refused in out.failed() {
-                let told = refused.message().unwrap_or(refused.code()).to_owned();
-                let entry = refused.id().parse().ok().and_then(|id: usize| left.get(id).copied());
-                match entry {
-                    Some(entry) if blames_its_entry(refused.code()) => {
+            for RefusedEntry { index, code, reason: told, .. } in refused {
+                match left.get(index).copied() {
+                    Some(entry) if blames_its_entry(&code) => {
                         refusals.push(Refusal { index: entry.index, reason: told });
                     }
                     entry => {
@@ -364,24 +360,19 @@ impl Queues {
         Err(failed(reason))
     }
 
-    fn entry(
-        &self,
-        entry: &Entry<'_>,
-        id: usize,
-    ) -> Result<SendMessageBatchRequestEntry, aws_sdk_sqs::error::BuildError> {
-        let delay_seconds = entry.outgoing.delay_seconds(self.clock.now());
-        let built = SendMessageBatchRequestEntry::builder()
-            .id(id.to_string())
-            .message_body(&entry.body)
-            .message_group_id(self.turns.group(&entry.outgoing.client))
-            .delay_seconds(delay_seconds);
-        match entry.outgoing.not_before.filter(|_| delay_seconds > 0) {
-            Some(due_at) => {
-                let due_ms = due_at.timestamp_millis().to_string();
-                let due = MessageAttributeValue::builder().data_type("Number").string_value(due_ms);
-                built.message_attributes(DUE_MS_ATTRIBUTE, due.build()?).build()
-            }
-            None => built.build(),
+    fn entry<'e>(&self, Entry { body, outgoing, .. }: &'e Entry<'_>) -> BatchEntry<'e> {
+        let delay_seconds = outgoing.delay_seconds(self.clock.now());
+        let due_at = outgoing.not_before.filter(|_| delay_seconds > 0);
+        let due = due_at.map(|due_at| {
+            let value = due_at.timestamp_millis().to_string();
+            Attribute { name: DUE_MS_ATTRIBUTE, kind: "Number", value }
+        });
+        BatchEntry {
+            body: body.into(),
+            attributes: due.into_iter().collect(),
+            delay_seconds: Some(delay_seconds),
+            group_id: Some(self.turns.group(&outgoing.client)),
+            deduplication_id: None,
         }
     }
 
@@ -399,17 +390,16 @@ impl Queues {
 
     async fn send_parts_call(&self, ids: &[String]) -> Result<(), EngineError> {
         let failed = |reason: String| EngineError::ScanQueue { reason };
-        let mut call = self.sqs.send_message_batch().queue_url(&self.config.scan_queue_url);
-        for (number, part) in ids.iter().enumerate() {
+        let entry = |part: &String| {
             let body = Message::Scan { part: part.clone() }.encode();
-            let entry = SendMessageBatchRequestEntry::builder().id(number.to_string()).message_body(body);
-            call = call.entries(entry.build().map_err(|e| failed(e.to_string()))?);
-        }
-        let sent = call.send_by(self.regions.way()).await;
-        let sent = sent.map_err(|e| failed(told(&e)))?;
-        match sent.failed().first() {
+            BatchEntry { body: body.into(), ..BatchEntry::default() }
+        };
+        let entries: Vec<_> = ids.iter().map(entry).collect();
+        let queue_url = &self.config.scan_queue_url;
+        let refused = send_batch(&self.sqs, queue_url, &entries, self.regions.way()).await;
+        match refused.map_err(|e| failed(told(&e)))?.into_iter().next() {
             None => Ok(()),
-            Some(refused) => Err(failed(refused.message().unwrap_or(refused.code()).to_owned())),
+            Some(RefusedEntry { reason, .. }) => Err(failed(reason)),
         }
     }
 

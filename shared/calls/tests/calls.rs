@@ -1,19 +1,21 @@
-//! Both ways against the embedded services: the same requests, the same answers, the same errors.
+//! All ways against the embedded services: the same requests, the same answers, the same errors.
+#![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use aws_sdk_dynamodb::error::ProvideErrorMetadata as _;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
-use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
-use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture};
+use aws_sdk_sqs::types::MessageSystemAttributeName;
+use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_runtime_api::client::result::SdkError;
 use chrono::DateTime;
+use tidegate_calls::{Attribute, BatchEntry, Call as _, Way, send_batch};
 use tidegate_domain::clock::ManualClock;
 use tidegate_embedded::{ClientOptions, Embedded, Fault, FaultPlan};
-
-use super::*;
 
 /// What goes straight, in order.
 #[derive(Debug, Clone)]
@@ -30,20 +32,21 @@ impl HttpConnector for Noted {
     }
 }
 
-/// Services with a table and a queue, and two ways to them.
+/// Services with a table and a queue, and the ways to them: by the SDK, straight, and straight with what is handed over.
 struct Stage {
+    clock: Arc<ManualClock>,
     embedded: Embedded,
     db: aws_sdk_dynamodb::Client,
     sqs: aws_sdk_sqs::Client,
     queue: String,
-    ways: [Way; 2],
+    ways: [Way; 3],
     targets: Arc<Mutex<Vec<String>>>,
 }
 
 impl Stage {
     async fn new() -> Self {
-        let clock = ManualClock::new(DateTime::from_timestamp(1_763_725_000, 0).unwrap());
-        let embedded = Embedded::in_memory(Arc::new(clock)).unwrap();
+        let clock = Arc::new(ManualClock::new(DateTime::from_timestamp(1_763_725_000, 0).unwrap()));
+        let embedded = Embedded::in_memory(clock.clone()).unwrap();
         let options = ClientOptions::without_retries();
         let (db, sqs) = (embedded.dynamodb_with(&options), embedded.sqs_with(&options));
         let key = aws_sdk_dynamodb::types::KeySchemaElement::builder()
@@ -65,13 +68,31 @@ impl Stage {
         let created = sqs.create_queue().queue_name("jobs").send().await.unwrap();
         let targets = Arc::default();
         let noted = Noted { inner: embedded.connector(), targets: Arc::clone(&targets) };
-        let ways = [Way::default(), Way::straight_to(SharedHttpConnector::new(noted))];
-        Self { embedded, db, sqs, queue: created.queue_url.unwrap(), ways, targets }
+        let straight = Way::straight_to(SharedHttpConnector::new(noted));
+        let ways = [Way::default(), straight, embedded.way_with(&options).once()];
+        Self { clock, embedded, db, sqs, queue: created.queue_url.unwrap(), ways, targets }
     }
 
-    /// What went straight since the last look.
+    /// What went straight as a request since the last look.
     fn straight(&self) -> Vec<String> {
         std::mem::take(&mut *self.targets.lock().unwrap())
+    }
+
+    /// What is in the queue, all attributes included, without what differs from message to message; and takes it out.
+    async fn messages(&self) -> Vec<String> {
+        let receive = self.sqs.receive_message().queue_url(&self.queue).max_number_of_messages(10);
+        let received = receive.message_attribute_names("All").message_system_attribute_names("All".into());
+        let received = received.send().await.unwrap();
+        let mut all = Vec::new();
+        for message in received.messages() {
+            let delete = self.sqs.delete_message().queue_url(&self.queue);
+            delete.receipt_handle(message.receipt_handle().unwrap()).send().await.unwrap();
+            let attributes: BTreeMap<_, _> = message.message_attributes().into_iter().flatten().collect();
+            let system = message.attributes().unwrap();
+            let group = system.get(&MessageSystemAttributeName::MessageGroupId);
+            all.push(format!("{:?} {attributes:?} {group:?}", message.body()));
+        }
+        all
     }
 }
 
@@ -118,13 +139,11 @@ async fn a_call_that_succeeds_is_answered_alike_and_is_one_request() {
 }
 
 #[tokio::test]
-async fn messages_go_both_ways() {
+async fn messages_go_each_way() {
     let stage = Stage::new().await;
     for way in &stage.ways {
-        let entry = |id: &str| SendMessageBatchRequestEntry::builder().id(id).message_body(id).build();
-        let send = stage.sqs.send_message_batch().queue_url(&stage.queue);
-        let sent = send.entries(entry("a").unwrap()).entries(entry("b").unwrap()).send_by(way).await.unwrap();
-        assert_eq!((sent.successful().len(), sent.failed().len()), (2, 0));
+        let batch = ["a", "b"].map(|body| BatchEntry { body: body.into(), ..BatchEntry::default() });
+        assert_eq!(send_batch(&stage.sqs, &stage.queue, &batch, way).await.unwrap(), []);
         let receive = stage.sqs.receive_message().queue_url(&stage.queue).max_number_of_messages(10);
         let received = receive.send_by(way).await.unwrap();
         let bodies: Vec<_> = received.messages().iter().filter_map(|message| message.body()).collect();
@@ -141,6 +160,70 @@ async fn messages_go_both_ways() {
         assert_eq!(deleted.successful().len(), 2);
     }
     assert_eq!(stage.straight().len(), 3);
+}
+
+/// Sends a batch each way, and says of each what it was answered, what was counted and what arrived.
+async fn each_way(stage: &Stage, batch: &[BatchEntry<'_>]) -> Vec<(String, String, Vec<String>)> {
+    let mut all = Vec::new();
+    for way in &stage.ways {
+        let before = stage.embedded.meter().snapshot();
+        let refused = send_batch(&stage.sqs, &stage.queue, batch, way).await;
+        let refused = refused.map_err(|error| error.code().map(str::to_owned));
+        let counted = stage.embedded.meter().snapshot().since(&before);
+        stage.clock.advance_ms(1000);
+        all.push((format!("{refused:?}"), format!("{counted:?}"), stage.messages().await));
+    }
+    all
+}
+
+#[tokio::test]
+async fn what_is_handed_over_arrives_as_what_is_sent() {
+    let stage = Stage::new().await;
+    let entry = |body: &'static str| BatchEntry { body: body.into(), ..BatchEntry::default() };
+    let attribute = |name, kind, value: &str| Attribute { name, kind, value: value.to_owned() };
+    let batch = [
+        BatchEntry {
+            attributes: vec![attribute("text", "String", "\"a\""), attribute("number", "Number", "7")],
+            group_id: Some("group".to_owned()),
+            ..entry("\"quoted\" and \\ and \u{e9} and \u{1f600}")
+        },
+        entry(""),
+        BatchEntry { delay_seconds: Some(1), ..entry("later") },
+        BatchEntry { attributes: vec![attribute("number", "Number", "x")], ..entry("wrong") },
+        BatchEntry { deduplication_id: Some("twice".to_owned()), ..entry("for a FIFO queue") },
+    ];
+    let all = each_way(&stage, &batch).await;
+    let (answer, _, arrived) = &all[0];
+    assert_eq!(arrived.len(), 2, "{all:?}");
+    let refused = [1, 3, 4].map(|index| format!("index: {index}"));
+    assert!(refused.iter().all(|index| answer.contains(index)), "{answer}");
+    assert_eq!(all[1], all[0]);
+    assert_eq!(all[2], all[0]);
+    assert_eq!(stage.straight(), ["AmazonSQS.SendMessageBatch"], "what is handed over is no request");
+}
+
+#[tokio::test]
+async fn a_batch_that_is_refused_as_a_whole_is_told_alike_and_leaves_nothing() {
+    let stage = Stage::new().await;
+    let long = BatchEntry { body: "x".repeat(600_000).into(), ..BatchEntry::default() };
+    for batch in
+        [vec![], vec![long.clone(), long], vec![BatchEntry { body: "x".into(), ..BatchEntry::default() }; 11]]
+    {
+        let all = each_way(&stage, &batch).await;
+        let (answer, _, arrived) = &all[0];
+        assert!(answer.starts_with("Err(Some(") && arrived.is_empty(), "{all:?}");
+        assert_eq!(all[1], all[0]);
+        assert_eq!(all[2], all[0]);
+    }
+}
+
+#[tokio::test]
+async fn faults_strike_batches_as_requests() {
+    let stage = Stage::new().await;
+    stage.embedded.inject(Losing(AtomicU32::new(1)));
+    let batch = [BatchEntry { body: "a".into(), ..BatchEntry::default() }];
+    let lost = send_batch(&stage.sqs, &stage.queue, &batch, &stage.ways[2]).await;
+    assert!(matches!(lost.unwrap_err(), SdkError::DispatchFailure(_)));
 }
 
 #[tokio::test]
