@@ -10,11 +10,14 @@ const SHARE: f64 = 0.01;
 const LARGER_SHARE: f64 = 0.1;
 const LARGER: [&str; 3] = ["herd", "herd-large-account", "policies"];
 /// The same of functions that are killed after each number of requests: most numbers are passed over.
-const KILLED_SHARE: f64 = 0.004;
+const KILLED_SHARE: f64 = 0.0025;
+/// One history that is drawn: fresh ones are drawn by hand.
+const DRAWN_SHARE: f64 = 0.005;
 
 fn holds(name: &str) {
     let share = match name {
         "killed" => KILLED_SHARE,
+        "histories" => DRAWN_SHARE,
         name if LARGER.contains(&name) => LARGER_SHARE,
         _ => SHARE,
     };

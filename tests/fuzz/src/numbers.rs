@@ -1,7 +1,7 @@
 //! How many inputs there are, and how they are shared out. Every number of the suite that decides its length stands here.
 
 /// Inputs of the normal test run, over all its rounds.
-pub const INPUTS: u64 = 40_000;
+pub const INPUTS: u64 = 30_000;
 /// Inputs of a round, which has a world of its own.
 pub const INPUTS_PER_ROUND: u64 = 500;
 /// Inputs between two ticks, a minute of virtual time apart.

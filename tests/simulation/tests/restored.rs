@@ -13,13 +13,13 @@ fn hold(seeds: Range<u64>) {
 }
 
 #[test]
-fn restores_1_to_6() {
-    hold(1..7);
+fn restores_1_to_4() {
+    hold(1..5);
 }
 
 #[test]
-fn restores_7_to_12() {
-    hold(7..13);
+fn restores_5_to_8() {
+    hold(5..9);
 }
 
 /// Fresh seeds: `RESTORES=1000..1300`.

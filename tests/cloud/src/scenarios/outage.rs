@@ -20,6 +20,10 @@ use crate::weather::Trouble;
 const JOBS: usize = 100_000;
 /// Those of it that a policy throttles.
 const THROTTLED: usize = 2_000;
+/// Pollers that the dispatch queue always has, for the full herd.
+const PROVISIONED: usize = 20;
+/// The same for a small part of it: more would only look at an empty queue.
+const LEAST_PROVISIONED: usize = 4;
 /// The policy's tokens.
 const TOKENS: u32 = 100;
 /// How long a consumer may hold a token: what it cannot release while services are away comes back.
@@ -55,7 +59,8 @@ pub(super) const BOTH_SLOW: Outage = Outage::Of(&[Service::DynamoDb, Service::Sq
 pub(super) async fn during(seed: u64, share: f64, outage: Outage, lasts: u64) -> Result<Report> {
     let (plain, throttled) = (part(JOBS, share), part(THROTTLED, share));
     let (jobs, mut options) = (plain + throttled, options(seed)?);
-    options.pollers.dispatch = Pollers::Provisioned { minimum: 20, maximum: 100 };
+    let minimum = part(PROVISIONED, share).max(LEAST_PROVISIONED);
+    options.pollers.dispatch = Pollers::Provisioned { minimum, maximum: 100 };
     let cloud = begin(options, plain).await?;
     let (id, queue): (PolicyId, _) = (SMALL.parse()?, cloud.target("throttled").await?);
     policy(&cloud.engine(), &id, TOKENS, LEASE_SECONDS).await?;
