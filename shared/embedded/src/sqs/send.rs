@@ -12,6 +12,9 @@ use super::schema::{IN_LINE, READY, WAITING};
 use super::store::{self, Desk};
 use super::wire::{BatchOutcome, SendEntry, Sent};
 
+/// The message attribute that callers set for the service: the only system attribute there is to send.
+const TRACE: &str = "AWSTraceHeader";
+
 /// A message that is in its queue.
 pub(super) struct Stored<'e> {
     entry: &'e SendEntry<'e>,
@@ -34,9 +37,6 @@ impl Stored<'_> {
         }
     }
 }
-
-/// The message attribute that callers set for the service: the only system attribute there is to send.
-const TRACE: &str = "AWSTraceHeader";
 
 /// Sends one message.
 pub(super) fn one<'e>(desk: &mut Desk<'_>, entry: &'e SendEntry<'_>) -> Result<Stored<'e>, Failure> {
@@ -160,7 +160,7 @@ struct Place<'a> {
 }
 
 fn insert(desk: &mut Desk<'_>, entry: &SendEntry<'_>, place: Place<'_>) -> Result<(i64, [u8; 16]), Failure> {
-    let trace = match entry.message_system_attributes.iter().find(|(name, _)| ***name != *TRACE) {
+    let trace = match entry.message_system_attributes.iter().find(|(name, _)| &***name != TRACE) {
         Some((name, _)) => {
             let message = format!("Message system attribute name '{name}' is invalid.");
             return Err(Refused::new(Code::InvalidParameterValue, message).into());
