@@ -44,7 +44,7 @@ pub struct Attribute {
 impl Attribute {
     /// What it adds to the size of its message, in bytes.
     pub fn size(&self) -> usize {
-        self.name.len() + self.kind.len() + self.value.len()
+        self.name.len().saturating_add(self.kind.len()).saturating_add(self.value.len())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Sending: one message or a batch of them, in one transaction.
 
+use std::ops::Deref;
+
 use rusqlite::{OptionalExtension, params};
 use sha2::{Digest, Sha256};
 use tidegate_domain::limits::DUE_MS_ATTRIBUTE;
@@ -160,8 +162,8 @@ struct Place<'a> {
 }
 
 fn insert(desk: &mut Desk<'_>, entry: &SendEntry<'_>, place: Place<'_>) -> Result<(i64, [u8; 16]), Failure> {
-    let trace = match entry.message_system_attributes.iter().find(|(name, _)| &***name != TRACE) {
-        Some((name, _)) => {
+    let trace = match entry.message_system_attributes.keys().map(Deref::deref).find(|name| *name != TRACE) {
+        Some(name) => {
             let message = format!("Message system attribute name '{name}' is invalid.");
             return Err(Refused::new(Code::InvalidParameterValue, message).into());
         }

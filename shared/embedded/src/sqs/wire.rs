@@ -2,7 +2,6 @@
 
 use std::borrow::{Borrow, Cow};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
@@ -17,12 +16,6 @@ impl Deref for Text<'_> {
 
     fn deref(&self) -> &str {
         &self.0
-    }
-}
-
-impl fmt::Display for Text<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self)
     }
 }
 
