@@ -220,7 +220,10 @@ async fn let_pass(history: &mut History, times: RangeInclusive<i64>, starved_too
         if passed >= *times.start() && is_quiet(history, starved_too) {
             return Ok(());
         }
-        free_held(history, starved_too).await?;
+        if free_held(history, starved_too).await? {
+            // What their tokens went on to travels at once: a round is longer than many a lease.
+            poll_dry(history, starved_too).await?;
+        }
         history.stage.clock.advance_ms(left_ms);
         round_ms = match history.received > received || history.model.may_launch_after(history.now()) {
             true => ROUND_MS,
@@ -283,8 +286,8 @@ fn is_rate_waited_for(history: &History, starved_too: bool) -> bool {
     groups.any(|group| group.share.rated && group.range().is_some())
 }
 
-/// An operator frees the tokens of silent consumers that nobody else takes back.
-async fn free_held(history: &mut History, starved_too: bool) -> Result<()> {
+/// An operator frees the tokens of silent consumers that nobody else takes back. Whether there were any.
+async fn free_held(history: &mut History, starved_too: bool) -> Result<bool> {
     let mut tokens = Vec::new();
     for group in history.watch.groups().filter(|group| starved_too || !is_last(history, group)) {
         let policy = history.model.policy(&group.key.client, &group.key.policy);
@@ -293,6 +296,7 @@ async fn free_held(history: &mut History, starved_too: bool) -> Result<()> {
             tokens.extend(over.filter_map(|lease| group.token(lease.id.slot)));
         }
     }
+    let any = !tokens.is_empty();
     for token in tokens {
         history.watch.releases.ask(&token);
         let (client, redeliver) = (token.client().clone(), history.dice.chance(300));
@@ -302,7 +306,8 @@ async fn free_held(history: &mut History, starved_too: bool) -> Result<()> {
         }
         history.note(format!("an operator frees, to be delivered again: {redeliver}: {freed:?}"));
     }
-    history.look().await
+    history.look().await?;
+    Ok(any)
 }
 
 /// Whether nothing is held or left in any slot group that is not starved.
