@@ -30,7 +30,7 @@ type QueueHints = dyn Fn(&str) -> QueueHint + Send + Sync;
 /// What every route works with. Cheap to clone.
 #[derive(Clone)]
 pub struct ApiState {
-    pub(crate) engine: Engine,
+    pub(crate) engine: Arc<Engine>,
     pub(crate) known_keys: Arc<Memory<KeyHash, (ApiKey, Client)>>,
     /// Keys that no client has. Keys are random, so none of them will ever be given out.
     pub(crate) refused_keys: Arc<Memory<KeyHash, ()>>,
@@ -47,7 +47,7 @@ impl ApiState {
     /// clients. A client that is registered without a list of targets may name any.
     pub fn new(engine: Engine, admin_key_sha256: Option<&str>) -> Self {
         Self {
-            engine,
+            engine: Arc::new(engine),
             known_keys: Arc::new(Memory::for_seconds(KEY_SECONDS)),
             refused_keys: Arc::new(Memory::for_seconds(KEY_SECONDS)),
             known_emission: Arc::new(Memory::for_seconds(EMISSION_SECONDS)),
