@@ -3,8 +3,6 @@
 //! A service in this process takes them as they are. For any other they are a request of the SDK.
 
 use std::borrow::Cow;
-use std::fmt::Debug;
-use std::pin::Pin;
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::BuildError;
@@ -61,15 +59,6 @@ pub struct RefusedEntry {
     pub sender_fault: bool,
 }
 
-/// A service in this process that takes batches as they are.
-pub trait TakesBatches: Debug + Send + Sync {
-    /// Sends a batch to the queue at a URL. Nothing when it is to be made as a request after all; then nothing of it was sent.
-    fn take<'a>(&'a self, queue_url: &'a str, batch: &'a [BatchEntry<'a>]) -> Taken<'a>;
-}
-
-/// A batch on its way to who takes it as it is.
-pub type Taken<'a> = Pin<Box<dyn Future<Output = Option<Vec<RefusedEntry>>> + Send + 'a>>;
-
 /// Sends a batch to the queue at a URL, and answers with what was not taken.
 ///
 /// # Errors
@@ -80,7 +69,9 @@ pub async fn send_batch(
     batch: &[BatchEntry<'_>],
     way: &Way,
 ) -> Result<Vec<RefusedEntry>, SdkError<SendMessageBatchError, HttpResponse>> {
-    if let Some(refused) = way.hand_over(queue_url, batch).await {
+    if let Some(taker) = way.taker()
+        && let Some(refused) = taker.send_batch(queue_url, batch).await
+    {
         return Ok(refused);
     }
     let entries = (0..).zip(batch).map(|(index, entry)| entry.request(index)).collect::<Result<_, _>>();

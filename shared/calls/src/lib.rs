@@ -2,11 +2,12 @@
 //!
 //! Around each call the SDK puts together interceptors, resolvers and a retry strategy, which is what a network and AWS ask for
 //! and a tenth to a fifth of the processor time of `tidegate local`. A call that goes straight has the same request, written by the
-//! SDK, and the same answer or error, read by the SDK, with nothing between. Batches of messages, most of all that would be
-//! written and read, are handed over as they are ([`send_batch`]).
+//! SDK, and the same answer or error, read by the SDK, with nothing between. Batches of messages and of rows, and updates of rows,
+//! most of all that would be written and read, are handed over as they are ([`TakesCalls`]).
 
 mod batch;
 mod operations;
+mod taker;
 
 use std::error::Error as StdError;
 use std::fmt::Debug;
@@ -22,7 +23,8 @@ use aws_smithy_runtime_api::client::ser_de::{
 };
 use aws_smithy_types::config_bag::{ConfigBag, FrozenLayer};
 
-pub use batch::{Attribute, BatchEntry, RefusedEntry, Taken, TakesBatches, send_batch};
+pub use batch::{Attribute, BatchEntry, RefusedEntry, send_batch};
+pub use taker::{Taken, TakesCalls};
 
 /// Which way calls go: by the SDK, unless told otherwise.
 ///
@@ -50,8 +52,8 @@ pub struct Way(Option<Straight>);
 #[derive(Debug, Clone)]
 struct Straight {
     connector: SharedHttpConnector,
-    /// What takes batches of messages as they are.
-    taker: Option<Arc<dyn TakesBatches>>,
+    /// What takes calls as they are.
+    taker: Option<Arc<dyn TakesCalls>>,
     /// Whether the SDK makes a call once more, with its own retries, that failed in a way that may pass.
     repeats: bool,
 }
@@ -63,9 +65,9 @@ impl Way {
         Self(Some(Straight { connector, taker: None, repeats: true }))
     }
 
-    /// The same way, on which `taker` takes batches of messages as they are.
+    /// The same way, on which `taker` takes calls as they are.
     #[must_use]
-    pub fn with_batches_to(self, taker: Arc<dyn TakesBatches>) -> Self {
+    pub fn handing_to(self, taker: Arc<dyn TakesCalls>) -> Self {
         Self(self.0.map(|straight| Straight { taker: Some(taker), ..straight }))
     }
 
@@ -75,8 +77,8 @@ impl Way {
         Self(self.0.map(|straight| Straight { repeats: false, ..straight }))
     }
 
-    async fn hand_over(&self, queue_url: &str, batch: &[BatchEntry<'_>]) -> Option<Vec<RefusedEntry>> {
-        self.0.as_ref()?.taker.as_ref()?.take(queue_url, batch).await
+    fn taker(&self) -> Option<&dyn TakesCalls> {
+        self.0.as_ref()?.taker.as_deref()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The operations that are called often enough to go straight.
+//! The operations that are called often enough to go straight. Those whose last word is their name are handed over as they are.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use aws_smithy_runtime_api::client::result::SdkError;
 use crate::{Call, Form, Way, may_pass};
 
 macro_rules! calls {
-    ($($sdk:ident { $($module:ident: $operation:ident, $builder:ident, $output:ident, $error:ident;)* })*) => {$($(
+    ($($sdk:ident { $($module:ident: $operation:ident, $builder:ident, $output:ident, $error:ident $(, $taken:ident)?;)* })*) => {$($(
         impl Call for $sdk::operation::$module::builders::$builder {
             type Output = $sdk::operation::$module::$output;
             type Error = $sdk::operation::$module::$error;
@@ -17,6 +17,11 @@ macro_rules! calls {
             async fn send_by(&self, way: &Way) -> Result<Self::Output, SdkError<Self::Error, HttpResponse>> {
                 static FORM: LazyLock<Form> =
                     LazyLock::new(|| Form::of(&$sdk::operation::$module::$operation::new()));
+                $(if let Some(taker) = way.taker()
+                    && let Some(answer) = taker.$taken(self.as_input()).await
+                {
+                    return Ok(answer);
+                })?
                 if let Way(Some(straight)) = way
                     && let Ok(input) = self.as_input().clone().build()
                     && let Some(answer) = FORM.call(&straight.connector, Input::erase(input)).await
@@ -33,12 +38,12 @@ macro_rules! calls {
 calls! {
     aws_sdk_dynamodb {
         batch_get_item: BatchGetItem, BatchGetItemFluentBuilder, BatchGetItemOutput, BatchGetItemError;
-        batch_write_item: BatchWriteItem, BatchWriteItemFluentBuilder, BatchWriteItemOutput, BatchWriteItemError;
+        batch_write_item: BatchWriteItem, BatchWriteItemFluentBuilder, BatchWriteItemOutput, BatchWriteItemError, batch_write_item;
         delete_item: DeleteItem, DeleteItemFluentBuilder, DeleteItemOutput, DeleteItemError;
         get_item: GetItem, GetItemFluentBuilder, GetItemOutput, GetItemError;
-        put_item: PutItem, PutItemFluentBuilder, PutItemOutput, PutItemError;
+        put_item: PutItem, PutItemFluentBuilder, PutItemOutput, PutItemError, put_item;
         query: Query, QueryFluentBuilder, QueryOutput, QueryError;
-        update_item: UpdateItem, UpdateItemFluentBuilder, UpdateItemOutput, UpdateItemError;
+        update_item: UpdateItem, UpdateItemFluentBuilder, UpdateItemOutput, UpdateItemError, update_item;
     }
     aws_sdk_sqs {
         delete_message_batch: DeleteMessageBatch, DeleteMessageBatchFluentBuilder, DeleteMessageBatchOutput, DeleteMessageBatchError;

@@ -15,7 +15,7 @@ use aws_smithy_runtime_api::client::result::SdkError;
 use chrono::DateTime;
 use tidegate_calls::{Attribute, BatchEntry, Call as _, Way, send_batch};
 use tidegate_domain::clock::ManualClock;
-use tidegate_embedded::{ClientOptions, Embedded, Fault, FaultPlan};
+use tidegate_embedded::{ClientOptions, Durability, Embedded, Fault, FaultPlan};
 
 /// What goes straight, in order.
 #[derive(Debug, Clone)]
@@ -32,8 +32,9 @@ impl HttpConnector for Noted {
     }
 }
 
-/// Services with a table and a queue, and the ways to them: by the SDK, straight, and straight with what is handed over.
+/// Services with a table and a queue in a folder, and the ways to them: by the SDK, straight, and straight with what is handed over.
 struct Stage {
+    _folder: tempfile::TempDir,
     clock: Arc<ManualClock>,
     embedded: Embedded,
     db: aws_sdk_dynamodb::Client,
@@ -46,7 +47,8 @@ struct Stage {
 impl Stage {
     async fn new() -> Self {
         let clock = Arc::new(ManualClock::new(DateTime::from_timestamp(1_763_725_000, 0).unwrap()));
-        let embedded = Embedded::in_memory(clock.clone()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let embedded = Embedded::open(folder.path(), clock.clone(), Durability::Process).unwrap();
         let options = ClientOptions::without_retries();
         let (db, sqs) = (embedded.dynamodb_with(&options), embedded.sqs_with(&options));
         let key = aws_sdk_dynamodb::types::KeySchemaElement::builder()
@@ -70,7 +72,8 @@ impl Stage {
         let noted = Noted { inner: embedded.connector(), targets: Arc::clone(&targets) };
         let straight = Way::straight_to(SharedHttpConnector::new(noted));
         let ways = [Way::default(), straight, embedded.way_with(&options).once()];
-        Self { clock, embedded, db, sqs, queue: created.queue_url.unwrap(), ways, targets }
+        let queue = created.queue_url.unwrap();
+        Self { _folder: folder, clock, embedded, db, sqs, queue, ways, targets }
     }
 
     /// What went straight as a request since the last look.

@@ -117,7 +117,7 @@ impl Embedded {
 
     /// The way of calls that go straight, and meet the faults of clients with these options.
     pub fn way_with(&self, options: &ClientOptions) -> Way {
-        Way::straight_to(self.connector_with(options)).with_batches_to(Arc::new(self.seam(options)))
+        Way::straight_to(self.connector_with(options)).handing_to(Arc::new(self.seam(options)))
     }
 
     /// Where the requests of clients without faults of their own end: for who has a request and no client.

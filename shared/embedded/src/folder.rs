@@ -25,8 +25,8 @@ const OWN_NAMES: [&str; 7] = [LOCK, TABLES, QUEUES, ADMIN_KEY, DEMO_KEY, DEMO_BO
 /// What the answers of the services in a folder outlast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// The end of the process, whatever ends it. A power cut may take back the last moments, of tables and queues not the
-    /// same ones.
+    /// The end of the process, whatever ends it. A power cut may take back the last moments, some tens of milliseconds where the
+    /// disk keeps up, of tables and queues not the same ones.
     #[default]
     Process,
     /// A power cut too: what is written is on the disk before it is answered.

@@ -16,6 +16,7 @@
 mod around;
 mod backup;
 mod connector;
+mod disk;
 mod dynamodb;
 mod embedded;
 mod faults;

@@ -4,6 +4,7 @@
 //! status and headers AWS would send. It opens no socket, signs nothing and keeps no state of its own.
 
 mod clients;
+mod handed_over;
 mod resources;
 
 use std::fmt;
@@ -16,7 +17,6 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use futures::FutureExt as _;
-use tidegate_calls::{BatchEntry, Taken, TakesBatches};
 
 pub use clients::ClientOptions;
 pub(crate) use clients::{dynamodb_client, sqs_client};
@@ -124,18 +124,6 @@ fn broken(why: &'static str) -> ConnectorError {
 impl fmt::Debug for Seam {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Seam").field("faults", &self.faults).finish_non_exhaustive()
-    }
-}
-
-impl TakesBatches for Seam {
-    fn take<'a>(&'a self, queue_url: &'a str, batch: &'a [BatchEntry<'a>]) -> Taken<'a> {
-        Box::pin(async move {
-            // Faults strike requests.
-            match self.faults() {
-                Some(_) => None,
-                None => self.services.sqs.take(queue_url, batch, &self.services.meter).await,
-            }
-        })
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) async fn serve(
     let answer = match operation {
         "PutItem" => {
             let put = |on: &Storage, request| at_once(put_item::execute(on, request));
-            metered.rows(RowWrites::of_put, (Database::put_item, put)).await
+            metered.rows((RowWrites::of_put, "{}"), (Database::put_item, put)).await
         }
         "GetItem" => metered.read(Reader::get_item, |request| db.get_item(request)),
         "UpdateItem" => metered.update().await,
@@ -41,7 +41,8 @@ pub(super) async fn serve(
         "BatchGetItem" => metered.read(Reader::batch_get_item, |request| db.batch_get_item(request)),
         "BatchWriteItem" => {
             let write = |on: &Storage, request| at_once(batch_write_item::execute(on, request));
-            metered.rows(RowWrites::of_batch, (Database::batch_write_item, write)).await
+            let answer = r#"{"UnprocessedItems":{}}"#;
+            metered.rows((RowWrites::of_batch, answer), (Database::batch_write_item, write)).await
         }
         "TransactGetItems" => metered.run(|request| db.transact_get_items(request)),
         "TransactWriteItems" => metered.transaction(token).await,
@@ -93,7 +94,7 @@ impl Metered<'_> {
         let (request, asked) = self.ask()?;
         let reader = self.file.map(|file| &file.reader).filter(|_| asked.capacity == Reported::Nothing);
         match reader.and_then(|reader| direct(reader, &request)) {
-            Some(served) => Ok(self.count(served)),
+            Some(served) => Ok(count(self.meter, self.operation, served)),
             None => self.report(asked, execute(request)),
         }
     }
@@ -104,8 +105,12 @@ impl Metered<'_> {
         if let Some(file) = self.file
             && let Some(update) = Update::of(&file.reader, self.body)
         {
-            match file.writer.run(move |on| update.make(on)).await? {
-                Ok(served) => return Ok(self.count(served)),
+            let answer = |row: Option<&str>| match row {
+                Some(json) => Some(format!(r#"{{"Attributes":{json}}}"#).into_bytes()),
+                None => Some(b"{}".to_vec()),
+            };
+            match file.writer.run(move |on| update.make(on, answer)).await? {
+                Ok(served) => return Ok(count(self.meter, self.operation, served)),
                 Err(names) => unknown = Some((&file.reader, names)),
             }
         }
@@ -117,16 +122,10 @@ impl Metered<'_> {
         Ok(updated)
     }
 
-    /// Counts what was served past the library; returns the answer.
-    fn count(&self, Served { body, units }: Served) -> Vec<u8> {
-        self.meter.dynamodb(self.operation, units.into_iter().map(|(table, units)| (table.into(), units)));
-        body
-    }
-
     /// A request that writes rows whole: past the library where the tables are in a file and `direct` can read it.
     async fn rows<Q, R>(
         self,
-        direct: impl FnOnce(&Reader, &[u8]) -> Option<RowWrites>,
+        (direct, answer): (impl FnOnce(&Reader, &[u8]) -> Option<RowWrites>, &str),
         (in_memory, storage): (
             impl FnOnce(&Database, Q) -> dynoxide::Result<R>,
             impl FnOnce(&Storage, Q) -> dynoxide::Result<R> + Send + 'static,
@@ -140,7 +139,8 @@ impl Metered<'_> {
             && let Some(rows) = direct(&file.reader, self.body)
             && let Some(served) = file.writer.run(move |on| rows.make(on)).await?
         {
-            return Ok(self.count(served));
+            count(self.meter, self.operation, served);
+            return Ok(answer.as_bytes().to_vec());
         }
         self.write(in_memory, storage).await
     }
@@ -213,6 +213,12 @@ impl Metered<'_> {
         self.meter.dynamodb(self.operation, []);
         serialize(&execute(refusal::parse(self.operation, self.body)?)?)
     }
+}
+
+/// Counts what was served past the library; returns the answer.
+pub(super) fn count<A>(meter: &Meter, operation: &str, Served { answer, units }: Served<A>) -> A {
+    meter.dynamodb(operation, units.into_iter().map(|(table, units)| (table.into(), units)));
+    answer
 }
 
 fn serialize(response: &impl Serialize) -> dynoxide::Result<Vec<u8>> {

@@ -6,6 +6,7 @@
 mod capacity;
 mod direct;
 mod dispatch;
+mod handed_over;
 mod refusal;
 mod writer;
 
@@ -59,7 +60,7 @@ impl DynamoDb {
             // The library leaves it at SQLite's own `synchronous=FULL`.
             Durability::Machine => {}
         }
-        let writer = Writer::open(&address, durability)?;
+        let writer = Writer::open(file, durability)?;
         let file = InFile { writer, reader: Reader::open(&address)? };
         Ok(Self { db, file: Some(file) })
     }

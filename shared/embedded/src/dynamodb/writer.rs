@@ -6,6 +6,7 @@
 //! before the commit.
 
 use std::mem;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +17,8 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::direct;
-use crate::folder::Durability;
+use crate::disk;
+use crate::folder::{self, Durability};
 
 /// Writes that share a commit at the most: the first is answered no later than the last.
 const TOGETHER: usize = 64;
@@ -79,15 +81,11 @@ fn cut_short(why: &str) -> DynoxideError {
 }
 
 impl Writer {
-    /// A connection to the tables at `address`, beside the one that reads.
-    pub(super) fn open(address: &str, durability: Durability) -> dynoxide::Result<Arc<Self>> {
-        let storage = Storage::new(address)?;
+    /// A connection to the tables in `file`, beside the one that reads.
+    pub(super) fn open(file: &Path, durability: Durability) -> dynoxide::Result<Arc<Self>> {
+        let storage = Storage::new(&folder::address(file))?;
         direct::keep_statements(&storage);
-        let synchronous = match durability {
-            Durability::Process => "NORMAL",
-            Durability::Machine => "FULL",
-        };
-        storage.conn().pragma_update(None, "synchronous", synchronous)?;
+        disk::keep(storage.conn(), (file, durability))?;
         // Savepoints keep pages aside: in memory.
         storage.conn().pragma_update(None, "temp_store", "MEMORY")?;
         let is_shared = Arc::new(AtomicBool::new(false));
@@ -250,15 +248,15 @@ mod tests {
     impl Bench {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
-            let address = crate::folder::address(&folder.path().join("tables.db"));
-            let reader = Database::new(&address).unwrap();
+            let file = folder.path().join("tables.db");
+            let reader = Database::new(&folder::address(&file)).unwrap();
             let table = json!({
                 "TableName": "jobs", "BillingMode": "PAY_PER_REQUEST",
                 "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
                 "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
             });
             reader.create_table(serde_json::from_value(table).unwrap()).unwrap();
-            let writer = Writer::open(&address, Durability::Process).unwrap();
+            let writer = Writer::open(&file, Durability::Process).unwrap();
             let commits = Arc::new(AtomicU32::new(0));
             let counted = Arc::clone(&commits);
             writer.tables().storage.conn().commit_hook(Some(move || {

@@ -9,6 +9,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
+use crate::disk;
 use crate::folder::{self, Durability};
 
 /// Ready to be received: a standard queue's message with a rank.
@@ -76,12 +77,10 @@ pub(super) fn connect(file: Option<(&Path, Durability)>) -> rusqlite::Result<Con
         Some((file, _)) => Connection::open(folder::address(file))?,
         None => Connection::open_in_memory()?,
     };
-    let synchronous = match file {
-        Some((_, Durability::Machine)) => "FULL",
-        Some((_, Durability::Process)) | None => "NORMAL",
-    };
     conn.pragma_update(None, "journal_mode", "WAL")?;
-    conn.pragma_update(None, "synchronous", synchronous)?;
+    if let Some(file) = file {
+        disk::keep(&conn, file)?;
+    }
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.pragma_update(None, "cache_size", -8000)?;
     // Otherwise a kept statement whose plan looks at a parameter, as that of a `LIMIT ?`, is prepared anew at each use.

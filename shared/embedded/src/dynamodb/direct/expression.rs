@@ -3,17 +3,14 @@
 //! Deliberately absent: errors. Whoever gets no answer here asks the library, which knows what is wrong.
 
 use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
-
-/// A row, or values by their names: as JSON, each attribute with its type.
-pub(super) type Attributes = Map<String, Value>;
+use super::known::Names;
+use super::value::{Name, Stored, Value};
 
 /// How long an expression may be, in bytes.
 const EXPRESSION_BYTES: usize = 4096;
-/// How many digits a number may have: what a word holds.
-const DIGITS: usize = 20;
 /// How deep conditions stand in one another at the most.
 const DEPTH: u32 = 4;
 /// Names that are neither attributes nor functions, in any case.
@@ -24,8 +21,8 @@ const KEYWORDS: [&str; 8] = ["SET", "REMOVE", "ADD", "DELETE", "AND", "OR", "NOT
 enum Condition {
     All(Vec<Condition>),
     Any(Vec<Condition>),
-    Exists(String),
-    Absent(String),
+    Exists(Arc<str>),
+    Absent(Arc<str>),
     Compare(Operand, Comparison, Operand),
 }
 
@@ -41,8 +38,9 @@ enum Comparison {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Operand {
-    Attribute(String),
-    Value(String),
+    Attribute(Arc<str>),
+    /// The place of a value among those that are given.
+    Value(usize),
 }
 
 /// What an attribute is set to.
@@ -52,7 +50,7 @@ enum Source {
     Sum(Operand, Operand),
     Difference(Operand, Operand),
     /// The attribute as it is, or the operand where there is none.
-    Otherwise(String, Operand),
+    Otherwise(Arc<str>, Operand),
     /// What one list has, then what the other has.
     Joined(Operand, Operand),
 }
@@ -61,18 +59,21 @@ enum Source {
 #[derive(Debug, Default)]
 pub(super) struct Expressions {
     condition: Option<Condition>,
-    set: Vec<(String, Source)>,
-    remove: Vec<String>,
-    /// Numbers that are added to attributes.
-    add: Vec<(String, String)>,
-    /// Attributes that stand for themselves: reserved words may be among them.
-    pub(super) bare: HashSet<String>,
+    set: Vec<(Arc<str>, Source)>,
+    remove: Vec<Arc<str>>,
+    /// Values that are added to attributes.
+    add: Vec<(Arc<str>, usize)>,
+    /// Attributes that stand for themselves and that the library has not taken yet: reserved words may be among them.
+    pub(super) unknown: HashSet<Arc<str>>,
 }
 
-/// The placeholders of a request.
-pub(super) struct Placeholders<'a> {
-    pub(super) names: Option<&'a HashMap<String, String>>,
-    pub(super) values: &'a Attributes,
+/// What names and values in expressions stand for.
+pub(super) struct Meanings<'a> {
+    pub(super) names: Option<&'a BTreeMap<Name<'a>, Name<'a>>>,
+    /// The placeholders of values, in order.
+    pub(super) values: &'a [Name<'a>],
+    /// Names that may stand for themselves.
+    pub(super) known: &'a Names,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,20 +89,16 @@ enum Token<'t> {
 
 impl Expressions {
     /// What expressions say, if they are plain, use each placeholder and no other.
-    pub(super) fn read(
-        changes: &str,
-        condition: Option<&str>,
-        placeholders: &Placeholders<'_>,
-    ) -> Option<Self> {
+    pub(super) fn read(changes: &str, condition: Option<&str>, meanings: &Meanings<'_>) -> Option<Self> {
         let mut read = Self::default();
         let mut used = HashSet::new();
         if let Some(condition) = condition {
-            let mut reader = Reader::of(condition, placeholders, &mut used, &mut read.bare)?;
+            let mut reader = Reader::of(condition, meanings, &mut used, &mut read.unknown)?;
             read.condition = Some(Condition::Any(reader.alternatives(0)?));
             reader.is_over().then_some(())?;
         }
         let (mut set, mut remove, mut add) = (Vec::new(), Vec::new(), Vec::new());
-        let mut reader = Reader::of(changes, placeholders, &mut used, &mut read.bare)?;
+        let mut reader = Reader::of(changes, meanings, &mut used, &mut read.unknown)?;
         while !reader.is_over() {
             match reader.word()?.to_ascii_uppercase().as_str() {
                 "SET" if set.is_empty() => reader.list(&mut set, Reader::assignment)?,
@@ -110,7 +107,7 @@ impl Expressions {
                 _ => return None,
             }
         }
-        let given = placeholders.values.len() + placeholders.names.map_or(0, HashMap::len);
+        let given = meanings.values.len() + meanings.names.map_or(0, BTreeMap::len);
         let read = Self { set, remove, add, ..read };
         let targets: HashSet<&str> = read.targets().collect();
         if targets.is_empty() {
@@ -123,44 +120,49 @@ impl Expressions {
     pub(super) fn targets(&self) -> impl Iterator<Item = &str> {
         let set = self.set.iter().map(|(name, _)| name);
         let add = self.add.iter().map(|(name, _)| name);
-        set.chain(&self.remove).chain(add).map(String::as_str)
+        set.chain(&self.remove).chain(add).map(|name| &**name)
     }
 
     /// The attributes of `row` that change, with what they are then; `None` in the place of what is removed. Nothing when the
     /// condition does not hold, or nobody knows here.
-    pub(super) fn changes<'e>(
-        &'e self,
-        row: &Attributes,
-        values: &Attributes,
-    ) -> Option<Vec<(&'e str, Option<Value>)>> {
+    pub(super) fn changes<'v>(
+        &'v self,
+        row: &Stored<'v>,
+        values: &'v [Value<'v>],
+    ) -> Option<BTreeMap<&'v str, Option<Value<'v>>>> {
+        let on = On { row, values };
         if let Some(condition) = &self.condition {
-            condition.holds(row, values)?.then_some(())?;
+            condition.holds(&on)?.then_some(())?;
         }
-        let mut changes = Vec::with_capacity(self.set.len() + self.remove.len() + self.add.len());
+        let mut changes = BTreeMap::new();
         for (name, source) in &self.set {
-            changes.push((name.as_str(), Some(source.value(row, values)?)));
+            changes.insert(&**name, Some(source.value(&on)?));
         }
-        changes.extend(self.remove.iter().map(|name| (name.as_str(), None)));
+        changes.extend(self.remove.iter().map(|name| (&**name, None)));
         for (name, more) in &self.add {
-            let more = number(values.get(more)?)?;
-            let there = row.get(name).map_or(Some(0), number)?;
-            changes.push((name, Some(whole(there.checked_add(more)?))));
+            let more = values.get(*more)?.number()?;
+            let there = row.value(name)?.map_or(Some(0), |there| there.number())?;
+            changes.insert(name, Some(Value::whole(there.checked_add(more)?)));
         }
         Some(changes)
     }
 }
 
+/// What expressions are read on.
+struct On<'o, 'v> {
+    row: &'o Stored<'v>,
+    values: &'v [Value<'v>],
+}
+
 impl Condition {
     /// Nothing when nobody knows here.
-    fn holds(&self, row: &Attributes, values: &Attributes) -> Option<bool> {
+    fn holds(&self, on: &On<'_, '_>) -> Option<bool> {
         match self {
-            Self::All(all) => decided(all.iter().map(|one| one.holds(row, values)), false),
-            Self::Any(any) => decided(any.iter().map(|one| one.holds(row, values)), true),
-            Self::Exists(name) => Some(row.contains_key(name)),
-            Self::Absent(name) => Some(!row.contains_key(name)),
-            Self::Compare(left, comparison, right) => {
-                comparison.holds(left.value(row, values), right.value(row, values))
-            }
+            Self::All(all) => decided(all.iter().map(|one| one.holds(on)), false),
+            Self::Any(any) => decided(any.iter().map(|one| one.holds(on)), true),
+            Self::Exists(name) => Some(on.row.has(name)),
+            Self::Absent(name) => Some(!on.row.has(name)),
+            Self::Compare(left, comparison, right) => comparison.holds(left.value(on)?, right.value(on)?),
         }
     }
 }
@@ -190,20 +192,17 @@ impl Comparison {
         })
     }
 
-    fn holds(self, left: Option<&Value>, right: Option<&Value>) -> Option<bool> {
+    fn holds(self, left: Option<Value<'_>>, right: Option<Value<'_>>) -> Option<bool> {
         let (Some(left), Some(right)) = (left, right) else {
             // What is not there is unlike anything, which is the library's to say.
             return (self != Self::Unequal).then_some(false);
         };
         let is_of_sameness = matches!(self, Self::Equal | Self::Unequal);
-        let order = match (text(left), text(right)) {
-            (Some(left), Some(right)) => left.as_bytes().cmp(right.as_bytes()),
-            (None, None) => match (left.get("BOOL"), right.get("BOOL")) {
-                (Some(left), Some(right)) if is_of_sameness => left.as_bool()?.cmp(&right.as_bool()?),
-                _ if is_of_sameness && digits(left)? == digits(right)? => Ordering::Equal,
-                _ => number(left)?.cmp(&number(right)?),
-            },
-            _ => return None,
+        let order = match (&left, &right) {
+            (Value::S(left), Value::S(right)) => left.as_bytes().cmp(right.as_bytes()),
+            (Value::Bool(left), Value::Bool(right)) if is_of_sameness => left.cmp(right),
+            _ if is_of_sameness && left.digits()? == right.digits()? => Ordering::Equal,
+            _ => left.number()?.cmp(&right.number()?),
         };
         Some(match self {
             Self::Equal => order.is_eq(),
@@ -217,89 +216,55 @@ impl Comparison {
 }
 
 impl Operand {
-    fn value<'v>(&self, row: &'v Attributes, values: &'v Attributes) -> Option<&'v Value> {
+    /// Nothing at all when nobody knows here.
+    fn value<'v>(&self, on: &On<'_, 'v>) -> Option<Option<Value<'v>>> {
         match self {
-            Self::Attribute(name) => row.get(name),
-            Self::Value(name) => values.get(name),
+            Self::Attribute(name) => on.row.value(name),
+            Self::Value(place) => Some(on.values.get(*place).map(Value::lent)),
         }
     }
 }
 
 impl Source {
-    fn value(&self, row: &Attributes, values: &Attributes) -> Option<Value> {
-        let there = |operand: &Operand| operand.value(row, values);
+    fn value<'v>(&self, on: &On<'_, 'v>) -> Option<Value<'v>> {
+        let there = |operand: &Operand| operand.value(on).flatten();
+        let number = |operand: &Operand| there(operand)?.number();
         match self {
-            Self::Operand(operand) => there(operand).cloned(),
-            Self::Sum(left, right) => Some(whole(number(there(left)?)?.checked_add(number(there(right)?)?)?)),
-            Self::Difference(left, right) => {
-                Some(whole(number(there(left)?)?.checked_sub(number(there(right)?)?)?))
-            }
-            Self::Otherwise(name, operand) => row.get(name).or_else(|| there(operand)).cloned(),
-            Self::Joined(left, right) => {
-                let list = |operand| there(operand)?.get("L")?.as_array();
-                let (left, right) = (list(left)?, list(right)?);
-                Some(json!({"L": left.iter().chain(right).collect::<Vec<_>>()}))
-            }
+            Self::Operand(operand) => there(operand),
+            Self::Sum(left, right) => Some(Value::whole(number(left)?.checked_add(number(right)?)?)),
+            Self::Difference(left, right) => Some(Value::whole(number(left)?.checked_sub(number(right)?)?)),
+            Self::Otherwise(name, operand) => match on.row.value(name)? {
+                None => there(operand),
+                value => value,
+            },
+            Self::Joined(left, right) => match (there(left)?, there(right)?) {
+                (Value::L(mut all), Value::L(more)) => {
+                    all.extend(more);
+                    Some(Value::L(all))
+                }
+                _ => None,
+            },
         }
     }
-}
-
-/// What a value says, if it is of this kind and of no other.
-fn of_kind<'v>(value: &'v Value, kind: &str) -> Option<&'v Value> {
-    value.as_object().filter(|kinds| kinds.len() == 1)?.get(kind)
-}
-
-pub(super) fn text(value: &Value) -> Option<&str> {
-    of_kind(value, "S")?.as_str()
-}
-
-/// A whole number that is written as it is stored.
-fn digits(value: &Value) -> Option<&str> {
-    let number = of_kind(value, "N")?.as_str()?;
-    is_whole(number).then_some(number)
-}
-
-/// Whether a number is whole, of few digits, and written as it is stored.
-pub(super) fn is_whole(number: &str) -> bool {
-    let digits = number.strip_prefix('-').unwrap_or(number);
-    let is_whole = (1..=DIGITS).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
-    is_whole && (!digits.starts_with('0') || number == "0")
-}
-
-/// One that is counted with here.
-fn number(value: &Value) -> Option<i64> {
-    digits(value)?.parse().ok()
-}
-
-fn whole(number: i64) -> Value {
-    json!({"N": number.to_string()})
-}
-
-/// Whether a value is stored as it is sent: a text, a flag, a whole number or a list of them.
-pub(super) fn is_plain(value: &Value) -> bool {
-    let is_flat = |value: &Value| text(value).is_some() || digits(value).is_some();
-    let is_flag = || of_kind(value, "BOOL").is_some_and(Value::is_boolean);
-    let list = || of_kind(value, "L").and_then(Value::as_array);
-    is_flat(value) || is_flag() || list().is_some_and(|list| list.iter().all(is_flat))
 }
 
 /// Reads an expression from its first token to its last.
 struct Reader<'r, 't> {
     tokens: Vec<Token<'t>>,
     place: usize,
-    placeholders: &'r Placeholders<'r>,
+    meanings: &'r Meanings<'r>,
     used: &'r mut HashSet<&'t str>,
-    bare: &'r mut HashSet<String>,
+    unknown: &'r mut HashSet<Arc<str>>,
 }
 
 impl<'r, 't> Reader<'r, 't> {
     fn of(
         expression: &'t str,
-        placeholders: &'r Placeholders<'r>,
+        meanings: &'r Meanings<'r>,
         used: &'r mut HashSet<&'t str>,
-        bare: &'r mut HashSet<String>,
+        unknown: &'r mut HashSet<Arc<str>>,
     ) -> Option<Self> {
-        Some(Self { tokens: tokens(expression)?, place: 0, placeholders, used, bare })
+        Some(Self { tokens: tokens(expression)?, place: 0, meanings, used, unknown })
     }
 
     fn is_over(&self) -> bool {
@@ -372,7 +337,7 @@ impl<'r, 't> Reader<'r, 't> {
             return (within.len() > 1).then_some(Condition::Any(within));
         }
         for (function, made) in [
-            ("attribute_exists", Condition::Exists as fn(String) -> Condition),
+            ("attribute_exists", Condition::Exists as fn(Arc<str>) -> Condition),
             ("attribute_not_exists", Condition::Absent),
         ] {
             if self.passes(Token::Word(function)) {
@@ -390,7 +355,7 @@ impl<'r, 't> Reader<'r, 't> {
         (left != right && !are_values).then_some(Condition::Compare(left, comparison, right))
     }
 
-    fn assignment(&mut self) -> Option<(String, Source)> {
+    fn assignment(&mut self) -> Option<(Arc<str>, Source)> {
         let name = self.attribute()?;
         self.sign("=")?;
         if self.passes(Token::Word("if_not_exists")) {
@@ -424,7 +389,7 @@ impl<'r, 't> Reader<'r, 't> {
         Some(second)
     }
 
-    fn addition(&mut self) -> Option<(String, String)> {
+    fn addition(&mut self) -> Option<(Arc<str>, usize)> {
         let name = self.attribute()?;
         match self.operand()? {
             Operand::Value(value) => Some((name, value)),
@@ -432,7 +397,7 @@ impl<'r, 't> Reader<'r, 't> {
         }
     }
 
-    fn attribute(&mut self) -> Option<String> {
+    fn attribute(&mut self) -> Option<Arc<str>> {
         match self.operand()? {
             Operand::Attribute(name) => Some(name),
             Operand::Value(_) => None,
@@ -442,19 +407,22 @@ impl<'r, 't> Reader<'r, 't> {
     fn operand(&mut self) -> Option<Operand> {
         match self.next()? {
             Token::Word(word) if KEYWORDS.iter().any(|keyword| word.eq_ignore_ascii_case(keyword)) => None,
-            Token::Word(word) => {
-                if !self.bare.contains(word) {
-                    self.bare.insert(word.to_owned());
+            Token::Word(word) => Some(Operand::Attribute(match self.meanings.known.get(word) {
+                Some(name) => Arc::clone(name),
+                None => {
+                    let name = Arc::from(word);
+                    self.unknown.insert(Arc::clone(&name));
+                    name
                 }
-                Some(Operand::Attribute(word.to_owned()))
-            }
+            })),
             Token::Name(name) => {
                 self.used.insert(name);
-                Some(Operand::Attribute(self.placeholders.names?.get(name)?.clone()))
+                Some(Operand::Attribute(Arc::from(&*self.meanings.names?.get(name)?.0)))
             }
             Token::Value(value) => {
                 self.used.insert(value);
-                self.placeholders.values.contains_key(value).then(|| Operand::Value(value.to_owned()))
+                let place = self.meanings.values.binary_search_by(|known| (*known.0).cmp(value));
+                place.ok().map(Operand::Value)
             }
             Token::Sign(_) => None,
         }

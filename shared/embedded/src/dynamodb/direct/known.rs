@@ -3,28 +3,30 @@
 //! Invariant: a table in a file stays as it was made. Each of the library's connections keeps what it has read of one, too.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use super::table::Plain;
 
 /// Names that are kept at the most: those of ours are some hundreds.
 const NAMES: usize = 4096;
 
+/// Names of attributes.
+pub(in crate::dynamodb) type Names = HashSet<Arc<str>>;
+
 /// What has been seen of the tables of a file.
 #[derive(Default)]
 pub(super) struct Known {
     /// Names that the library has taken in an expression as they are: none of them is a reserved word.
-    names: RwLock<HashSet<String>>,
+    names: RwLock<Names>,
     tables: RwLock<HashMap<String, Arc<Plain>>>,
 }
 
 impl Known {
-    pub(super) fn has_names(&self, names: &HashSet<String>) -> bool {
-        let known = self.names.read().unwrap_or_else(PoisonError::into_inner);
-        names.iter().all(|name| known.contains(name))
+    pub(super) fn names(&self) -> RwLockReadGuard<'_, Names> {
+        self.names.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn add_names(&self, names: HashSet<String>) {
+    pub(super) fn add_names(&self, names: Names) {
         let mut known = self.names.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() < NAMES {
             known.extend(names);

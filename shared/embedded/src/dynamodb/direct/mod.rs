@@ -10,6 +10,7 @@ mod known;
 mod rows;
 mod table;
 mod update;
+mod value;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,10 +22,11 @@ use dynoxide::types::{self, AttributeValue, Item};
 
 use crate::meter::Units;
 
-use known::Known;
+use known::{Known, Names};
 pub(super) use rows::RowWrites;
 use table::{Place, Plain};
 pub(super) use update::Update;
+pub(super) use value::attributes;
 
 const ROWS_PER_BATCH_READ: usize = 100;
 /// The most that a batch read answers with, in bytes.
@@ -39,8 +41,8 @@ pub(super) struct Reader {
 }
 
 /// What a request is answered with, and the units of each table.
-pub(super) struct Served {
-    pub(super) body: Vec<u8>,
+pub(super) struct Served<A = Vec<u8>> {
+    pub(super) answer: A,
     pub(super) units: Vec<(String, Units)>,
 }
 
@@ -62,7 +64,7 @@ impl Reader {
     }
 
     /// Notes that the library has taken names in an expression as they are.
-    pub(super) fn learn_names(&self, names: HashSet<String>) {
+    pub(super) fn learn_names(&self, names: Names) {
         self.known.add_names(names);
     }
 
@@ -83,7 +85,7 @@ impl Reader {
             Some((json, _)) => format!(r#"{{"Item":{json}}}"#).into_bytes(),
             None => b"{}".to_vec(),
         };
-        Some(Served { body, units: vec![(request.table_name.clone(), Units { write: 0.0, read })] })
+        Some(Served { answer: body, units: vec![(request.table_name.clone(), Units { write: 0.0, read })] })
     }
 
     /// Nothing when the library is to answer.
@@ -129,7 +131,7 @@ impl Reader {
             units.push((name.clone(), Units { write: 0.0, read }));
         }
         body.extend(br#"},"UnprocessedKeys":{}}"#);
-        (!units.is_empty()).then_some(Served { body, units })
+        (!units.is_empty()).then_some(Served { answer: body, units })
     }
 }
 

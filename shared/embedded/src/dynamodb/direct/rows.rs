@@ -5,27 +5,32 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
+use aws_sdk_dynamodb::operation::batch_write_item::builders::BatchWriteItemInputBuilder;
+use aws_sdk_dynamodb::operation::put_item::builders::PutItemInputBuilder;
+use aws_sdk_dynamodb::types::{AttributeValue, WriteRequest};
 use dynoxide::storage::Storage;
 use dynoxide::types::{self, MAX_ITEM_SIZE};
-use serde::Deserialize;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, Visitor};
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Serializer as _};
 use serde_json::value::RawValue;
 
-use super::expression::is_whole;
 use super::table::{Place, Plain};
+use super::value::{Name, Value};
 use super::{Reader, Served};
 use crate::meter::Units;
 
 const ROWS_PER_BATCH: usize = 25;
 /// The longest name of an attribute here.
 const NAME_BYTES: usize = 255;
+/// What most rows take, in bytes.
+const ROW_BYTES: usize = 512;
 
 /// A request that writes rows and asks for nothing else.
 pub(in crate::dynamodb) struct RowWrites {
     tables: Vec<(String, Arc<Plain>, Vec<RowWrite>)>,
     /// The rows are refused where others are.
     only_new: bool,
-    answer: &'static str,
 }
 
 /// What becomes of the row at a place.
@@ -66,26 +71,6 @@ struct PutItem<'a> {
     condition_expression: Option<Cow<'a, str>>,
 }
 
-/// A value that is stored as it is sent, if its numbers are whole.
-#[derive(Deserialize)]
-enum Value<'a> {
-    S(#[serde(borrow)] Cow<'a, str>),
-    N(#[serde(borrow)] Cow<'a, str>),
-    #[serde(rename = "BOOL")]
-    Bool(bool),
-    L(#[serde(borrow)] Vec<Flat<'a>>),
-}
-
-#[derive(Deserialize)]
-enum Flat<'a> {
-    S(#[serde(borrow)] Cow<'a, str>),
-    N(#[serde(borrow)] Cow<'a, str>),
-}
-
-/// The name of an attribute, as it lies in the request where it can.
-#[derive(Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-
 /// What a row is read for.
 struct Row<'a> {
     partition_key: Option<Cow<'a, str>>,
@@ -101,41 +86,70 @@ impl RowWrites {
     /// Nothing when the library is to serve it.
     pub(in crate::dynamodb) fn of_batch(reader: &Reader, body: &[u8]) -> Option<Self> {
         let request: BatchWriteItem<'_> = serde_json::from_slice(body).ok()?;
-        let rows = request.request_items.values().map(Vec::len).sum::<usize>();
-        if !(1..=ROWS_PER_BATCH).contains(&rows) {
-            return None;
-        }
-        let mut tables = Vec::with_capacity(request.request_items.len());
-        for (name, changes) in request.request_items {
-            let table = reader.table(&name)?;
-            let writes = changes.iter().map(|change| change.read(&table)).collect::<Option<Vec<_>>>()?;
+        let tables = request.request_items.iter().map(|(name, changes)| (&**name, &**changes));
+        Self::read_batch(reader, tables, Change::read)
+    }
+
+    /// Nothing when it is to be made as a request.
+    pub(in crate::dynamodb) fn of_batch_call(
+        reader: &Reader,
+        call: &BatchWriteItemInputBuilder,
+    ) -> Option<Self> {
+        let asks_for_more = call.get_return_consumed_capacity().is_some()
+            || call.get_return_item_collection_metrics().is_some();
+        let tables = call.get_request_items().as_ref().filter(|_| !asks_for_more)?;
+        let tables = tables.iter().map(|(name, writes)| (&**name, &**writes));
+        Self::read_batch(reader, tables, RowWrite::of_call)
+    }
+
+    fn read_batch<'b, C: 'b>(
+        reader: &Reader,
+        batch: impl Iterator<Item = (&'b str, &'b [C])>,
+        read: impl Fn(&'b C, &Plain) -> Option<RowWrite>,
+    ) -> Option<Self> {
+        let (mut tables, mut count) = (Vec::new(), 0_usize);
+        for (name, changes) in batch {
+            count = count.saturating_add(changes.len());
+            let table = reader.table(name)?;
+            let writes = changes.iter().map(|change| read(change, &table)).collect::<Option<Vec<_>>>()?;
             let are_different =
                 writes.iter().map(|row| &row.place).collect::<HashSet<_>>().len() == writes.len();
-            if !are_different || writes.is_empty() {
+            if !are_different || writes.is_empty() || count > ROWS_PER_BATCH {
                 return None;
             }
-            tables.push((name.into_owned(), table, writes));
+            tables.push((name.to_owned(), table, writes));
         }
-        Some(Self { tables, only_new: false, answer: r#"{"UnprocessedItems":{}}"# })
+        (count > 0).then_some(Self { tables, only_new: false })
     }
 
     /// Nothing when the library is to serve it.
     pub(in crate::dynamodb) fn of_put(reader: &Reader, body: &[u8]) -> Option<Self> {
         let request: PutItem<'_> = serde_json::from_slice(body).ok()?;
         let table = reader.table(&request.table_name)?;
-        // Of other names the library knows whether they are reserved words.
-        let only_new = match request.condition_expression.as_deref() {
-            Some("attribute_not_exists(pk)") if table.partition_key == "pk" => true,
-            Some(_) => return None,
-            None => false,
-        };
+        let only_new = is_only_new(request.condition_expression.as_deref(), &table)?;
         let row = Change::PutRequest { item: request.item }.read(&table)?;
-        let tables = vec![(request.table_name.into_owned(), table, vec![row])];
-        Some(Self { tables, only_new, answer: "{}" })
+        Some(Self { tables: vec![(request.table_name.into_owned(), table, vec![row])], only_new })
+    }
+
+    /// Nothing when it is to be made as a request.
+    pub(in crate::dynamodb) fn of_put_call(reader: &Reader, call: &PutItemInputBuilder) -> Option<Self> {
+        let asks_for_more = call.get_expected().is_some()
+            || call.get_conditional_operator().is_some()
+            || call.get_return_values().is_some()
+            || call.get_return_consumed_capacity().is_some()
+            || call.get_return_item_collection_metrics().is_some()
+            || call.get_expression_attribute_names().is_some()
+            || call.get_expression_attribute_values().is_some()
+            || call.get_return_values_on_condition_check_failure().is_some();
+        let name = call.get_table_name().as_deref().filter(|_| !asks_for_more)?;
+        let table = reader.table(name)?;
+        let only_new = is_only_new(call.get_condition_expression().as_deref(), &table)?;
+        let row = RowWrite::put(call.get_item().as_ref()?, &table)?;
+        Some(Self { tables: vec![(name.to_owned(), table, vec![row])], only_new })
     }
 
     /// Writes the rows, within a transaction of the caller's. Nothing, and nothing is written, when the library is to refuse it.
-    pub(in crate::dynamodb) fn make(self, storage: &Storage) -> dynoxide::Result<Option<Served>> {
+    pub(in crate::dynamodb) fn make(self, storage: &Storage) -> dynoxide::Result<Option<Served<()>>> {
         let mut units = Vec::with_capacity(self.tables.len());
         for (name, table, rows) in self.tables {
             let mut write = 0.0;
@@ -154,7 +168,49 @@ impl RowWrites {
             }
             units.push((name, Units { write, read: 0.0 }));
         }
-        Ok(Some(Served { body: self.answer.as_bytes().to_vec(), units }))
+        Ok(Some(Served { answer: (), units }))
+    }
+}
+
+/// Whether a put is refused where there is a row. Of names that are not keys the library knows whether they are reserved words: nothing.
+fn is_only_new(condition: Option<&str>, table: &Plain) -> Option<bool> {
+    match condition {
+        Some("attribute_not_exists(pk)") if table.partition_key == "pk" => Some(true),
+        Some(_) => None,
+        None => Some(false),
+    }
+}
+
+impl RowWrite {
+    /// One that is handed over.
+    fn of_call(write: &WriteRequest, table: &Plain) -> Option<Self> {
+        match (write.put_request(), write.delete_request()) {
+            (Some(put), None) => Self::put(put.item(), table),
+            (None, Some(delete)) => {
+                let key = delete.key();
+                let place =
+                    table.place_of_key(key.len(), |name| Some(key.get(name)?.as_s().ok()?.as_str()))?;
+                Some(Self { place, put: None })
+            }
+            _ => None,
+        }
+    }
+
+    fn put(row: &HashMap<String, AttributeValue>, table: &Plain) -> Option<Self> {
+        let text = |name: &str| Some(row.get(name)?.as_s().ok()?.as_str());
+        let place = table.place(text(&table.partition_key), table.sort_key.as_deref().and_then(text))?;
+        let (mut json, mut size) = (Vec::with_capacity(ROW_BYTES), 0_usize);
+        let mut to = serde_json::Serializer::new(&mut json);
+        let mut map = to.serialize_map(None).ok()?;
+        for (name, value) in row {
+            let value = Value::of(value)?;
+            let is_sound = (1..=NAME_BYTES).contains(&name.len());
+            size = size.saturating_add(name.len()).saturating_add(value.size().filter(|_| is_sound)?);
+            map.serialize_entry(name, &value).ok()?;
+        }
+        map.end().ok()?;
+        let json = String::from_utf8(json).ok()?;
+        (size <= MAX_ITEM_SIZE).then_some(Self { place, put: Some((json, size)) })
     }
 }
 
@@ -169,28 +225,6 @@ impl Change<'_> {
         let is_sound = if is_put { row.size <= MAX_ITEM_SIZE } else { row.attributes == table.keys() };
         is_sound.then(|| RowWrite { place, put: is_put.then(|| (json.to_owned(), row.size)) })
     }
-}
-
-impl Value<'_> {
-    /// What it counts for; nothing when it is stored otherwise than it is sent.
-    fn size(&self) -> Option<usize> {
-        match self {
-            Self::S(text) => Some(text.len()),
-            Self::N(number) => size_of_number(number),
-            Self::Bool(flag) => Some(size_of_val(flag)),
-            Self::L(values) => values.iter().try_fold(3_usize, |size, value| {
-                let value = match value {
-                    Flat::S(text) => text.len(),
-                    Flat::N(number) => size_of_number(number)?,
-                };
-                size.checked_add(value)?.checked_add(1)
-            }),
-        }
-    }
-}
-
-fn size_of_number(number: &str) -> Option<usize> {
-    is_whole(number).then(|| types::number_size(number))
 }
 
 impl<'de> DeserializeSeed<'de> for RowOf<'_> {

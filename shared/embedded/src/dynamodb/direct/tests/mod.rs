@@ -1,4 +1,7 @@
-//! The same requests to the library alone and to tables in a file: both answer and count alike.
+//! The same requests to the library alone and to tables in a file, and to such tables as calls that are handed over: all answer and
+//! count alike.
+
+mod handed_over;
 
 use std::sync::Arc;
 
@@ -55,6 +58,14 @@ impl Database {
             answer = Value::Null;
         }
         (reply.status, answer)
+    }
+
+    /// The same for a call that is handed over, and made as a request where it is not taken.
+    fn hand_over(&self, operation: &str, request: &Value) -> (u16, Value) {
+        match handed_over::take(&self.tables, operation, request, &self.meter) {
+            Some(answer) => (200, answer),
+            None => self.call(operation, request),
+        }
     }
 
     fn usage(&self) -> Usage {
@@ -437,20 +448,25 @@ proptest! {
     }
 }
 
-/// The same requests to the library alone and to a file.
+/// The same requests to the library alone, to a file, and to one as calls that are handed over.
 fn play(requests: Vec<(&str, Value)>) -> Result<(), TestCaseError> {
-    let folder = tempfile::tempdir().unwrap();
-    let (library, file) = (Database::in_memory(), Database::in_a_file(&folder));
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let (library, [file, handed]) = (Database::in_memory(), folders.each_ref().map(Database::in_a_file));
     for (operation, request) in requests {
-        let (expected, answered) = (library.call(operation, &request), file.call(operation, &request));
-        prop_assert_eq!(answered, expected, "{} {}", operation, request);
-        prop_assert_eq!(file.usage(), library.usage(), "{} {}", operation, request);
+        let expected = library.call(operation, &request);
+        prop_assert_eq!(file.call(operation, &request), expected.clone(), "{} {}", operation, request);
+        prop_assert_eq!(handed.hand_over(operation, &request), expected, "{} {}", operation, request);
+        for one in [&file, &handed] {
+            prop_assert_eq!(one.usage(), library.usage(), "{} {}", operation, request);
+        }
     }
     for table in ["plain", "single", "numbered", "indexed"] {
         let scan = json!({ "TableName": table });
-        prop_assert_eq!(file.call("Scan", &scan), library.call("Scan", &scan));
+        let expected = library.call("Scan", &scan);
+        prop_assert_eq!(file.call("Scan", &scan), expected.clone());
+        prop_assert_eq!(handed.call("Scan", &scan), expected);
     }
-    for (json, size) in sized_rows(&folder) {
+    for (json, size) in folders.iter().flat_map(sized_rows) {
         let row: Item = serde_json::from_str(&json).unwrap();
         prop_assert_eq!(types::item_size(&row), size, "{}", json);
     }
@@ -504,7 +520,7 @@ fn what_is_plain_does_not_reach_the_library() {
     assert!(at.put(&key));
     let get = json!({"TableName": "plain", "Key": key});
     let read = at.reader.get_item(&serde_json::from_value(get).unwrap()).unwrap();
-    assert_eq!(serde_json::from_slice::<Value>(&read.body).unwrap()["Item"], key);
+    assert_eq!(serde_json::from_slice::<Value>(&read.answer).unwrap()["Item"], key);
     let gets = json!({"RequestItems": {"plain": {"Keys": [key]}}});
     assert!(at.reader.batch_get_item(&serde_json::from_value(gets).unwrap()).is_some());
     let new = json!({"TableName": "plain", "Item": key, "ConditionExpression": "attribute_not_exists(pk)"});
@@ -512,6 +528,33 @@ fn what_is_plain_does_not_reach_the_library() {
     let delete = json!({"RequestItems": {"plain": [{"DeleteRequest": {"Key": key}}]}});
     assert!(at.writes(&delete.to_string()));
     assert!(at.writes(&new.to_string()));
+}
+
+#[test]
+fn a_call_is_taken_where_its_request_would_not_reach_the_library() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = Database::in_a_file(&folder);
+    let takes =
+        |operation: &str, request: &Value| handed_over::take(&at.tables, operation, request, &at.meter);
+    let key = json!({"pk": {"S": "a"}, "sk": {"S": "b"}});
+    let put = json!({"TableName": "plain", "Item": key, "ConditionExpression": "attribute_not_exists(pk)"});
+    assert_eq!(takes("PutItem", &put), Some(json!({})));
+    assert_eq!(takes("PutItem", &put), None, "there is one, which a request tells of");
+    let batch = json!({"RequestItems": {"plain": [{"DeleteRequest": {"Key": key}}]}});
+    assert_eq!(takes("BatchWriteItem", &batch), Some(json!({"UnprocessedItems": {}})));
+    assert_eq!(takes("PutItem", &put), Some(json!({})));
+    let mut update = json!({
+        "TableName": "plain", "Key": key, "UpdateExpression": "SET held = :value",
+        "ExpressionAttributeValues": {":value": {"N": "5"}}, "ReturnValues": "ALL_NEW",
+    });
+    assert_eq!(takes("UpdateItem", &update), None, "nobody knows the name");
+    assert_eq!(at.call("UpdateItem", &update).0, 200);
+    let row = json!({"Attributes": {"pk": {"S": "a"}, "sk": {"S": "b"}, "held": {"N": "5"}}});
+    assert_eq!(takes("UpdateItem", &update), Some(row));
+    update["ReturnConsumedCapacity"] = json!("TOTAL");
+    assert_eq!(takes("UpdateItem", &update), None);
+    assert_eq!(takes("PutItem", &json!({"TableName": "numbered", "Item": {"pk": {"N": "1"}}})), None);
+    assert_eq!(takes("PutItem", &json!({"TableName": "plain", "Item": {"pk": {"S": "a"}}})), None);
 }
 
 #[test]
@@ -550,7 +593,7 @@ fn a_row_that_is_stored_otherwise_than_it_is_sent_is_left_to_the_library() {
 /// Makes an update of a row that is there; says whether the library made it.
 fn updated(at: &Connections, request: Value) -> bool {
     let direct = Update::of(&at.reader, request.to_string().as_bytes());
-    match direct.map(|update| update.make(&at.writer).unwrap()) {
+    match direct.map(|update| update.make(&at.writer, |_| Some(())).unwrap()) {
         Some(Ok(_)) => false,
         Some(Err(names)) => {
             let library = update_item::execute(&at.writer, serde_json::from_value(request).unwrap());
