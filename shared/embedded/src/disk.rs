@@ -40,7 +40,7 @@ pub(crate) fn keep(conn: &Connection, (file, durability): (&Path, Durability)) -
     match durability {
         Durability::Process => {
             conn.pragma_update(None, "synchronous", "NORMAL")?;
-            drop(Log::of(file).follow(conn));
+            Log::of(file).follow(conn);
             Ok(())
         }
         Durability::Machine => conn.pragma_update(None, "synchronous", "FULL"),
@@ -55,8 +55,8 @@ impl Log {
     }
 
     /// Is synced soon after each commit of `conn`. Outside of a runtime the system does it when it sees fit.
-    fn follow(self: Arc<Self>, conn: &Connection) -> Arc<Self> {
-        let log = Arc::clone(&self);
+    fn follow(self: &Arc<Self>, conn: &Connection) {
+        let log = Arc::clone(self);
         conn.commit_hook(Some(move || {
             if log.state.swap(DUE, Ordering::AcqRel) == IDLE {
                 match Handle::try_current() {
@@ -67,7 +67,6 @@ impl Log {
             // It may be committed.
             false
         }));
-        self
     }
 
     async fn sync_until_idle(self: Arc<Self>) {
@@ -108,7 +107,8 @@ mod tests {
         let conn = Connection::open(&file).unwrap();
         conn.pragma_update(None, "journal_mode", "WAL").unwrap();
         conn.execute_batch("CREATE TABLE numbers (number INTEGER)").unwrap();
-        let log = Log::of(&file).follow(&conn);
+        let log = Log::of(&file);
+        log.follow(&conn);
         (conn, log)
     }
 

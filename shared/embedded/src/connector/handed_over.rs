@@ -25,7 +25,7 @@ impl TakesCalls for Seam {
     ) -> Taken<'a, Vec<RefusedEntry>> {
         Box::pin(async move {
             let services = self.taking()?;
-            services.sqs.take(queue_url, batch, &services.meter).await
+            services.sqs.send_batch(queue_url, batch, &services.meter).await
         })
     }
 

@@ -9,7 +9,7 @@ use crate::meter::Meter;
 impl Sqs {
     /// Sends a batch. Nothing when it is refused as a whole or fails: nothing of it is in the queue then, and who sends it as a
     /// request learns why.
-    pub(crate) async fn take(
+    pub(crate) async fn send_batch(
         &self,
         url: &str,
         batch: &[BatchEntry<'_>],

@@ -172,7 +172,7 @@ impl RowWrites {
     }
 }
 
-/// Whether a put is refused where there is a row. Of names that are not keys the library knows whether they are reserved words: nothing.
+/// Whether a put is refused where there is a row. Nothing when the library is to say so: it knows which other names are reserved.
 fn is_only_new(condition: Option<&str>, table: &Plain) -> Option<bool> {
     match condition {
         Some("attribute_not_exists(pk)") if table.partition_key == "pk" => Some(true),
@@ -188,8 +188,7 @@ impl RowWrite {
             (Some(put), None) => Self::put(put.item(), table),
             (None, Some(delete)) => {
                 let key = delete.key();
-                let place =
-                    table.place_of_key(key.len(), |name| Some(key.get(name)?.as_s().ok()?.as_str()))?;
+                let place = table.place_of_key(key.len(), |name| text(key, name))?;
                 Some(Self { place, put: None })
             }
             _ => None,
@@ -197,8 +196,8 @@ impl RowWrite {
     }
 
     fn put(row: &HashMap<String, AttributeValue>, table: &Plain) -> Option<Self> {
-        let text = |name: &str| Some(row.get(name)?.as_s().ok()?.as_str());
-        let place = table.place(text(&table.partition_key), table.sort_key.as_deref().and_then(text))?;
+        let sort_key = table.sort_key.as_deref().and_then(|name| text(row, name));
+        let place = table.place(text(row, &table.partition_key), sort_key)?;
         let (mut json, mut size) = (Vec::with_capacity(ROW_BYTES), 0_usize);
         let mut to = serde_json::Serializer::new(&mut json);
         let mut map = to.serialize_map(None).ok()?;
@@ -212,6 +211,11 @@ impl RowWrite {
         let json = String::from_utf8(json).ok()?;
         (size <= MAX_ITEM_SIZE).then_some(Self { place, put: Some((json, size)) })
     }
+}
+
+/// The text of an attribute that is handed over.
+fn text<'r>(row: &'r HashMap<String, AttributeValue>, name: &str) -> Option<&'r str> {
+    Some(row.get(name)?.as_s().ok()?.as_str())
 }
 
 impl Change<'_> {
