@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 
 use super::batch;
+use super::bundle::{self, Standing};
 use super::error::{Code, Failure, Refused};
 use super::fifo;
 use super::limits;
@@ -13,38 +14,15 @@ use super::schema::{IN_LINE, WAITING};
 use super::store::Desk;
 use super::wire::{BatchOutcome, DeleteEntry, Done, VisibilityEntry};
 
-/// A received message, as it stands now.
-struct Standing {
-    state: i64,
-    visible_at_ms: i64,
-    receive_count: i64,
-    received_at_ms: i64,
-    group_id: Option<String>,
-}
-
-fn standing(desk: &Desk<'_>, receipt: Receipt) -> rusqlite::Result<Option<Standing>> {
-    desk.conn
-        .prepare_cached(
-            "SELECT state, visible_at_ms, receive_count, received_at_ms, group_id FROM messages
-             WHERE seq = ?1 AND queue_id = ?2",
-        )?
-        .query_row(params![receipt.seq, receipt.queue_id], |row| {
-            Ok(Standing {
-                state: row.get(0)?,
-                visible_at_ms: row.get(1)?,
-                receive_count: row.get(2)?,
-                received_at_ms: row.get(3)?,
-                group_id: row.get(4)?,
-            })
-        })
-        .optional()
-}
-
 /// Deletes one message. A message that is gone already counts as deleted; so does, on a standard queue, one that has been
 /// received again since, which stays.
 pub(super) fn delete(desk: &mut Desk<'_>, handle: &str) -> Result<(), Failure> {
+    let receipt = Receipt::decode(handle, desk.queue.id)?;
+    if !desk.queue.is_fifo() {
+        return delete_from_standard(desk, vec![receipt]);
+    }
     let groups = &mut BTreeSet::new();
-    delete_one(desk, handle, groups)?;
+    delete_from_line(desk, (handle, receipt), groups)?;
     free(desk, groups)
 }
 
@@ -54,17 +32,36 @@ pub(super) fn delete_many(
     entries: &[DeleteEntry],
 ) -> Result<BatchOutcome<Done>, Failure> {
     batch::check(entries.iter().map(|entry| entry.id.as_str()))?;
+    if !desk.queue.is_fifo() {
+        let mut receipts = Vec::with_capacity(entries.len());
+        let outcome = each_receipt(desk.queue.id, entries, |_, receipt| {
+            receipts.push(receipt);
+            Ok(())
+        })?;
+        delete_from_standard(desk, receipts)?;
+        return Ok(outcome);
+    }
     let mut groups = BTreeSet::new();
-    let outcome = batch::each(
+    let outcome = each_receipt(desk.queue.id, entries, |handle, receipt| {
+        delete_from_line(desk, (handle, receipt), &mut groups).map_err(as_batch_entry)
+    })?;
+    free(desk, &groups)?;
+    Ok(outcome)
+}
+
+fn each_receipt(
+    queue_id: i64,
+    entries: &[DeleteEntry],
+    mut work: impl FnMut(&str, Receipt) -> Result<(), Failure>,
+) -> Result<BatchOutcome<Done>, Failure> {
+    batch::each(
         entries,
         |entry| &entry.id,
         |entry| {
-            delete_one(desk, &entry.receipt_handle, &mut groups).map_err(as_batch_entry)?;
+            work(&entry.receipt_handle, Receipt::decode(&entry.receipt_handle, queue_id)?)?;
             Ok(Done { id: entry.id.clone() })
         },
-    )?;
-    free(desk, &groups)?;
-    Ok(outcome)
+    )
 }
 
 /// AWS gives an expired receipt another code in a batch than alone.
@@ -77,29 +74,47 @@ fn as_batch_entry(failure: Failure) -> Failure {
     }
 }
 
-fn delete_one(desk: &mut Desk<'_>, handle: &str, groups: &mut BTreeSet<String>) -> Result<(), Failure> {
-    let receipt = Receipt::decode(handle, desk.queue.id)?;
-    if !desk.queue.is_fifo() {
-        return delete_from_standard(desk, receipt);
-    }
-    let Some(message) = standing(desk, receipt)? else { return Ok(()) };
+fn delete_from_line(
+    desk: &Desk<'_>,
+    (handle, receipt): (&str, Receipt),
+    groups: &mut BTreeSet<String>,
+) -> Result<(), Failure> {
+    let Some(message) = Standing::of(desk.conn, receipt)? else { return Ok(()) };
     if message.receive_count != receipt.receive_count || message.visible_at_ms <= desk.now_ms {
         return Err(Refused::value(handle, "ReceiptHandle", "The receipt handle has expired.").into());
     }
     groups.extend(message.group_id);
-    desk.conn.prepare_cached("DELETE FROM messages WHERE seq = ?1")?.execute([receipt.seq])?;
+    delete_row(desk, receipt.seq)
+}
+
+/// Deletes messages of a standard queue that were not received again since.
+fn delete_from_standard(desk: &mut Desk<'_>, mut receipts: Vec<Receipt>) -> Result<(), Failure> {
+    receipts.sort_unstable_by_key(|receipt| receipt.seq);
+    let mut rest = receipts.as_slice();
+    while let [first, later @ ..] = rest {
+        let Some(row) = Standing::of(desk.conn, *first)? else {
+            rest = later;
+            continue;
+        };
+        let of_row = rest.partition_point(|receipt| row.has(*receipt));
+        let valid = rest.iter().take(of_row).filter(|receipt| receipt.receive_count == row.receive_count);
+        let gone: BTreeSet<i64> = valid.map(|receipt| receipt.seq).collect();
+        rest = rest.get(of_row..).unwrap_or_default();
+        if gone.len() as i64 == row.count {
+            delete_row(desk, row.seq)?;
+        } else if !gone.is_empty() {
+            bundle::split(desk.conn, row.seq)?;
+            gone.iter().try_for_each(|seq| delete_row(desk, *seq))?;
+        }
+        if row.state == WAITING {
+            desk.queue.in_flight -= gone.len() as i64;
+        }
+    }
     Ok(())
 }
 
-fn delete_from_standard(desk: &mut Desk<'_>, receipt: Receipt) -> Result<(), Failure> {
-    let state: Option<i64> = desk
-        .conn
-        .prepare_cached(
-            "DELETE FROM messages WHERE seq = ?1 AND queue_id = ?2 AND receive_count = ?3 RETURNING state",
-        )?
-        .query_row(params![receipt.seq, receipt.queue_id, receipt.receive_count], |row| row.get(0))
-        .optional()?;
-    desk.queue.in_flight -= i64::from(state == Some(WAITING));
+fn delete_row(desk: &Desk<'_>, seq: i64) -> Result<(), Failure> {
+    desk.conn.prepare_cached("DELETE FROM messages WHERE seq = ?1")?.execute([seq])?;
     Ok(())
 }
 
@@ -117,7 +132,7 @@ pub(super) fn change(desk: &mut Desk<'_>, handle: &str, seconds: Option<i64>) ->
     let receipt = Receipt::decode(handle, desk.queue.id)?;
     let seconds = limits::visibility(seconds.ok_or_else(|| Refused::missing("VisibilityTimeout"))?)?;
     let gone = "Message does not exist or is not available for visibility timeout change.";
-    let message = standing(desk, receipt)?
+    let message = Standing::of(desk.conn, receipt)?
         .filter(|message| message.receive_count == receipt.receive_count)
         .ok_or_else(|| Refused::value(handle, "ReceiptHandle", gone))?;
     let in_flight = matches!(message.state, WAITING | IN_LINE) && message.visible_at_ms > desk.now_ms;
@@ -132,6 +147,9 @@ pub(super) fn change(desk: &mut Desk<'_>, handle: &str, seconds: Option<i64>) ->
             limits::VISIBILITY_S
         );
         return Err(Refused::value(seconds, "VisibilityTimeout", &reason).into());
+    }
+    if message.count > 1 {
+        bundle::split(desk.conn, message.seq)?;
     }
     desk.conn
         .prepare_cached("UPDATE messages SET visible_at_ms = ?2 WHERE seq = ?1")?

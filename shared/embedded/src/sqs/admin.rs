@@ -80,12 +80,15 @@ pub(super) fn attributes(desk: &mut Desk<'_>, names: &[String]) -> Result<Value,
     // Each state by itself: a state as a literal lets SQLite use its partial index.
     let (visible, hidden, delayed): (i64, i64, i64) = desk.conn.query_row(
         "WITH later AS (
-            SELECT visible_at_ms > ?2 AS waits, receive_count > 0 AS received FROM messages WHERE queue_id = ?1 AND state = 1
+            SELECT visible_at_ms > ?2 AS waits, receive_count > 0 AS received, count FROM messages
+            WHERE queue_id = ?1 AND state = 1
             UNION ALL
-            SELECT visible_at_ms > ?2, receive_count > 0 FROM messages WHERE queue_id = ?1 AND state = 2
+            SELECT visible_at_ms > ?2, receive_count > 0, count FROM messages WHERE queue_id = ?1 AND state = 2
          )
-         SELECT (SELECT count(*) FROM messages WHERE queue_id = ?1 AND state = 0) + count(*) FILTER (WHERE NOT waits),
-                count(*) FILTER (WHERE waits AND received), count(*) FILTER (WHERE waits AND NOT received) FROM later",
+         SELECT coalesce((SELECT sum(count) FROM messages WHERE queue_id = ?1 AND state = 0), 0)
+                    + coalesce(sum(count) FILTER (WHERE NOT waits), 0),
+                coalesce(sum(count) FILTER (WHERE waits AND received), 0),
+                coalesce(sum(count) FILTER (WHERE waits AND NOT received), 0) FROM later",
         params![queue.id, now_ms],
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;

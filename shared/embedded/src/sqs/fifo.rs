@@ -9,7 +9,7 @@ use super::error::Failure;
 use super::redrive;
 use super::schema::IN_LINE;
 use super::store::Desk;
-use super::taken::{COLUMNS, Taken};
+use super::taken::{self, Taken};
 
 /// Takes up to `most` messages, invisible until `visible_at_ms`: as many of one group as there are, then the next group.
 pub(super) fn take(desk: &mut Desk<'_>, most: i64, visible_at_ms: i64) -> Result<Vec<Taken>, Failure> {
@@ -52,10 +52,8 @@ fn take_from_group(
     let mut after = i64::MIN;
     loop {
         let missing = most - taken.len() as i64;
-        let sql = format!(
-            "SELECT {COLUMNS} FROM messages WHERE queue_id = ?1 AND group_id = ?2 AND state = 2 AND seq > ?3
-             ORDER BY seq LIMIT ?4"
-        );
+        let sql =
+            taken::select("queue_id = ?1 AND group_id = ?2 AND state = 2 AND seq > ?3 ORDER BY seq LIMIT ?4");
         let found: Vec<Taken> = desk
             .conn
             .prepare_cached(&sql)?

@@ -9,6 +9,7 @@ mod acknowledge;
 mod admin;
 mod attributes;
 mod batch;
+mod bundle;
 mod error;
 mod fifo;
 mod handed_over;

@@ -30,14 +30,14 @@ struct Idle {
 /// What a queue gave.
 struct Found {
     queue_id: i64,
-    messages: Vec<Taken>,
+    rows: Vec<Taken>,
 }
 
 impl Found {
     /// Told, with their digests, when others have the queues again.
     fn served(&self, url: &str, wanted: &Wanted) -> Served {
         let messages: Vec<Received<'_>> =
-            self.messages.iter().map(|message| message.told(self.queue_id, wanted)).collect();
+            self.rows.iter().flat_map(|row| row.told(self.queue_id, wanted)).collect();
         let payload_bytes = messages.iter().map(Received::payload_bytes).sum();
         Served::new(url, &Messages { messages: &messages }, payload_bytes, messages.len())
     }
@@ -76,7 +76,7 @@ impl Sqs {
     fn look(&self, url: &str, wanted: &Wanted) -> Result<Result<Found, Idle>, Failure> {
         self.on_queue_kept(url, self.keeps_receives(url), |desk| {
             let over_limit = match receive::look(desk, wanted)? {
-                Look::Found(messages) => return Ok(Ok(Found { queue_id: desk.queue.id, messages })),
+                Look::Found(rows) => return Ok(Ok(Found { queue_id: desk.queue.id, rows })),
                 Look::Empty => false,
                 Look::OverLimit => true,
             };

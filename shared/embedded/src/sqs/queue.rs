@@ -58,19 +58,19 @@ impl Queue {
     /// Reads again what follows from the rows: after a restart, and after a transaction that failed.
     pub(super) fn recall(&mut self, conn: &Connection) -> rusqlite::Result<()> {
         (self.in_flight, self.next_due_at_ms) = conn.query_row(
-            "SELECT count(*) FILTER (WHERE receive_count > 0), coalesce(min(visible_at_ms), ?2)
+            "SELECT coalesce(sum(count) FILTER (WHERE receive_count > 0), 0), coalesce(min(visible_at_ms), ?2)
              FROM messages WHERE queue_id = ?1 AND state = 1",
             params![self.id, i64::MAX],
             |row| Ok((row.get(0)?, row.get(1)?)),
         )?;
         let served = conn.query_row(
-            "SELECT coalesce(min(rank) FILTER (WHERE state = ?2) - 1, max(rank), 0)
+            "SELECT coalesce(min(rank) FILTER (WHERE state = ?2) - 1, max(rank + count - 1), 0)
              FROM messages WHERE queue_id = ?1 AND state IN (?2, ?3)",
             params![self.id, READY, WAITING],
             |row| row.get(0),
         )?;
         let mut statement = conn.prepare(
-            "SELECT coalesce(group_id, ''), max(rank) FROM messages WHERE queue_id = ?1 AND state = 0 GROUP BY 1",
+            "SELECT coalesce(group_id, ''), max(rank + count - 1) FROM messages WHERE queue_id = ?1 AND state = 0 GROUP BY 1",
         )?;
         let groups = statement.query_map([self.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
         self.turns = Turns::restored(served, groups.collect::<rusqlite::Result<HashMap<_, _>>>()?);

@@ -14,9 +14,10 @@ impl Sqs {
                 .conn
                 .prepare_cached(
                     "UPDATE messages SET visible_at_ms = ?2
-                     WHERE queue_id = ?1 AND state = 1 AND receive_count > 0 AND visible_at_ms > ?2",
+                     WHERE queue_id = ?1 AND state = 1 AND receive_count > 0 AND visible_at_ms > ?2 RETURNING count",
                 )?
-                .execute(params![desk.queue.id, desk.now_ms])?;
+                .query_map(params![desk.queue.id, desk.now_ms], |row| row.get::<_, usize>(0))?
+                .sum::<rusqlite::Result<usize>>()?;
             if released > 0 {
                 desk.queue.note_due(desk.now_ms);
                 desk.wake = true;

@@ -1,5 +1,7 @@
 //! The SQLite form of the queues, and how a connection to it is set up.
 //!
+//! A row of `messages` has one message, or several that were sent together ([`super::bundle`]).
+//!
 //! A message of a standard queue is *ready* (it has a rank, its turn among the message groups) or *waiting* (delayed or in
 //! flight, until an instant). A message of a FIFO queue stands in its group's line; the group, not the message, has the
 //! instant from which it can be received. Every read of the hot path is one range of one partial index.
@@ -45,9 +47,11 @@ CREATE TABLE IF NOT EXISTS messages (
     trace TEXT,
     source_arn TEXT,
     attributes TEXT,
-    body TEXT NOT NULL
+    body TEXT NOT NULL,
+    count INTEGER NOT NULL DEFAULT 1,
+    cuts TEXT
 );
-CREATE INDEX IF NOT EXISTS ready ON messages (queue_id, rank, seq) WHERE state = 0;
+CREATE INDEX IF NOT EXISTS ready ON messages (queue_id, rank, seq, count) WHERE state = 0;
 CREATE INDEX IF NOT EXISTS waiting ON messages (queue_id, visible_at_ms, seq) WHERE state = 1;
 CREATE INDEX IF NOT EXISTS line ON messages (queue_id, group_id, seq) WHERE state = 2;
 CREATE INDEX IF NOT EXISTS taken ON messages (queue_id, group_id, visible_at_ms) WHERE state = 2 AND receive_count > 0;
@@ -68,7 +72,17 @@ CREATE TABLE IF NOT EXISTS deduplication (
     PRIMARY KEY (queue_id, scope, dedup_id)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS deduplication_end ON deduplication (until_ms);
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
+";
+
+/// From the first form: a row had one message.
+const FROM_1: &str = "
+BEGIN;
+ALTER TABLE messages ADD COLUMN count INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE messages ADD COLUMN cuts TEXT;
+DROP INDEX ready;
+PRAGMA user_version = 2;
+COMMIT;
 ";
 
 /// A connection with the tables in place: to a file, or in memory.
@@ -86,6 +100,9 @@ pub(super) fn connect(file: Option<(&Path, Durability)>) -> rusqlite::Result<Con
     // Otherwise a kept statement whose plan looks at a parameter, as that of a `LIMIT ?`, is prepared anew at each use.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.set_prepared_statement_cache_capacity(64);
+    if conn.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))? == 1 {
+        conn.execute_batch(FROM_1)?;
+    }
     conn.execute_batch(TABLES)?;
     Ok(conn)
 }

@@ -112,7 +112,8 @@ impl Store {
         let conn = schema::connect(file)?;
         let queues = queue::load_all(&conn)?;
         let last = conn.query_row(
-            "SELECT max(coalesce((SELECT max(seq) FROM messages), 0), coalesce((SELECT max(seq) FROM deduplication), 0))",
+            "SELECT max(coalesce((SELECT seq + count - 1 FROM messages ORDER BY seq DESC LIMIT 1), 0),
+                coalesce((SELECT max(seq) FROM deduplication), 0))",
             [],
             |row| row.get(0),
         )?;

@@ -1,9 +1,11 @@
 //! What a receive takes, and what it tells of each message.
 
 use std::collections::BTreeMap;
+use std::iter;
 
 use rusqlite::{Row, params};
 
+use super::bundle::{self, Member, Texts};
 use super::error::Refused;
 use super::limits;
 use super::message;
@@ -36,43 +38,52 @@ impl Wanted {
     }
 }
 
-/// A message as it is taken from its queue.
+/// A row of messages as it is taken from its queue.
 pub(super) struct Taken {
     pub(super) seq: i64,
+    /// Messages in it.
+    pub(super) count: i64,
     pub(super) rank: i64,
     pub(super) receive_count: i64,
     pub(super) first_received_at_ms: i64,
     pub(super) sent_at_ms: i64,
     pub(super) visible_at_ms: i64,
-    message_id: [u8; 16],
     group_id: Option<String>,
     dedup_id: Option<String>,
     trace: Option<String>,
     source_arn: Option<String>,
-    attributes: Option<String>,
-    body: String,
+    texts: Texts<'static>,
 }
 
-/// The columns of [`Taken`].
-pub(super) const COLUMNS: &str = "seq, rank, receive_count, first_received_at_ms, sent_at_ms, visible_at_ms, message_id, \
-                                  group_id, dedup_id, trace, source_arn, attributes, body";
+/// Columns of [`Taken`], the first of them its number and how many messages are in it.
+const COLUMNS: &str = "seq, count, rank, receive_count, first_received_at_ms, sent_at_ms, visible_at_ms, group_id, dedup_id, \
+                       trace, source_arn";
+
+/// A query of rows to be read.
+pub(super) fn select(which: &str) -> String {
+    format!("SELECT {COLUMNS}, {} FROM messages WHERE {which}", bundle::COLUMNS)
+}
+
+/// How many messages are in a row of such a query.
+pub(super) fn count_in(row: &Row<'_>) -> rusqlite::Result<i64> {
+    row.get(1)
+}
 
 impl Taken {
     pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             seq: row.get(0)?,
-            rank: row.get(1)?,
-            receive_count: row.get(2)?,
-            first_received_at_ms: row.get(3)?,
-            sent_at_ms: row.get(4)?,
-            visible_at_ms: row.get(5)?,
-            message_id: row.get(6)?,
+            count: row.get(1)?,
+            rank: row.get(2)?,
+            receive_count: row.get(3)?,
+            first_received_at_ms: row.get(4)?,
+            sent_at_ms: row.get(5)?,
+            visible_at_ms: row.get(6)?,
             group_id: row.get(7)?,
             dedup_id: row.get(8)?,
             trace: row.get(9)?,
             source_arn: row.get(10)?,
-            attributes: row.get(11)?,
-            body: row.get(12)?,
+            texts: Texts::read(row, 11)?,
         })
     }
 
@@ -104,24 +115,26 @@ impl Taken {
     }
 
     /// What its consumer gets.
-    pub(super) fn told(&self, queue_id: i64, wanted: &Wanted) -> Received<'_> {
-        let receipt = Receipt { queue_id, seq: self.seq, receive_count: self.receive_count };
-        let mut message_attributes: MessageAttributes<'_> = match &self.attributes {
-            Some(stored) if !wanted.attributes.0.is_empty() => {
-                serde_json::from_str(stored).unwrap_or_default()
+    pub(super) fn told(&self, queue_id: i64, wanted: &Wanted) -> impl Iterator<Item = Received<'_>> {
+        iter::zip(self.seq.., self.texts.each()).map(move |(seq, Member { message_id, attributes, body })| {
+            let receipt = Receipt { queue_id, seq, receive_count: self.receive_count };
+            let mut message_attributes: MessageAttributes<'_> = match attributes {
+                Some(stored) if !wanted.attributes.0.is_empty() => {
+                    serde_json::from_str(stored).unwrap_or_default()
+                }
+                _ => MessageAttributes::new(),
+            };
+            message_attributes.retain(|name, _| wanted.attributes.contain(name));
+            Received {
+                message_id: store::uuid_text(message_id),
+                receipt_handle: receipt.encode(),
+                md5_of_body: message::md5_of_body(body),
+                body,
+                attributes: self.system_attributes(&wanted.system),
+                md5_of_attributes: message::md5_of_attributes(&message_attributes),
+                message_attributes,
             }
-            _ => MessageAttributes::new(),
-        };
-        message_attributes.retain(|name, _| wanted.attributes.contain(name));
-        Received {
-            message_id: store::uuid_text(&self.message_id),
-            receipt_handle: receipt.encode(),
-            md5_of_body: message::md5_of_body(&self.body),
-            body: &self.body,
-            attributes: self.system_attributes(&wanted.system),
-            md5_of_attributes: message::md5_of_attributes(&message_attributes),
-            message_attributes,
-        }
+        })
     }
 
     fn system_attributes(&self, wanted: &Names) -> BTreeMap<&'static str, String> {

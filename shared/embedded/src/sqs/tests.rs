@@ -68,7 +68,20 @@ async fn agrees_after_any_calls(sqs: &Sqs, clock: &ManualClock) {
             body["QueueUrl"] = "q".into();
             body
         };
-        let (operation, body) = match draw % 7 {
+        let (operation, body) = match draw % 9 {
+            7 => {
+                let entry = |id: usize| serde_json::json!({"Id": id.to_string(), "MessageBody": "x", "DelaySeconds": draw % 2});
+                (
+                    "SendMessageBatch",
+                    serde_json::json!({"Entries": (0..1 + draw % 10).map(entry).collect::<Vec<_>>()}),
+                )
+            }
+            8 => {
+                let entry = |(id, receipt): (usize, &serde_json::Value)| serde_json::json!({"Id": id.to_string(), "ReceiptHandle": receipt});
+                let entries: Vec<_> =
+                    receipts.iter().rev().take(1 + draw % 10).enumerate().map(entry).collect();
+                ("DeleteMessageBatch", serde_json::json!({ "Entries": entries }))
+            }
             0 | 1 => ("SendMessage", serde_json::json!({"MessageBody": "x", "DelaySeconds": draw % 3})),
             2 | 3 => ("ReceiveMessage", serde_json::json!({"MaxNumberOfMessages": 1 + draw % 10})),
             4 => ("DeleteMessage", serde_json::json!({"ReceiptHandle": receipt})),
@@ -300,4 +313,234 @@ async fn what_a_fifo_queue_refuses_takes_nothing_from_who_shares_a_commit() {
     let sends = [queues.send("q", NOTHING), queues.send("q", NOTHING), queues.send("q.fifo", odd)];
     assert_eq!(join_all(sends).await, [200, 200, 400]);
     assert_eq!(queues.kept(), [0; 4]);
+}
+
+/// A message as its queue should have it.
+struct Expected {
+    visible_at_ms: i64,
+    receive_count: usize,
+    /// Of the last receive.
+    receipt: serde_json::Value,
+}
+
+/// Sends batches, and does things with any of their messages, alone and together; tells what it did not expect.
+struct Consumer {
+    sqs: Sqs,
+    clock: Arc<ManualClock>,
+    seed: u64,
+    sent: usize,
+    expected: std::collections::BTreeMap<String, Expected>,
+}
+
+impl Consumer {
+    fn draw(&mut self, below: usize) -> usize {
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.seed >> 33) as usize % below
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.sqs.now_ms()
+    }
+
+    async fn call(&self, operation: &str, mut body: serde_json::Value) -> serde_json::Value {
+        body["QueueUrl"] = "q".into();
+        let (status, code, reply) = call(&self.sqs, operation, body).await;
+        assert_eq!((status, code), (200, None), "{operation}");
+        reply
+    }
+
+    async fn send(&mut self) {
+        let same_delay = self.draw(3);
+        let entries: Vec<_> = (0..1 + self.draw(10))
+            .map(|id| {
+                let delay_s = if self.draw(8) == 0 { 1 } else { same_delay };
+                let group = if self.draw(8) == 0 { "a".into() } else { serde_json::Value::Null };
+                let more = "é".repeat(self.draw(4));
+                let body = format!("{} {more}", self.sent);
+                self.sent += 1;
+                let visible_at_ms = self.now_ms() + delay_s as i64 * 1000;
+                let expected = Expected { visible_at_ms, receive_count: 0, receipt: NOTHING };
+                self.expected.insert(body.clone(), expected);
+                let attribute = serde_json::json!({"DataType": "String", "StringValue": body});
+                let attributes = if id % 3 == 0 { serde_json::json!({}) } else { serde_json::json!({ "text": attribute }) };
+                serde_json::json!({
+                    "Id": id.to_string(), "MessageBody": body, "DelaySeconds": delay_s, "MessageGroupId": group,
+                    "MessageAttributes": attributes,
+                })
+            })
+            .collect();
+        let reply = self.call("SendMessageBatch", serde_json::json!({ "Entries": entries })).await;
+        assert_eq!(reply["Successful"].as_array().map(Vec::len), Some(entries.len()));
+    }
+
+    /// Receives; how many there were.
+    async fn receive(&mut self) -> usize {
+        let most = 1 + self.draw(10);
+        let visibility_s = self.draw(4);
+        let body = serde_json::json!({
+            "MaxNumberOfMessages": most, "VisibilityTimeout": visibility_s, "MessageAttributeNames": ["All"],
+            "AttributeNames": ["ApproximateReceiveCount"],
+        });
+        let reply = self.call("ReceiveMessage", body).await;
+        let now_ms = self.now_ms();
+        let received = reply["Messages"].as_array().cloned().unwrap_or_default();
+        let visible = self.expected.values().filter(|message| message.visible_at_ms <= now_ms).count();
+        assert_eq!(received.is_empty(), visible == 0);
+        assert!(received.len() <= most);
+        for message in &received {
+            let body = message["Body"].as_str().unwrap();
+            let expected = self.expected.get_mut(body).unwrap();
+            assert!(expected.visible_at_ms <= now_ms, "{body} is hidden");
+            expected.receive_count += 1;
+            expected.visible_at_ms = now_ms + visibility_s as i64 * 1000;
+            expected.receipt = message["ReceiptHandle"].clone();
+            assert_eq!(message["Attributes"]["ApproximateReceiveCount"], expected.receive_count.to_string());
+            let text = &message["MessageAttributes"]["text"]["StringValue"];
+            assert!(text.is_null() || text == body, "{text} of {body}");
+            assert_eq!(message["MD5OfBody"], super::message::md5_of_body(body));
+        }
+        received.len()
+    }
+
+    /// Some that were received, or one of them, with the receipts of their last receives.
+    fn some_received(&mut self, which: impl Fn(&Expected) -> bool) -> Vec<(String, serde_json::Value)> {
+        let received =
+            self.expected.iter().filter(|(_, message)| message.receive_count > 0 && which(message));
+        let mut received: Vec<_> =
+            received.map(|(body, message)| (body.clone(), message.receipt.clone())).collect();
+        let from = self.draw(received.len() + 1);
+        received.rotate_left(from);
+        received.truncate(1 + self.draw(10));
+        received
+    }
+
+    async fn delete(&mut self) {
+        let gone = self.some_received(|_| true);
+        if gone.is_empty() {
+            return;
+        }
+        let entry = |(id, (_, receipt)): (usize, &(String, serde_json::Value))| serde_json::json!({"Id": id.to_string(), "ReceiptHandle": receipt});
+        match &*gone {
+            [(_, receipt)] => {
+                drop(self.call("DeleteMessage", serde_json::json!({"ReceiptHandle": receipt})).await)
+            }
+            many => {
+                let entries: Vec<_> = many.iter().enumerate().map(entry).collect();
+                self.call("DeleteMessageBatch", serde_json::json!({ "Entries": entries })).await;
+            }
+        }
+        self.expected.retain(|body, _| !gone.iter().any(|(deleted, _)| deleted == body));
+    }
+
+    async fn change_visibility(&mut self) {
+        let now_ms = self.now_ms();
+        let seconds = self.draw(4);
+        for (body, receipt) in self.some_received(|message| message.visible_at_ms > now_ms) {
+            let request = serde_json::json!({"ReceiptHandle": receipt, "VisibilityTimeout": seconds});
+            self.call("ChangeMessageVisibility", request).await;
+            self.expected.get_mut(&body).unwrap().visible_at_ms = now_ms + seconds as i64 * 1000;
+        }
+    }
+
+    async fn count(&self) {
+        let reply = self.call("GetQueueAttributes", serde_json::json!({"AttributeNames": ["All"]})).await;
+        let told = ["", "NotVisible", "Delayed"].map(|which| {
+            reply["Attributes"][format!("ApproximateNumberOfMessages{which}")].as_str().unwrap().to_owned()
+        });
+        let now_ms = self.now_ms();
+        let count = |which: &dyn Fn(&Expected) -> bool| {
+            self.expected.values().filter(|message| which(message)).count()
+        };
+        let counted = [
+            count(&|message| message.visible_at_ms <= now_ms),
+            count(&|message| message.visible_at_ms > now_ms && message.receive_count > 0),
+            count(&|message| message.visible_at_ms > now_ms && message.receive_count == 0),
+        ];
+        assert_eq!(told, counted.map(|count| count.to_string()));
+    }
+
+    /// Rows that have several messages.
+    fn shared_rows(&self) -> i64 {
+        let store = self.sqs.hold();
+        store.conn.query_row("SELECT count(*) FROM messages WHERE count > 1", [], |row| row.get(0)).unwrap()
+    }
+}
+
+/// What is sent together lies in one row, and no caller can tell.
+#[tokio::test(start_paused = true)]
+async fn messages_that_share_a_row_are_as_good_as_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut shared, mut deleted_together) = (0, 0);
+    for seed in 0..16 {
+        let (clock, file) = (clock(), folder.path().join(format!("{seed}.db")));
+        let open = || Sqs::open(Some((&file, Durability::Process)), clock.clone(), 0).unwrap();
+        let expected = std::collections::BTreeMap::new();
+        let mut consumer = Consumer { sqs: open(), clock: clock.clone(), seed, sent: 0, expected };
+        consumer.call("CreateQueue", serde_json::json!({"QueueName": "q"})).await;
+        for _ in 0..200 {
+            match consumer.draw(12) {
+                0 | 1 => consumer.send().await,
+                2..=5 => drop(consumer.receive().await),
+                6..=8 => {
+                    let before = consumer.shared_rows();
+                    consumer.delete().await;
+                    deleted_together += i64::from(consumer.shared_rows() < before);
+                }
+                9 => consumer.change_visibility().await,
+                10 => {
+                    let ahead_ms = consumer.draw(1500) as i64;
+                    consumer.clock.advance_ms(ahead_ms);
+                }
+                _ => {
+                    consumer.sqs = Sqs::open(None, clock.clone(), 0).unwrap();
+                    consumer.sqs = open();
+                }
+            }
+            shared += consumer.shared_rows();
+            consumer.count().await;
+            let mut store = consumer.sqs.hold();
+            let Store { conn, queues, .. } = &mut *store;
+            let queue = queues.get_mut("q").unwrap();
+            let in_flight = queue.in_flight;
+            queue.recall(conn).unwrap();
+            assert_eq!(in_flight, queue.in_flight);
+        }
+        consumer.clock.advance_ms(10_000);
+        while consumer.receive().await > 0 {
+            consumer.delete().await;
+            consumer.clock.advance_ms(4_000);
+        }
+        assert_eq!(consumer.expected.len(), 0);
+    }
+    assert!(shared > 2_000, "rows had several messages {shared} times");
+    assert!(deleted_together > 40, "{deleted_together} deletes took shared rows");
+}
+
+#[test]
+fn a_file_of_the_first_form_is_read_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sqs.db");
+    let conn = rusqlite::Connection::open(&file).unwrap();
+    conn.execute_batch(
+        "CREATE TABLE messages (seq INTEGER PRIMARY KEY, queue_id INTEGER NOT NULL, state INTEGER NOT NULL,
+            rank INTEGER NOT NULL, visible_at_ms INTEGER NOT NULL, receive_count INTEGER NOT NULL,
+            received_at_ms INTEGER NOT NULL, first_received_at_ms INTEGER NOT NULL, sent_at_ms INTEGER NOT NULL,
+            message_id BLOB NOT NULL, group_id TEXT, dedup_id TEXT, trace TEXT, source_arn TEXT, attributes TEXT,
+            body TEXT NOT NULL);
+         CREATE INDEX ready ON messages (queue_id, rank, seq) WHERE state = 0;
+         CREATE TABLE queues (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, attributes TEXT NOT NULL,
+            tags TEXT NOT NULL, created_at_ms INTEGER NOT NULL, modified_at_ms INTEGER NOT NULL,
+            purged_at_ms INTEGER NOT NULL DEFAULT 0);
+         INSERT INTO queues VALUES (1, 'q', '{}', '{}', 0, 0, 0);
+         INSERT INTO messages VALUES (7, 1, 0, 1, 0, 0, 0, 0, 1763725000000, zeroblob(16), NULL, NULL, NULL, NULL, NULL, 'old');
+         PRAGMA user_version = 1;",
+    )
+    .unwrap();
+    drop(conn);
+    for times in 1..=2 {
+        let sqs = Sqs::open(Some((&file, Durability::Process)), clock(), 0).unwrap();
+        let hidden = serde_json::json!({"QueueUrl": "q", "VisibilityTimeout": 0});
+        let (_, _, reply) = call(&sqs, "ReceiveMessage", hidden).now_or_never().unwrap();
+        assert_eq!(reply["Messages"][0]["Body"], "old", "opened {times} times");
+    }
 }

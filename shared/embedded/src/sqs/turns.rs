@@ -29,20 +29,21 @@ impl Turns {
         Self { served, last_of_group, forget_at: REMEMBERED_GROUPS }
     }
 
-    /// The rank of a message of `group` that becomes ready now.
-    pub(super) fn next(&mut self, group: Option<&str>) -> i64 {
+    /// The rank of the first of `count` messages of `group` that become ready now; the others have those after it.
+    pub(super) fn next(&mut self, group: Option<&str>, count: i64) -> i64 {
         let group = group.unwrap_or_default();
         let served = self.served;
         if let Some(last) = self.last_of_group.get_mut(group) {
-            *last = served.max(*last) + 1;
-            return *last;
+            let first = served.max(*last) + 1;
+            *last = first + count - 1;
+            return first;
         }
         if self.last_of_group.len() >= self.forget_at {
             // A group whose last rank has been served starts again from there, remembered or not.
             self.last_of_group.retain(|_, last| *last > served);
             self.forget_at = REMEMBERED_GROUPS.max(2 * self.last_of_group.len());
         }
-        self.last_of_group.insert(group.to_owned(), served + 1);
+        self.last_of_group.insert(group.to_owned(), served + count);
         served + 1
     }
 
@@ -64,24 +65,36 @@ mod tests {
     #[test]
     fn a_quiet_group_goes_ahead_of_a_backlog() {
         let mut turns = Turns::default();
-        let noisy: Vec<i64> = (0..100).map(|_| turns.next(Some("noisy"))).collect();
+        let noisy: Vec<i64> = (0..100).map(|_| turns.next(Some("noisy"), 1)).collect();
         turns.serve(noisy[4]);
-        let quiet = turns.next(Some("quiet"));
+        let quiet = turns.next(Some("quiet"), 1);
         assert!(quiet <= noisy[5], "{quiet} should not wait behind {}", noisy[5]);
     }
 
     #[test]
     fn one_group_is_served_in_order() {
         let mut turns = Turns::default();
-        let ranks: Vec<i64> = (0..10).map(|_| turns.next(None)).collect();
+        let ranks: Vec<i64> = (0..10).map(|_| turns.next(None, 1)).collect();
         assert!(ranks.is_sorted_by(|a, b| a < b));
+    }
+
+    #[test]
+    fn messages_that_come_together_take_as_many_turns() {
+        let (mut together, mut alone) = (Turns::default(), Turns::default());
+        for turns in [&mut together, &mut alone] {
+            let rank = turns.next(Some("other"), 1);
+            turns.serve(rank);
+        }
+        assert_eq!(together.next(Some("g"), 3), 2);
+        assert_eq!([(); 3].map(|()| alone.next(Some("g"), 1)), [2, 3, 4]);
+        assert_eq!((together.next(Some("g"), 2), alone.next(Some("g"), 1)), (5, 5));
     }
 
     #[test]
     fn served_groups_are_forgotten() {
         let mut turns = Turns::default();
         for group in 0..10 * REMEMBERED_GROUPS {
-            let rank = turns.next(Some(&group.to_string()));
+            let rank = turns.next(Some(&group.to_string()), 1);
             turns.serve(rank);
         }
         assert!(turns.last_of_group.len() <= REMEMBERED_GROUPS);
