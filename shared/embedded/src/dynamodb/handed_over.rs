@@ -10,9 +10,9 @@ use aws_sdk_dynamodb::operation::put_item::builders::PutItemInputBuilder;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemOutput;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemInputBuilder;
 
+use super::DynamoDb;
 use super::direct::{RowWrites, Update, attributes};
 use super::dispatch::count;
-use super::{DynamoDb, InFile};
 use crate::meter::Meter;
 
 impl DynamoDb {
@@ -22,13 +22,17 @@ impl DynamoDb {
         meter: &Meter,
     ) -> Option<BatchWriteItemOutput> {
         let file = self.file.as_ref()?;
-        file.write(RowWrites::of_batch_call(&file.reader, call)?, ("BatchWriteItem", meter)).await?;
+        let rows = RowWrites::of_batch_call(&file.reader, call)?;
+        let written = file.writer.run_among_others(move |on| rows.make(on)).await.ok()??;
+        count(meter, "BatchWriteItem", written);
         Some(BatchWriteItemOutput::builder().build())
     }
 
     pub(crate) async fn put_item(&self, call: &PutItemInputBuilder, meter: &Meter) -> Option<PutItemOutput> {
         let file = self.file.as_ref()?;
-        file.write(RowWrites::of_put_call(&file.reader, call)?, ("PutItem", meter)).await?;
+        let rows = RowWrites::of_put_call(&file.reader, call)?;
+        let written = file.writer.run(move |on| rows.make(on)).await.ok()??;
+        count(meter, "PutItem", written);
         Some(PutItemOutput::builder().build())
     }
 
@@ -46,13 +50,5 @@ impl DynamoDb {
         let updated = file.writer.run(move |on| update.make(on, told)).await.ok()?.ok()?;
         let row = count(meter, "UpdateItem", updated);
         Some(UpdateItemOutput::builder().set_attributes(row).build())
-    }
-}
-
-impl InFile {
-    async fn write(&self, rows: RowWrites, (operation, meter): (&str, &Meter)) -> Option<()> {
-        let written = self.writer.run(move |on| rows.make(on)).await.ok()??;
-        count(meter, operation, written);
-        Some(())
     }
 }

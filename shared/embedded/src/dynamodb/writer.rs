@@ -21,7 +21,7 @@ use crate::disk;
 use crate::folder::{self, Durability};
 
 /// Writes that share a commit at the most: the first is answered no later than the last.
-const TOGETHER: usize = 64;
+const TOGETHER: usize = 16;
 
 /// One connection that writes, and those who wait for it.
 pub(super) struct Writer {
@@ -76,6 +76,10 @@ where
     }
 }
 
+fn stopped() -> DynoxideError {
+    cut_short("who was to make it was stopped")
+}
+
 fn cut_short(why: &str) -> DynoxideError {
     DynoxideError::InternalServerError(format!("the write was not committed: {why}"))
 }
@@ -102,16 +106,35 @@ impl Writer {
         self: &Arc<Self>,
         work: impl FnOnce(&Storage) -> dynoxide::Result<R> + Send + 'static,
     ) -> dynoxide::Result<R> {
-        let (to, answer) = oneshot::channel();
-        let leads = {
-            let mut line = self.line();
-            line.waiting.push(Box::new(Write { work: Some(work), done: None, to }));
-            !mem::replace(&mut line.is_led, true)
-        };
-        if leads {
-            Lead::of(self).make_writes();
+        let (lead, answer) = self.line_up(work);
+        if let Some(lead) = lead {
+            lead.make_writes();
         }
-        answer.await.unwrap_or_else(|_| Err(cut_short("who was to make it was stopped")))
+        answer.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// Makes a write of which there are more: on a task of its own, so that those of the same caller join it.
+    pub(super) async fn run_among_others<R: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Storage) -> dynoxide::Result<R> + Send + 'static,
+    ) -> dynoxide::Result<R> {
+        let (lead, answer) = self.line_up(work);
+        if let Some(lead) = lead {
+            lead.make_writes_soon();
+        }
+        answer.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// Who leads is to see to it that the writes are made.
+    fn line_up<R: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Storage) -> dynoxide::Result<R> + Send + 'static,
+    ) -> (Option<Lead>, oneshot::Receiver<dynoxide::Result<R>>) {
+        let (to, answer) = oneshot::channel();
+        let mut line = self.line();
+        line.waiting.push(Box::new(Write { work: Some(work), done: None, to }));
+        let leads = !mem::replace(&mut line.is_led, true);
+        (leads.then(|| Lead::of(self)), answer)
     }
 
     /// Does `work` while nobody writes to the tables, past this writer neither: SQLite lets one connection write at a time.
@@ -160,10 +183,17 @@ impl Lead {
             if self.ends() {
                 return;
             }
-            if let Ok(runtime) = Handle::try_current() {
-                runtime.spawn(async move { self.make_writes() });
-                return;
+            if Handle::try_current().is_ok() {
+                return self.make_writes_soon();
             }
+        }
+    }
+
+    /// Leaves the writes to a task of their own, where there is a runtime.
+    fn make_writes_soon(self) {
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(async move { self.make_writes() })),
+            Err(_) => self.make_writes(),
         }
     }
 
@@ -309,6 +339,21 @@ mod tests {
         assert_eq!(kept, [true, false, true, false, true]);
         assert_eq!(["a", "b", "c", "d", "e"].map(|key| bench.has(key)), [true, false, true, true, true]);
         assert_eq!(bench.commits(), 2, "five writes share one");
+    }
+
+    #[tokio::test]
+    async fn writes_that_one_caller_makes_beside_each_other_share_a_commit() {
+        let bench = Bench::new();
+        let put = |number: u32| {
+            let request = json!({"TableName": "jobs", "Item": {"pk": {"S": number.to_string()}}});
+            let request = serde_json::from_value(request).unwrap();
+            let put = dynoxide::actions::put_item::execute;
+            bench.writer.run_among_others(move |on| put(on, request).now_or_never().unwrap().map(drop))
+        };
+        assert!(join_all((0..5).map(put)).await.iter().all(Result::is_ok));
+        assert!(bench.has("0") && bench.has("4"));
+        assert_eq!(bench.commits(), 1);
+        assert!(!bench.writer.line().is_led);
     }
 
     #[tokio::test]
