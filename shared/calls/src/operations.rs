@@ -29,7 +29,8 @@ macro_rules! calls {
                 {
                     return answer;
                 }
-                self.clone().send().await
+                // In a box: it has room for all that the SDK puts around a call, and whatever waits for it would have as much.
+                Box::pin(self.clone().send()).await
             }
         }
     )*)*};

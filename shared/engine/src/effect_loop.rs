@@ -62,7 +62,8 @@ impl EffectLoop {
             if let Effect::Send(events) = &effect {
                 granted += events.len();
             }
-            let mut more = match self.carry_out_one(effect).await {
+            // In a box: it has room for whatever an effect may take, and callers move about what they wait for.
+            let mut more = match Box::pin(self.carry_out_one(effect)).await {
                 Ok(more) => more,
                 Err(error) => {
                     self.send_what_was_granted(open).await;
@@ -109,7 +110,7 @@ impl EffectLoop {
     async fn send_what_was_granted(&self, left: Vec<Effect>) {
         for effect in left.into_iter().rev() {
             if let Effect::Send(granted) = effect
-                && let Err(error) = self.delivery.send_granted(granted).await
+                && let Err(error) = Box::pin(self.delivery.send_granted(granted)).await
             {
                 warn!(%error, "what was granted waits for the end of its leases");
             }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -19,7 +20,7 @@ use crate::effect::Release;
 use crate::effect_loop::{EffectLoop, Left};
 use crate::emit::Emission;
 use crate::figures::POISON;
-use crate::queues::message::{Chunk, Message};
+use crate::queues::message::{ArrivalsAt, Message};
 use crate::queues::{Handled, Outgoing, Queues};
 use crate::samples::Samples;
 use crate::tokens::Tokens;
@@ -57,10 +58,9 @@ impl Handler {
             if deadline::is_over(&*self.effects.clock) {
                 break;
             }
-            let each = company.into_iter().map(|Company { places, body, received, .. }| async move {
-                (places, self.handle(&body, received).await)
-            });
-            for (places, answer) in join_all(each).await {
+            let each =
+                company.into_iter().map(|one| async move { (self.handle_read(&one).await, one.places) });
+            for (answer, places) in join_all(each).await {
                 for place in places {
                     handled.iter_mut().skip(place).take(1).for_each(|handled| *handled = answer);
                 }
@@ -73,18 +73,27 @@ impl Handler {
     ///
     /// Messages are independent: one that cannot be read or handled stops no other.
     pub(crate) async fn handle(&self, body: &str, received: u32) -> Handled {
-        let handled = contain(|| whose(body), Box::pin(self.try_handle(body, received))).await;
+        self.handle_read(&Company::of(0, body, received)).await
+    }
+
+    async fn handle_read(&self, one: &Company<'_>) -> Handled {
+        let message = match &one.message {
+            Ok(message) => message,
+            Err(error) => return self.after_error(one, error).await,
+        };
+        let handled = contain(|| whose(message), Box::pin(self.try_handle(message, one.received))).await;
         match handled.map_err(EngineError::from).flatten() {
             Ok(()) => Handled::Done,
-            Err(EngineError::Panicked(panicked)) => self.after_panic(body, received, &panicked).await,
-            Err(error) => self.after_error(body, received, &error).await,
+            Err(EngineError::Panicked(panicked)) => self.after_panic(one, message, &panicked).await,
+            Err(error) => self.after_error(one, &error).await,
         }
     }
 
     /// A message that failed comes again, unless it is poison, which is set aside with the reason: one that no version
     /// writes, at once; one that fails for what is in it, or for a row that it is about, when it came a few times, for the
     /// fault may be ours and be mended. One of a newer version waits for a process of that version.
-    async fn after_error(&self, body: &str, received: u32, error: &EngineError) -> Handled {
+    async fn after_error(&self, one: &Company<'_>, error: &EngineError) -> Handled {
+        let received = one.received;
         let is_poison = match error {
             EngineError::Message { .. } => true,
             EngineError::NewerMessage { .. } => false,
@@ -95,7 +104,7 @@ impl Handler {
             return Handled::Retry;
         }
         error!(%error, received, { POISON } = 1_u64, "a dispatch message is poison: it goes to the dead-letter queue");
-        match self.queues.set_aside(body, &error.to_string()).await {
+        match self.queues.set_aside(&one.text(), &error.to_string()).await {
             Ok(()) => Handled::Done,
             Err(error) => {
                 warn!(%error, "it comes again");
@@ -105,13 +114,13 @@ impl Handler {
     }
 
     /// Sets aside what a message was about whose handling panicked, so that it does not come again and again.
-    async fn after_panic(&self, body: &str, received: u32, panicked: &Panicked) -> Handled {
-        let set_aside = contain(|| whose(body), async {
-            match Message::decode(body)? {
-                Message::Chunk(chunk) => self.delivery.set_aside_chunk(&chunk, panicked).await,
-                Message::Arrival(chunk) => self.tokens.set_aside_arrivals(&chunk, panicked).await,
+    async fn after_panic(&self, one: &Company<'_>, message: &Message, panicked: &Panicked) -> Handled {
+        let set_aside = contain(|| whose(message), async {
+            match message {
+                Message::Chunk(chunk) => self.delivery.set_aside_chunk(chunk, panicked).await,
+                Message::Arrival(chunk) => self.tokens.set_aside_arrivals(chunk, panicked).await,
                 Message::Event(event) => {
-                    let effects = self.delivery.set_aside_granted(&event, panicked).await?;
+                    let effects = self.delivery.set_aside_granted(event, panicked).await?;
                     self.effects.carry_out(effects).await.map(drop)
                 }
                 // Nothing of a client's is lost with these: they come again, a few times.
@@ -120,7 +129,7 @@ impl Handler {
         });
         match set_aside.await.map_err(EngineError::from).flatten() {
             Ok(()) => Handled::Done,
-            Err(error) => self.after_error(body, received, &error).await,
+            Err(error) => self.after_error(one, &error).await,
         }
     }
 
@@ -136,29 +145,29 @@ impl Handler {
         Ok(true)
     }
 
-    async fn try_handle(&self, body: &str, received: u32) -> Result<(), EngineError> {
+    async fn try_handle(&self, message: &Message, received: u32) -> Result<(), EngineError> {
         let bad = |reason: String| EngineError::Message { reason };
-        match Message::decode(body)? {
-            Message::Chunk(chunk) => self.delivery.deliver_chunk(&chunk, received).await,
-            Message::Sent(sent) => self.delivery.keep_sent(&sent).await,
-            Message::Arrival(chunk) => self.tokens.arrive(&chunk, received).await,
+        match message {
+            Message::Chunk(chunk) => self.delivery.deliver_chunk(chunk, received).await,
+            Message::Sent(sent) => self.delivery.keep_sent(sent).await,
+            Message::Arrival(chunk) => self.tokens.arrive(chunk, received).await,
             Message::Event(event) => {
-                let effects = self.delivery.deliver_granted(&event, received).await?;
+                let effects = self.delivery.deliver_granted(event, received).await?;
                 self.effects.carry_out(effects).await.map(drop)
             }
-            Message::Scan { part } => self.emission.work_on_part(&part).await,
+            Message::Scan { part } => self.emission.work_on_part(part).await,
             Message::Callback(telling) => {
                 let (client, run) = telling.of()?;
                 let due_at = due_at(telling.due_s);
                 match self.sends_on(&client, due_at, || Message::Callback(telling.clone())).await? {
                     true => Ok(()),
-                    false => self.delivery.call_back(&client, &run, &telling).await,
+                    false => self.delivery.call_back(&client, &run, telling).await,
                 }
             }
             Message::Look { client, job, due_s } => {
                 let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
                 let job: JobId = job.parse().map_err(|e| bad(format!("'job': {e}")))?;
-                let due = DateTime::from_timestamp(due_s, 0).map(clamped);
+                let due = DateTime::from_timestamp(*due_s, 0).map(clamped);
                 let due = due.ok_or_else(|| bad("'due_s': no instant".to_owned()))?;
                 self.watches.look(&client, &job, due).await
             }
@@ -167,15 +176,18 @@ impl Handler {
                 let due_at = due_at(telling.due_s);
                 match self.sends_on(&client, due_at, || Message::Overdue(telling.clone())).await? {
                     true => Ok(()),
-                    false => self.delivery.tell_overdue(&client, &run, &telling).await,
+                    false => self.delivery.tell_overdue(&client, &run, telling).await,
                 }
             }
             Message::Wake { client, policy, due_s } => {
                 let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
                 let policy: PolicyId = policy.parse().map_err(|e| bad(format!("'policy': {e}")))?;
-                let due_at = due_at(due_s);
-                let again =
-                    || Message::Wake { client: client.to_string(), policy: policy.to_string(), due_s };
+                let due_at = due_at(*due_s);
+                let again = || Message::Wake {
+                    client: client.to_string(),
+                    policy: policy.to_string(),
+                    due_s: *due_s,
+                };
                 match self.sends_on(&client, due_at, again).await? {
                     true => Ok(()),
                     // What is due in it: the tick looks after the rest.
@@ -193,18 +205,18 @@ impl Handler {
             }
             Message::Drain { client, job } => {
                 let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
-                let job = job.map(|job| job.parse()).transpose();
+                let job = job.as_ref().map(|job| job.parse()).transpose();
                 let job = job.map_err(|e| bad(format!("'job': {e}")))?;
                 self.delivery.drain(&client, &job.map_or(SidelineOf::Client, SidelineOf::Job)).await
             }
             Message::Delete { client, step } => {
                 let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
-                self.deletions.go_on(&client, step).await
+                self.deletions.go_on(&client, *step).await
             }
             Message::Retain { client, policy, after } => {
                 let client: ClientId = client.parse().map_err(|e| bad(format!("'client': {e}")))?;
                 let policy: PolicyId = policy.parse().map_err(|e| bad(format!("'policy': {e}")))?;
-                self.tokens.retain_waiting(&client, &policy, after).await
+                self.tokens.retain_waiting(&client, &policy, after.clone()).await
             }
             Message::Release { token, succeeded, dead, text } => {
                 let token: Token = token.parse().map_err(|e| bad(format!("'token': {e}")))?;
@@ -214,7 +226,10 @@ impl Handler {
                     (false, false) => Outcome::Failed,
                 };
                 let client = token.client().clone();
-                self.tokens.release_now(&client, vec![Release { token, outcome, text }]).await.map(drop)
+                self.tokens
+                    .release_now(&client, vec![Release { token, outcome, text: text.clone() }])
+                    .await
+                    .map(drop)
             }
         }
     }
@@ -229,63 +244,88 @@ fn due_at(due_s: Option<i64>) -> Option<DateTime<Utc>> {
 struct Company<'m> {
     /// Their places among all.
     places: Vec<usize>,
-    body: Cow<'m, str>,
+    message: Result<Message, EngineError>,
+    /// As it came; of several, none.
+    text: Option<&'m str>,
     received: u32,
     /// What they ask for may have been done before.
     repeats: bool,
 }
 
-fn in_company<'m>(messages: &[(&'m str, u32)]) -> Vec<Company<'m>> {
-    let mut arrivals: BTreeMap<_, (Vec<usize>, Chunk)> = BTreeMap::new();
-    let mut all = Vec::new();
-    for (place, (body, received)) in messages.iter().enumerate() {
-        let message = Message::decode(body);
-        let repeats = *received > 1
+impl<'m> Company<'m> {
+    fn of(place: usize, text: &'m str, received: u32) -> Self {
+        let message = Message::decode(text);
+        let repeats = received > 1
             || matches!(&message, Ok(Message::Chunk(chunk) | Message::Arrival(chunk)) if chunk.repeat);
-        if let Ok(Message::Arrival(chunk)) = message
-            && !repeats
-            && let Ok((line, _)) = chunk.arrivals()
-        {
-            match arrivals.get_mut(&(line.clone(), chunk.ahead)) {
-                Some((places, known)) => {
-                    places.push(place);
-                    known.as_of_ms = known.as_of_ms.min(chunk.as_of_ms);
-                    known.items.extend(chunk.items);
-                }
-                None => drop(arrivals.insert((line, chunk.ahead), (vec![place], chunk))),
-            }
-            continue;
-        }
-        all.push(Company { places: vec![place], body: Cow::Borrowed(body), received: *received, repeats });
+        Self { places: vec![place], message, text: Some(text), received, repeats }
     }
-    all.extend(arrivals.into_values().map(|(places, chunk)| {
-        let body = Message::Arrival(chunk).encode().into();
-        Company { places, body, received: 1, repeats: false }
-    }));
+
+    /// The line at which it arrives for the first time, and whether it went ahead of its jobs.
+    fn arrives_at(&self) -> Option<(ArrivalsAt, bool)> {
+        match &self.message {
+            Ok(Message::Arrival(chunk)) if !self.repeats => Some((chunk.arrivals().ok()?.0, chunk.ahead)),
+            _ => None,
+        }
+    }
+
+    /// Adds one that arrives at the same line.
+    fn join(&mut self, other: Self) {
+        if let (Ok(Message::Arrival(known)), Ok(Message::Arrival(chunk))) = (&mut self.message, other.message)
+        {
+            self.places.extend(other.places);
+            self.text = None;
+            known.as_of_ms = known.as_of_ms.min(chunk.as_of_ms);
+            known.items.extend(chunk.items);
+        }
+    }
+
+    /// What could be sent for them.
+    fn text(&self) -> Cow<'m, str> {
+        match (self.text, &self.message) {
+            (Some(text), _) => text.into(),
+            (None, Ok(message)) => message.encode().into(),
+            (None, Err(_)) => "".into(),
+        }
+    }
+}
+
+fn in_company<'m>(messages: &[(&'m str, u32)]) -> Vec<Company<'m>> {
+    let mut arrivals: BTreeMap<_, Company<'_>> = BTreeMap::new();
+    let mut all = Vec::new();
+    for (place, (text, received)) in messages.iter().enumerate() {
+        let one = Company::of(place, text, *received);
+        match one.arrives_at() {
+            Some(line) => match arrivals.entry(line) {
+                Entry::Vacant(first) => drop(first.insert(one)),
+                Entry::Occupied(known) => known.into_mut().join(one),
+            },
+            None => all.push(one),
+        }
+    }
+    all.extend(arrivals.into_values());
     all
 }
 
 /// What a message is about, for the log.
-fn whose(body: &str) -> String {
+fn whose(message: &Message) -> String {
     let text = |text: &str| text.chars().take(200).collect::<String>();
-    match Message::decode(body) {
-        Ok(Message::Chunk(chunk) | Message::Arrival(chunk)) => {
+    match message {
+        Message::Chunk(chunk) | Message::Arrival(chunk) => {
             let job = chunk.items.first().map_or("", |item| &*item.job);
             format!("client {}, job {}", text(&chunk.client), text(job))
         }
-        Ok(Message::Sent(sent)) => format!("client {}, a chunk that was sent", text(&sent.chunk.client)),
-        Ok(Message::Event(event)) => format!("pack {}, token {}", text(&event.pack), text(&event.token)),
-        Ok(Message::Callback(telling) | Message::Overdue(telling)) => {
+        Message::Sent(sent) => format!("client {}, a chunk that was sent", text(&sent.chunk.client)),
+        Message::Event(event) => format!("pack {}, token {}", text(&event.pack), text(&event.token)),
+        Message::Callback(telling) | Message::Overdue(telling) => {
             format!("client {}, run {}", text(&telling.client), text(&telling.run))
         }
-        Ok(Message::Look { client, job, .. }) => format!("client {}, job {}", text(&client), text(&job)),
-        Ok(Message::Wake { client, policy, .. } | Message::Retain { client, policy, .. }) => {
-            format!("client {}, policy {}", text(&client), text(&policy))
+        Message::Look { client, job, .. } => format!("client {}, job {}", text(client), text(job)),
+        Message::Wake { client, policy, .. } | Message::Retain { client, policy, .. } => {
+            format!("client {}, policy {}", text(client), text(policy))
         }
-        Ok(Message::Drain { client, .. }) => format!("client {}, what was sidelined", text(&client)),
-        Ok(Message::Delete { client, .. }) => format!("client {}, which is being deleted", text(&client)),
-        Ok(Message::Release { token, .. }) => format!("token {}", text(&token)),
-        Ok(Message::Scan { part }) => format!("part {}", text(&part)),
-        Err(_) => "a message that cannot be read".to_owned(),
+        Message::Drain { client, .. } => format!("client {}, what was sidelined", text(client)),
+        Message::Delete { client, .. } => format!("client {}, which is being deleted", text(client)),
+        Message::Release { token, .. } => format!("token {}", text(token)),
+        Message::Scan { part } => format!("part {}", text(part)),
     }
 }

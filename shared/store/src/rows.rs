@@ -428,14 +428,13 @@ impl Store {
     /// A page of a whole table, in no order that says anything, read consistently. `after` is the `next` of the page before.
     pub(crate) async fn scan(&self, table: Table, after: Option<String>) -> Result<Page<Attributes>> {
         let after = after.as_deref().and_then(|after| after.split_once(PLACE));
-        let out = self
+        let scan = self
             .db
             .scan()
             .table_name(self.name(table))
             .consistent_read(true)
-            .set_exclusive_start_key(after.map(|(pk, sk)| Key::new(pk, sk).attributes()))
-            .send()
-            .await;
+            .set_exclusive_start_key(after.map(|(pk, sk)| Key::new(pk, sk).attributes()));
+        let out = Box::pin(scan.send()).await;
         let out = out.map_err(|e| StoreError::aws("Scan", table, &e))?;
         let part = |name: &str| out.last_evaluated_key.as_ref()?.get(name)?.as_s().ok();
         let next = part(PARTITION_KEY).zip(part(SORT_KEY)).map(|(pk, sk)| format!("{pk}{PLACE}{sk}"));
@@ -450,15 +449,14 @@ impl Store {
         limit: i32,
     ) -> Result<Page<Key>> {
         let after = after.as_deref().and_then(|after| after.split_once(PLACE));
-        let out = self
+        let scan = self
             .db
             .scan()
             .table_name(self.name(table))
             .projection_expression(format!("{PARTITION_KEY}, {SORT_KEY}"))
             .limit(limit)
-            .set_exclusive_start_key(after.map(|(pk, sk)| Key::new(pk, sk).attributes()))
-            .send()
-            .await;
+            .set_exclusive_start_key(after.map(|(pk, sk)| Key::new(pk, sk).attributes()));
+        let out = Box::pin(scan.send()).await;
         let out = out.map_err(|e| StoreError::aws("Scan", table, &e))?;
         let key = |row: &Attributes| Item::new(table, row).key();
         let next = out.last_evaluated_key.as_ref().map(key).transpose()?;
@@ -522,7 +520,7 @@ impl Store {
         let mut round = 1;
         loop {
             let call = self.db.transact_write_items().set_transact_items(Some(items.clone()));
-            let Err(error) = call.send().await else { return Ok(Write::Done) };
+            let Err(error) = Box::pin(call.send()).await else { return Ok(Write::Done) };
             let reasons = match error.as_service_error() {
                 Some(TransactWriteItemsError::TransactionCanceledException(c)) => c.cancellation_reasons(),
                 _ => &[],

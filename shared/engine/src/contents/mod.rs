@@ -99,7 +99,8 @@ impl Contents {
     ) -> Result<Option<Terms>, EngineError> {
         let in_job = match &terms.payload {
             Payload::Inline(_) | Payload::List(_) | Payload::Template(_) => None,
-            Payload::InJob => match self.present_job(client, run.job()).await? {
+            // In a box: most need no job, and would be moved about with the room for one.
+            Payload::InJob => match Box::pin(self.present_job(client, run.job())).await? {
                 Some(job) => Some(job.terms.payload),
                 None => return Ok(None),
             },

@@ -229,7 +229,7 @@ impl Tokens {
                 effects.push(effect);
                 continue;
             };
-            let served = contain(|| format!("{key:?}"), self.throttle.serve_group(*group)).await;
+            let served = contain(|| format!("{key:?}"), Box::pin(self.throttle.serve_group(*group))).await;
             match served.map_err(EngineError::from).flatten() {
                 Ok(served) => effects.extend(served),
                 Err(error) => effects.push(Effect::Fail(error)),

@@ -138,7 +138,7 @@ impl Store {
         if let Some(after) = after {
             call = call.set_exclusive_start_key(Some(Key::new(pk, after).attributes()));
         }
-        let out = call.key_condition_expression(condition).send().await;
+        let out = Box::pin(call.key_condition_expression(condition).send()).await;
         let out = out.map_err(|e| StoreError::aws("Query", table, &e))?;
         let next = out.last_evaluated_key.as_ref().and_then(|key| key.get(SORT_KEY)?.as_s().ok()).cloned();
         Ok(Rows { number: u64::try_from(out.count).unwrap_or_default(), zones: BTreeSet::new(), next })
