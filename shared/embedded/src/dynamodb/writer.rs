@@ -76,10 +76,6 @@ where
     }
 }
 
-fn stopped() -> DynoxideError {
-    cut_short("who was to make it was stopped")
-}
-
 fn cut_short(why: &str) -> DynoxideError {
     DynoxideError::InternalServerError(format!("the write was not committed: {why}"))
 }
@@ -106,11 +102,7 @@ impl Writer {
         self: &Arc<Self>,
         work: impl FnOnce(&Storage) -> dynoxide::Result<R> + Send + 'static,
     ) -> dynoxide::Result<R> {
-        let (lead, answer) = self.line_up(work);
-        if let Some(lead) = lead {
-            lead.make_writes();
-        }
-        answer.await.unwrap_or_else(|_| Err(stopped()))
+        self.led_by(Lead::make_writes, work).await
     }
 
     /// Makes a write of which there are more: on a task of its own, so that those of the same caller join it.
@@ -118,23 +110,25 @@ impl Writer {
         self: &Arc<Self>,
         work: impl FnOnce(&Storage) -> dynoxide::Result<R> + Send + 'static,
     ) -> dynoxide::Result<R> {
-        let (lead, answer) = self.line_up(work);
-        if let Some(lead) = lead {
-            lead.make_writes_soon();
-        }
-        answer.await.unwrap_or_else(|_| Err(stopped()))
+        self.led_by(Lead::make_writes_soon, work).await
     }
 
-    /// Who leads is to see to it that the writes are made.
-    fn line_up<R: Send + 'static>(
+    /// Makes a write; where nobody leads, `make` sees to it.
+    async fn led_by<R: Send + 'static>(
         self: &Arc<Self>,
+        make: fn(Lead),
         work: impl FnOnce(&Storage) -> dynoxide::Result<R> + Send + 'static,
-    ) -> (Option<Lead>, oneshot::Receiver<dynoxide::Result<R>>) {
+    ) -> dynoxide::Result<R> {
         let (to, answer) = oneshot::channel();
-        let mut line = self.line();
-        line.waiting.push(Box::new(Write { work: Some(work), done: None, to }));
-        let leads = !mem::replace(&mut line.is_led, true);
-        (leads.then(|| Lead::of(self)), answer)
+        let leads = {
+            let mut line = self.line();
+            line.waiting.push(Box::new(Write { work: Some(work), done: None, to }));
+            !mem::replace(&mut line.is_led, true)
+        };
+        if leads {
+            make(Lead::of(self));
+        }
+        answer.await.unwrap_or_else(|_| Err(cut_short("who was to make it was stopped")))
     }
 
     /// Does `work` while nobody writes to the tables, past this writer neither: SQLite lets one connection write at a time.
