@@ -321,6 +321,8 @@ struct Expected {
     receive_count: usize,
     /// Of the last receive.
     receipt: serde_json::Value,
+    /// Of the receive before.
+    stale: serde_json::Value,
 }
 
 /// Sends batches, and does things with any of their messages, alone and together; tells what it did not expect.
@@ -359,7 +361,7 @@ impl Consumer {
                 let body = format!("{} {more}", self.sent);
                 self.sent += 1;
                 let visible_at_ms = self.now_ms() + delay_s as i64 * 1000;
-                let expected = Expected { visible_at_ms, receive_count: 0, receipt: NOTHING };
+                let expected = Expected { visible_at_ms, receive_count: 0, receipt: NOTHING, stale: NOTHING };
                 self.expected.insert(body.clone(), expected);
                 let attribute = serde_json::json!({"DataType": "String", "StringValue": body});
                 let attributes = if id % 3 == 0 { serde_json::json!({}) } else { serde_json::json!({ "text": attribute }) };
@@ -393,7 +395,7 @@ impl Consumer {
             assert!(expected.visible_at_ms <= now_ms, "{body} is hidden");
             expected.receive_count += 1;
             expected.visible_at_ms = now_ms + visibility_s as i64 * 1000;
-            expected.receipt = message["ReceiptHandle"].clone();
+            expected.stale = std::mem::replace(&mut expected.receipt, message["ReceiptHandle"].clone());
             assert_eq!(message["Attributes"]["ApproximateReceiveCount"], expected.receive_count.to_string());
             let text = &message["MessageAttributes"]["text"]["StringValue"];
             assert!(text.is_null() || text == body, "{text} of {body}");
@@ -425,7 +427,17 @@ impl Consumer {
                 drop(self.call("DeleteMessage", serde_json::json!({"ReceiptHandle": receipt})).await)
             }
             many => {
-                let entries: Vec<_> = many.iter().enumerate().map(entry).collect();
+                // Whoever was given a message before somebody else deletes nothing.
+                let is_stale = |(body, message): &(&String, &Expected)| {
+                    !message.stale.is_null() && many.iter().all(|(deleted, _)| deleted != *body)
+                };
+                let stale = self
+                    .expected
+                    .iter()
+                    .find(is_stale)
+                    .map(|(body, message)| (body.clone(), message.stale.clone()));
+                let all: Vec<_> = many.iter().cloned().chain(stale).take(10).collect();
+                let entries: Vec<_> = all.iter().enumerate().map(entry).collect();
                 self.call("DeleteMessageBatch", serde_json::json!({ "Entries": entries })).await;
             }
         }
