@@ -72,16 +72,19 @@ CREATE TABLE IF NOT EXISTS deduplication (
     PRIMARY KEY (queue_id, scope, dedup_id)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS deduplication_end ON deduplication (until_ms);
-PRAGMA user_version = 2;
+PRAGMA user_version = 1;
 ";
 
-/// From the first form: a row had one message.
-const FROM_1: &str = "
+/// Whether the table of messages is there, without the number of messages in a row.
+const IS_OF_FIRST_FORM: &str =
+    "SELECT count(*) > 0 AND coalesce(sum(name = 'count'), 0) = 0 FROM pragma_table_info('messages')";
+
+/// From the first form: a row had one message. An older version, in between, leaves what is new as it is.
+const FROM_FIRST_FORM: &str = "
 BEGIN;
 ALTER TABLE messages ADD COLUMN count INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE messages ADD COLUMN cuts TEXT;
-DROP INDEX ready;
-PRAGMA user_version = 2;
+DROP INDEX IF EXISTS ready;
 COMMIT;
 ";
 
@@ -100,8 +103,8 @@ pub(super) fn connect(file: Option<(&Path, Durability)>) -> rusqlite::Result<Con
     // Otherwise a kept statement whose plan looks at a parameter, as that of a `LIMIT ?`, is prepared anew at each use.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.set_prepared_statement_cache_capacity(64);
-    if conn.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))? == 1 {
-        conn.execute_batch(FROM_1)?;
+    if conn.query_row(IS_OF_FIRST_FORM, [], |row| row.get(0))? {
+        conn.execute_batch(FROM_FIRST_FORM)?;
     }
     conn.execute_batch(TABLES)?;
     Ok(conn)

@@ -548,11 +548,12 @@ fn a_file_of_the_first_form_is_read_on() {
          PRAGMA user_version = 1;",
     )
     .unwrap();
-    drop(conn);
     for times in 1..=2 {
         let sqs = Sqs::open(Some((&file, Durability::Process)), clock(), 0).unwrap();
         let hidden = serde_json::json!({"QueueUrl": "q", "VisibilityTimeout": 0});
         let (_, _, reply) = call(&sqs, "ReceiveMessage", hidden).now_or_never().unwrap();
         assert_eq!(reply["Messages"][0]["Body"], "old", "opened {times} times");
+        // As a version does that knows the first form only.
+        conn.execute_batch("PRAGMA user_version = 1").unwrap();
     }
 }
