@@ -282,9 +282,8 @@ impl<'m> Company<'m> {
     /// What could be sent for them.
     fn text(&self) -> Cow<'m, str> {
         match (self.text, &self.message) {
-            (Some(text), _) => text.into(),
             (None, Ok(message)) => message.encode().into(),
-            (None, Err(_)) => "".into(),
+            (text, _) => text.unwrap_or_default().into(),
         }
     }
 }

@@ -19,7 +19,7 @@ use super::wire::{BatchOutcome, DeleteEntry, Done, VisibilityEntry};
 pub(super) fn delete(desk: &mut Desk<'_>, handle: &str) -> Result<(), Failure> {
     let receipt = Receipt::decode(handle, desk.queue.id)?;
     if !desk.queue.is_fifo() {
-        return delete_from_standard(desk, vec![receipt]);
+        return delete_from_standard(desk, &mut [receipt]);
     }
     let groups = &mut BTreeSet::new();
     delete_from_line(desk, (handle, receipt), groups)?;
@@ -38,7 +38,7 @@ pub(super) fn delete_many(
             receipts.push(receipt);
             Ok(())
         })?;
-        delete_from_standard(desk, receipts)?;
+        delete_from_standard(desk, &mut receipts)?;
         return Ok(outcome);
     }
     let mut groups = BTreeSet::new();
@@ -84,13 +84,13 @@ fn delete_from_line(
         return Err(Refused::value(handle, "ReceiptHandle", "The receipt handle has expired.").into());
     }
     groups.extend(message.group_id);
-    delete_row(desk, receipt.seq)
+    Ok(desk.delete(receipt.seq)?)
 }
 
 /// Deletes messages of a standard queue that were not received again since.
-fn delete_from_standard(desk: &mut Desk<'_>, mut receipts: Vec<Receipt>) -> Result<(), Failure> {
+fn delete_from_standard(desk: &mut Desk<'_>, receipts: &mut [Receipt]) -> Result<(), Failure> {
     receipts.sort_unstable_by_key(|receipt| receipt.seq);
-    let mut rest = receipts.as_slice();
+    let mut rest = &*receipts;
     while let [first, later @ ..] = rest {
         let Some(row) = Standing::of(desk.conn, *first)? else {
             rest = later;
@@ -101,20 +101,15 @@ fn delete_from_standard(desk: &mut Desk<'_>, mut receipts: Vec<Receipt>) -> Resu
         let gone: BTreeSet<i64> = valid.map(|receipt| receipt.seq).collect();
         rest = rest.get(of_row..).unwrap_or_default();
         if gone.len() as i64 == row.count {
-            delete_row(desk, row.seq)?;
+            desk.delete(row.seq)?;
         } else if !gone.is_empty() {
             bundle::split(desk.conn, row.seq)?;
-            gone.iter().try_for_each(|seq| delete_row(desk, *seq))?;
+            gone.iter().try_for_each(|seq| desk.delete(*seq))?;
         }
         if row.state == WAITING {
             desk.queue.in_flight -= gone.len() as i64;
         }
     }
-    Ok(())
-}
-
-fn delete_row(desk: &Desk<'_>, seq: i64) -> Result<(), Failure> {
-    desk.conn.prepare_cached("DELETE FROM messages WHERE seq = ?1")?.execute([seq])?;
     Ok(())
 }
 

@@ -6,10 +6,10 @@
 use std::borrow::Cow;
 use std::iter;
 
-use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::receipt::Receipt;
+use super::schema::unreadable;
 
 /// The bytes of a message id.
 const ID_BYTES: usize = 16;
@@ -35,13 +35,13 @@ pub(super) struct Member<'a> {
 
 impl<'a> Texts<'a> {
     /// Those of a message that is alone.
-    pub(super) fn of_one(id: [u8; ID_BYTES], attributes: Option<String>, body: &'a str) -> Self {
-        let message_ids = Cow::Owned(id.to_vec());
+    pub(super) fn of_one(id: &'a [u8; ID_BYTES], attributes: Option<String>, body: &'a str) -> Self {
+        let message_ids = Cow::Borrowed(&id[..]);
         Self { message_ids, attributes: attributes.map(Cow::Owned), body: body.into(), cuts: Vec::new() }
     }
 
     /// Adds a message to others.
-    pub(super) fn add(&mut self, id: [u8; ID_BYTES], attributes: Option<&str>, body: &str) {
+    pub(super) fn add(&mut self, id: &[u8; ID_BYTES], attributes: Option<&str>, body: &str) {
         if self.cuts.is_empty() {
             self.cuts.push((self.body.len(), self.attributes.as_ref().map_or(0, |joined| joined.len())));
         }
@@ -97,10 +97,6 @@ impl<'a> Texts<'a> {
             Some(Member { message_id, attributes, body })
         })
     }
-}
-
-fn unreadable(column: usize) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, "not as it was stored".into())
 }
 
 /// A row, as far as it matters to what may be done with its messages.
@@ -181,11 +177,11 @@ mod tests {
 
     #[test]
     fn texts_that_are_joined_come_apart_again() {
-        let mut texts = Texts::of_one([1; 16], None, "één");
+        let mut texts = Texts::of_one(&[1; 16], None, "één");
         assert_eq!((texts.count(), texts.cuts()), (1, None));
         assert_eq!(read(&texts), [(1, None, "één".to_owned())]);
-        texts.add([2; 16], Some("{}"), "b");
-        texts.add([3; 16], None, "ccc");
+        texts.add(&[2; 16], Some("{}"), "b");
+        texts.add(&[3; 16], None, "ccc");
         assert_eq!(texts.count(), 3);
         let told = [(1, None, "één"), (2, Some("{}"), "b"), (3, None, "ccc")];
         assert_eq!(read(&texts), told.map(|(id, a, b)| (id, a.map(str::to_owned), b.to_owned())));

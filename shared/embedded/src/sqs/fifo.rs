@@ -68,7 +68,7 @@ fn take_from_group(
             }
             after = message.seq;
             if message.sent_at_ms <= expired_before_ms {
-                desk.conn.prepare_cached("DELETE FROM messages WHERE seq = ?1")?.execute([message.seq])?;
+                desk.delete(message.seq)?;
             } else if !redrive::away(desk, &message)? {
                 message.receive(desk, visible_at_ms, IN_LINE)?;
                 taken.push(message);

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use super::attributes::Attributes;
 use super::name::QueueName;
-use super::schema::{READY, WAITING};
+use super::schema::{READY, WAITING, unreadable};
 use super::turns::Turns;
 
 /// A queue. The fields of the second half follow from the rows; [`Queue::recall`] reads them again.
@@ -96,13 +96,6 @@ pub(super) fn load_all(conn: &Connection) -> rusqlite::Result<HashMap<String, Qu
     let rows = statement.query_map([], |row| {
         let (id, name): (i64, String) = (row.get(0)?, row.get(1)?);
         let (given, tags): (String, String) = (row.get(2)?, row.get(3)?);
-        let unreadable = |column: usize| {
-            rusqlite::Error::FromSqlConversionFailure(
-                column,
-                rusqlite::types::Type::Text,
-                "not as it was stored".into(),
-            )
-        };
         let name = QueueName::parse(&name).map_err(|_| unreadable(1))?;
         let given: BTreeMap<String, String> = serde_json::from_str(&given).map_err(|_| unreadable(2))?;
         let attributes = Attributes::default().with(&given, name.is_fifo()).map_err(|_| unreadable(2))?;

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
+use rusqlite::types::Type;
 
 use crate::disk;
 use crate::folder::{self, Durability};
@@ -108,6 +109,11 @@ pub(super) fn connect(file: Option<(&Path, Durability)>) -> rusqlite::Result<Con
     }
     conn.execute_batch(TABLES)?;
     Ok(conn)
+}
+
+/// What is told of a column that does not hold what is stored there.
+pub(super) fn unreadable(column: usize) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, "not as it was stored".into())
 }
 
 #[cfg(test)]

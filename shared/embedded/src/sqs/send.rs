@@ -151,9 +151,9 @@ fn to_standard(desk: &mut Desk<'_>, row: &[(&Accepted<'_>, &Stored<'_>)]) -> Res
     } else {
         (READY, desk.queue.turns.next(group, row.len() as i64))
     };
-    let mut texts = Texts::of_one(*message_id, attributes(first.entry), first.body);
+    let mut texts = Texts::of_one(message_id, attributes(first.entry), first.body);
     for (message, stored) in others {
-        texts.add(stored.message_id, attributes(message.entry).as_deref(), message.body);
+        texts.add(&stored.message_id, attributes(message.entry).as_deref(), message.body);
     }
     let place = Place { state, rank, visible_at_ms: first.visible_at_ms, group, dedup_id: None };
     insert(desk, *seq, &place, first.trace, &texts)
@@ -190,7 +190,7 @@ fn to_fifo<'e>(desk: &mut Desk<'_>, entry: &'e SendEntry<'_>) -> Result<Stored<'
     let message_id = desk.sequence.message_id(seq);
     let place =
         Place { state: IN_LINE, rank: 0, visible_at_ms, group: Some(group), dedup_id: Some(&dedup_id) };
-    insert(desk, seq, &place, trace, &Texts::of_one(message_id, self::attributes(entry), body))?;
+    insert(desk, seq, &place, trace, &Texts::of_one(&message_id, self::attributes(entry), body))?;
     desk.conn
         .prepare_cached("INSERT OR IGNORE INTO groups (queue_id, group_id, ready_at_ms) VALUES (?1, ?2, ?3)")?
         .execute(params![desk.queue.id, &**group, visible_at_ms])?;

@@ -58,7 +58,7 @@ pub(super) fn take(
         for mut row in found {
             desk.queue.turns.serve(row.rank + row.count - 1);
             if row.sent_at_ms <= expired_before_ms {
-                desk.conn.prepare_cached("DELETE FROM messages WHERE seq = ?1")?.execute([row.seq])?;
+                desk.delete(row.seq)?;
             } else if !redrive::away(desk, &row)? {
                 row.receive(desk, visible_at_ms, WAITING)?;
                 desk.queue.in_flight += row.count;

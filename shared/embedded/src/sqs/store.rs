@@ -273,6 +273,13 @@ impl Store {
     }
 }
 
+impl Desk<'_> {
+    /// Deletes a row of messages.
+    pub(super) fn delete(&self, seq: i64) -> rusqlite::Result<()> {
+        self.conn.prepare_cached("DELETE FROM messages WHERE seq = ?1")?.execute([seq]).map(drop)
+    }
+}
+
 impl Drop for Store {
     fn drop(&mut self) {
         self.settle();

@@ -61,8 +61,7 @@ async fn agrees_after_any_calls(sqs: &Sqs, clock: &ManualClock) {
     let mut receipts: Vec<serde_json::Value> = Vec::new();
     let mut seed = 7_u64;
     for _ in 0..3_000 {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let draw = (seed >> 33) as usize;
+        let draw = draw(&mut seed);
         let receipt = receipts.get(draw % (receipts.len() + 1)).cloned().unwrap_or_default();
         let on = |mut body: serde_json::Value| {
             body["QueueUrl"] = "q".into();
@@ -98,18 +97,29 @@ async fn agrees_after_any_calls(sqs: &Sqs, clock: &ManualClock) {
         let received = reply["Messages"].as_array().into_iter().flatten();
         receipts.extend(received.map(|message| message["ReceiptHandle"].clone()));
         receipts.drain(..receipts.len().saturating_sub(30));
-        let mut store = sqs.hold();
-        let Store { conn, queues, .. } = &mut *store;
-        let queue = queues.get_mut("q").unwrap();
-        let (in_flight, next_due_at_ms) = (queue.in_flight, queue.next_due_at_ms);
-        queue.recall(conn).unwrap();
-        assert_eq!(in_flight, queue.in_flight, "after {operation}");
-        assert!(next_due_at_ms <= queue.next_due_at_ms, "after {operation}");
+        agrees(sqs, operation);
     }
     assert!(
         sqs.hold().queues["dead"].next_due_at_ms < i64::MAX,
         "some messages should have failed too often"
     );
+}
+
+/// The next of the numbers that follow from a seed.
+fn draw(seed: &mut u64) -> usize {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*seed >> 33) as usize
+}
+
+/// What is kept of the queue `q` in memory is what its rows say.
+fn agrees(sqs: &Sqs, operation: &str) {
+    let mut store = sqs.hold();
+    let Store { conn, queues, .. } = &mut *store;
+    let queue = queues.get_mut("q").unwrap();
+    let (in_flight, next_due_at_ms) = (queue.in_flight, queue.next_due_at_ms);
+    queue.recall(conn).unwrap();
+    assert_eq!(in_flight, queue.in_flight, "after {operation}");
+    assert!(next_due_at_ms <= queue.next_due_at_ms, "after {operation}");
 }
 
 /// What a send says beside its queue and body.
@@ -336,8 +346,7 @@ struct Consumer {
 
 impl Consumer {
     fn draw(&mut self, below: usize) -> usize {
-        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.seed >> 33) as usize % below
+        draw(&mut self.seed) % below
     }
 
     fn now_ms(&self) -> i64 {
@@ -510,12 +519,7 @@ async fn messages_that_share_a_row_are_as_good_as_alone() {
             }
             shared += consumer.shared_rows();
             consumer.count().await;
-            let mut store = consumer.sqs.hold();
-            let Store { conn, queues, .. } = &mut *store;
-            let queue = queues.get_mut("q").unwrap();
-            let in_flight = queue.in_flight;
-            queue.recall(conn).unwrap();
-            assert_eq!(in_flight, queue.in_flight);
+            agrees(&consumer.sqs, "a step");
         }
         consumer.clock.advance_ms(10_000);
         while consumer.receive().await > 0 {

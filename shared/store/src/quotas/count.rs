@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::Select;
 use chrono::{DateTime, Utc};
+use tidegate_calls::Call as _;
 use tidegate_domain::ids::ClientId;
 use tidegate_domain::limits::{
     COUNT_AGAIN_MOST_SECONDS, COUNT_AGAIN_MS_PER_ROW, COUNT_AGAIN_SECONDS, COUNT_CLAIM_SECONDS,
@@ -138,7 +139,7 @@ impl Store {
         if let Some(after) = after {
             call = call.set_exclusive_start_key(Some(Key::new(pk, after).attributes()));
         }
-        let out = Box::pin(call.key_condition_expression(condition).send()).await;
+        let out = call.key_condition_expression(condition).send_by(&self.way).await;
         let out = out.map_err(|e| StoreError::aws("Query", table, &e))?;
         let next = out.last_evaluated_key.as_ref().and_then(|key| key.get(SORT_KEY)?.as_s().ok()).cloned();
         Ok(Rows { number: u64::try_from(out.count).unwrap_or_default(), zones: BTreeSet::new(), next })
