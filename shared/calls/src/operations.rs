@@ -38,7 +38,7 @@ macro_rules! calls {
 
 calls! {
     aws_sdk_dynamodb {
-        batch_get_item: BatchGetItem, BatchGetItemFluentBuilder, BatchGetItemOutput, BatchGetItemError;
+        batch_get_item: BatchGetItem, BatchGetItemFluentBuilder, BatchGetItemOutput, BatchGetItemError, batch_get_item;
         batch_write_item: BatchWriteItem, BatchWriteItemFluentBuilder, BatchWriteItemOutput, BatchWriteItemError, batch_write_item;
         delete_item: DeleteItem, DeleteItemFluentBuilder, DeleteItemOutput, DeleteItemError;
         get_item: GetItem, GetItemFluentBuilder, GetItemOutput, GetItemError;

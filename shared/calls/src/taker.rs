@@ -3,6 +3,8 @@
 use std::fmt::Debug;
 use std::pin::Pin;
 
+use aws_sdk_dynamodb::operation::batch_get_item::BatchGetItemOutput;
+use aws_sdk_dynamodb::operation::batch_get_item::builders::BatchGetItemInputBuilder;
 use aws_sdk_dynamodb::operation::batch_write_item::BatchWriteItemOutput;
 use aws_sdk_dynamodb::operation::batch_write_item::builders::BatchWriteItemInputBuilder;
 use aws_sdk_dynamodb::operation::put_item::PutItemOutput;
@@ -21,6 +23,9 @@ pub trait TakesCalls: Debug + Send + Sync {
         queue_url: &'a str,
         batch: &'a [BatchEntry<'a>],
     ) -> Taken<'a, Vec<RefusedEntry>>;
+
+    /// Reads rows by their keys.
+    fn batch_get_item<'a>(&'a self, call: &'a BatchGetItemInputBuilder) -> Taken<'a, BatchGetItemOutput>;
 
     /// Puts and deletes rows.
     fn batch_write_item<'a>(

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use aws_sdk_dynamodb::error::ProvideErrorMetadata as _;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
-use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
+use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, PutRequest, WriteRequest};
 use aws_sdk_sqs::types::MessageSystemAttributeName;
 use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
@@ -131,14 +131,19 @@ async fn a_call_that_succeeds_is_answered_alike_and_is_one_request() {
     let batch = stage.db.batch_write_item().request_items("rows", vec![write]);
     let query = stage.db.query().table_name("rows").key_condition_expression("pk = :pk");
     let query = query.expression_attribute_values(":pk", text("b"));
+    let keys = KeysAndAttributes::builder().keys([("pk".to_owned(), text("b"))].into()).build().unwrap();
+    let read = stage.db.batch_get_item().request_items("rows", keys);
     let gone = stage.db.delete_item().table_name("rows").key("pk", text("b"));
     for way in &stage.ways {
         assert!(batch.send_by(way).await.unwrap().unprocessed_items().is_none_or(|left| left.is_empty()));
         assert_eq!(query.send_by(way).await.unwrap().count(), 1);
+        let rows = read.send_by(way).await.unwrap();
+        assert_eq!(rows.responses().unwrap()["rows"], [[("pk".to_owned(), text("b"))].into()]);
+        assert!(rows.unprocessed_keys().is_none_or(|left| left.is_empty()));
         gone.send_by(way).await.unwrap();
         assert_eq!(query.send_by(way).await.unwrap().count(), 0);
     }
-    assert_eq!(stage.straight().len(), 4);
+    assert_eq!(stage.straight().len(), 5);
 }
 
 #[tokio::test]

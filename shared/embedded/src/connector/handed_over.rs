@@ -1,5 +1,7 @@
 //! Calls that are handed over as they are. Faults strike requests: where there are any, nothing is taken.
 
+use aws_sdk_dynamodb::operation::batch_get_item::BatchGetItemOutput;
+use aws_sdk_dynamodb::operation::batch_get_item::builders::BatchGetItemInputBuilder;
 use aws_sdk_dynamodb::operation::batch_write_item::BatchWriteItemOutput;
 use aws_sdk_dynamodb::operation::batch_write_item::builders::BatchWriteItemInputBuilder;
 use aws_sdk_dynamodb::operation::put_item::PutItemOutput;
@@ -26,6 +28,13 @@ impl TakesCalls for Seam {
         Box::pin(async move {
             let services = self.taking()?;
             services.sqs.send_batch(queue_url, batch, &services.meter).await
+        })
+    }
+
+    fn batch_get_item<'a>(&'a self, call: &'a BatchGetItemInputBuilder) -> Taken<'a, BatchGetItemOutput> {
+        Box::pin(async move {
+            let services = self.taking()?;
+            services.dynamodb.batch_get_item(call, &services.meter)
         })
     }
 

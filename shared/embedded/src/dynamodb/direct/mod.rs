@@ -12,9 +12,10 @@ mod table;
 mod update;
 mod value;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use aws_sdk_dynamodb::operation::batch_get_item::builders::BatchGetItemInputBuilder;
 use dynoxide::actions::batch_get_item::BatchGetItemRequest;
 use dynoxide::actions::get_item::GetItemRequest;
 use dynoxide::storage::Storage;
@@ -26,7 +27,7 @@ use known::{Known, Names};
 pub(super) use rows::RowWrites;
 use table::{Place, Plain};
 pub(super) use update::Update;
-pub(super) use value::attributes;
+pub(super) use value::{Attributes, attributes};
 
 const ROWS_PER_BATCH_READ: usize = 100;
 /// The most that a batch read answers with, in bytes.
@@ -44,6 +45,13 @@ pub(super) struct Reader {
 pub(super) struct Served<A = Vec<u8>> {
     pub(super) answer: A,
     pub(super) units: Vec<(String, Units)>,
+}
+
+/// What a batch read asks for of a table.
+struct Keys<'k, K> {
+    table: &'k str,
+    keys: &'k [K],
+    consistent: bool,
 }
 
 impl Reader {
@@ -90,27 +98,70 @@ impl Reader {
 
     /// Nothing when the library is to answer.
     pub(super) fn batch_get_item(&self, request: &BatchGetItemRequest) -> Option<Served> {
-        let tables = &request.request_items;
-        if tables.values().map(|asked| asked.keys.len()).sum::<usize>() > ROWS_PER_BATCH_READ {
-            return None;
-        }
-        let mut units = Vec::with_capacity(tables.len());
-        let (mut body, mut bytes) = (br#"{"Responses":{"#.to_vec(), 0);
-        for (number, (name, asked)) in tables.iter().enumerate() {
+        let asked = request.request_items.iter().map(|(name, asked)| {
             let names_attributes = asked.projection_expression.is_some()
                 || asked.expression_attribute_names.is_some()
                 || asked.attributes_to_get.is_some();
-            if names_attributes || asked.keys.is_empty() {
+            let consistent = asked.consistent_read.unwrap_or(false);
+            (!names_attributes).then_some(Keys { table: name, keys: &asked.keys, consistent })
+        });
+        let Served { answer: tables, units } = self.read_batch(asked, place_of)?;
+        let mut body = br#"{"Responses":{"#.to_vec();
+        for (number, (name, rows)) in tables.into_iter().enumerate() {
+            body.extend(if number == 0 { "" } else { "," }.bytes());
+            serde_json::to_writer(&mut body, name).ok()?;
+            body.extend(b":[");
+            let mut separator = "";
+            for json in rows {
+                body.extend(separator.bytes());
+                body.extend(json.into_bytes());
+                separator = ",";
+            }
+            body.extend(b"]");
+        }
+        body.extend(br#"},"UnprocessedKeys":{}}"#);
+        Some(Served { answer: body, units })
+    }
+
+    /// Nothing when it is to be made as a request.
+    pub(super) fn batch_get_call(
+        &self,
+        call: &BatchGetItemInputBuilder,
+    ) -> Option<Served<HashMap<String, Vec<Attributes>>>> {
+        let asks_for_more = call.get_return_consumed_capacity().is_some();
+        let asked = call.get_request_items().as_ref().filter(|_| !asks_for_more)?;
+        let asked = asked.iter().map(|(name, asked)| {
+            let names_attributes = asked.projection_expression.is_some()
+                || asked.expression_attribute_names.is_some()
+                || asked.attributes_to_get.is_some();
+            let consistent = asked.consistent_read.unwrap_or(false);
+            (!names_attributes).then_some(Keys { table: name, keys: &asked.keys, consistent })
+        });
+        let Served { answer: tables, units } = self.read_batch(asked, place_of_call)?;
+        let read = |(name, rows): (&str, Vec<String>)| {
+            let rows = rows.iter().map(|json| attributes(json)).collect::<Option<_>>()?;
+            Some((name.to_owned(), rows))
+        };
+        Some(Served { answer: tables.into_iter().map(read).collect::<Option<_>>()?, units })
+    }
+
+    /// The JSON of the rows that are there, by their tables.
+    fn read_batch<'k, K: 'k>(
+        &self,
+        asked: impl Iterator<Item = Option<Keys<'k, K>>>,
+        place_of: impl Fn(&Plain, &K) -> Option<Place>,
+    ) -> Option<Served<Vec<(&'k str, Vec<String>)>>> {
+        let (mut tables, mut units, mut count, mut bytes) = (Vec::new(), Vec::new(), 0_usize, 0_usize);
+        for asked in asked {
+            let Keys { table: name, keys, consistent } = asked?;
+            count = count.saturating_add(keys.len());
+            if keys.is_empty() || count > ROWS_PER_BATCH_READ {
                 return None;
             }
             let table = self.table(name)?;
             let storage = self.storage();
-            let consistent = asked.consistent_read.unwrap_or(false);
-            body.extend(if number == 0 { "" } else { "," }.bytes());
-            serde_json::to_writer(&mut body, name).ok()?;
-            body.extend(b":[");
-            let (mut read, mut places, mut separator) = (0.0, HashSet::new(), "");
-            for key in &asked.keys {
+            let (mut rows, mut read, mut places) = (Vec::with_capacity(keys.len()), 0.0, HashSet::new());
+            for key in keys {
                 let place = place_of(&table, key)?;
                 let row = table.row(&storage, &place)?;
                 if !places.insert(place) {
@@ -118,20 +169,16 @@ impl Reader {
                 }
                 let size = row.as_ref().map_or(0, |(_, size)| *size);
                 read += types::read_capacity_units_with_consistency(size, consistent);
-                bytes += size;
-                let Some((json, _)) = row else { continue };
-                body.extend(separator.bytes());
-                body.extend(json.into_bytes());
-                separator = ",";
+                bytes = bytes.saturating_add(size);
+                rows.extend(row.map(|(json, _)| json));
             }
             if bytes > ANSWER_BYTES {
                 return None;
             }
-            body.extend(b"]");
-            units.push((name.clone(), Units { write: 0.0, read }));
+            units.push((name.to_owned(), Units { write: 0.0, read }));
+            tables.push((name, rows));
         }
-        body.extend(br#"},"UnprocessedKeys":{}}"#);
-        (!units.is_empty()).then_some(Served { answer: body, units })
+        (!tables.is_empty()).then_some(Served { answer: tables, units })
     }
 }
 
@@ -141,6 +188,11 @@ fn place_of(table: &Plain, key: &Item) -> Option<Place> {
         Some(AttributeValue::S(text)) => Some(text.as_str()),
         _ => None,
     })
+}
+
+/// The same of a key that is handed over.
+fn place_of_call(table: &Plain, key: &Attributes) -> Option<Place> {
+    table.place_of_key(key.len(), |name| key.get(name)?.as_s().ok().map(String::as_str))
 }
 
 /// Lets a connection keep the statements of [`Plain`].

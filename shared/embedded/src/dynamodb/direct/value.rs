@@ -28,6 +28,9 @@ pub(super) enum Flat<'a> {
     N(#[serde(borrow)] Cow<'a, str>),
 }
 
+/// A row as callers of the SDK have it.
+pub(in crate::dynamodb) type Attributes = HashMap<String, AttributeValue>;
+
 /// A name, as it lies in its request or row where it can.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 pub(super) struct Name<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
@@ -64,7 +67,7 @@ impl<'a> Value<'a> {
     }
 
     /// Those that are handed over by their names.
-    pub(super) fn all(values: &'a HashMap<String, AttributeValue>) -> Option<Values<'a>> {
+    pub(super) fn all(values: &'a Attributes) -> Option<Values<'a>> {
         values.iter().map(|(name, value)| Some((Name::of(name), Self::of(value)?))).collect()
     }
 
@@ -178,7 +181,7 @@ impl From<Flat<'_>> for AttributeValue {
 }
 
 /// A row as its caller reads it; nothing when it has other values.
-pub(in crate::dynamodb) fn attributes(json: &str) -> Option<HashMap<String, AttributeValue>> {
+pub(in crate::dynamodb) fn attributes(json: &str) -> Option<Attributes> {
     let row: Values<'_> = serde_json::from_str(json).ok()?;
     Some(row.into_iter().map(|(Name(name), value)| (name.into_owned(), value.into())).collect())
 }

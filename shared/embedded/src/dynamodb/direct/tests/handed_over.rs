@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use aws_sdk_dynamodb::operation::batch_get_item::builders::BatchGetItemInputBuilder;
 use aws_sdk_dynamodb::operation::batch_write_item::builders::BatchWriteItemInputBuilder;
 use aws_sdk_dynamodb::operation::put_item::builders::PutItemInputBuilder;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemInputBuilder;
 use aws_sdk_dynamodb::primitives::Blob;
-use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, PutRequest, WriteRequest};
+use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, KeysAndAttributes, PutRequest, WriteRequest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::FutureExt as _;
@@ -20,6 +21,15 @@ type Attributes = HashMap<String, AttributeValue>;
 /// What a call is answered with as JSON, where it is taken.
 pub(super) fn take(tables: &DynamoDb, operation: &str, request: &Value, meter: &Meter) -> Option<Value> {
     match operation {
+        "BatchGetItem" => {
+            let read = tables.batch_get_item(&batch_read(request)?, meter)?;
+            assert_eq!(read.unprocessed_keys().map(HashMap::len), Some(0));
+            let rows_of = |(table, rows): (&String, &Vec<Attributes>)| {
+                (table.clone(), rows.iter().map(json_of_all).collect::<Value>())
+            };
+            let responses: Map<_, _> = read.responses().unwrap().iter().map(rows_of).collect();
+            Some(json!({"Responses": responses, "UnprocessedKeys": {}}))
+        }
         "PutItem" => {
             let put = tables.put_item(&put(request)?, meter).now_or_never().unwrap()?;
             assert_eq!(put.attributes(), None);
@@ -59,6 +69,22 @@ fn put(request: &Value) -> Option<PutItemInputBuilder> {
         .set_return_consumed_capacity(text(put.get("ReturnConsumedCapacity")).map(|c| c.as_str().into()));
     let metrics = text(put.get("ReturnItemCollectionMetrics")).map(|metrics| metrics.as_str().into());
     Some(call.set_return_item_collection_metrics(metrics))
+}
+
+fn batch_read(request: &Value) -> Option<BatchGetItemInputBuilder> {
+    let batch = members(request, &["RequestItems", "ReturnConsumedCapacity"])?;
+    let mut call = BatchGetItemInputBuilder::default()
+        .set_return_consumed_capacity(text(batch.get("ReturnConsumedCapacity")).map(|c| c.as_str().into()));
+    for (table, asked) in batch["RequestItems"].as_object()? {
+        let asked = members(asked, &["Keys", "ConsistentRead", "ProjectionExpression"])?;
+        let keys = asked["Keys"].as_array()?.iter().map(attributes).collect::<Option<_>>()?;
+        let keys = KeysAndAttributes::builder()
+            .set_keys(Some(keys))
+            .set_consistent_read(asked.get("ConsistentRead").and_then(Value::as_bool))
+            .set_projection_expression(text(asked.get("ProjectionExpression")));
+        call = call.request_items(table, keys.build().ok()?);
+    }
+    Some(call)
 }
 
 fn batch(request: &Value) -> Option<BatchWriteItemInputBuilder> {

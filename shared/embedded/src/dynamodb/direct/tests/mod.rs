@@ -540,6 +540,13 @@ fn a_call_is_taken_where_its_request_would_not_reach_the_library() {
     let put = json!({"TableName": "plain", "Item": key, "ConditionExpression": "attribute_not_exists(pk)"});
     assert_eq!(takes("PutItem", &put), Some(json!({})));
     assert_eq!(takes("PutItem", &put), None, "there is one, which a request tells of");
+    let mut gets = json!({"RequestItems": {"plain": {"Keys": [key], "ConsistentRead": true}}});
+    let row = json!({"Responses": {"plain": [key]}, "UnprocessedKeys": {}});
+    let before = at.usage();
+    assert_eq!(takes("BatchGetItem", &gets), Some(row));
+    assert_eq!(at.usage().since(&before).read_units(), 1.0);
+    gets["RequestItems"]["plain"]["ProjectionExpression"] = json!("pk");
+    assert_eq!(takes("BatchGetItem", &gets), None);
     let batch = json!({"RequestItems": {"plain": [{"DeleteRequest": {"Key": key}}]}});
     assert_eq!(takes("BatchWriteItem", &batch), Some(json!({"UnprocessedItems": {}})));
     assert_eq!(takes("PutItem", &put), Some(json!({})));
