@@ -10,9 +10,9 @@ const SPARE_LOOPS = 3;
 const DELETED_AT_ONCE = 10;
 
 /** Registers a client. A policy throttles all jobs where there is a `limit`. */
-export async function open({ api, sqs, queue, admin_key: adminKey }, limit) {
+export async function open({ api, sqs: sqsUrl, queue, admin_key: adminKey }, limit) {
   const calls = new Pool(api, { connections: CONNECTIONS });
-  const queues = new Pool(sqs, { connections: CONNECTIONS });
+  const queues = new Pool(sqsUrl, { connections: CONNECTIONS });
   const registered = await post(calls, "/v1/clients", adminKey, { client_id: "bench" });
   const key = registered.api_key;
   const call = (path, body) => post(calls, path, key, body);
@@ -31,16 +31,20 @@ export async function open({ api, sqs, queue, admin_key: adminKey }, limit) {
     createOne: (n, at) => call("/v1/jobs", { ...flow, trigger: instant(at), payload: { n } }),
     createBatch: (count) => call("/v1/jobs", { ...flow, trigger: instant(Date.now()), count }),
     consume(book, { take, work }) {
-      const state = { running: true, handles: [], aborted: new AbortController() };
+      const state = { running: true, handles: [] };
+      // A pool of their own, since those that wait are ended with it: a signal for each costs more than the request.
+      const receives = new Pool(sqsUrl, { connections: CONNECTIONS });
       const count = limit ? Math.ceil(limit / take) + SPARE_LOOPS : FREE_LOOPS;
-      const receive = () => messages(queues, queue, take, state.aborted.signal);
+      const wanted = { QueueUrl: queue, MaxNumberOfMessages: take, WaitTimeSeconds: WAIT_SECONDS };
+      const receive = async () => (await sqs(receives, "ReceiveMessage", wanted)).Messages ?? [];
       const loop = async () => {
         let deletion;
         while (state.running) {
           const received = await receive().catch((error) => (state.running ? Promise.reject(error) : []));
-          const tokens = await Promise.all(received.map((message) => handle(message, book, work)));
-          const held = tokens.filter(Boolean);
+          const tokens = received.map((message) => begin(message, book));
+          if (work && tokens.length > 0) await work();
           tokens.forEach(() => book.end());
+          const held = tokens.filter(Boolean);
           // The token first: the next event waits for it. Messages are deleted ten at a time while the loop goes on.
           if (held.length > 0) await call("/v1/tokens/release", { tokens: held });
           state.handles.push(...received.map(({ ReceiptHandle }) => ReceiptHandle));
@@ -53,7 +57,7 @@ export async function open({ api, sqs, queue, admin_key: adminKey }, limit) {
       const loops = Array.from({ length: count }, loop);
       return async () => {
         state.running = false;
-        state.aborted.abort();
+        await receives.destroy();
         await Promise.all(loops);
         while (state.handles.length > 0) await remove(queues, queue, state);
       };
@@ -65,16 +69,10 @@ export async function open({ api, sqs, queue, admin_key: adminKey }, limit) {
 // Creates that take longer than the time ahead are late, and not refused.
 const instant = (at) => ({ at: new Date(at).toISOString(), past: "fire" });
 
-async function handle(message, book, work) {
-  const { payload, index, token } = JSON.parse(message.Body);
+function begin({ Body }, book) {
+  const { payload, index, token } = JSON.parse(Body);
   book.begin(payload?.n ?? index);
-  if (work) await work();
   return token;
-}
-
-async function messages(queues, queue, most, signal) {
-  const body = { QueueUrl: queue, MaxNumberOfMessages: most, WaitTimeSeconds: WAIT_SECONDS };
-  return (await sqs(queues, "ReceiveMessage", body, signal)).Messages ?? [];
 }
 
 function remove(queues, queue, state) {
@@ -84,9 +82,9 @@ function remove(queues, queue, state) {
   return sqs(queues, "DeleteMessageBatch", { QueueUrl: queue, Entries: entries });
 }
 
-function sqs(queues, action, body, signal) {
+function sqs(queues, action, body) {
   const headers = { "content-type": "application/x-amz-json-1.0", "x-amz-target": `AmazonSQS.${action}` };
-  return answered(queues, { path: "/", method: "POST", headers, body: JSON.stringify(body), signal });
+  return answered(queues, { path: "/", method: "POST", headers, body: JSON.stringify(body) });
 }
 
 function post(calls, path, key, body) {
