@@ -54,6 +54,9 @@ struct Keys<'k, K> {
     consistent: bool,
 }
 
+/// The JSON of rows by the names of their tables.
+type Rows<'k> = Vec<(&'k str, Vec<String>)>;
+
 impl Reader {
     /// A connection to the tables at `address`.
     pub(super) fn open(address: &str) -> dynoxide::Result<Self> {
@@ -150,7 +153,7 @@ impl Reader {
         &self,
         asked: impl Iterator<Item = Option<Keys<'k, K>>>,
         place_of: impl Fn(&Plain, &K) -> Option<Place>,
-    ) -> Option<Served<Vec<(&'k str, Vec<String>)>>> {
+    ) -> Option<Served<Rows<'k>>> {
         let (mut tables, mut units, mut count, mut bytes) = (Vec::new(), Vec::new(), 0_usize, 0_usize);
         for asked in asked {
             let Keys { table: name, keys, consistent } = asked?;
