@@ -1,5 +1,6 @@
 //! The outbox: the master emits the first launches of a job, and keeps a row of them until it has.
 
+use futures::future::BoxFuture;
 use tidegate_store::launch::OutboxEntry;
 
 use super::Emission;
@@ -32,39 +33,42 @@ impl Emission {
         Ok(counts)
     }
 
-    /// Emits launches of one job, whatever their age: nobody was late for them.
-    pub(crate) async fn emit_launches(
-        &self,
-        outbox: &OutboxEntry,
+    /// Emits launches of one job, whatever their age: nobody was late for them. In a box: a bulk call asks it of each of its jobs,
+    /// most of which have none.
+    pub(crate) fn emit_launches<'a>(
+        &'a self,
+        outbox: &'a OutboxEntry,
         repeat: bool,
         emitter: Emitter,
-    ) -> Result<Counts, EngineError> {
-        let mut emission = EmitSink::new(self, outbox.written_at, repeat);
-        let mut scan = Scan::new(&self.store, &self.contents, plan_at_once(self.clock.now(), repeat));
-        let mut after = None;
-        loop {
-            after = scan.launches(&outbox.child, outbox.window, after, &mut emission).await?;
-            let Flushed { failed, parts, .. } = emission.flush().await?;
-            if let Some((_, error)) = failed.into_iter().next() {
-                return Err(error);
-            }
-            match emitter {
-                Emitter::Tick => self.queues.send_parts(&parts).await?,
-                Emitter::Master => {
-                    for part in parts {
-                        // The next tick looks after the rest.
-                        if deadline::is_over(&*self.clock) {
-                            break;
+    ) -> BoxFuture<'a, Result<Counts, EngineError>> {
+        Box::pin(async move {
+            let mut emission = EmitSink::new(self, outbox.written_at, repeat);
+            let mut scan = Scan::new(&self.store, &self.contents, plan_at_once(self.clock.now(), repeat));
+            let mut after = None;
+            loop {
+                after = scan.launches(&outbox.child, outbox.window, after, &mut emission).await?;
+                let Flushed { failed, parts, .. } = emission.flush().await?;
+                if let Some((_, error)) = failed.into_iter().next() {
+                    return Err(error);
+                }
+                match emitter {
+                    Emitter::Tick => self.queues.send_parts(&parts).await?,
+                    Emitter::Master => {
+                        for part in parts {
+                            // The next tick looks after the rest.
+                            if deadline::is_over(&*self.clock) {
+                                break;
+                            }
+                            self.work_on(&part, OWN_WORK_SECONDS, false).await?;
                         }
-                        self.work_on(&part, OWN_WORK_SECONDS, false).await?;
                     }
                 }
+                if after.is_none() {
+                    return Ok(emission.counts);
+                }
+                // The row is still in the outbox: its launches are emitted again by the tick.
+                deadline::check(&*self.clock)?;
             }
-            if after.is_none() {
-                return Ok(emission.counts);
-            }
-            // The row is still in the outbox: its launches are emitted again by the tick.
-            deadline::check(&*self.clock)?;
-        }
+        })
     }
 }
