@@ -32,7 +32,7 @@ export async function open({ api, sqs: sqsUrl, queue, admin_key: adminKey }, lim
     createBatch: (count) => call("/v1/jobs", { ...flow, trigger: instant(Date.now()), count }),
     consume(book, { take, work }) {
       const state = { running: true, handles: [] };
-      // A pool of their own, since those that wait are ended with it: a signal for each costs more than the request.
+      // A pool of their own, since those that wait are ended with it, without a signal for each.
       const receives = new Pool(sqsUrl, { connections: CONNECTIONS });
       const count = limit ? Math.ceil(limit / take) + SPARE_LOOPS : FREE_LOOPS;
       const wanted = { QueueUrl: queue, MaxNumberOfMessages: take, WaitTimeSeconds: WAIT_SECONDS };

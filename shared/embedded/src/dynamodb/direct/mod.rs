@@ -47,6 +47,15 @@ pub(super) struct Served<A = Vec<u8>> {
     pub(super) units: Vec<(String, Units)>,
 }
 
+/// Whether a read names no attributes: one of the library's, or one that is handed over, which have the same fields.
+macro_rules! wants_whole_rows {
+    ($read:expr) => {
+        $read.projection_expression.is_none()
+            && $read.expression_attribute_names.is_none()
+            && $read.attributes_to_get.is_none()
+    };
+}
+
 /// What a batch read asks for of a table.
 struct Keys<'k, K> {
     table: &'k str,
@@ -81,10 +90,7 @@ impl Reader {
 
     /// Nothing when the library is to answer.
     pub(super) fn get_item(&self, request: &GetItemRequest) -> Option<Served> {
-        let names_attributes = request.projection_expression.is_some()
-            || request.expression_attribute_names.is_some()
-            || request.attributes_to_get.is_some();
-        if names_attributes {
+        if !wants_whole_rows!(request) {
             return None;
         }
         let table = self.table(&request.table_name)?;
@@ -102,11 +108,8 @@ impl Reader {
     /// Nothing when the library is to answer.
     pub(super) fn batch_get_item(&self, request: &BatchGetItemRequest) -> Option<Served> {
         let asked = request.request_items.iter().map(|(name, asked)| {
-            let names_attributes = asked.projection_expression.is_some()
-                || asked.expression_attribute_names.is_some()
-                || asked.attributes_to_get.is_some();
             let consistent = asked.consistent_read.unwrap_or(false);
-            (!names_attributes).then_some(Keys { table: name, keys: &asked.keys, consistent })
+            wants_whole_rows!(asked).then_some(Keys { table: name, keys: &asked.keys, consistent })
         });
         let Served { answer: tables, units } = self.read_batch(asked, place_of)?;
         let mut body = br#"{"Responses":{"#.to_vec();
@@ -134,11 +137,8 @@ impl Reader {
         let asks_for_more = call.get_return_consumed_capacity().is_some();
         let asked = call.get_request_items().as_ref().filter(|_| !asks_for_more)?;
         let asked = asked.iter().map(|(name, asked)| {
-            let names_attributes = asked.projection_expression.is_some()
-                || asked.expression_attribute_names.is_some()
-                || asked.attributes_to_get.is_some();
             let consistent = asked.consistent_read.unwrap_or(false);
-            (!names_attributes).then_some(Keys { table: name, keys: &asked.keys, consistent })
+            wants_whole_rows!(asked).then_some(Keys { table: name, keys: &asked.keys, consistent })
         });
         let Served { answer: tables, units } = self.read_batch(asked, place_of_call)?;
         let read = |(name, rows): (&str, Vec<String>)| {
@@ -195,7 +195,7 @@ fn place_of(table: &Plain, key: &Item) -> Option<Place> {
 
 /// The same of a key that is handed over.
 fn place_of_call(table: &Plain, key: &Attributes) -> Option<Place> {
-    table.place_of_key(key.len(), |name| key.get(name)?.as_s().ok().map(String::as_str))
+    table.place_of_key(key.len(), |name| value::text(key, name))
 }
 
 /// Lets a connection keep the statements of [`Plain`].

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::operation::batch_write_item::builders::BatchWriteItemInputBuilder;
 use aws_sdk_dynamodb::operation::put_item::builders::PutItemInputBuilder;
-use aws_sdk_dynamodb::types::{AttributeValue, WriteRequest};
+use aws_sdk_dynamodb::types::WriteRequest;
 use dynoxide::storage::Storage;
 use dynoxide::types::{self, MAX_ITEM_SIZE};
 use serde::de::{DeserializeSeed, Error as _, MapAccess, Visitor};
@@ -16,8 +16,8 @@ use serde::{Deserialize, Serializer as _};
 use serde_json::value::RawValue;
 
 use super::table::{Place, Plain};
-use super::value::{Name, Value};
-use super::{Reader, Served};
+use super::value::{Attributes, Name, Value, text};
+use super::{Reader, Served, place_of_call};
 use crate::meter::Units;
 
 const ROWS_PER_BATCH: usize = 25;
@@ -186,16 +186,12 @@ impl RowWrite {
     fn of_call(write: &WriteRequest, table: &Plain) -> Option<Self> {
         match (write.put_request(), write.delete_request()) {
             (Some(put), None) => Self::put(put.item(), table),
-            (None, Some(delete)) => {
-                let key = delete.key();
-                let place = table.place_of_key(key.len(), |name| text(key, name))?;
-                Some(Self { place, put: None })
-            }
+            (None, Some(delete)) => Some(Self { place: place_of_call(table, delete.key())?, put: None }),
             _ => None,
         }
     }
 
-    fn put(row: &HashMap<String, AttributeValue>, table: &Plain) -> Option<Self> {
+    fn put(row: &Attributes, table: &Plain) -> Option<Self> {
         let sort_key = table.sort_key.as_deref().and_then(|name| text(row, name));
         let place = table.place(text(row, &table.partition_key), sort_key)?;
         let (mut json, mut size) = (Vec::with_capacity(ROW_BYTES), 0_usize);
@@ -211,11 +207,6 @@ impl RowWrite {
         let json = String::from_utf8(json).ok()?;
         (size <= MAX_ITEM_SIZE).then_some(Self { place, put: Some((json, size)) })
     }
-}
-
-/// The text of an attribute that is handed over.
-fn text<'r>(row: &'r HashMap<String, AttributeValue>, name: &str) -> Option<&'r str> {
-    Some(row.get(name)?.as_s().ok()?.as_str())
 }
 
 impl Change<'_> {

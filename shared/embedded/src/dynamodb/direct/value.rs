@@ -180,6 +180,11 @@ impl From<Flat<'_>> for AttributeValue {
     }
 }
 
+/// The text of an attribute that is handed over.
+pub(super) fn text<'r>(row: &'r Attributes, name: &str) -> Option<&'r str> {
+    Some(row.get(name)?.as_s().ok()?.as_str())
+}
+
 /// A row as its caller reads it; nothing when it has other values.
 pub(in crate::dynamodb) fn attributes(json: &str) -> Option<Attributes> {
     let row: Values<'_> = serde_json::from_str(json).ok()?;

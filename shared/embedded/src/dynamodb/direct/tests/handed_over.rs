@@ -14,9 +14,8 @@ use futures::FutureExt as _;
 use serde_json::{Map, Value, json};
 
 use crate::dynamodb::DynamoDb;
+use crate::dynamodb::direct::Attributes;
 use crate::meter::Meter;
-
-type Attributes = HashMap<String, AttributeValue>;
 
 /// What a call is answered with as JSON, where it is taken.
 pub(super) fn take(tables: &DynamoDb, operation: &str, request: &Value, meter: &Meter) -> Option<Value> {
