@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::from_fn;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use serde_json::json;
@@ -79,6 +80,8 @@ impl Servers {
         let state = state.with_queue_hints(queue_urls::hints(&sqs_url));
         let router: Router =
             tidegate_api::router(state).merge(beside).route("/", get(|| async { FRONT_PAGE }));
+        // What a call grants is sent, though whoever released the tokens is gone.
+        let router = router.layer(from_fn(loopback::to_its_end));
         let limits = Limits::default();
         let serve_api = loopback::serve(api, router, limits, refuse, stopped());
         let serve_sqs = runtime.embedded().serve_sqs(sqs, limits, stopped());
@@ -126,4 +129,45 @@ pub(super) fn problem(status: StatusCode, (kind, title): (&str, &str), detail: &
 fn url(listener: &TcpListener) -> anyhow::Result<String> {
     let address = listener.local_addr().context("failed to ask for the address of a port")?;
     Ok(format!("http://{address}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use axum::routing::post;
+    use tidegate_runtime::{Options, Place};
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpStream;
+    use tokio::sync::{Notify, oneshot};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_call_whose_client_hangs_up_is_carried_out() {
+        let [began, leave] = std::array::from_fn(|_| Arc::new(Notify::new()));
+        let (done, mut is_done) = oneshot::channel();
+        let (told, done) = ([&began, &leave].map(Arc::clone), Mutex::new(Some(done)));
+        let done = Arc::new(done);
+        let call = async move || {
+            let ([began, leave], done) = (told, done.lock().unwrap().take());
+            began.notify_one();
+            leave.notified().await;
+            done.unwrap().send(()).unwrap();
+        };
+        let runtime = Runtime::start(Options::new(Place::Memory)).await.unwrap();
+        let listeners = Listeners::bind(0, 0).await.unwrap();
+        let beside = Router::new().route("/slow", post(call));
+        let servers = Servers::start(&runtime, listeners, "key", beside).unwrap();
+        let mut stream = TcpStream::connect(servers.api_url().trim_start_matches("http://")).await.unwrap();
+        let request = b"POST /slow HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n";
+        stream.write_all(request).await.unwrap();
+        began.notified().await;
+        drop(stream);
+        assert!(timeout(Duration::from_millis(50), &mut is_done).await.is_err(), "it goes on");
+        leave.notify_one();
+        assert_eq!(is_done.await, Ok(()));
+        servers.stop().await;
+        runtime.stop().await;
+    }
 }

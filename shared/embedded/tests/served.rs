@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::ConnectInfo;
+use axum::middleware::from_fn;
 use axum::response::Response;
 use axum::{Router, routing};
 use chrono::Utc;
@@ -15,7 +16,7 @@ use tidegate_embedded::Embedded;
 use tidegate_embedded::loopback::{self, Limits, Refusal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
 type Serving = tokio::task::JoinHandle<std::io::Result<()>>;
@@ -186,6 +187,70 @@ async fn a_request_says_by_whose_connection_it_came() {
         let told = reply(&mut stream).await;
         assert!(told.ends_with(&stream.local_addr().unwrap().to_string()), "{told}");
     }
+}
+
+/// A server of a request that goes on when its client hangs up: it has a place for one connection, tells when it began and when it
+/// is done, and waits for leave in between.
+struct Slow {
+    address: SocketAddr,
+    began: Arc<Notify>,
+    leave: Arc<Notify>,
+    done: Arc<Notify>,
+    stop: oneshot::Sender<()>,
+    server: Serving,
+}
+
+impl Slow {
+    async fn serve() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let [began, leave, done] = std::array::from_fn(|_| Arc::new(Notify::new()));
+        let told = [&began, &leave, &done].map(Arc::clone);
+        let answer = async move || {
+            let [began, leave, done] = told;
+            began.notify_one();
+            leave.notified().await;
+            done.notify_one();
+        };
+        let router = Router::new().route("/", routing::post(answer)).layer(from_fn(loopback::to_its_end));
+        let refuse = |_: &Refusal| Response::new(Body::empty());
+        let (stop, stopped) = oneshot::channel::<()>();
+        let stopped = async { drop(stopped.await) };
+        let limits = Limits { connections: 1, ..Limits::default() };
+        let server = tokio::spawn(loopback::serve(listener, router, limits, refuse, stopped));
+        Self { address, began, leave, done, stop, server }
+    }
+
+    /// Asks, and hangs up when the request has begun.
+    async fn ask_and_hang_up(&self) {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        post(&mut stream, "", "").await;
+        self.began.notified().await;
+    }
+}
+
+#[tokio::test]
+async fn a_request_whose_client_hangs_up_goes_on_and_keeps_its_place() {
+    let slow = Slow::serve().await;
+    slow.ask_and_hang_up().await;
+    let mut next = TcpStream::connect(slow.address).await.unwrap();
+    post(&mut next, "", "").await;
+    assert!(timeout(SHORT, slow.began.notified()).await.is_err(), "the only place is taken");
+    slow.leave.notify_one();
+    slow.done.notified().await;
+    slow.began.notified().await;
+    slow.leave.notify_one();
+    assert!(reply(&mut next).await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn the_end_of_the_server_waits_for_a_request_whose_client_hung_up() {
+    let mut slow = Slow::serve().await;
+    slow.ask_and_hang_up().await;
+    slow.stop.send(()).unwrap();
+    assert!(timeout(SHORT, &mut slow.server).await.is_err(), "it is still at work");
+    slow.leave.notify_one();
+    slow.server.await.unwrap().unwrap();
 }
 
 /// Where the queues are served.

@@ -1,8 +1,10 @@
-//! Connections: how many there are at once, and how long they may take to say what they want.
+//! Connections: how many there are at once, how long they may take to say what they want, and what becomes of a request whose
+//! client hangs up.
 //!
 //! Deliberately absent: a bound on the time of an answer. A long poll takes twenty seconds, and a bulk call its own time.
 
 use std::io;
+use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +12,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
-use axum::http::Response;
+use axum::http::{Response, StatusCode};
 use axum::middleware::{self, Next};
+use axum::response::IntoResponse as _;
 use futures::stream::{self, StreamExt};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -20,7 +23,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinError;
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{debug, warn};
 
@@ -36,8 +40,9 @@ pub struct Limits {
     pub headers_within: Duration,
     /// How long the body may take after them.
     pub body_within: Duration,
-    /// How many connections there are at once; the system lets further ones wait.
-    pub connections: usize,
+    /// How many connections there are at once, those included whose request goes on without them; the system lets further ones
+    /// wait.
+    pub connections: u32,
 }
 
 impl Default for Limits {
@@ -49,6 +54,9 @@ impl Default for Limits {
         }
     }
 }
+
+/// A connection's place among those that there are, kept by it and by what it asks for.
+type Place = Arc<OwnedSemaphorePermit>;
 
 /// Serves `router` until `shutdown` resolves, then ends the requests that are under way. What [`Refusal`](super::Refusal)
 /// describes is answered by `refuse`. Each request says whose connection it came by, as `ConnectInfo`.
@@ -67,7 +75,7 @@ pub async fn serve(
         .layer(middleware::from_fn(move |request, next| guard::guard(refuse, request, next)));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits.headers_within);
-    let places = Arc::new(Semaphore::new(limits.connections));
+    let places = Arc::new(Semaphore::new(limits.connections as usize));
     let (connections, mut shutdown) = (GracefulShutdown::new(), pin!(shutdown));
     loop {
         let next = async {
@@ -87,11 +95,15 @@ pub async fn serve(
                 continue;
             }
         };
+        // Nobody closes the semaphore.
+        let Ok(place) = place.map(Place::new) else { break };
         // Answers are small and awaited: nothing is gained by collecting them.
         let _unchanged = stream.set_nodelay(true);
         let router = TowerToHyperService::new(router.clone());
+        let kept = Place::clone(&place);
         let told = service_fn(move |mut request: hyper::Request<Incoming>| {
             request.extensions_mut().insert(ConnectInfo(peer));
+            request.extensions_mut().insert(Place::clone(&kept));
             router.call(request)
         });
         let serving = http.serve_connection(TokioIo::new(stream), told);
@@ -105,7 +117,24 @@ pub async fn serve(
     }
     drop(listener);
     connections.shutdown().await;
+    let _all_of_them = places.acquire_many(limits.connections).await;
     Ok(())
+}
+
+/// A layer of what others may wait for: a request goes on when its client hangs up, as it does on Lambda.
+pub async fn to_its_end(request: Request, next: Next) -> Response<Body> {
+    let place = request.extensions().get::<Place>().cloned();
+    let working = tokio::spawn(async move {
+        let answer = next.run(request).await;
+        drop(place);
+        answer
+    });
+    match working.await.map_err(JoinError::try_into_panic) {
+        Ok(answer) => answer,
+        Err(Ok(panic)) => resume_unwind(panic),
+        // The runtime ends.
+        Err(Err(_)) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+    }
 }
 
 /// The body of the request took too long.

@@ -9,6 +9,6 @@ mod connections;
 mod guard;
 mod sqs;
 
-pub use connections::{Limits, serve};
+pub use connections::{Limits, serve, to_its_end};
 pub use guard::Refusal;
 pub(crate) use sqs::serve_sqs;
