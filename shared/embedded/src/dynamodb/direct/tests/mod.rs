@@ -635,6 +635,23 @@ fn an_update_reaches_the_library_until_its_names_are_known() {
 }
 
 #[test]
+fn a_batch_read_of_more_than_an_answer_holds_is_left_to_the_library() {
+    let at = Connections::new();
+    let key = |n: usize| json!({"pk": {"S": "a"}, "sk": {"S": n.to_string()}});
+    for n in 0..42 {
+        let mut row = key(n);
+        row["text"] = json!({"S": "x".repeat(400_000)});
+        assert!(at.put(&row));
+    }
+    let is_read = |rows: usize| {
+        let keys: Vec<Value> = (0..rows).map(key).collect();
+        let gets = json!({"RequestItems": {"plain": {"Keys": keys}}});
+        at.reader.batch_get_item(&serde_json::from_value(gets).unwrap()).is_some()
+    };
+    assert_eq!([41, 42].map(is_read), [true, false]);
+}
+
+#[test]
 fn a_table_that_is_not_plain_is_left_to_the_library() {
     let storage = Connections::new().writer;
     for (table, is_plain) in [("plain", true), ("single", true), ("numbered", false), ("indexed", false)] {
