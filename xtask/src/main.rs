@@ -52,6 +52,7 @@ usage: cargo xtask <recipe>
   bench peers [--quick] [--only NAME,..] [--rounds N] [--far] [--write]
                              the same work on Tidegate and on BullMQ, pg-boss and graphile-worker; --quick is tiny and
                              asserts what must hold at any speed, --write puts the table into docs/benchmarks.md
+  bench profile WORK         what the server's time goes into while one of these works is played, and a flame graph: needs perf
   simulate [N] [--from SEED] [--mutant NAME | --mutants | --restores]
                              N simulated histories over all cores, replayable by seed, and a table of those that failed;
                              without a clause of a condition (a row of tests/simulation/src/mutants/mutants.txt), or
@@ -86,8 +87,11 @@ fn recipe(arguments: &[String]) -> Result<()> {
         "readme" => check::type_readme(&workspace),
         "e2e" => e2e::e2e(&workspace),
         "arm64" => arm64::build(&workspace),
-        "bench" if rest.first().is_some_and(|name| name == "peers") => peers::peers(&workspace, &rest[1..]),
-        "bench" => play(&workspace, "release", "tidegate-bench", rest),
+        "bench" => match rest.split_first() {
+            Some((name, rest)) if name == "peers" => peers::peers(&workspace, rest),
+            Some((name, rest)) if name == "profile" => peers::profile(&workspace, rest),
+            _ => play(&workspace, "release", "tidegate-bench", rest),
+        },
         "simulate" => play(&workspace, "simulate", "tidegate-simulation", rest),
         "cloud" => play(&workspace, "simulate", "tidegate-cloud", rest),
         // As the tests are built: with checks for overflow, and with the lines of a panic.

@@ -14,6 +14,7 @@ mod options;
 mod player;
 mod postgres;
 mod process;
+mod profile;
 mod redis;
 mod results;
 mod scratch;
@@ -36,6 +37,8 @@ use crate::peers::servers::Servers;
 use crate::peers::systems::System;
 use crate::peers::works::Work;
 use crate::workspace::Workspace;
+
+pub use crate::peers::profile::profile;
 
 /// Installs what is missing, plays the works, and prints the table.
 ///

@@ -22,15 +22,15 @@ use crate::workspace::{Workspace, cargo};
 /// Names the binary to be played, instead of one that is built.
 const BINARY: &str = "TIDEGATE_BIN";
 /// The programs that are built.
-const TIDEGATE: &str = "tidegate";
-const PLAYER: &str = "tidegate-player";
+pub const TIDEGATE: &str = "tidegate";
+pub const PLAYER: &str = "tidegate-player";
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
 /// The programs that servers are made of.
 pub struct Servers {
     tidegate: PathBuf,
     /// Plays Tidegate in Rust.
-    pub player: PathBuf,
+    player: PathBuf,
     tidegate_version: String,
     redis: Option<Redis>,
     postgres: Option<Postgres>,
@@ -47,27 +47,48 @@ pub struct Server {
 }
 
 impl Servers {
+    /// Of Tidegate alone, by programs that are built.
+    ///
+    /// # Errors
+    /// When it does not tell its version.
+    pub fn ours(tidegate: PathBuf, player: PathBuf) -> Result<Self> {
+        let version = capture(Command::new(&tidegate).arg("--version"))?;
+        let tidegate_version = version.trim().trim_start_matches("tidegate ").to_owned();
+        let (redis, postgres) = (None, None);
+        Ok(Self {
+            tidegate,
+            player,
+            tidegate_version,
+            redis,
+            postgres,
+            systems: Vec::new(),
+            skipped: Vec::new(),
+        })
+    }
+
     /// Builds or finds Tidegate, and finds or installs the others.
     ///
     /// # Errors
     /// When there is no Tidegate.
     pub fn prepare(workspace: &Workspace, options: &Options, scratch: &Scratch) -> Result<Self> {
         let (tidegate, player) = programs(workspace, options)?;
-        let tidegate_version = capture(Command::new(&tidegate).arg("--version"))?;
-        let mut skipped = Vec::new();
-        let redis = Redis::find(workspace)
+        let mut servers = Self::ours(tidegate, player)?;
+        let skipped = &mut servers.skipped;
+        servers.redis = Redis::find(workspace)
             .inspect_err(|error| skipped.push(format!("BullMQ is skipped: {error:#}")))
             .ok();
-        let postgres = Postgres::find(scratch)
+        servers.postgres = Postgres::find(scratch)
             .inspect_err(|error| skipped.push(format!("pg-boss and graphile-worker are skipped: {error:#}")))
             .ok();
-        let tidegate_version = tidegate_version.trim().trim_start_matches("tidegate ").to_owned();
-        let mut servers =
-            Self { tidegate, player, tidegate_version, redis, postgres, systems: Vec::new(), skipped };
         servers.skipped.iter().for_each(|sentence| eprintln!("{sentence}"));
         servers.systems =
             System::ALL.into_iter().filter(|&system| servers.backend(system).is_some()).collect();
         Ok(servers)
+    }
+
+    /// The program that plays Tidegate in Rust.
+    pub fn rust(&self) -> Command {
+        Command::new(&self.player)
     }
 
     /// The server beneath a system with its version and how durable it was set; nothing when there is none here.
