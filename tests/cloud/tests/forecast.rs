@@ -8,6 +8,7 @@
     reason = "a test fails by panicking and prints its figures"
 )]
 
+use std::ops::Range;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeZone as _, Utc};
@@ -37,9 +38,6 @@ const NEW_ERROR: f64 = 0.65;
 /// By how much of what the model shows a forecast of lateness may be wrong, and by how many seconds in any case.
 const LATE_ERROR: f64 = 0.25;
 const LATE_SECONDS: f64 = 0.25;
-/// By how much of it in a new account: which handlers are sent away is chance, and the median of one seed is a third above that of
-/// another.
-const NEW_LATE_ERROR: f64 = 0.5;
 /// By how much of what the model shows a forecast of units may be wrong, where it is compared: conflicts and reads that lag are
 /// in what the model shows.
 const UNITS_ERROR: f64 = 0.25;
@@ -76,11 +74,14 @@ enum In {
     New,
 }
 
-/// What the model shows.
+/// What the model shows, in the mean of some plays.
+#[derive(Default)]
 struct Shown {
     invocations: f64,
     gb_seconds: f64,
-    late: Lateness,
+    median_s: f64,
+    p99_s: f64,
+    most_s: f64,
     /// From the first instant to the last event.
     drained_s: f64,
     writes: f64,
@@ -101,8 +102,33 @@ impl Case {
             .map(move |place| first + chrono::Duration::seconds(place * self.apart_ms / 1_000))
     }
 
-    async fn play(self) -> Shown {
-        let mut options = Options::new(7, began_at());
+    /// Seeds that are played. In a new account it is chance which handlers are sent away: the median lateness of one seed is a third
+    /// above that of another.
+    fn seeds(self) -> Range<u64> {
+        match self.account {
+            In::New => 7..15,
+            In::Large | In::Provisioned => 7..8,
+        }
+    }
+
+    async fn play_all(self) -> Shown {
+        let (mut mean, plays) = (Shown::default(), self.seeds().count() as f64);
+        for seed in self.seeds() {
+            let shown = self.play(seed).await;
+            mean.invocations += shown.invocations / plays;
+            mean.gb_seconds += shown.gb_seconds / plays;
+            mean.median_s += shown.median_s / plays;
+            mean.p99_s += shown.p99_s / plays;
+            mean.most_s += shown.most_s / plays;
+            mean.drained_s += shown.drained_s / plays;
+            mean.writes += shown.writes / plays;
+            mean.reads += shown.reads / plays;
+        }
+        mean
+    }
+
+    async fn play(self, seed: u64) -> Shown {
+        let mut options = Options::new(seed, began_at());
         options.schedule = Schedule { phase: Duration::from_secs(20), ..Schedule::default() };
         match self.account {
             In::Large => {}
@@ -156,7 +182,9 @@ impl Case {
         Shown {
             invocations: after.0 - before.0.0,
             gb_seconds: after.1 - before.0.1,
-            late,
+            median_s: late.median_ms as f64 / 1e3,
+            p99_s: late.p99_ms as f64 / 1e3,
+            most_s: late.most_ms as f64 / 1e3,
             drained_s: (last - first).num_milliseconds() as f64 / 1e3,
             writes: used.write_units(),
             reads: used.read_units(),
@@ -242,7 +270,8 @@ fn totals(cloud: &Cloud) -> (f64, f64) {
 
 /// Plays a case and holds the forecast against it.
 async fn hold(name: &str, case: Case) {
-    let Shown { invocations, gb_seconds, late, drained_s, writes, reads } = case.play().await;
+    let Shown { invocations, gb_seconds, median_s, p99_s, most_s, drained_s, writes, reads } =
+        case.play_all().await;
     let report = case.forecast();
     let (forecast_late, forecast_drained_s) = latest(&report, case);
     let mut wrong = Vec::new();
@@ -257,25 +286,21 @@ async fn hold(name: &str, case: Case) {
     };
     let cost = report.total.cost;
     // Few handlers at once are sent away now and then: they come again with fewer messages each, which is not counted.
-    let (error, late_error) = match case.account {
-        In::New => (NEW_ERROR, NEW_LATE_ERROR),
-        In::Large | In::Provisioned => (ERROR, LATE_ERROR),
-    };
+    let error = if case.account == In::New { NEW_ERROR } else { ERROR };
     let is_in_order =
         case.throttle.is_some_and(|(tokens, together, _)| together > 1 && tokens > TOKENS_PER_GROUP);
     let beside = |error: f64| if is_in_order { IN_ORDER_ERROR } else { error };
     compare("invocations", invocations, cost.lambda_requests, invocations * error + 3.0);
     compare("GB-seconds", gb_seconds, cost.gb_seconds, gb_seconds * beside(error) + 0.1);
     if case.jobs > 0 {
-        for (what, shown_ms, forecast) in [
-            ("median lateness", late.median_ms, forecast_late.median_s),
-            ("p99 lateness", late.p99_ms, forecast_late.p99_s),
-            ("most lateness", late.most_ms, forecast_late.most_s),
+        for (what, shown, forecast) in [
+            ("median lateness", median_s, forecast_late.median_s),
+            ("p99 lateness", p99_s, forecast_late.p99_s),
+            ("most lateness", most_s, forecast_late.most_s),
         ] {
-            let shown = shown_ms as f64 / 1e3;
-            compare(what, shown, forecast, shown * beside(late_error) + LATE_SECONDS);
+            compare(what, shown, forecast, shown * beside(LATE_ERROR) + LATE_SECONDS);
         }
-        let may_be = drained_s * beside(late_error) + LATE_SECONDS;
+        let may_be = drained_s * beside(LATE_ERROR) + LATE_SECONDS;
         compare("the last event after", drained_s, forecast_drained_s, may_be);
         compare("write units", writes, cost.write_units, writes * beside(UNITS_ERROR) + 10.0);
         compare("read units", reads, cost.read_units, reads * READS_ERROR + FIRST_READS);
