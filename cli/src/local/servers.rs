@@ -147,8 +147,7 @@ mod tests {
     async fn a_call_whose_client_hangs_up_is_carried_out() {
         let [began, leave] = std::array::from_fn(|_| Arc::new(Notify::new()));
         let (done, mut is_done) = oneshot::channel();
-        let (told, done) = ([&began, &leave].map(Arc::clone), Mutex::new(Some(done)));
-        let done = Arc::new(done);
+        let (told, done) = ([&began, &leave].map(Arc::clone), Arc::new(Mutex::new(Some(done))));
         let call = async move || {
             let ([began, leave], done) = (told, done.lock().unwrap().take());
             began.notify_one();

@@ -55,12 +55,12 @@ pub fn profile(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let played = sample(work, &servers, &samples)?;
     let mut script = Command::new("perf");
     let script = capture(script.args(["script", "--fields", "ip,sym", "--input"]).arg(&samples))?;
-    let shares = Shares::of(&script);
-    println!("{}: {played}\n{}", work.title, shares.table());
-    let (stacks, graph) = (target.join(format!("{name}.stacks")), target.join(format!("{name}.svg")));
-    fs::write(&stacks, shares.folded())?;
+    let stacks = Stacks::of(&script);
+    println!("{}: {played}\n{}", work.title, stacks.table());
+    let (folded, graph) = (target.join(format!("{name}.stacks")), target.join(format!("{name}.svg")));
+    fs::write(&folded, stacks.folded())?;
     let mut draw = Command::new(tools::FLAMEGRAPH.program(workspace)?);
-    fs::write(&graph, capture(draw.arg(&stacks))?)?;
+    fs::write(&graph, capture(draw.arg(&folded))?)?;
     println!("the samples are {}, the flame graph is {}", samples.display(), graph.display());
     Ok(())
 }
@@ -80,30 +80,44 @@ fn sample(work: &Work, servers: &Servers, samples: &Path) -> Result<Played> {
     Ok(played)
 }
 
-/// In how many samples each stack and each function was found.
-#[derive(Default)]
-struct Shares<'s> {
-    samples: usize,
-    stacks: BTreeMap<Vec<&'s str>, usize>,
-    itself: BTreeMap<&'s str, usize>,
-    with_calls: BTreeMap<&'s str, usize>,
-}
+/// In how many samples each stack was found, its innermost function first.
+struct Stacks<'s>(BTreeMap<Vec<&'s str>, usize>);
 
-impl<'s> Shares<'s> {
-    /// From stacks as `perf script` writes them: a function a line, the innermost first, and an empty line between samples.
+impl<'s> Stacks<'s> {
+    /// As `perf script` writes them: a function a line, the innermost first, and an empty line between samples.
     fn of(script: &'s str) -> Self {
-        let mut shares = Self::default();
-        for stack in script.split("\n\n") {
-            let stack: Vec<&str> = stack.lines().filter_map(function).collect();
-            let Some(innermost) = stack.first() else { continue };
-            shares.samples += 1;
-            *shares.itself.entry(innermost).or_default() += 1;
-            for function in stack.iter().collect::<BTreeSet<_>>() {
-                *shares.with_calls.entry(function).or_default() += 1;
+        let mut stacks: BTreeMap<Vec<&str>, usize> = BTreeMap::new();
+        for sample in script.split("\n\n") {
+            let stack: Vec<&str> = sample.lines().filter_map(function).collect();
+            if !stack.is_empty() {
+                *stacks.entry(stack).or_default() += 1;
             }
-            *shares.stacks.entry(stack).or_default() += 1;
         }
-        shares
+        Self(stacks)
+    }
+
+    fn samples(&self) -> usize {
+        self.0.values().sum()
+    }
+
+    /// In how many samples each function was the innermost.
+    fn itself(&self) -> BTreeMap<&'s str, usize> {
+        self.count(|stack| stack.iter().take(1).copied().collect())
+    }
+
+    /// In how many samples each function was anywhere.
+    fn with_calls(&self) -> BTreeMap<&'s str, usize> {
+        self.count(|stack| stack.iter().copied().collect())
+    }
+
+    fn count(&self, functions: impl Fn(&[&'s str]) -> BTreeSet<&'s str>) -> BTreeMap<&'s str, usize> {
+        let mut counts = BTreeMap::new();
+        for (stack, samples) in &self.0 {
+            for function in functions(stack) {
+                *counts.entry(function).or_default() += samples;
+            }
+        }
+        counts
     }
 
     /// The stacks as they are drawn from: a line for each, the outermost function first.
@@ -112,7 +126,7 @@ impl<'s> Shares<'s> {
             let outermost_first: Vec<&str> = stack.iter().rev().copied().collect();
             format!("{} {count}\n", outermost_first.join(";"))
         };
-        self.stacks.iter().map(line).collect()
+        self.0.iter().map(line).collect()
     }
 
     fn table(&self) -> String {
@@ -120,18 +134,17 @@ impl<'s> Shares<'s> {
         let is_told = |name: &str| TOLD.iter().any(|begin| name.starts_with(begin));
         format!(
             "{} samples\n\nby itself\n{}\nwith what it calls\n{}",
-            self.samples,
-            self.rows(&self.itself, of_itself, |_| true),
-            self.rows(&self.with_calls, of_calls, is_told),
+            self.samples(),
+            self.rows(self.itself(), of_itself, |_| true),
+            self.rows(self.with_calls(), of_calls, is_told),
         )
     }
 
-    fn rows(&self, counts: &BTreeMap<&str, usize>, most: usize, is_told: impl Fn(&str) -> bool) -> String {
-        let mut rows: Vec<_> = counts.iter().filter(|(name, _)| is_told(name)).collect();
-        rows.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-        let row = |(name, count): (&&str, &usize)| {
-            format!("{:6.2} % {name}\n", 100.0 * *count as f64 / self.samples as f64)
-        };
+    fn rows(&self, counts: BTreeMap<&str, usize>, most: usize, is_told: impl Fn(&str) -> bool) -> String {
+        let samples = self.samples() as f64;
+        let mut rows: Vec<_> = counts.into_iter().filter(|(name, _)| is_told(name)).collect();
+        rows.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let row = |(name, count): (&str, usize)| format!("{:6.2} % {name}\n", 100.0 * count as f64 / samples);
         rows.into_iter().take(most).map(row).collect()
     }
 }
@@ -166,18 +179,18 @@ mod tests {
 
     #[test]
     fn a_function_counts_once_in_a_sample_whatever_it_is_compiled_as() {
-        let shares = Shares::of(SCRIPT);
-        assert_eq!(shares.samples, 3);
+        let stacks = Stacks::of(SCRIPT);
+        assert_eq!(stacks.samples(), 3);
         let update = "tidegate_store::rows::update";
         let itself = [("core::hash::hash_one", 1), ("sqlite3_step", 1), (update, 1)];
-        assert_eq!(shares.itself, BTreeMap::from(itself));
-        assert_eq!(shares.with_calls[update], 2);
-        assert_eq!(shares.with_calls["tokio::runtime::park"], 2);
+        assert_eq!(stacks.itself(), BTreeMap::from(itself));
+        assert_eq!(stacks.with_calls()[update], 2);
+        assert_eq!(stacks.with_calls()["tokio::runtime::park"], 2);
     }
 
     #[test]
     fn the_table_tells_the_largest_shares_first_and_leaves_the_runtime_out_of_what_calls() {
-        let table = Shares::of(SCRIPT).table();
+        let table = Stacks::of(SCRIPT).table();
         let (_, calls) = table.split_once("with what it calls\n").unwrap();
         assert_eq!(calls, " 66.67 % tidegate_store::rows::update\n 33.33 % sqlite3_step\n");
         assert!(table.contains(" 33.33 % core::hash::hash_one\n"), "{table}");
@@ -186,7 +199,7 @@ mod tests {
     #[test]
     fn equal_stacks_are_one_line_that_begins_at_the_outermost() {
         let script = SCRIPT.repeat(2);
-        let folded = Shares::of(&script).folded();
+        let folded = Stacks::of(&script).folded();
         let lines: Vec<&str> = folded.lines().collect();
         let rows = "tokio::runtime::park;tidegate_store::rows::update";
         let expected = [

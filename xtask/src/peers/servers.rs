@@ -54,13 +54,12 @@ impl Servers {
     pub fn ours(tidegate: PathBuf, player: PathBuf) -> Result<Self> {
         let version = capture(Command::new(&tidegate).arg("--version"))?;
         let tidegate_version = version.trim().trim_start_matches("tidegate ").to_owned();
-        let (redis, postgres) = (None, None);
         Ok(Self {
             tidegate,
             player,
             tidegate_version,
-            redis,
-            postgres,
+            redis: None,
+            postgres: None,
             systems: Vec::new(),
             skipped: Vec::new(),
         })
