@@ -8,12 +8,13 @@ use std::{fs, thread};
 use anyhow::Result;
 
 use crate::command::capture;
+use crate::peers::results::median;
 
 /// Lines of memory that are read to learn what one costs: 128 KB, which the cache of any core holds.
 const LINES: usize = 2048;
 /// How long the machine rests before they are read once more: as long as an event of the comparison is worked on.
 const REST: Duration = Duration::from_millis(20);
-/// How often they are read; the one in the middle counts.
+/// How often they are read: the median counts.
 const READS: usize = 21;
 
 /// What a reader needs to know of the machine.
@@ -64,15 +65,13 @@ impl Machine {
 /// What a line of memory costs after a rest.
 fn line_ns(rest: Duration) -> f64 {
     let lines = lines();
-    let mut took = [0.0; READS];
-    for took in &mut took {
+    let took = |_| {
         thread::sleep(rest);
         let began = Instant::now();
         black_box(read(black_box(&lines), LINES));
-        *took = began.elapsed().as_nanos() as f64 / LINES as f64;
-    }
-    took.sort_by(f64::total_cmp);
-    took[READS / 2]
+        began.elapsed().as_nanos() as f64 / LINES as f64
+    };
+    median((0..READS).map(took).collect()).unwrap_or_default()
 }
 
 /// Lines in an order in which no processor reads ahead: a generator of the full period, so that each leads on to all others.
