@@ -35,7 +35,7 @@ pub fn quick(workspace: &Workspace, names: &[String]) -> Result<()> {
     times.take("format", || run(cargo(workspace).args(["fmt", "--all", "--check"])))?;
     times.take("imports", || check::imports(workspace))?;
     times.take("lints", || {
-        let lints = ["--lib", "--bins", "--locked", "--", "-D", "warnings"];
+        let lints = ["--locked", "--", "-D", "warnings"];
         run(cargo(workspace).arg("clippy").args(&packages).args(lints))
     })?;
     times.take("tests", || {
